@@ -1,0 +1,1 @@
+//! The estimator: what each method and page size would give.

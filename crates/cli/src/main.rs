@@ -1,0 +1,3 @@
+//! The `pagefold` command.
+
+fn main() {}

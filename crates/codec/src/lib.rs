@@ -1,0 +1,1 @@
+//! Compression codecs: pure functions on the caller's buffers.

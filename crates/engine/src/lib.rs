@@ -1,0 +1,1 @@
+//! Buffer pools, mini-transactions, B+tree, table spaces, catalog.

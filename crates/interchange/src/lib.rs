@@ -1,0 +1,1 @@
+//! Arrow, Parquet, CSV and .tbl to typed rows and back.

@@ -1,0 +1,1 @@
+//! The I/O and clock seam: operating system, memory, fault injection.

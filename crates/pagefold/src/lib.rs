@@ -1,0 +1,1 @@
+//! Embedded, transactional SQL row store, compressed at every level.

@@ -1,0 +1,1 @@
+//! LOAD, REORG, check, print and the other utilities.
