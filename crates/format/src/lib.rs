@@ -2,7 +2,13 @@
 //!
 //! `docs/file-format.md` has the layout tables. Nothing here does I/O; `check` and `print` use these views on damaged files.
 
+pub mod chain;
+pub mod control;
+pub mod data;
+pub mod data_set_header;
 mod error;
 pub mod page;
+pub mod space_map;
+pub mod wire;
 
 pub use error::FormatError;

@@ -1,0 +1,367 @@
+//! The changes a data page can undergo.
+//!
+//! Invariants: an op is deterministic; applied to a valid page it leaves a valid page or an error and the page as it was.
+
+use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, DataPage, LOW_BITS, ROWS, SLOT_BYTES, StoredKind};
+use crate::FormatError;
+use crate::page::{self, PageType, get_u16, put_u16};
+use crate::wire::{Reader, put_bytes};
+use pagefold_types::SLOT_MAX;
+
+/// One change of a data page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataOp<'a> {
+    /// An empty page.
+    Format {
+        /// Its number in the data set.
+        page_number: u32,
+        /// Dictionary version its compressed rows will use.
+        dictionary_version: u16,
+    },
+    /// A row into a free slot, or the next new one.
+    Insert {
+        /// The slot.
+        slot: u16,
+        /// Kind of the bytes.
+        kind: StoredKind,
+        /// The row.
+        bytes: &'a [u8],
+    },
+    /// Another row into a used slot.
+    Replace {
+        /// The slot.
+        slot: u16,
+        /// Kind of the bytes.
+        kind: StoredKind,
+        /// The row.
+        bytes: &'a [u8],
+    },
+    /// Some bytes of a row, its length unchanged.
+    Patch {
+        /// The slot.
+        slot: u16,
+        /// Where in the row.
+        at: u16,
+        /// The new bytes.
+        bytes: &'a [u8],
+    },
+    /// A slot becomes free.
+    Delete {
+        /// The slot.
+        slot: u16,
+    },
+}
+
+impl DataOp<'_> {
+    /// Applies the change.
+    ///
+    /// # Errors
+    /// When the page cannot take it: a slot in the wrong state, or no room. The page is then unchanged.
+    pub fn apply(&self, page: &mut [u8]) -> Result<(), FormatError> {
+        match *self {
+            DataOp::Format { page_number, dictionary_version } => {
+                page.fill(0);
+                page::init_header(page, page_number, PageType::Data, DATA_PAGE_VERSION);
+                page::set_low_end(page, DATA_HEADER_BYTES as u16);
+                put_u16(page, DICTIONARY_VERSION, dictionary_version);
+                Ok(())
+            }
+            DataOp::Insert { slot, kind, bytes } => insert(page, slot, kind, bytes),
+            DataOp::Replace { slot, kind, bytes } => replace(page, slot, kind, bytes),
+            DataOp::Patch { slot, at, bytes } => patch(page, slot, at, bytes),
+            DataOp::Delete { slot } => delete(page, slot),
+        }
+    }
+
+    /// Appends the op's log form.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match *self {
+            DataOp::Format { page_number, dictionary_version } => {
+                out.push(0);
+                out.extend_from_slice(&page_number.to_le_bytes());
+                out.extend_from_slice(&dictionary_version.to_le_bytes());
+            }
+            DataOp::Insert { slot, kind, bytes } | DataOp::Replace { slot, kind, bytes } => {
+                out.push(if matches!(self, DataOp::Insert { .. }) { 1 } else { 2 });
+                out.extend_from_slice(&(slot | kind.bits() << 12).to_le_bytes());
+                put_bytes(out, bytes);
+            }
+            DataOp::Patch { slot, at, bytes } => {
+                out.push(3);
+                out.extend_from_slice(&slot.to_le_bytes());
+                out.extend_from_slice(&at.to_le_bytes());
+                put_bytes(out, bytes);
+            }
+            DataOp::Delete { slot } => {
+                out.push(4);
+                out.extend_from_slice(&slot.to_le_bytes());
+            }
+        }
+    }
+
+    /// Reads an op back from its log form.
+    ///
+    /// # Errors
+    /// When the bytes are not an op.
+    pub fn decode<'a>(reader: &mut Reader<'a>) -> Result<DataOp<'a>, FormatError> {
+        let tag = reader.u8()?;
+        Ok(match tag {
+            0 => DataOp::Format { page_number: reader.u32()?, dictionary_version: reader.u16()? },
+            1 | 2 => {
+                let word = reader.u16()?;
+                let slot = word & SLOT_MAX;
+                let kind = StoredKind::from_bits(word >> 12).ok_or_else(|| FormatError::new("data op with an unknown row kind"))?;
+                let bytes = reader.bytes()?;
+                if tag == 1 { DataOp::Insert { slot, kind, bytes } } else { DataOp::Replace { slot, kind, bytes } }
+            }
+            3 => DataOp::Patch { slot: reader.u16()?, at: reader.u16()?, bytes: reader.bytes()? },
+            4 => DataOp::Delete { slot: reader.u16()? },
+            other => return Err(FormatError::new(format!("unknown data op {other}"))),
+        })
+    }
+}
+
+fn set_slot(page: &mut [u8], slot: u16, offset: usize, length: usize, bits: u16) {
+    let at = page.len() - SLOT_BYTES * (usize::from(slot) + 1);
+    put_u16(page, at, offset as u16 | bits << 15);
+    put_u16(page, at + 2, length as u16 | (bits >> 1) << 15);
+}
+
+fn add_rows(page: &mut [u8], change: i32) {
+    let rows = i32::from(get_u16(page, ROWS)) + change;
+    put_u16(page, ROWS, rows as u16);
+}
+
+/// Bytes between the rows and the slots, when there are `slots` of them.
+fn contiguous(page: &[u8], slots: usize) -> usize {
+    page.len().saturating_sub(slots * SLOT_BYTES).saturating_sub(usize::from(page::low_end(page)))
+}
+
+/// Moves all rows together, so that there is no garbage. Rows keep the order they lie in.
+fn compact(page: &mut [u8]) {
+    let view = DataPage::new(page);
+    let mut rows: Vec<(usize, usize, u16, u16)> = (0..view.slot_count())
+        .map(|slot| {
+            let (offset, length, bits) = view.slot_fields(slot);
+            (offset, length, bits, slot)
+        })
+        .filter(|row| row.2 != 0)
+        .collect();
+    rows.sort_unstable();
+    let mut end = DATA_HEADER_BYTES;
+    for (offset, length, bits, slot) in rows {
+        page.copy_within(offset..offset + length, end);
+        set_slot(page, slot, end, length, bits);
+        end += length;
+    }
+    page::set_low_end(page, end as u16);
+    page::set_garbage(page, 0);
+}
+
+/// Appends bytes to the row area; there is room.
+fn append(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) {
+    let offset = usize::from(page::low_end(page));
+    page[offset..offset + bytes.len()].copy_from_slice(bytes);
+    page::set_low_end(page, (offset + bytes.len()) as u16);
+    set_slot(page, slot, offset, bytes.len(), kind.bits());
+}
+
+fn insert(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result<(), FormatError> {
+    let view = DataPage::new(page);
+    let slots = view.slot_count();
+    if slot > slots || slot > SLOT_MAX || view.row(slot).is_some() {
+        return Err(FormatError::new(format!("insert into slot {slot}, which is in use or beyond the next of {slots}")));
+    }
+    let new_slot = slot == slots;
+    if bytes.len() + if new_slot { SLOT_BYTES } else { 0 } > view.free_bytes() {
+        return Err(FormatError::new(format!("insert of {} bytes into {} free ones", bytes.len(), view.free_bytes())));
+    }
+    let slots_after = usize::from(slots) + usize::from(new_slot);
+    if bytes.len() > contiguous(page, slots_after) || usize::from(page::low_end(page)) + slots_after * SLOT_BYTES > page.len() {
+        compact(page);
+    }
+    if new_slot {
+        page::set_count(page, slots + 1);
+    }
+    append(page, slot, kind, bytes);
+    add_rows(page, 1);
+    Ok(())
+}
+
+fn used_slot(page: &[u8], slot: u16) -> Result<(usize, usize, u16), FormatError> {
+    let view = DataPage::new(page);
+    match view.row(slot) {
+        Some(_) => Ok(view.slot_fields(slot)),
+        None => Err(FormatError::new(format!("slot {slot} holds no row"))),
+    }
+}
+
+fn replace(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result<(), FormatError> {
+    let (offset, length, _) = used_slot(page, slot)?;
+    if !DataPage::new(page).fits_in_place_of(slot, bytes.len()) || bytes.len() > usize::from(LOW_BITS) {
+        return Err(FormatError::new(format!("replacement of {} bytes for {length} does not fit the page", bytes.len())));
+    }
+    if bytes.len() <= length {
+        page[offset..offset + bytes.len()].copy_from_slice(bytes);
+        set_slot(page, slot, offset, bytes.len(), kind.bits());
+        let garbage = page::garbage(page) + (length - bytes.len()) as u16;
+        page::set_garbage(page, garbage);
+        return Ok(());
+    }
+    let garbage = page::garbage(page) + length as u16;
+    page::set_garbage(page, garbage);
+    let slots = usize::from(page::count(page));
+    set_slot(page, slot, 0, 0, 0);
+    if bytes.len() > contiguous(page, slots) {
+        compact(page);
+    }
+    append(page, slot, kind, bytes);
+    Ok(())
+}
+
+fn patch(page: &mut [u8], slot: u16, at: u16, bytes: &[u8]) -> Result<(), FormatError> {
+    let (offset, length, _) = used_slot(page, slot)?;
+    let at = usize::from(at);
+    if at + bytes.len() > length {
+        return Err(FormatError::new(format!("patch of {at}..{} in a row of {length} bytes", at + bytes.len())));
+    }
+    page[offset + at..offset + at + bytes.len()].copy_from_slice(bytes);
+    Ok(())
+}
+
+fn delete(page: &mut [u8], slot: u16) -> Result<(), FormatError> {
+    let (_, length, _) = used_slot(page, slot)?;
+    let garbage = page::garbage(page) + length as u16;
+    page::set_garbage(page, garbage);
+    set_slot(page, slot, 0, 0, 0);
+    add_rows(page, -1);
+    let mut slots = page::count(page);
+    while slots > 0 && DataPage::new(page).slot_fields(slots - 1).2 == 0 {
+        slots -= 1;
+    }
+    page::set_count(page, slots);
+    if slots == 0 {
+        page::set_low_end(page, DATA_HEADER_BYTES as u16);
+        page::set_garbage(page, 0);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    struct Rng(u64);
+    impl Rng {
+        fn below(&mut self, n: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % n as u64) as usize
+        }
+    }
+
+    fn empty(size: usize) -> Vec<u8> {
+        let mut page = vec![0u8; size];
+        DataOp::Format { page_number: 4, dictionary_version: 0 }.apply(&mut page).unwrap();
+        page
+    }
+
+    /// Applies by way of the log form, so that every op tests encode and decode too.
+    fn apply(page: &mut [u8], op: DataOp<'_>) -> Result<(), FormatError> {
+        let mut log = Vec::new();
+        op.encode(&mut log);
+        let mut reader = Reader::new(&log);
+        let back = DataOp::decode(&mut reader)?;
+        assert_eq!(back, op);
+        assert!(reader.is_empty());
+        let before = page.to_vec();
+        let result = back.apply(page);
+        if result.is_err() {
+            assert_eq!(page, before, "a refused op changed the page");
+        }
+        result
+    }
+
+    #[test]
+    fn behaves_like_a_map() {
+        for size in [2048, 8192, 32768] {
+            let mut rng = Rng(size as u64 + 77);
+            let mut page = empty(size);
+            let mut model: BTreeMap<u16, (StoredKind, Vec<u8>)> = BTreeMap::new();
+            let kinds = [StoredKind::Raw, StoredKind::Compressed, StoredKind::Special];
+            for step in 0..30_000 {
+                let length = if rng.below(50) == 0 { rng.below(size) } else { rng.below(size / 12) };
+                let bytes: Vec<u8> = (0..length).map(|i| (i + step) as u8).collect();
+                let kind = kinds[rng.below(3)];
+                let slot = rng.below(model.len() + 3) as u16;
+                match rng.below(4) {
+                    0 | 1 => {
+                        let slot = DataPage::new(&page).free_slot();
+                        let fits = DataPage::new(&page).fits(bytes.len());
+                        let done = apply(&mut page, DataOp::Insert { slot, kind, bytes: &bytes });
+                        assert_eq!(done.is_ok(), fits);
+                        if fits {
+                            assert!(model.insert(slot, (kind, bytes)).is_none());
+                        }
+                    }
+                    2 => {
+                        let fits = DataPage::new(&page).fits_in_place_of(slot, bytes.len());
+                        assert_eq!(apply(&mut page, DataOp::Replace { slot, kind, bytes: &bytes }).is_ok(), fits);
+                        if fits {
+                            model.insert(slot, (kind, bytes));
+                        }
+                    }
+                    _ if rng.below(2) == 0 => {
+                        assert_eq!(apply(&mut page, DataOp::Delete { slot }).is_ok(), model.remove(&slot).is_some());
+                    }
+                    _ => {
+                        let patch = [9u8; 5];
+                        let row = model.get_mut(&slot).filter(|row| row.1.len() >= 8);
+                        let done = apply(&mut page, DataOp::Patch { slot, at: 3, bytes: &patch });
+                        assert_eq!(done.is_ok(), row.is_some());
+                        if let Some(row) = row {
+                            row.1[3..8].copy_from_slice(&patch);
+                        }
+                    }
+                }
+                let view = DataPage::new(&page);
+                view.validate().unwrap();
+                if step % 16 == 0 {
+                    for slot in 0..view.slot_count() + 2 {
+                        assert_eq!(view.row(slot).map(|r| (r.kind, r.bytes.to_vec())), model.get(&slot).cloned());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_pages_do_not_panic() {
+        let mut rng = Rng(5);
+        let mut page = empty(2048);
+        for slot in 0..20 {
+            apply(&mut page, DataOp::Insert { slot, kind: StoredKind::Raw, bytes: &[slot as u8; 40] }).unwrap();
+        }
+        for _ in 0..50_000 {
+            let mut bad = page.clone();
+            for _ in 0..1 + rng.below(6) {
+                let at = if rng.below(2) == 0 { rng.below(40) } else { rng.below(bad.len()) };
+                bad[at] = rng.below(256) as u8;
+            }
+            let view = DataPage::new(&bad);
+            let valid = view.validate().is_ok();
+            for slot in [0, 1, 19, 20, 4095] {
+                let row = view.row(slot);
+                assert!(!valid || slot >= view.slot_count() || row.is_none_or(|r| r.bytes.len() < 2048));
+            }
+            if valid {
+                let slot = view.free_slot();
+                let _ = DataOp::Insert { slot, kind: StoredKind::Raw, bytes: &[1; 30] }.apply(&mut bad);
+                let _ = DataOp::Delete { slot: 3 }.apply(&mut bad);
+                DataPage::new(&bad).validate().unwrap();
+            }
+        }
+    }
+}

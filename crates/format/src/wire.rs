@@ -1,0 +1,101 @@
+//! Reading and writing small binary records: log forms of ops, header fields, catalog blobs.
+//!
+//! Invariant: a [`Reader`] never reads past its bytes and never allocates.
+
+use crate::FormatError;
+
+/// Appends a length (u16) and the bytes. Everything inside a page is shorter than 64 KB.
+///
+/// # Panics
+/// When `bytes` are longer than 65,535: no caller has such.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).expect("a part of a page");
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// A cursor over untrusted bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads these bytes from their start.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes }
+    }
+
+    /// Nothing left?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The next `n` bytes.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8], FormatError> {
+        let (head, tail) =
+            self.bytes.split_at_checked(n).ok_or_else(|| FormatError::new(format!("{n} bytes expected, {} left", self.bytes.len())))?;
+        self.bytes = tail;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+        let mut out = [0; N];
+        out.copy_from_slice(self.take(N)?);
+        Ok(out)
+    }
+
+    /// One byte.
+    ///
+    /// # Errors
+    /// When none is left.
+    pub fn u8(&mut self) -> Result<u8, FormatError> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// Two bytes, little-endian.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn u16(&mut self) -> Result<u16, FormatError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes, little-endian.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn u32(&mut self) -> Result<u32, FormatError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes, little-endian.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn u64(&mut self) -> Result<u64, FormatError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Sixteen bytes, little-endian.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn u128(&mut self) -> Result<u128, FormatError> {
+        self.array().map(u128::from_le_bytes)
+    }
+
+    /// Bytes behind their length, as [`put_bytes`] writes them.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn bytes(&mut self) -> Result<&'a [u8], FormatError> {
+        let length = self.u16()?;
+        self.take(usize::from(length))
+    }
+}
