@@ -1,1 +1,7 @@
-//! Compression codecs: pure functions on the caller's buffers.
+//! Compression codecs: pure functions on the caller's buffers. No I/O, no page numbers.
+
+pub mod block;
+mod error;
+pub mod row;
+
+pub use error::CodecError;
