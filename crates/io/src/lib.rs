@@ -6,9 +6,18 @@
 mod buffer;
 mod clock;
 mod error;
+mod memory;
+mod os;
+#[cfg(test)]
+mod random;
+mod range;
+mod sparse;
 mod storage;
+mod tree;
 
 pub use buffer::AlignedBuffer;
 pub use clock::Clock;
 pub use error::{error_at, error_on, raw_os_error};
+pub use memory::MemoryStorage;
+pub use os::{OsClock, OsStorage};
 pub use storage::{File, Lock, OpenOptions, Storage, read_exact_at};

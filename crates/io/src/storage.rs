@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::error_at;
+use crate::error::{error_at, error_on};
 
 /// How to open a file. The default opens an existing file for reading, buffered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,6 +61,14 @@ impl OpenOptions {
     pub const fn direct(mut self, direct: bool) -> Self {
         self.direct = direct;
         self
+    }
+
+    /// Creating needs `write`.
+    pub(crate) fn check(&self, path: &Path) -> io::Result<()> {
+        if (self.create || self.create_new) && !self.write {
+            return Err(error_on("open", path, io::Error::new(io::ErrorKind::InvalidInput, "creating a file needs write access")));
+        }
+        Ok(())
     }
 }
 
@@ -130,8 +138,9 @@ pub trait Lock: Send + Sync + Debug {
 
 /// An open file, addressed by offset. Closed on drop, without a sync.
 pub trait File: Send + Sync + Debug {
-    /// Reads into `buf` and returns the number of bytes: less than `buf.len()` only at the end of the file (0 at or beyond it). Any
-    /// offset, length and memory address will do; a direct file copies through a buffer of its own when they are not aligned.
+    /// Reads into `buf` and returns the number of bytes: fewer than `buf.len()` at the end of the file, 0 at or beyond it. (A fault may cut
+    /// a read short elsewhere; [`read_exact_at`] asks for the rest.) Any offset, length and memory address will do; a direct file copies
+    /// through a buffer of its own when they are not aligned.
     ///
     /// # Errors
     /// The device's.

@@ -1,0 +1,330 @@
+//! Storage in memory: fast, sparse, with an optional capacity. Nothing survives the process, so syncs do nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::{error_at, error_on};
+use crate::range::{check_alignment, check_len, check_writable, range_end};
+use crate::sparse::SparseBytes;
+use crate::storage::{File, Lock, OpenOptions, Storage};
+use crate::tree::{Node, Tree};
+
+/// Files in memory. Clones share the files; [`snapshot`](Self::snapshot) makes an independent copy.
+#[derive(Debug, Clone)]
+pub struct MemoryStorage {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    alignment: usize,
+    space: Arc<Space>,
+    names: Mutex<Names>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    tree: Tree,
+    files: BTreeMap<u64, Arc<Inode>>,
+    locked: BTreeSet<u64>,
+    next_number: u64,
+}
+
+impl Names {
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    /// Drops the files that have no name any more; open handles keep theirs.
+    fn drop_unnamed(&mut self) {
+        let named = self.tree.files();
+        self.files.retain(|number, _| named.contains(number));
+    }
+}
+
+/// What the files take together, in whole chunks of 4 KB.
+#[derive(Debug)]
+struct Space {
+    capacity: u64,
+    taken: AtomicU64,
+}
+
+impl Space {
+    fn take(&self, bytes: u64) -> io::Result<()> {
+        let enough = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= self.capacity);
+        if self.taken.try_update(Ordering::Relaxed, Ordering::Relaxed, enough).is_ok() {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::StorageFull, "no space left in memory storage"))
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+struct Inode {
+    number: u64,
+    space: Arc<Space>,
+    content: RwLock<SparseBytes>,
+}
+
+impl Drop for Inode {
+    fn drop(&mut self) {
+        self.space.give_back(self.content.get_mut().taken_bytes());
+    }
+}
+
+impl Default for MemoryStorage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStorage {
+    /// An empty storage without limit, in which direct files have no alignment.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(1, None)
+    }
+
+    /// An empty storage in which direct files have the given alignment and all files together take at most `capacity` bytes, counted in
+    /// blocks of 4 KB.
+    ///
+    /// # Panics
+    /// When `alignment` is not a power of two.
+    #[must_use]
+    pub fn with(alignment: usize, capacity: Option<u64>) -> Self {
+        assert!(alignment.is_power_of_two(), "alignment {alignment}");
+        let space = Arc::new(Space { capacity: capacity.unwrap_or(u64::MAX), taken: AtomicU64::new(0) });
+        Self { shared: Arc::new(Shared { alignment, space, names: Mutex::default() }) }
+    }
+
+    /// Bytes of space that all files take, those without a name but with an open handle included.
+    #[must_use]
+    pub fn taken_bytes(&self) -> u64 {
+        self.shared.space.taken.load(Ordering::Relaxed)
+    }
+
+    /// An independent copy of all named files as they are now, without locks. Content is shared until one side writes.
+    #[must_use]
+    pub fn snapshot(&self) -> Self {
+        let Shared { alignment, space, names } = &*self.shared;
+        let names = names.lock();
+        let copy = Self::with(*alignment, Some(space.capacity));
+        let files = names.files.iter().map(|(&number, inode)| {
+            let content = inode.content.read().clone();
+            copy.shared.space.taken.fetch_add(content.taken_bytes(), Ordering::Relaxed);
+            (number, Arc::new(Inode { number, space: Arc::clone(&copy.shared.space), content: RwLock::new(content) }))
+        });
+        let (tree, files, next_number) = (names.tree.clone(), files.collect(), names.next_number);
+        *copy.shared.names.lock() = Names { tree, files, locked: BTreeSet::new(), next_number };
+        copy
+    }
+
+    /// A hash of all names and contents; holes and zeros are the same.
+    #[must_use]
+    pub fn content_hash(&self) -> u64 {
+        let names = self.shared.names.lock();
+        let mut hasher = Xxh3::new();
+        for (path, node) in names.tree.reachable() {
+            hash_path(&mut hasher, &path);
+            if let Some(inode) = if let Node::File(number) = node { names.files.get(&number) } else { None } {
+                inode.content.read().hash_into(&mut hasher);
+            }
+        }
+        hasher.digest()
+    }
+
+    /// The file's number and content, created first if the options say so.
+    fn inode(&self, path: &Path, options: &OpenOptions) -> io::Result<Arc<Inode>> {
+        let mut names = self.shared.names.lock();
+        match names.tree.find(path) {
+            Ok(_) if options.create_new => Err(io::ErrorKind::AlreadyExists.into()),
+            Ok(Node::Directory(_)) => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(Node::File(number)) => names.files.get(&number).map(Arc::clone).ok_or_else(|| io::ErrorKind::NotFound.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && (options.create || options.create_new) => {
+                let number = names.number();
+                let change = names.tree.plan_create(path, Node::File(number))?;
+                names.tree.apply(&change);
+                let inode = Arc::new(Inode { number, space: Arc::clone(&self.shared.space), content: RwLock::default() });
+                names.files.insert(number, Arc::clone(&inode));
+                Ok(inode)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Feeds a path so that no two are alike.
+pub(crate) fn hash_path(hasher: &mut Xxh3, path: &[std::ffi::OsString]) {
+    for name in path {
+        hasher.update(name.as_encoded_bytes());
+        hasher.update(b"/");
+    }
+    hasher.update(b"/");
+}
+
+impl Storage for MemoryStorage {
+    fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn File>> {
+        options.check(path)?;
+        let inode = self.inode(path, options).map_err(|error| error_on("open", path, error))?;
+        let alignment = if options.direct { self.shared.alignment } else { 1 };
+        Ok(Arc::new(MemoryFile { inode, path: path.to_owned(), writable: options.write, alignment }))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut names = self.shared.names.lock();
+        let change = names.tree.plan_remove(path).map_err(|error| error_on("remove", path, error))?;
+        names.tree.apply(&change);
+        names.drop_unnamed();
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut names = self.shared.names.lock();
+        let change = names.tree.plan_rename(from, to).map_err(|error| error_on("rename", from, error_on("to", to, error)))?;
+        if let Some(change) = change {
+            names.tree.apply(&change);
+            names.tree.drop_unreachable();
+            names.drop_unnamed();
+        }
+        Ok(())
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.shared.names.lock().tree.find(path).is_ok())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let names = self.shared.names.lock().tree.list(directory).map_err(|error| error_on("list", directory, error))?;
+        Ok(names.iter().map(|name| directory.join(name)).collect())
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        let mut names = self.shared.names.lock();
+        let number = names.number();
+        let change = names.tree.plan_create(path, Node::Directory(number)).map_err(|error| error_on("create directory", path, error))?;
+        names.tree.apply(&change);
+        Ok(())
+    }
+
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        let mut names = self.shared.names.lock();
+        let change = names.tree.plan_remove_directory(path).map_err(|error| error_on("remove directory", path, error))?;
+        names.tree.apply(&change);
+        names.tree.drop_unreachable();
+        Ok(())
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        let names = self.shared.names.lock();
+        names.tree.directory(path).map(drop).map_err(|error| error_on("sync directory", path, error))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let inode = self.inode(path, &OpenOptions::create()).map_err(|error| error_on("lock", path, error))?;
+        if !self.shared.names.lock().locked.insert(inode.number) {
+            return Err(error_on("lock", path, io::ErrorKind::WouldBlock.into()));
+        }
+        Ok(Box::new(MemoryLock { shared: Arc::clone(&self.shared), number: inode.number, path: path.to_owned() }))
+    }
+}
+
+#[derive(Debug)]
+struct MemoryLock {
+    shared: Arc<Shared>,
+    number: u64,
+    path: PathBuf,
+}
+
+impl Lock for MemoryLock {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.shared.names.lock().locked.remove(&self.number);
+    }
+}
+
+#[derive(Debug)]
+struct MemoryFile {
+    inode: Arc<Inode>,
+    path: PathBuf,
+    writable: bool,
+    alignment: usize,
+}
+
+impl MemoryFile {
+    /// Changes the content and gives back or keeps the space that results.
+    fn change(&self, to_take: impl FnOnce(&SparseBytes) -> u64, change: impl FnOnce(&mut SparseBytes)) -> io::Result<()> {
+        let mut content = self.inode.content.write();
+        let before = content.taken_bytes() + to_take(&content);
+        self.inode.space.take(before - content.taken_bytes())?;
+        change(&mut content);
+        self.inode.space.give_back(before - content.taken_bytes());
+        Ok(())
+    }
+}
+
+impl File for MemoryFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        range_end("read", &self.path, offset, buf.len() as u64)?;
+        Ok(self.inode.content.read().read(buf, offset))
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let len = buf.len() as u64;
+        check_writable("write", &self.path, self.writable)?;
+        range_end("write", &self.path, offset, len)?;
+        check_alignment(&self.path, offset, buf.len(), self.alignment)?;
+        let written = self.change(|content| content.bytes_to_take(offset, len), |content| content.write(buf, offset));
+        written.map_err(|error| error_at("write", &self.path, offset, error))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        check_writable("set length of", &self.path, self.writable)?;
+        check_len(&self.path, len)?;
+        self.change(|_| 0, |content| content.set_len(len))
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.inode.content.read().len())
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        check_writable("allocate", &self.path, self.writable)?;
+        range_end("allocate", &self.path, offset, len)?;
+        let allocated = self.change(|content| content.bytes_to_take(offset, len), |content| content.allocate(offset, len));
+        allocated.map_err(|error| error_at("allocate", &self.path, offset, error))
+    }
+
+    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
+        check_writable("punch hole", &self.path, self.writable)?;
+        range_end("punch hole", &self.path, offset, len)?;
+        self.change(|_| 0, |content| content.punch_hole(offset, len))
+    }
+
+    fn alignment(&self) -> usize {
+        self.alignment
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}

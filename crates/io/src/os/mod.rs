@@ -1,0 +1,9 @@
+//! The operating system's files and clock.
+
+mod clock;
+mod direct;
+mod file;
+mod storage;
+
+pub use clock::OsClock;
+pub use storage::OsStorage;
