@@ -5,19 +5,25 @@
 
 mod buffer;
 mod clock;
+mod counting;
 mod error;
 mod memory;
 mod os;
 #[cfg(test)]
 mod random;
 mod range;
+mod simulated_clock;
 mod sparse;
 mod storage;
+mod stream;
 mod tree;
 
 pub use buffer::AlignedBuffer;
 pub use clock::Clock;
+pub use counting::{CountingStorage, IoCounts};
 pub use error::{error_at, error_on, raw_os_error};
 pub use memory::MemoryStorage;
 pub use os::{OsClock, OsStorage};
+pub use simulated_clock::SimulatedClock;
 pub use storage::{File, Lock, OpenOptions, Storage, read_exact_at};
+pub use stream::{FileReader, FileWriter, parent_directory, read_file};
