@@ -1,5 +1,22 @@
-//! SQL types, values, the packed row, order-preserving index keys.
+//! SQL types, values, the packed row, order-preserving index keys, text forms of values.
 
+mod bytes;
+mod data_type;
+mod error;
+mod key;
 mod rid;
+mod row;
+mod schema;
+pub mod text;
+mod value;
 
+pub use data_type::{CHAR_LENGTH_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TimeUnit, decimal_limit, decimal_width};
+pub use error::{KeyError, RecordError, SchemaError, ValueError};
+pub use key::{Direction, KeyLayout, key_bytes_max, prefix_end};
 pub use rid::{PARTITION_MAX, RID_BYTES, Rid, SLOT_MAX};
+pub use row::{
+    BatchWriter, ColumnReader, ColumnValue, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef, PackedRow, PackedRows,
+    RECORD_BYTES_MAX, RowLayout,
+};
+pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema};
+pub use value::{Value, ValueRef, excerpt};

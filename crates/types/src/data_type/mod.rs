@@ -1,0 +1,7 @@
+//! SQL data types: what they are, their SQL text, their bytes in the catalog.
+
+mod bytes;
+mod kind;
+mod sql_text;
+
+pub use kind::{CHAR_LENGTH_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TimeUnit, decimal_limit, decimal_width};

@@ -1,0 +1,13 @@
+//! The packed record.
+
+mod batch;
+mod encode;
+mod large;
+mod layout;
+mod read;
+mod validate;
+
+pub use batch::{BatchWriter, PackedRow, PackedRows};
+pub use large::{ColumnValue, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef};
+pub use layout::{RECORD_BYTES_MAX, RowLayout};
+pub use read::ColumnReader;
