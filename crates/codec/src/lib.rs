@@ -2,6 +2,7 @@
 
 pub mod block;
 mod error;
+pub mod index;
 pub mod row;
 
 pub use error::CodecError;
