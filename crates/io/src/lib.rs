@@ -7,9 +7,9 @@ mod buffer;
 mod clock;
 mod counting;
 mod error;
+mod fault;
 mod memory;
 mod os;
-#[cfg(test)]
 mod random;
 mod range;
 mod simulated_clock;
@@ -22,6 +22,7 @@ pub use buffer::AlignedBuffer;
 pub use clock::Clock;
 pub use counting::{CountingStorage, IoCounts};
 pub use error::{error_at, error_on, raw_os_error};
+pub use fault::{Call, CallKind, CrashPolicy, Failure, Fault, FaultOptions, FaultStorage, Repeat, Trigger, is_simulated_crash};
 pub use memory::MemoryStorage;
 pub use os::{OsClock, OsStorage};
 pub use simulated_clock::SimulatedClock;

@@ -117,17 +117,8 @@ impl MemoryStorage {
     /// An independent copy of all named files as they are now, without locks. Content is shared until one side writes.
     #[must_use]
     pub fn snapshot(&self) -> Self {
-        let Shared { alignment, space, names } = &*self.shared;
-        let names = names.lock();
-        let copy = Self::with(*alignment, Some(space.capacity));
-        let files = names.files.iter().map(|(&number, inode)| {
-            let content = inode.content.read().clone();
-            copy.shared.space.taken.fetch_add(content.taken_bytes(), Ordering::Relaxed);
-            (number, Arc::new(Inode { number, space: Arc::clone(&copy.shared.space), content: RwLock::new(content) }))
-        });
-        let (tree, files, next_number) = (names.tree.clone(), files.collect(), names.next_number);
-        *copy.shared.names.lock() = Names { tree, files, locked: BTreeSet::new(), next_number };
-        copy
+        let (tree, contents, next_number) = self.parts();
+        Self::from_parts(self.shared.alignment, Some(self.shared.space.capacity), tree, contents, next_number)
     }
 
     /// A hash of all names and contents; holes and zeros are the same.
@@ -142,6 +133,30 @@ impl MemoryStorage {
             }
         }
         hasher.digest()
+    }
+
+    /// Names, contents by number, and the last number used.
+    pub(crate) fn parts(&self) -> (Tree, BTreeMap<u64, SparseBytes>, u64) {
+        let names = self.shared.names.lock();
+        let contents = names.files.iter().map(|(&number, inode)| (number, inode.content.read().clone()));
+        (names.tree.clone(), contents.collect(), names.next_number)
+    }
+
+    /// The reverse of [`parts`](Self::parts). What is there may exceed the capacity.
+    pub(crate) fn from_parts(
+        alignment: usize,
+        capacity: Option<u64>,
+        tree: Tree,
+        contents: BTreeMap<u64, SparseBytes>,
+        next_number: u64,
+    ) -> Self {
+        let storage = Self::with(alignment, capacity);
+        let space = &storage.shared.space;
+        space.taken.store(contents.values().map(SparseBytes::taken_bytes).sum(), Ordering::Relaxed);
+        let inode = |(number, content)| (number, Arc::new(Inode { number, space: Arc::clone(space), content: RwLock::new(content) }));
+        let files = contents.into_iter().map(inode).collect();
+        *storage.shared.names.lock() = Names { tree, files, locked: BTreeSet::new(), next_number };
+        storage
     }
 
     /// The file's number and content, created first if the options say so.

@@ -124,7 +124,7 @@ impl SparseBytes {
         }
     }
 
-    /// Makes the range equal to that of `source`, beyond either length with zeros; the length stays. Ranges must lie within a chunk.
+    /// Makes a range within one chunk equal to that of `source`. It must not go beyond the length.
     pub(crate) fn copy_within_chunk(&mut self, source: &Self, offset: u64, len: u64) {
         let number = offset / CHUNK_BYTES;
         if len == CHUNK_BYTES {
@@ -142,13 +142,6 @@ impl SparseBytes {
         if self.chunks.contains_key(&number) {
             self.taken.insert(number..number + 1);
         }
-    }
-
-    /// Cuts away what may lie beyond the length after [`copy_within_chunk`](Self::copy_within_chunk).
-    pub(crate) fn trim(&mut self) {
-        let len = self.len;
-        self.len = u64::MAX;
-        self.set_len(len);
     }
 
     /// Feeds length and content; holes and zeros are the same.
