@@ -10,7 +10,9 @@ mod schema;
 pub mod text;
 mod value;
 
-pub use data_type::{CHAR_LENGTH_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TimeUnit, decimal_limit, decimal_width};
+pub use data_type::{
+    CHAR_LENGTH_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TimeUnit, VARCHAR_LENGTH_MAX, decimal_limit, decimal_width,
+};
 pub use error::{KeyError, RecordError, SchemaError, ValueError};
 pub use key::{Direction, KeyLayout, key_bytes_max, prefix_end};
 pub use rid::{PARTITION_MAX, RID_BYTES, Rid, SLOT_MAX};

@@ -5,8 +5,11 @@
 /// The largest precision of DECIMAL.
 pub const DECIMAL_PRECISION_MAX: u8 = 38;
 
-/// The largest n of CHAR(n) and VARCHAR(n), in characters.
-pub const CHAR_LENGTH_MAX: u32 = 1 << 28;
+/// The largest n of CHAR(n), in characters: every value takes at least as many bytes, and is padded wherever it is made.
+pub const CHAR_LENGTH_MAX: u32 = 32_000;
+
+/// The largest n of VARCHAR(n), in characters.
+pub const VARCHAR_LENGTH_MAX: u32 = 1 << 28;
 
 /// Unit of a TIME or TIMESTAMP: that of the source, so that nothing is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,7 +166,8 @@ impl DataType {
             DataType::Decimal { precision, scale } => {
                 (1..=DECIMAL_PRECISION_MAX).contains(&precision) && i16::from(scale) <= i16::from(precision)
             }
-            DataType::Char(n) | DataType::Varchar(Some(n)) => (1..=CHAR_LENGTH_MAX).contains(&n),
+            DataType::Char(n) => (1..=CHAR_LENGTH_MAX).contains(&n),
+            DataType::Varchar(Some(n)) => (1..=VARCHAR_LENGTH_MAX).contains(&n),
             _ => true,
         }
     }

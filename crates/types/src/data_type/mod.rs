@@ -4,4 +4,4 @@ mod bytes;
 mod kind;
 mod sql_text;
 
-pub use kind::{CHAR_LENGTH_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TimeUnit, decimal_limit, decimal_width};
+pub use kind::{CHAR_LENGTH_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TimeUnit, VARCHAR_LENGTH_MAX, decimal_limit, decimal_width};
