@@ -155,14 +155,18 @@ impl Tree {
 
     /// Another name; `None` when both paths are the same place.
     pub(crate) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<Change>> {
-        let node = self.find(from)?;
         let (from_names, to_names) = (names(from), names(to));
+        // The order in which Linux finds out what is wrong.
         let (from, to) = (self.place(from)?, self.place(to)?);
+        let node = self.at(&from).ok_or(ErrorKind::NotFound)?;
         if from == to {
             return Ok(None);
         }
         if matches!(node, Node::Directory(_)) && to_names.starts_with(&from_names) {
             return fail(ErrorKind::InvalidInput);
+        }
+        if from_names.starts_with(&to_names) {
+            return fail(ErrorKind::DirectoryNotEmpty);
         }
         match (node, self.at(&to)) {
             (Node::File(_), Some(Node::Directory(_))) => fail(ErrorKind::IsADirectory),
