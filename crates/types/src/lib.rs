@@ -1,9 +1,11 @@
-//! SQL types, values, the packed row, order-preserving index keys, text forms of values.
+//! SQL types, values, the packed row, order-preserving index keys, text forms of values,
+//! conditions on rows.
 
 mod bytes;
 mod data_type;
 mod error;
 mod key;
+mod predicate;
 mod rid;
 mod row;
 mod schema;
@@ -15,6 +17,7 @@ pub use data_type::{
 };
 pub use error::{KeyError, RecordError, SchemaError, ValueError};
 pub use key::{Direction, KeyLayout, key_bytes_max, prefix_end};
+pub use predicate::{KeyRange, Predicate, PredicateError};
 pub use rid::{PARTITION_MAX, RID_BYTES, Rid, SLOT_MAX};
 pub use row::{
     BatchWriter, ColumnReader, ColumnValue, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef, PackedRow, PackedRows,

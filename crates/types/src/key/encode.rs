@@ -135,6 +135,50 @@ impl KeyLayout {
         self.build(values.len(), out, |i, column, out| Ok(column.put(values[i], out)?))
     }
 
+    /// Appends what all keys have in common whose first values are `values` and whose next column is a text that begins with `text`.
+    ///
+    /// # Errors
+    /// As [`KeyLayout::encode`]; [`ValueError::Type`] when the next column is not text, [`ValueError::Count`] when there is none.
+    pub fn encode_text_prefix(&self, values: &[ValueRef<'_>], text: &str, out: &mut Vec<u8>) -> Result<usize, KeyError> {
+        let Some(next) = self.columns.get(values.len()) else {
+            return Err(ValueError::Count { expected: self.columns.len(), found: values.len() + 1 }.into());
+        };
+        if !next.data_type.is_text() {
+            let found = ValueRef::Text(text).kind();
+            return Err(ValueError::Type { column: next.name.to_string(), data_type: next.data_type, found }.into());
+        }
+        self.build(values.len() + 1, out, |i, column, out| {
+            if let Some(value) = values.get(i) {
+                return Ok(column.put(*value, out)?);
+            }
+            let start = out.len();
+            if column.nullable {
+                out.push(NOT_NULL);
+            }
+            if column.physical == Physical::Text {
+                scalar::put_terminated(text.as_bytes(), out);
+                out.pop();
+            } else {
+                out.extend_from_slice(text.as_bytes());
+            }
+            column.turn(start, out);
+            Ok(())
+        })
+    }
+
+    /// What all keys have in common whose first values are `values` and whose next column is not NULL. The values have been encoded before.
+    pub(crate) fn not_null_prefix(&self, values: &[ValueRef<'_>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let encoded = self.encode(values, &mut out);
+        debug_assert!(encoded.is_ok());
+        if let Some(next) = self.columns.get(values.len()).filter(|c| c.nullable) {
+            out.push(NOT_NULL);
+            let last = out.len() - 1;
+            next.turn(last, &mut out);
+        }
+        out
+    }
+
     /// Appends the key of a record; returns the key's length. On an error `out` is as before.
     ///
     /// # Errors

@@ -107,6 +107,11 @@ impl KeyLayout {
         self.columns.iter().map(|c| (c.column, c.direction))
     }
 
+    /// Order of the `i`-th key column.
+    pub(crate) fn direction(&self, i: usize) -> Direction {
+        self.columns[i].direction
+    }
+
     /// Type of the `i`-th key column.
     ///
     /// # Panics
