@@ -1,7 +1,7 @@
 //! The bytes of records, keys and stored schemas, as version 1 of the format has them. A golden file is never edited; a new version gets new files.
 //!
 //! `PAGEFOLD_GOLDEN=write` writes the files that do not exist yet.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use pagefold_types::{Column, ColumnValue, DataType, Direction, KeyLayout, LargeValueRef, RowLayout, Schema, Value, ValueRef};
 use std::fmt::Write;

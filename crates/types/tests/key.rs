@@ -1,5 +1,5 @@
 //! Keys order like their values, are prefix-free, and come back.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 

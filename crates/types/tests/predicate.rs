@@ -1,5 +1,5 @@
 //! Conditions: read, evaluated as a naive evaluator does, and their index ranges never lose a row.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 

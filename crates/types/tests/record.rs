@@ -1,5 +1,5 @@
 //! Values to records and back; damaged records.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 

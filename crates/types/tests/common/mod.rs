@@ -1,5 +1,5 @@
 //! Random types, values and schemas from a seed.
-#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use pagefold_types::{Column, DataType, Schema, TimeUnit, Value, ValueRef, decimal_limit};
 
