@@ -44,6 +44,11 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    /// All that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.bytes)
+    }
+
     fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N)?);

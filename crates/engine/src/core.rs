@@ -1,0 +1,129 @@
+//! What all objects of an open database share: storage, directory, ids, buffer pools.
+
+use crate::data_set::{DataSet, DataSetAttributes, DataSetContext};
+use crate::pool::BufferManager;
+use crate::{Error, Result};
+use pagefold_io::Storage;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Folder of the data sets in a database directory.
+pub(crate) const DATA_DIRECTORY: &str = "data";
+
+/// The pool for non-leaf pages of folded indexes.
+const NON_LEAF_POOL: &str = "N4K";
+
+/// Shared by all objects of an open database.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) directory: PathBuf,
+    pub(crate) database_id: u128,
+    pub(crate) manager: Arc<BufferManager>,
+    pub(crate) direct: bool,
+    pub(crate) writable: bool,
+    next_file_id: AtomicU32,
+    next_object_id: AtomicU32,
+}
+
+/// Everything a [`Core`] is made of.
+pub(crate) struct CoreParts {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) directory: PathBuf,
+    pub(crate) database_id: u128,
+    pub(crate) manager: Arc<BufferManager>,
+    pub(crate) direct: bool,
+    pub(crate) writable: bool,
+    pub(crate) next_file_id: u32,
+    pub(crate) next_object_id: u32,
+}
+
+/// Where a data set lies.
+pub(crate) fn data_set_path(directory: &Path, file_id: u32) -> PathBuf {
+    directory.join(DATA_DIRECTORY).join(format!("{file_id:08x}.pfd"))
+}
+
+/// The file id in the name of a data set.
+pub(crate) fn file_id_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".pfd")?;
+    (name.len() == 8).then(|| u32::from_str_radix(name, 16).ok()).flatten()
+}
+
+impl Core {
+    pub(crate) fn new(parts: CoreParts) -> Core {
+        Core {
+            storage: parts.storage,
+            directory: parts.directory,
+            database_id: parts.database_id,
+            manager: parts.manager,
+            direct: parts.direct,
+            writable: parts.writable,
+            next_file_id: AtomicU32::new(parts.next_file_id),
+            next_object_id: AtomicU32::new(parts.next_object_id),
+        }
+    }
+
+    /// A file id never used before.
+    pub(crate) fn take_file_id(&self) -> u32 {
+        self.next_file_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An object id never used before.
+    pub(crate) fn take_object_id(&self) -> u32 {
+        self.next_object_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The ids that come next.
+    pub(crate) fn next_ids(&self) -> (u32, u32) {
+        (self.next_file_id.load(Ordering::Relaxed), self.next_object_id.load(Ordering::Relaxed))
+    }
+
+    /// Refuses when the database is open for reading only.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.writable { Ok(()) } else { Err(Error::ReadOnly(self.directory.display().to_string())) }
+    }
+
+    fn context(&self, attributes: &DataSetAttributes, pool: &str) -> Result<DataSetContext> {
+        let leaf_pool = self.manager.pool(pool, attributes.leaf_bytes)?;
+        let other_pool = if attributes.leaf_bytes == attributes.page_bytes {
+            Arc::clone(&leaf_pool)
+        } else {
+            self.manager.pool(NON_LEAF_POOL, attributes.page_bytes)?
+        };
+        Ok(DataSetContext {
+            database_id: self.database_id,
+            storage: Arc::clone(&self.storage),
+            path: data_set_path(&self.directory, attributes.file_id),
+            direct: self.direct,
+            pools: [leaf_pool, other_pool],
+        })
+    }
+
+    /// A fresh data set, without a file yet.
+    pub(crate) fn create_data_set(&self, mut attributes: DataSetAttributes, pool: &str) -> Result<Arc<DataSet>> {
+        self.check_writable()?;
+        attributes.file_id = self.take_file_id();
+        let context = self.context(&attributes, pool)?;
+        let data_set = Arc::new(DataSet::new(attributes, context));
+        self.manager.register(&data_set);
+        Ok(data_set)
+    }
+
+    /// An existing data set, opened when the catalog says that it has a file.
+    pub(crate) fn open_data_set(&self, attributes: DataSetAttributes, pool: &str, header_writes: Option<u32>) -> Result<Arc<DataSet>> {
+        let context = self.context(&attributes, pool)?;
+        let data_set = Arc::new(DataSet::new(attributes, context));
+        if let Some(writes) = header_writes {
+            data_set.open(self.writable, Some(writes))?;
+        }
+        self.manager.register(&data_set);
+        Ok(data_set)
+    }
+
+    /// Takes a data set out of memory and removes its file.
+    pub(crate) fn drop_data_set(&self, data_set: &DataSet) -> Result<()> {
+        self.manager.discard(data_set);
+        data_set.remove()
+    }
+}

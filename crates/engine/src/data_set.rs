@@ -1,0 +1,424 @@
+//! A data set: one file, its pages' words, its space map and its header.
+//!
+//! Invariants:
+//! - pages at or above `page_count` were never written and are never asked for;
+//! - the file comes into being with the first page that is allocated (DEFINE NO);
+//! - header page and map pages are not in a pool: they are written from here, after all other pages (`pool/deferred_write.rs`).
+
+use crate::pool::counters::Counters;
+use crate::pool::frames::Pool;
+use crate::pool::translation::Translation;
+use crate::space_map::SpaceMap;
+use crate::{CounterValues, Error, Result};
+use pagefold_format::data_set_header::{DataSetHeader, DictionaryRoot, ObjectKind};
+use pagefold_format::page::{PageIdentity, PageType};
+use pagefold_format::{page, space_map};
+use pagefold_io::{AlignedBuffer, File, OpenOptions, Storage, read_exact_at};
+use parking_lot::{Mutex, MutexGuard};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// How a data set grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extents {
+    /// Bytes of the first extent.
+    pub first_bytes: u64,
+    /// Bytes of each further one; 0 for the sliding scale, on which the k-th extent is k times the first, at most 64 MB.
+    pub second_bytes: u64,
+}
+
+impl Default for Extents {
+    fn default() -> Extents {
+        Extents { first_bytes: 64 * 1024, second_bytes: 0 }
+    }
+}
+
+/// The sliding scale ends here.
+const SLIDING_EXTENT_MAX: u64 = 64 << 20;
+
+impl Extents {
+    /// Bytes of the extent that follows `taken` others.
+    fn next(&self, taken: u64) -> u64 {
+        if taken == 0 {
+            self.first_bytes
+        } else if self.second_bytes > 0 {
+            self.second_bytes
+        } else {
+            (self.first_bytes * (taken + 1)).min(SLIDING_EXTENT_MAX.max(self.first_bytes))
+        }
+    }
+}
+
+/// What is fixed when a data set is created.
+#[derive(Clone, Debug)]
+pub struct DataSetAttributes {
+    /// Its file id.
+    pub file_id: u32,
+    /// Table or index it belongs to.
+    pub object_id: u32,
+    /// What that is.
+    pub kind: ObjectKind,
+    /// Partition number.
+    pub partition: u16,
+    /// Page size on disk.
+    pub page_bytes: usize,
+    /// Size of leaf pages in memory; larger than `page_bytes` in folded indexes only.
+    pub leaf_bytes: usize,
+    /// How the file grows.
+    pub extents: Extents,
+    /// What errors call it: `table "lineitem"`.
+    pub object: String,
+}
+
+/// The counts and roots kept in the header page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataSetFacts {
+    /// Pages with rows, or leaf pages.
+    pub data_pages: u32,
+    /// Rows, or RIDs.
+    pub rows: u64,
+    /// Root page of an index; 0 when empty.
+    pub root_page: u32,
+    /// Levels of an index; 0 when empty.
+    pub levels: u16,
+    /// Distinct keys of an index.
+    pub keys: u64,
+    /// Dictionaries.
+    pub dictionaries: Vec<DictionaryRoot>,
+}
+
+#[derive(Debug, Default)]
+struct Allocation {
+    extents_taken: u64,
+    bytes: u64,
+}
+
+/// A data set.
+#[derive(Debug)]
+pub struct DataSet {
+    pub(crate) attributes: DataSetAttributes,
+    database_id: u128,
+    pub(crate) pools: [Arc<Pool>; 2],
+    storage: Arc<dyn Storage>,
+    path: PathBuf,
+    direct: bool,
+    file: OnceLock<Arc<dyn File>>,
+    allocation: Mutex<Allocation>,
+    page_count: AtomicU32,
+    pub(crate) translation: Translation,
+    space: Mutex<SpaceMap>,
+    facts: Mutex<DataSetFacts>,
+    /// The header's write counter; `None` until it was written or read.
+    pub(crate) header_writes: AtomicU32,
+    /// Pages that became dirty, in that order; a page may be here and clean again.
+    pub(crate) dirty: Mutex<Vec<u32>>,
+    /// Held while pages of this data set are written, so that a page has one writer.
+    pub(crate) write_lock: Mutex<()>,
+    pub(crate) counters: Counters,
+    poison: OnceLock<String>,
+}
+
+/// Everything a data set needs from its database.
+pub(crate) struct DataSetContext {
+    pub(crate) database_id: u128,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) path: PathBuf,
+    pub(crate) direct: bool,
+    pub(crate) pools: [Arc<Pool>; 2],
+}
+
+impl DataSet {
+    /// A data set that has no file yet.
+    pub(crate) fn new(attributes: DataSetAttributes, context: DataSetContext) -> DataSet {
+        DataSet {
+            database_id: context.database_id,
+            pools: context.pools,
+            storage: context.storage,
+            path: context.path,
+            direct: context.direct,
+            file: OnceLock::new(),
+            allocation: Mutex::default(),
+            page_count: AtomicU32::new(0),
+            translation: Translation::new(),
+            space: Mutex::new(SpaceMap::new(attributes.page_bytes)),
+            facts: Mutex::default(),
+            header_writes: AtomicU32::new(0),
+            dirty: Mutex::default(),
+            write_lock: Mutex::default(),
+            counters: Counters::default(),
+            poison: OnceLock::new(),
+            attributes,
+        }
+    }
+
+    /// Opens the file of an existing data set, reads its header page and its space map.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or header or map pages are damaged or belong elsewhere.
+    pub(crate) fn open(&self, write: bool, header_writes: Option<u32>) -> Result<()> {
+        let options = OpenOptions { write, direct: self.direct, ..OpenOptions::read_only() };
+        let file = self.storage.open(&self.path, &options)?;
+        let length = file.len()?;
+        *self.allocation.lock() = Allocation { extents_taken: 1, bytes: length };
+        self.file.set(file).map_err(|_| self.corrupt(0, "opened twice"))?;
+        let mut buffer = AlignedBuffer::new(self.attributes.page_bytes, 4096);
+        self.read_raw(0, &mut buffer)?;
+        self.verify(0, &buffer, PageType::Header)?;
+        let header = DataSetHeader::parse(&buffer).map_err(|e| self.corrupt(0, e))?;
+        self.check_header(&header, length)?;
+        let writes = page::write_counter(&buffer);
+        if header_writes.is_some_and(|expected| expected != writes) {
+            return Err(self.corrupt(0, format!("write counter {writes} where the catalog has {}: a lost write", header_writes.unwrap_or(0))));
+        }
+        self.header_writes.store(writes, Ordering::Relaxed);
+        *self.space.lock() = self.read_space_map(&header, &mut buffer)?;
+        self.page_count.store(header.page_count, Ordering::Release);
+        *self.facts.lock() = DataSetFacts {
+            data_pages: header.data_pages,
+            rows: header.rows,
+            root_page: header.root_page,
+            levels: header.levels,
+            keys: header.keys,
+            dictionaries: header.dictionaries,
+        };
+        Ok(())
+    }
+
+    fn check_header(&self, header: &DataSetHeader, length: u64) -> Result<()> {
+        let own = &self.attributes;
+        if (header.file_id, header.object_id, header.kind, header.partition) != (own.file_id, own.object_id, own.kind, own.partition) {
+            return Err(self.corrupt(0, "the header describes another data set"));
+        }
+        if (header.page_bytes as usize, header.leaf_bytes as usize) != (own.page_bytes, own.leaf_bytes) {
+            return Err(self.corrupt(0, "the header and the catalog disagree on the page size"));
+        }
+        if u64::from(header.page_count) * own.page_bytes as u64 > length {
+            return Err(self.corrupt(0, format!("{} pages in a file of {length} bytes", header.page_count)));
+        }
+        Ok(())
+    }
+
+    fn read_space_map(&self, header: &DataSetHeader, buffer: &mut AlignedBuffer) -> Result<SpaceMap> {
+        let mut map = SpaceMap::new(self.attributes.page_bytes);
+        while map.page_count() < header.page_count {
+            let map_page = map.page_count();
+            self.read_raw(map_page, buffer)?;
+            self.verify(map_page, buffer, PageType::SpaceMap)?;
+            for word in space_map::words(buffer).map_err(|e| self.corrupt(map_page, e))? {
+                map.push(word);
+            }
+            let full = map_page + space_map::words_per_page(self.attributes.page_bytes);
+            if map.page_count() != full.min(header.page_count) {
+                return Err(self.corrupt(map_page, format!("describes {} pages", map.page_count() - map_page)));
+            }
+            if map.word(map_page).page_ahead(page::write_counter(buffer)) != 0 {
+                return Err(self.corrupt(map_page, "write counter differs from its own entry"));
+            }
+        }
+        if map.map_writes() != header.space_map_writes {
+            return Err(self.corrupt(
+                0,
+                format!("space-map pages were written {} times, the header says {}: a lost write", map.map_writes(), header.space_map_writes),
+            ));
+        }
+        Ok(map)
+    }
+
+    /// The header as it is to be written.
+    pub(crate) fn header(&self) -> DataSetHeader {
+        let facts = self.facts.lock().clone();
+        let space = self.space.lock();
+        DataSetHeader {
+            file_id: self.attributes.file_id,
+            object_id: self.attributes.object_id,
+            kind: self.attributes.kind,
+            partition: self.attributes.partition,
+            page_bytes: self.attributes.page_bytes as u32,
+            leaf_bytes: self.attributes.leaf_bytes as u32,
+            page_count: space.page_count(),
+            data_pages: facts.data_pages,
+            rows: facts.rows,
+            root_page: facts.root_page,
+            levels: facts.levels,
+            keys: facts.keys,
+            space_map_writes: space.map_writes(),
+            dictionaries: facts.dictionaries,
+        }
+    }
+
+    /// File id.
+    #[must_use]
+    pub fn file_id(&self) -> u32 {
+        self.attributes.file_id
+    }
+
+    /// Page size on disk.
+    #[must_use]
+    pub fn page_bytes(&self) -> usize {
+        self.attributes.page_bytes
+    }
+
+    /// Size of leaf pages in memory.
+    #[must_use]
+    pub fn leaf_bytes(&self) -> usize {
+        self.attributes.leaf_bytes
+    }
+
+    /// Are leaves folded on disk?
+    #[must_use]
+    pub fn is_folded(&self) -> bool {
+        self.attributes.leaf_bytes != self.attributes.page_bytes
+    }
+
+    /// What errors call it.
+    #[must_use]
+    pub fn object(&self) -> &str {
+        &self.attributes.object
+    }
+
+    /// Where its file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Has it a file?
+    #[must_use]
+    pub fn is_defined(&self) -> bool {
+        self.file.get().is_some()
+    }
+
+    /// Pages in use, header and map pages included; 0 while there is no file.
+    #[must_use]
+    pub fn page_count(&self) -> u32 {
+        self.page_count.load(Ordering::Acquire)
+    }
+
+    /// Bytes of the file, extents that are not used yet included.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> u64 {
+        self.allocation.lock().bytes
+    }
+
+    /// Counts and roots.
+    pub fn facts(&self) -> MutexGuard<'_, DataSetFacts> {
+        self.facts.lock()
+    }
+
+    /// The space map.
+    pub(crate) fn space(&self) -> MutexGuard<'_, SpaceMap> {
+        self.space.lock()
+    }
+
+    /// Counters of this object.
+    #[must_use]
+    pub fn counters(&self) -> CounterValues {
+        self.counters.values()
+    }
+
+    /// What a page's checksum is bound to.
+    #[must_use]
+    pub fn identity(&self, page_number: u32) -> PageIdentity {
+        PageIdentity { database_id: self.database_id, file_id: self.attributes.file_id, page_number }
+    }
+
+    /// An error about a page of this data set.
+    pub fn corrupt(&self, page: u32, reason: impl ToString) -> Error {
+        Error::corrupt(self.attributes.object.clone(), page, reason)
+    }
+
+    /// The file; made when it is not there yet.
+    pub(crate) fn file(&self) -> Result<&Arc<dyn File>> {
+        match self.file.get() {
+            Some(file) => Ok(file),
+            None => self.define(),
+        }
+    }
+
+    /// Makes the file, with an empty header page number 0 reserved.
+    fn define(&self) -> Result<&Arc<dyn File>> {
+        let _allocation = self.allocation.lock();
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let file = self.storage.open(&self.path, &OpenOptions::create_new().direct(self.direct))?;
+        self.page_count.store(1, Ordering::Release);
+        Ok(self.file.get_or_init(|| file))
+    }
+
+    /// Takes a page with this space-map class; extends the file when it must.
+    pub(crate) fn allocate_page(&self, class: u8) -> Result<u32> {
+        self.allocate_with(|space| space.allocate(class, u32::MAX - 1))
+    }
+
+    /// Takes the next page at the end.
+    pub(crate) fn append_page(&self, class: u8) -> Result<u32> {
+        self.allocate_with(|space| space.append(class, u32::MAX - 1))
+    }
+
+    fn allocate_with(&self, take: impl FnOnce(&mut SpaceMap) -> Result<u32>) -> Result<u32> {
+        self.check_poison()?;
+        self.file()?;
+        let mut space = self.space.lock();
+        let page = take(&mut space)?;
+        let count = space.page_count();
+        if let Err(error) = self.extend(count) {
+            space.free(page);
+            return Err(error);
+        }
+        self.page_count.store(count, Ordering::Release);
+        Ok(page)
+    }
+
+    /// Makes the file long enough for `pages`.
+    fn extend(&self, pages: u32) -> Result<()> {
+        let wanted = u64::from(pages) * self.attributes.page_bytes as u64;
+        let mut allocation = self.allocation.lock();
+        while allocation.bytes < wanted {
+            let page_bytes = self.attributes.page_bytes as u64;
+            let extent = self.attributes.extents.next(allocation.extents_taken).next_multiple_of(page_bytes).max(page_bytes);
+            // On a device with 4 KB sectors the last extent must end on one.
+            let end = (allocation.bytes + extent).next_multiple_of(4096);
+            self.file()?.allocate(allocation.bytes, end - allocation.bytes)?;
+            allocation.bytes = end;
+            allocation.extents_taken += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads a page as it is on disk, unverified.
+    pub(crate) fn read_raw(&self, page_number: u32, buffer: &mut [u8]) -> Result<()> {
+        let offset = u64::from(page_number) * self.attributes.page_bytes as u64;
+        Ok(read_exact_at(self.file()?.as_ref(), buffer, offset)?)
+    }
+
+    fn verify(&self, page_number: u32, bytes: &[u8], expected: PageType) -> Result<()> {
+        let found = page::verify(bytes, &self.identity(page_number)).map_err(|e| self.corrupt(page_number, e))?;
+        if found != expected {
+            return Err(self.corrupt(page_number, format!("a page of type {found:?} where {expected:?} is expected")));
+        }
+        Ok(())
+    }
+
+    /// Refuses when an earlier write failed.
+    pub(crate) fn check_poison(&self) -> Result<()> {
+        match self.poison.get() {
+            Some(reason) => Err(Error::Poisoned(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers that a write failed.
+    pub(crate) fn poison(&self, reason: impl ToString) {
+        let _ = self.poison.set(reason.to_string());
+    }
+
+    /// Removes the file. Nobody uses the data set any more.
+    pub(crate) fn remove(&self) -> Result<()> {
+        if self.storage.exists(&self.path)? {
+            self.storage.remove(&self.path)?;
+        }
+        Ok(())
+    }
+}

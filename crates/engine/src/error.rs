@@ -1,0 +1,113 @@
+//! What can go wrong in the engine. Every error names the object, and the page where there is one.
+
+use pagefold_format::FormatError;
+use std::io;
+use std::sync::Arc;
+
+/// Result of an engine call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An engine error.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused; the message names the path.
+    #[error("{0}")]
+    Io(Arc<io::Error>),
+    /// A page is not what it should be.
+    #[error("{object}, page {page}: {reason}")]
+    Corrupt {
+        /// Table, index or file.
+        object: String,
+        /// Page number in its data set.
+        page: u32,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The control file or the catalog is not what it should be.
+    #[error("{path}: {reason}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A directory that holds no database.
+    #[error("{0} is not a pagefold database")]
+    NotADatabase(String),
+    /// A database of a format this program does not know.
+    #[error("{path} has format version {found}, this program knows {known}")]
+    NewerFormat {
+        /// The file.
+        path: String,
+        /// Its version.
+        found: u32,
+        /// The newest version known.
+        known: u32,
+    },
+    /// Another process writes this database.
+    #[error("{0} is being written by another process")]
+    Locked(String),
+    /// A write was asked of a database opened for reading.
+    #[error("{0} is open for reading only")]
+    ReadOnly(String),
+    /// No such table or index.
+    #[error("no {kind} \"{name}\"{hint}")]
+    Unknown {
+        /// "table" or "index".
+        kind: &'static str,
+        /// The name asked for.
+        name: String,
+        /// What there is instead, ready to append.
+        hint: String,
+    },
+    /// The name is taken.
+    #[error("{kind} \"{name}\" already exists")]
+    Exists {
+        /// "table" or "index".
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A unique index has this key already.
+    #[error("index \"{index}\": duplicate key {key}")]
+    DuplicateKey {
+        /// The index.
+        index: String,
+        /// The key's values.
+        key: String,
+    },
+    /// A value cannot be stored.
+    #[error("{0}")]
+    Value(String),
+    /// A parameter out of range.
+    #[error("{0}")]
+    Parameter(String),
+    /// All frames of a pool are in use at once.
+    #[error("buffer pool \"{0}\" has no frame left: raise the memory limit")]
+    PoolFull(String),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// A write failed earlier; nothing more is written until the database is opened again.
+    #[error("an earlier write failed ({0}); open the database again")]
+    Poisoned(String),
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::Io(Arc::new(error))
+    }
+}
+
+impl Error {
+    /// A page of `object` is damaged.
+    pub fn corrupt(object: impl Into<String>, page: u32, reason: impl ToString) -> Error {
+        Error::Corrupt { object: object.into(), page, reason: reason.to_string() }
+    }
+
+    /// From a format error found on a page.
+    pub fn format(object: &str, page: u32, error: &FormatError) -> Error {
+        Error::corrupt(object, page, error)
+    }
+}

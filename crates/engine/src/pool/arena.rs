@@ -1,0 +1,127 @@
+//! The one piece of memory that all buffer frames are cut from.
+//!
+//! The arena is an anonymous mapping of the memory limit; the system backs it with memory as it is touched. It is cut into chunks of 256 KB, and a chunk
+//! into frames of one size. A frame is named by its unit: its offset in 2 KB steps.
+//!
+//! Invariants:
+//! - a chunk belongs to one pool or is free; frames of a chunk never overlap;
+//! - who may touch a frame's bytes is decided by the page word that names it (`word.rs`), not here.
+
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::ptr::NonNull;
+
+/// Bytes of a chunk.
+pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
+/// Frames start at multiples of this.
+pub(crate) const UNIT_BYTES: usize = 2048;
+const UNITS_PER_CHUNK: u32 = (CHUNK_BYTES / UNIT_BYTES) as u32;
+
+/// The memory of all pools.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    base: NonNull<u8>,
+    chunks: u32,
+    free_chunks: Mutex<Vec<u32>>,
+}
+
+// SAFETY: the arena only hands out addresses; access to the bytes behind them is ordered by the atomic page words.
+#[expect(unsafe_code, reason = "the mapping is plain memory, not tied to a thread")]
+unsafe impl Send for Arena {}
+// SAFETY: as above; the list of free chunks is behind a mutex.
+#[expect(unsafe_code, reason = "the mapping is plain memory, not tied to a thread")]
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Reserves `bytes`, rounded down to whole chunks, at least one.
+    ///
+    /// # Errors
+    /// When the address range is refused.
+    pub(crate) fn new(bytes: usize) -> Result<Arena> {
+        let chunks = u32::try_from(bytes / CHUNK_BYTES)
+            .ok()
+            .filter(|n| *n < u32::MAX / UNITS_PER_CHUNK)
+            .ok_or_else(|| Error::Parameter(format!("a memory limit of {bytes} bytes is too large")))?
+            .max(1);
+        let base = map(chunks as usize * CHUNK_BYTES)?;
+        Ok(Arena { base, chunks, free_chunks: Mutex::new((0..chunks).rev().collect()) })
+    }
+
+    /// Units in the whole arena.
+    pub(crate) fn units(&self) -> u32 {
+        self.chunks * UNITS_PER_CHUNK
+    }
+
+    /// Takes a free chunk; returns its first unit.
+    pub(crate) fn take_chunk(&self) -> Option<u32> {
+        self.free_chunks.lock().pop().map(|chunk| chunk * UNITS_PER_CHUNK)
+    }
+
+    /// Gives a chunk back by its first unit; none of its frames is in use.
+    pub(crate) fn give_chunk(&self, first_unit: u32) {
+        self.free_chunks.lock().push(first_unit / UNITS_PER_CHUNK);
+    }
+
+    /// Address of the frame that starts at `unit`.
+    #[inline]
+    pub(crate) fn address(&self, unit: u32) -> NonNull<u8> {
+        debug_assert!(unit < self.units());
+        // SAFETY: unit < units(), so the address lies in the mapping.
+        #[expect(unsafe_code, reason = "one addition instead of a bounds-checked slice on every getpage")]
+        unsafe {
+            self.base.add(unit as usize * UNIT_BYTES)
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        unmap(self.base, self.chunks as usize * CHUNK_BYTES);
+    }
+}
+
+#[cfg(not(miri))]
+fn map(bytes: usize) -> Result<NonNull<u8>> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+    let refused = |e: rustix::io::Errno| Error::Parameter(format!("a memory limit of {bytes} bytes cannot be had: {e}"));
+    // SAFETY: a fresh anonymous mapping aliases nothing.
+    #[expect(unsafe_code, reason = "a mapping is not touched before use, a zeroed allocation of this alignment would be")]
+    let base = unsafe {
+        let base = mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE)
+            .map_err(refused)?;
+        // Fewer TLB misses on random getpages; merely advice, so a refusal does not matter.
+        let _ = madvise(base, bytes, Advice::LinuxHugepage);
+        base
+    };
+    NonNull::new(base.cast()).ok_or_else(|| Error::Parameter("the system mapped memory at address 0".into()))
+}
+
+#[cfg(not(miri))]
+fn unmap(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: the mapping was made by `map` with this length, and no frame outlives the arena.
+    #[expect(unsafe_code, reason = "the counterpart of map")]
+    unsafe {
+        let _ = rustix::mm::munmap(base.as_ptr().cast(), bytes);
+    }
+}
+
+#[cfg(miri)]
+fn layout(bytes: usize) -> std::alloc::Layout {
+    std::alloc::Layout::from_size_align(bytes, 4096).expect("a valid layout")
+}
+
+#[cfg(miri)]
+fn map(bytes: usize) -> Result<NonNull<u8>> {
+    // SAFETY: bytes > 0.
+    #[expect(unsafe_code, reason = "Miri has no mmap")]
+    NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)) }).ok_or_else(|| Error::Parameter("out of memory".into()))
+}
+
+#[cfg(miri)]
+fn unmap(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: allocated by `map` with this layout.
+    #[expect(unsafe_code, reason = "Miri has no mmap")]
+    unsafe {
+        std::alloc::dealloc(base.as_ptr(), layout(bytes))
+    }
+}

@@ -1,0 +1,137 @@
+//! A buffer pool: frames of one size, and the clock that decides which page leaves.
+//!
+//! A pool takes chunks from the arena as it needs them, up to its limit. When the arena has none left, a pool below its fair share takes a chunk from the pool
+//! that has most. Pages that a scan has finished with queue up to leave first, so a scan recycles its own frames and does not flush the pool.
+//!
+//! Invariant: a frame is in exactly one place: in `free`, or named by one page word.
+
+use super::arena::{CHUNK_BYTES, UNIT_BYTES};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+
+/// Finished scan pages remembered; beyond that the clock finds them.
+const FINISHED_MAX: usize = 4096;
+
+/// A buffer pool.
+#[derive(Debug)]
+pub struct Pool {
+    name: String,
+    frame_bytes: usize,
+    limit_bytes: usize,
+    state: Mutex<PoolState>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct PoolState {
+    /// First units of its chunks.
+    pub(super) chunks: Vec<u32>,
+    pub(super) free: Vec<u32>,
+    finished: VecDeque<u32>,
+    hand_chunk: usize,
+    hand_frame: u32,
+}
+
+impl Pool {
+    pub(crate) fn new(name: String, frame_bytes: usize, limit_bytes: usize) -> Pool {
+        Pool { name, frame_bytes, limit_bytes: limit_bytes.max(CHUNK_BYTES), state: Mutex::default() }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of a frame.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        self.frame_bytes
+    }
+
+    /// The most memory it takes.
+    #[must_use]
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
+    /// Memory it has taken.
+    #[must_use]
+    pub fn used_bytes(&self) -> usize {
+        self.state.lock().chunks.len() * CHUNK_BYTES
+    }
+
+    pub(super) fn units_per_frame(&self) -> u32 {
+        (self.frame_bytes / UNIT_BYTES) as u32
+    }
+
+    pub(super) fn frames_per_chunk(&self) -> u32 {
+        (CHUNK_BYTES / self.frame_bytes) as u32
+    }
+
+    /// Frames it can have.
+    #[must_use]
+    pub fn frames_max(&self) -> usize {
+        self.limit_bytes / CHUNK_BYTES * self.frames_per_chunk() as usize
+    }
+
+    pub(super) fn state(&self) -> parking_lot::MutexGuard<'_, PoolState> {
+        self.state.lock()
+    }
+
+    /// A free frame, if there is one.
+    pub(super) fn pop_free(&self) -> Option<u32> {
+        self.state.lock().free.pop()
+    }
+
+    /// A frame's page has left.
+    pub(super) fn push_free(&self, unit: u32) {
+        self.state.lock().free.push(unit);
+    }
+
+    /// May it take another chunk?
+    pub(super) fn below_limit(&self) -> bool {
+        (self.state.lock().chunks.len() + 1) * CHUNK_BYTES <= self.limit_bytes
+    }
+
+    pub(super) fn chunk_count(&self) -> usize {
+        self.state.lock().chunks.len()
+    }
+
+    /// Adds a chunk; its frames are free.
+    pub(super) fn add_chunk(&self, first_unit: u32) {
+        let mut state = self.state.lock();
+        state.chunks.push(first_unit);
+        let step = self.units_per_frame();
+        state.free.extend((0..self.frames_per_chunk()).rev().map(|frame| first_unit + frame * step));
+    }
+
+    /// A scan has finished with the page in this frame.
+    pub(crate) fn finished(&self, unit: u32) {
+        let mut state = self.state.lock();
+        if state.finished.len() < FINISHED_MAX {
+            state.finished.push_back(unit);
+        }
+    }
+
+    /// The next frame to look at for replacement: one a scan finished with, else where the clock's hand points. False for a clock frame.
+    pub(super) fn next_candidate(&self) -> Option<(u32, bool)> {
+        let mut state = self.state.lock();
+        if let Some(unit) = state.finished.pop_front() {
+            return Some((unit, true));
+        }
+        if state.chunks.is_empty() {
+            return None;
+        }
+        if state.hand_chunk >= state.chunks.len() {
+            state.hand_chunk = 0;
+            state.hand_frame = 0;
+        }
+        let unit = state.chunks[state.hand_chunk] + state.hand_frame * self.units_per_frame();
+        state.hand_frame += 1;
+        if state.hand_frame == self.frames_per_chunk() {
+            state.hand_frame = 0;
+            state.hand_chunk += 1;
+        }
+        Some((unit, false))
+    }
+}

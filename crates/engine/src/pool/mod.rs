@@ -1,0 +1,23 @@
+//! Buffer pools: frames, latches, getpage, prefetch, deferred write, mini-transactions.
+
+mod arena;
+mod background;
+mod bulk_write;
+pub(crate) mod counters;
+mod deferred_write;
+pub(crate) mod frames;
+mod guard;
+mod leaf_io;
+mod manager;
+mod mini_transaction;
+pub(crate) mod translation;
+mod word;
+mod work_area;
+
+pub use background::Prefetch;
+pub use bulk_write::BulkWriter;
+pub use counters::CounterValues;
+pub use frames::Pool;
+pub use guard::{ExclusivePage, SharedPage};
+pub use manager::{Access, BufferManager, PoolSettings};
+pub use mini_transaction::{LogSink, MiniTransaction, NullSink, PageHandle, Undo};

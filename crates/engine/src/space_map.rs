@@ -1,0 +1,253 @@
+//! A data set's space map in memory: one word a page, and a tree over the classes.
+//!
+//! Invariants:
+//! - `words[0]` stands for the header page and says "no rows"; map pages have the class "no rows" too;
+//! - node `i` of the tree is the larger of its two children, so the first page with enough room is found in O(log n);
+//! - a map page whose words have changed is in `changed`.
+
+use crate::{Error, Result};
+use pagefold_format::space_map::{self, CLASS_FULL, CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
+use std::collections::BTreeSet;
+
+/// Classes and write counters of all pages of a data set.
+#[derive(Debug)]
+pub(crate) struct SpaceMap {
+    page_bytes: usize,
+    words: Vec<SpaceWord>,
+    /// Implicit binary tree over `capacity` leaves: node 1 is the root, node `capacity + p` is page p.
+    tree: Vec<u8>,
+    capacity: usize,
+    unallocated: Vec<u32>,
+    changed: BTreeSet<u32>,
+}
+
+impl SpaceMap {
+    /// The map of a data set that has only its header page.
+    pub(crate) fn new(page_bytes: usize) -> SpaceMap {
+        let mut map =
+            SpaceMap { page_bytes, words: Vec::new(), tree: vec![0; 2], capacity: 1, unallocated: Vec::new(), changed: BTreeSet::new() };
+        map.push(SpaceWord::new(CLASS_NO_ROWS, 0));
+        map
+    }
+
+    /// Appends the next page's word as it was read from a map page.
+    pub(crate) fn push(&mut self, word: SpaceWord) {
+        let page = self.words.len();
+        self.words.push(word);
+        if page >= self.capacity {
+            self.grow();
+        }
+        if word.class() == CLASS_UNALLOCATED {
+            self.unallocated.push(page as u32);
+        }
+        self.update_tree(page, word.class());
+    }
+
+    fn grow(&mut self) {
+        let capacity = (self.capacity * 2).max(1024);
+        let mut tree = vec![0; 2 * capacity];
+        for (page, word) in self.words.iter().enumerate().take(self.capacity) {
+            tree[capacity + page] = word.class();
+        }
+        for node in (1..capacity).rev() {
+            tree[node] = tree[2 * node].max(tree[2 * node + 1]);
+        }
+        self.tree = tree;
+        self.capacity = capacity;
+    }
+
+    fn update_tree(&mut self, page: usize, class: u8) {
+        let mut node = self.capacity + page;
+        self.tree[node] = class;
+        while node > 1 {
+            node /= 2;
+            let larger = self.tree[2 * node].max(self.tree[2 * node + 1]);
+            if self.tree[node] == larger {
+                break;
+            }
+            self.tree[node] = larger;
+        }
+    }
+
+    /// Pages described: the data set's page count.
+    pub(crate) fn page_count(&self) -> u32 {
+        self.words.len() as u32
+    }
+
+    /// A page's word; unallocated beyond the end.
+    pub(crate) fn word(&self, page: u32) -> SpaceWord {
+        self.words.get(page as usize).copied().unwrap_or_default()
+    }
+
+    fn set(&mut self, page: u32, word: SpaceWord) {
+        let index = page as usize;
+        if self.words[index] == word {
+            return;
+        }
+        if self.words[index].class() != word.class() {
+            self.update_tree(index, word.class());
+        }
+        self.words[index] = word;
+        if page > 0 {
+            self.changed.insert(space_map::locate(page, self.page_bytes).0);
+        }
+    }
+
+    /// Sets a page's class.
+    pub(crate) fn set_class(&mut self, page: u32, class: u8) {
+        let word = self.word(page);
+        self.set(page, SpaceWord::new(class, word.write_counter()));
+    }
+
+    /// The write counter a page is to be written with next; the map holds it from now on.
+    pub(crate) fn count_write(&mut self, page: u32) -> u32 {
+        let word = self.word(page);
+        let counter = (word.write_counter() + 1) & 0xFF_FFFF;
+        self.set(page, SpaceWord::new(word.class(), counter));
+        counter
+    }
+
+    /// Takes a free page, or a new one at the end, with this class. Map pages that become due on the way are made.
+    ///
+    /// # Errors
+    /// When there are as many pages as `pages_max`.
+    pub(crate) fn allocate(&mut self, class: u8, pages_max: u32) -> Result<u32> {
+        if let Some(page) = self.unallocated.pop() {
+            self.set_class(page, class);
+            return Ok(page);
+        }
+        self.append(class, pages_max)
+    }
+
+    /// Takes a new page at the end.
+    ///
+    /// # Errors
+    /// As [`Self::allocate`].
+    pub(crate) fn append(&mut self, class: u8, pages_max: u32) -> Result<u32> {
+        loop {
+            let page = self.page_count();
+            if page >= pages_max {
+                return Err(Error::Parameter(format!("the data set is full at {pages_max} pages")));
+            }
+            let map_page = space_map::is_map_page(page, self.page_bytes);
+            self.push(SpaceWord::new(if map_page { CLASS_NO_ROWS } else { class }, 0));
+            self.changed.insert(space_map::locate(page, self.page_bytes).0);
+            if !map_page {
+                return Ok(page);
+            }
+        }
+    }
+
+    /// Gives a page back. The caller has emptied it.
+    pub(crate) fn free(&mut self, page: u32) {
+        self.set_class(page, CLASS_UNALLOCATED);
+        self.unallocated.push(page);
+    }
+
+    /// Pages given back and not used again.
+    pub(crate) fn unallocated_pages(&self) -> u32 {
+        self.unallocated.len() as u32
+    }
+
+    /// The first page of at least this class.
+    pub(crate) fn find(&self, class: u8) -> Option<u32> {
+        debug_assert!(class >= CLASS_FULL);
+        if self.tree[1] < class {
+            return None;
+        }
+        let mut node = 1;
+        while node < self.capacity {
+            node *= 2;
+            if self.tree[node] < class {
+                node += 1;
+            }
+        }
+        Some((node - self.capacity) as u32)
+    }
+
+    /// Takes the list of map pages to write.
+    pub(crate) fn take_changed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.changed).into_iter().collect()
+    }
+
+    /// Puts map pages back on that list: they could not be written.
+    pub(crate) fn put_back(&mut self, pages: &[u32]) {
+        self.changed.extend(pages);
+    }
+
+    /// Map pages that have changed.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// The words a map page holds.
+    pub(crate) fn words_of(&self, map_page: u32) -> &[SpaceWord] {
+        let first = map_page as usize;
+        let end = (first + space_map::words_per_page(self.page_bytes) as usize).min(self.words.len());
+        &self.words[first..end]
+    }
+
+    /// Sum of the write counters of all map pages.
+    pub(crate) fn map_writes(&self) -> u64 {
+        let step = space_map::words_per_page(self.page_bytes) as usize;
+        self.words.iter().skip(1).step_by(step).map(|word| u64::from(word.write_counter())).sum()
+    }
+
+    /// All map pages.
+    pub(crate) fn map_pages(&self) -> impl Iterator<Item = u32> + use<> {
+        (1..self.page_count()).step_by(space_map::words_per_page(self.page_bytes) as usize)
+    }
+
+    /// Data pages: those whose class says how much room they have.
+    pub(crate) fn data_pages(&self) -> impl Iterator<Item = u32> + '_ {
+        self.words.iter().enumerate().filter(|(_, word)| word.class() >= CLASS_FULL).map(|(page, _)| page as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_first_page_with_room() {
+        let mut map = SpaceMap::new(2048);
+        let mut model: Vec<u8> = vec![CLASS_NO_ROWS];
+        let mut seed = 1u64;
+        for step in 0..20_000u64 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
+            let class = CLASS_FULL + (seed >> 57) as u8;
+            if step % 3 == 0 {
+                let page = map.append(class, u32::MAX).unwrap();
+                while model.len() < page as usize {
+                    model.push(CLASS_NO_ROWS);
+                }
+                model.push(class);
+            } else {
+                let page = (seed >> 20) as usize % model.len();
+                if model[page] >= CLASS_FULL {
+                    map.set_class(page as u32, class);
+                    model[page] = class;
+                }
+            }
+            let wanted = CLASS_FULL + (seed >> 33) as u8 % 130;
+            assert_eq!(map.find(wanted), model.iter().position(|c| *c >= wanted).map(|p| p as u32));
+        }
+        assert!(space_map::is_map_page(1, 2048) && map.word(1).class() == CLASS_NO_ROWS);
+        assert_eq!(map.map_pages().next(), Some(1));
+    }
+
+    #[test]
+    fn freed_pages_are_used_again() {
+        let mut map = SpaceMap::new(4096);
+        let pages: Vec<u32> = (0..10).map(|_| map.allocate(CLASS_NO_ROWS, 100).unwrap()).collect();
+        map.free(pages[4]);
+        assert_eq!(map.allocate(CLASS_FULL, 100).unwrap(), pages[4]);
+        assert!(map.append(CLASS_FULL, map.page_count()).is_err());
+        assert_eq!(map.count_write(pages[0]), 1);
+        assert_eq!(map.count_write(pages[0]), 2);
+        assert_eq!(map.map_writes(), 0);
+        map.count_write(1);
+        assert_eq!(map.map_writes(), 1);
+        assert_eq!(map.take_changed(), vec![1]);
+    }
+}

@@ -1,0 +1,110 @@
+//! Large values: compressed, in chains of pages of their own.
+//!
+//! Layout: `docs/file-format.md`, "Large value". A value is cut into blocks of 64 KB; each is compressed by itself and stored behind its two lengths.
+//!
+//! Invariant: a reference names the length of the value and of what is stored; both are checked before memory is taken.
+
+use super::dictionaries::{read_chain, walk_chain, write_chain};
+use super::table::Table;
+use crate::{Error, Result};
+use pagefold_codec::block;
+use pagefold_format::page::PageType;
+use pagefold_format::wire::Reader;
+use pagefold_types::{LARGE_VALUE_BYTES_MAX, LargeValueRef};
+
+const BLOCK_BYTES: usize = 64 * 1024;
+
+impl Table {
+    /// Stores a value in pages of its own.
+    ///
+    /// # Errors
+    /// When it is larger than 1 GB, or there is no room.
+    pub fn write_large(&self, value: &[u8]) -> Result<LargeValueRef> {
+        if value.len() > LARGE_VALUE_BYTES_MAX {
+            return Err(Error::Value(format!("{}: a value of {} bytes; the longest has {LARGE_VALUE_BYTES_MAX}", self.object(), value.len())));
+        }
+        let (partition, data_set) = self.last_partition()?;
+        let mut stored = Vec::with_capacity(value.len() / 2);
+        let mut compressed = Vec::new();
+        for chunk in value.chunks(BLOCK_BYTES) {
+            compressed.clear();
+            block::compress(chunk, &mut compressed);
+            stored.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
+            stored.extend_from_slice(&(compressed.len() as u32).to_le_bytes());
+            stored.extend_from_slice(&compressed);
+        }
+        let first_page = write_chain(self, data_set, PageType::LargeValue, 0, &stored)?;
+        Ok(LargeValueRef {
+            first_page,
+            raw_bytes: value.len() as u32,
+            stored_bytes: stored.len() as u32,
+            partition: u32::from(partition),
+        })
+    }
+
+    /// Reads a value back.
+    ///
+    /// # Errors
+    /// When its pages are damaged.
+    pub fn read_large(&self, reference: LargeValueRef) -> Result<Vec<u8>> {
+        let data_set = self.large_data_set(reference)?;
+        let length = self.large_stored_bytes(reference)?;
+        let first = reference.first_page;
+        let stored = read_chain(self, data_set, PageType::LargeValue, first, first, length)?;
+        let damaged = |e: &dyn std::fmt::Display| data_set.corrupt(first, format!("large value: {e}"));
+        let mut reader = Reader::new(&stored);
+        let mut value = Vec::new();
+        while !reader.is_empty() {
+            let raw = reader.u32().map_err(|e| damaged(&e))? as usize;
+            let length = reader.u32().map_err(|e| damaged(&e))? as usize;
+            if raw > BLOCK_BYTES || value.len() + raw > reference.raw_bytes as usize {
+                return Err(damaged(&"a block is longer than the value"));
+            }
+            let bytes = reader.take(length).map_err(|e| damaged(&e))?;
+            block::decompress(bytes, raw, &mut value).map_err(|e| damaged(&e))?;
+        }
+        if value.len() != reference.raw_bytes as usize {
+            return Err(damaged(&format!("{} bytes where {} are expected", value.len(), reference.raw_bytes)));
+        }
+        Ok(value)
+    }
+
+    /// Gives the pages of a value back.
+    pub(super) fn free_large(&self, reference: LargeValueRef) -> Result<()> {
+        let data_set = self.large_data_set(reference)?;
+        let length = self.large_stored_bytes(reference)?;
+        let first = reference.first_page;
+        let mut pages = Vec::new();
+        walk_chain(self, data_set, PageType::LargeValue, first, first, length, |number, _| pages.push(number))?;
+        let mut space = data_set.space();
+        pages.into_iter().for_each(|number| space.free(number));
+        Ok(())
+    }
+
+    /// Visits the pages of a value, for `check`.
+    ///
+    /// # Errors
+    /// When its pages are damaged.
+    pub fn large_pages(&self, reference: LargeValueRef, mut visit: impl FnMut(u32)) -> Result<()> {
+        let data_set = self.large_data_set(reference)?;
+        let first = reference.first_page;
+        let length = self.large_stored_bytes(reference)?;
+        walk_chain(self, data_set, PageType::LargeValue, first, first, length, |number, _| visit(number))
+    }
+
+    fn large_data_set(&self, reference: LargeValueRef) -> Result<&std::sync::Arc<crate::DataSet>> {
+        let partition = u16::try_from(reference.partition)
+            .map_err(|_| Error::corrupt(self.object(), reference.first_page, format!("a large value in partition {}", reference.partition)))?;
+        self.partition(partition)
+    }
+
+    fn large_stored_bytes(&self, reference: LargeValueRef) -> Result<usize> {
+        let blocks = (reference.raw_bytes as usize).div_ceil(BLOCK_BYTES);
+        let most = reference.raw_bytes as usize + blocks * (8 + block::OVERHEAD);
+        let stored = reference.stored_bytes as usize;
+        if stored > most {
+            return Err(Error::corrupt(self.object(), reference.first_page, format!("a large value of {} bytes stored in {stored}", reference.raw_bytes)));
+        }
+        Ok(stored)
+    }
+}

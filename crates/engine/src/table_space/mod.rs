@@ -1,0 +1,18 @@
+//! Table spaces: rows in slotted pages, addressed by RID.
+
+mod bulk_load;
+mod dictionaries;
+mod large_value;
+mod read;
+mod scan;
+mod table;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use bulk_load::BulkLoader;
+pub use dictionaries::Compressor;
+pub use read::RowBuffer;
+pub use scan::ScanOutcome;
+pub use table::{Method, Table, TableAttributes};

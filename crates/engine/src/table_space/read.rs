@@ -1,0 +1,115 @@
+//! Reading one row by its RID.
+//!
+//! Invariants:
+//! - a row is found with at most one hop from its home;
+//! - what comes out has passed the checksum of its page, but the record itself is not trusted: readers check it.
+
+use super::table::Table;
+use crate::data_set::DataSet;
+use crate::pool::{Access, SharedPage};
+use crate::{Error, Result};
+use pagefold_codec::row::DECODE_SLACK;
+use pagefold_format::data::{Body, DataPage, Stored};
+use pagefold_format::page::{self, PAGE_SIZE_MAX, PageType};
+use pagefold_types::Rid;
+
+/// Where compressed rows are decoded to; reused from row to row.
+#[derive(Debug)]
+pub struct RowBuffer {
+    bytes: Vec<u8>,
+}
+
+impl Default for RowBuffer {
+    fn default() -> RowBuffer {
+        RowBuffer { bytes: vec![0; PAGE_SIZE_MAX + DECODE_SLACK] }
+    }
+}
+
+impl Table {
+    /// Calls `visit` with the record of a row. `None` when there is no such row.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    #[inline]
+    pub fn read<R>(&self, rid: Rid, buffer: &mut RowBuffer, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let data_set = self.partition(rid.partition())?;
+        let page = self.data_page(data_set, rid.page())?;
+        let view = DataPage::new(&page);
+        let Some(row) = view.row(rid.slot()) else { return Ok(None) };
+        let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))?;
+        match stored {
+            Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
+            Stored::Forward(target) => {
+                drop(page);
+                self.read_away(rid, target, buffer, visit)
+            }
+            // The slot belongs to another row: a RID that was never given out.
+            Stored::Away { .. } => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn read_away<R>(&self, home: Rid, target: Rid, buffer: &mut RowBuffer, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let data_set = self.partition(target.partition())?;
+        let page = self.data_page(data_set, target.page())?;
+        let view = DataPage::new(&page);
+        let stored = view.row(target.slot()).map(|row| Stored::parse(row, view.dictionary_version()));
+        match stored {
+            Some(Ok(Stored::Away { home: found, body })) if found == home => {
+                self.decode(data_set, target.page(), body, buffer, visit).map(Some)
+            }
+            Some(Err(error)) => Err(data_set.corrupt(target.page(), error)),
+            _ => Err(data_set.corrupt(target.page(), format!("row {home} is said to be in slot {}, but is not", target.slot()))),
+        }
+    }
+
+    /// The record of a row, copied. `None` when there is no such row.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn get(&self, rid: Rid) -> Result<Option<Vec<u8>>> {
+        self.read(rid, &mut RowBuffer::default(), <[u8]>::to_vec)
+    }
+
+    #[inline]
+    pub(super) fn data_page<'a>(&self, data_set: &'a DataSet, number: u32) -> Result<SharedPage<'a>> {
+        let page = self.core.manager.shared(data_set, number, Access::Random)?;
+        check_type(data_set, number, &page)?;
+        Ok(page)
+    }
+
+    #[inline]
+    pub(super) fn decode<R>(
+        &self,
+        data_set: &DataSet,
+        page: u32,
+        body: Body<'_>,
+        buffer: &mut RowBuffer,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
+        match body {
+            Body::Plain(record) => Ok(visit(record)),
+            Body::Compressed { version, codes } => {
+                let compressor = self.dictionaries.get(version).ok_or_else(|| no_dictionary(data_set, page, version))?;
+                let length = compressor
+                    .dictionary()
+                    .decode_into(codes, &mut buffer.bytes, self.attributes.page_bytes)
+                    .map_err(|e| data_set.corrupt(page, e))?;
+                Ok(visit(&buffer.bytes[..length]))
+            }
+        }
+    }
+}
+
+#[inline]
+pub(super) fn check_type(data_set: &DataSet, number: u32, bytes: &[u8]) -> Result<()> {
+    if page::page_type(bytes) != Some(PageType::Data) {
+        return Err(data_set.corrupt(number, "not a data page"));
+    }
+    Ok(())
+}
+
+#[cold]
+fn no_dictionary(data_set: &DataSet, page: u32, version: u16) -> Error {
+    data_set.corrupt(page, format!("a row of dictionary version {version}, which does not exist"))
+}

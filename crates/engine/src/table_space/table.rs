@@ -1,0 +1,295 @@
+//! A table: its attributes, its partitions, its dictionaries.
+//!
+//! Invariants:
+//! - partition p of the table is `partitions[p]`; partitions are only ever added at the end (partition-by-growth);
+//! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages.
+
+use super::dictionaries::DictionarySet;
+use crate::core::Core;
+use crate::data_set::{DataSet, DataSetAttributes, Extents};
+use crate::pool::BufferManager;
+use crate::{Error, Result};
+use pagefold_format::data::{self, AWAY_OVERHEAD};
+use pagefold_format::data_set_header::ObjectKind;
+use pagefold_format::page::is_page_size;
+use pagefold_types::{PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
+use parking_lot::Mutex;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+use std::sync::atomic::AtomicU32;
+
+/// Compression of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Records as they are.
+    None,
+    /// 12-bit codes of a 4,096-entry dictionary per partition.
+    Fixed,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Method; 2] = [Method::None, Method::Fixed];
+
+    /// Its name in commands and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::None => "none",
+            Method::Fixed => "fixed",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Method> {
+        Method::ALL.into_iter().find(|m| m.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = Method::ALL.iter().map(|m| m.name()).collect();
+            Error::Parameter(format!("unknown compression \"{name}\"; there are: {}", known.join(", ")))
+        })
+    }
+}
+
+/// What a user chooses for a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableAttributes {
+    /// Its name.
+    pub name: String,
+    /// Its columns.
+    pub schema: Schema,
+    /// Compression.
+    pub method: Method,
+    /// Page size: 2 to 32 KB in steps of 2 KB.
+    pub page_bytes: usize,
+    /// Percent of each page that LOAD and REORG leave free, 0 to 99.
+    pub pctfree: u8,
+    /// The most rows on a page, 1 to 4,096.
+    pub maxrows: u16,
+    /// How its data sets grow.
+    pub extents: Extents,
+    /// Bytes of a partition; the next row after that opens another.
+    pub partition_bytes: u64,
+    /// Buffer pool.
+    pub pool: String,
+    /// Columns of the primary key, by number; empty when there is none.
+    pub primary_key: Vec<usize>,
+    /// The schema of the source, serialised by whoever loaded it, so that an export has the same types. The engine does not look into it.
+    pub source_schema: Vec<u8>,
+}
+
+impl TableAttributes {
+    /// Defaults for this schema: 8 KB pages, no compression.
+    #[must_use]
+    pub fn new(name: impl Into<String>, schema: Schema) -> TableAttributes {
+        let page_bytes = 8192;
+        TableAttributes {
+            name: name.into(),
+            schema,
+            method: Method::None,
+            page_bytes,
+            pctfree: 0,
+            maxrows: SLOT_MAX + 1,
+            extents: Extents::default(),
+            partition_bytes: 64 << 30,
+            pool: table_pool(page_bytes),
+            primary_key: Vec::new(),
+            source_schema: Vec::new(),
+        }
+    }
+
+    /// The same with another page size and the pool that goes with it.
+    #[must_use]
+    pub fn with_page_bytes(mut self, page_bytes: usize) -> TableAttributes {
+        self.page_bytes = page_bytes;
+        self.pool = table_pool(page_bytes);
+        self
+    }
+
+    /// Refuses what cannot be.
+    ///
+    /// # Errors
+    /// Names the parameter.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |what: String| Err(Error::Parameter(format!("table \"{}\": {what}", self.name)));
+        if self.name.is_empty() || self.name.len() > 128 || self.name.chars().any(char::is_control) {
+            return Err(Error::Parameter(format!("\"{}\" is no name for a table: 1 to 128 characters", self.name.escape_debug())));
+        }
+        if !is_page_size(self.page_bytes) {
+            return refuse(format!("page size {} is not between 2 KB and 32 KB in steps of 2 KB", self.page_bytes));
+        }
+        if self.pctfree > 99 {
+            return refuse(format!("PCTFREE {} is above 99", self.pctfree));
+        }
+        if self.maxrows == 0 || self.maxrows > SLOT_MAX + 1 {
+            return refuse(format!("MAXROWS {} is not between 1 and {}", self.maxrows, SLOT_MAX + 1));
+        }
+        let first = self.extents.first_bytes;
+        if first == 0 || first > 1 << 40 || self.extents.second_bytes > 1 << 40 {
+            return refuse("an extent is not between 1 byte and 1 TB".into());
+        }
+        if self.partition_bytes < 16 * self.page_bytes as u64 {
+            return refuse(format!("a partition of {} bytes is smaller than 16 pages", self.partition_bytes));
+        }
+        Ok(())
+    }
+}
+
+/// The pool a table of this page size is assigned to unless another is named.
+#[must_use]
+pub(crate) fn table_pool(page_bytes: usize) -> String {
+    format!("T{}K", page_bytes / 1024)
+}
+
+/// An open table.
+#[derive(Debug)]
+pub struct Table {
+    pub(crate) core: Arc<Core>,
+    pub(crate) object_id: u32,
+    pub(crate) attributes: TableAttributes,
+    pub(crate) layout: RowLayout,
+    partitions: Box<[OnceLock<Arc<DataSet>>]>,
+    adding_partition: Mutex<u16>,
+    pub(crate) dictionaries: DictionarySet,
+    /// Where the last insert found room: the next one looks there first. Partition (high) and page.
+    pub(super) insert_hint: AtomicU32,
+}
+
+impl Table {
+    /// A new table without a data set.
+    ///
+    /// # Errors
+    /// When an attribute is out of range, or the rows of the schema cannot fit a page.
+    pub(crate) fn create(core: Arc<Core>, object_id: u32, attributes: TableAttributes) -> Result<Table> {
+        attributes.check()?;
+        let layout =
+            RowLayout::new(&attributes.schema).map_err(|e| Error::Parameter(format!("table \"{}\": {e}", attributes.name)))?;
+        let table = Table {
+            core,
+            object_id,
+            layout,
+            partitions: (0..=PARTITION_MAX).map(|_| OnceLock::new()).collect(),
+            adding_partition: Mutex::new(0),
+            dictionaries: DictionarySet::default(),
+            insert_hint: AtomicU32::new(0),
+            attributes,
+        };
+        if table.layout.fixed_len() > table.record_bytes_max() {
+            return Err(Error::Parameter(format!(
+                "table \"{}\": the fixed-width columns take {} bytes, a page of {} holds rows of at most {}",
+                table.attributes.name,
+                table.layout.fixed_len(),
+                table.attributes.page_bytes,
+                table.record_bytes_max()
+            )));
+        }
+        Ok(table)
+    }
+
+    /// Adds a data set that exists already, with its dictionaries.
+    pub(crate) fn attach(&self, data_set: Arc<DataSet>) -> Result<()> {
+        if data_set.is_defined() {
+            self.load_dictionaries(&data_set)?;
+        }
+        let mut count = self.adding_partition.lock();
+        self.put_partition(&mut count, data_set).map(drop)
+    }
+
+    fn put_partition(&self, count: &mut u16, data_set: Arc<DataSet>) -> Result<&Arc<DataSet>> {
+        let Some(place) = self.partitions.get(usize::from(*count)) else {
+            return Err(Error::Parameter(format!("{} has all {count} partitions it can have", self.object())));
+        };
+        *count += 1;
+        Ok(place.get_or_init(|| data_set))
+    }
+
+    /// Adds the next partition. Its file comes with the first page.
+    pub(crate) fn add_partition(&self) -> Result<&Arc<DataSet>> {
+        let mut count = self.adding_partition.lock();
+        let attributes = DataSetAttributes {
+            file_id: 0,
+            object_id: self.object_id,
+            kind: ObjectKind::Table,
+            partition: *count,
+            page_bytes: self.attributes.page_bytes,
+            leaf_bytes: self.attributes.page_bytes,
+            extents: self.attributes.extents,
+            object: self.object(),
+        };
+        let data_set = self.core.create_data_set(attributes, &self.attributes.pool)?;
+        self.put_partition(&mut count, data_set)
+    }
+
+    /// What errors call it.
+    pub(crate) fn object(&self) -> String {
+        format!("table \"{}\"", self.attributes.name)
+    }
+
+    /// Its attributes.
+    #[must_use]
+    pub fn attributes(&self) -> &TableAttributes {
+        &self.attributes
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.attributes.name
+    }
+
+    /// How its records are laid out.
+    #[must_use]
+    pub fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
+    /// The longest record that goes on a page, wherever it moves.
+    #[must_use]
+    pub fn record_bytes_max(&self) -> usize {
+        data::largest_row(self.attributes.page_bytes) - AWAY_OVERHEAD
+    }
+
+    /// Its data sets, by partition.
+    pub fn partitions(&self) -> impl Iterator<Item = &Arc<DataSet>> {
+        self.partitions.iter().map_while(OnceLock::get)
+    }
+
+    #[inline]
+    pub(crate) fn partition(&self, number: u16) -> Result<&Arc<DataSet>> {
+        self.partitions
+            .get(usize::from(number))
+            .and_then(OnceLock::get)
+            .ok_or_else(|| Error::corrupt(self.object(), 0, format!("a RID names partition {number}, which does not exist")))
+    }
+
+    /// The partition that takes new rows.
+    pub(super) fn last_partition(&self) -> Result<(u16, &Arc<DataSet>)> {
+        match self.partitions().enumerate().last() {
+            Some((number, data_set)) => Ok((number as u16, data_set)),
+            None => self.add_partition().map(|data_set| (0, data_set)),
+        }
+    }
+
+    pub(super) fn partition_is_full(&self, data_set: &DataSet) -> bool {
+        u64::from(data_set.page_count() + 2) * self.attributes.page_bytes as u64 > self.attributes.partition_bytes
+    }
+
+    /// Rows in all partitions.
+    #[must_use]
+    pub fn row_count(&self) -> u64 {
+        self.partitions().map(|p| p.facts().rows).sum()
+    }
+
+    /// The buffer manager.
+    #[must_use]
+    pub fn manager(&self) -> &BufferManager {
+        &self.core.manager
+    }
+}

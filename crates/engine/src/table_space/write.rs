@@ -1,0 +1,371 @@
+//! Inserting, updating and deleting single rows.
+//!
+//! Invariants:
+//! - the stored size of a row is known before a page is asked to take it; a page op never fails for want of room;
+//! - a row that moves leaves its RID behind: its home slot points to where it is, and is corrected when it moves again;
+//! - every change is one mini-transaction, with the logical undo that takes it back;
+//! - a page other than the home page is latched only if that needs no waiting, so two moves cannot wait for each other.
+
+use super::read::RowBuffer;
+use super::table::Table;
+use crate::data_set::DataSet;
+use crate::pool::{MiniTransaction, PageHandle, Undo};
+use crate::{Error, Result};
+use pagefold_format::data::{AWAY_OVERHEAD, Body, DATA_HEADER_BYTES, DataOp, DataPage, SLOT_BYTES, Stored, row_space};
+use pagefold_format::op::PageOp;
+use pagefold_format::page;
+use pagefold_format::space_map::{CLASS_FULL, class_needed, class_of};
+use pagefold_types::{ColumnValue, LargeValueRef, Rid, Value, ValueRef};
+use std::sync::atomic::Ordering;
+
+/// How many pages with room are tried before a new one is taken.
+const CANDIDATES: u32 = 4;
+
+impl Table {
+    /// Inserts a row of values; long ones go to large-value pages.
+    ///
+    /// # Errors
+    /// When a value does not fit its column, or there is no room.
+    pub fn insert(&self, values: &[ValueRef<'_>]) -> Result<Rid> {
+        let mut record = Vec::new();
+        self.build_record(values, &mut record)?;
+        self.insert_record(&record)
+    }
+
+    /// Appends the record of a row, after moving out values that make it too wide.
+    ///
+    /// # Errors
+    /// When a value does not fit its column, the fixed part alone is too wide, or there is no room for a large value.
+    pub fn build_record(&self, values: &[ValueRef<'_>], record: &mut Vec<u8>) -> Result<()> {
+        let refused = |e: pagefold_types::ValueError| Error::Value(format!("{}: {e}", self.object()));
+        let keep = &self.attributes.primary_key;
+        let large = self.layout.plan_large(values, self.record_bytes_max(), keep).map_err(refused)?;
+        if large.is_empty() {
+            return self.layout.encode(values, record).map(drop).map_err(refused);
+        }
+        let mut columns: Vec<ColumnValue<'_>> = values.iter().map(|value| ColumnValue::Value(*value)).collect();
+        for column in large {
+            let bytes = self.layout.large_bytes(column, values[column]).map_err(refused)?;
+            columns[column] = ColumnValue::Large(self.write_large(&bytes)?);
+        }
+        self.layout.encode_columns(&columns, record).map(drop).map_err(refused)
+    }
+
+    /// The values of a record, large ones fetched.
+    ///
+    /// # Errors
+    /// When the record or a large value is damaged.
+    pub fn values(&self, record: &[u8]) -> Result<Vec<Value>> {
+        enum Failure {
+            Record(pagefold_types::RecordError),
+            Engine(Error),
+        }
+        impl From<pagefold_types::RecordError> for Failure {
+            fn from(e: pagefold_types::RecordError) -> Failure {
+                Failure::Record(e)
+            }
+        }
+        self.layout.decode_owned(record, |reference| self.read_large(reference).map_err(Failure::Engine)).map_err(|failure| match failure {
+            Failure::Record(e) => Error::Damaged { path: self.object(), reason: e.to_string() },
+            Failure::Engine(e) => e,
+        })
+    }
+
+    /// Inserts a finished record.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn insert_record(&self, record: &[u8]) -> Result<Rid> {
+        let mut codes = Vec::new();
+        let body = match self.dictionaries.newest() {
+            Some(compressor) => compressor.compress(record, &mut codes),
+            None => Body::Plain(record),
+        };
+        let mut bytes = Vec::new();
+        let (partition, mut mtr, handle) = self.page_for(row_space(Stored::Home(body).len(self.newest_version())))?;
+        let view = DataPage::new(mtr.bytes(handle));
+        let slot = view.free_slot();
+        let kind = Stored::Home(body).build(view.dictionary_version(), &mut bytes);
+        let rid = Rid::new(partition, mtr.number(handle), slot);
+        mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &bytes }))?;
+        self.note_space(&mut mtr, handle);
+        mtr.set_undo(Undo::InsertedRow { object_id: self.object_id, rid });
+        mtr.commit()?;
+        self.partition(partition)?.facts().rows += 1;
+        Ok(rid)
+    }
+
+    fn newest_version(&self) -> u16 {
+        self.dictionaries.newest().map_or(0, |c| c.version())
+    }
+
+    /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version.
+    fn page_for(&self, space: usize) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
+        // A row of another version than the page's has a longer prefix.
+        let space = space + 3;
+        let manager = self.manager();
+        let (mut partition, mut data_set) = self.last_partition()?;
+        let class = class_needed(space, data_set.page_bytes());
+        let hint = self.insert_hint.load(Ordering::Relaxed);
+        for attempt in 0..CANDIDATES {
+            let candidate = if attempt == 0 && hint != 0 { Some(hint) } else { data_set.space().find(class) };
+            let Some(number) = candidate else { break };
+            if number >= data_set.page_count() || data_set.space().word(number).class() < class {
+                continue;
+            }
+            manager.make_resident(data_set, number)?;
+            let Some(page) = manager.try_exclusive(data_set, number) else { continue };
+            if self.has_room(&page, space) {
+                let mut mtr = MiniTransaction::begin(manager);
+                let handle = mtr.adopt(page);
+                self.insert_hint.store(number, Ordering::Relaxed);
+                return Ok((partition, mtr, handle));
+            }
+            // The map promised too much (MAXROWS): correct it, or the same page comes again.
+            let mut mtr = MiniTransaction::begin(manager);
+            let handle = mtr.adopt(page);
+            self.note_space(&mut mtr, handle);
+            mtr.commit()?;
+        }
+        if self.partition_is_full(data_set) {
+            data_set = self.add_partition()?;
+            partition = data_set.attributes.partition;
+        }
+        self.store_dictionary(data_set)?;
+        let mut mtr = MiniTransaction::begin(manager);
+        let handle = mtr.create(data_set, CLASS_FULL, true)?;
+        let page_number = mtr.number(handle);
+        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.newest_version() }))?;
+        data_set.facts().data_pages += 1;
+        self.insert_hint.store(page_number, Ordering::Relaxed);
+        Ok((partition, mtr, handle))
+    }
+
+    fn has_room(&self, bytes: &[u8], space: usize) -> bool {
+        let view = DataPage::new(bytes);
+        page::page_type(bytes) == Some(page::PageType::Data)
+            && view.free_bytes() >= space
+            && view.row_count() < self.attributes.maxrows
+            && view.free_slot() <= pagefold_types::SLOT_MAX
+    }
+
+    /// Brings the space map up to date with a page.
+    pub(super) fn note_space(&self, mtr: &mut MiniTransaction<'_>, handle: PageHandle) {
+        let class = self.space_class(mtr.bytes(handle));
+        mtr.set_space_class(handle, class);
+    }
+
+    /// The class of a data page as it is now.
+    pub(super) fn space_class(&self, bytes: &[u8]) -> u8 {
+        let view = DataPage::new(bytes);
+        if view.row_count() >= self.attributes.maxrows { CLASS_FULL } else { class_of(view.free_bytes(), bytes.len()) }
+    }
+
+    /// Changes some fixed-width or short columns of a row. False when there is no such row.
+    ///
+    /// # Errors
+    /// When a value does not fit its column, or there is no room.
+    pub fn update(&self, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        let mut buffer = RowBuffer::default();
+        let mut fresh = Vec::new();
+        let mut unused = Vec::new();
+        let outcome = self.read(rid, &mut buffer, |record| self.changed_record(record, changes, &mut fresh, &mut unused))?;
+        let Some(outcome) = outcome else { return Ok(false) };
+        outcome?;
+        let found = self.replace_record(rid, &fresh)?;
+        for reference in unused {
+            self.free_large(reference)?;
+        }
+        Ok(found)
+    }
+
+    /// Builds the record after a change; `unused` gets the large values that it no longer names.
+    fn changed_record(
+        &self,
+        record: &[u8],
+        changes: &[(usize, ValueRef<'_>)],
+        fresh: &mut Vec<u8>,
+        unused: &mut Vec<LargeValueRef>,
+    ) -> Result<()> {
+        let refused = |e: pagefold_types::ValueError| Error::Value(format!("{}: {e}", self.object()));
+        let damaged = |e: pagefold_types::RecordError| Error::Damaged { path: self.object(), reason: e.to_string() };
+        if changes.iter().all(|(column, _)| self.layout.fixed_span(*column).is_some()) {
+            fresh.extend_from_slice(record);
+            return changes.iter().try_for_each(|(column, value)| self.layout.patch_fixed(fresh, *column, *value).map_err(refused));
+        }
+        let old = self.layout.large_values(record).map_err(damaged)?;
+        let values = self.values(record)?;
+        let mut changed: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+        for (column, value) in changes {
+            *changed.get_mut(*column).ok_or_else(|| Error::Value(format!("{}: no column number {column}", self.object())))? = *value;
+        }
+        self.build_record(&changed, fresh)?;
+        unused.extend(old.into_iter().map(|(_, reference)| reference));
+        Ok(())
+    }
+
+    /// Puts another record in the place of a row. False when there is no such row.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn replace_record(&self, rid: Rid, record: &[u8]) -> Result<bool> {
+        let mut codes = Vec::new();
+        let body = match self.dictionaries.newest() {
+            Some(compressor) => compressor.compress(record, &mut codes),
+            None => Body::Plain(record),
+        };
+        let home_set = self.partition(rid.partition())?;
+        loop {
+            let mut mtr = MiniTransaction::begin(self.manager());
+            let home = mtr.latch(home_set, rid.page())?;
+            let Some(stored) = self.stored(home_set, mtr.bytes(home), rid)? else { return Ok(false) };
+            let (place, slot, target) = match stored {
+                Place::Home => (home, rid.slot(), None),
+                Place::Away(target) => match self.latch_without_waiting(&mut mtr, home, rid, target)? {
+                    Some(handle) => (handle, target.slot(), Some(target)),
+                    None => continue,
+                },
+            };
+            if self.replace_in_place(&mut mtr, place, slot, target.map(|_| rid), body)? {
+                mtr.commit()?;
+                return Ok(true);
+            }
+            if self.move_row(mtr, rid, home, target.map(|_| (place, slot)), body)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Where the row of a home slot is. `None` when the slot holds no home.
+    fn stored(&self, data_set: &DataSet, bytes: &[u8], rid: Rid) -> Result<Option<Place>> {
+        super::read::check_type(data_set, rid.page(), bytes)?;
+        let view = DataPage::new(bytes);
+        let Some(row) = view.row(rid.slot()) else { return Ok(None) };
+        Ok(match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
+            Stored::Home(_) => Some(Place::Home),
+            Stored::Forward(target) => Some(Place::Away(target)),
+            Stored::Away { .. } => None,
+        })
+    }
+
+    /// Latches the page a row has moved to; `None` when that would mean waiting, and the caller starts over.
+    fn latch_without_waiting<'a>(
+        &'a self,
+        mtr: &mut MiniTransaction<'a>,
+        home: PageHandle,
+        rid: Rid,
+        target: Rid,
+    ) -> Result<Option<PageHandle>> {
+        if (target.partition(), target.page()) == (rid.partition(), rid.page()) {
+            return Ok(Some(home));
+        }
+        let data_set = self.partition(target.partition())?;
+        self.manager().make_resident(data_set, target.page())?;
+        Ok(self.manager().try_exclusive(data_set, target.page()).map(|page| mtr.adopt(page)))
+    }
+
+    /// Replaces a stored row where it is, when its page has room. `away_from` is the home of a row that has moved.
+    fn replace_in_place(
+        &self,
+        mtr: &mut MiniTransaction<'_>,
+        handle: PageHandle,
+        slot: u16,
+        away_from: Option<Rid>,
+        body: Body<'_>,
+    ) -> Result<bool> {
+        let view = DataPage::new(mtr.bytes(handle));
+        let stored = match away_from {
+            Some(home) => Stored::Away { home, body },
+            None => Stored::Home(body),
+        };
+        if !view.fits_in_place_of(slot, stored.len(view.dictionary_version())) {
+            return Ok(false);
+        }
+        let mut bytes = Vec::new();
+        let kind = stored.build(view.dictionary_version(), &mut bytes);
+        let same_length = view.row(slot).is_some_and(|row| row.bytes.len() == bytes.len());
+        mtr.apply(handle, PageOp::Data(DataOp::Replace { slot, kind, bytes: &bytes }))?;
+        if !same_length {
+            self.note_space(mtr, handle);
+        }
+        Ok(true)
+    }
+
+    /// Moves a row to another page. `old` is where it was, if not at home. False when a page could not be had without waiting.
+    fn move_row<'a>(
+        &'a self,
+        mut mtr: MiniTransaction<'a>,
+        rid: Rid,
+        home: PageHandle,
+        old: Option<(PageHandle, u16)>,
+        body: Body<'_>,
+    ) -> Result<bool> {
+        let (partition, mut away, handle) = self.page_for(AWAY_OVERHEAD + SLOT_BYTES + body_len(body))?;
+        let view = DataPage::new(away.bytes(handle));
+        let target_slot = view.free_slot();
+        let mut bytes = Vec::new();
+        let kind = Stored::Away { home: rid, body }.build(view.dictionary_version(), &mut bytes);
+        let target = Rid::new(partition, away.number(handle), target_slot);
+        away.apply(handle, PageOp::Data(DataOp::Insert { slot: target_slot, kind, bytes: &bytes }))?;
+        self.note_space(&mut away, handle);
+        mtr.absorb(away);
+        bytes.clear();
+        let home_version = DataPage::new(mtr.bytes(home)).dictionary_version();
+        let kind = Stored::Forward(target).build(home_version, &mut bytes);
+        mtr.apply(home, PageOp::Data(DataOp::Replace { slot: rid.slot(), kind, bytes: &bytes }))?;
+        self.note_space(&mut mtr, home);
+        if let Some((place, slot)) = old {
+            mtr.apply(place, PageOp::Data(DataOp::Delete { slot }))?;
+            self.note_space(&mut mtr, place);
+        }
+        mtr.commit()?;
+        Ok(true)
+    }
+
+    /// Deletes a row and its large values. False when there is no such row.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn delete(&self, rid: Rid) -> Result<bool> {
+        let mut large = Vec::new();
+        let mut buffer = RowBuffer::default();
+        let found = self.read(rid, &mut buffer, |record| self.layout.large_values(record))?;
+        let Some(found) = found else { return Ok(false) };
+        large.extend(found.map_err(|e| Error::Damaged { path: self.object(), reason: e.to_string() })?);
+        let home_set = self.partition(rid.partition())?;
+        loop {
+            let mut mtr = MiniTransaction::begin(self.manager());
+            let home = mtr.latch(home_set, rid.page())?;
+            let Some(stored) = self.stored(home_set, mtr.bytes(home), rid)? else { return Ok(false) };
+            if let Place::Away(target) = stored {
+                let Some(handle) = self.latch_without_waiting(&mut mtr, home, rid, target)? else { continue };
+                mtr.apply(handle, PageOp::Data(DataOp::Delete { slot: target.slot() }))?;
+                self.note_space(&mut mtr, handle);
+            }
+            mtr.apply(home, PageOp::Data(DataOp::Delete { slot: rid.slot() }))?;
+            self.note_space(&mut mtr, home);
+            mtr.commit()?;
+            break;
+        }
+        home_set.facts().rows -= 1;
+        large.into_iter().try_for_each(|(_, reference)| self.free_large(reference))?;
+        Ok(true)
+    }
+}
+
+enum Place {
+    Home,
+    Away(Rid),
+}
+
+fn body_len(body: Body<'_>) -> usize {
+    match body {
+        Body::Plain(bytes) | Body::Compressed { codes: bytes, .. } => bytes.len(),
+    }
+}
+
+/// Room for rows on an empty page.
+#[must_use]
+pub(super) fn page_room(page_bytes: usize) -> usize {
+    page_bytes - DATA_HEADER_BYTES
+}

@@ -1,0 +1,183 @@
+//! What a slot's bytes mean.
+//!
+//! Layout: `docs/file-format.md`, "Row". Plain records and records compressed with the page's own dictionary version have no prefix; everything rarer starts with a tag.
+//!
+//! Invariant: a stored row takes at least [`STORED_BYTES_MIN`] bytes, so a forward pointer always fits where a row has been.
+
+use super::page::{StoredKind, StoredRow};
+use crate::FormatError;
+use crate::wire::Reader;
+use pagefold_types::{RID_BYTES, Rid};
+
+/// No stored row is shorter: a forward pointer takes as much.
+pub const STORED_BYTES_MIN: usize = 1 + RID_BYTES;
+
+/// Bytes that a row away from home takes more than its body: tag, home RID, dictionary version.
+pub const AWAY_OVERHEAD: usize = 1 + RID_BYTES + 2;
+
+const TAG_FORWARD: u8 = 1;
+const TAG_SHORT: u8 = 2;
+const TAG_OTHER_VERSION: u8 = 3;
+const TAG_AWAY: u8 = 4;
+
+/// A record as it lies on the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// The record itself.
+    Plain(&'a [u8]),
+    /// Codes of a dictionary.
+    Compressed {
+        /// Its version.
+        version: u16,
+        /// The codes.
+        codes: &'a [u8],
+    },
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored<'a> {
+    /// A row in its home slot.
+    Home(Body<'a>),
+    /// A row that has moved here; its RID is that of its home.
+    Away {
+        /// Its home.
+        home: Rid,
+        /// The row.
+        body: Body<'a>,
+    },
+    /// The home slot of a row that has moved.
+    Forward(Rid),
+}
+
+impl<'a> Stored<'a> {
+    /// Reads a slot's bytes; `page_version` is the dictionary version in the page header.
+    ///
+    /// # Errors
+    /// When the tag or a length is wrong.
+    #[inline]
+    pub fn parse(row: StoredRow<'a>, page_version: u16) -> Result<Stored<'a>, FormatError> {
+        match row.kind {
+            StoredKind::Raw => Ok(Stored::Home(Body::Plain(row.bytes))),
+            StoredKind::Compressed => Ok(Stored::Home(Body::Compressed { version: page_version, codes: row.bytes })),
+            StoredKind::Special => Stored::parse_special(row.bytes),
+        }
+    }
+
+    fn parse_special(bytes: &'a [u8]) -> Result<Stored<'a>, FormatError> {
+        let mut reader = Reader::new(bytes);
+        let mut rid = [0; RID_BYTES];
+        match reader.u8()? {
+            TAG_FORWARD => {
+                rid.copy_from_slice(reader.take(RID_BYTES)?);
+                Ok(Stored::Forward(Rid::from_bytes(rid)))
+            }
+            TAG_SHORT => {
+                let length = reader.u8()?;
+                Ok(Stored::Home(Body::Plain(reader.take(usize::from(length))?)))
+            }
+            TAG_OTHER_VERSION => Ok(Stored::Home(Body::Compressed { version: reader.u16()?, codes: reader.rest() })),
+            TAG_AWAY => {
+                rid.copy_from_slice(reader.take(RID_BYTES)?);
+                let version = reader.u16()?;
+                let rest = reader.rest();
+                let body = if version == 0 { Body::Plain(rest) } else { Body::Compressed { version, codes: rest } };
+                Ok(Stored::Away { home: Rid::from_bytes(rid), body })
+            }
+            other => Err(FormatError::new(format!("unknown row tag {other}"))),
+        }
+    }
+
+    /// Appends the slot's bytes for a page of this dictionary version; returns the kind they have.
+    pub fn build(&self, page_version: u16, out: &mut Vec<u8>) -> StoredKind {
+        match *self {
+            Stored::Home(Body::Plain(record)) if record.len() >= STORED_BYTES_MIN => {
+                out.extend_from_slice(record);
+                StoredKind::Raw
+            }
+            Stored::Home(Body::Plain(record)) => {
+                let start = out.len();
+                out.push(TAG_SHORT);
+                out.push(record.len() as u8);
+                out.extend_from_slice(record);
+                out.resize((start + STORED_BYTES_MIN).max(out.len()), 0);
+                StoredKind::Special
+            }
+            Stored::Home(Body::Compressed { version, codes }) if version == page_version && codes.len() >= STORED_BYTES_MIN => {
+                out.extend_from_slice(codes);
+                StoredKind::Compressed
+            }
+            Stored::Home(Body::Compressed { version, codes }) => {
+                out.push(TAG_OTHER_VERSION);
+                out.extend_from_slice(&version.to_le_bytes());
+                out.extend_from_slice(codes);
+                StoredKind::Special
+            }
+            Stored::Away { home, body } => {
+                out.push(TAG_AWAY);
+                out.extend_from_slice(&home.to_bytes());
+                let (version, bytes) = match body {
+                    Body::Plain(record) => (0, record),
+                    Body::Compressed { version, codes } => (version, codes),
+                };
+                out.extend_from_slice(&version.to_le_bytes());
+                out.extend_from_slice(bytes);
+                StoredKind::Special
+            }
+            Stored::Forward(rid) => {
+                out.push(TAG_FORWARD);
+                out.extend_from_slice(&rid.to_bytes());
+                StoredKind::Special
+            }
+        }
+    }
+
+    /// Bytes that [`Self::build`] appends.
+    #[must_use]
+    pub fn len(&self, page_version: u16) -> usize {
+        match *self {
+            Stored::Home(Body::Plain(record)) if record.len() >= STORED_BYTES_MIN => record.len(),
+            Stored::Home(Body::Plain(record)) => STORED_BYTES_MIN.max(2 + record.len()),
+            Stored::Home(Body::Compressed { version, codes }) if version == page_version && codes.len() >= STORED_BYTES_MIN => codes.len(),
+            Stored::Home(Body::Compressed { codes, .. }) => 3 + codes.len(),
+            Stored::Away { body: Body::Plain(bytes) | Body::Compressed { codes: bytes, .. }, .. } => AWAY_OVERHEAD + bytes.len(),
+            Stored::Forward(_) => STORED_BYTES_MIN,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_and_lengths() {
+        let long = [7u8; 40];
+        for length in 0..long.len() {
+            let bytes = &long[..length];
+            // Compressed rows shorter than a forward pointer are stored plain by the caller.
+            let bodies = [Body::Plain(bytes), Body::Compressed { version: 3, codes: bytes }, Body::Compressed { version: 4, codes: bytes }];
+            for body in bodies {
+                for stored in [Stored::Home(body), Stored::Away { home: Rid::new(1, 2, 3), body }, Stored::Forward(Rid::MAX)] {
+                    let mut out = Vec::new();
+                    let kind = stored.build(3, &mut out);
+                    assert_eq!(out.len(), stored.len(3));
+                    assert_eq!(Stored::parse(StoredRow { kind, bytes: &out }, 3).unwrap(), stored);
+                }
+            }
+            let mut out = Vec::new();
+            Stored::Home(Body::Plain(bytes)).build(3, &mut out);
+            assert!(out.len() >= STORED_BYTES_MIN);
+        }
+    }
+
+    #[test]
+    fn hostile_bytes() {
+        for tag in 0..=255u8 {
+            for length in 0..12 {
+                let bytes = vec![tag; length];
+                let _ = Stored::parse(StoredRow { kind: StoredKind::Special, bytes: &bytes }, 1);
+            }
+        }
+    }
+}

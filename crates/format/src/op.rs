@@ -1,0 +1,61 @@
+//! The vocabulary in which a page changes, over all page types.
+//!
+//! Invariant: an op is a value; `apply` is deterministic, so redo is the op itself. An op read back from a log is untrusted: `apply` checks every offset.
+
+use crate::FormatError;
+use crate::data::DataOp;
+use crate::wire::Reader;
+
+/// One change of one page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PageOp<'a> {
+    /// The whole page as it is in memory, checksum and write counter apart.
+    Image(&'a [u8]),
+    /// A change of a data page.
+    Data(DataOp<'a>),
+}
+
+impl PageOp<'_> {
+    /// Applies the change.
+    ///
+    /// # Errors
+    /// When the page cannot take it; the page is then unchanged.
+    pub fn apply(&self, page: &mut [u8]) -> Result<(), FormatError> {
+        match self {
+            PageOp::Image(image) => {
+                if image.len() != page.len() {
+                    return Err(FormatError::new(format!("image of {} bytes for a page of {}", image.len(), page.len())));
+                }
+                page.copy_from_slice(image);
+                Ok(())
+            }
+            PageOp::Data(op) => op.apply(page),
+        }
+    }
+
+    /// Appends the op's log form.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            PageOp::Image(image) => {
+                out.push(0);
+                crate::wire::put_bytes(out, image);
+            }
+            PageOp::Data(op) => {
+                out.push(1);
+                op.encode(out);
+            }
+        }
+    }
+
+    /// Reads an op back from its log form.
+    ///
+    /// # Errors
+    /// When the bytes are not an op.
+    pub fn decode<'a>(reader: &mut Reader<'a>) -> Result<PageOp<'a>, FormatError> {
+        Ok(match reader.u8()? {
+            0 => PageOp::Image(reader.bytes()?),
+            1 => PageOp::Data(DataOp::decode(reader)?),
+            other => return Err(FormatError::new(format!("unknown page op {other}"))),
+        })
+    }
+}
