@@ -263,6 +263,7 @@ fn direct_files_read_anything_and_write_aligned() {
         assert!(content(&*buffered) == expected[..5_000]);
         buffered.write_at(b"x", 4_999).unwrap();
         assert_eq!(content(&*file)[4_999], b'x');
+        assert_eq!(file.alignment(), alignment, "nothing of this made direct I/O fall back to buffered");
     });
 }
 
@@ -277,6 +278,7 @@ fn large_bounced_reads_and_writes() {
         let mut back = vec![0; len - 10];
         assert_eq!(file.read_at(&mut back, 8192 + 7).unwrap(), back.len());
         assert!(back == bytes[7..len - 3]);
+        assert!(file.alignment() > 1 || storage.open(&root.join("b"), &OpenOptions::create_new().direct(true)).unwrap().alignment() == 1);
     });
 }
 

@@ -3,6 +3,7 @@
 //! | File | What |
 //! |---|---|
 //! | `storage` | [`FaultStorage`]: the seam's traits on a simulated disk |
+//! | `file` | its files and locks |
 //! | `disk` | what the program sees, what is durable, and what lies between |
 //! | `image` | the disk as a machine might find it after a crash |
 //! | `plan` | which call goes wrong, and how |
@@ -11,6 +12,7 @@
 mod call;
 mod disk;
 mod error;
+mod file;
 mod image;
 mod plan;
 mod storage;

@@ -9,13 +9,14 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::call::{Call, CallKind};
-use super::disk::{Disk, FaultOptions, FileChange, Inode};
+use super::disk::{Disk, FaultOptions, Inode};
 use super::error::simulated_crash;
+use super::file::{FaultFile, FaultLock};
 use super::image::{CrashPolicy, crash_image};
 use super::plan::{Failure, Fault, Repeat, Trigger};
 use crate::error::{error_at, error_on};
 use crate::memory::{MemoryStorage, hash_path};
-use crate::range::{check_alignment, check_len, check_writable, range_end};
+use crate::range::range_end;
 use crate::storage::{File, Lock, OpenOptions, Storage};
 use crate::tree::{Change, Node};
 
@@ -253,7 +254,7 @@ impl FaultStorage {
     }
 
     /// Counts, logs and announces a call, and decides its fault. Errors that end it before it does anything are returned as such.
-    fn begin(&self, kind: CallKind, path: &Path, offset: u64, len: u64) -> io::Result<(MutexGuard<'_, Disk>, Option<Fault>)> {
+    pub(super) fn begin(&self, kind: CallKind, path: &Path, offset: u64, len: u64) -> io::Result<(MutexGuard<'_, Disk>, Option<Fault>)> {
         let mut disk = self.shared.disk.lock();
         if disk.crashed {
             return Err(simulated_crash());
@@ -288,12 +289,12 @@ impl FaultStorage {
     /// A call that changes names, as planned against what the program sees.
     fn change_names(&self, kind: CallKind, path: &Path, plan: impl FnOnce(&mut Disk) -> io::Result<Option<Change>>) -> io::Result<()> {
         let (mut disk, fault) = self.begin(kind, path, 0, 0)?;
-        let change = plan(&mut disk)?;
         let crash = fault == Some(Fault::Crash);
-        if let Some(change) = change {
-            disk.change_names(change, crash);
+        let planned = plan(&mut disk);
+        if let Ok(Some(change)) = &planned {
+            disk.change_names(change.clone(), crash);
         }
-        if crash { Err(simulated_crash()) } else { Ok(()) }
+        if crash { Err(simulated_crash()) } else { planned.map(drop) }
     }
 
     /// The number of a file, created first if the options say so, with one more handle.
@@ -302,36 +303,45 @@ impl FaultStorage {
         let creates = (options.create || options.create_new) && !is_there;
         let (mut disk, fault) = self.begin(if creates { CallKind::Create } else { kind_if_there }, path, 0, 0)?;
         let crash = fault == Some(Fault::Crash);
-        let number = match disk.tree.find(path) {
-            Ok(_) if options.create_new => return Err(io::ErrorKind::AlreadyExists.into()),
-            Ok(Node::Directory(_)) => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(Node::File(number)) => number,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && (options.create || options.create_new) => {
-                let number = disk.number();
-                let change = disk.tree.plan_create(path, Node::File(number))?;
-                disk.inodes.insert(number, Inode::default());
-                disk.change_names(change, crash);
-                number
-            }
-            Err(error) => return Err(error),
-        };
+        let opened = open_or_create(&mut disk, path, options, crash);
         if crash {
             return Err(simulated_crash());
         }
+        let number = opened?;
         disk.inode(number)?.handles += 1;
         Ok(number)
     }
 
-    fn close_inode(&self, number: u64) {
+    pub(super) fn unlock(&self, number: u64) {
+        self.shared.disk.lock().locked.remove(&number);
+    }
+
+    pub(super) fn close_inode(&self, number: u64) {
         if let Some(inode) = self.shared.disk.lock().inodes.get_mut(&number) {
             inode.handles = inode.handles.saturating_sub(1);
         }
     }
 
     /// What may be asked without a counted call.
-    fn look(&self) -> io::Result<MutexGuard<'_, Disk>> {
+    pub(super) fn look(&self) -> io::Result<MutexGuard<'_, Disk>> {
         let disk = self.shared.disk.lock();
         if disk.crashed { Err(simulated_crash()) } else { Ok(disk) }
+    }
+}
+
+fn open_or_create(disk: &mut Disk, path: &Path, options: &OpenOptions, in_flight: bool) -> io::Result<u64> {
+    match disk.tree.find(path) {
+        Ok(_) if options.create_new => Err(io::ErrorKind::AlreadyExists.into()),
+        Ok(Node::Directory(_)) => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(Node::File(number)) => Ok(number),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && (options.create || options.create_new) => {
+            let number = disk.number();
+            let change = disk.tree.plan_create(path, Node::File(number))?;
+            disk.inodes.insert(number, Inode::default());
+            disk.change_names(change, in_flight);
+            Ok(number)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -382,11 +392,12 @@ impl Storage for FaultStorage {
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         let sync = || {
             let (mut disk, fault) = self.begin(CallKind::SyncDirectory, path, 0, 0)?;
+            if fault == Some(Fault::Crash) {
+                return Err(simulated_crash());
+            }
             let directory = disk.tree.directory(path)?;
-            match fault {
-                Some(Fault::Crash) => return Err(simulated_crash()),
-                Some(Fault::LoseSync) => {}
-                _ => disk.sync_directory(directory),
+            if fault != Some(Fault::LoseSync) {
+                disk.sync_directory(directory);
             }
             Ok(())
         };
@@ -400,163 +411,5 @@ impl Storage for FaultStorage {
             return Err(error_on("lock", path, io::ErrorKind::WouldBlock.into()));
         }
         Ok(Box::new(FaultLock { storage: self.clone(), number, path: path.to_owned() }))
-    }
-}
-
-#[derive(Debug)]
-struct FaultLock {
-    storage: FaultStorage,
-    number: u64,
-    path: PathBuf,
-}
-
-impl Lock for FaultLock {
-    fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for FaultLock {
-    fn drop(&mut self) {
-        self.storage.shared.disk.lock().locked.remove(&self.number);
-        self.storage.close_inode(self.number);
-    }
-}
-
-#[derive(Debug)]
-struct FaultFile {
-    storage: FaultStorage,
-    number: u64,
-    path: PathBuf,
-    writable: bool,
-    alignment: usize,
-}
-
-impl Drop for FaultFile {
-    fn drop(&mut self) {
-        self.storage.close_inode(self.number);
-    }
-}
-
-fn flip(bytes: &mut [u8], bit: u64) {
-    if !bytes.is_empty() {
-        let bit = bit % (bytes.len() as u64 * 8);
-        bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
-    }
-}
-
-impl FaultFile {
-    /// A call that changes content or length.
-    fn change(&self, kind: CallKind, offset: u64, len: u64, change: FileChange) -> io::Result<()> {
-        let (mut disk, fault) = self.storage.begin(kind, &self.path, offset, len)?;
-        let crash = fault == Some(Fault::Crash);
-        disk.change_file(self.number, change, crash)?;
-        if crash { Err(simulated_crash()) } else { Ok(()) }
-    }
-
-    fn write(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        let (mut disk, fault) = self.storage.begin(CallKind::Write, &self.path, offset, buf.len() as u64)?;
-        let mut write = |offset: u64, bytes: &[u8], in_flight: bool| {
-            disk.change_file(self.number, FileChange::Write { offset, data: bytes.into() }, in_flight)
-        };
-        match fault {
-            Some(Fault::Crash) => {
-                write(offset, buf, true)?;
-                Err(simulated_crash())
-            }
-            Some(Fault::ShortWrite(written, failure)) => {
-                write(offset, &buf[..written.min(buf.len())], false)?;
-                Err(failure.error())
-            }
-            Some(Fault::LoseWrite) => Ok(()),
-            Some(Fault::MisdirectWrite(elsewhere)) => {
-                range_end("write", &self.path, elsewhere, buf.len() as u64)?;
-                write(elsewhere, buf, false)
-            }
-            Some(Fault::FlipBit(bit)) => {
-                let mut bytes = buf.to_vec();
-                flip(&mut bytes, bit);
-                write(offset, &bytes, false)
-            }
-            _ => write(offset, buf, false),
-        }
-    }
-
-    fn read(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let (mut disk, fault) = self.storage.begin(CallKind::Read, &self.path, offset, buf.len() as u64)?;
-        let wanted = match fault {
-            Some(Fault::Crash) => return Err(simulated_crash()),
-            Some(Fault::ShortRead(len)) => len.min(buf.len()),
-            _ => buf.len(),
-        };
-        let read = disk.inode(self.number)?.current.read(&mut buf[..wanted], offset);
-        if let Some(Fault::FlipBit(bit)) = fault {
-            flip(&mut buf[..read], bit);
-        }
-        Ok(read)
-    }
-
-    fn sync_content(&self) -> io::Result<()> {
-        let (mut disk, fault) = self.storage.begin(CallKind::Sync, &self.path, 0, 0)?;
-        match fault {
-            Some(Fault::Crash) => Err(simulated_crash()),
-            Some(Fault::LoseSync) => Ok(()),
-            Some(Fault::SyncDropsWrites | Fault::SyncDropsWritesFromDiskOnly) => {
-                disk.drop_pending(self.number, fault == Some(Fault::SyncDropsWritesFromDiskOnly))?;
-                Err(Failure::Io.error())
-            }
-            _ => disk.sync_file(self.number),
-        }
-    }
-}
-
-impl File for FaultFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        range_end("read", &self.path, offset, buf.len() as u64)?;
-        self.read(buf, offset).map_err(|error| error_at("read", &self.path, offset, error))
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        check_writable("write", &self.path, self.writable)?;
-        range_end("write", &self.path, offset, buf.len() as u64)?;
-        check_alignment(&self.path, offset, buf.len(), self.alignment)?;
-        self.write(buf, offset).map_err(|error| error_at("write", &self.path, offset, error))
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.sync_content().map_err(|error| error_on("sync", &self.path, error))
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        check_writable("set length of", &self.path, self.writable)?;
-        check_len(&self.path, len)?;
-        self.change(CallKind::SetLen, len, 0, FileChange::SetLen(len)).map_err(|error| error_on("set length of", &self.path, error))
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        let len = || Ok(self.storage.look()?.inode(self.number)?.current.len());
-        len().map_err(|error| error_on("inspect", &self.path, error))
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        check_writable("allocate", &self.path, self.writable)?;
-        range_end("allocate", &self.path, offset, len)?;
-        let allocated = self.change(CallKind::Allocate, offset, len, FileChange::Allocate { offset, len });
-        allocated.map_err(|error| error_at("allocate", &self.path, offset, error))
-    }
-
-    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
-        check_writable("punch hole", &self.path, self.writable)?;
-        range_end("punch hole", &self.path, offset, len)?;
-        let punched = self.change(CallKind::PunchHole, offset, len, FileChange::PunchHole { offset, len });
-        punched.map_err(|error| error_at("punch hole", &self.path, offset, error))
-    }
-
-    fn alignment(&self) -> usize {
-        self.alignment
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
     }
 }

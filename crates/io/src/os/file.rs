@@ -155,8 +155,12 @@ impl OsFile {
                 other => return Ok(other?),
             }
         }
+        self.allocate_by_writing(offset + len)
+    }
+
+    fn allocate_by_writing(&self, end: u64) -> io::Result<()> {
         // Without the system call only what lies beyond the end can be reserved safely: overwriting a hole could race with a write.
-        let (end, current) = (offset + len, self.file.metadata()?.len());
+        let current = self.file.metadata()?.len();
         if end <= current {
             return Ok(());
         }
@@ -176,6 +180,10 @@ impl OsFile {
                 other => return Ok(other?),
             }
         }
+        self.punch_by_writing(offset, end)
+    }
+
+    fn punch_by_writing(&self, offset: u64, end: u64) -> io::Result<()> {
         // The space stays taken then, but the range must read as zeros.
         let end = end.min(self.file.metadata()?.len());
         if offset < end { self.write_zeros(offset, end) } else { Ok(()) }
@@ -236,5 +244,80 @@ impl File for OsFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(directory: &tempfile::TempDir, direct: bool) -> OsFile {
+        let path = directory.path().join("a");
+        let file = StdFile::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let alignment = if direct { direct::enable(&file) } else { direct::NONE };
+        OsFile::new(file, path, true, alignment)
+    }
+
+    fn content(file: &OsFile) -> Vec<u8> {
+        let mut content = vec![0; file.len().unwrap() as usize + 1];
+        let read = file.read_at(&mut content, 0).unwrap();
+        content.truncate(read);
+        content
+    }
+
+    #[test]
+    fn a_refused_direct_request_falls_back_to_buffered() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = file(&directory, true);
+        if file.alignment() == 1 {
+            return;
+        }
+        // As on a file system that promises more than it keeps.
+        file.offset_alignment.store(2, Ordering::Relaxed);
+        file.memory_alignment.store(1, Ordering::Relaxed);
+        file.write_at(b"abcd", 2).unwrap();
+        assert_eq!((file.alignment(), content(&file)), (1, b"\0\0abcd".to_vec()));
+    }
+
+    #[test]
+    fn allocation_without_the_system_call_writes_beyond_the_end_only() {
+        for direct in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            let file = file(&directory, direct);
+            file.write_at(&[7; 4096], 0).unwrap();
+            file.set_len(5000).unwrap();
+            for (end, len) in [(3000, 5000), (5001, 5001), (3_000_000, 3_000_000), (3_000_001, 3_000_001)] {
+                file.allocate_by_writing(end).unwrap();
+                assert_eq!(file.len().unwrap(), len);
+            }
+            let content = content(&file);
+            assert!(content[..4096] == [7; 4096] && content[4096..].iter().all(|&byte| byte == 0));
+            if !direct {
+                use std::os::unix::fs::MetadataExt;
+                file.sync().unwrap();
+                assert!(file.file.metadata().unwrap().blocks() * 512 > 2_900_000, "the blocks are there");
+            }
+        }
+    }
+
+    #[test]
+    fn a_hole_without_the_system_call_is_zeros() {
+        let directory = tempfile::tempdir().unwrap();
+        let buffered = file(&directory, false);
+        buffered.write_at(&[7; 10_000], 0).unwrap();
+        buffered.punch_by_writing(100, 200).unwrap();
+        buffered.punch_by_writing(9000, 1 << 40).unwrap();
+        buffered.punch_by_writing(1 << 30, 1 << 40).unwrap();
+        let mut expected = vec![7; 10_000];
+        expected[100..200].fill(0);
+        expected[9000..].fill(0);
+        assert!(content(&buffered) == expected);
+        let direct = file(&directory, true);
+        direct.write_at(&[7; 8192], 0).unwrap();
+        direct.punch_by_writing(4096, 8192).unwrap();
+        assert!(content(&direct) == [vec![7; 4096], vec![0; 4096]].concat());
+        if direct.alignment() > 1 {
+            assert_eq!(direct.punch_by_writing(1, 4096).unwrap_err().kind(), io::ErrorKind::Unsupported);
+        }
     }
 }

@@ -369,3 +369,27 @@ fn after_a_crash_everything_fails_and_locks_are_gone() {
     drop(lock);
     assert_eq!(content(&image, "/a").unwrap(), b"");
 }
+
+#[test]
+fn a_crash_is_a_crash_also_at_a_call_that_would_have_failed() {
+    let missing = Path::new("/missing");
+    let calls: [fn(&FaultStorage, &Path) -> io::Result<()>; 6] = [
+        |storage, path| storage.remove(path),
+        |storage, path| storage.rename(path, Path::new("/b")),
+        |storage, path| storage.open(path, &OpenOptions::read_only()).map(drop),
+        |storage, path| storage.list(path).map(drop),
+        |storage, path| storage.sync_directory(path),
+        |storage, path| storage.remove_directory(path),
+    ];
+    for call in calls {
+        let storage = disk(5, 512);
+        storage.crash_at(0);
+        assert!(is_simulated_crash(&call(&storage, missing).unwrap_err()));
+        assert!(storage.is_crashed());
+    }
+    let storage = disk(5, 512);
+    let file = create(&storage, "/a", b"");
+    storage.set_capacity(Some(0));
+    storage.crash_at(storage.calls());
+    assert!(is_simulated_crash(&file.write_at(b"no space", 0).unwrap_err()));
+}
