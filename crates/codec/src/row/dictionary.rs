@@ -1,9 +1,11 @@
 //! The dictionary of a partition: what each 12-bit code stands for.
 //!
 //! Invariants of a [`Dictionary`], checked wherever one is made:
-//! - it has 256 to 4,096 tokens of 1 to 16 bytes; token n has code n;
-//! - each of the 256 single bytes is a token, so every row can be encoded;
-//! - no token occurs twice.
+//! - it has 256 to 4,096 tokens of 1 to 32 bytes; each of the 256 single bytes is one, so every row can be encoded;
+//! - the tokens ascend, so none occurs twice, and a token's code is its rank.
+//!
+//! The order of the codes is free (a decode table with the frequent tokens first was measured to be no faster), so it is spent on a small serial
+//! form.
 //!
 //! ## Serial form, version 1
 //!
@@ -11,64 +13,59 @@
 //! |---|---|---|
 //! | 0 | 1 | version: 1 |
 //! | 1 | 1 | zero |
-//! | 2 | 2 | number of tokens n |
-//! | 4 | (n + 1) / 2 | length of each token less one, 4 bits each, the first in the low bits; zero where n is odd |
-//! | | sum of lengths | the tokens' bytes in code order |
+//! | 2 | 2 | number of tokens |
+//! | 4 | | the tokens in code order, each as below |
+//!
+//! | Size | Field |
+//! |---|---|
+//! | 1 | low 4 bits: number of leading bytes taken from the token before; high 4 bits: number of own bytes less one, or 15: see next field |
+//! | 0 or 1 | number of own bytes less one, where it is 15 or more |
+//! | | own bytes |
 
 use super::codes::CODE_COUNT;
+use super::table::{MAX_TOKEN_LEN, TokenTable};
 use crate::CodecError;
-
-/// The longest token, in bytes.
-pub const MAX_TOKEN_LEN: usize = 16;
 
 const VERSION: u8 = 1;
 const HEADER_LEN: usize = 4;
-const SINGLE_BYTES: usize = 256;
+const NIBBLE_MAX: usize = 15;
+pub(super) const SINGLE_BYTES: usize = 256;
 
-/// A token's bytes in the first places; what follows is zero.
-pub(super) type Entry = [u8; MAX_TOKEN_LEN];
+const BAD_COUNT: CodecError = CodecError::Dictionary("number of tokens is not 256 to 4,096");
 
 /// Tokens by code: immutable, and enough to decode rows. To encode them, make an [`Encoder`](super::Encoder) of it.
 #[derive(Clone)]
 pub struct Dictionary {
-    /// 64 KB that decoding copies from. Frequent tokens come first, so that they share cache lines and pages.
-    pub(super) entries: Box<[Entry; CODE_COUNT]>,
-    /// Lengths by code; 0 where there is no token.
-    pub(super) lens: Box<[u8; CODE_COUNT]>,
+    pub(super) table: TokenTable,
     count: u16,
 }
 
 impl Dictionary {
-    /// A dictionary of these tokens, in this order.
+    /// A dictionary of these tokens.
     ///
     /// # Errors
-    /// When the tokens break one of the invariants of this module.
+    /// When there are not 256 to 4,096 of 1 to 32 bytes, or one occurs twice, or a single byte is not among them.
     pub fn from_tokens<T: AsRef<[u8]>>(tokens: &[T]) -> Result<Self, CodecError> {
+        let mut sorted: Vec<&[u8]> = tokens.iter().map(AsRef::as_ref).collect();
+        sorted.sort_unstable();
+        Self::from_sorted(&sorted)
+    }
+
+    fn from_sorted(tokens: &[&[u8]]) -> Result<Self, CodecError> {
         if !(SINGLE_BYTES..=CODE_COUNT).contains(&tokens.len()) {
-            return Err(CodecError::Dictionary("number of tokens is not 256 to 4,096"));
+            return Err(BAD_COUNT);
         }
-        let mut entries = zeroed_entries();
-        let mut lens = Box::new([0; CODE_COUNT]);
-        let mut single_bytes = 0;
-        for ((token, entry), len) in tokens.iter().map(AsRef::as_ref).zip(entries.iter_mut()).zip(lens.iter_mut()) {
-            if token.is_empty() || token.len() > MAX_TOKEN_LEN {
-                return Err(CodecError::Dictionary("length of a token is not 1 to 16"));
-            }
-            entry[..token.len()].copy_from_slice(token);
-            *len = token.len() as u8;
-            single_bytes += usize::from(token.len() == 1);
+        if tokens.iter().any(|token| !(1..=MAX_TOKEN_LEN).contains(&token.len())) {
+            return Err(CodecError::Dictionary("length of a token is not 1 to 32"));
         }
-        // 256 single bytes, none of them twice, are all of them.
-        if single_bytes != SINGLE_BYTES {
+        if !tokens.is_sorted_by(|a, b| a < b) {
+            return Err(CodecError::Dictionary("tokens do not ascend"));
+        }
+        // No token occurs twice, so 256 single bytes are all of them.
+        if tokens.iter().filter(|token| token.len() == 1).count() != SINGLE_BYTES {
             return Err(CodecError::Dictionary("not every single byte is a token"));
         }
-        let mut sorted: Vec<(u128, u8)> =
-            entries.iter().zip(lens.iter()).take(tokens.len()).map(|(entry, &len)| (u128::from_le_bytes(*entry), len)).collect();
-        sorted.sort_unstable();
-        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(CodecError::Dictionary("a token occurs twice"));
-        }
-        Ok(Self { entries, lens, count: tokens.len() as u16 })
+        Ok(Self { table: TokenTable::new(tokens), count: tokens.len() as u16 })
     }
 
     /// Number of tokens, 256 to 4,096. Codes from here on mean nothing.
@@ -80,42 +77,39 @@ impl Dictionary {
     /// The bytes that `code` stands for; empty when it stands for nothing.
     #[must_use]
     pub fn token(&self, code: u16) -> &[u8] {
-        let code = usize::from(code);
-        match (self.entries.get(code), self.lens.get(code)) {
-            (Some(entry), Some(&len)) => &entry[..usize::from(len)],
-            _ => &[],
-        }
+        self.table.token(code)
     }
 
-    /// The tokens in code order.
+    /// The tokens in code order, that is ascending.
     pub fn tokens(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.count).map(|code| self.token(code))
+    }
+
+    /// Bytes of memory that decoding reads at random: what competes for the processor's caches.
+    #[must_use]
+    pub fn table_len(&self) -> usize {
+        self.table.len()
     }
 
     /// The serial form.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let count = self.token_count();
-        let mut bytes = Vec::with_capacity(self.serial_len());
-        bytes.push(VERSION);
-        bytes.push(0);
+        let mut bytes = vec![VERSION, 0];
         bytes.extend_from_slice(&self.count.to_le_bytes());
-        for pair in self.lens[..count].chunks(2) {
-            let low = pair[0] - 1;
-            let high = pair.get(1).map_or(0, |len| len - 1);
-            bytes.push(low | high << 4);
-        }
+        let mut before: &[u8] = &[];
         for token in self.tokens() {
-            bytes.extend_from_slice(token);
+            let shared = before.iter().zip(token).take(NIBBLE_MAX).take_while(|(a, b)| a == b).count();
+            // A token greater than the one before has a byte of its own, but not always within the first 15.
+            let own = &token[shared..];
+            let own_len = own.len() - 1;
+            bytes.push((shared | own_len.min(NIBBLE_MAX) << 4) as u8);
+            if own_len >= NIBBLE_MAX {
+                bytes.push(own_len as u8);
+            }
+            bytes.extend_from_slice(own);
+            before = token;
         }
         bytes
-    }
-
-    /// Length of the serial form in bytes.
-    #[must_use]
-    pub fn serial_len(&self) -> usize {
-        let count = self.token_count();
-        HEADER_LEN + count.div_ceil(2) + self.lens.iter().map(|&len| usize::from(len)).sum::<usize>()
     }
 
     /// Reads the serial form back.
@@ -124,43 +118,46 @@ impl Dictionary {
     /// When `bytes` is not exactly a serial form. Any bytes at all are safe to hand in.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CodecError> {
         let truncated = CodecError::Dictionary("truncated");
-        let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(truncated)?;
-        let [version, zero, count @ ..] = *header;
+        let (&[version, zero, low, high], mut rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(truncated)?;
         if version != VERSION || zero != 0 {
             return Err(CodecError::Dictionary("unknown version"));
         }
-        let count = usize::from(u16::from_le_bytes(count));
+        let count = usize::from(u16::from_le_bytes([low, high]));
         if !(SINGLE_BYTES..=CODE_COUNT).contains(&count) {
-            return Err(CodecError::Dictionary("number of tokens is not 256 to 4,096"));
+            return Err(BAD_COUNT);
         }
-        let (nibbles, mut rest) = rest.split_at_checked(count.div_ceil(2)).ok_or(truncated)?;
-        if count % 2 == 1 && nibbles[count / 2] >> 4 != 0 {
-            return Err(CodecError::Dictionary("padding is not zero"));
-        }
-        let mut tokens = Vec::with_capacity(count);
-        for code in 0..count {
-            let len = usize::from(nibbles[code / 2] >> (code % 2 * 4) & 0xf) + 1;
-            let (token, after) = rest.split_at_checked(len).ok_or(truncated)?;
-            tokens.push(token);
+        let mut tokens: Vec<([u8; MAX_TOKEN_LEN], usize)> = Vec::with_capacity(count);
+        let mut token = [0; MAX_TOKEN_LEN];
+        let mut len = 0;
+        for _ in 0..count {
+            let (&lens, after) = rest.split_first().ok_or(truncated)?;
             rest = after;
+            let shared = usize::from(lens) & NIBBLE_MAX;
+            let mut own_len = usize::from(lens >> 4);
+            if own_len == NIBBLE_MAX {
+                let (&long, after) = rest.split_first().ok_or(truncated)?;
+                rest = after;
+                own_len = usize::from(long);
+            }
+            let (own, after) = rest.split_at_checked(own_len + 1).ok_or(truncated)?;
+            rest = after;
+            if shared > len || shared + own.len() > MAX_TOKEN_LEN {
+                return Err(CodecError::Dictionary("lengths of a token"));
+            }
+            len = shared + own.len();
+            token[shared..len].copy_from_slice(own);
+            tokens.push((token, len));
         }
         if !rest.is_empty() {
             return Err(CodecError::Dictionary("bytes after the last token"));
         }
-        Self::from_tokens(&tokens)
+        let tokens: Vec<&[u8]> = tokens.iter().map(|(bytes, len)| &bytes[..*len]).collect();
+        Self::from_sorted(&tokens)
     }
 }
 
 impl std::fmt::Debug for Dictionary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dictionary").field("tokens", &self.count).finish_non_exhaustive()
-    }
-}
-
-/// 64 KB of zeros on the heap, without passing over the stack.
-fn zeroed_entries() -> Box<[Entry; CODE_COUNT]> {
-    match vec![[0; MAX_TOKEN_LEN]; CODE_COUNT].into_boxed_slice().try_into() {
-        Ok(entries) => entries,
-        Err(_) => unreachable!("the vector has CODE_COUNT elements"),
     }
 }

@@ -4,15 +4,17 @@ mod codes;
 mod decode;
 mod dictionary;
 mod encode;
+mod matcher;
+mod merge;
 mod sample;
+mod table;
 mod train;
-mod trie;
 
 pub use codes::{CODE_BITS, CODE_COUNT, code_count, compressed_len};
-pub use decode::DECODE_SLACK;
-pub use dictionary::{Dictionary, MAX_TOKEN_LEN};
+pub use dictionary::Dictionary;
 pub use encode::Encoder;
 pub use sample::RowSample;
+pub use table::{DECODE_SLACK, MAX_TOKEN_LEN};
 pub use train::{TrainOptions, train};
 
 #[cfg(test)]

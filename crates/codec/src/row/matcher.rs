@@ -1,0 +1,277 @@
+//! The tokens that a row's next bytes begin with.
+//!
+//! A trie in a double array (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989): the child of node n for byte b is
+//! the cell `base(n) + b`, if that cell says that n is its parent. The first two bytes are looked up at once.
+
+/// No token.
+pub(super) const NO_TOKEN: u16 = u16::MAX;
+
+/// Cells tried for the children of a node before they get a place of their own. Bounds the time to build, whatever the tokens.
+const FIT_TRIES: usize = 64;
+const FILTER_BITS: u32 = 14;
+const FILTER_PREFIX: usize = 4;
+
+/// A node of the trie: base (24 bits), parent (24 bits), the token that ends here (16 bits).
+#[derive(Clone, Copy)]
+struct Cell(u64);
+
+impl Cell {
+    /// Belongs to no node: its parent is none.
+    const FREE: Self = Self(u64::MAX);
+
+    fn new(parent: usize, token: u16) -> Self {
+        Self((parent as u64) << 24 | u64::from(token) << 48)
+    }
+
+    fn set_base(&mut self, base: usize) {
+        self.0 = self.0 & !0xff_ffff | base as u64;
+    }
+
+    #[inline(always)]
+    fn base(self) -> usize {
+        (self.0 & 0xff_ffff) as usize
+    }
+
+    #[inline(always)]
+    fn parent(self) -> usize {
+        (self.0 >> 24 & 0xff_ffff) as usize
+    }
+
+    #[inline(always)]
+    fn token(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+}
+
+/// Finds tokens by the bytes of a row. Tokens are numbered in ascending order.
+pub(super) struct Matcher {
+    cells: Vec<Cell>,
+    /// Node by the first two bytes (the first in the low bits); 0: no token begins with these.
+    roots: Vec<u16>,
+    /// Token of each single byte.
+    singles: [u16; 256],
+    /// By token: the longest shorter token that it begins with.
+    parents: Vec<u16>,
+    lens: Vec<u8>,
+    /// By hash of the first four bytes: at least the length of the longest token that begins with them.
+    longest_by_prefix: Vec<u8>,
+}
+
+impl Matcher {
+    /// `tokens` must ascend, have at most 32 bytes, and contain the 256 single bytes; there may be 65,535.
+    pub(super) fn new<T: AsRef<[u8]>>(tokens: &[T]) -> Self {
+        let tokens: Vec<&[u8]> = tokens.iter().map(AsRef::as_ref).collect();
+        let mut singles = [NO_TOKEN; 256];
+        let mut longest_by_prefix = vec![0; 1 << FILTER_BITS];
+        for (number, token) in tokens.iter().enumerate() {
+            if let [byte] = token {
+                singles[usize::from(*byte)] = number as u16;
+            }
+            if let Some(prefix) = token.first_chunk() {
+                let longest: &mut u8 = &mut longest_by_prefix[filter_slot(prefix)];
+                *longest = (*longest).max(token.len() as u8);
+            }
+        }
+        let (cells, roots) = Builder::build(&tokens);
+        let lens = tokens.iter().map(|token| token.len() as u8).collect();
+        Self { cells, roots, singles, parents: parents(&tokens), lens, longest_by_prefix }
+    }
+
+    /// The longest token that `bytes` begins with.
+    ///
+    /// # Panics
+    /// When `bytes` is empty.
+    #[inline(always)]
+    pub(super) fn longest(&self, bytes: &[u8]) -> u16 {
+        let mut longest = self.singles[usize::from(bytes[0])];
+        let Some((&first_two, rest)) = bytes.split_first_chunk() else { return longest };
+        let mut node = usize::from(self.roots[usize::from(u16::from_le_bytes(first_two))]);
+        if node == 0 {
+            return longest;
+        }
+        let mut cell = self.cells[node];
+        if cell.token() != NO_TOKEN {
+            longest = cell.token();
+        }
+        for &byte in rest {
+            let child = cell.base() + usize::from(byte);
+            match self.cells.get(child) {
+                Some(next) if next.parent() == node => cell = *next,
+                _ => break,
+            }
+            node = child;
+            if cell.token() != NO_TOKEN {
+                longest = cell.token();
+            }
+        }
+        longest
+    }
+
+    /// The longest token shorter than `token` that it begins with, or [`NO_TOKEN`].
+    #[inline(always)]
+    pub(super) fn parent(&self, token: u16) -> u16 {
+        self.parents[usize::from(token)]
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self, token: u16) -> usize {
+        usize::from(self.lens[usize::from(token)])
+    }
+
+    /// False only if no token of `len` bytes or more can match here.
+    #[inline(always)]
+    pub(super) fn may_match(&self, bytes: &[u8], len: usize) -> bool {
+        match bytes.first_chunk() {
+            Some(prefix) if len >= FILTER_PREFIX => len <= usize::from(self.longest_by_prefix[filter_slot(prefix)]) && len <= bytes.len(),
+            _ => len <= bytes.len(),
+        }
+    }
+}
+
+#[inline(always)]
+fn filter_slot(prefix: &[u8; FILTER_PREFIX]) -> usize {
+    (u32::from_le_bytes(*prefix).wrapping_mul(0x9e37_79b1) >> (u32::BITS - FILTER_BITS)) as usize
+}
+
+/// By token, the longest other one that it begins with: the nearest before it in the order of which that is true.
+fn parents(tokens: &[&[u8]]) -> Vec<u16> {
+    let mut open: Vec<u16> = Vec::new();
+    let mut parents = Vec::with_capacity(tokens.len());
+    for (number, token) in tokens.iter().enumerate() {
+        while open.last().is_some_and(|&before| !token.starts_with(tokens[usize::from(before)])) {
+            open.pop();
+        }
+        parents.push(open.last().copied().unwrap_or(NO_TOKEN));
+        open.push(number as u16);
+    }
+    parents
+}
+
+/// Tokens that share the bytes up to a node.
+struct Range {
+    start: usize,
+    end: usize,
+    depth: usize,
+    node: usize,
+}
+
+struct Builder<'a> {
+    tokens: &'a [&'a [u8]],
+    cells: Vec<Cell>,
+    used: Vec<bool>,
+    /// No cell before this one is free.
+    first_free: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn build(tokens: &'a [&'a [u8]]) -> (Vec<Cell>, Vec<u16>) {
+        let mut builder = Self { tokens, cells: vec![Cell::FREE], used: vec![true], first_free: 1 };
+        let mut roots = vec![0; 1 << 16];
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        while start < tokens.len() {
+            let Some(&first_two) = tokens[start].first_chunk::<2>() else {
+                start += 1;
+                continue;
+            };
+            let end = start + tokens[start..].partition_point(|token| token.starts_with(&first_two));
+            let node = builder.cells.len();
+            builder.cells.push(Cell::new(0, builder.token_at(start, 2)));
+            builder.used.push(true);
+            roots[usize::from(u16::from_le_bytes(first_two))] = node as u16;
+            ranges.push(Range { start, end, depth: 2, node });
+            start = end;
+        }
+        builder.first_free = builder.cells.len();
+        // Breadth first: the nodes that most rows pass lie together.
+        let mut next = 0;
+        while next < ranges.len() {
+            builder.place_children(next, &mut ranges);
+            next += 1;
+        }
+        (builder.cells, roots)
+    }
+
+    fn token_at(&self, number: usize, depth: usize) -> u16 {
+        if self.tokens[number].len() == depth { number as u16 } else { NO_TOKEN }
+    }
+
+    fn place_children(&mut self, range: usize, ranges: &mut Vec<Range>) {
+        let Range { mut start, end, depth, node } = ranges[range];
+        if self.tokens[start].len() == depth {
+            start += 1;
+        }
+        let mut children: Vec<(usize, Range)> = Vec::new();
+        while start < end {
+            let byte = self.tokens[start][depth];
+            let len = self.tokens[start..end].partition_point(|token| token[depth] == byte);
+            children.push((usize::from(byte), Range { start, end: start + len, depth: depth + 1, node: 0 }));
+            start += len;
+        }
+        let Some(&(first_byte, _)) = children.first() else { return };
+        let base = self.base_for(first_byte, &children);
+        self.cells[node].set_base(base);
+        for (byte, child) in children {
+            let place = base + byte;
+            if place >= self.cells.len() {
+                self.cells.resize(place + 1, Cell::FREE);
+                self.used.resize(place + 1, false);
+            }
+            self.used[place] = true;
+            self.cells[place] = Cell::new(node, self.token_at(child.start, child.depth));
+            ranges.push(Range { node: place, ..child });
+        }
+    }
+
+    /// A base that puts all children on free cells.
+    fn base_for(&mut self, first_byte: usize, children: &[(usize, Range)]) -> usize {
+        let is_free = |used: &[bool], cell: usize| !used.get(cell).copied().unwrap_or(false);
+        while !is_free(&self.used, self.first_free) {
+            self.first_free += 1;
+        }
+        // A base is not negative.
+        let first = self.first_free.max(first_byte) - first_byte;
+        (first..first + FIT_TRIES)
+            .find(|base| children.iter().all(|(byte, _)| is_free(&self.used, base + byte)))
+            .unwrap_or_else(|| self.used.len().max(first_byte) - first_byte)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_a_linear_search_finds() {
+        let mut state = 5_u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for alphabet in [2, 3, 20, 256] {
+            let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+            for _ in 0..1500 {
+                let len = 1 + random(9);
+                tokens.push((0..len).map(|_| (255 - random(alphabet)) as u8).collect());
+            }
+            tokens.push(vec![255; 32]);
+            tokens.sort();
+            tokens.dedup();
+            let matcher = Matcher::new(&tokens);
+            for _ in 0..3000 {
+                let text: Vec<u8> = (0..1 + random(40)).map(|_| (255 - random(alphabet)) as u8).collect();
+                let mut expected: Vec<u16> =
+                    (0..tokens.len() as u16).filter(|&token| text.starts_with(&tokens[usize::from(token)])).collect();
+                expected.sort_by_key(|&token| matcher.len(token));
+                let mut token = matcher.longest(&text);
+                while let Some(expected) = expected.pop() {
+                    assert_eq!(token, expected);
+                    assert_eq!(matcher.len(token), tokens[usize::from(token)].len());
+                    assert!(matcher.may_match(&text, matcher.len(token)));
+                    token = matcher.parent(token);
+                }
+                assert_eq!(token, NO_TOKEN);
+            }
+        }
+    }
+}
