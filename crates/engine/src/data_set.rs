@@ -109,7 +109,7 @@ pub struct DataSet {
     pub(crate) translation: Translation,
     space: Mutex<SpaceMap>,
     facts: Mutex<DataSetFacts>,
-    /// The header's write counter; `None` until it was written or read.
+    /// The header's write counter; 0 until it was written or read.
     pub(crate) header_writes: AtomicU32,
     /// Pages that became dirty, in that order; a page may be here and clean again.
     pub(crate) dirty: Mutex<Vec<u32>>,
@@ -369,6 +369,20 @@ impl DataSet {
         }
         self.page_count.store(count, Ordering::Release);
         Ok(page)
+    }
+
+    /// Makes the file long enough for all pages of the space map, and the page count say so.
+    pub(crate) fn extend_to_map(&self) -> Result<()> {
+        let count = self.space().page_count();
+        self.extend(count)?;
+        self.page_count.store(count, Ordering::Release);
+        Ok(())
+    }
+
+    /// How often the header page was written.
+    #[must_use]
+    pub fn header_writes(&self) -> u32 {
+        self.header_writes.load(Ordering::Relaxed)
     }
 
     /// Makes the file long enough for `pages`.

@@ -2,9 +2,13 @@
 //!
 //! `docs/ARCHITECTURE.md` has the rules that hold between the parts.
 
+mod catalog;
+mod copy_pages;
 mod core;
 mod data_set;
+pub mod database;
 mod error;
+pub mod index;
 pub mod pool;
 mod space_map;
 pub mod table_space;

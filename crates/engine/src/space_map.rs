@@ -138,6 +138,14 @@ impl SpaceMap {
         }
     }
 
+    /// Appends a word of this class for the next page, which is to be `number`; returns its number.
+    pub(crate) fn push_copy(&mut self, class: u8, number: u32) -> u32 {
+        let page = self.page_count();
+        self.push(SpaceWord::new(class, 0));
+        self.changed.insert(space_map::locate(number, self.page_bytes).0);
+        page
+    }
+
     /// Gives a page back. The caller has emptied it.
     pub(crate) fn free(&mut self, page: u32) {
         self.set_class(page, CLASS_UNALLOCATED);

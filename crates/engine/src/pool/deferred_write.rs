@@ -29,6 +29,14 @@ impl BufferManager {
         result.inspect_err(|error| data_set.poison(error))
     }
 
+    /// Writes every dirty page of a data set, but neither map nor header, so that its pages can be read from disk.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub(crate) fn flush_pages(&self, data_set: &DataSet) -> Result<()> {
+        self.write_dirty(data_set)
+    }
+
     /// Writes every dirty page of a data set.
     ///
     /// # Errors

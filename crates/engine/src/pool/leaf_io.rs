@@ -6,7 +6,7 @@ use super::counters::add;
 use crate::Result;
 use crate::data_set::DataSet;
 use pagefold_format::data::DataPage;
-use pagefold_format::index::{folded, leaf, non_leaf};
+use pagefold_format::index::{check, folded};
 use pagefold_format::page::{self, PageType};
 
 /// Checks a page as it was read. True when it belongs into the data set's second pool.
@@ -36,8 +36,7 @@ pub(super) fn into_frame(data_set: &DataSet, number: u32, disk: &[u8], frame: &m
     frame.copy_from_slice(disk);
     match page::page_type(frame) {
         Some(PageType::Data) => DataPage::new(frame).validate().map_err(fail),
-        Some(PageType::Leaf) => leaf::validate(frame).map_err(fail),
-        Some(PageType::NonLeaf) => non_leaf::validate(frame).map_err(fail),
+        Some(PageType::Leaf | PageType::NonLeaf) => check::validate(frame).map_err(fail),
         _ => Ok(()),
     }
 }
@@ -46,7 +45,7 @@ pub(super) fn into_frame(data_set: &DataSet, number: u32, disk: &[u8], frame: &m
 pub(super) fn from_frame(data_set: &DataSet, number: u32, frame: &[u8], disk: &mut [u8]) -> Result<()> {
     if data_set.is_folded() && page::page_type(frame) == Some(PageType::Leaf) {
         add(&data_set.counters.compressions, 1);
-        return folded::fold(frame, disk).map_err(|e| data_set.corrupt(number, e));
+        return folded::fold(frame, disk).map(drop).map_err(|e| data_set.corrupt(number, e));
     }
     if disk.len() != frame.len() {
         return Err(data_set.corrupt(number, format!("a frame of {} bytes for a page of {}", frame.len(), disk.len())));

@@ -15,17 +15,23 @@ use pagefold_format::data_set_header::{DICTIONARIES_MAX, DictionaryRoot};
 use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
 use pagefold_format::space_map::CLASS_NO_ROWS;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// The serial form of a dictionary is never longer.
 const DICTIONARY_BYTES_MAX: usize = 128 * 1024;
 
 /// A dictionary ready to compress with.
-#[derive(Debug)]
 pub struct Compressor {
     version: u16,
     dictionary: Dictionary,
     encoder: OnceLock<Encoder>,
+}
+
+impl fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Compressor(version {}, {} tokens)", self.version, self.dictionary.token_count())
+    }
 }
 
 impl Compressor {
@@ -111,7 +117,7 @@ impl Table {
     }
 
     /// Reads the dictionaries of a partition.
-    pub(super) fn load_dictionaries(&self, data_set: &DataSet) -> Result<()> {
+    pub(crate) fn load_dictionaries(&self, data_set: &DataSet) -> Result<()> {
         let roots = data_set.facts().dictionaries.clone();
         for root in roots {
             if self.dictionaries.get(root.version).is_some() {

@@ -213,18 +213,22 @@ impl Table {
     /// Adds the next partition. Its file comes with the first page.
     pub(crate) fn add_partition(&self) -> Result<&Arc<DataSet>> {
         let mut count = self.adding_partition.lock();
-        let attributes = DataSetAttributes {
+        let data_set = self.core.create_data_set(self.data_set_attributes(*count), &self.attributes.pool)?;
+        self.put_partition(&mut count, data_set)
+    }
+
+    /// What the data set of a partition is.
+    pub(crate) fn data_set_attributes(&self, partition: u16) -> DataSetAttributes {
+        DataSetAttributes {
             file_id: 0,
             object_id: self.object_id,
             kind: ObjectKind::Table,
-            partition: *count,
+            partition,
             page_bytes: self.attributes.page_bytes,
             leaf_bytes: self.attributes.page_bytes,
             extents: self.attributes.extents,
             object: self.object(),
-        };
-        let data_set = self.core.create_data_set(attributes, &self.attributes.pool)?;
-        self.put_partition(&mut count, data_set)
+        }
     }
 
     /// What errors call it.

@@ -1,0 +1,241 @@
+//! A change of what is in the database: atomic, by fresh data sets beside the live ones.
+//!
+//! Order of a commit: data sets of new objects are flushed and synced; a complete new catalog is written as a fresh data set and synced; the directory is synced; the
+//! other control slot is written and synced. That is the commit. Then old data sets are removed.
+//!
+//! Invariants:
+//! - nothing that the current control slot names is changed before the commit;
+//! - a change that is dropped without commit leaves no file behind; after a crash the next writer removes what it left.
+
+use super::control_file::write_control;
+use super::open::{Database, Objects, control_state, unknown, write_catalog_data_set};
+use crate::catalog::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
+use crate::core::DATA_DIRECTORY;
+use crate::data_set::DataSet;
+use crate::index::{Index, IndexAttributes};
+use crate::table_space::{Table, TableAttributes};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// A change that is being prepared.
+#[derive(Debug)]
+pub struct Change<'a> {
+    database: &'a Database,
+    tables: Vec<Arc<Table>>,
+    indexes: Vec<Arc<Index>>,
+    dropped_tables: Vec<Arc<Table>>,
+    dropped_indexes: Vec<Arc<Index>>,
+    committed: bool,
+}
+
+impl<'a> Change<'a> {
+    pub(super) fn new(database: &'a Database) -> Change<'a> {
+        Change { database, tables: vec![], indexes: vec![], dropped_tables: vec![], dropped_indexes: vec![], committed: false }
+    }
+
+    /// A new table. It may have the name of one that this change drops.
+    ///
+    /// # Errors
+    /// When the name is taken or an attribute is out of range.
+    pub fn create_table(&mut self, attributes: TableAttributes) -> Result<Arc<Table>> {
+        self.database.core.check_writable()?;
+        let name = &attributes.name;
+        let live = self.database.objects.read().tables.contains_key(name);
+        if (live && !self.dropped_tables.iter().any(|t| t.name() == name)) || self.tables.iter().any(|t| t.name() == name) {
+            return Err(Error::Exists { kind: "table", name: name.clone() });
+        }
+        let core = Arc::clone(&self.database.core);
+        let object_id = core.take_object_id();
+        let table = Arc::new(Table::create(core, object_id, attributes)?);
+        self.tables.push(Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// A new, empty index of a table, live or of this change. It may have the name of one that this change drops.
+    ///
+    /// # Errors
+    /// When the name is taken or an attribute is out of range.
+    pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
+        self.database.core.check_writable()?;
+        let name = &attributes.name;
+        let live = self.database.objects.read().indexes.contains_key(name);
+        if (live && !self.dropped_indexes.iter().any(|i| i.name() == name)) || self.indexes.iter().any(|i| i.name() == name) {
+            return Err(Error::Exists { kind: "index", name: name.clone() });
+        }
+        let core = Arc::clone(&self.database.core);
+        let object_id = core.take_object_id();
+        let index = Index::create(core, object_id, table.object_id, &table.attributes().schema, attributes)?;
+        let index = Arc::new(index);
+        self.indexes.push(Arc::clone(&index));
+        Ok(index)
+    }
+
+    /// Drops a table and its indexes.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn drop_table(&mut self, name: &str) -> Result<()> {
+        self.database.core.check_writable()?;
+        let table = self.database.table(name)?;
+        for index in self.database.indexes_of(&table) {
+            if !self.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &index)) {
+                self.dropped_indexes.push(index);
+            }
+        }
+        self.dropped_tables.push(table);
+        Ok(())
+    }
+
+    /// Drops an index.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn drop_index(&mut self, name: &str) -> Result<()> {
+        self.database.core.check_writable()?;
+        self.dropped_indexes.push(self.database.index(name)?);
+        Ok(())
+    }
+
+    /// A copy of a live table that takes its place: its pages are copied as they are, so RIDs stay. Add the indexes with [`Self::fork_index`].
+    ///
+    /// # Errors
+    /// When there is no such table, or a page is damaged.
+    pub fn fork_table(&mut self, name: &str) -> Result<Arc<Table>> {
+        let old = self.database.table(name)?;
+        self.drop_table(name)?;
+        let fresh = self.create_table(old.attributes().clone())?;
+        for data_set in old.partitions() {
+            let copy = fresh.add_partition()?;
+            copy.copy_pages(data_set, &self.database.core.manager)?;
+            fresh.load_dictionaries(copy)?;
+        }
+        Ok(fresh)
+    }
+
+    /// A copy of a live index for a table that [`Self::fork_table`] gave.
+    ///
+    /// # Errors
+    /// When there is no such index, or a page is damaged.
+    pub fn fork_index(&mut self, name: &str, table: &Table) -> Result<Arc<Index>> {
+        let old = self.database.index(name)?;
+        if !self.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &old)) {
+            self.dropped_indexes.push(Arc::clone(&old));
+        }
+        let fresh = self.create_index(table, old.attributes().clone())?;
+        if old.data_set.is_defined() {
+            fresh.data_set.copy_pages(&old.data_set, &self.database.core.manager)?;
+        }
+        Ok(fresh)
+    }
+
+    /// Makes the change durable and seen.
+    ///
+    /// # Errors
+    /// When a write fails: the database is then as before, also on disk, unless writing the control slot itself failed, after which only opening again tells.
+    pub fn commit(mut self) -> Result<()> {
+        let core = &self.database.core;
+        core.check_writable()?;
+        for data_set in self.staged_data_sets() {
+            core.manager.flush(&data_set)?;
+        }
+        let mut objects = self.database.objects.write();
+        let next = self.next_objects(&objects)?;
+        let catalog = write_catalog_data_set(core, &entries(&next))?;
+        let outcome = core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY)).map_err(Error::from).and_then(|()| {
+            let control = control_state(core, objects.control.sequence + 1, &catalog);
+            write_control(core.storage.as_ref(), &core.directory, &control).map(|()| control)
+        });
+        let control = match outcome {
+            Ok(control) => control,
+            Err(error) => {
+                core.manager.discard(&catalog);
+                return Err(error);
+            }
+        };
+        let old = std::mem::replace(&mut *objects, Objects { control, catalog, ..next });
+        drop(objects);
+        self.committed = true;
+        // From here on nothing can fail the change; what cannot be removed now goes at the next open.
+        let mut gone: Vec<Arc<DataSet>> = vec![old.catalog];
+        gone.extend(self.dropped_tables.iter().flat_map(|table| table.partitions().cloned()));
+        gone.extend(self.dropped_indexes.iter().map(|index| Arc::clone(&index.data_set)));
+        for data_set in gone {
+            let _ = core.drop_data_set(&data_set);
+        }
+        let _ = core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY));
+        Ok(())
+    }
+
+    fn staged_data_sets(&self) -> Vec<Arc<DataSet>> {
+        let of_tables = self.tables.iter().flat_map(|table| table.partitions().cloned());
+        of_tables.chain(self.indexes.iter().map(|index| Arc::clone(&index.data_set))).collect()
+    }
+
+    fn next_objects(&self, current: &Objects) -> Result<Objects> {
+        let mut next = current.clone();
+        for table in &self.dropped_tables {
+            if next.tables.remove(table.name()).is_none() {
+                return Err(unknown("table", table.name(), next.tables.keys()));
+            }
+        }
+        for index in &self.dropped_indexes {
+            if next.indexes.remove(index.name()).is_none() {
+                return Err(unknown("index", index.name(), next.indexes.keys()));
+            }
+        }
+        for table in &self.tables {
+            if next.tables.insert(table.name().into(), Arc::clone(table)).is_some() {
+                return Err(Error::Exists { kind: "table", name: table.name().into() });
+            }
+        }
+        for index in &self.indexes {
+            if next.indexes.insert(index.name().into(), Arc::clone(index)).is_some() {
+                return Err(Error::Exists { kind: "index", name: index.name().into() });
+            }
+        }
+        Ok(next)
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            for data_set in self.staged_data_sets() {
+                // What stays is removed at the next open.
+                let _ = self.database.core.drop_data_set(&data_set);
+            }
+        }
+    }
+}
+
+fn data_set_entry(data_set: &DataSet) -> DataSetEntry {
+    DataSetEntry {
+        file_id: data_set.file_id(),
+        partition: data_set.attributes.partition,
+        header_writes: data_set.is_defined().then(|| data_set.header_writes()),
+    }
+}
+
+fn entries(objects: &Objects) -> CatalogEntries {
+    CatalogEntries {
+        tables: objects
+            .tables
+            .values()
+            .map(|table| TableEntry {
+                object_id: table.object_id,
+                attributes: table.attributes.clone(),
+                data_sets: table.partitions().map(|d| data_set_entry(d)).collect(),
+            })
+            .collect(),
+        indexes: objects
+            .indexes
+            .values()
+            .map(|index| IndexEntry {
+                object_id: index.object_id,
+                table_id: index.table_id,
+                attributes: index.attributes.clone(),
+                data_sets: vec![data_set_entry(&index.data_set)],
+            })
+            .collect(),
+    }
+}

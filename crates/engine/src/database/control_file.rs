@@ -1,0 +1,94 @@
+//! The control file: reading the current state, writing the next.
+//!
+//! Start-up states (`docs/ARCHITECTURE.md`, "The database directory"):
+//!
+//! | Slots | What happens |
+//! |---|---|
+//! | two valid | the higher sequence counts |
+//! | one valid, one empty | the valid one counts: the first commit |
+//! | one valid, one damaged | the valid one counts: a commit was torn, or the slot rotted; `check` reports it. If that state's catalog is gone, the damaged slot was the newer one: an error |
+//! | none valid | an error |
+//! | one newer | an error: nothing is touched |
+
+use crate::{Error, Result};
+use pagefold_format::control::{CONTROL_SLOT_BYTES, CONTROL_SLOTS, ControlSlot, DATABASE_VERSION, SlotState};
+use pagefold_io::{AlignedBuffer, OpenOptions, Storage, read_exact_at};
+use std::path::{Path, PathBuf};
+
+/// Name of the control file.
+const CONTROL_NAME: &str = "control";
+
+/// What the control file says.
+#[derive(Clone, Debug)]
+pub struct ControlFile {
+    /// The state that counts.
+    pub current: ControlSlot,
+    /// What is wrong with the other slot, and its number.
+    pub damaged: Option<(usize, String)>,
+}
+
+pub(crate) fn control_path(directory: &Path) -> PathBuf {
+    directory.join(CONTROL_NAME)
+}
+
+/// Reads the control file of a database directory.
+///
+/// # Errors
+/// When the directory has none, or no slot is valid, or the format is newer.
+pub fn read_control(storage: &dyn Storage, directory: &Path) -> Result<ControlFile> {
+    let path = control_path(directory);
+    if !storage.exists(&path)? {
+        return Err(Error::NotADatabase(directory.display().to_string()));
+    }
+    let damaged = |reason: String| Error::Damaged { path: path.display().to_string(), reason };
+    let file = storage.open(&path, &OpenOptions::read_only())?;
+    let expected = (CONTROL_SLOTS * CONTROL_SLOT_BYTES) as u64;
+    let length = file.len()?;
+    if length != expected {
+        return Err(damaged(format!("{length} bytes long, not {expected}")));
+    }
+    let mut bytes = AlignedBuffer::new(expected as usize, 4096);
+    read_exact_at(file.as_ref(), &mut bytes, 0)?;
+    let mut current: Option<ControlSlot> = None;
+    let mut broken = None;
+    for (number, slot) in bytes.chunks_exact(CONTROL_SLOT_BYTES).enumerate() {
+        match ControlSlot::parse(slot, number) {
+            SlotState::Empty => {}
+            SlotState::Valid(state) => current = current.filter(|c| c.sequence > state.sequence).or(Some(state)),
+            SlotState::Damaged(reason) => broken = Some((number, reason.to_string())),
+            SlotState::Newer(found) => {
+                return Err(Error::NewerFormat { path: path.display().to_string(), found, known: DATABASE_VERSION });
+            }
+        }
+    }
+    match current {
+        Some(current) => Ok(ControlFile { current, damaged: broken }),
+        None => Err(damaged(broken.map_or_else(|| "both slots are empty".into(), |(n, reason)| format!("slot {n}: {reason}")))),
+    }
+}
+
+/// Writes a state into its slot and syncs: the moment of commit.
+pub(crate) fn write_control(storage: &dyn Storage, directory: &Path, state: &ControlSlot) -> Result<()> {
+    let file = storage.open(&control_path(directory), &OpenOptions::read_write())?;
+    let mut slot = AlignedBuffer::new(CONTROL_SLOT_BYTES, 4096);
+    slot.copy_from_slice(&state.build());
+    file.write_at(&slot, (ControlSlot::slot_number(state.sequence) * CONTROL_SLOT_BYTES) as u64)?;
+    Ok(file.sync()?)
+}
+
+/// Makes the control file of a new database. It appears with its first state in it or not at all.
+pub(crate) fn create_control(storage: &dyn Storage, directory: &Path, state: &ControlSlot) -> Result<()> {
+    let path = control_path(directory);
+    let fresh = directory.join(format!("{CONTROL_NAME}.new"));
+    if storage.exists(&fresh)? {
+        storage.remove(&fresh)?;
+    }
+    let file = storage.open(&fresh, &OpenOptions::create_new())?;
+    let mut slots = AlignedBuffer::new(CONTROL_SLOTS * CONTROL_SLOT_BYTES, 4096);
+    let at = ControlSlot::slot_number(state.sequence) * CONTROL_SLOT_BYTES;
+    slots[at..at + CONTROL_SLOT_BYTES].copy_from_slice(&state.build());
+    file.write_at(&slots, 0)?;
+    file.sync()?;
+    storage.rename(&fresh, &path)?;
+    Ok(storage.sync_directory(directory)?)
+}

@@ -1,0 +1,12 @@
+//! A database directory: opening, and changing atomically what is in it.
+
+mod change;
+mod control_file;
+mod open;
+
+#[cfg(test)]
+mod tests;
+
+pub use change::Change;
+pub use control_file::{ControlFile, read_control};
+pub use open::{Database, OpenMode, Settings};

@@ -1,0 +1,351 @@
+//! Opening and creating a database.
+//!
+//! Invariants:
+//! - one writing process: it holds the lock file for as long as the database is open;
+//! - the writer removes, at open, every data set that the catalog does not name: what a crashed command left;
+//! - what is in memory as the set of tables and indexes is what the control file names.
+
+use super::change::Change;
+use super::control_file::{create_control, read_control};
+use crate::catalog::{CatalogEntries, DataSetEntry, catalog_attributes, read_catalog, write_catalog};
+use crate::core::{Core, CoreParts, DATA_DIRECTORY, data_set_path, file_id_of};
+use crate::data_set::{DataSet, DataSetAttributes};
+use crate::index::Index;
+use crate::pool::{BufferManager, PoolSettings};
+use crate::table_space::Table;
+use crate::{Error, Result};
+use pagefold_format::control::ControlSlot;
+use pagefold_format::data_set_header::ObjectKind;
+use pagefold_io::{Clock, Lock, Storage};
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Object id of the catalog.
+const CATALOG_OBJECT: u32 = 0;
+const LOCK_NAME: &str = "lock";
+
+/// How to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// For reading; any number of processes at once.
+    Read,
+    /// For reading and writing; one process.
+    Write,
+    /// As `Write`, and make the database when the directory has none.
+    Create,
+}
+
+/// Settings of an open database.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Buffer pools and background threads.
+    pub pools: PoolSettings,
+    /// Direct I/O, where the system and the file system allow it.
+    pub direct: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { pools: PoolSettings::default(), direct: true }
+    }
+}
+
+/// Tables and indexes by name, and the data set that says so.
+#[derive(Clone, Debug)]
+pub(super) struct Objects {
+    pub(super) control: ControlSlot,
+    pub(super) tables: BTreeMap<String, Arc<Table>>,
+    pub(super) indexes: BTreeMap<String, Arc<Index>>,
+    pub(super) catalog: Arc<DataSet>,
+}
+
+/// An open database.
+#[derive(Debug)]
+pub struct Database {
+    pub(super) core: Arc<Core>,
+    pub(super) objects: RwLock<Objects>,
+    damaged_slot: Option<(usize, String)>,
+    /// Held until the database is closed.
+    _lock: Option<Box<dyn Lock>>,
+}
+
+/// A database id nobody else has: random by the hasher's keys, the time and the path.
+fn new_database_id(clock: &dyn Clock, directory: &Path) -> u128 {
+    let half = |salt: u64| {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u64(salt);
+        hasher.write_u128(clock.unix_time().as_nanos());
+        hasher.write(directory.as_os_str().as_encoded_bytes());
+        u128::from(hasher.finish())
+    };
+    half(1) << 64 | half(2)
+}
+
+impl Database {
+    /// Opens or creates the database in a directory.
+    ///
+    /// # Errors
+    /// When there is none, it is damaged or of a newer format, somebody else writes it, or the directory cannot be used.
+    pub fn open(storage: Arc<dyn Storage>, clock: Arc<dyn Clock>, directory: &Path, mode: OpenMode, settings: Settings) -> Result<Database> {
+        let manager = BufferManager::new(settings.pools, Arc::clone(&clock))?;
+        Database::open_with(storage, clock.as_ref(), directory, mode, settings, manager)
+    }
+
+    /// As [`Self::open`], with a buffer manager of the caller's.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(
+        storage: Arc<dyn Storage>,
+        clock: &dyn Clock,
+        directory: &Path,
+        mode: OpenMode,
+        settings: Settings,
+        manager: Arc<BufferManager>,
+    ) -> Result<Database> {
+        let exists = storage.exists(&super::control_file::control_path(directory))?;
+        if !exists && mode != OpenMode::Create {
+            return Err(Error::NotADatabase(directory.display().to_string()));
+        }
+        let mut lock = None;
+        if mode != OpenMode::Read {
+            if !exists {
+                prepare_directory(storage.as_ref(), directory)?;
+            }
+            lock = Some(take_lock(storage.as_ref(), directory)?);
+        }
+        let parts = |database_id, next_file_id, next_object_id| CoreParts {
+            storage: Arc::clone(&storage),
+            directory: directory.to_path_buf(),
+            database_id,
+            manager: Arc::clone(&manager),
+            direct: settings.direct,
+            writable: mode != OpenMode::Read,
+            next_file_id,
+            next_object_id,
+        };
+        // Looked at again under the lock: somebody may have made it meanwhile.
+        if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
+            let core = Arc::new(Core::new(parts(new_database_id(clock, directory), 1, CATALOG_OBJECT + 1)));
+            remove_unnamed(storage.as_ref(), directory, &[])?;
+            create_first_state(&core)?;
+        }
+        let control = read_control(storage.as_ref(), directory)?;
+        let slot = control.current;
+        let core = Arc::new(Core::new(parts(slot.database_id, slot.next_file_id, slot.next_object_id)));
+        let (objects, named) = open_objects(&core, slot)?;
+        if mode != OpenMode::Read {
+            remove_unnamed(storage.as_ref(), directory, &named)?;
+        }
+        Ok(Database { core, objects: RwLock::new(objects), damaged_slot: control.damaged, _lock: lock })
+    }
+
+    /// Starts a change of what there is.
+    #[must_use]
+    pub fn change(&self) -> Change<'_> {
+        Change::new(self)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.core.directory
+    }
+
+    /// The buffer manager.
+    #[must_use]
+    pub fn manager(&self) -> &Arc<BufferManager> {
+        &self.core.manager
+    }
+
+    /// The storage.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.core.storage
+    }
+
+    /// What is wrong with the control slot that is not in use.
+    #[must_use]
+    pub fn damaged_control_slot(&self) -> Option<(usize, &str)> {
+        self.damaged_slot.as_ref().map(|(number, reason)| (*number, reason.as_str()))
+    }
+
+    /// All tables, by name.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Arc<Table>> {
+        self.objects.read().tables.values().cloned().collect()
+    }
+
+    /// All indexes, by name.
+    #[must_use]
+    pub fn indexes(&self) -> Vec<Arc<Index>> {
+        self.objects.read().indexes.values().cloned().collect()
+    }
+
+    /// The catalog's data set.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<DataSet> {
+        Arc::clone(&self.objects.read().catalog)
+    }
+
+    /// A table by name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn table(&self, name: &str) -> Result<Arc<Table>> {
+        let objects = self.objects.read();
+        objects.tables.get(name).cloned().ok_or_else(|| unknown("table", name, objects.tables.keys()))
+    }
+
+    /// An index by name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn index(&self, name: &str) -> Result<Arc<Index>> {
+        let objects = self.objects.read();
+        objects.indexes.get(name).cloned().ok_or_else(|| unknown("index", name, objects.indexes.keys()))
+    }
+
+    /// The indexes of a table, by name.
+    #[must_use]
+    pub fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {
+        self.objects.read().indexes.values().filter(|index| index.table_id == table.object_id).cloned().collect()
+    }
+
+    /// The table of an index.
+    ///
+    /// # Errors
+    /// When the catalog has changed meanwhile.
+    pub fn table_of(&self, index: &Index) -> Result<Arc<Table>> {
+        let objects = self.objects.read();
+        let table = objects.tables.values().find(|table| table.object_id == index.table_id);
+        table.cloned().ok_or_else(|| unknown("table", &format!("of index {}", index.name()), objects.tables.keys()))
+    }
+}
+
+pub(super) fn unknown<'a>(kind: &'static str, name: &str, names: impl Iterator<Item = &'a String>) -> Error {
+    const SHOWN: usize = 20;
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    let more = if names.len() > SHOWN { ", ..." } else { "" };
+    let hint = if names.is_empty() {
+        format!("; the database has no {kind}")
+    } else {
+        format!("; there are: {}{more}", names[..names.len().min(SHOWN)].join(", "))
+    };
+    Error::Unknown { kind, name: name.into(), hint }
+}
+
+fn prepare_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    for path in [directory.to_path_buf(), directory.join(DATA_DIRECTORY)] {
+        if !storage.exists(&path)? {
+            storage.create_directory(&path)?;
+            if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+                storage.sync_directory(parent)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
+    storage.lock(&directory.join(LOCK_NAME)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Locked(directory.display().to_string()),
+        _ => Error::from(error),
+    })
+}
+
+/// Removes the data sets that are not in `named`.
+fn remove_unnamed(storage: &dyn Storage, directory: &Path, named: &[u32]) -> Result<()> {
+    let data = directory.join(DATA_DIRECTORY);
+    let mut removed = false;
+    for path in storage.list(&data)? {
+        if file_id_of(&path).is_some_and(|id| !named.contains(&id)) {
+            storage.remove(&path)?;
+            removed = true;
+        }
+    }
+    if removed {
+        storage.sync_directory(&data)?;
+    }
+    Ok(())
+}
+
+fn create_first_state(core: &Arc<Core>) -> Result<()> {
+    let catalog = write_catalog_data_set(core, &CatalogEntries::default())?;
+    core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
+    let state = control_state(core, 1, &catalog);
+    create_control(core.storage.as_ref(), &core.directory, &state)?;
+    core.manager.discard(&catalog);
+    Ok(())
+}
+
+/// Writes a complete catalog as a fresh data set and syncs it.
+pub(super) fn write_catalog_data_set(core: &Arc<Core>, entries: &CatalogEntries) -> Result<Arc<DataSet>> {
+    let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
+    let data_set = Arc::clone(space.add_partition()?);
+    // An empty catalog has a file too.
+    data_set.file()?;
+    write_catalog(&space, entries)?;
+    core.manager.flush(&data_set)?;
+    Ok(data_set)
+}
+
+pub(super) fn control_state(core: &Core, sequence: u64, catalog: &DataSet) -> ControlSlot {
+    let (next_file_id, next_object_id) = core.next_ids();
+    ControlSlot {
+        sequence,
+        database_id: core.database_id,
+        catalog_file_id: catalog.file_id(),
+        catalog_writes: catalog.header_writes(),
+        next_file_id,
+        next_object_id,
+    }
+}
+
+fn open_objects(core: &Arc<Core>, control: ControlSlot) -> Result<(Objects, Vec<u32>)> {
+    let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
+    let attributes = DataSetAttributes {
+        file_id: control.catalog_file_id,
+        object_id: CATALOG_OBJECT,
+        kind: ObjectKind::Table,
+        partition: 0,
+        page_bytes: space.attributes().page_bytes,
+        leaf_bytes: space.attributes().page_bytes,
+        extents: space.attributes().extents,
+        object: "catalog".into(),
+    };
+    let path: PathBuf = data_set_path(&core.directory, control.catalog_file_id);
+    if !core.storage.exists(&path)? {
+        return Err(Error::Damaged { path: path.display().to_string(), reason: "the catalog is missing".into() });
+    }
+    let catalog = core.open_data_set(attributes, &space.attributes().pool, Some(control.catalog_writes))?;
+    space.attach(Arc::clone(&catalog))?;
+    let entries = read_catalog(&space)?;
+    let mut objects = Objects { control, tables: BTreeMap::new(), indexes: BTreeMap::new(), catalog };
+    let mut named = vec![control.catalog_file_id];
+    for entry in entries.tables {
+        let table = Table::create(Arc::clone(core), entry.object_id, entry.attributes)?;
+        for data_set in &entry.data_sets {
+            table.attach(open_one(core, table.data_set_attributes(data_set.partition), &table.attributes().pool, data_set)?)?;
+        }
+        named.extend(entry.data_sets.iter().map(|d| d.file_id));
+        objects.tables.insert(table.name().into(), Arc::new(table));
+    }
+    for entry in entries.indexes {
+        let Some(table) = objects.tables.values().find(|t| t.object_id == entry.table_id) else { continue };
+        let attributes = Index::data_set_attributes(entry.object_id, &entry.attributes);
+        let data_set = open_one(core, attributes, &entry.attributes.pool, &entry.data_sets[0])?;
+        named.push(data_set.file_id());
+        let schema = &table.attributes().schema;
+        let index = Index::attach(Arc::clone(core), entry.object_id, entry.table_id, schema, entry.attributes, data_set);
+        objects.indexes.insert(index.name().into(), Arc::new(index));
+    }
+    Ok((objects, named))
+}
+
+fn open_one(core: &Core, attributes: DataSetAttributes, pool: &str, entry: &DataSetEntry) -> Result<Arc<DataSet>> {
+    core.open_data_set(DataSetAttributes { file_id: entry.file_id, ..attributes }, pool, entry.header_writes)
+}

@@ -1,0 +1,156 @@
+//! What a user chooses for an index.
+
+use crate::data_set::Extents;
+use crate::{Error, Result};
+use pagefold_format::page::is_page_size;
+use pagefold_types::{Direction, KeyLayout, Schema, key_bytes_max};
+use std::fmt;
+use std::str::FromStr;
+
+/// Page size on disk of folded leaves, and of all non-leaf pages of a folded index.
+pub const FOLDED_DISK_BYTES: usize = 4096;
+
+/// How leaves are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexFormat {
+    /// On disk as in memory.
+    Plain,
+    /// Expanded in memory, 4 KB on disk.
+    Fold,
+}
+
+impl IndexFormat {
+    /// Every format.
+    pub const ALL: [IndexFormat; 2] = [IndexFormat::Plain, IndexFormat::Fold];
+
+    /// Its name in commands and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexFormat::Plain => "plain",
+            IndexFormat::Fold => "fold",
+        }
+    }
+}
+
+impl fmt::Display for IndexFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for IndexFormat {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<IndexFormat> {
+        IndexFormat::ALL.into_iter().find(|f| f.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = IndexFormat::ALL.iter().map(|f| f.name()).collect();
+            Error::Parameter(format!("unknown index format \"{name}\"; there are: {}", known.join(", ")))
+        })
+    }
+}
+
+/// What a user chooses for an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexAttributes {
+    /// Its name.
+    pub name: String,
+    /// Columns by number in the table, and order.
+    pub columns: Vec<(usize, Direction)>,
+    /// No two rows with the same key? Keys with a NULL never count as the same.
+    pub unique: bool,
+    /// How leaves are stored.
+    pub format: IndexFormat,
+    /// Size of leaf pages in memory: 8, 16 or 32 KB when folded, any page size when plain.
+    pub page_bytes: usize,
+    /// Percent of each leaf that a build leaves free.
+    pub pctfree: u8,
+    /// How its data set grows.
+    pub extents: Extents,
+    /// Buffer pool of the leaves (and of the non-leaf pages of a plain index).
+    pub pool: String,
+}
+
+impl IndexAttributes {
+    /// Defaults: plain, 8 KB, nothing left free.
+    #[must_use]
+    pub fn new(name: impl Into<String>, columns: Vec<(usize, Direction)>, unique: bool) -> IndexAttributes {
+        IndexAttributes {
+            name: name.into(),
+            columns,
+            unique,
+            format: IndexFormat::Plain,
+            page_bytes: 8192,
+            pctfree: 0,
+            extents: Extents::default(),
+            pool: index_pool(8192),
+        }
+    }
+
+    /// The same with another format and page size, and the pool that goes with it.
+    #[must_use]
+    pub fn with_format(mut self, format: IndexFormat, page_bytes: usize) -> IndexAttributes {
+        self.format = format;
+        self.page_bytes = page_bytes;
+        self.pool = index_pool(page_bytes);
+        self
+    }
+
+    /// Page size on disk.
+    #[must_use]
+    pub fn disk_bytes(&self) -> usize {
+        match self.format {
+            IndexFormat::Plain => self.page_bytes,
+            IndexFormat::Fold => FOLDED_DISK_BYTES,
+        }
+    }
+
+    /// Its keys, limited to what its pages can hold.
+    #[must_use]
+    pub fn key_layout(&self, schema: &Schema) -> KeyLayout {
+        KeyLayout::new(schema, &self.columns).with_limit(&self.name, key_bytes_max(self.disk_bytes()))
+    }
+
+    /// Refuses what cannot be.
+    ///
+    /// # Errors
+    /// Names the parameter.
+    pub fn check(&self, schema: &Schema) -> Result<()> {
+        let refuse = |what: String| Err(Error::Parameter(format!("index \"{}\": {what}", self.name)));
+        if self.name.is_empty() || self.name.len() > 128 || self.name.chars().any(char::is_control) {
+            return Err(Error::Parameter(format!("\"{}\" is no name for an index: 1 to 128 characters", self.name.escape_debug())));
+        }
+        if !is_page_size(self.page_bytes) {
+            return refuse(format!("page size {} is not between 2 KB and 32 KB in steps of 2 KB", self.page_bytes));
+        }
+        if self.format == IndexFormat::Fold && ![8192, 16384, 32768].contains(&self.page_bytes) {
+            return refuse(format!("a folded index has pages of 8, 16 or 32 KB, not {} bytes", self.page_bytes));
+        }
+        if self.columns.is_empty() || self.columns.len() > 64 {
+            return refuse(format!("{} columns; there can be 1 to 64", self.columns.len()));
+        }
+        for (i, (column, _)) in self.columns.iter().enumerate() {
+            if *column >= schema.len() || self.columns[..i].iter().any(|(c, _)| c == column) {
+                return refuse(format!("column number {column} does not exist or comes twice"));
+            }
+        }
+        if self.pctfree > 99 {
+            return refuse(format!("PCTFREE {} is above 99", self.pctfree));
+        }
+        if let Some(length) = self.key_layout(schema).fixed_len()
+            && length > key_bytes_max(self.disk_bytes())
+        {
+            return refuse(format!(
+                "keys take {length} bytes; with pages of {} bytes they may take {}",
+                self.disk_bytes(),
+                key_bytes_max(self.disk_bytes())
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The pool an index of this page size is assigned to unless another is named.
+#[must_use]
+pub(crate) fn index_pool(page_bytes: usize) -> String {
+    format!("I{}K", page_bytes / 1024)
+}

@@ -1,0 +1,96 @@
+//! An index space: one index, its attributes, its data set.
+
+use super::attributes::IndexAttributes;
+use crate::Result;
+use crate::core::Core;
+use crate::data_set::{DataSet, DataSetAttributes};
+use crate::pool::BufferManager;
+use pagefold_format::data_set_header::ObjectKind;
+use pagefold_types::{KeyLayout, Schema};
+use std::sync::Arc;
+
+/// An open index. The tree itself is in `btree`.
+#[derive(Debug)]
+pub struct Index {
+    pub(crate) core: Arc<Core>,
+    pub(crate) object_id: u32,
+    pub(crate) table_id: u32,
+    pub(crate) attributes: IndexAttributes,
+    pub(crate) key_layout: KeyLayout,
+    pub(crate) data_set: Arc<DataSet>,
+}
+
+impl Index {
+    /// What the data set of an index is.
+    pub(crate) fn data_set_attributes(object_id: u32, attributes: &IndexAttributes) -> DataSetAttributes {
+        DataSetAttributes {
+            file_id: 0,
+            object_id,
+            kind: ObjectKind::Index,
+            partition: 0,
+            page_bytes: attributes.disk_bytes(),
+            leaf_bytes: attributes.page_bytes,
+            extents: attributes.extents,
+            object: format!("index \"{}\"", attributes.name),
+        }
+    }
+
+    /// A new, empty index.
+    ///
+    /// # Errors
+    /// When an attribute is out of range.
+    pub(crate) fn create(core: Arc<Core>, object_id: u32, table_id: u32, schema: &Schema, attributes: IndexAttributes) -> Result<Index> {
+        attributes.check(schema)?;
+        let data_set = core.create_data_set(Index::data_set_attributes(object_id, &attributes), &attributes.pool)?;
+        Ok(Index::attach(core, object_id, table_id, schema, attributes, data_set))
+    }
+
+    /// An index whose data set exists.
+    pub(crate) fn attach(
+        core: Arc<Core>,
+        object_id: u32,
+        table_id: u32,
+        schema: &Schema,
+        attributes: IndexAttributes,
+        data_set: Arc<DataSet>,
+    ) -> Index {
+        let key_layout = attributes.key_layout(schema);
+        Index { core, object_id, table_id, attributes, key_layout, data_set }
+    }
+
+    /// Its attributes.
+    #[must_use]
+    pub fn attributes(&self) -> &IndexAttributes {
+        &self.attributes
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.attributes.name
+    }
+
+    /// How its keys are made.
+    #[must_use]
+    pub fn key_layout(&self) -> &KeyLayout {
+        &self.key_layout
+    }
+
+    /// Its data set.
+    #[must_use]
+    pub fn data_set(&self) -> &Arc<DataSet> {
+        &self.data_set
+    }
+
+    /// The table it belongs to, by object id.
+    #[must_use]
+    pub fn table_id(&self) -> u32 {
+        self.table_id
+    }
+
+    /// The buffer manager.
+    #[must_use]
+    pub fn manager(&self) -> &BufferManager {
+        &self.core.manager
+    }
+}
