@@ -435,3 +435,36 @@ fn direct_io_is_direct_where_the_file_system_says_so() {
         assert_eq!(flags[0] & direct_bit != 0, file.alignment() > 1);
     }
 }
+
+const LOCK_VARIABLE: &str = "PAGEFOLD_TEST_LOCK";
+
+#[test]
+fn a_lock_excludes_other_processes_and_ends_with_them() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lock");
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "hold_the_lock"])
+        .env(LOCK_VARIABLE, &path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("the lock is held")));
+    assert_eq!(kind(OsStorage.lock(&path), &path), ErrorKind::WouldBlock);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    drop(OsStorage.lock(&path).unwrap());
+}
+
+#[test]
+#[ignore = "the other process of a_lock_excludes_other_processes_and_ends_with_them"]
+fn hold_the_lock() {
+    let Some(path) = std::env::var_os(LOCK_VARIABLE) else { return };
+    let _lock = OsStorage.lock(Path::new(&path)).unwrap();
+    println!("the lock is held");
+    // Until the parent kills this process, or ends.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}

@@ -277,10 +277,7 @@ impl FaultStorage {
         let fault = disk.plan.decide(&call);
         match fault {
             Some(Fault::Error(failure)) => return Err(failure.error()),
-            Some(Fault::Crash) => {
-                disk.crashed = true;
-                disk.locked.clear();
-            }
+            Some(Fault::Crash) => disk.crashed = true,
             _ => {}
         }
         Ok((disk, fault))

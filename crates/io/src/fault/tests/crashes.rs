@@ -216,6 +216,21 @@ fn a_synced_file_without_a_synced_name_may_vanish() {
 }
 
 #[test]
+fn an_unsynced_removal_may_come_undone_whatever_else_is_synced() {
+    let storage = disk(3, 512);
+    storage.create_directory(Path::new("/d")).unwrap();
+    create(&storage, "/d/a", b"x").sync().unwrap();
+    storage.sync_directory(Path::new("/d")).unwrap();
+    sync_root(&storage);
+    storage.remove(Path::new("/d/a")).unwrap();
+    sync_root(&storage);
+    assert_eq!(content(&storage.crash_image(CrashPolicy::DropAll), "/d/a").unwrap(), b"x");
+    storage.sync_directory(Path::new("/d")).unwrap();
+    assert_eq!(content(&storage.crash_image(CrashPolicy::DropAll), "/d/a"), None);
+    assert_eq!(storage.taken_bytes(), 0);
+}
+
+#[test]
 fn a_rename_between_directories_needs_both_synced() {
     let storage = disk(3, 512);
     let (d, e) = (Path::new("/d"), Path::new("/e"));
