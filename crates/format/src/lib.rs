@@ -7,6 +7,7 @@ pub mod control;
 pub mod data;
 pub mod data_set_header;
 mod error;
+pub mod index;
 pub mod op;
 pub mod page;
 pub mod space_map;

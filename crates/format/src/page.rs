@@ -188,6 +188,12 @@ pub fn page_version(page: &[u8]) -> u8 {
     page[PAGE_VERSION]
 }
 
+/// Sets the format version of the page type.
+#[inline]
+pub fn set_page_version(page: &mut [u8], version: u8) {
+    page[PAGE_VERSION] = version;
+}
+
 /// Slots, entries, ... by page type.
 #[inline]
 #[must_use]

@@ -59,9 +59,9 @@ pub fn count_cost(shape: Shape, rids: usize) -> usize {
     if shape.single {
         0
     } else if shape.fixed_key_bytes == 0 {
-        escape_len(rids - 1)
+        escape_len(rids.saturating_sub(1))
     } else {
-        varint::len((rids - 1) as u64)
+        varint::len(rids.saturating_sub(1) as u64)
     }
 }
 
@@ -76,7 +76,9 @@ pub fn first_rid_cost(shape: Shape, before: u64, rid: u64) -> usize {
 #[inline]
 #[must_use]
 pub fn next_rid_cost(shape: Shape, before: u64, rid: u64) -> usize {
-    varint::len(linear_rid(rid, shape.slot_bits) - linear_rid(before, shape.slot_bits) - 1)
+    let gap = linear_rid(rid, shape.slot_bits).wrapping_sub(linear_rid(before, shape.slot_bits)).wrapping_sub(1);
+    // Out of order (a damaged leaf that nobody has checked) it still is a number.
+    varint::len(gap & varint::MAX)
 }
 
 /// Bytes of an entry's RIDs without the first.

@@ -13,14 +13,16 @@
 use super::cost::{ESCAPE, Neighbour};
 use super::layout::{Entry, Shape, common_prefix};
 use super::{FoldError, linear_rid, rid_code, varint};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
 
-static CALLS: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
 
-/// How often [`encode`] has run in this process: an insert must not raise it.
+/// How often [`encode`] has run on this thread: an insert must not raise it.
 #[must_use]
 pub fn encode_calls() -> u64 {
-    CALLS.load(Ordering::Relaxed)
+    CALLS.get()
 }
 
 struct Writer<'a> {
@@ -55,7 +57,7 @@ fn nibble(n: usize) -> u8 {
 /// # Errors
 /// [`FoldError::NoRoom`] when `out` is too short; `out` then holds what did fit.
 pub fn encode<'a>(shape: Shape, entries: impl IntoIterator<Item = Entry<'a>>, out: &mut [u8]) -> Result<usize, FoldError> {
-    CALLS.fetch_add(1, Ordering::Relaxed);
+    CALLS.set(CALLS.get() + 1);
     let mut w = Writer { out, at: 0 };
     let mut before = Neighbour::NONE;
     for entry in entries {

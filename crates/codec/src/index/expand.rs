@@ -305,14 +305,14 @@ fn fast<const FIXED: bool, const SINGLE: bool, const W: usize>(
     let longest_rest = header.longest_key - prefix;
     let whole_rest = mask::<W>(longest_rest);
 
+    let first_prefix = &page[state.key.start..state.key.start + prefix];
     let mut template = [0u8; TEMPLATE];
-    let long_prefix: Option<Vec<u8>>;
-    if prefix <= TEMPLATE {
-        template[..prefix].copy_from_slice(&page[state.key.start..state.key.start + prefix]);
-        long_prefix = None;
+    let long_prefix = if prefix <= TEMPLATE {
+        template[..prefix].copy_from_slice(first_prefix);
+        None
     } else {
-        long_prefix = Some(page[state.key.start..state.key.start + prefix].to_vec());
-    }
+        Some(first_prefix.to_vec())
+    };
     let mut rest_bytes = state.key.len() - prefix;
     let mut key = [0u128; W];
     {

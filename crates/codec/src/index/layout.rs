@@ -103,8 +103,10 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// The little-endian `u16` at `at`; `None` when it reaches beyond `bytes`.
 #[inline]
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+#[must_use]
+pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let b = bytes.get(at..at + 2)?;
     Some(u16::from_le_bytes([b[0], b[1]]))
 }

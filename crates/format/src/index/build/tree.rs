@@ -1,0 +1,267 @@
+//! All levels of an index, in one pass over (key, RID) in order.
+//!
+//! Leaves are finished from left to right; each gives the level above a separator and its page number, and so on up. What a finished page does not need any more is gone: memory
+//! is one page a level.
+
+use super::leaf::LeafBuilder;
+use super::non_leaf::NonLeafBuilder;
+use crate::FormatError;
+use crate::index::header::LeafKind;
+use crate::index::limits::put_separator;
+use crate::index::non_leaf::LEVEL_MAX;
+use pagefold_types::Rid;
+
+/// Where finished pages go.
+pub trait PageSink {
+    /// What fails there.
+    type Error: From<FormatError>;
+
+    /// A number for the next page.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn allocate(&mut self, leaf: bool) -> Result<u32, Self::Error>;
+
+    /// Does it take page images? When not, none are made.
+    fn wants_images(&self) -> bool {
+        true
+    }
+
+    /// Takes a finished page (empty, when images are not wanted).
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn take(&mut self, page_number: u32, leaf: bool, image: &[u8]) -> Result<(), Self::Error>;
+}
+
+/// A sink that only counts: for estimates.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CountingSink {
+    /// Pages so far.
+    pub pages: u32,
+}
+
+impl PageSink for CountingSink {
+    type Error = FormatError;
+
+    fn allocate(&mut self, _leaf: bool) -> Result<u32, FormatError> {
+        self.pages = self.pages.checked_add(1).ok_or_else(|| FormatError::new("more pages than a data set can have"))?;
+        Ok(self.pages)
+    }
+
+    fn wants_images(&self) -> bool {
+        false
+    }
+
+    fn take(&mut self, _page_number: u32, _leaf: bool, _image: &[u8]) -> Result<(), FormatError> {
+        Ok(())
+    }
+}
+
+/// Sums over the pages of one level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelFacts {
+    /// Pages.
+    pub pages: u64,
+    /// Entries of leaves, children of non-leaf pages.
+    pub keys: u64,
+    /// Bytes neither header, keys nor key map use, in memory.
+    pub free_bytes: u64,
+    /// Leaves that fold: bytes of their folds, headers included.
+    pub folded_bytes: u64,
+}
+
+/// What was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuiltTree {
+    /// Root page; 0 when there was no entry.
+    pub root_page: u32,
+    /// Levels from the leaves (first) to the root.
+    pub levels: Vec<LevelFacts>,
+    /// Distinct keys.
+    pub keys: u64,
+    /// RIDs.
+    pub rids: u64,
+    /// Bytes of all distinct keys.
+    pub key_bytes: u64,
+}
+
+/// Builds an index.
+#[derive(Debug)]
+pub struct TreeBuilder<S> {
+    sink: S,
+    leaf: LeafBuilder,
+    leaf_bytes: usize,
+    non_leaf_bytes: usize,
+    non_leaf_free_percent: u8,
+    levels: Vec<NonLeafBuilder>,
+    built: BuiltTree,
+    /// Number and left neighbour of the leaf being filled.
+    number: u32,
+    previous: u32,
+    /// Separator before the leaf being filled.
+    separator: Vec<u8>,
+    image: Vec<u8>,
+}
+
+/// Free space in non-leaf pages is at most this, whatever PCTFREE says.
+const NON_LEAF_FREE_PERCENT_MAX: u8 = 10;
+
+impl<S: PageSink> TreeBuilder<S> {
+    /// For leaves of `leaf_bytes` in memory and non-leaf pages of `non_leaf_bytes`, with PCTFREE `free_percent`. The kind's slot bits must do for all RIDs.
+    #[must_use]
+    pub fn new(sink: S, kind: LeafKind, leaf_bytes: usize, non_leaf_bytes: usize, free_percent: u8) -> TreeBuilder<S> {
+        TreeBuilder {
+            sink,
+            leaf: LeafBuilder::new(kind, leaf_bytes, free_percent),
+            leaf_bytes,
+            non_leaf_bytes,
+            non_leaf_free_percent: free_percent.min(NON_LEAF_FREE_PERCENT_MAX),
+            levels: Vec::new(),
+            built: BuiltTree::default(),
+            number: 0,
+            previous: 0,
+            separator: Vec::new(),
+            image: Vec::new(),
+        }
+    }
+
+    /// The key and RID pushed last; `None` before the first.
+    #[must_use]
+    pub fn last(&self) -> Option<(&[u8], Rid)> {
+        (self.number != 0).then(|| self.leaf.packer().last())
+    }
+
+    /// The sink.
+    #[must_use]
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Adds a RID. A unique index's caller has made sure that keys differ.
+    ///
+    /// # Errors
+    /// When (key, RID) does not ascend, the key has a wrong length, or the sink fails.
+    pub fn push(&mut self, key: &[u8], rid: Rid) -> Result<(), S::Error> {
+        if self.number == 0 {
+            self.number = self.sink.allocate(true)?;
+        } else if !self.leaf.packer().ascends(key, rid) {
+            return Err(FormatError::new("keys and RIDs do not ascend").into());
+        }
+        let new_key = self.built.rids == 0 || self.leaf.packer().last().0 != key;
+        if !self.add(key, rid)? {
+            let (last_key, last_rid) = self.leaf.packer().last();
+            let mut separator = Vec::new();
+            put_separator(last_key, last_rid, key, rid, &mut separator);
+            let next = self.sink.allocate(true)?;
+            self.finish_leaf(next)?;
+            (self.previous, self.number, self.separator) = (self.number, next, separator);
+            self.add(key, rid)?;
+        }
+        self.built.rids += 1;
+        if new_key {
+            self.built.keys += 1;
+            self.built.key_bytes += key.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, key: &[u8], rid: Rid) -> Result<bool, S::Error> {
+        Ok(if self.sink.wants_images() { self.leaf.push(key, rid)? } else { self.leaf.count(key, rid)? })
+    }
+
+    fn finish_leaf(&mut self, next: u32) -> Result<(), S::Error> {
+        self.facts(0, |packer| LevelFacts {
+            pages: 1,
+            keys: packer.leaf.packer().entry_count() as u64,
+            free_bytes: packer.leaf.packer().free_bytes() as u64,
+            folded_bytes: packer.leaf.packer().folded_bytes() as u64,
+        });
+        if self.sink.wants_images() {
+            self.image.resize(self.leaf_bytes, 0);
+            self.leaf.finish(self.number, self.previous, next, &mut self.image);
+            self.sink.take(self.number, true, &self.image)?;
+        } else {
+            self.leaf.reset();
+            self.sink.take(self.number, true, &[])?;
+        }
+        let separator = std::mem::take(&mut self.separator);
+        if next != 0 || self.previous != 0 {
+            self.add_child(0, &separator, self.number)?;
+        }
+        Ok(())
+    }
+
+    fn facts(&mut self, level: usize, of: impl FnOnce(&Self) -> LevelFacts) {
+        let more = of(self);
+        if self.built.levels.len() <= level {
+            self.built.levels.resize(level + 1, LevelFacts::default());
+        }
+        let sum = &mut self.built.levels[level];
+        sum.pages += more.pages;
+        sum.keys += more.keys;
+        sum.free_bytes += more.free_bytes;
+        sum.folded_bytes += more.folded_bytes;
+    }
+
+    /// Gives a finished page of the level below to non-leaf level `level` (0: above the leaves).
+    fn add_child(&mut self, level: usize, separator: &[u8], child: u32) -> Result<(), S::Error> {
+        if level >= usize::from(LEVEL_MAX) {
+            return Err(FormatError::new("more levels than an index can have").into());
+        }
+        if self.levels.len() == level {
+            self.levels.push(NonLeafBuilder::new(level as u8 + 1, self.non_leaf_bytes, self.non_leaf_free_percent));
+        }
+        let images = self.sink.wants_images();
+        let page = &mut self.levels[level];
+        if page.first_child.is_none() {
+            page.start(separator, child);
+        } else if !page.push(separator, child, images) {
+            let (number, low_separator) = self.finish_non_leaf(level)?;
+            self.add_child(level + 1, &low_separator, number)?;
+            self.levels[level].start(separator, child);
+        }
+        Ok(())
+    }
+
+    fn finish_non_leaf(&mut self, level: usize) -> Result<(u32, Vec<u8>), S::Error> {
+        let number = self.sink.allocate(false)?;
+        self.facts(level + 1, |tree| LevelFacts {
+            pages: 1,
+            keys: tree.levels[level].separators as u64 + 1,
+            free_bytes: tree.levels[level].free_bytes() as u64,
+            folded_bytes: 0,
+        });
+        let page = &mut self.levels[level];
+        if self.sink.wants_images() {
+            self.image.resize(self.non_leaf_bytes, 0);
+            page.finish(number, &mut self.image)?;
+            self.sink.take(number, false, &self.image)?;
+        } else {
+            self.sink.take(number, false, &[])?;
+        }
+        Ok((number, std::mem::take(&mut page.low_separator)))
+    }
+
+    /// Finishes what is open on each level, up to the root.
+    ///
+    /// # Errors
+    /// When the sink fails.
+    pub fn finish(mut self) -> Result<(BuiltTree, S), S::Error> {
+        if self.number == 0 {
+            return Ok((self.built, self.sink));
+        }
+        self.finish_leaf(0)?;
+        self.built.root_page = self.number;
+        let mut level = 0;
+        while level < self.levels.len() {
+            let (number, low_separator) = self.finish_non_leaf(level)?;
+            self.built.root_page = number;
+            level += 1;
+            if level < self.levels.len() {
+                self.add_child(level, &low_separator, number)?;
+            }
+        }
+        Ok((self.built, self.sink))
+    }
+}

@@ -1,0 +1,32 @@
+//! Index pages: leaf, folded leaf, non-leaf.
+//!
+//! * [`header`]: the header of a leaf and of a folded leaf
+//! * [`leaf`]: the view of a leaf that is searched; [`plan`]: does a change fit; `leaf_edit`: the change itself
+//! * [`check`]: structure (once after a read) and everything (`check`)
+//! * [`folded`]: leaf to 4 KB page and back
+//! * [`non_leaf`]: separators and children
+//! * [`ops`]: the changes as values
+//! * [`build`]: packing leaves in order, with and without bytes
+//! * [`limits`]: the longest key, separators, split points
+
+pub mod build;
+pub mod check;
+pub mod folded;
+pub mod header;
+pub mod leaf;
+mod leaf_edit;
+pub mod limits;
+pub mod non_leaf;
+mod non_leaf_edit;
+pub mod ops;
+pub mod plan;
+mod search;
+
+#[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
+mod leaf_tests;
+#[cfg(test)]
+mod non_leaf_tests;
+#[cfg(test)]
+mod sample_tests;
