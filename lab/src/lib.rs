@@ -1,1 +1,4 @@
 //! Workloads, studies and benchmarks.
+
+pub mod lineitem;
+pub mod measure;
