@@ -5,8 +5,8 @@ use crate::pool::BufferManager;
 use crate::{Error, Result};
 use pagefold_io::Storage;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Folder of the data sets in a database directory.
 pub(crate) const DATA_DIRECTORY: &str = "data";
@@ -25,6 +25,7 @@ pub(crate) struct Core {
     pub(crate) writable: bool,
     next_file_id: AtomicU32,
     next_object_id: AtomicU32,
+    poison: OnceLock<String>,
 }
 
 /// Everything a [`Core`] is made of.
@@ -61,6 +62,7 @@ impl Core {
             writable: parts.writable,
             next_file_id: AtomicU32::new(parts.next_file_id),
             next_object_id: AtomicU32::new(parts.next_object_id),
+            poison: OnceLock::new(),
         }
     }
 
@@ -79,8 +81,16 @@ impl Core {
         (self.next_file_id.load(Ordering::Relaxed), self.next_object_id.load(Ordering::Relaxed))
     }
 
-    /// Refuses when the database is open for reading only.
+    /// After this nothing is written until the database is opened again.
+    pub(crate) fn poison(&self, error: &Error) {
+        let _ = self.poison.set(error.to_string());
+    }
+
+    /// Refuses when the database is open for reading only, or a write failed that left its state in doubt.
     pub(crate) fn check_writable(&self) -> Result<()> {
+        if let Some(reason) = self.poison.get() {
+            return Err(Error::Poisoned(reason.clone()));
+        }
         if self.writable { Ok(()) } else { Err(Error::ReadOnly(self.directory.display().to_string())) }
     }
 

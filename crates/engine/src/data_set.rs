@@ -169,7 +169,9 @@ impl DataSet {
         self.check_header(&header, length)?;
         let writes = page::write_counter(&buffer);
         if header_writes.is_some_and(|expected| expected != writes) {
-            return Err(self.corrupt(0, format!("write counter {writes} where the catalog has {}: a lost write", header_writes.unwrap_or(0))));
+            return Err(
+                self.corrupt(0, format!("write counter {writes} where the catalog has {}: a lost write", header_writes.unwrap_or(0)))
+            );
         }
         self.header_writes.store(writes, Ordering::Relaxed);
         *self.space.lock() = self.read_space_map(&header, &mut buffer)?;
@@ -219,7 +221,11 @@ impl DataSet {
         if map.map_writes() != header.space_map_writes {
             return Err(self.corrupt(
                 0,
-                format!("space-map pages were written {} times, the header says {}: a lost write", map.map_writes(), header.space_map_writes),
+                format!(
+                    "space-map pages were written {} times, the header says {}: a lost write",
+                    map.map_writes(),
+                    header.space_map_writes
+                ),
             ));
         }
         Ok(map)

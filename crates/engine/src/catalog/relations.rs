@@ -91,9 +91,7 @@ fn layout(relation: u8) -> Result<RowLayout> {
             ("file", DataType::BigInt, false),
             ("header_writes", DataType::BigInt, true),
         ],
-        SOURCE_SCHEMAS => {
-            &[("object", DataType::BigInt, false), ("sequence", DataType::BigInt, false), ("bytes", DataType::Bytea, false)]
-        }
+        SOURCE_SCHEMAS => &[("object", DataType::BigInt, false), ("sequence", DataType::BigInt, false), ("bytes", DataType::Bytea, false)],
         other => return Err(damaged(&format!("unknown relation {other}"))),
     };
     let columns = columns.iter().map(|(name, data_type, nullable)| Column::new(*name, *data_type, *nullable)).collect();
@@ -161,13 +159,7 @@ pub(crate) fn write_catalog(space: &Table, entries: &CatalogEntries) -> Result<(
             let data_type = column.data_type.to_string();
             rows.push(
                 COLUMNS,
-                &[
-                    int(object),
-                    int(ordinal as i64),
-                    int(column.nullable.into()),
-                    ValueRef::Text(&column.name),
-                    ValueRef::Text(&data_type),
-                ],
+                &[int(object), int(ordinal as i64), int(column.nullable.into()), ValueRef::Text(&column.name), ValueRef::Text(&data_type)],
             )?;
         }
         rows.key(object, a.primary_key.iter().map(|column| (*column, Direction::Ascending)))?;

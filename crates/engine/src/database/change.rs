@@ -25,12 +25,13 @@ pub struct Change<'a> {
     indexes: Vec<Arc<Index>>,
     dropped_tables: Vec<Arc<Table>>,
     dropped_indexes: Vec<Arc<Index>>,
-    committed: bool,
+    /// The control slot is being written, or has been.
+    in_doubt: bool,
 }
 
 impl<'a> Change<'a> {
     pub(super) fn new(database: &'a Database) -> Change<'a> {
-        Change { database, tables: vec![], indexes: vec![], dropped_tables: vec![], dropped_indexes: vec![], committed: false }
+        Change { database, tables: vec![], indexes: vec![], dropped_tables: vec![], dropped_indexes: vec![], in_doubt: false }
     }
 
     /// A new table. It may have the name of one that this change drops.
@@ -131,7 +132,8 @@ impl<'a> Change<'a> {
     /// Makes the change durable and seen.
     ///
     /// # Errors
-    /// When a write fails: the database is then as before, also on disk, unless writing the control slot itself failed, after which only opening again tells.
+    /// When a write fails: the database is then as before. When writing the control slot itself fails, only opening it again tells whether the change happened; until
+    /// then nothing more is written.
     pub fn commit(mut self) -> Result<()> {
         let core = &self.database.core;
         core.check_writable()?;
@@ -141,20 +143,19 @@ impl<'a> Change<'a> {
         let mut objects = self.database.objects.write();
         let next = self.next_objects(&objects)?;
         let catalog = write_catalog_data_set(core, &entries(&next))?;
-        let outcome = core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY)).map_err(Error::from).and_then(|()| {
-            let control = control_state(core, objects.control.sequence + 1, &catalog);
-            write_control(core.storage.as_ref(), &core.directory, &control).map(|()| control)
-        });
-        let control = match outcome {
-            Ok(control) => control,
-            Err(error) => {
-                core.manager.discard(&catalog);
-                return Err(error);
-            }
-        };
+        if let Err(error) = core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY)) {
+            let _ = core.drop_data_set(&catalog);
+            return Err(error.into());
+        }
+        let control = control_state(core, objects.control.sequence + 1, &catalog);
+        // From here on the change may have happened, whatever is reported: its files stay until the next open has seen which.
+        self.in_doubt = true;
+        if let Err(error) = write_control(core.storage.as_ref(), &core.directory, &control) {
+            core.poison(&error);
+            return Err(error);
+        }
         let old = std::mem::replace(&mut *objects, Objects { control, catalog, ..next });
         drop(objects);
-        self.committed = true;
         // From here on nothing can fail the change; what cannot be removed now goes at the next open.
         let mut gone: Vec<Arc<DataSet>> = vec![old.catalog];
         gone.extend(self.dropped_tables.iter().flat_map(|table| table.partitions().cloned()));
@@ -199,7 +200,7 @@ impl<'a> Change<'a> {
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        if !self.committed {
+        if !self.in_doubt {
             for data_set in self.staged_data_sets() {
                 // What stays is removed at the next open.
                 let _ = self.database.core.drop_data_set(&data_set);

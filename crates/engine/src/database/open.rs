@@ -16,7 +16,7 @@ use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::data_set_header::ObjectKind;
-use pagefold_io::{Clock, Lock, Storage};
+use pagefold_io::{Clock, Lock, Storage, parent_directory};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -89,7 +89,13 @@ impl Database {
     ///
     /// # Errors
     /// When there is none, it is damaged or of a newer format, somebody else writes it, or the directory cannot be used.
-    pub fn open(storage: Arc<dyn Storage>, clock: Arc<dyn Clock>, directory: &Path, mode: OpenMode, settings: Settings) -> Result<Database> {
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
+        directory: &Path,
+        mode: OpenMode,
+        settings: Settings,
+    ) -> Result<Database> {
         let manager = BufferManager::new(settings.pools, Arc::clone(&clock))?;
         Database::open_with(storage, clock.as_ref(), directory, mode, settings, manager)
     }
@@ -242,9 +248,7 @@ fn prepare_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     for path in [directory.to_path_buf(), directory.join(DATA_DIRECTORY)] {
         if !storage.exists(&path)? {
             storage.create_directory(&path)?;
-            if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-                storage.sync_directory(parent)?;
-            }
+            storage.sync_directory(parent_directory(&path))?;
         }
     }
     Ok(())

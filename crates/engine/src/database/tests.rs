@@ -1,0 +1,160 @@
+//! A change is atomic: after a crash at any I/O call the database is as before or as after.
+
+use super::*;
+use crate::pool::PoolSettings;
+use crate::table_space::{BulkLoader, RowBuffer, TableAttributes};
+use crate::{Error, Result};
+use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Schema, ValueRef};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn open(storage: &FaultStorage, mode: OpenMode) -> Result<Database> {
+    // Without background threads the calls come in the same order each time.
+    let pools = PoolSettings { memory_bytes: 1 << 20, background_threads: 0, ..PoolSettings::default() };
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let storage: Arc<dyn Storage> = Arc::new(storage.clone());
+    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, direct: true })
+}
+
+fn create(database: &Database, name: &str, rows: i64) -> Result<()> {
+    let mut change = database.change();
+    if database.table(name).is_ok() {
+        change.drop_table(name)?;
+    }
+    let schema = Schema::new(vec![Column::new("n", DataType::BigInt, false), Column::new("t", DataType::Varchar(None), false)]).unwrap();
+    let table = change.create_table(TableAttributes::new(name, schema))?;
+    let mut loader = BulkLoader::new(&table)?;
+    for n in 0..rows {
+        let mut record = Vec::new();
+        table.build_record(&[ValueRef::Int(n), ValueRef::Text("some text")], &mut record)?;
+        loader.push(&record)?;
+    }
+    loader.finish()?;
+    change.commit()
+}
+
+fn contents(database: &Database) -> Vec<(String, u64)> {
+    let mut all = Vec::new();
+    for table in database.tables() {
+        let mut expected = 0;
+        table
+            .scan(&mut RowBuffer::default(), |_, record| {
+                assert_eq!(table.layout().int_at(record, 0).unwrap(), Some(expected));
+                expected += 1;
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })
+            .unwrap();
+        assert_eq!(table.row_count(), expected as u64);
+        all.push((table.name().to_string(), expected as u64));
+    }
+    all
+}
+
+fn files(storage: &FaultStorage) -> usize {
+    storage.list(Path::new("db/data")).unwrap().len()
+}
+
+#[test]
+fn a_crash_at_any_call_leaves_before_or_after() {
+    let mut states = 0;
+    for sector_bytes in [512, 4096] {
+        let base = FaultStorage::new(FaultOptions { seed: 1, sector_bytes, ..FaultOptions::default() });
+        let database = open(&base, OpenMode::Create).unwrap();
+        create(&database, "a", 500).unwrap();
+        create(&database, "b", 30).unwrap();
+        drop(database);
+        let before = vec![("a".to_string(), 500), ("b".to_string(), 30)];
+        let after = vec![("a".to_string(), 700), ("b".to_string(), 30)];
+        for call in 0.. {
+            let run = base.crash_image(CrashPolicy::KeepAll);
+            let start = run.calls();
+            run.crash_at(start + call);
+            let done = open(&run, OpenMode::Write).and_then(|database| create(&database, "a", 700));
+            let finished = !run.is_crashed();
+            for policy in [CrashPolicy::DropAll, CrashPolicy::KeepAll, CrashPolicy::Random(call), CrashPolicy::Random(call + 1_000_000)] {
+                let image = run.crash_image(policy);
+                let database = open(&image, OpenMode::Write).unwrap_or_else(|e| panic!("call {call}, {policy:?}: {e}"));
+                let found = contents(&database);
+                assert!(found == before || found == after, "call {call}, {policy:?}: {found:?}");
+                assert!(done.is_err() || found == after, "call {call}, {policy:?}: an acknowledged change is lost");
+                assert_eq!(files(&image), 3, "call {call}, {policy:?}: space leaked");
+                states += 1;
+            }
+            if finished {
+                assert!(done.is_ok());
+                break;
+            }
+        }
+    }
+    assert!(states > 100, "only {states} states");
+}
+
+#[test]
+fn a_crash_while_a_database_is_made() {
+    for call in 0.. {
+        let storage = FaultStorage::new(FaultOptions { seed: 2, ..FaultOptions::default() });
+        storage.crash_at(call);
+        let done = open(&storage, OpenMode::Create).is_ok();
+        let finished = !storage.is_crashed();
+        for policy in [CrashPolicy::DropAll, CrashPolicy::KeepAll, CrashPolicy::Random(call)] {
+            let image = storage.crash_image(policy);
+            if done {
+                open(&image, OpenMode::Read).unwrap();
+            }
+            let database = open(&image, OpenMode::Create).unwrap();
+            create(&database, "a", 5).unwrap();
+            assert_eq!(contents(&database).len(), 1);
+        }
+        if finished {
+            break;
+        }
+    }
+}
+
+#[test]
+fn errors_at_any_call_leave_the_database_usable() {
+    use pagefold_io::{Failure, Repeat};
+    let base = FaultStorage::new(FaultOptions { seed: 3, ..FaultOptions::default() });
+    create(&open(&base, OpenMode::Create).unwrap(), "a", 500).unwrap();
+    for (failure, repeat) in [(Failure::NoSpace, Repeat::Once), (Failure::NoSpace, Repeat::Forever), (Failure::Io, Repeat::Once)] {
+        for call in 0.. {
+            let run = base.crash_image(CrashPolicy::KeepAll);
+            let start = run.calls();
+            run.error_at(start + call, failure, repeat);
+            let outcome = open(&run, OpenMode::Write).and_then(|database| create(&database, "a", 700));
+            let met = run.calls() > start + call;
+            run.clear_faults();
+            let found = contents(&open(&run, OpenMode::Write).unwrap());
+            let acceptable = found == [("a".to_string(), 500)] || found == [("a".to_string(), 700)];
+            assert!(acceptable && (outcome.is_err() || found[0].1 == 700), "{failure:?} at call {call}: {found:?}");
+            assert_eq!(files(&run), 2);
+            if !met {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn two_writers_are_refused_and_readers_are_not() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let writer = open(&storage, OpenMode::Create).unwrap();
+    create(&writer, "a", 3).unwrap();
+    assert!(matches!(open(&storage, OpenMode::Write), Err(Error::Locked(_))));
+    let reader = open(&storage, OpenMode::Read).unwrap();
+    assert_eq!(contents(&reader), vec![("a".to_string(), 3)]);
+    assert!(matches!(create(&reader, "b", 1), Err(Error::ReadOnly(_))));
+    drop(writer);
+    open(&storage, OpenMode::Write).unwrap();
+}
+
+#[test]
+fn not_a_database() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    assert!(matches!(open(&storage, OpenMode::Read), Err(Error::NotADatabase(_))));
+    storage.create_directory(Path::new("db")).unwrap();
+    assert!(matches!(open(&storage, OpenMode::Write), Err(Error::NotADatabase(_))));
+}

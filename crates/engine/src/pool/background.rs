@@ -165,9 +165,8 @@ impl BufferManager {
         };
         add(requests, 1);
         let count = data_set.page_count();
-        let missing = pages.iter().any(|range| {
-            (range.start..range.end.min(count)).any(|page| !data_set.translation.word(page).state().resident)
-        });
+        let missing =
+            pages.iter().any(|range| (range.start..range.end.min(count)).any(|page| !data_set.translation.word(page).state().resident));
         if missing {
             self.background().push(Job::Read { file_id: data_set.file_id(), kind, pages });
         }

@@ -15,7 +15,8 @@ pub(super) fn verify(data_set: &DataSet, number: u32, disk: &[u8]) -> Result<boo
     let ahead = data_set.space().word(number).page_ahead(page::write_counter(disk));
     if ahead != 0 {
         let counter = page::write_counter(disk);
-        return Err(data_set.corrupt(number, format!("write counter {counter} is {ahead:+} from what the space map has: a lost or misplaced write")));
+        return Err(data_set
+            .corrupt(number, format!("write counter {counter} is {ahead:+} from what the space map has: a lost or misplaced write")));
     }
     if (found == PageType::FoldedLeaf) != data_set.is_folded() && matches!(found, PageType::FoldedLeaf | PageType::Leaf) {
         return Err(data_set.corrupt(number, format!("a page of type {found:?} in this index")));

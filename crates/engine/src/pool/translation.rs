@@ -41,7 +41,8 @@ impl Translation {
 
     #[cold]
     fn grow(&self, segment: usize, index: usize) -> &PageWord {
-        let words = self.segments[segment].get_or_init(|| (0..1usize << (segment as u32 + FIRST_BITS)).map(|_| PageWord::default()).collect());
+        let words =
+            self.segments[segment].get_or_init(|| (0..1usize << (segment as u32 + FIRST_BITS)).map(|_| PageWord::default()).collect());
         &words[index]
     }
 

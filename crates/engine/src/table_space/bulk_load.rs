@@ -76,9 +76,7 @@ impl<'a> BulkLoader<'a> {
         }
         let number = self.number.unwrap_or_default();
         let slot = DataPage::new(&self.image).slot_count();
-        DataOp::Insert { slot, kind, bytes: &self.stored }
-            .apply(&mut self.image)
-            .map_err(|e| self.writer.data_set().corrupt(number, e))?;
+        DataOp::Insert { slot, kind, bytes: &self.stored }.apply(&mut self.image).map_err(|e| self.writer.data_set().corrupt(number, e))?;
         self.rows += 1;
         Ok(Rid::new(self.partition, number, slot))
     }

@@ -128,8 +128,8 @@ impl Table {
                 return Err(data_set.corrupt(0, format!("a dictionary of {length} bytes; the longest has {DICTIONARY_BYTES_MAX}")));
             }
             let bytes = read_chain(self, data_set, PageType::Dictionary, root.first_page, u32::from(root.version), length)?;
-            let dictionary =
-                Dictionary::from_bytes(&bytes).map_err(|e| data_set.corrupt(root.first_page, format!("dictionary version {}: {e}", root.version)))?;
+            let dictionary = Dictionary::from_bytes(&bytes)
+                .map_err(|e| data_set.corrupt(root.first_page, format!("dictionary version {}: {e}", root.version)))?;
             if !self.dictionaries.put(Arc::new(Compressor::new(root.version, dictionary))) {
                 return Err(data_set.corrupt(0, format!("dictionary version {} is out of range", root.version)));
             }

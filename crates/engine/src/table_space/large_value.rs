@@ -21,7 +21,11 @@ impl Table {
     /// When it is larger than 1 GB, or there is no room.
     pub fn write_large(&self, value: &[u8]) -> Result<LargeValueRef> {
         if value.len() > LARGE_VALUE_BYTES_MAX {
-            return Err(Error::Value(format!("{}: a value of {} bytes; the longest has {LARGE_VALUE_BYTES_MAX}", self.object(), value.len())));
+            return Err(Error::Value(format!(
+                "{}: a value of {} bytes; the longest has {LARGE_VALUE_BYTES_MAX}",
+                self.object(),
+                value.len()
+            )));
         }
         let (partition, data_set) = self.last_partition()?;
         let mut stored = Vec::with_capacity(value.len() / 2);
@@ -34,12 +38,7 @@ impl Table {
             stored.extend_from_slice(&compressed);
         }
         let first_page = write_chain(self, data_set, PageType::LargeValue, 0, &stored)?;
-        Ok(LargeValueRef {
-            first_page,
-            raw_bytes: value.len() as u32,
-            stored_bytes: stored.len() as u32,
-            partition: u32::from(partition),
-        })
+        Ok(LargeValueRef { first_page, raw_bytes: value.len() as u32, stored_bytes: stored.len() as u32, partition: u32::from(partition) })
     }
 
     /// Reads a value back.
@@ -93,8 +92,9 @@ impl Table {
     }
 
     fn large_data_set(&self, reference: LargeValueRef) -> Result<&std::sync::Arc<crate::DataSet>> {
-        let partition = u16::try_from(reference.partition)
-            .map_err(|_| Error::corrupt(self.object(), reference.first_page, format!("a large value in partition {}", reference.partition)))?;
+        let partition = u16::try_from(reference.partition).map_err(|_| {
+            Error::corrupt(self.object(), reference.first_page, format!("a large value in partition {}", reference.partition))
+        })?;
         self.partition(partition)
     }
 
@@ -103,7 +103,11 @@ impl Table {
         let most = reference.raw_bytes as usize + blocks * (8 + block::OVERHEAD);
         let stored = reference.stored_bytes as usize;
         if stored > most {
-            return Err(Error::corrupt(self.object(), reference.first_page, format!("a large value of {} bytes stored in {stored}", reference.raw_bytes)));
+            return Err(Error::corrupt(
+                self.object(),
+                reference.first_page,
+                format!("a large value of {} bytes stored in {stored}", reference.raw_bytes),
+            ));
         }
         Ok(stored)
     }

@@ -6,9 +6,9 @@
 
 use super::read::{RowBuffer, check_type};
 use super::table::Table;
+use crate::Error;
 use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
-use crate::Error;
 use pagefold_format::data::{DataPage, Stored};
 use pagefold_types::Rid;
 use std::ops::ControlFlow;

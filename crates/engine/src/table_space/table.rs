@@ -16,8 +16,8 @@ use pagefold_types::{PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
 use parking_lot::Mutex;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 
 /// Compression of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -169,8 +169,7 @@ impl Table {
     /// When an attribute is out of range, or the rows of the schema cannot fit a page.
     pub(crate) fn create(core: Arc<Core>, object_id: u32, attributes: TableAttributes) -> Result<Table> {
         attributes.check()?;
-        let layout =
-            RowLayout::new(&attributes.schema).map_err(|e| Error::Parameter(format!("table \"{}\": {e}", attributes.name)))?;
+        let layout = RowLayout::new(&attributes.schema).map_err(|e| Error::Parameter(format!("table \"{}\": {e}", attributes.name)))?;
         let table = Table {
             core,
             object_id,

@@ -1,1 +1,252 @@
+//! A table behaves like a map from RID to row, under every method and page size, in a pool far too small for it.
 
+use super::*;
+use crate::database::{Database, OpenMode, Settings};
+use crate::pool::PoolSettings;
+use crate::{Error, Extents};
+use pagefold_codec::row::{RowSample, TrainOptions, train};
+use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+fn settings() -> Settings {
+    Settings { pools: PoolSettings { memory_bytes: 2 << 20, ..PoolSettings::default() }, direct: true }
+}
+
+fn open(storage: &Arc<MemoryStorage>, mode: OpenMode) -> Database {
+    let storage: Arc<dyn Storage> = Arc::clone(storage) as Arc<dyn Storage>;
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    Database::open(storage, clock, Path::new("db"), mode, settings()).unwrap()
+}
+
+fn schema() -> Schema {
+    Schema::new(vec![
+        Column::new("id", DataType::BigInt, false),
+        Column::new("amount", DataType::Decimal { precision: 15, scale: 2 }, true),
+        Column::new("text", DataType::Varchar(None), false),
+        Column::new("more", DataType::Varchar(None), true),
+    ])
+    .unwrap()
+}
+
+const WORDS: [&str; 8] = ["carefully ", "final ", "deposits ", "express ", "requests ", "slyly ", "ironic ", "packages "];
+
+fn text(rng: &mut Rng, words: usize) -> String {
+    (0..words).map(|_| WORDS[rng.below(WORDS.len())]).collect()
+}
+
+fn random_row(rng: &mut Rng) -> Vec<Value> {
+    let words = if rng.below(40) == 0 { rng.below(3000) } else { rng.below(12) };
+    vec![
+        Value::Int(rng.next() as i64 >> 20),
+        if rng.below(5) == 0 { Value::Null } else { Value::Decimal(rng.below(100_000) as i128) },
+        Value::Text(text(rng, words).into()),
+        if rng.below(3) == 0 { Value::Null } else { Value::Text(text(rng, 2).into()) },
+    ]
+}
+
+fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
+    row.iter().map(Value::as_ref).collect()
+}
+
+fn dictionary(table: &Table) -> pagefold_codec::row::Dictionary {
+    let mut rng = Rng(9);
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    for _ in 0..3000 {
+        let row = random_row(&mut rng);
+        if table.layout().encoded_len(&refs(&row)).unwrap() < 1000 {
+            table.layout().encode(&refs(&row), &mut bytes).unwrap();
+            ends.push(bytes.len() as u32);
+        }
+    }
+    train(&RowSample::new(&bytes, &ends).unwrap(), &TrainOptions::default())
+}
+
+fn compare(table: &Table, model: &BTreeMap<Rid, Vec<Value>>) {
+    let mut seen = BTreeMap::new();
+    let mut buffer = RowBuffer::default();
+    let mut records = Vec::new();
+    table
+        .scan(&mut buffer, |rid, record| {
+            records.push((rid, record.to_vec()));
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })
+        .unwrap();
+    for (rid, record) in records {
+        assert!(seen.insert(rid, table.values(&record).unwrap()).is_none(), "row {rid} came twice");
+    }
+    assert_eq!(&seen, model);
+    assert_eq!(table.row_count(), model.len() as u64);
+}
+
+#[test]
+fn behaves_like_a_map() {
+    for (method, page_bytes) in [(Method::None, 2048), (Method::None, 8192), (Method::Fixed, 4096), (Method::Fixed, 32768)] {
+        let mut rng = Rng(page_bytes as u64);
+        let storage = Arc::new(MemoryStorage::new());
+        let database = open(&storage, OpenMode::Create);
+        let mut change = database.change();
+        let attributes = TableAttributes {
+            method,
+            partition_bytes: 16 * page_bytes as u64,
+            ..TableAttributes::new("t", schema()).with_page_bytes(page_bytes)
+        };
+        let table = change.create_table(attributes).unwrap();
+        if method == Method::Fixed {
+            table.set_dictionary(dictionary(&table)).unwrap();
+        }
+        let mut model: BTreeMap<Rid, Vec<Value>> = BTreeMap::new();
+        let mut rids: Vec<Rid> = Vec::new();
+        for step in 0..12_000 {
+            match rng.below(10) {
+                0..=4 => {
+                    let row = random_row(&mut rng);
+                    let rid = table.insert(&refs(&row)).unwrap();
+                    assert!(model.insert(rid, row).is_none(), "RID {rid} is in use");
+                    rids.push(rid);
+                }
+                5 | 6 if !rids.is_empty() => {
+                    let rid = rids[rng.below(rids.len())];
+                    let row = random_row(&mut rng);
+                    let changes: Vec<(usize, ValueRef<'_>)> = row.iter().map(Value::as_ref).enumerate().skip(rng.below(4)).collect();
+                    assert_eq!(table.update(rid, &changes).unwrap(), model.contains_key(&rid));
+                    if let Some(old) = model.get_mut(&rid) {
+                        for (column, _) in &changes {
+                            old[*column] = row[*column].clone();
+                        }
+                    }
+                }
+                7 if !rids.is_empty() => {
+                    let rid = rids[rng.below(rids.len())];
+                    let amount = Value::Decimal(rng.below(1000) as i128);
+                    assert_eq!(table.update(rid, &[(1, amount.as_ref())]).unwrap(), model.contains_key(&rid));
+                    if let Some(old) = model.get_mut(&rid) {
+                        old[1] = amount;
+                    }
+                }
+                8 if !rids.is_empty() => {
+                    let at = rng.below(rids.len());
+                    let rid = rids.swap_remove(at);
+                    assert_eq!(table.delete(rid).unwrap(), model.remove(&rid).is_some());
+                    rids.retain(|r| *r != rid);
+                }
+                _ if !rids.is_empty() => {
+                    let rid = rids[rng.below(rids.len())];
+                    let found = table.get(rid).unwrap().map(|record| table.values(&record).unwrap());
+                    assert_eq!(found.as_ref(), model.get(&rid));
+                }
+                _ => {}
+            }
+            if step % 4000 == 3999 {
+                compare(&table, &model);
+            }
+        }
+        change.commit().unwrap();
+        assert!(page_bytes > 8192 || table.partitions().count() > 1, "the table never grew into another partition");
+        drop(table);
+        drop(database);
+        let again = open(&storage, OpenMode::Read);
+        compare(&again.table("t").unwrap(), &model);
+    }
+}
+
+#[test]
+fn bulk_load_gives_the_rows_back_in_order() {
+    for method in Method::ALL {
+        let storage = Arc::new(MemoryStorage::new());
+        let database = open(&storage, OpenMode::Create);
+        let mut change = database.change();
+        let attributes = TableAttributes { method, pctfree: 10, maxrows: 30, ..TableAttributes::new("t", schema()) };
+        let table = change.create_table(attributes).unwrap();
+        if method == Method::Fixed {
+            table.set_dictionary(dictionary(&table)).unwrap();
+        }
+        let mut rng = Rng(3);
+        let rows: Vec<Vec<Value>> = (0..20_000).map(|_| random_row(&mut rng)).collect();
+        let mut loader = BulkLoader::new(&table).unwrap();
+        let mut rids = Vec::new();
+        for row in &rows {
+            let mut record = Vec::new();
+            table.build_record(&refs(row), &mut record).unwrap();
+            rids.push(loader.push(&record).unwrap());
+        }
+        loader.finish().unwrap();
+        assert!(rids.is_sorted());
+        change.commit().unwrap();
+        let model: BTreeMap<Rid, Vec<Value>> = rids.into_iter().zip(rows).collect();
+        compare(&table, &model);
+        drop((table, database));
+        let again = open(&storage, OpenMode::Write);
+        let table = again.table("t").unwrap();
+        compare(&table, &model);
+        // A copy has the same rows under the same RIDs.
+        let mut change = again.change();
+        let copy = change.fork_table("t").unwrap();
+        change.commit().unwrap();
+        compare(&copy, &model);
+        assert_eq!(storage.list(Path::new("db/data")).unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn define_no_and_extents() {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = open(&storage, OpenMode::Create);
+    let mut change = database.change();
+    let extents = Extents { first_bytes: 100_000, second_bytes: 50_000 };
+    let table = change.create_table(TableAttributes { extents, ..TableAttributes::new("t", schema()) }).unwrap();
+    let before = storage.list(Path::new("db/data")).unwrap().len();
+    let row = [ValueRef::Int(1), ValueRef::Null, ValueRef::Text("a"), ValueRef::Null];
+    table.insert(&row).unwrap();
+    assert_eq!(storage.list(Path::new("db/data")).unwrap().len(), before + 1);
+    let data_set = Arc::clone(table.partitions().next().unwrap());
+    assert_eq!(data_set.allocated_bytes(), 106_496);
+    for _ in 0..3000 {
+        table.insert(&row).unwrap();
+    }
+    assert_eq!((data_set.allocated_bytes() - 106_496) % 57_344, 0);
+    drop(change);
+    assert_eq!(storage.list(Path::new("db/data")).unwrap().len(), before, "an abandoned change leaves a file");
+}
+
+#[test]
+fn a_moved_row_is_never_more_than_one_hop_away() {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = open(&storage, OpenMode::Create);
+    let mut change = database.change();
+    let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(2048)).unwrap();
+    let small = [ValueRef::Int(1), ValueRef::Null, ValueRef::Text("x"), ValueRef::Null];
+    let rids: Vec<Rid> = (0..500).map(|_| table.insert(&small).unwrap()).collect();
+    for length in [100, 300, 700, 1500] {
+        let text = "y".repeat(length);
+        for rid in &rids {
+            assert!(table.update(*rid, &[(2, ValueRef::Text(&text))]).unwrap());
+        }
+        for rid in &rids {
+            // `read` follows one pointer only, so finding the row says that one is enough.
+            let record = table.get(*rid).unwrap().unwrap();
+            assert_eq!(table.values(&record).unwrap()[2], Value::Text(text.clone().into()));
+        }
+    }
+    assert_eq!(table.row_count(), 500);
+}
