@@ -4,6 +4,7 @@
 
 use crate::FormatError;
 use crate::data::DataOp;
+use crate::index::ops::{LeafOp, NonLeafOp};
 use crate::wire::Reader;
 
 /// One change of one page.
@@ -13,6 +14,10 @@ pub enum PageOp<'a> {
     Image(&'a [u8]),
     /// A change of a data page.
     Data(DataOp<'a>),
+    /// A change of an index leaf.
+    Leaf(LeafOp<'a>),
+    /// A change of an index non-leaf page.
+    NonLeaf(NonLeafOp<'a>),
 }
 
 impl PageOp<'_> {
@@ -30,6 +35,8 @@ impl PageOp<'_> {
                 Ok(())
             }
             PageOp::Data(op) => op.apply(page),
+            PageOp::Leaf(op) => op.apply(page),
+            PageOp::NonLeaf(op) => op.apply(page),
         }
     }
 
@@ -44,6 +51,14 @@ impl PageOp<'_> {
                 out.push(1);
                 op.encode(out);
             }
+            PageOp::Leaf(op) => {
+                out.push(2);
+                op.encode(out);
+            }
+            PageOp::NonLeaf(op) => {
+                out.push(3);
+                op.encode(out);
+            }
         }
     }
 
@@ -55,6 +70,8 @@ impl PageOp<'_> {
         Ok(match reader.u8()? {
             0 => PageOp::Image(reader.bytes()?),
             1 => PageOp::Data(DataOp::decode(reader)?),
+            2 => PageOp::Leaf(LeafOp::decode(reader)?),
+            3 => PageOp::NonLeaf(NonLeafOp::decode(reader)?),
             other => return Err(FormatError::new(format!("unknown page op {other}"))),
         })
     }
