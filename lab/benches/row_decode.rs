@@ -3,14 +3,14 @@
 //! `cargo bench -p pagefold-lab --bench row_decode`. Every contender is trained on the same sample and compresses the same other rows of LINEITEM at
 //! scale factor 1; what it decodes is compared with the row before anything is timed. A row that a method would enlarge counts with its own
 //! length in the ratio, as a table would store it.
+#![allow(clippy::unwrap_used, reason = "a benchmark has no better answer to an error")]
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
-use std::time::Instant;
 
 use pagefold_codec::row::{CODE_COUNT, Dictionary, Encoder, MAX_TOKEN_LEN, RowSample, TrainOptions, train};
 use pagefold_lab::lineitem::{Rows, Selection};
-use pagefold_lab::measure::{Contender, interleave};
+use pagefold_lab::measure::{Clock, Contender, interleave};
 
 const SAMPLE: Selection = Selection { scale_factor: 1.0, offset: 0, step: 180 };
 const TESTED: Selection = Selection { scale_factor: 1.0, offset: 90, step: 120 };
@@ -20,30 +20,45 @@ const ZSTD_LEVEL: i32 = 3;
 const LZ4_DICTIONARY_LEN: usize = 64 << 10;
 const BUFFER_LEN: usize = 4096;
 
-type Decode<'a> = Box<dyn Fn(&[u8], &mut Vec<u8>) -> usize + 'a>;
+type DecodeAll<'a> = Box<dyn Fn(&[&[u8]]) -> u64 + 'a>;
 
 /// A method, and the rows it has compressed.
 struct Method<'a> {
     name: &'static str,
     stored: Rows,
     encode_mb_per_s: f64,
-    /// Decodes to the front of a buffer of its own, `BUFFER_LEN` bytes at first; returns the length.
-    decode: Decode<'a>,
+    /// Decodes stored rows and returns the sum of their lengths.
+    decode_all: DecodeAll<'a>,
 }
 
-fn method<'a>(name: &'static str, rows: &Rows, mut encode: impl FnMut(&[u8], &mut Vec<u8>), decode: Decode<'a>) -> Method<'a> {
+/// Encodes all rows. `decode` decodes to the front of a buffer of its own, `BUFFER_LEN` bytes at first, and returns the length.
+fn method<'a>(
+    name: &'static str,
+    rows: &Rows,
+    mut encode: impl FnMut(&[u8], &mut Vec<u8>),
+    decode: impl Fn(&[u8], &mut Vec<u8>) -> usize + 'a,
+) -> Method<'a> {
     let mut stored = Rows::default();
-    let start = Instant::now();
+    let start_s = Clock::Thread.now_s();
     for row in rows.iter() {
         stored.push_with(|out| encode(row, out));
     }
-    let encode_mb_per_s = rows.bytes.len() as f64 / start.elapsed().as_secs_f64() / 1e6;
+    let encode_mb_per_s = rows.bytes.len() as f64 / (Clock::Thread.now_s() - start_s) / 1e6;
     let mut buffer = vec![0; BUFFER_LEN];
     for (row, stored) in rows.iter().zip(stored.iter()) {
         let len = decode(stored, &mut buffer);
         assert_eq!(&buffer[..len], row, "{name}");
     }
-    Method { name, stored, encode_mb_per_s, decode }
+    let decode_all = move |stored: &[&[u8]]| {
+        let mut buffer = vec![0; BUFFER_LEN];
+        let mut bytes = 0;
+        for row in stored {
+            bytes += decode(row, &mut buffer);
+            black_box(buffer.as_ptr());
+        }
+        bytes as u64
+    };
+    Method { name, stored, encode_mb_per_s, decode_all: Box::new(decode_all) }
 }
 
 /// `fixed` decoded with slices only: what the unsafe copy is measured against.
@@ -104,11 +119,11 @@ fn main() {
 
 fn compare(sample: &Rows, rows: &Rows, shuffled: &[usize]) {
     let row_sample = RowSample::new(&sample.bytes, &sample.ends).unwrap();
-    let start = Instant::now();
+    let start_s = Clock::Thread.now_s();
     let dictionary = train(&row_sample, &TrainOptions::default());
-    let trained = start.elapsed();
+    let trained_s = Clock::Thread.now_s() - start_s;
     println!(
-        "trained in {trained:.2?} on {:.1} MB; dictionary of {} bytes, table of {} bytes",
+        "trained in {trained_s:.2} s on {:.1} MB; dictionary of {} bytes, table of {} bytes",
         sample.bytes.len() as f64 / 1e6,
         dictionary.to_bytes().len(),
         dictionary.table_len()
@@ -145,48 +160,37 @@ fn compare(sample: &Rows, rows: &Rows, shuffled: &[usize]) {
                 let len = zstd_compress.compress_to_buffer(row, &mut out[start..]).unwrap();
                 out.truncate(start + len);
             },
-            Box::new(|stored, out| zstd_decompress.borrow_mut().decompress_to_buffer(stored, out.as_mut_slice()).unwrap()),
+            |stored: &[u8], out: &mut Vec<u8>| zstd_decompress.borrow_mut().decompress_to_buffer(stored, out.as_mut_slice()).unwrap(),
         ),
         method(
             "lz4, 64 KB dictionary",
             rows,
             |row, out| out.extend_from_slice(&lz4_flex::block::compress_with_dict(row, lz4_dictionary)),
-            Box::new(|stored, out| lz4_flex::block::decompress_into_with_dict(stored, out, lz4_dictionary).unwrap()),
+            |stored: &[u8], out: &mut Vec<u8>| lz4_flex::block::decompress_into_with_dict(stored, out, lz4_dictionary).unwrap(),
         ),
         method(
             "fsst",
             rows,
             |row, out| out.extend_from_slice(&fsst.compress(row)),
-            Box::new(|stored, out| fsst_decompress.decompress_into(stored, as_uninit(out))),
+            |stored: &[u8], out: &mut Vec<u8>| fsst_decompress.decompress_into(stored, as_uninit(out)),
         ),
-        method("fixed", rows, encode_fixed, Box::new(|stored, out| dictionary.decode_into(stored, out, BUFFER_LEN).unwrap())),
-        method(
-            "fixed, appended to a Vec",
-            rows,
-            encode_fixed,
-            Box::new(|stored, out| {
-                out.clear();
-                dictionary.decode(stored, out, BUFFER_LEN).unwrap()
-            }),
-        ),
-        method("fixed, slices only", rows, encode_fixed, Box::new(|stored, out| safe.decode(stored, out))),
+        method("fixed", rows, encode_fixed, |stored: &[u8], out: &mut Vec<u8>| dictionary.decode_into(stored, out, BUFFER_LEN).unwrap()),
+        method("fixed, appended to a Vec", rows, encode_fixed, |stored: &[u8], out: &mut Vec<u8>| {
+            out.clear();
+            dictionary.decode(stored, out, BUFFER_LEN).unwrap()
+        }),
+        method("fixed, slices only", rows, encode_fixed, |stored: &[u8], out: &mut Vec<u8>| safe.decode(stored, out)),
     ];
 
-    let decode_all = |method: &Method<'_>, order: &mut dyn Iterator<Item = usize>| {
-        let mut buffer = vec![0; BUFFER_LEN];
-        let mut bytes = 0;
-        for index in order {
-            bytes += (method.decode)(method.stored.row(index), &mut buffer);
-            black_box(&buffer);
-        }
-        bytes as u64
+    let run = |order: &[usize]| {
+        let contenders = methods.iter().map(|method| {
+            let stored: Vec<&[u8]> = order.iter().map(|&index| method.stored.row(index)).collect();
+            Contender::new(method.name, move || (method.decode_all)(&stored))
+        });
+        interleave(Clock::Thread, ROUNDS, contenders.collect())
     };
-    let in_order =
-        interleave(ROUNDS, methods.iter().map(|method| Contender::new(method.name, || decode_all(method, &mut (0..rows.len())))).collect());
-    let at_random = interleave(
-        ROUNDS,
-        methods.iter().map(|method| Contender::new(method.name, || decode_all(method, &mut shuffled.iter().copied()))).collect(),
-    );
+    let in_order = run(&(0..rows.len()).collect::<Vec<_>>());
+    let at_random = run(shuffled);
     let zstd_bytes = stored_bytes(rows, &methods[0].stored);
     println!("| method | ratio | over zstd | encode MB/s | decode GB/s | ns/row | ns/row at random | speed over zstd (spread) |");
     println!("|---|---|---|---|---|---|---|---|");

@@ -1,13 +1,15 @@
 //! Comparing the speed of several ways to do the same thing.
 //!
 //! Times on a shared machine drift, so only ratios within one run mean much. All contenders run in turn within each round, in an order that
-//! rotates from round to round; a ratio is the median of the ratios within the rounds.
+//! rotates from round to round; a ratio is the median of the ratios within the rounds. What runs on one thread and does no I/O is better measured
+//! by [`Clock::Thread`]: time in which other processes had the processor does not count.
 //!
 //! ```
-//! use pagefold_lab::measure::{Contender, interleave};
+//! use pagefold_lab::measure::{Clock, Contender, interleave};
 //!
 //! let text = "a,b,c,".repeat(1000);
 //! let results = interleave(
+//!     Clock::Thread,
 //!     7,
 //!     vec![
 //!         Contender::new("chars", || text.chars().filter(|&c| c == ',').count() as u64),
@@ -19,7 +21,29 @@
 //! ```
 
 use std::hint::black_box;
-use std::time::Instant;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// What time is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// Time that passes.
+    Wall,
+    /// Processor time of the thread that runs the contenders.
+    Thread,
+}
+
+impl Clock {
+    /// Seconds since some point.
+    #[must_use]
+    pub fn now_s(self) -> f64 {
+        let Timespec { tv_sec, tv_nsec } = clock_gettime(match self {
+            Self::Wall => ClockId::Monotonic,
+            Self::Thread => ClockId::ThreadCPUTime,
+        });
+        tv_sec as f64 + tv_nsec as f64 / 1e9
+    }
+}
 
 /// One way to do it.
 pub struct Contender<'a> {
@@ -88,7 +112,7 @@ impl Timing {
 /// # Panics
 /// When `rounds` is zero, or two contenders return different numbers: then they did not do the same.
 #[must_use]
-pub fn interleave(rounds: usize, mut contenders: Vec<Contender<'_>>) -> Vec<Timing> {
+pub fn interleave(clock: Clock, rounds: usize, mut contenders: Vec<Contender<'_>>) -> Vec<Timing> {
     assert!(rounds > 0);
     let expected: Vec<u64> = contenders.iter_mut().map(|contender| black_box((contender.run)())).collect();
     for (contender, result) in contenders.iter().zip(&expected) {
@@ -100,9 +124,9 @@ pub fn interleave(rounds: usize, mut contenders: Vec<Contender<'_>>) -> Vec<Timi
     for round in 0..rounds {
         for turn in 0..count {
             let index = (round + turn) % count;
-            let start = Instant::now();
+            let start_s = clock.now_s();
             let result = black_box((contenders[index].run)());
-            timings[index].seconds.push(start.elapsed().as_secs_f64());
+            timings[index].seconds.push(clock.now_s() - start_s);
             assert_eq!(result, expected[0], "{} changed its result", timings[index].name);
         }
     }
@@ -125,6 +149,7 @@ mod tests {
     fn every_contender_runs_in_every_round() {
         let (mut first, mut second) = (0, 0);
         let results = interleave(
+            Clock::Wall,
             5,
             vec![
                 Contender::new("first", || {
@@ -144,6 +169,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "differ")]
     fn different_results_are_found() {
-        let _ = interleave(1, vec![Contender::new("a", || 1), Contender::new("b", || 2)]);
+        let _ = interleave(Clock::Wall, 1, vec![Contender::new("a", || 1), Contender::new("b", || 2)]);
     }
 }

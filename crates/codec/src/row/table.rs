@@ -147,7 +147,8 @@ impl TokenTable {
         }
         // Up to 7 bytes, 4 codes, are left. Where the row has 8, its last 8 end with them.
         let codes = match compressed.last_chunk() {
-            Some(last) => (u128::from(u64::from_le_bytes(*last)) >> (64 - rest.len() * 8)) as u64,
+            // Two shifts, as the left bytes may be none and a shift by 64 is none.
+            Some(last) => u64::from_le_bytes(*last) >> 1 >> (63 - rest.len() * 8),
             None => rest.iter().rev().fold(0, |codes, &byte| codes << 8 | u64::from(byte)),
         };
         // Four tokens are copied whatever their number, and those too many not counted: no branch depends on it.
