@@ -2,9 +2,8 @@
 //!
 //! The header is the leaf's own with another type, version and low end, and the length of the longest key.
 
-use super::check::validate;
 use super::header::{self, FOLDED_LEAF_VERSION, FOLDED_PAGE_BYTES, LEAF_HEADER_BYTES, LEAF_VERSION, LeafHeader};
-use super::leaf::Leaf;
+use super::leaf::{self, Leaf};
 use crate::FormatError;
 use crate::page::{self, PageType, is_page_size};
 use pagefold_codec::index::encode::encode;
@@ -46,7 +45,7 @@ pub fn expanded_bytes(folded: &[u8]) -> Result<usize, FormatError> {
     Ok(bytes)
 }
 
-/// Expands `folded` (4,096 bytes) into `page`, all of it. What comes out is in bounds as [`validate`] would find.
+/// Expands `folded` (4,096 bytes) into `page`, all of it. What comes out is in bounds as [`leaf::validate`] would find.
 ///
 /// # Errors
 /// When the bytes are not a folded leaf for a page of this size; `page` then holds anything.
@@ -75,7 +74,7 @@ pub fn expand(folded: &[u8], page: &mut [u8]) -> Result<(), FormatError> {
         return Err(FormatError::new("number of RIDs in the header of the folded leaf is wrong"));
     }
     header::convert(page, PageType::Leaf, LEAF_VERSION, 0, done.low_end);
-    debug_assert_eq!(validate(page), Ok(()));
+    debug_assert_eq!(leaf::validate(page), Ok(()));
     Ok(())
 }
 
@@ -86,7 +85,7 @@ pub fn expand(folded: &[u8], page: &mut [u8]) -> Result<(), FormatError> {
 pub fn check_folded(folded: &[u8]) -> Result<Vec<u8>, FormatError> {
     let mut page = vec![0; expanded_bytes(folded)?];
     expand(folded, &mut page)?;
-    super::check::check(&page)?;
+    leaf::check(&page)?;
     if folded[usize::from(page::low_end(folded))..].iter().any(|b| *b != 0) {
         return Err(FormatError::new("bytes after the body are not zero"));
     }

@@ -28,7 +28,7 @@ fn assert_golden(name: &str, page: &[u8]) {
 
 fn sample_leaf(bytes: usize, kind: LeafKind) -> Vec<u8> {
     let mut page = vec![0; bytes];
-    LeafOp::Format { page_number: 42, kind, previous: 41, next: 43 }.apply(&mut page).unwrap();
+    LeafOp::Format { page_number: 42, kind, next: 43 }.apply(&mut page).unwrap();
     let mut state = 9u32;
     for i in 0..60u32 {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -7,8 +7,8 @@
 //! | 34 | 2 | length of every key; 0: lengths differ |
 //! | 36 | 2 | bytes that all keys share |
 //! | 38 | 2 | folded leaf: length of the longest key; leaf: 0 |
-//! | 40 | 4 | page before in key order; 0: none |
-//! | 44 | 4 | page after; 0: none |
+//! | 40 | 4 | page after in key order; 0: none |
+//! | 44 | 4 | 0 |
 //! | 48 | 2 | bytes of the folded leaf, header included; 0 unless the leaf folds |
 //! | 50 | 2 | RIDs of all entries |
 //! | 52 | 2 | bytes of the leaf in memory |
@@ -25,9 +25,9 @@ const SLOT_BITS: usize = FLAGS + 1;
 const FIXED_KEY_BYTES: usize = SLOT_BITS + 1;
 const COMMON_PREFIX: usize = FIXED_KEY_BYTES + 2;
 const LONGEST_KEY: usize = COMMON_PREFIX + 2;
-const PREVIOUS: usize = LONGEST_KEY + 2;
-const NEXT: usize = PREVIOUS + 4;
-const FOLDED_BYTES: usize = NEXT + 4;
+const NEXT: usize = LONGEST_KEY + 2;
+const RESERVED: usize = NEXT + 4;
+const FOLDED_BYTES: usize = RESERVED + 4;
 const RIDS: usize = FOLDED_BYTES + 2;
 const PAGE_BYTES: usize = RIDS + 2;
 
@@ -106,7 +106,7 @@ impl LeafHeader {
         if page.len() < LEAF_HEADER_BYTES {
             return Err(FormatError::new("leaf shorter than its header"));
         }
-        if get_u16(page, PAGE_BYTES + 2) != 0 || page::garbage(page) != 0 {
+        if get_u32(page, RESERVED) != 0 || get_u16(page, PAGE_BYTES + 2) != 0 || page::garbage(page) != 0 {
             return Err(FormatError::new("reserved fields of the leaf header are not 0"));
         }
         Ok(LeafHeader {
@@ -123,7 +123,7 @@ impl LeafHeader {
 }
 
 /// Makes an empty leaf of the whole slice.
-pub(crate) fn format_leaf(page: &mut [u8], page_number: u32, kind: LeafKind, previous: u32, next: u32) {
+pub(crate) fn format_leaf(page: &mut [u8], page_number: u32, kind: LeafKind, next: u32) {
     page.fill(0);
     page::init_header(page, page_number, PageType::Leaf, LEAF_VERSION);
     page[FLAGS] = kind.flags();
@@ -131,7 +131,7 @@ pub(crate) fn format_leaf(page: &mut [u8], page_number: u32, kind: LeafKind, pre
     put_u16(page, FIXED_KEY_BYTES, kind.fixed_key_bytes);
     put_u16(page, PAGE_BYTES, page.len() as u16);
     page::set_low_end(page, LEAF_HEADER_BYTES as u16);
-    set_links(page, previous, next);
+    set_next(page, next);
     set_folded_bytes(page, if kind.fold { LEAF_HEADER_BYTES } else { 0 });
 }
 
@@ -171,12 +171,12 @@ pub(crate) fn set_common_prefix(page: &mut [u8], bytes: usize) {
     put_u16(page, COMMON_PREFIX, bytes as u16);
 }
 
-pub(crate) fn links(page: &[u8]) -> (u32, u32) {
-    (get_u32(page, PREVIOUS), get_u32(page, NEXT))
+#[inline]
+pub(crate) fn next(page: &[u8]) -> u32 {
+    get_u32(page, NEXT)
 }
 
-pub(crate) fn set_links(page: &mut [u8], previous: u32, next: u32) {
-    put_u32(page, PREVIOUS, previous);
+pub(crate) fn set_next(page: &mut [u8], next: u32) {
     put_u32(page, NEXT, next);
 }
 

@@ -1,6 +1,6 @@
 //! The view of a leaf that is searched. Layout: `pagefold_codec::index::layout`, [`super::header`].
 //!
-//! Invariants, once [`super::check::validate`] has passed: every access is in bounds and entries lie in map order without gaps. Whatever the bytes, no access panics:
+//! Invariants, once [`validate`] has passed: every access is in bounds and entries lie in map order without gaps. Whatever the bytes, no access panics:
 //! what is not there reads as empty.
 //!
 //! The bytes of a leaf are a function of its header fields and contents: entries are kept in key order without gaps, what is free is zero, the common prefix is the longest.
@@ -9,8 +9,8 @@
 //! Deleted marks (for entries that must outlive their row until the oldest snapshot has passed) will use the top bit of the key map's offset: a single entry is marked by it, an
 //! entry with a RID list then has a bitmap behind its RIDs. The folded form has RID code 15 for them. Version 1 refuses both.
 
-pub use super::check::{check, validate};
 use super::header;
+pub use super::leaf_check::{check, validate};
 use super::search::{self, map_head, map_offset};
 use crate::page;
 use pagefold_codec::index::layout::{Entry, MAP_BYTES, OFFSET_MASK, RID_BYTES, Shape, key_head};
@@ -96,20 +96,15 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// Page before in key order; 0 when there is none.
-    #[must_use]
-    pub fn previous(&self) -> u32 {
-        if self.page.is_empty() { 0 } else { header::links(self.page).0 }
-    }
-
-    /// Page after in key order; 0 when there is none.
+    /// Page after in key order; 0 when there is none. There is no link back: a split or merge then changes no page beside its own, and who goes backward
+    /// descends anew.
     #[inline]
     #[must_use]
     pub fn next(&self) -> u32 {
-        if self.page.is_empty() { 0 } else { header::links(self.page).1 }
+        if self.page.is_empty() { 0 } else { header::next(self.page) }
     }
 
-    /// Bytes of the page, and those neither entries nor key map use.
+    /// Bytes that neither entries nor key map use.
     #[must_use]
     pub fn free_bytes(&self) -> usize {
         (self.page.len() - MAP_BYTES * self.entries).saturating_sub(self.low_end())
@@ -195,6 +190,35 @@ impl<'a> Leaf<'a> {
         let at = self.entry(entry);
         let (n, found) = rid_lower_bound(at.rids, rid);
         if n < at.rid_count() { (Place { entry, rid: n }, found) } else { (Place { entry: entry + 1, rid: 0 }, false) }
+    }
+
+    /// First place whose `key || RID` is not less than `search`, any string of bytes. Keys must be prefix-free.
+    #[must_use]
+    pub fn seek(&self, search: &[u8]) -> Place {
+        let (mut entry, found) = self.lower_bound(search);
+        // A key that `search` continues orders before it; its RIDs may not.
+        let mut place = Place { entry, rid: 0 };
+        while !found && entry > 0 {
+            entry -= 1;
+            let at = self.entry(entry);
+            let Some(rest) = search.strip_prefix(at.key) else { break };
+            let n = at.rids.chunks_exact(RID_BYTES).take_while(|rid| *rid < rest).count();
+            if n == at.rid_count() {
+                break;
+            }
+            place = Place { entry, rid: n };
+        }
+        place
+    }
+
+    /// All entries of `right`, a leaf of the same kind whose entries all order after this leaf's, as an `Append` op takes them, if they fit and leave so many bytes free, in
+    /// memory and of the folded page.
+    #[must_use]
+    pub fn joins(&self, right: &Leaf<'_>, spare_bytes: usize) -> Option<(usize, Vec<u8>)> {
+        let (count, run) = right.run(Place::default(), Place { entry: right.entries, rid: 0 });
+        let folded = super::leaf_edit::run_cost(self, count, &run).ok()?;
+        let in_memory = run.len() + MAP_BYTES * count + spare_bytes <= self.free_bytes();
+        (in_memory && folded + if self.folds() { spare_bytes } else { 0 } <= header::FOLDED_PAGE_BYTES).then_some((count, run))
     }
 
     #[inline]

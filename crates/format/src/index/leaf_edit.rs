@@ -127,11 +127,11 @@ pub(super) fn keep_from(page: &mut [u8], cut: Place) -> Result<(), FormatError> 
     check_cut(&leaf, cut)?;
     let (count, run) = leaf.run(cut, Place { entry: leaf.entries, rid: 0 });
     let kind = leaf.kind();
-    let (previous, next) = (leaf.previous(), leaf.next());
+    let next = leaf.next();
     // Formatting keeps what only the common header knows.
     let (number, lsn, writes) = (page::page_number(page), page::lsn(page), page::write_counter(page));
     let checked = RunCheck::of(&Leaf::new(&empty_like(page, kind)), count, &run)?;
-    header::format_leaf(page, number, kind, previous, next);
+    header::format_leaf(page, number, kind, next);
     page::set_lsn(page, lsn);
     page::set_write_counter(page, writes);
     put_run(page, &run, checked)
@@ -139,7 +139,7 @@ pub(super) fn keep_from(page: &mut [u8], cut: Place) -> Result<(), FormatError> 
 
 fn empty_like(page: &[u8], kind: header::LeafKind) -> Vec<u8> {
     let mut empty = vec![0; page.len()];
-    header::format_leaf(&mut empty, 0, kind, 0, 0);
+    header::format_leaf(&mut empty, 0, kind, 0);
     empty
 }
 
@@ -156,6 +156,13 @@ struct RunCheck {
     /// The run's first entry continues the RID list of the page's last.
     joins: bool,
     slot_bits: u8,
+    /// Folded size afterwards, 0 unless the leaf folds.
+    folded_bytes: usize,
+}
+
+/// Folded size of the leaf with a run behind its entries; 0 unless it folds.
+pub(super) fn run_cost(leaf: &Leaf<'_>, count: usize, run: &[u8]) -> Result<usize, FormatError> {
+    RunCheck::of(leaf, count, run).map(|checked| checked.folded_bytes)
 }
 
 impl RunCheck {
@@ -206,6 +213,7 @@ impl RunCheck {
             return Err(no_room());
         }
         let slot_bits = if leaf.folds() { shape.slot_bits.max(slot_bits_for(max_slot)) } else { shape.slot_bits };
+        let mut folded_bytes = 0;
         if leaf.folds() {
             let shape = Shape { slot_bits, ..shape };
             let joined: Vec<u8>;
@@ -217,11 +225,12 @@ impl RunCheck {
                 entries[0] = Entry { key: old.key, rids: &joined };
             }
             let all = (0..kept).map(|i| leaf.entry(i)).chain(entries.iter().copied());
-            if LEAF_HEADER_BYTES + body_cost(shape, all) > header::FOLDED_PAGE_BYTES {
+            folded_bytes = LEAF_HEADER_BYTES + body_cost(shape, all);
+            if folded_bytes > header::FOLDED_PAGE_BYTES {
                 return Err(no_room());
             }
         }
-        Ok(RunCheck { count, rids, joins, slot_bits })
+        Ok(RunCheck { count, rids, joins, slot_bits, folded_bytes })
     }
 }
 

@@ -1,14 +1,13 @@
 //! Leaves of every shape against an ordered map.
 
-use super::check::{check, validate};
 use super::folded;
 use super::header::{FOLDED_PAGE_BYTES, LEAF_HEADER_BYTES, LeafKind};
-use super::leaf::{Leaf, Place};
-use super::limits::{key_bytes_max, middle_cut};
+use super::leaf::{Leaf, Place, check, validate};
+use super::limits::middle_cut;
 use super::ops::LeafOp;
 use crate::wire::Reader;
 use pagefold_codec::index::encode::{encode, encode_calls};
-use pagefold_types::Rid;
+use pagefold_types::{Rid, key_bytes_max};
 use std::collections::BTreeSet;
 
 /// SplitMix64.
@@ -49,7 +48,7 @@ impl Source {
         let single = random.below(2) == 0;
         let prefix_bytes = random.one_of(&[0usize, 0, 2, 9, 40]);
         let rest = random.one_of(&[1usize, 2, 3, 4, 8, 12, 20, 40, 300]);
-        let most = key_bytes_max(page_bytes, if fold { FOLDED_PAGE_BYTES } else { page_bytes });
+        let most = key_bytes_max(if fold { FOLDED_PAGE_BYTES } else { page_bytes });
         let rest = rest.min(most - prefix_bytes);
         let fixed = random.below(2) == 0;
         Source {
@@ -105,6 +104,19 @@ fn assert_searches(page: &[u8], model: &Model, key: &[u8], rid: Rid) {
         Some((k, r)) => assert_eq!((leaf.entry(i).key, leaf.rid(Place { entry: i, rid: 0 })), (k.as_slice(), *r)),
         None => assert_eq!(i, leaf.entry_count()),
     }
+    // Keys of one length are prefix-free, as index keys are: only then do byte strings order like (key, RID).
+    if leaf.shape().fixed_key_bytes != 0 {
+        let search = [key, &rid.to_bytes()[..(rid.to_u64() % 8) as usize]].concat();
+        let sought = leaf.seek(&search);
+        let all = Place { entry: leaf.entry_count(), rid: 0 };
+        assert!(sought == all || [leaf.entry(sought.entry).key, &leaf.rid(sought).to_bytes()].concat() >= search);
+        let before = if sought.rid > 0 {
+            Some(Place { rid: sought.rid - 1, ..sought })
+        } else {
+            sought.entry.checked_sub(1).map(|entry| Place { entry, rid: leaf.entry(entry).rid_count() - 1 })
+        };
+        assert!(before.is_none_or(|p| [leaf.entry(p.entry).key, &leaf.rid(p).to_bytes()].concat() < search));
+    }
     let (place, found) = leaf.lower_bound_rid(key, rid);
     assert_eq!(found, model.contains(&(key.to_vec(), rid)));
     match model.range((key.to_vec(), rid)..).next() {
@@ -134,7 +146,7 @@ fn leaves_are_what_an_ordered_map_is() {
         let page_bytes = if fold { random.one_of(&[8192, 16384, 32768]) } else { random.one_of(&[2048, 4096, 6144, 16384, 32768]) };
         let source = Source::new(&mut random, page_bytes, fold);
         let mut page = vec![0xEE; page_bytes];
-        apply(LeafOp::Format { page_number: 5, kind: source.kind, previous: 3, next: 9 }, &mut page).unwrap();
+        apply(LeafOp::Format { page_number: 5, kind: source.kind, next: 9 }, &mut page).unwrap();
         let mut model = Model::new();
         let mut phase = 0;
         for step in 0..2500 {
@@ -182,7 +194,7 @@ fn leaves_are_what_an_ordered_map_is() {
         }
         assert_eq!(contents(&page), model.iter().cloned().collect::<Vec<_>>());
         assert_eq!(Leaf::new(&page).rid_count(), model.len());
-        assert_eq!((Leaf::new(&page).previous(), Leaf::new(&page).next()), (3, 9));
+        assert_eq!(Leaf::new(&page).next(), 9);
         splits += usize::from(split_and_join(&page, &source));
     }
     assert!(inserts > 50_000 && full > 5_000 && removes > 20_000 && splits > 150, "{inserts} {full} {removes} {splits}");
@@ -201,7 +213,7 @@ fn split_and_join(page: &[u8], source: &Source) -> bool {
     apply(LeafOp::KeepFirst { cut }, &mut left).unwrap();
     let mut right = vec![0; page.len()];
     let kind = Leaf::new(page).kind();
-    apply(LeafOp::Format { page_number: 6, kind, previous: 5, next: 9 }, &mut right).unwrap();
+    apply(LeafOp::Format { page_number: 6, kind, next: 9 }, &mut right).unwrap();
     apply(LeafOp::Append { count: count as u16, run: &run }, &mut right).unwrap();
     let mut from = page.to_vec();
     apply(LeafOp::KeepFrom { cut }, &mut from).unwrap();
@@ -220,7 +232,8 @@ fn split_and_join(page: &[u8], source: &Source) -> bool {
         assert!(share(&left) * 4 > share(page) && share(&right) * 4 > share(page), "lopsided");
     }
     let right = Leaf::new(&right);
-    let (count, run) = right.run(Place::default(), Place { entry: right.entry_count(), rid: 0 });
+    let (count, run) = Leaf::new(&left).joins(&right, 0).unwrap();
+    assert!(Leaf::new(&left).joins(&right, page.len()).is_none());
     apply(LeafOp::Append { count: count as u16, run: &run }, &mut left).unwrap();
     assert!(left == page, "halves joined are not the whole");
     true
@@ -230,7 +243,7 @@ fn split_and_join(page: &[u8], source: &Source) -> bool {
 fn small_changes_are_refused_whole() {
     let kind = LeafKind { single: false, fold: true, fixed_key_bytes: 4, slot_bits: 12 };
     let mut page = vec![0; 8192];
-    LeafOp::Format { page_number: 1, kind, previous: 0, next: 0 }.apply(&mut page).unwrap();
+    LeafOp::Format { page_number: 1, kind, next: 0 }.apply(&mut page).unwrap();
     let rid = Rid::new(0, 7, 7);
     LeafOp::Insert { key: b"aaaa", rid }.apply(&mut page).unwrap();
     let before = page.clone();
@@ -249,12 +262,12 @@ fn small_changes_are_refused_whole() {
         append(2, &run),
         append(0, &run),
         append(1, &run[..5]),
-        LeafOp::Format { page_number: 1, kind: LeafKind { slot_bits: 13, ..kind }, previous: 0, next: 0 },
+        LeafOp::Format { page_number: 1, kind: LeafKind { slot_bits: 13, ..kind }, next: 0 },
     ] {
         assert!(op.apply(&mut page).is_err(), "{op:?}");
         assert!(page == before, "{op:?}");
     }
-    assert!(LeafOp::SetLinks { previous: 1, next: 2 }.apply(&mut page[..2000]).is_err());
+    assert!(LeafOp::SetNext { next: 2 }.apply(&mut page[..2000]).is_err());
 }
 
 /// A leaf with a slot larger than its slot bits allow gets more bits, and an exact new size.
@@ -262,7 +275,7 @@ fn small_changes_are_refused_whole() {
 fn slot_bits_grow() {
     let kind = LeafKind { single: true, fold: true, fixed_key_bytes: 8, slot_bits: 2 };
     let mut page = vec![0; 16384];
-    LeafOp::Format { page_number: 1, kind, previous: 0, next: 0 }.apply(&mut page).unwrap();
+    LeafOp::Format { page_number: 1, kind, next: 0 }.apply(&mut page).unwrap();
     for i in 0..400u64 {
         LeafOp::Insert { key: &i.to_be_bytes(), rid: Rid::new(0, (i / 4) as u32, (i % 4) as u16) }.apply(&mut page).unwrap();
     }
@@ -284,7 +297,7 @@ fn hostile_leaves_ops_and_folds_do_no_harm() {
         let page_bytes = if fold { 8192 } else { 2048 };
         let source = Source::new(&mut random, page_bytes, fold);
         let mut page = vec![0; page_bytes];
-        LeafOp::Format { page_number: 5, kind: source.kind, previous: 3, next: 9 }.apply(&mut page).unwrap();
+        LeafOp::Format { page_number: 5, kind: source.kind, next: 9 }.apply(&mut page).unwrap();
         for _ in 0..random.below(150) {
             let _ = LeafOp::Insert { key: &source.key(&mut random), rid: source.rid(&mut random) }.apply(&mut page);
         }

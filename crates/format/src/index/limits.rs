@@ -6,16 +6,6 @@ use pagefold_codec::index::cost::{Neighbour, count_cost, joint_cost, next_rid_co
 use pagefold_codec::index::layout::{MAP_BYTES, RID_BYTES, common_prefix};
 use pagefold_types::Rid;
 
-/// Bytes of the longest key that an index may hold: with them three entries fit any of its leaves, folded or not, and three separators any non-leaf page.
-///
-/// | Smallest of leaf, non-leaf and disk page | 2 KB | 4 KB, any folded index | 8 KB | 16 KB | 32 KB |
-/// |---|---|---|---|---|---|
-/// | Longest key | 480 | 992 | 2,016 | 4,064 | 8,160 |
-#[must_use]
-pub fn key_bytes_max(leaf_bytes: usize, disk_page_bytes: usize) -> usize {
-    (leaf_bytes.min(disk_page_bytes) / 4).saturating_sub(32)
-}
-
 /// Length of the shortest prefix of the right side's `key || RID` that is greater than the left side's: the separator between two leaves. Left must be less than right.
 #[must_use]
 pub fn separator_len(left_key: &[u8], left_rid: Rid, right_key: &[u8], right_rid: Rid) -> usize {

@@ -7,13 +7,14 @@
 //! * [`non_leaf`]: separators and children
 //! * [`ops`]: the changes as values
 //! * [`build`]: packing leaves in order, with and without bytes
-//! * [`limits`]: the longest key, separators, split points
+//! * [`limits`]: separators, split points
 
 pub mod build;
 pub mod check;
 pub mod folded;
 pub mod header;
 pub mod leaf;
+mod leaf_check;
 mod leaf_edit;
 pub mod limits;
 pub mod non_leaf;

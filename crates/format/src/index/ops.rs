@@ -2,7 +2,7 @@
 //!
 //! Invariants: an op is deterministic; applied to a valid page it leaves a valid page, or an error and the page as it was. An op read from a log is untrusted.
 
-use super::header::{LeafKind, format_leaf, set_links};
+use super::header::{LeafKind, format_leaf, set_next};
 use super::leaf::Place;
 use super::{leaf_edit, non_leaf, non_leaf_edit};
 use crate::FormatError;
@@ -19,9 +19,7 @@ pub enum LeafOp<'a> {
         page_number: u32,
         /// Layout of its entries.
         kind: LeafKind,
-        /// Page before; 0: none.
-        previous: u32,
-        /// Page after; 0: none.
+        /// Page after in key order; 0: none.
         next: u32,
     },
     /// A RID under a key: a new entry, or one more in its RID list.
@@ -55,11 +53,9 @@ pub enum LeafOp<'a> {
         /// The entries in their layout.
         run: &'a [u8],
     },
-    /// Other neighbours.
-    SetLinks {
-        /// Page before; 0: none.
-        previous: u32,
-        /// Page after; 0: none.
+    /// Another page after.
+    SetNext {
+        /// Page after in key order; 0: none.
         next: u32,
     },
 }
@@ -74,9 +70,9 @@ impl LeafOp<'_> {
             return Err(FormatError::new(format!("leaf of {} bytes", page.len())));
         }
         match *self {
-            LeafOp::Format { page_number, kind, previous, next } => {
+            LeafOp::Format { page_number, kind, next } => {
                 LeafKind::from_parts(kind.flags(), kind.slot_bits, kind.fixed_key_bytes)?;
-                format_leaf(page, page_number, kind, previous, next);
+                format_leaf(page, page_number, kind, next);
                 Ok(())
             }
             LeafOp::Insert { key, rid } => leaf_edit::insert(page, key, rid),
@@ -84,8 +80,8 @@ impl LeafOp<'_> {
             LeafOp::KeepFirst { cut } => leaf_edit::keep_first(page, cut),
             LeafOp::KeepFrom { cut } => leaf_edit::keep_from(page, cut),
             LeafOp::Append { count, run } => leaf_edit::append(page, usize::from(count), run),
-            LeafOp::SetLinks { previous, next } => {
-                set_links(page, previous, next);
+            LeafOp::SetNext { next } => {
+                set_next(page, next);
                 Ok(())
             }
         }
@@ -94,13 +90,12 @@ impl LeafOp<'_> {
     /// Appends the op's log form.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
-            LeafOp::Format { page_number, kind, previous, next } => {
+            LeafOp::Format { page_number, kind, next } => {
                 out.push(0);
                 out.extend_from_slice(&page_number.to_le_bytes());
                 out.push(kind.flags());
                 out.push(kind.slot_bits);
                 out.extend_from_slice(&kind.fixed_key_bytes.to_le_bytes());
-                out.extend_from_slice(&previous.to_le_bytes());
                 out.extend_from_slice(&next.to_le_bytes());
             }
             LeafOp::Insert { key, rid } | LeafOp::Remove { key, rid } => {
@@ -118,9 +113,8 @@ impl LeafOp<'_> {
                 out.extend_from_slice(&count.to_le_bytes());
                 put_bytes(out, run);
             }
-            LeafOp::SetLinks { previous, next } => {
+            LeafOp::SetNext { next } => {
                 out.push(6);
-                out.extend_from_slice(&previous.to_le_bytes());
                 out.extend_from_slice(&next.to_le_bytes());
             }
         }
@@ -137,7 +131,7 @@ impl LeafOp<'_> {
                 let page_number = reader.u32()?;
                 let (flags, slot_bits) = (reader.u8()?, reader.u8()?);
                 let kind = LeafKind::from_parts(flags, slot_bits, reader.u16()?)?;
-                LeafOp::Format { page_number, kind, previous: reader.u32()?, next: reader.u32()? }
+                LeafOp::Format { page_number, kind, next: reader.u32()? }
             }
             1 | 2 => {
                 let mut bytes = [0; 7];
@@ -151,7 +145,7 @@ impl LeafOp<'_> {
                 if tag == 3 { LeafOp::KeepFirst { cut } } else { LeafOp::KeepFrom { cut } }
             }
             5 => LeafOp::Append { count: reader.u16()?, run: reader.bytes()? },
-            6 => LeafOp::SetLinks { previous: reader.u32()?, next: reader.u32()? },
+            6 => LeafOp::SetNext { next: reader.u32()? },
             other => return Err(FormatError::new(format!("unknown leaf op {other}"))),
         })
     }

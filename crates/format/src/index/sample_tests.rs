@@ -67,7 +67,7 @@ fn the_test_index_folds_four_to_one() {
         println!("{leaf_bytes}: {entries} entries, {in_memory} bytes in memory, {folded_body} folded, {ratio:.2}:1");
         assert!(ratio > 4.0);
         let mut page = vec![0; leaf_bytes];
-        builder.finish(1, 0, 0, &mut page);
+        builder.finish(1, 0, &mut page);
         assert!(leaf_bytes < 16384 || Leaf::new(&page).folded_bytes() * 4 <= leaf_bytes);
         assert!(Leaf::new(&page).free_bytes() < 40, "the leaf in memory is what is full");
         let mut disk = [0; FOLDED_PAGE_BYTES];

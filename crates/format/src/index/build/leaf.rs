@@ -248,10 +248,10 @@ impl LeafBuilder {
     ///
     /// # Panics
     /// When `out` has another size.
-    pub fn finish(&mut self, page_number: u32, previous: u32, next: u32, out: &mut [u8]) {
+    pub fn finish(&mut self, page_number: u32, next: u32, out: &mut [u8]) {
         let kind = self.packer.kind;
         let shape = kind.shape();
-        header::format_leaf(out, page_number, kind, previous, next);
+        header::format_leaf(out, page_number, kind, next);
         out[LEAF_HEADER_BYTES..].copy_from_slice(&self.page[LEAF_HEADER_BYTES..]);
         let n = self.packer.entries;
         let key = |page: &[u8], at: usize| Entry::read(page, at, shape).map(|e| e.key.to_vec()).unwrap_or_default();

@@ -62,14 +62,12 @@ fn walk(pages: &Pages, built: &BuiltTree) -> Vec<(Vec<u8>, Rid)> {
         assert_eq!(usize::from(page.level()), level);
         number = page.child(0);
     }
-    let mut previous = 0;
     while number != 0 {
         let page = &pages.pages[&number];
         leaf::check(page).unwrap();
         let view = Leaf::new(page);
-        assert_eq!(view.previous(), previous);
         rows.extend(view.entries().flat_map(|e| (0..e.rid_count()).map(move |r| (e.key.to_vec(), leaf::rid(&e, r)))));
-        (previous, number) = (number, view.next());
+        number = view.next();
     }
     rows
 }
@@ -145,17 +143,17 @@ fn built_leaves_equal_inserted_ones() {
         let mut builder = LeafBuilder::new(kind, bytes, 0);
         let mut packer = LeafPacker::new(kind, bytes, 0);
         let mut inserted = vec![0; bytes];
-        LeafOp::Format { page_number: 4, kind, previous: 1, next: 2 }.apply(&mut inserted).unwrap();
+        LeafOp::Format { page_number: 4, kind, next: 2 }.apply(&mut inserted).unwrap();
         for (key, rid) in &rows {
             let fits = builder.push(key, *rid).unwrap();
             assert_eq!(packer.push(key, *rid).unwrap(), fits);
             assert_eq!(LeafOp::Insert { key, rid: *rid }.apply(&mut inserted).is_ok(), fits);
             if !fits {
                 let mut built = vec![0xEE; bytes];
-                builder.finish(4, 1, 2, &mut built);
+                builder.finish(4, 2, &mut built);
                 assert!(built == inserted);
                 packer.reset();
-                LeafOp::Format { page_number: 4, kind, previous: 1, next: 2 }.apply(&mut inserted).unwrap();
+                LeafOp::Format { page_number: 4, kind, next: 2 }.apply(&mut inserted).unwrap();
                 assert!(builder.push(key, *rid).unwrap() && packer.push(key, *rid).unwrap());
                 LeafOp::Insert { key, rid: *rid }.apply(&mut inserted).unwrap();
             }

@@ -96,9 +96,10 @@ pub struct TreeBuilder<S> {
     non_leaf_free_percent: u8,
     levels: Vec<NonLeafBuilder>,
     built: BuiltTree,
-    /// Number and left neighbour of the leaf being filled.
+    /// Number of the leaf being filled.
     number: u32,
-    previous: u32,
+    /// Is it the first?
+    first: bool,
     /// Separator before the leaf being filled.
     separator: Vec<u8>,
     image: Vec<u8>,
@@ -120,7 +121,7 @@ impl<S: PageSink> TreeBuilder<S> {
             levels: Vec::new(),
             built: BuiltTree::default(),
             number: 0,
-            previous: 0,
+            first: true,
             separator: Vec::new(),
             image: Vec::new(),
         }
@@ -155,7 +156,7 @@ impl<S: PageSink> TreeBuilder<S> {
             put_separator(last_key, last_rid, key, rid, &mut separator);
             let next = self.sink.allocate(true)?;
             self.finish_leaf(next)?;
-            (self.previous, self.number, self.separator) = (self.number, next, separator);
+            (self.first, self.number, self.separator) = (false, next, separator);
             self.add(key, rid)?;
         }
         self.built.rids += 1;
@@ -179,14 +180,14 @@ impl<S: PageSink> TreeBuilder<S> {
         });
         if self.sink.wants_images() {
             self.image.resize(self.leaf_bytes, 0);
-            self.leaf.finish(self.number, self.previous, next, &mut self.image);
+            self.leaf.finish(self.number, next, &mut self.image);
             self.sink.take(self.number, true, &self.image)?;
         } else {
             self.leaf.reset();
             self.sink.take(self.number, true, &[])?;
         }
         let separator = std::mem::take(&mut self.separator);
-        if next != 0 || self.previous != 0 {
+        if next != 0 || !self.first {
             self.add_child(0, &separator, self.number)?;
         }
         Ok(())
