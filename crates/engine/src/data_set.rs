@@ -317,6 +317,12 @@ impl DataSet {
         self.space.lock()
     }
 
+    /// Numbers of the pages that hold rows, ascending.
+    #[must_use]
+    pub fn data_page_numbers(&self) -> Vec<u32> {
+        self.space().data_pages().collect()
+    }
+
     /// Counters of this object.
     #[must_use]
     pub fn counters(&self) -> CounterValues {

@@ -1,9 +1,20 @@
 //! LOAD, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT: what commands do, without a command line.
 
+mod drop;
 mod error;
+mod index_build;
+mod key_sort;
+mod load;
 mod options;
 mod progress;
+mod reorg;
+mod sample;
 
+pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
+pub use index_build::{IndexReport, create_index};
+pub use load::{LoadReport, load, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions};
 pub use progress::{Progress, Silent, Unit};
+pub use reorg::{ReorgReport, reorg};
+pub use sample::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, sample_source};

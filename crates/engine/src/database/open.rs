@@ -173,6 +173,12 @@ impl Database {
         &self.core.storage
     }
 
+    /// Where utilities put temporary files (`*.tmp`); what a crash leaves there is removed when the database is next opened for writing.
+    #[must_use]
+    pub fn temporary_directory(&self) -> PathBuf {
+        self.core.directory.join(DATA_DIRECTORY)
+    }
+
     /// What is wrong with the control slot that is not in use.
     #[must_use]
     pub fn damaged_control_slot(&self) -> Option<(usize, &str)> {
@@ -266,7 +272,8 @@ fn remove_unnamed(storage: &dyn Storage, directory: &Path, named: &[u32]) -> Res
     let data = directory.join(DATA_DIRECTORY);
     let mut removed = false;
     for path in storage.list(&data)? {
-        if file_id_of(&path).is_some_and(|id| !named.contains(&id)) {
+        let temporary = path.extension().is_some_and(|e| e == "tmp");
+        if temporary || file_id_of(&path).is_some_and(|id| !named.contains(&id)) {
             storage.remove(&path)?;
             removed = true;
         }

@@ -1,7 +1,9 @@
-//! Index spaces: what an index is. The tree in its pages is `crate::btree`.
+//! Index spaces: what an index is, and building it in order. The tree in its pages is `crate::btree`.
 
 mod attributes;
+mod build;
 mod space;
 
 pub use attributes::{FOLDED_DISK_BYTES, IndexAttributes, IndexFormat};
+pub use build::IndexBuilder;
 pub use space::Index;

@@ -51,12 +51,18 @@ impl Compressor {
         &self.dictionary
     }
 
+    /// Are codes of so many bytes worth storing? Shorter ones could not give way to a forward pointer.
+    #[must_use]
+    pub fn takes(length: usize) -> bool {
+        length >= STORED_BYTES_MIN
+    }
+
     /// Compresses a record into `codes`, or leaves it as it is.
     pub fn compress<'a>(&self, record: &'a [u8], codes: &'a mut Vec<u8>) -> Body<'a> {
         codes.clear();
         let encoder = self.encoder.get_or_init(|| Encoder::new(&self.dictionary));
         match encoder.encode(record, codes) {
-            Some(length) if length >= STORED_BYTES_MIN => Body::Compressed { version: self.version, codes },
+            Some(length) if Compressor::takes(length) => Body::Compressed { version: self.version, codes },
             _ => Body::Plain(record),
         }
     }

@@ -1,0 +1,44 @@
+//! DROP: the object goes, and its space comes back.
+
+use crate::{Error, Result};
+use pagefold_engine::database::Database;
+
+/// What was dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DropReport {
+    /// "table" or "index".
+    pub kind: &'static str,
+    /// Indexes that went with a table.
+    pub indexes: Vec<String>,
+    /// Bytes of files removed.
+    pub freed_bytes: u64,
+}
+
+/// Drops the table (with its indexes) or index of this name.
+///
+/// # Errors
+/// When there is none.
+pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
+    let mut report = DropReport::default();
+    let mut change = database.change();
+    match (database.table(name), database.index(name)) {
+        (Ok(_), Ok(_)) => return Err(Error::Usage(format!("\"{name}\" is the name of a table and of an index"))),
+        (Ok(table), Err(_)) => {
+            report.kind = "table";
+            report.freed_bytes = table.partitions().map(|data_set| data_set.allocated_bytes()).sum();
+            for index in database.indexes_of(&table) {
+                report.indexes.push(index.name().into());
+                report.freed_bytes += index.data_set().allocated_bytes();
+            }
+            change.drop_table(name)?;
+        }
+        (Err(_), Ok(index)) => {
+            report.kind = "index";
+            report.freed_bytes = index.data_set().allocated_bytes();
+            change.drop_index(name)?;
+        }
+        (Err(error), Err(_)) => return Err(error.into()),
+    }
+    change.commit()?;
+    Ok(report)
+}

@@ -1,0 +1,247 @@
+//! Sorting (key, RID) entries in bounded memory: an external merge sort.
+//!
+//! Entries that arrive in order are only stored, never compared again. When memory is full, a sorted run goes to a temporary file.
+//!
+//! Invariants:
+//! - a run is ascending by (key, RID);
+//! - temporary files are removed when the sorter is dropped; after a crash the next writer removes them.
+
+use crate::{Error, Result};
+use pagefold_engine::database::Database;
+use pagefold_io::{AlignedBuffer, File, OpenOptions, Storage};
+use pagefold_types::{RID_BYTES, Rid};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// An entry in memory: key length (u16), RID, key.
+const ENTRY_HEADER: usize = 2 + RID_BYTES;
+/// Bytes read or written at a time.
+const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Collects entries.
+pub struct KeySorter {
+    storage: Arc<dyn Storage>,
+    directory: PathBuf,
+    name: String,
+    memory_bytes: usize,
+    bytes: Vec<u8>,
+    starts: Vec<u32>,
+    ascending: bool,
+    slot_max: u16,
+    count: u64,
+    runs: Vec<Run>,
+}
+
+struct Run {
+    storage: Arc<dyn Storage>,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    bytes: u64,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // What stays is removed at the next open.
+        let _ = self.storage.remove(&self.path);
+    }
+}
+
+impl KeySorter {
+    /// A sorter with temporary files in the database directory; `name` tells it from others at work at the same time.
+    #[must_use]
+    pub fn new(database: &Database, name: &str, memory_bytes: usize) -> KeySorter {
+        KeySorter {
+            storage: Arc::clone(database.storage()),
+            directory: database.temporary_directory(),
+            name: name.to_string(),
+            memory_bytes: memory_bytes.clamp(1 << 20, 1 << 30),
+            bytes: Vec::new(),
+            starts: Vec::new(),
+            ascending: true,
+            slot_max: 0,
+            count: 0,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// When a run cannot be written.
+    pub fn push(&mut self, key: &[u8], rid: Rid) -> Result<()> {
+        let length = u16::try_from(key.len()).map_err(|_| Error::Data(format!("a key of {} bytes", key.len())))?;
+        if self.ascending
+            && let Some(last) = self.starts.last()
+        {
+            let (last_key, last_rid) = entry(&self.bytes, *last);
+            self.ascending = (last_key, last_rid) <= (key, rid);
+        }
+        self.starts.push(self.bytes.len() as u32);
+        self.bytes.extend_from_slice(&length.to_le_bytes());
+        self.bytes.extend_from_slice(&rid.to_bytes());
+        self.bytes.extend_from_slice(key);
+        self.slot_max = self.slot_max.max(rid.slot());
+        self.count += 1;
+        if self.bytes.len() + 4 * self.starts.len() >= self.memory_bytes {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    /// The largest slot of all RIDs.
+    #[must_use]
+    pub fn slot_max(&self) -> u16 {
+        self.slot_max
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// None?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn sort(&mut self) {
+        if !self.ascending {
+            let bytes = &self.bytes;
+            self.starts.sort_unstable_by(|a, b| entry(bytes, *a).cmp(&entry(bytes, *b)));
+        }
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        self.sort();
+        let path = self.directory.join(format!("{}-{}.tmp", self.name, self.runs.len()));
+        let file = self.storage.open(&path, &OpenOptions::create())?;
+        file.set_len(0)?;
+        let mut run = Run { storage: Arc::clone(&self.storage), path, file, bytes: 0 };
+        let mut block = Vec::with_capacity(BLOCK_BYTES + 4096);
+        for start in &self.starts {
+            let (key, _) = entry(&self.bytes, *start);
+            let from = *start as usize;
+            block.extend_from_slice(&self.bytes[from..from + ENTRY_HEADER + key.len()]);
+            if block.len() >= BLOCK_BYTES {
+                run.append(&mut block)?;
+            }
+        }
+        run.append(&mut block)?;
+        self.runs.push(run);
+        self.bytes.clear();
+        self.starts.clear();
+        self.ascending = true;
+        Ok(())
+    }
+
+    /// Visits all entries in order.
+    ///
+    /// # Errors
+    /// When a run cannot be read, or the visitor fails.
+    pub fn drain(mut self, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
+        self.sort();
+        if self.runs.is_empty() {
+            return self.starts.iter().try_for_each(|start| {
+                let (key, rid) = entry(&self.bytes, *start);
+                visit(key, rid)
+            });
+        }
+        if !self.starts.is_empty() {
+            self.spill()?;
+        }
+        self.bytes = Vec::new();
+        let mut readers = Vec::with_capacity(self.runs.len());
+        let mut heap = BinaryHeap::new();
+        for (number, run) in self.runs.iter().enumerate() {
+            let mut reader = RunReader::new(run);
+            if let Some(first) = reader.next()? {
+                heap.push(Reverse((first, number)));
+            }
+            readers.push(reader);
+        }
+        while let Some(Reverse(((key, rid), number))) = heap.pop() {
+            visit(&key, rid)?;
+            let reader: &mut RunReader<'_> = &mut readers[number];
+            if let Some(next) = reader.next_into(key)? {
+                heap.push(Reverse((next, number)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn entry(bytes: &[u8], start: u32) -> (&[u8], Rid) {
+    let at = start as usize;
+    let length = usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let mut rid = [0; RID_BYTES];
+    rid.copy_from_slice(&bytes[at + 2..at + ENTRY_HEADER]);
+    (&bytes[at + ENTRY_HEADER..at + ENTRY_HEADER + length], Rid::from_bytes(rid))
+}
+
+impl Run {
+    fn append(&mut self, block: &mut Vec<u8>) -> Result<()> {
+        self.file.write_at(block, self.bytes)?;
+        self.bytes += block.len() as u64;
+        block.clear();
+        Ok(())
+    }
+}
+
+struct RunReader<'a> {
+    run: &'a Run,
+    offset: u64,
+    buffer: AlignedBuffer,
+    at: usize,
+    end: usize,
+}
+
+impl<'a> RunReader<'a> {
+    fn new(run: &'a Run) -> RunReader<'a> {
+        RunReader { run, offset: 0, buffer: AlignedBuffer::new(BLOCK_BYTES, 4096), at: 0, end: 0 }
+    }
+
+    fn next(&mut self) -> Result<Option<(Vec<u8>, Rid)>> {
+        self.next_into(Vec::new())
+    }
+
+    /// The next entry, in a vector that is used again.
+    fn next_into(&mut self, mut key: Vec<u8>) -> Result<Option<(Vec<u8>, Rid)>> {
+        let mut header = [0; ENTRY_HEADER];
+        if !self.fill(&mut header)? {
+            return Ok(None);
+        }
+        let mut rid = [0; RID_BYTES];
+        rid.copy_from_slice(&header[2..]);
+        key.resize(usize::from(u16::from_le_bytes([header[0], header[1]])), 0);
+        if !self.fill(&mut key)? && !key.is_empty() {
+            return Err(Error::Data(format!("{} ends in the middle of an entry", self.run.path.display())));
+        }
+        Ok(Some((key, Rid::from_bytes(rid))))
+    }
+
+    /// Fills `out`; false at the end of the run.
+    fn fill(&mut self, out: &mut [u8]) -> Result<bool> {
+        let mut done = 0;
+        while done < out.len() {
+            if self.at == self.end {
+                let left = (self.run.bytes - self.offset).min(BLOCK_BYTES as u64) as usize;
+                if left == 0 {
+                    return Ok(false);
+                }
+                pagefold_io::read_exact_at(self.run.file.as_ref(), &mut self.buffer[..left], self.offset)?;
+                self.offset += left as u64;
+                self.at = 0;
+                self.end = left;
+            }
+            let part = (out.len() - done).min(self.end - self.at);
+            out[done..done + part].copy_from_slice(&self.buffer[self.at..self.at + part]);
+            self.at += part;
+            done += part;
+        }
+        Ok(true)
+    }
+}

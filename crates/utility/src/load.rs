@@ -1,0 +1,265 @@
+//! LOAD: files into a table, with its indexes.
+//!
+//! One thread reads and packs rows, the other stores them and collects keys. The table appears with all its rows and indexes, or not at all.
+
+use crate::index_build::{KeyCollector, KeyCollectors};
+use crate::sample::sample_source;
+use crate::{Error, LoadMode, LoadOptions, Progress, Result, Unit};
+use pagefold_engine::database::{Change, Database};
+use pagefold_engine::index::IndexAttributes;
+use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
+use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes, open_source};
+use pagefold_types::{Direction, PackedRow, PackedRows, Schema, Value, ValueRef};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Batches that wait between the two threads.
+const BATCHES_WAITING: usize = 4;
+
+/// What LOAD did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadReport {
+    /// Rows loaded.
+    pub rows: u64,
+    /// Bytes of the files.
+    pub source_bytes: u64,
+    /// Bytes of the packed records.
+    pub record_bytes: u64,
+    /// Pages of the table, all kinds.
+    pub pages: u64,
+    /// Bytes of those.
+    pub size_bytes: u64,
+    /// Bytes of its indexes.
+    pub index_bytes: u64,
+    /// Does the table have a dictionary? (`fixed`, where one pays.)
+    pub dictionary: bool,
+}
+
+/// Loads files that together are one table.
+///
+/// # Errors
+/// When a file cannot be read or its rows do not fit the table; a duplicate primary key; no room. The database is then as it was.
+pub fn load(database: &Database, table: &str, files: &[PathBuf], options: &LoadOptions, progress: &dyn Progress) -> Result<LoadReport> {
+    progress.start("reading", None, Unit::Bytes);
+    let mut source = open_source(database.storage().as_ref(), files, &options.source)?;
+    progress.finish();
+    load_source(database, table, source.as_mut(), options, progress)
+}
+
+/// Loads the rows of a source.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_source(
+    database: &Database,
+    table: &str,
+    source: &mut dyn Source,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+) -> Result<LoadReport> {
+    let mut change = database.change();
+    let (target, schema, collectors) = prepare(database, &mut change, table, source, options, progress)?;
+    let columns = schema.match_source(source.table(), !source.has_names())?;
+    let mut report = LoadReport { source_bytes: source.bytes_total(), ..LoadReport::default() };
+    progress.start(&format!("loading {table}"), source.row_count(), Unit::Rows);
+    let packer = Packer::new(&schema, target.layout(), columns, target.record_bytes_max());
+    let collectors = {
+        let (full, filled) = sync_channel::<Result<PackedRows>>(BATCHES_WAITING);
+        let (empty, reusable) = sync_channel::<PackedRows>(BATCHES_WAITING + 2);
+        std::thread::scope(|scope| {
+            let packer = &packer;
+            scope.spawn(move || pack_batches(source, packer, full, &reusable));
+            store_batches(&target, filled, &empty, collectors, &mut report, progress)
+        })?
+    };
+    progress.finish();
+    report.dictionary = target.dictionary().is_some();
+    for data_set in target.partitions() {
+        report.pages += u64::from(data_set.page_count());
+        report.size_bytes += u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
+    }
+    for collector in collectors.into_vec() {
+        let index = collector.build(progress)?;
+        report.index_bytes += u64::from(index.data_set().page_count()) * index.data_set().page_bytes() as u64;
+    }
+    change.commit()?;
+    Ok(report)
+}
+
+/// The table to fill, its columns, and the indexes whose keys are to be collected.
+fn prepare<'a>(
+    database: &Database,
+    change: &mut Change<'a>,
+    name: &str,
+    source: &mut dyn Source,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+) -> Result<(Arc<Table>, TableSchema, KeyCollectors)> {
+    let existing = database.table(name).ok();
+    match (&existing, options.mode) {
+        (Some(_), LoadMode::Create) => {
+            return Err(Error::Data(format!("table \"{name}\" already exists; use --replace or --append")));
+        }
+        (Some(old), LoadMode::Append) => {
+            let table = change.fork_table(name)?;
+            let schema = table_schema(old)?;
+            let collectors = KeyCollectors::for_copies(database, change, old, &table, options.sort_bytes)?;
+            let collectors = collectors.scan(&table, progress)?;
+            return Ok((table, schema, collectors));
+        }
+        _ => {}
+    }
+    let mut schema = source.table().clone();
+    let primary_key = primary_key(&mut schema, &options.primary_key, name)?;
+    let defaults = TableAttributes::new(name, schema.schema().clone()).with_page_bytes(options.page_bytes);
+    let attributes = TableAttributes {
+        method: options.method,
+        pctfree: options.pctfree,
+        maxrows: options.maxrows.unwrap_or(defaults.maxrows),
+        extents: options.extents,
+        partition_bytes: options.partition_bytes.unwrap_or(defaults.partition_bytes),
+        primary_key: primary_key.clone(),
+        source_schema: arrow_schema_to_bytes(schema.arrow()),
+        ..defaults
+    };
+    let mut kept_indexes = Vec::new();
+    if let Some(old) = &existing {
+        let same = old.attributes().schema == attributes.schema;
+        kept_indexes = database.indexes_of(old).iter().map(|index| index.attributes().clone()).collect();
+        if !same && !kept_indexes.is_empty() {
+            return Err(Error::Data(format!("table \"{name}\" has indexes and the new rows other columns; drop it first")));
+        }
+        change.drop_table(name)?;
+    }
+    let table = change.create_table(attributes)?;
+    if options.method == Method::Fixed {
+        let kept = existing.filter(|_| options.keep_dictionary).and_then(|old| old.dictionary());
+        match kept {
+            Some(old) => table.set_dictionary(old.dictionary().clone())?,
+            None => train(&table, &schema, source, progress)?,
+        }
+    }
+    let mut collectors = KeyCollectors::default();
+    if !primary_key.is_empty() {
+        let key_name = format!("{name}_pk");
+        kept_indexes.retain(|index| index.name != key_name);
+        let columns = primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
+        kept_indexes.push(IndexAttributes::new(key_name, columns, true).with_format(options.key_format, options.key_page_bytes));
+    }
+    for attributes in kept_indexes {
+        let index = change.create_index(&table, attributes)?;
+        collectors.push(KeyCollector::new(database, index, options.sort_bytes));
+    }
+    Ok((table, schema, collectors))
+}
+
+/// The columns of the primary key by number; they become NOT NULL.
+fn primary_key(schema: &mut TableSchema, names: &[String], table: &str) -> Result<Vec<usize>> {
+    let mut columns = Vec::with_capacity(names.len());
+    let mut all = schema.schema().columns().to_vec();
+    for name in names {
+        let column = schema.schema().index_of(name).map_err(|e| Error::Usage(format!("primary key of \"{table}\": {e}")))?;
+        if columns.contains(&column) {
+            return Err(Error::Usage(format!("primary key of \"{table}\": column \"{name}\" comes twice")));
+        }
+        all[column].nullable = false;
+        columns.push(column);
+    }
+    if !columns.is_empty() {
+        let changed = Schema::new(all).map_err(InterchangeError::from)?;
+        *schema = TableSchema::from_parts(schema.arrow().clone(), changed)?;
+    }
+    Ok(columns)
+}
+
+/// The columns of a table in both forms.
+///
+/// # Errors
+/// When the stored source schema is damaged.
+pub fn table_schema(table: &Table) -> Result<TableSchema> {
+    let attributes = table.attributes();
+    if attributes.source_schema.is_empty() {
+        return Ok(TableSchema::from_schema(attributes.schema.clone()));
+    }
+    Ok(TableSchema::from_parts(arrow_schema_from_bytes(&attributes.source_schema)?, attributes.schema.clone())?)
+}
+
+fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress: &dyn Progress) -> Result<()> {
+    progress.start(&format!("training the dictionary of {}", table.name()), None, Unit::Rows);
+    let columns = schema.match_source(source.table(), !source.has_names())?;
+    debug_assert!(columns.is_sorted());
+    let sample = sample_source(source, schema, table.layout(), table.record_bytes_max())?;
+    let rows_total = source.row_count().unwrap_or(sample.len() as u64);
+    if let Some(dictionary) = sample.train(rows_total, table.attributes().page_bytes) {
+        table.set_dictionary(dictionary)?;
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// Reads and packs; the first error goes down the channel and ends it.
+fn pack_batches(source: &mut dyn Source, packer: &Packer<'_>, full: SyncSender<Result<PackedRows>>, reusable: &Receiver<PackedRows>) {
+    let batches = match source.batches() {
+        Ok(batches) => batches,
+        Err(error) => return drop(full.send(Err(error.into()))),
+    };
+    let mut row = 0u64;
+    for batch in batches {
+        let mut rows = reusable.try_recv().unwrap_or_default();
+        rows.clear();
+        let packed = batch.and_then(|batch| packer.pack(&batch, &mut rows).map(|()| batch.num_rows() as u64));
+        let (outcome, failed) = match packed {
+            Ok(count) => {
+                row += count;
+                (Ok(rows), false)
+            }
+            // Rows are counted from the start of the source, not of the batch.
+            Err(InterchangeError::Value { row: in_batch, error }) => {
+                (Err(Error::Data(format!("row {}: {error}", row + in_batch as u64 + 1))), true)
+            }
+            Err(error) => (Err(error.into()), true),
+        };
+        // The other side hangs up when it has failed.
+        if full.send(outcome).is_err() || failed {
+            return;
+        }
+    }
+}
+
+fn store_batches(
+    table: &Table,
+    filled: Receiver<Result<PackedRows>>,
+    empty: &SyncSender<PackedRows>,
+    mut collectors: KeyCollectors,
+    report: &mut LoadReport,
+    progress: &dyn Progress,
+) -> Result<KeyCollectors> {
+    let mut loader = BulkLoader::new(table)?;
+    let mut record = Vec::new();
+    for rows in filled {
+        let rows = rows?;
+        for row in rows.iter() {
+            let record: &[u8] = match row {
+                PackedRow::Record(record) => record,
+                PackedRow::Wide(values) => {
+                    let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+                    record.clear();
+                    table.build_record(&refs, &mut record)?;
+                    &record
+                }
+            };
+            report.record_bytes += record.len() as u64;
+            let rid = loader.push(record)?;
+            collectors.push_row(table, record, rid)?;
+        }
+        report.rows += rows.len() as u64;
+        progress.advance(rows.len() as u64);
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+        let _ = empty.try_send(rows);
+    }
+    loader.finish()?;
+    Ok(collectors)
+}

@@ -1,0 +1,153 @@
+//! REORG: writes a table or an index anew, with another method, format or page size. Offline; the object is replaced when all is done.
+
+use crate::index_build::{KeyCollectors, build_one};
+use crate::sample::{SAMPLE_ROWS, SampledRecords};
+use crate::{Error, Progress, ReorgOptions, Result, Unit};
+use pagefold_engine::database::Database;
+use pagefold_engine::table_space::{BulkLoader, Method, RowBuffer, Table, TableAttributes};
+use std::ops::ControlFlow;
+
+/// Rows between two looks at whether to stop.
+const ROWS_PER_LOOK: u64 = 16 * 1024;
+const SORT_BYTES: usize = 64 << 20;
+
+/// Pages before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReorgReport {
+    /// Pages of all kinds before.
+    pub pages_before: u64,
+    /// Bytes of those.
+    pub size_bytes_before: u64,
+    /// Pages of all kinds after.
+    pub pages: u64,
+    /// Bytes of those.
+    pub size_bytes: u64,
+    /// Rows of a table, RIDs of an index.
+    pub rows: u64,
+}
+
+/// Reorganises the table or index of this name.
+///
+/// # Errors
+/// When there is none, an option does not go with it, or there is no room. The database is then as it was.
+pub fn reorg(database: &Database, object: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
+    match (database.table(object), database.index(object)) {
+        (Ok(_), Ok(_)) => Err(Error::Usage(format!("\"{object}\" is the name of a table and of an index"))),
+        (Ok(table), Err(_)) => reorg_table(database, &table, options, progress),
+        (Err(_), Ok(_)) => reorg_index(database, object, options, progress),
+        (Err(error), Err(_)) => Err(error.into()),
+    }
+}
+
+fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
+    if options.format.is_some() {
+        return Err(Error::Usage(format!("\"{}\" is a table: it has a compression, not an index format", old.name())));
+    }
+    let attributes = old.attributes().clone();
+    let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
+    let method = options.method.unwrap_or(attributes.method);
+    let pctfree = options.pctfree.unwrap_or(attributes.pctfree);
+    let attributes = TableAttributes { method, pctfree, ..attributes.with_page_bytes(page_bytes) };
+    let mut change = database.change();
+    change.drop_table(old.name())?;
+    let table = change.create_table(attributes)?;
+    if method == Method::Fixed {
+        let kept = old.dictionary().filter(|_| options.keep_dictionary);
+        let dictionary = match kept {
+            Some(compressor) => Some(compressor.dictionary().clone()),
+            None => sample_table(old, progress)?.train(old.row_count(), page_bytes),
+        };
+        if let Some(dictionary) = dictionary {
+            table.set_dictionary(dictionary)?;
+        }
+    }
+    let mut collectors = KeyCollectors::for_copies(database, &mut change, old, &table, SORT_BYTES)?;
+    progress.start(&format!("reorganizing {}", old.name()), Some(old.row_count()), Unit::Rows);
+    let mut loader = BulkLoader::new(&table)?;
+    let mut fresh = Vec::new();
+    let mut rows = 0u64;
+    old.scan(&mut RowBuffer::default(), |_, record| {
+        // Large values lie in pages of the old table, and another page size has another limit: such rows are built anew.
+        let simple = record.len() <= table.record_bytes_max() && large_values(old, record)? == 0;
+        let record = if simple {
+            record
+        } else {
+            fresh.clear();
+            let values = old.values(record)?;
+            let refs: Vec<_> = values.iter().map(|value| value.as_ref()).collect();
+            table.build_record(&refs, &mut fresh)?;
+            &fresh
+        };
+        let rid = loader.push(record)?;
+        collectors.push_row(&table, record, rid)?;
+        rows += 1;
+        if rows.is_multiple_of(ROWS_PER_LOOK) {
+            progress.advance(ROWS_PER_LOOK);
+            if progress.interrupted() {
+                return Err(Error::Interrupted);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    loader.finish()?;
+    progress.finish();
+    for collector in collectors.into_vec() {
+        collector.build(progress)?;
+    }
+    let (pages_before, size_bytes_before) = size(old);
+    let (pages, size_bytes) = size(&table);
+    change.commit()?;
+    Ok(ReorgReport { pages_before, size_bytes_before, pages, size_bytes, rows })
+}
+
+fn large_values(table: &Table, record: &[u8]) -> Result<usize> {
+    let found = table.layout().large_values(record).map_err(|e| Error::Data(format!("table \"{}\": {e}", table.name())))?;
+    Ok(found.len())
+}
+
+/// A sample of the rows of a table for a dictionary: every k-th page.
+pub(crate) fn sample_table(table: &Table, progress: &dyn Progress) -> Result<SampledRecords> {
+    progress.start(&format!("training the dictionary of {}", table.name()), None, Unit::Rows);
+    let step = table.row_count().div_ceil(SAMPLE_ROWS).max(1) as usize;
+    let mut sample = SampledRecords::default();
+    for (partition, data_set) in table.partitions().enumerate() {
+        let pages: Vec<u32> = data_set.data_page_numbers().into_iter().step_by(step).collect();
+        table.scan_pages(partition as u16, data_set, &pages, &mut RowBuffer::default(), &mut |_, record| {
+            let more = sample.push(record);
+            Ok::<_, Error>(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+    }
+    progress.finish();
+    Ok(sample)
+}
+
+fn size(table: &Table) -> (u64, u64) {
+    let pages: u64 = table.partitions().map(|data_set| u64::from(data_set.page_count())).sum();
+    (pages, pages * table.attributes().page_bytes as u64)
+}
+
+fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
+    if options.method.is_some() || options.keep_dictionary {
+        return Err(Error::Usage(format!("\"{name}\" is an index: it has a format, not a compression with a dictionary")));
+    }
+    let old = database.index(name)?;
+    let table = database.table_of(&old)?;
+    let mut attributes = old.attributes().clone();
+    let format = options.format.unwrap_or(attributes.format);
+    let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
+    attributes.pctfree = options.pctfree.unwrap_or(attributes.pctfree);
+    let mut change = database.change();
+    change.drop_index(name)?;
+    let fresh = build_one(database, &mut change, &table, attributes.with_format(format, page_bytes), SORT_BYTES, progress)?;
+    let pages_of = |index: &pagefold_engine::index::Index| u64::from(index.data_set().page_count());
+    let bytes_of = |index: &pagefold_engine::index::Index| pages_of(index) * index.data_set().page_bytes() as u64;
+    let report = ReorgReport {
+        pages_before: pages_of(&old),
+        size_bytes_before: bytes_of(&old),
+        pages: pages_of(&fresh),
+        size_bytes: bytes_of(&fresh),
+        rows: fresh.data_set().facts().rows,
+    };
+    change.commit()?;
+    Ok(report)
+}

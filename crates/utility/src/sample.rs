@@ -1,0 +1,105 @@
+//! The sample a dictionary is trained on, and whether it pays. LOAD, REORG and the estimator share this.
+//!
+//! Invariant: deterministic for a given source, so that a full estimate equals the load.
+
+use crate::Result;
+use pagefold_codec::row::{Dictionary, Encoder, RowSample, TrainOptions, train};
+use pagefold_engine::table_space::Compressor;
+use pagefold_format::chain;
+use pagefold_format::data::{Body, Stored, row_space};
+use pagefold_interchange::{Packer, Source, TableSchema};
+use pagefold_types::{PackedRow, PackedRows, RowLayout};
+
+/// Rows in the sample, in clusters spread over the source.
+pub const SAMPLE_ROWS: u64 = 64 * 1024;
+/// Bytes of records in the sample, at most.
+pub const SAMPLE_BYTES: usize = 8 << 20;
+const SAMPLE_SEED: u64 = 0x7061_6765_666F_6C64;
+
+/// Records of a sample, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct SampledRecords {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl SampledRecords {
+    /// Adds a record; false when the sample is full.
+    pub fn push(&mut self, record: &[u8]) -> bool {
+        if self.bytes.len() + record.len() > SAMPLE_BYTES {
+            return false;
+        }
+        self.bytes.extend_from_slice(record);
+        self.ends.push(self.bytes.len() as u32);
+        true
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// None?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The records.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| *end as usize));
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end as usize])
+    }
+
+    /// Trains a dictionary, and keeps it if for `rows_total` rows like these it saves more pages of `page_bytes` than it takes.
+    #[must_use]
+    pub fn train(&self, rows_total: u64, page_bytes: usize) -> Option<Dictionary> {
+        let sample = RowSample::new(&self.bytes, &self.ends).ok()?;
+        if sample.is_empty() {
+            return None;
+        }
+        let dictionary = train(&sample, &TrainOptions::default());
+        dictionary_pays(&dictionary, self, rows_total, page_bytes).then_some(dictionary)
+    }
+}
+
+/// Does a dictionary save more pages than it takes, for `rows_total` rows like those of the sample?
+fn dictionary_pays(dictionary: &Dictionary, sample: &SampledRecords, rows_total: u64, page_bytes: usize) -> bool {
+    let encoder = Encoder::new(dictionary);
+    let mut codes = Vec::new();
+    let (mut plain, mut compressed) = (0u64, 0u64);
+    for record in sample.iter() {
+        codes.clear();
+        let raw = Stored::Home(Body::Plain(record)).len(1);
+        // The same rule as `Compressor::compress`.
+        let stored = encoder.encode(record, &mut codes).filter(|length| Compressor::takes(*length)).unwrap_or(raw);
+        plain += row_space(raw) as u64;
+        compressed += row_space(stored) as u64;
+    }
+    let scale = rows_total.max(sample.len() as u64) as f64 / sample.len() as f64;
+    let saved_pages = (plain - compressed.min(plain)) as f64 * scale / page_bytes as f64;
+    saved_pages > chain::pages_needed(dictionary.to_bytes().len(), page_bytes) as f64
+}
+
+/// Samples a source for a dictionary.
+///
+/// # Errors
+/// When the source cannot be read.
+pub fn sample_source(source: &mut dyn Source, table: &TableSchema, layout: &RowLayout, record_bytes_max: usize) -> Result<SampledRecords> {
+    let packer = Packer::new(table, layout, (0..layout.column_count()).collect(), record_bytes_max);
+    let mut sample = SampledRecords::default();
+    let mut rows = PackedRows::default();
+    for batch in source.sample(SAMPLE_ROWS, SAMPLE_SEED)? {
+        rows.clear();
+        packer.pack(&batch?, &mut rows)?;
+        for row in rows.iter() {
+            if let PackedRow::Record(record) = row
+                && !sample.push(record)
+            {
+                return Ok(sample);
+            }
+        }
+    }
+    Ok(sample)
+}
