@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Folder of the data sets in a database directory.
-pub(crate) const DATA_DIRECTORY: &str = "data";
+pub const DATA_DIRECTORY: &str = "data";
 
 /// The pool for non-leaf pages of folded indexes.
 const NON_LEAF_POOL: &str = "N4K";
@@ -41,12 +41,14 @@ pub(crate) struct CoreParts {
 }
 
 /// Where a data set lies.
-pub(crate) fn data_set_path(directory: &Path, file_id: u32) -> PathBuf {
+#[must_use]
+pub fn data_set_path(directory: &Path, file_id: u32) -> PathBuf {
     directory.join(DATA_DIRECTORY).join(format!("{file_id:08x}.pfd"))
 }
 
 /// The file id in the name of a data set.
-pub(crate) fn file_id_of(path: &Path) -> Option<u32> {
+#[must_use]
+pub fn file_id_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?.strip_suffix(".pfd")?;
     (name.len() == 8).then(|| u32::from_str_radix(name, 16).ok()).flatten()
 }

@@ -2,7 +2,7 @@
 //!
 //! `docs/ARCHITECTURE.md` has the rules that hold between the parts.
 
-mod catalog;
+pub mod catalog;
 mod copy_pages;
 mod core;
 mod data_set;
@@ -13,6 +13,7 @@ pub mod pool;
 mod space_map;
 pub mod table_space;
 
+pub use crate::core::{DATA_DIRECTORY, data_set_path, file_id_of};
 pub use data_set::{DataSet, DataSetAttributes, DataSetFacts, Extents};
 pub use error::{Error, Result};
 pub use pool::CounterValues;

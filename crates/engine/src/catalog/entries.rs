@@ -5,33 +5,44 @@ use crate::table_space::TableAttributes;
 
 /// A data set of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DataSetEntry {
-    pub(crate) file_id: u32,
-    pub(crate) partition: u16,
+pub struct DataSetEntry {
+    /// Its file id.
+    pub file_id: u32,
+    /// Partition of the object.
+    pub partition: u16,
     /// Write counter of its header page; `None` while it has no file.
-    pub(crate) header_writes: Option<u32>,
+    pub header_writes: Option<u32>,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TableEntry {
-    pub(crate) object_id: u32,
-    pub(crate) attributes: TableAttributes,
-    pub(crate) data_sets: Vec<DataSetEntry>,
+pub struct TableEntry {
+    /// Object id.
+    pub object_id: u32,
+    /// What its user chose.
+    pub attributes: TableAttributes,
+    /// Its data sets, by partition.
+    pub data_sets: Vec<DataSetEntry>,
 }
 
 /// An index.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct IndexEntry {
-    pub(crate) object_id: u32,
-    pub(crate) table_id: u32,
-    pub(crate) attributes: IndexAttributes,
-    pub(crate) data_sets: Vec<DataSetEntry>,
+pub struct IndexEntry {
+    /// Object id.
+    pub object_id: u32,
+    /// Object id of its table.
+    pub table_id: u32,
+    /// What its user chose.
+    pub attributes: IndexAttributes,
+    /// Its data sets, by partition.
+    pub data_sets: Vec<DataSetEntry>,
 }
 
 /// Everything there is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct CatalogEntries {
-    pub(crate) tables: Vec<TableEntry>,
-    pub(crate) indexes: Vec<IndexEntry>,
+pub struct CatalogEntries {
+    /// Tables.
+    pub tables: Vec<TableEntry>,
+    /// Indexes.
+    pub indexes: Vec<IndexEntry>,
 }

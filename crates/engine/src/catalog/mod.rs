@@ -3,5 +3,6 @@
 mod entries;
 mod relations;
 
-pub(crate) use entries::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
-pub(crate) use relations::{catalog_attributes, read_catalog, write_catalog};
+pub use entries::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
+pub use relations::{CatalogParts, catalog_attributes};
+pub(crate) use relations::{read_catalog, write_catalog};

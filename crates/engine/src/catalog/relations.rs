@@ -37,7 +37,10 @@ const SOURCE_SCHEMA_PART: usize = 1024;
 const CATALOG_PAGE_BYTES: usize = 4096;
 
 /// The attributes of the catalog's own table space.
-pub(crate) fn catalog_attributes() -> Result<TableAttributes> {
+///
+/// # Errors
+/// Never in practice: the schema is a constant.
+pub fn catalog_attributes() -> Result<TableAttributes> {
     let schema = Schema::new(vec![Column::new("row", DataType::Bytea, false)]).map_err(|e| damaged(&e))?;
     Ok(TableAttributes { pool: "CATALOG".into(), ..TableAttributes::new("catalog", schema).with_page_bytes(CATALOG_PAGE_BYTES) })
 }
@@ -231,8 +234,9 @@ impl Fields {
     }
 }
 
+/// The rows of a catalog, put together to entries: by whoever opens the database, and by `check`, which reads the pages itself.
 #[derive(Default)]
-struct Parts {
+pub struct CatalogParts {
     tables: Vec<(u32, Fields)>,
     indexes: Vec<(u32, Fields)>,
     columns: BTreeMap<(u32, u32), Column>,
@@ -249,8 +253,12 @@ fn parts_of<T: Clone>(map: &BTreeMap<(u32, u32), T>, object: u32) -> Result<Vec<
     Ok(found.into_iter().map(|(_, part)| part).collect())
 }
 
-impl Parts {
-    fn add(&mut self, row: &[u8]) -> Result<()> {
+impl CatalogParts {
+    /// Takes one row of the catalog's table space (the value of its only column).
+    ///
+    /// # Errors
+    /// When it is not a row of a known relation; it is then left out.
+    pub fn add(&mut self, row: &[u8]) -> Result<()> {
         let (&relation, record) = row.split_first().ok_or_else(|| damaged(&"an empty row"))?;
         let layout = layout(relation)?;
         layout.validate(record).map_err(|e| damaged(&e))?;
@@ -285,6 +293,26 @@ impl Parts {
             }
         }
         Ok(())
+    }
+
+    /// All entries that can be made of the rows, and what is wrong with the others.
+    #[must_use]
+    pub fn finish(mut self) -> (CatalogEntries, Vec<Error>) {
+        let mut entries = CatalogEntries::default();
+        let mut errors = Vec::new();
+        for (object, fields) in std::mem::take(&mut self.tables) {
+            match self.table(object, fields) {
+                Ok(table) => entries.tables.push(table),
+                Err(error) => errors.push(error),
+            }
+        }
+        for (object, fields) in std::mem::take(&mut self.indexes) {
+            match self.index(object, fields, &entries.tables) {
+                Ok(index) => entries.indexes.push(index),
+                Err(error) => errors.push(error),
+            }
+        }
+        (entries, errors)
     }
 
     fn table(&self, object: u32, mut fields: Fields) -> Result<TableEntry> {
@@ -344,19 +372,12 @@ impl Parts {
 
 /// Reads all entries.
 pub(crate) fn read_catalog(space: &Table) -> Result<CatalogEntries> {
-    let mut parts = Parts::default();
+    let mut parts = CatalogParts::default();
     space.scan(&mut RowBuffer::default(), |_, record| {
         let row = space.layout().bytes_at(record, 0).map_err(|e| damaged(&e))?;
         parts.add(row.ok_or_else(|| damaged(&"a row is NULL"))?)?;
         Ok::<_, Error>(ControlFlow::Continue(()))
     })?;
-    let mut entries = CatalogEntries::default();
-    for (object, fields) in std::mem::take(&mut parts.tables) {
-        entries.tables.push(parts.table(object, fields)?);
-    }
-    for (object, fields) in std::mem::take(&mut parts.indexes) {
-        let index = parts.index(object, fields, &entries.tables)?;
-        entries.indexes.push(index);
-    }
-    Ok(entries)
+    let (entries, errors) = parts.finish();
+    errors.into_iter().next().map_or(Ok(entries), Err)
 }

@@ -27,7 +27,9 @@ pub struct ControlFile {
     pub damaged: Option<(usize, String)>,
 }
 
-pub(crate) fn control_path(directory: &Path) -> PathBuf {
+/// Where the control file of a database lies.
+#[must_use]
+pub fn control_path(directory: &Path) -> PathBuf {
     directory.join(CONTROL_NAME)
 }
 

@@ -8,5 +8,5 @@ mod open;
 mod tests;
 
 pub use change::Change;
-pub use control_file::{ControlFile, read_control};
+pub use control_file::{ControlFile, control_path, read_control};
 pub use open::{Database, OpenMode, Settings};
