@@ -1,0 +1,218 @@
+//! Arrow types and SQL types.
+//!
+//! | Arrow | SQL | natural Arrow type |
+//! |---|---|---|
+//! | Boolean | BOOLEAN | Boolean |
+//! | Int8, Int16, UInt8 | SMALLINT | Int16 |
+//! | Int32, UInt16 | INTEGER | Int32 |
+//! | Int64, UInt32 | BIGINT | Int64 |
+//! | UInt64 | DECIMAL(20,0) | Decimal128(20,0) |
+//! | Float16, Float32 | REAL | Float32 |
+//! | Float64 | DOUBLE | Float64 |
+//! | Decimal32, 64, 128, 256 with at most 38 digits | DECIMAL(p,s) | Decimal128(p,s) |
+//! | Date32 | DATE | Date32 |
+//! | Date64 (it may hold a time of day) | TIMESTAMP(3) | Timestamp(ms) |
+//! | Time32, Time64 | TIME of the same unit | the same |
+//! | Timestamp | TIMESTAMP of the same unit, WITH TIME ZONE when it has a zone | the same, zone UTC |
+//! | Utf8, LargeUtf8, Utf8View, Null | VARCHAR | Utf8 |
+//! | Binary, LargeBinary, BinaryView, FixedSizeBinary | BYTEA | Binary |
+//! | FixedSizeBinary(16) as `arrow.uuid` | UUID | FixedSizeBinary(16) |
+//! | Dictionary | what its values are | |
+//!
+//! Every other type is refused, naming the column. Invariant: a column of the Arrow type, cast to the natural one and back, is the same.
+
+use crate::InterchangeError;
+use arrow_schema::{DataType as Arrow, Field, Schema as ArrowSchema, SchemaRef, TimeUnit as ArrowUnit};
+use pagefold_types::{Column, DataType, Schema, TimeUnit};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+const EXTENSION_UUID: &str = "arrow.uuid";
+
+fn unit(unit: ArrowUnit) -> TimeUnit {
+    match unit {
+        ArrowUnit::Second => TimeUnit::Second,
+        ArrowUnit::Millisecond => TimeUnit::Milli,
+        ArrowUnit::Microsecond => TimeUnit::Micro,
+        ArrowUnit::Nanosecond => TimeUnit::Nano,
+    }
+}
+
+fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
+    match unit {
+        TimeUnit::Second => ArrowUnit::Second,
+        TimeUnit::Milli => ArrowUnit::Millisecond,
+        TimeUnit::Micro => ArrowUnit::Microsecond,
+        TimeUnit::Nano => ArrowUnit::Nanosecond,
+    }
+}
+
+/// The SQL type of an Arrow field.
+fn sql_type(field: &Field) -> Result<DataType, InterchangeError> {
+    let refuse = |reason| Err(InterchangeError::Unsupported { column: field.name().clone(), arrow: field.data_type().to_string(), reason });
+    Ok(match field.data_type() {
+        Arrow::Boolean => DataType::Boolean,
+        Arrow::Int8 | Arrow::Int16 | Arrow::UInt8 => DataType::SmallInt,
+        Arrow::Int32 | Arrow::UInt16 => DataType::Integer,
+        Arrow::Int64 | Arrow::UInt32 => DataType::BigInt,
+        Arrow::UInt64 => DataType::Decimal { precision: 20, scale: 0 },
+        Arrow::Float16 | Arrow::Float32 => DataType::Real,
+        Arrow::Float64 => DataType::Double,
+        Arrow::Decimal32(precision, scale)
+        | Arrow::Decimal64(precision, scale)
+        | Arrow::Decimal128(precision, scale)
+        | Arrow::Decimal256(precision, scale) => {
+            let data_type = DataType::Decimal { precision: *precision, scale: *scale };
+            if !data_type.is_valid() {
+                return refuse("decimal numbers have at most 38 digits, and no more of them behind the point");
+            }
+            data_type
+        }
+        Arrow::Date32 => DataType::Date,
+        Arrow::Date64 => DataType::Timestamp { unit: TimeUnit::Milli, with_zone: false },
+        Arrow::Time32(u) | Arrow::Time64(u) => DataType::Time { unit: unit(*u) },
+        Arrow::Timestamp(u, zone) => DataType::Timestamp { unit: unit(*u), with_zone: zone.is_some() },
+        Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View | Arrow::Null => DataType::Varchar(None),
+        Arrow::FixedSizeBinary(16) if field.metadata().get(EXTENSION_NAME).is_some_and(|n| n == EXTENSION_UUID) => DataType::Uuid,
+        Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView | Arrow::FixedSizeBinary(_) => DataType::Bytea,
+        Arrow::Dictionary(_, values) => {
+            return sql_type(&Field::new(field.name(), values.as_ref().clone(), true).with_metadata(field.metadata().clone()));
+        }
+        Arrow::Struct(_)
+        | Arrow::List(_)
+        | Arrow::LargeList(_)
+        | Arrow::ListView(_)
+        | Arrow::LargeListView(_)
+        | Arrow::FixedSizeList(..)
+        | Arrow::Map(..)
+        | Arrow::Union(..) => {
+            return refuse("it is nested");
+        }
+        Arrow::Interval(_) | Arrow::Duration(_) => return refuse("intervals have no counterpart here"),
+        Arrow::RunEndEncoded(..) => return refuse("run-end encoding has no counterpart here"),
+    })
+}
+
+/// The Arrow type that records are turned from and into directly.
+pub(crate) fn natural_type(data_type: &DataType) -> Arrow {
+    match *data_type {
+        DataType::Boolean => Arrow::Boolean,
+        DataType::SmallInt => Arrow::Int16,
+        DataType::Integer => Arrow::Int32,
+        DataType::BigInt => Arrow::Int64,
+        DataType::Real => Arrow::Float32,
+        DataType::Double => Arrow::Float64,
+        DataType::Decimal { precision, scale } => Arrow::Decimal128(precision, scale),
+        DataType::Date => Arrow::Date32,
+        DataType::Time { unit: unit @ (TimeUnit::Second | TimeUnit::Milli) } => Arrow::Time32(arrow_unit(unit)),
+        DataType::Time { unit } => Arrow::Time64(arrow_unit(unit)),
+        DataType::Timestamp { unit, with_zone } => Arrow::Timestamp(arrow_unit(unit), with_zone.then(|| "UTC".into())),
+        DataType::Char(_) | DataType::Varchar(_) => Arrow::Utf8,
+        DataType::Bytea => Arrow::Binary,
+        DataType::Uuid => Arrow::FixedSizeBinary(16),
+    }
+}
+
+/// A table's columns twice: as the source has them in Arrow, and in SQL. The catalog keeps both, so that export gives the same types back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSchema {
+    arrow: SchemaRef,
+    schema: Schema,
+}
+
+impl TableSchema {
+    /// The SQL columns of an Arrow schema.
+    ///
+    /// # Errors
+    /// [`InterchangeError::Unsupported`], naming the column; [`InterchangeError::Schema`] for bad or repeated names.
+    pub fn from_arrow(arrow: SchemaRef) -> Result<TableSchema, InterchangeError> {
+        let columns =
+            arrow.fields().iter().map(|f| Ok(Column::new(f.name(), sql_type(f)?, f.is_nullable() || *f.data_type() == Arrow::Null)));
+        let schema = Schema::new(columns.collect::<Result<_, InterchangeError>>()?)?;
+        Ok(TableSchema { arrow, schema })
+    }
+
+    /// SQL columns, with the natural Arrow type of each.
+    #[must_use]
+    pub fn from_schema(schema: Schema) -> TableSchema {
+        let field = |c: &Column| {
+            let field = Field::new(&c.name, natural_type(&c.data_type), c.nullable);
+            if c.data_type != DataType::Uuid {
+                return field;
+            }
+            field.with_metadata(HashMap::from([(EXTENSION_NAME.to_owned(), EXTENSION_UUID.to_owned())]))
+        };
+        let arrow = Arc::new(ArrowSchema::new(schema.columns().iter().map(field).collect::<Vec<_>>()));
+        TableSchema { arrow, schema }
+    }
+
+    /// Both, as a catalog has kept them.
+    ///
+    /// # Errors
+    /// [`InterchangeError::Mismatch`] when they do not describe the same columns.
+    pub fn from_parts(arrow: SchemaRef, schema: Schema) -> Result<TableSchema, InterchangeError> {
+        let fits = |(field, column): (&Arc<Field>, &Column)| {
+            field.name() == &column.name
+                && sql_type(field).is_ok_and(|t| t == column.data_type || (t.is_text() && column.data_type.is_text()))
+        };
+        if arrow.fields().len() != schema.len() || !arrow.fields().iter().zip(schema.columns()).all(fits) {
+            return Err(InterchangeError::Mismatch("the stored Arrow schema is not that of the table".to_owned()));
+        }
+        Ok(TableSchema { arrow, schema })
+    }
+
+    /// As the source has it.
+    #[must_use]
+    pub fn arrow(&self) -> &SchemaRef {
+        &self.arrow
+    }
+
+    /// In SQL.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Only these columns (positions), in this order.
+    ///
+    /// # Errors
+    /// [`InterchangeError::Schema`] when a column occurs twice or there are none.
+    ///
+    /// # Panics
+    /// When a position is not in the schema.
+    pub fn project(&self, columns: &[usize]) -> Result<TableSchema, InterchangeError> {
+        let fields: Vec<Arc<Field>> = columns.iter().map(|i| Arc::clone(&self.arrow.fields()[*i])).collect();
+        let schema = Schema::new(columns.iter().map(|i| self.schema.columns()[*i].clone()).collect())?;
+        Ok(TableSchema { arrow: Arc::new(ArrowSchema::new_with_metadata(fields, self.arrow.metadata().clone())), schema })
+    }
+
+    /// For each column of this table, the position of the source's column that fills it. By name (in any order); when the source's columns have names of
+    /// no meaning (`by_position`), by position.
+    ///
+    /// # Errors
+    /// [`InterchangeError::Mismatch`], naming the columns: missing, too many, or of another type. Text goes into CHAR and VARCHAR of any length.
+    pub fn match_source(&self, source: &TableSchema, by_position: bool) -> Result<Vec<usize>, InterchangeError> {
+        let mismatch = |message: String| Err(InterchangeError::Mismatch(message));
+        if source.schema.len() != self.schema.len() {
+            return mismatch(format!("the source has {} columns, the table has {}", source.schema.len(), self.schema.len()));
+        }
+        let mut positions = Vec::with_capacity(self.schema.len());
+        for (i, column) in self.schema.columns().iter().enumerate() {
+            let position = if by_position {
+                i
+            } else {
+                source
+                    .schema
+                    .index_of(&column.name)
+                    .map_err(|e| InterchangeError::Mismatch(format!("the source lacks a column of the table: {e}")))?
+            };
+            let found = source.schema.columns()[position].data_type;
+            if found != column.data_type && !(found.is_text() && column.data_type.is_text()) {
+                return mismatch(format!("column \"{}\" is {} in the table, but {found} in the source", column.name, column.data_type));
+            }
+            positions.push(position);
+        }
+        Ok(positions)
+    }
+}

@@ -1,0 +1,14 @@
+//! Arrow arrays and packed records.
+
+mod column;
+mod mapping;
+mod pack;
+mod stored;
+mod unpack;
+
+pub use column::ColumnView;
+pub use mapping::TableSchema;
+pub use pack::Packer;
+pub use stored::{arrow_schema_from_bytes, arrow_schema_to_bytes};
+pub use unpack::BatchBuilder;
+pub(crate) use unpack::ColumnBuilder;

@@ -1,0 +1,138 @@
+//! What every sink does, and a file that appears only when it is complete.
+
+use super::{JsonLinesSink, ParquetOptions, ParquetSink, TableSink};
+use crate::csv::{CsvOptions, CsvSink};
+use crate::{InterchangeError, TableSchema};
+use arrow_array::RecordBatch;
+use pagefold_io::{File, FileWriter, OpenOptions, Storage, parent_directory};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Takes batches of one schema.
+pub trait Sink: Send {
+    /// Takes a batch.
+    ///
+    /// # Errors
+    /// What cannot be written in this format, and the output's errors.
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), InterchangeError>;
+
+    /// Writes what is left. Nothing is complete before; nothing may be written behind it.
+    ///
+    /// # Errors
+    /// The output's errors.
+    fn finish(&mut self) -> Result<(), InterchangeError>;
+}
+
+/// A format to write.
+#[derive(Clone, Debug)]
+pub enum FileFormat {
+    /// Parquet
+    Parquet(ParquetOptions),
+    /// CSV, TSV, `.tbl`
+    Csv(CsvOptions),
+    /// One JSON object a line
+    JsonLines,
+    /// Aligned columns for people
+    Table,
+}
+
+impl FileFormat {
+    /// The format that a file name asks for: `.parquet`, `.csv`, `.tsv`, `.tbl`, `.json`, `.jsonl`.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<FileFormat> {
+        match path.extension()?.to_string_lossy().to_ascii_lowercase().as_str() {
+            "parquet" | "pq" => Some(FileFormat::Parquet(ParquetOptions::default())),
+            "csv" | "tsv" | "tbl" | "txt" => Some(FileFormat::Csv(CsvOptions::default())),
+            "json" | "jsonl" | "ndjson" => Some(FileFormat::JsonLines),
+            _ => None,
+        }
+    }
+
+    /// A sink on any output; `path` is only looked at for its extension.
+    ///
+    /// # Errors
+    /// Options that contradict each other, a schema the format cannot hold, the output's errors.
+    pub fn sink<'w>(
+        &self,
+        out: impl Write + Send + 'w,
+        table: &TableSchema,
+        path: Option<&Path>,
+    ) -> Result<Box<dyn Sink + 'w>, InterchangeError> {
+        Ok(match self {
+            FileFormat::Parquet(options) => Box::new(ParquetSink::new(out, table, options)?),
+            FileFormat::Csv(options) => Box::new(CsvSink::new(out, table, options, path)?),
+            FileFormat::JsonLines => Box::new(JsonLinesSink::new(out, table)),
+            FileFormat::Table => Box::new(TableSink::new(out, table)),
+        })
+    }
+}
+
+/// Writes a file beside its name, and gives it the name when it is complete: a failure leaves what was there before.
+pub struct FileSink {
+    storage: Arc<dyn Storage>,
+    path: PathBuf,
+    temporary: PathBuf,
+    file: Arc<dyn File>,
+    /// `None` once finished
+    sink: Option<Box<dyn Sink>>,
+}
+
+const BUFFER_BYTES: usize = 1 << 20;
+
+impl FileSink {
+    /// Begins the file.
+    ///
+    /// # Errors
+    /// As [`FileFormat::sink`].
+    pub fn create(storage: Arc<dyn Storage>, path: &Path, format: &FileFormat, table: &TableSchema) -> Result<FileSink, InterchangeError> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".partial");
+        let temporary = path.with_file_name(name);
+        let file = storage.open(&temporary, &OpenOptions::create())?;
+        file.set_len(0)?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, FileWriter::at(Arc::clone(&file), 0));
+        match format.sink(out, table, Some(path)) {
+            Ok(sink) => Ok(FileSink { storage, path: path.to_owned(), temporary, file, sink: Some(sink) }),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = storage.remove(&temporary);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Sink for FileSink {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), InterchangeError> {
+        match &mut self.sink {
+            Some(sink) => sink.write(batch),
+            None => Err(InterchangeError::file(&self.path, "the file is already complete")),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), InterchangeError> {
+        let Some(mut sink) = self.sink.take() else { return Ok(()) };
+        let finished = sink.finish();
+        drop(sink);
+        let done = finished.and_then(|()| {
+            self.file.sync()?;
+            self.storage.rename(&self.temporary, &self.path)?;
+            let directory = parent_directory(&self.path);
+            Ok(self.storage.sync_directory(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?)
+        });
+        if done.is_err() {
+            let _ = self.storage.remove(&self.temporary);
+        }
+        done
+    }
+}
+
+impl Drop for FileSink {
+    fn drop(&mut self) {
+        if self.sink.take().is_some() {
+            // Never finished: nothing is to be left, and there is nobody to tell.
+            let _ = self.storage.remove(&self.temporary);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Parquet files as a source.
+
+use super::open::{Batches, Source};
+use super::sample::{CLUSTER_ROWS, clusters};
+use super::seam::SeamFile;
+use crate::{InterchangeError, TableSchema};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use pagefold_io::{OpenOptions, Storage};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Rows of a batch: few enough that wide rows stay bounded.
+const BATCH_ROWS: usize = 8_192;
+
+/// Bytes of one row group's batch are bounded too: wide rows come in smaller batches.
+const BATCH_BYTES: i64 = 16 << 20;
+
+struct ParquetFile {
+    path: PathBuf,
+    file: SeamFile,
+    metadata: ArrowReaderMetadata,
+    rows: u64,
+    bytes: u64,
+    batch_rows: usize,
+}
+
+/// Parquet files of one schema.
+pub struct ParquetSource {
+    files: Vec<ParquetFile>,
+    table: TableSchema,
+    read: Arc<AtomicU64>,
+}
+
+fn damaged(path: &Path, error: impl std::fmt::Display) -> InterchangeError {
+    InterchangeError::file(path, format!("not a readable Parquet file: {error}"))
+}
+
+/// The same columns? Metadata of fields may differ between writers.
+fn same_columns(a: &SchemaRef, b: &SchemaRef) -> bool {
+    a.fields().len() == b.fields().len()
+        && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type())
+}
+
+impl ParquetSource {
+    /// Opens the files and reads their footers.
+    ///
+    /// # Errors
+    /// A file that cannot be opened or is no Parquet; columns that differ between files; types that cannot be stored, naming the column.
+    pub fn open(storage: &dyn Storage, paths: &[PathBuf]) -> Result<ParquetSource, InterchangeError> {
+        let read = Arc::new(AtomicU64::new(0));
+        let mut files: Vec<ParquetFile> = Vec::with_capacity(paths.len());
+        for path in paths {
+            let file = storage.open(path, &OpenOptions::read_only())?;
+            let bytes = file.len()?;
+            let file = SeamFile::new(file, Arc::clone(&read))?;
+            let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| damaged(path, e))?;
+            let rows = metadata.metadata().row_groups().iter().map(|g| u64::try_from(g.num_rows()).unwrap_or(0)).sum();
+            let batch_rows = batch_rows(&metadata);
+            files.push(ParquetFile { path: path.clone(), file, metadata, rows, bytes, batch_rows });
+        }
+        let Some(first) = files.first() else {
+            return Err(InterchangeError::Mismatch("no file to read".to_owned()));
+        };
+        let schema = Arc::clone(first.metadata.schema());
+        let mut nullable = vec![false; schema.fields().len()];
+        for file in &files {
+            if !same_columns(&schema, file.metadata.schema()) {
+                return Err(InterchangeError::file(&file.path, format!("its columns are not those of {}", first.path.display())));
+            }
+            nullable.iter_mut().zip(file.metadata.schema().fields()).for_each(|(n, f)| *n |= f.is_nullable());
+        }
+        let fields: Vec<_> = schema.fields().iter().zip(nullable).map(|(f, n)| Arc::new(f.as_ref().clone().with_nullable(n))).collect();
+        let schema = Arc::new(arrow_schema::Schema::new_with_metadata(fields, schema.metadata().clone()));
+        let table = TableSchema::from_arrow(schema)?;
+        Ok(ParquetSource { files, table, read })
+    }
+}
+
+fn batch_rows(metadata: &ArrowReaderMetadata) -> usize {
+    let widest = metadata.metadata().row_groups().iter().map(|g| g.total_byte_size() / g.num_rows().max(1)).max().unwrap_or(0);
+    usize::try_from(BATCH_BYTES / widest.max(1)).unwrap_or(1).clamp(1, BATCH_ROWS)
+}
+
+impl ParquetFile {
+    fn reader(&self, batch_rows: usize, selection: Option<RowSelection>) -> Result<ParquetRecordBatchReader, InterchangeError> {
+        let mut builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone()).with_batch_size(batch_rows);
+        if let Some(selection) = selection {
+            builder = builder.with_row_selection(selection);
+        }
+        builder.build().map_err(|e| damaged(&self.path, e))
+    }
+
+    /// The batches of a reader, with the schema of all files.
+    fn batches<'s>(
+        &'s self,
+        batch_rows: usize,
+        selection: Option<RowSelection>,
+        schema: &'s SchemaRef,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + 's, InterchangeError> {
+        let reader = self.reader(batch_rows, selection)?;
+        Ok(reader.map(move |batch| {
+            let batch = batch.map_err(|e| damaged(&self.path, e))?;
+            Ok(RecordBatch::try_new(Arc::clone(schema), batch.columns().to_vec())?)
+        }))
+    }
+}
+
+/// Chains what each file gives, opening one after the other, until an error.
+fn chain<'s, I>(readers: impl Iterator<Item = Result<I, InterchangeError>> + Send + 's) -> Batches<'s>
+where
+    I: Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + 's,
+{
+    let mut failed = false;
+    let batches = readers.flat_map(|reader| {
+        let (batches, error) = match reader {
+            Ok(batches) => (Some(batches), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        batches.into_iter().flatten().chain(error)
+    });
+    Box::new(batches.take_while(move |batch| !std::mem::replace(&mut failed, batch.is_err())))
+}
+
+impl Source for ParquetSource {
+    fn table(&self) -> &TableSchema {
+        &self.table
+    }
+
+    fn has_names(&self) -> bool {
+        true
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        Some(self.files.iter().map(|f| f.rows).sum())
+    }
+
+    fn bytes_total(&self) -> u64 {
+        self.files.iter().map(|f| f.bytes).sum()
+    }
+
+    fn bytes_done(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    fn batches(&mut self) -> Result<Batches<'_>, InterchangeError> {
+        self.read.store(0, Ordering::Relaxed);
+        let schema = self.table.arrow();
+        Ok(chain(self.files.iter().map(move |file| file.batches(file.batch_rows, None, schema))))
+    }
+
+    fn sample(&mut self, rows: u64, seed: u64) -> Result<Batches<'_>, InterchangeError> {
+        let total = self.files.iter().map(|f| f.rows).sum();
+        let Some(starts) = clusters(total, rows, seed) else { return self.batches() };
+        let schema = self.table.arrow();
+        let mut first_row = 0;
+        let mut plan = Vec::with_capacity(self.files.len());
+        for file in &self.files {
+            let behind = first_row + file.rows;
+            // Of a cluster that spans two files the first one gives all its rows.
+            let mut selectors = Vec::new();
+            let mut at = first_row;
+            for start in starts.iter().filter(|s| (first_row..behind).contains(s)) {
+                let end = (start + CLUSTER_ROWS).min(behind);
+                selectors.push(RowSelector::skip((start - at) as usize));
+                selectors.push(RowSelector::select((end - start) as usize));
+                at = end;
+            }
+            first_row = behind;
+            if !selectors.is_empty() {
+                plan.push((file, selectors));
+            }
+        }
+        Ok(chain(plan.into_iter().map(move |(file, selectors)| file.batches(CLUSTER_ROWS as usize, Some(selectors.into()), schema))))
+    }
+}
