@@ -16,7 +16,7 @@ use pagefold_format::{page, space_map};
 use pagefold_io::{AlignedBuffer, File, OpenOptions, Storage, read_exact_at};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// How a data set grows.
@@ -109,6 +109,8 @@ pub struct DataSet {
     pub(crate) translation: Translation,
     space: Mutex<SpaceMap>,
     facts: Mutex<DataSetFacts>,
+    /// Root page (low half) and levels of the facts, for descents; 0 when not known here.
+    root_cache: AtomicU64,
     /// The header's write counter; 0 until it was written or read.
     pub(crate) header_writes: AtomicU32,
     /// Pages that became dirty, in that order; a page may be here and clean again.
@@ -143,6 +145,7 @@ impl DataSet {
             translation: Translation::new(),
             space: Mutex::new(SpaceMap::new(attributes.page_bytes)),
             facts: Mutex::default(),
+            root_cache: AtomicU64::new(0),
             header_writes: AtomicU32::new(0),
             dirty: Mutex::default(),
             write_lock: Mutex::default(),
@@ -310,6 +313,25 @@ impl DataSet {
     /// Counts and roots.
     pub fn facts(&self) -> MutexGuard<'_, DataSetFacts> {
         self.facts.lock()
+    }
+
+    /// Root page and levels of an index; (0, 0) when it is empty.
+    #[inline]
+    pub(crate) fn root(&self) -> (u32, u16) {
+        let mut word = self.root_cache.load(Ordering::Acquire);
+        if word == 0 {
+            let facts = self.facts.lock();
+            word = u64::from(facts.levels) << 32 | u64::from(facts.root_page);
+            self.root_cache.store(word, Ordering::Release);
+        }
+        (word as u32, (word >> 32) as u16)
+    }
+
+    /// Another root. The caller has the old one latched exclusively.
+    pub(crate) fn set_root(&self, page: u32, levels: u16) {
+        let mut facts = self.facts.lock();
+        (facts.root_page, facts.levels) = (page, levels);
+        self.root_cache.store(u64::from(levels) << 32 | u64::from(page), Ordering::Release);
     }
 
     /// The space map.

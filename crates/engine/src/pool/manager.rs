@@ -303,6 +303,55 @@ impl BufferManager {
         }
     }
 
+    /// The page for reading if it is in memory; waits for who changes it, but not for who reads it from disk.
+    #[inline]
+    pub(crate) fn shared_resident<'a>(&self, data_set: &'a DataSet, page: u32) -> Option<SharedPage<'a>> {
+        if page >= data_set.page_count() {
+            return None;
+        }
+        let word = data_set.translation.word(page);
+        let mut tries = 0;
+        loop {
+            match word.try_shared(true) {
+                Latch::Taken(unit, second) => {
+                    data_set.counters.getpages.add_one();
+                    return Some(SharedPage::new(word, self.frame(data_set, unit, second), page));
+                }
+                Latch::Busy if word.state().resident => {
+                    word.wait(tries);
+                    tries += 1;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// The page for change if it is in memory; waits for others who have it, but not for who reads it from disk.
+    ///
+    /// # Errors
+    /// When an earlier write of the data set failed.
+    pub(crate) fn exclusive_resident<'a>(&self, data_set: &'a DataSet, page: u32) -> Result<Option<ExclusivePage<'a>>> {
+        data_set.check_poison()?;
+        if page >= data_set.page_count() {
+            return Ok(None);
+        }
+        let word = data_set.translation.word(page);
+        let mut tries = 0;
+        loop {
+            match word.try_exclusive() {
+                Latch::Taken(unit, second) => {
+                    data_set.counters.getpages.add_one();
+                    return Ok(Some(ExclusivePage::new(data_set, word, self.frame(data_set, unit, second), page)));
+                }
+                Latch::Busy if word.state().resident => {
+                    word.wait(tries);
+                    tries += 1;
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
     /// Reads a page into memory, if it is not there, without latching it.
     ///
     /// # Errors

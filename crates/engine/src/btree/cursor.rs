@@ -1,0 +1,232 @@
+//! Ranges of entries, forward and backward.
+//!
+//! A cursor copies one leaf after the other and holds no latch while its user works; it goes on at the fence of the copied leaf. So each leaf is delivered as it was at one moment, every
+//! entry that was there all the time is delivered once, in order, and what happens to leaves meanwhile does not matter.
+//!
+//! From its second leaf on a cursor asks for the leaves to come, as the non-leaf page above lists them (dynamic prefetch).
+
+use super::tree::{BTree, Fences, Target};
+use crate::Result;
+use crate::pool::Prefetch;
+use pagefold_format::index::leaf::{self, Leaf, Place};
+use pagefold_format::index::non_leaf::NonLeaf;
+use pagefold_types::{KeyRange, Rid};
+
+/// Which way a cursor goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// In key order.
+    Forward,
+    /// Against it.
+    Backward,
+}
+
+/// A part of a leaf: places from `from` up to `to`.
+#[derive(Clone, Copy)]
+pub struct Run<'c> {
+    /// The leaf.
+    pub leaf: Leaf<'c>,
+    /// First place.
+    pub from: Place,
+    /// First place behind.
+    pub to: Place,
+}
+
+/// Where a cursor goes on.
+#[derive(Debug)]
+enum Next {
+    At(Vec<u8>),
+    Before(Option<Vec<u8>>),
+    Done,
+}
+
+/// Goes through a range of entries.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    tree: BTree<'a>,
+    range: KeyRange,
+    direction: Direction,
+    next: Next,
+    /// Copy of the current leaf.
+    page: Vec<u8>,
+    from: Place,
+    to: Place,
+    leaves: u64,
+    prefetch: Lookahead,
+}
+
+/// Children of the non-leaf page above the current leaf that come next.
+#[derive(Debug, Default)]
+struct Lookahead {
+    wanted: Vec<u32>,
+    /// The next request is due when the cursor has come to this separator.
+    due: Option<Vec<u8>>,
+}
+
+/// Prefetch reaches so many I/Os ahead.
+const PREFETCH_IOS: usize = 2;
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(tree: BTree<'a>, range: KeyRange, direction: Direction) -> Cursor<'a> {
+        let empty = range.end.as_ref().is_some_and(|end| *end <= range.start);
+        let next = match direction {
+            _ if empty => Next::Done,
+            Direction::Forward => Next::At(range.start.clone()),
+            Direction::Backward => Next::Before(range.end.clone()),
+        };
+        Cursor {
+            tree,
+            range,
+            direction,
+            next,
+            page: Vec::new(),
+            from: Place::default(),
+            to: Place::default(),
+            leaves: 0,
+            prefetch: Lookahead::default(),
+        }
+    }
+
+    /// The next entry.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    #[expect(clippy::should_implement_trait, reason = "the key is lent")]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<(&[u8], Rid)>> {
+        while self.from >= self.to {
+            if !self.load()? {
+                return Ok(None);
+            }
+        }
+        let view = Leaf::new(&self.page);
+        let place = match self.direction {
+            Direction::Forward => {
+                let place = self.from;
+                self.from = if place.rid + 1 < view.entry(place.entry).rid_count() {
+                    Place { rid: place.rid + 1, ..place }
+                } else {
+                    Place { entry: place.entry + 1, rid: 0 }
+                };
+                place
+            }
+            Direction::Backward => {
+                self.to = if self.to.rid > 0 {
+                    Place { rid: self.to.rid - 1, ..self.to }
+                } else {
+                    let entry = self.to.entry - 1;
+                    Place { entry, rid: view.entry(entry).rid_count().saturating_sub(1) }
+                };
+                self.to
+            }
+        };
+        let entry = view.entry(place.entry);
+        Ok(Some((entry.key, leaf::rid(&entry, place.rid))))
+    }
+
+    /// What is left of the current leaf, or else the next leaf, all at once. Its entries are in key order also when the cursor goes backward.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    pub fn next_run(&mut self) -> Result<Option<Run<'_>>> {
+        while self.from >= self.to {
+            if !self.load()? {
+                return Ok(None);
+            }
+        }
+        let (from, to) = (self.from, self.to);
+        self.from = self.to;
+        Ok(Some(Run { leaf: Leaf::new(&self.page), from, to }))
+    }
+
+    /// Leaves read so far.
+    #[must_use]
+    pub fn leaf_count(&self) -> u64 {
+        self.leaves
+    }
+
+    /// Copies the next leaf; false when there is none.
+    fn load(&mut self) -> Result<bool> {
+        let target = match &self.next {
+            Next::At(search) => Target::At(search),
+            Next::Before(search) => Target::Before(search.as_deref()),
+            Next::Done => return Ok(false),
+        };
+        let levels = self.tree.root().1;
+        let (direction, lookahead, active) = (self.direction, &mut self.prefetch, self.leaves > 0);
+        let most = self.tree.manager.settings().bytes_per_io * PREFETCH_IOS / self.tree.data_set.page_bytes();
+        let found = self.tree.leaf_and_fences(target, |depth, node, i| {
+            if active && depth + 2 == levels {
+                lookahead.see(direction, node, i, most);
+            }
+        })?;
+        let Some((page, fences)) = found else {
+            self.next = Next::Done;
+            return Ok(false);
+        };
+        self.page.clear();
+        self.page.extend_from_slice(&page);
+        drop(page);
+        self.leaves += 1;
+        self.bound(fences);
+        self.ask();
+        Ok(true)
+    }
+
+    /// Cuts the copied leaf to the range, and finds out where to go on.
+    fn bound(&mut self, fences: Fences) {
+        let view = Leaf::new(&self.page);
+        let start = self.range.start.as_slice();
+        self.from = if fences.low.as_deref().is_none_or(|low| low < start) { view.seek(start) } else { Place::default() };
+        self.to = match &self.range.end {
+            Some(end) if fences.high.as_ref().is_none_or(|high| high > end) => view.seek(end),
+            _ => Place { entry: view.entry_count(), rid: 0 },
+        };
+        self.next = match (self.direction, fences.low, fences.high) {
+            (Direction::Forward, _, Some(high)) if self.range.end.as_ref().is_none_or(|end| high < *end) => Next::At(high),
+            (Direction::Backward, Some(low), _) if low > self.range.start => Next::Before(Some(low)),
+            _ => Next::Done,
+        };
+    }
+
+    /// Asks for what the descent saw.
+    fn ask(&mut self) {
+        let mut pages = std::mem::take(&mut self.prefetch.wanted);
+        if pages.is_empty() || matches!(self.next, Next::Done) {
+            return;
+        }
+        pages.sort_unstable();
+        let mut ranges: Vec<std::ops::Range<u32>> = Vec::new();
+        for page in pages {
+            match ranges.last_mut() {
+                Some(last) if last.end == page => last.end += 1,
+                _ => ranges.push(page..page + 1),
+            }
+        }
+        self.tree.manager.prefetch(self.tree.data_set, Prefetch::Dynamic, ranges);
+    }
+}
+
+impl Lookahead {
+    /// The cursor is at child `i` of the page above the leaves.
+    fn see(&mut self, direction: Direction, node: &NonLeaf<'_>, i: usize, most: usize) {
+        self.wanted.clear();
+        let here = if i == 0 { &[][..] } else { node.separator(i - 1) };
+        let early = self.due.as_deref().is_some_and(|due| match direction {
+            Direction::Forward => here < due,
+            Direction::Backward => here > due,
+        });
+        if early {
+            return;
+        }
+        let range = match direction {
+            Direction::Forward => i + 1..(i + 1 + most).min(node.separator_count() + 1),
+            Direction::Backward => i.saturating_sub(most)..i,
+        };
+        // Half way through what is asked for now.
+        let middle = usize::midpoint(range.start, range.end);
+        let turn = if middle == 0 { &[][..] } else { node.separator(middle - 1) };
+        self.due = Some(turn.to_vec());
+        self.wanted.extend(range.map(|child| node.child(child)));
+    }
+}

@@ -1,0 +1,68 @@
+//! Deleting an entry.
+
+use super::tree::{BTree, search_bytes};
+use crate::Result;
+use crate::pool::{MiniTransaction, Undo};
+use pagefold_format::index::header::FOLDED_PAGE_BYTES;
+use pagefold_format::index::leaf::Leaf;
+use pagefold_format::index::ops::LeafOp;
+use pagefold_format::op::PageOp;
+use pagefold_types::Rid;
+
+/// Leaves are looked at for merging when their fill passes one of so many equal steps below one half.
+const MERGE_STEPS: usize = 16;
+
+impl BTree<'_> {
+    /// Takes an entry out; false when it is not there. Afterwards the leaf is merged with a neighbour if both fit in one.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read or written.
+    pub fn delete(&self, key: &[u8], rid: Rid) -> Result<bool> {
+        let search = search_bytes(key, rid);
+        let mut edge = false;
+        let found = self.leaf_for_change(&search, |depth, node, i| {
+            edge &= depth > 0;
+            edge |= (i > 0 && node.separator(i - 1).starts_with(key)) || node.separator(i).starts_with(key);
+        })?;
+        let Some(page) = found else { return Ok(false) };
+        let view = Leaf::new(&page);
+        let (place, found) = view.lower_bound_rid(key, rid);
+        if !found {
+            return Ok(false);
+        }
+        let entry = view.entry(place.entry);
+        // In a unique index NULLs may make several entries with one key.
+        let beside = |i: usize| i != place.entry && i < view.entry_count() && view.entry(i).key == entry.key;
+        let entry_goes = entry.rid_count() == 1 && !beside(place.entry.wrapping_sub(1)) && !beside(place.entry + 1);
+        let before = fill_step(&view, page.len());
+        let mut mtr = MiniTransaction::begin(self.manager);
+        let handle = mtr.adopt(page);
+        mtr.apply(handle, PageOp::Leaf(LeafOp::Remove { key, rid }))?;
+        mtr.set_undo(Undo::DeletedEntry { object_id: self.index.object_id, key, rid });
+        let bytes = mtr.bytes(handle);
+        let view = Leaf::new(bytes);
+        let after = fill_step(&view, bytes.len());
+        let merge = after < before && after < MERGE_STEPS / 2;
+        mtr.commit()?;
+        let key_goes = entry_goes && !(edge && self.key_cursor(key).next()?.is_some());
+        {
+            let mut facts = self.data_set.facts();
+            facts.rows = facts.rows.saturating_sub(1);
+            facts.keys = facts.keys.saturating_sub(u64::from(key_goes));
+        }
+        if merge {
+            self.merge(&search)?;
+        }
+        Ok(true)
+    }
+}
+
+/// How full a leaf is, in steps, in memory or on disk, whichever is more; 0 only when it is empty.
+fn fill_step(leaf: &Leaf<'_>, page_bytes: usize) -> usize {
+    if leaf.is_empty() {
+        return 0;
+    }
+    let in_memory = (page_bytes - leaf.free_bytes()) * MERGE_STEPS / page_bytes;
+    let folded = leaf.folded_bytes() * MERGE_STEPS / FOLDED_PAGE_BYTES;
+    1 + in_memory.max(folded)
+}

@@ -1,0 +1,21 @@
+//! The B+tree: entries (key, RID) in order, in the pages of one data set. Filling it at once is `crate::index::IndexBuilder`.
+//!
+//! * `tree`: descents; what latches are taken in which order
+//! * `search`: look-ups; [`Cursor`]: ranges both ways
+//! * `insert`, `split`; `delete`, `merge`
+//! * `inspect`: levels, and the check of the whole tree
+
+mod cursor;
+mod delete;
+mod insert;
+mod inspect;
+mod merge;
+mod search;
+mod split;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use cursor::{Cursor, Direction, Run};
+pub use inspect::{TreeFault, TreeLevel};
+pub use tree::BTree;

@@ -1,0 +1,59 @@
+//! Look-ups.
+
+use super::cursor::{Cursor, Direction};
+use super::tree::{BTree, Target, search_bytes};
+use crate::Result;
+use pagefold_format::index::leaf::{self, Leaf};
+use pagefold_types::{KeyRange, Rid, prefix_end};
+
+impl<'a> BTree<'a> {
+    /// The first RID under a key.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    #[inline]
+    pub fn first_rid(&self, key: &[u8]) -> Result<Option<Rid>> {
+        let Some(page) = self.leaf(Target::At(key), |_, _, _| {})? else { return Ok(None) };
+        let view = Leaf::new(&page);
+        let (i, found) = view.lower_bound(key);
+        if found {
+            return Ok(Some(leaf::rid(&view.entry(i), 0)));
+        }
+        if i < view.entry_count() {
+            return Ok(None);
+        }
+        drop(page);
+        // The beginning of the key's RIDs may have been deleted from the end of this leaf; then the rest is on the next.
+        let mut cursor = self.key_cursor(key);
+        Ok(cursor.next()?.map(|(_, rid)| rid))
+    }
+
+    /// Is there this entry?
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    pub fn contains(&self, key: &[u8], rid: Rid) -> Result<bool> {
+        let Some(page) = self.leaf(Target::At(&search_bytes(key, rid)), |_, _, _| {})? else { return Ok(false) };
+        Ok(Leaf::new(&page).lower_bound_rid(key, rid).1)
+    }
+
+    /// Entries of a range of keys, in key order or backward.
+    #[must_use]
+    pub fn range(&self, range: KeyRange, direction: Direction) -> Cursor<'a> {
+        Cursor::new(*self, range, direction)
+    }
+
+    /// All entries.
+    #[must_use]
+    pub fn all(&self, direction: Direction) -> Cursor<'a> {
+        self.range(KeyRange { start: Vec::new(), end: None }, direction)
+    }
+
+    /// All entries of one key.
+    #[must_use]
+    pub fn key_cursor(&self, key: &[u8]) -> Cursor<'a> {
+        let mut end = key.to_vec();
+        let end = prefix_end(&mut end).then_some(end);
+        self.range(KeyRange { start: key.to_vec(), end }, Direction::Forward)
+    }
+}

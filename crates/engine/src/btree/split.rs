@@ -1,0 +1,238 @@
+//! Splitting a full leaf, and the non-leaf pages above it that have no room for one more separator.
+//!
+//! A split is one mini-transaction without undo. All pages it takes are made before anything is latched; those not needed after all are given back.
+//! Exclusive latches are held from the lowest page that cannot split downward.
+//!
+//! Ascending insertion is recognised by an entry that goes behind all others of its leaf: the leaf stays full and the new one starts empty. Non-leaf pages do the same.
+
+use super::tree::{BTree, Retry};
+use crate::Result;
+use crate::pool::{ExclusivePage, MiniTransaction, PageHandle};
+use pagefold_format::index::leaf::{self, Leaf, Place};
+use pagefold_format::index::limits::{middle_cut, put_separator};
+use pagefold_format::index::non_leaf::NonLeaf;
+use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_format::op::PageOp;
+use pagefold_format::space_map::CLASS_NO_ROWS;
+use pagefold_types::Rid;
+
+/// The latched part of a path: from the lowest page that has room for another separator, or the root, to the leaf.
+struct Path<'a> {
+    /// Non-leaf pages from the top, each with its number.
+    nodes: Vec<ExclusivePage<'a>>,
+    leaf: ExclusivePage<'a>,
+    levels: u16,
+}
+
+impl<'a> BTree<'a> {
+    /// Splits the leaf that this entry belongs to, unless it has room by now.
+    pub(super) fn split(&self, search: &[u8], key: &[u8], rid: Rid) -> Result<()> {
+        let mut retry = Retry::default();
+        loop {
+            let wanted = self.pages_for_split(search)?;
+            let mut mtr = MiniTransaction::begin(self.manager);
+            let mut fresh = Vec::with_capacity(wanted);
+            let outcome = self.try_split(&mut mtr, &mut fresh, wanted, (search, key, rid), &mut retry);
+            // What was not used goes back, whatever happened.
+            let unused: Vec<u32> = fresh
+                .iter()
+                .map(|handle| {
+                    let number = mtr.number(*handle);
+                    mtr.release(*handle);
+                    number
+                })
+                .collect();
+            let done = match outcome {
+                Ok(true) => {
+                    mtr.commit()?;
+                    true
+                }
+                Ok(false) => false,
+                Err(error) => {
+                    drop(mtr);
+                    self.give_back(&unused);
+                    return Err(error);
+                }
+            };
+            self.give_back(&unused);
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn give_back(&self, pages: &[u32]) {
+        let mut space = self.data_set.space();
+        for page in pages {
+            space.free(*page);
+        }
+    }
+
+    /// How many pages a split will take: a leaf, one for each full page above it, and a root when all are full.
+    fn pages_for_split(&self, search: &[u8]) -> Result<usize> {
+        let most = self.separator_bytes_max();
+        let mut full = 0;
+        let mut to_the_root = true;
+        self.leaf(super::tree::Target::At(search), |depth, node, _| {
+            if depth == 0 {
+                (full, to_the_root) = (0, true);
+            }
+            if node.free_bytes() >= most {
+                (full, to_the_root) = (0, false);
+            } else {
+                full += 1;
+            }
+        })?;
+        Ok(1 + full + usize::from(to_the_root))
+    }
+
+    /// True when the mini-transaction holds a split, or there is nothing to split; false: try again. `fresh` are the pages made and not used.
+    fn try_split(
+        &self,
+        mtr: &mut MiniTransaction<'a>,
+        fresh: &mut Vec<PageHandle>,
+        wanted: usize,
+        (search, key, rid): (&[u8], &[u8], Rid),
+        retry: &mut Retry,
+    ) -> Result<bool> {
+        for i in 0..wanted {
+            fresh.push(mtr.create(self.data_set, CLASS_NO_ROWS, i == 0)?);
+        }
+        let Some(path) = self.path_for_split(search, retry)? else { return Ok(false) };
+        let view = Leaf::new(&path.leaf);
+        let number = path.leaf.number();
+        let plan = view.plan_insert(key, rid).map_err(|e| self.damaged(number, e))?;
+        if plan.fits(&view) {
+            return Ok(true);
+        }
+        let top_is_root = path.nodes.len() + 1 == usize::from(path.levels);
+        let top_is_full = path.nodes.first().is_none_or(|top| NonLeaf::new(top).free_bytes() < self.separator_bytes_max());
+        // The top page takes a separator unless it is full; then it is the root.
+        let needed = if top_is_full { 2 + path.nodes.len() } else { path.nodes.len() };
+        if fresh.len() < needed || (top_is_full && !top_is_root) {
+            return Ok(false);
+        }
+        let mut separator = Vec::new();
+        let right = fresh.remove(0);
+        let right_number = mtr.number(right);
+        let (kind, next, count) = (view.kind(), view.next(), view.entry_count());
+        let behind_all = plan.place.entry >= count
+            || (!plan.new_entry && plan.place.entry + 1 == count && plan.place.rid == view.entry(count - 1).rid_count());
+        let mut nodes = path.nodes;
+        if behind_all {
+            let last = view.last_place().ok_or_else(|| self.damaged(number, "a full leaf without entries"))?;
+            put_separator(view.entry(last.entry).key, view.rid(last), key, rid, &mut separator);
+            let leaf = mtr.adopt(path.leaf);
+            mtr.apply(right, PageOp::Leaf(LeafOp::Format { page_number: right_number, kind, next }))?;
+            mtr.apply(leaf, PageOp::Leaf(LeafOp::SetNext { next: right_number }))?;
+        } else {
+            let cut = middle_cut(&view).ok_or_else(|| self.damaged(number, "a full leaf with one entry"))?;
+            let before = if cut.rid > 0 {
+                (view.entry(cut.entry), cut.rid - 1)
+            } else {
+                let entry = view.entry(cut.entry - 1);
+                (entry, entry.rid_count() - 1)
+            };
+            put_separator(before.0.key, leaf::rid(&before.0, before.1), view.entry(cut.entry).key, view.rid(cut), &mut separator);
+            let (count, run) = view.run(cut, Place { entry: count, rid: 0 });
+            let leaf = mtr.adopt(path.leaf);
+            mtr.apply(right, PageOp::Leaf(LeafOp::Format { page_number: right_number, kind, next }))?;
+            mtr.apply(right, PageOp::Leaf(LeafOp::Append { count: count as u16, run: &run }))?;
+            mtr.apply(leaf, PageOp::Leaf(LeafOp::KeepFirst { cut }))?;
+            mtr.apply(leaf, PageOp::Leaf(LeafOp::SetNext { next: right_number }))?;
+        }
+        self.data_set.facts().data_pages += 1;
+        let mut child = right_number;
+        while let Some(node) = nodes.pop() {
+            let view = NonLeaf::new(&node);
+            if NonLeaf::separator_bytes(separator.len()) <= view.free_bytes() {
+                let handle = mtr.adopt(node);
+                mtr.apply(handle, PageOp::NonLeaf(NonLeafOp::Insert { separator: &separator, child }))?;
+                return Ok(true);
+            }
+            (separator, child) = self.split_non_leaf(mtr, node, fresh.remove(0), &separator, child)?;
+        }
+        let root = fresh.remove(0);
+        let (root_number, old_root) = (mtr.number(root), self.root().0);
+        let level = path.levels as u8;
+        mtr.apply(root, PageOp::NonLeaf(NonLeafOp::Format { page_number: root_number, level, first_child: old_root }))?;
+        mtr.apply(root, PageOp::NonLeaf(NonLeafOp::Insert { separator: &separator, child }))?;
+        self.data_set.set_root(root_number, path.levels + 1);
+        Ok(true)
+    }
+
+    /// Splits a non-leaf page and adds a separator; returns the separator and page for the level above.
+    fn split_non_leaf(
+        &self,
+        mtr: &mut MiniTransaction<'a>,
+        node: ExclusivePage<'a>,
+        right: PageHandle,
+        separator: &[u8],
+        child: u32,
+    ) -> Result<(Vec<u8>, u32)> {
+        let view = NonLeaf::new(&node);
+        let (level, count) = (view.level(), view.separator_count());
+        let (page_number, left_number) = (mtr.number(right), node.number());
+        let format = |first_child| PageOp::NonLeaf(NonLeafOp::Format { page_number, level, first_child });
+        if view.lower_bound(separator).0 == count {
+            mtr.adopt(node);
+            mtr.apply(right, format(child))?;
+            return Ok((separator.to_vec(), page_number));
+        }
+        let middle = middle_separator(&view);
+        if middle + 1 >= count {
+            return Err(self.damaged(left_number, "a full non-leaf page with too few separators"));
+        }
+        let (up, first, run) = (view.separator(middle).to_vec(), view.child(middle + 1), view.run(middle + 1));
+        let left = mtr.adopt(node);
+        mtr.apply(right, format(first))?;
+        mtr.apply(right, PageOp::NonLeaf(NonLeafOp::Append { count: (count - middle - 1) as u16, run: &run }))?;
+        mtr.apply(left, PageOp::NonLeaf(NonLeafOp::KeepFirst { count: middle as u16 }))?;
+        let half = if separator < up.as_slice() { left } else { right };
+        mtr.apply(half, PageOp::NonLeaf(NonLeafOp::Insert { separator, child }))?;
+        Ok((up, page_number))
+    }
+
+    /// Latches the path of a split exclusively; `None` after a page had to be read.
+    fn path_for_split(&self, search: &[u8], retry: &mut Retry) -> Result<Option<Path<'a>>> {
+        let (root, levels) = self.root();
+        let mut page = self.manager.exclusive(self.data_set, root)?;
+        if self.root() != (root, levels) {
+            return Ok(None);
+        }
+        let mut nodes = Vec::new();
+        for depth in 1..levels {
+            self.expect(page.number(), &page, levels - depth)?;
+            let view = NonLeaf::new(&page);
+            if view.free_bytes() >= self.separator_bytes_max() {
+                nodes.clear();
+            }
+            let child = view.child(view.child_for(search));
+            nodes.push(page);
+            match self.manager.exclusive_resident(self.data_set, child)? {
+                Some(next) => page = next,
+                None => {
+                    drop(nodes);
+                    self.fetch(child, retry)?;
+                    return Ok(None);
+                }
+            }
+        }
+        self.expect(page.number(), &page, 0)?;
+        Ok(Some(Path { nodes, leaf: page, levels }))
+    }
+}
+
+/// The separator with about half of the bytes before it.
+fn middle_separator(node: &NonLeaf<'_>) -> usize {
+    let bytes = |i: usize| NonLeaf::separator_bytes(node.separator(i).len());
+    let total: usize = (0..node.separator_count()).map(bytes).sum();
+    let mut sum = 0;
+    for i in 0..node.separator_count() {
+        sum += bytes(i);
+        if sum * 2 >= total {
+            return i.max(1);
+        }
+    }
+    node.separator_count() / 2
+}

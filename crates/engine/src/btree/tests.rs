@@ -1,0 +1,384 @@
+//! Trees of every shape against an ordered map, in a pool that holds them and in one that does not; alone and with many threads.
+
+use super::cursor::Direction;
+use super::tree::BTree;
+use crate::database::{Change, Database, OpenMode, Settings};
+use crate::index::{Index, IndexAttributes, IndexFormat};
+use crate::pool::PoolSettings;
+use crate::table_space::TableAttributes;
+use crate::{Error, Result};
+use pagefold_codec::index::encode::encode_calls;
+use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Direction as Order, KeyRange, Rid, Schema, Value, ValueRef, prefix_end};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+fn open(storage: &Arc<MemoryStorage>, mode: OpenMode, memory_bytes: usize) -> Database {
+    let storage: Arc<dyn Storage> = Arc::clone(storage) as Arc<dyn Storage>;
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, direct: true };
+    Database::open(storage, clock, Path::new("db"), mode, settings).unwrap()
+}
+
+fn schema() -> Schema {
+    Schema::new(vec![
+        Column::new("a", DataType::BigInt, false),
+        Column::new("b", DataType::Integer, false),
+        Column::new("name", DataType::Varchar(None), false),
+        Column::new("city", DataType::Char(12), false),
+        Column::new("perhaps", DataType::Integer, true),
+    ])
+    .unwrap()
+}
+
+/// The columns of an index and how many different values each draws.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    columns: &'static [(usize, Order)],
+    unique: bool,
+    /// Keys are drawn from about so many.
+    keys: u64,
+}
+
+const UP: Order = Order::Ascending;
+const DOWN: Order = Order::Descending;
+
+const SHAPES: [Shape; 8] = [
+    Shape { columns: &[(0, UP)], unique: true, keys: 1 << 40 },
+    Shape { columns: &[(0, UP), (1, DOWN)], unique: true, keys: 30_000 },
+    Shape { columns: &[(1, UP)], unique: false, keys: 3 },
+    Shape { columns: &[(1, UP)], unique: false, keys: 2_000 },
+    Shape { columns: &[(2, UP)], unique: false, keys: 5_000 },
+    Shape { columns: &[(3, DOWN), (2, UP), (0, UP)], unique: true, keys: 50_000 },
+    Shape { columns: &[(4, UP), (1, UP)], unique: true, keys: 300 },
+    Shape { columns: &[(2, DOWN), (4, DOWN)], unique: false, keys: 800 },
+];
+
+fn key(index: &Index, shape: Shape, n: u64) -> Vec<u8> {
+    let n = n % shape.keys;
+    let spread = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let values: Vec<Value> = shape
+        .columns
+        .iter()
+        .map(|(column, _)| match column {
+            0 => Value::Int(n as i64 - 500),
+            1 => Value::Int(i64::from(n as u32 as i32 / 3)),
+            2 => Value::Text(format!("{}{:x}", "x".repeat(n as usize % 40), spread >> (n % 50)).into()),
+            3 => Value::Text(format!("city {}", n % 11).into()),
+            _ if n.is_multiple_of(3) => Value::Null,
+            _ => Value::Int(n as i64),
+        })
+        .collect();
+    let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    let mut key = Vec::new();
+    index.key_layout().encode(&refs, &mut key).unwrap();
+    key
+}
+
+fn random_rid(random: &mut Random) -> Rid {
+    Rid::new(0, random.below(2000) as u32, random.below(70) as u16)
+}
+
+fn create_index(change: &mut Change<'_>, shape: Shape, format: IndexFormat, page_bytes: usize) -> Arc<Index> {
+    let table = change.create_table(TableAttributes::new("t", schema())).unwrap();
+    let attributes = IndexAttributes::new("i", shape.columns.to_vec(), shape.unique).with_format(format, page_bytes);
+    change.create_index(&table, attributes).unwrap()
+}
+
+type Model = BTreeSet<(Vec<u8>, Rid)>;
+
+fn no_faults(tree: &BTree<'_>, model: &Model) {
+    let mut entries = model.iter();
+    let faults = tree
+        .check(&mut |key, rid| {
+            assert_eq!(entries.next().map(|e| (e.0.as_slice(), e.1)), Some((key, rid)));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(faults, []);
+    assert_eq!(entries.next(), None);
+}
+
+fn assert_range(tree: &BTree<'_>, model: &Model, range: &KeyRange, direction: Direction) {
+    let above = |e: &&(Vec<u8>, Rid)| super::tree::search_bytes(&e.0, e.1) >= range.start;
+    let below = |e: &&(Vec<u8>, Rid)| range.end.as_ref().is_none_or(|end| super::tree::search_bytes(&e.0, e.1) < *end);
+    let inside = model.range((range.start.clone(), Rid::MIN)..).filter(above).take_while(below).cloned();
+    let mut expected: Vec<_> = inside.collect();
+    if direction == Direction::Backward {
+        expected.reverse();
+    }
+    let mut cursor = tree.range(range.clone(), direction);
+    for entry in &expected {
+        let (key, rid) = cursor.next().unwrap().expect("the cursor ends early");
+        assert_eq!((key, rid), (entry.0.as_slice(), entry.1));
+    }
+    assert!(cursor.next().unwrap().is_none());
+}
+
+fn random_ops(tree: &BTree<'_>, index: &Index, shape: Shape, model: &mut Model, random: &mut Random, steps: u32, fits: bool) {
+    let mut live: Vec<(Vec<u8>, Rid)> = model.iter().cloned().collect();
+    let mut phase = 0;
+    let mut ascending = random.next();
+    for step in 0..steps {
+        if step % 4096 == 0 {
+            phase = random.below(4);
+            ascending = random.next();
+        }
+        let n = if phase == 3 {
+            ascending += 1;
+            ascending
+        } else {
+            random.next()
+        };
+        let (k, rid) = (key(index, shape, n), random_rid(random));
+        let calls = encode_calls();
+        match random.below(8) {
+            0..=2 => insert(tree, index, shape, model, &mut live, k, rid),
+            3 if phase != 1 => insert(tree, index, shape, model, &mut live, k, rid),
+            3..=5 if !live.is_empty() && phase != 2 => {
+                let at = random.below(live.len() as u64) as usize;
+                let (k, rid) = live.swap_remove(at);
+                assert!(tree.delete(&k, rid).unwrap());
+                assert!(!tree.delete(&k, rid).unwrap());
+                model.remove(&(k, rid));
+            }
+            6 => {
+                let first = model.range((k.clone(), Rid::MIN)..).next().filter(|e| e.0 == k).map(|e| e.1);
+                assert_eq!(tree.first_rid(&k).unwrap(), first);
+                assert_eq!(tree.contains(&k, rid).unwrap(), model.contains(&(k.clone(), rid)));
+                if let Some(first) = first {
+                    assert!(tree.contains(&k, first).unwrap());
+                }
+            }
+            _ if step % 64 == 7 => {
+                let direction = if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
+                let mut end = key(index, shape, n.wrapping_add(random.below(50)));
+                let range = match random.below(4) {
+                    0 => KeyRange {
+                        start: k.clone(),
+                        end: prefix_end(&mut k.clone()).then(|| {
+                            let mut e = k.clone();
+                            prefix_end(&mut e);
+                            e
+                        }),
+                    },
+                    1 => KeyRange { start: super::tree::search_bytes(&k, rid), end: Some(end) },
+                    2 => KeyRange { start: k[..k.len() / 2].to_vec(), end: prefix_end(&mut end).then_some(end) },
+                    _ => KeyRange { start: end.min(k.clone()), end: Some(k) },
+                };
+                assert_range(tree, model, &range, direction);
+            }
+            _ => {}
+        }
+        assert!(!fits || encode_calls() == calls, "the encoder ran in a change");
+    }
+}
+
+fn insert(tree: &BTree<'_>, index: &Index, shape: Shape, model: &mut Model, live: &mut Vec<(Vec<u8>, Rid)>, key: Vec<u8>, rid: Rid) {
+    if model.contains(&(key.clone(), rid)) {
+        assert!(tree.insert(&key, rid).is_err());
+        return;
+    }
+    let taken = shape.unique && model.range((key.clone(), Rid::MIN)..).next().is_some_and(|e| e.0 == key);
+    if taken && !index.has_null(&key) {
+        assert!(matches!(tree.insert(&key, rid), Err(Error::DuplicateKey { .. })));
+        return;
+    }
+    tree.insert(&key, rid).unwrap();
+    live.push((key.clone(), rid));
+    model.insert((key, rid));
+}
+
+/// A million steps over every shape and format.
+#[test]
+fn trees_are_what_an_ordered_map_is() {
+    let formats = [
+        (IndexFormat::Plain, 2048),
+        (IndexFormat::Fold, 8192),
+        (IndexFormat::Plain, 16384),
+        (IndexFormat::Fold, 16384),
+        (IndexFormat::Fold, 32768),
+    ];
+    let mut random = Random(41);
+    let mut deepest = 0;
+    for (i, shape) in SHAPES.into_iter().enumerate() {
+        for (format, page_bytes) in formats {
+            let fits = (i + page_bytes / 8192).is_multiple_of(2);
+            let storage = Arc::new(MemoryStorage::new());
+            let database = open(&storage, OpenMode::Create, if fits { 64 << 20 } else { 1 << 20 });
+            let mut change = database.change();
+            let index = create_index(&mut change, shape, format, page_bytes);
+            let tree = index.tree();
+            let mut model = Model::new();
+            no_faults(&tree, &model);
+            assert_range(&tree, &model, &KeyRange { start: vec![], end: None }, Direction::Backward);
+            for _ in 0..2 {
+                random_ops(&tree, &index, shape, &mut model, &mut random, 12_500, fits);
+                no_faults(&tree, &model);
+                deepest = deepest.max(tree.levels().unwrap().len());
+            }
+            for direction in [Direction::Forward, Direction::Backward] {
+                assert_range(&tree, &model, &KeyRange { start: vec![], end: None }, direction);
+            }
+            change.commit().unwrap();
+            drop((index, database));
+            // From disk, then down to nothing.
+            let database = open(&storage, OpenMode::Write, 1 << 20);
+            let index = database.index("i").unwrap();
+            no_faults(&index.tree(), &model);
+            let mut change = database.change();
+            let table = change.fork_table("t").unwrap();
+            let index = change.fork_index("i", &table).unwrap();
+            let tree = index.tree();
+            let mut left: Vec<_> = model.iter().cloned().collect();
+            while !left.is_empty() {
+                let at = random.below(left.len() as u64) as usize;
+                let (key, rid) = left.swap_remove(at);
+                assert!(tree.delete(&key, rid).unwrap());
+                model.remove(&(key, rid));
+                if left.len() == 300 {
+                    no_faults(&tree, &model);
+                }
+            }
+            no_faults(&tree, &model);
+            assert_eq!(tree.levels().unwrap().iter().map(|l| l.pages).sum::<u64>(), 1, "empty, but not small");
+        }
+    }
+    assert!(deepest >= 3, "{deepest}");
+}
+
+/// Ascending inserts leave full leaves behind, as a build does.
+#[test]
+fn ascending_inserts_fill_pages() {
+    for (format, page_bytes) in [(IndexFormat::Plain, 4096), (IndexFormat::Fold, 16384)] {
+        let storage = Arc::new(MemoryStorage::new());
+        let database = open(&storage, OpenMode::Create, 64 << 20);
+        let mut change = database.change();
+        let shape = SHAPES[0];
+        let index = create_index(&mut change, shape, format, page_bytes);
+        let tree = index.tree();
+        let entry = |i: u64| (key(&index, shape, i), Rid::new(0, (i / 60) as u32, (i % 60) as u16));
+        for i in 0..60_000 {
+            let (key, rid) = entry(i);
+            tree.insert(&key, rid).unwrap();
+        }
+        let levels = tree.levels().unwrap();
+        drop(change);
+        let mut change = database.change();
+        let built = create_index(&mut change, shape, format, page_bytes);
+        let mut builder = built.build(59);
+        for i in 0..60_000 {
+            let (key, rid) = entry(i);
+            builder.push(&key, rid).unwrap();
+        }
+        let facts = builder.finish().unwrap();
+        assert_eq!(
+            built.tree().levels().unwrap().iter().map(|l| (l.pages, l.free_bytes)).collect::<Vec<_>>(),
+            facts.levels.iter().map(|l| (l.pages, l.free_bytes)).collect::<Vec<_>>()
+        );
+        assert!(levels[0].pages <= facts.levels[0].pages + 2, "{levels:?} {facts:?}");
+        let mut model = Model::new();
+        model.extend((0..60_000).map(entry));
+        no_faults(&built.tree(), &model);
+    }
+}
+
+#[test]
+fn a_built_unique_index_names_the_duplicate() {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = open(&storage, OpenMode::Create, 4 << 20);
+    let mut change = database.change();
+    let index = create_index(&mut change, SHAPES[1], IndexFormat::Fold, 8192);
+    let mut builder = index.build(70);
+    let key = key(&index, SHAPES[1], 1234);
+    builder.push(&key, Rid::new(0, 1, 1)).unwrap();
+    let error = builder.push(&key, Rid::new(0, 1, 2)).unwrap_err();
+    assert_eq!(error.to_string(), "index \"i\": duplicate key (734, 411)");
+}
+
+/// Threads insert, delete, look up and scan at once; everybody's own entries are as they left them.
+#[test]
+fn threads_share_a_tree() {
+    for (format, page_bytes, memory) in
+        [(IndexFormat::Plain, 2048, 64 << 20), (IndexFormat::Fold, 8192, 64 << 20), (IndexFormat::Fold, 8192, 2 << 20)]
+    {
+        let storage = Arc::new(MemoryStorage::new());
+        let database = open(&storage, OpenMode::Create, memory);
+        let mut change = database.change();
+        let shape = Shape { columns: &[(0, UP), (2, UP)], unique: false, keys: 1 << 30 };
+        let index = create_index(&mut change, shape, format, page_bytes);
+        let threads = 4u64;
+        let models: Vec<Model> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads)
+                .map(|t| {
+                    scope.spawn({
+                        let index = &index;
+                        move || work(index, shape, t).unwrap()
+                    })
+                })
+                .collect();
+            let scanner = scope.spawn(|| {
+                for _ in 0..30 {
+                    let mut last = Vec::new();
+                    let mut cursor = index.tree().all(Direction::Forward);
+                    while let Some((key, rid)) = cursor.next().unwrap() {
+                        let now = super::tree::search_bytes(key, rid);
+                        assert!(last < now, "a cursor goes back");
+                        last = now;
+                    }
+                }
+            });
+            scanner.join().unwrap();
+            workers.into_iter().map(|w| w.join().unwrap()).collect()
+        });
+        let all: Model = models.into_iter().flatten().collect();
+        no_faults(&index.tree(), &all);
+    }
+}
+
+fn work(index: &Index, shape: Shape, thread: u64) -> Result<Model> {
+    let tree = index.tree();
+    let mut random = Random(100 + thread);
+    let mut model = Model::new();
+    let mut live = Vec::new();
+    for step in 0..15_000u64 {
+        let growing = step % 6000 < 4000;
+        if live.is_empty() || random.below(10) < if growing { 8 } else { 2 } {
+            // Keys of all threads lie side by side.
+            let n = random.below(20_000) * 4 + thread;
+            let (key, rid) = (key(index, shape, n), random_rid(&mut random));
+            if model.insert((key.clone(), rid)) {
+                tree.insert(&key, rid)?;
+                live.push((key, rid));
+            }
+        } else {
+            let at = random.below(live.len() as u64) as usize;
+            let (key, rid): (Vec<u8>, Rid) = live.swap_remove(at);
+            assert!(tree.delete(&key, rid)?);
+            model.remove(&(key, rid));
+        }
+        if step % 8 == 0 && !live.is_empty() {
+            let (key, rid) = &live[random.below(live.len() as u64) as usize];
+            assert!(tree.contains(key, *rid)?);
+        }
+    }
+    Ok(model)
+}

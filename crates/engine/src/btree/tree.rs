@@ -1,0 +1,235 @@
+//! Descents.
+//!
+//! Latches are taken from the top down and, on one level, from left to right; so nobody waits in a circle. A child is latched before its parent is let go.
+//! No latch is held while a page is read or a frame is sought: a page that is not in memory is read with all latches released, and the descent starts again.
+//! New pages are made before anything is latched.
+//!
+//! The root's number changes only while its page is latched exclusively: whoever has latched the page and then finds its number still to be the root's has the root.
+//!
+//! A descent knows the fences of the leaf it ends in: all that is between them, and nothing else, is below it, and was when its latch was taken. Cursors go on by
+//! fences; there is nothing to repair when leaves split or merge behind them.
+
+use crate::data_set::DataSet;
+use crate::index::Index;
+use crate::pool::{Access, BufferManager, ExclusivePage, SharedPage};
+use crate::{Error, Result};
+use pagefold_format::index::header::LeafKind;
+use pagefold_format::index::non_leaf::NonLeaf;
+use pagefold_format::page::{self, PageType};
+use pagefold_types::{RID_BYTES, Rid, key_bytes_max};
+
+/// A B+tree. Keys are prefix-free byte strings.
+#[derive(Clone, Copy, Debug)]
+pub struct BTree<'a> {
+    pub(super) manager: &'a BufferManager,
+    pub(super) data_set: &'a DataSet,
+    pub(super) index: &'a Index,
+}
+
+impl Index {
+    /// The tree in its pages.
+    #[must_use]
+    pub fn tree(&self) -> BTree<'_> {
+        BTree { manager: self.manager(), data_set: self.data_set(), index: self }
+    }
+}
+
+/// Where a descent goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'k> {
+    /// The leaf that holds, or would hold, the first entry not less than this.
+    At(&'k [u8]),
+    /// The leaf that holds, or would hold, the last entry less than this; `None`: the last entry.
+    Before(Option<&'k [u8]>),
+}
+
+impl Target<'_> {
+    pub(super) fn child(self, node: &NonLeaf<'_>) -> usize {
+        match self {
+            Target::At(search) => node.child_for(search),
+            Target::Before(Some(search)) => node.lower_bound(search).0,
+            Target::Before(None) => node.separator_count(),
+        }
+    }
+}
+
+/// The bounds of what is below a page: from the low one, which is included, to the high one, which is not. `None`: no bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fences {
+    pub(super) low: Option<Vec<u8>>,
+    pub(super) high: Option<Vec<u8>>,
+}
+
+impl Fences {
+    /// Narrows them to child `i` of `node`.
+    pub(super) fn narrow(&mut self, node: &NonLeaf<'_>, i: usize) {
+        if i > 0 {
+            set(&mut self.low, node.separator(i - 1));
+        }
+        if i < node.separator_count() {
+            set(&mut self.high, node.separator(i));
+        }
+    }
+}
+
+fn set(fence: &mut Option<Vec<u8>>, bytes: &[u8]) {
+    let fence = fence.get_or_insert_default();
+    fence.clear();
+    fence.extend_from_slice(bytes);
+}
+
+/// Remembers the page whose read failed, so that an error counts only when the tree still leads there.
+#[derive(Debug, Default)]
+pub(super) struct Retry {
+    failed: Option<u32>,
+}
+
+impl<'a> BTree<'a> {
+    /// How leaves are laid out that inserts make: with no slot bits at first; inserts raise them.
+    pub(super) fn leaf_kind(&self) -> LeafKind {
+        self.index.leaf_kind(0)
+    }
+
+    /// The longest separator that can come: the longest key and a RID.
+    pub(super) fn separator_bytes_max(&self) -> usize {
+        let longest = key_bytes_max(self.data_set.page_bytes());
+        NonLeaf::separator_bytes(self.index.key_layout().fixed_len().map_or(longest, |n| n.min(longest)) + RID_BYTES)
+    }
+
+    /// Root page and number of levels; (0, 0) when there is no page yet.
+    pub(super) fn root(&self) -> (u32, u16) {
+        self.data_set.root()
+    }
+
+    pub(super) fn damaged(&self, number: u32, reason: impl ToString) -> Error {
+        self.data_set.corrupt(number, reason)
+    }
+
+    /// Refuses a page that is not what the level wants.
+    #[inline]
+    pub(super) fn expect(&self, number: u32, bytes: &[u8], levels_below: u16) -> Result<()> {
+        let fits = match page::page_type(bytes) {
+            Some(PageType::Leaf) => levels_below == 0,
+            Some(PageType::NonLeaf) => levels_below > 0 && u16::from(NonLeaf::new(bytes).level()) == levels_below,
+            _ => false,
+        };
+        if fits { Ok(()) } else { Err(self.damaged(number, format!("not an index page of level {levels_below}"))) }
+    }
+
+    /// Reads a page with no latch held, and waits for who changes it.
+    pub(super) fn fetch(&self, number: u32, retry: &mut Retry) -> Result<()> {
+        match self.manager.shared(self.data_set, number, Access::Random) {
+            Ok(_) => retry.failed = None,
+            // The page may have been given back since its number was found. If it was not, the next descent comes here again.
+            Err(_) if retry.failed != Some(number) => retry.failed = Some(number),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Descends to a leaf with shared latches; `visit` sees each non-leaf page and the number of the child taken. `None` when there is no page yet. `visit` may see the
+    /// beginning of a descent more than once: level 0 (the root's) starts anew.
+    #[inline]
+    pub(super) fn leaf(&self, target: Target<'_>, mut visit: impl FnMut(u16, &NonLeaf<'_>, usize)) -> Result<Option<SharedPage<'a>>> {
+        let mut retry = Retry::default();
+        'restart: loop {
+            let (root, levels) = self.root();
+            if root == 0 {
+                return Ok(None);
+            }
+            let mut page = self.manager.shared(self.data_set, root, Access::Random)?;
+            if self.root() != (root, levels) {
+                continue;
+            }
+            for depth in 1..levels {
+                self.expect(page.number(), &page, levels - depth)?;
+                let node = NonLeaf::new(&page);
+                let i = target.child(&node);
+                visit(depth - 1, &node, i);
+                let child = node.child(i);
+                match self.manager.shared_resident(self.data_set, child) {
+                    Some(next) => page = next,
+                    None => {
+                        drop(page);
+                        self.fetch(child, &mut retry)?;
+                        continue 'restart;
+                    }
+                }
+            }
+            self.expect(page.number(), &page, 0)?;
+            return Ok(Some(page));
+        }
+    }
+
+    /// Descends to a leaf and its fences.
+    pub(super) fn leaf_and_fences(
+        &self,
+        target: Target<'_>,
+        mut visit: impl FnMut(u16, &NonLeaf<'_>, usize),
+    ) -> Result<Option<(SharedPage<'a>, Fences)>> {
+        let mut fences = Fences::default();
+        let leaf = self.leaf(target, |depth, node, i| {
+            if depth == 0 {
+                fences = Fences::default();
+            }
+            fences.narrow(node, i);
+            visit(depth, node, i);
+        })?;
+        Ok(leaf.map(|leaf| (leaf, fences)))
+    }
+
+    /// Descends with shared latches to a leaf latched exclusively. `visit` as for [`Self::leaf`].
+    pub(super) fn leaf_for_change(
+        &self,
+        search: &[u8],
+        mut visit: impl FnMut(u16, &NonLeaf<'_>, usize),
+    ) -> Result<Option<ExclusivePage<'a>>> {
+        let mut retry = Retry::default();
+        'restart: loop {
+            let (root, levels) = self.root();
+            if root == 0 {
+                return Ok(None);
+            }
+            if levels == 1 {
+                let page = self.manager.exclusive(self.data_set, root)?;
+                if self.root() == (root, levels) {
+                    self.expect(root, &page, 0)?;
+                    return Ok(Some(page));
+                }
+                continue;
+            }
+            let mut page = self.manager.shared(self.data_set, root, Access::Random)?;
+            if self.root() != (root, levels) {
+                continue;
+            }
+            for depth in 1..levels {
+                self.expect(page.number(), &page, levels - depth)?;
+                let node = NonLeaf::new(&page);
+                let i = node.child_for(search);
+                visit(depth - 1, &node, i);
+                let child = node.child(i);
+                if depth + 1 == levels {
+                    if let Some(leaf) = self.manager.exclusive_resident(self.data_set, child)? {
+                        self.expect(child, &leaf, 0)?;
+                        return Ok(Some(leaf));
+                    }
+                } else if let Some(next) = self.manager.shared_resident(self.data_set, child) {
+                    page = next;
+                    continue;
+                }
+                drop(page);
+                self.fetch(child, &mut retry)?;
+                continue 'restart;
+            }
+            return Err(self.damaged(root, format!("{levels} levels")));
+        }
+    }
+}
+
+/// `key || RID`, which orders like (key, RID).
+pub(super) fn search_bytes(key: &[u8], rid: Rid) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(key.len() + RID_BYTES);
+    bytes.extend_from_slice(key);
+    bytes.extend_from_slice(&rid.to_bytes());
+    bytes
+}
