@@ -2,6 +2,7 @@
 //!
 //! `docs/ARCHITECTURE.md` has the rules that hold between the parts.
 
+pub mod btree;
 pub mod catalog;
 mod copy_pages;
 mod core;
