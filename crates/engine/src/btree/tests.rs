@@ -120,8 +120,7 @@ fn no_faults(tree: &BTree<'_>, model: &Model) {
 fn assert_range(tree: &BTree<'_>, model: &Model, range: &KeyRange, direction: Direction) {
     let above = |e: &&(Vec<u8>, Rid)| super::tree::search_bytes(&e.0, e.1) >= range.start;
     let below = |e: &&(Vec<u8>, Rid)| range.end.as_ref().is_none_or(|end| super::tree::search_bytes(&e.0, e.1) < *end);
-    let inside = model.range((range.start.clone(), Rid::MIN)..).filter(above).take_while(below).cloned();
-    let mut expected: Vec<_> = inside.collect();
+    let mut expected: Vec<_> = model.iter().skip_while(|e| !above(e)).take_while(below).cloned().collect();
     if direction == Direction::Backward {
         expected.reverse();
     }
