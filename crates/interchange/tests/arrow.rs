@@ -66,8 +66,7 @@ fn arrays(rng: &mut Rng, nulls: bool) -> Vec<ArrayRef> {
     columns.push(arrow_cast::cast(&halves, &Arrow::Float16).unwrap());
     for (precision, scale) in [(1, 0), (9, 2), (15, 2), (18, 18), (19, -3), (38, 10)] {
         let limit = 10i128.pow(precision.into());
-        let values =
-            options(rng, &[limit - 1, 1 - limit, 0], nulls, |v| i128::from(v).wrapping_mul(i128::from(v) << 3 | 5) % limit);
+        let values = options(rng, &[limit - 1, 1 - limit, 0], nulls, |v| i128::from(v).wrapping_mul(i128::from(v) << 3 | 5) % limit);
         let array = Decimal128Array::from(values.clone()).with_precision_and_scale(precision, scale).unwrap();
         columns.push(Arc::new(array));
         let values: Vec<Option<i256>> = values.into_iter().map(|v| v.map(i256::from_i128)).collect();
@@ -281,4 +280,16 @@ fn builders_are_used_as_expected() {
     let batch = RecordBatch::try_from_iter_with_nullable(arrays).unwrap();
     let table = TableSchema::from_arrow(batch.schema()).unwrap();
     assert_eq!(common::through_records(&table, std::slice::from_ref(&batch), 32_767, 100), [batch]);
+}
+
+#[test]
+fn damaged_stored_schemas_do_not_panic() {
+    let mut rng = Rng(35);
+    let good = arrow_schema_to_bytes(&batch(&mut rng, true).schema());
+    for _ in 0..2_000 {
+        let mut bytes = good.clone();
+        let at = rng.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << rng.below(8);
+        let _ = arrow_schema_from_bytes(&bytes).map(TableSchema::from_arrow);
+    }
 }

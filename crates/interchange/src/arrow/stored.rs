@@ -3,6 +3,7 @@
 use crate::InterchangeError;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 /// The bytes of an Arrow schema, metadata included.
@@ -15,7 +16,10 @@ pub fn arrow_schema_to_bytes(schema: &ArrowSchema) -> Vec<u8> {
 /// The Arrow schema of these bytes.
 ///
 /// # Errors
-/// [`InterchangeError::Arrow`] when the bytes are none.
+/// [`InterchangeError::Arrow`] or [`InterchangeError::Mismatch`] when the bytes are none.
 pub fn arrow_schema_from_bytes(bytes: &[u8]) -> Result<SchemaRef, InterchangeError> {
-    Ok(Arc::new(arrow_ipc::convert::try_schema_from_flatbuffer_bytes(bytes)?))
+    // The library panics on type numbers that it does not know.
+    let decoded = catch_unwind(|| arrow_ipc::convert::try_schema_from_flatbuffer_bytes(bytes));
+    let damaged = |_| InterchangeError::Mismatch("the stored Arrow schema is damaged".to_owned());
+    Ok(Arc::new(decoded.map_err(damaged)??))
 }

@@ -155,7 +155,7 @@ impl Splitter {
     fn split(&mut self) -> Result<Step, InterchangeError> {
         self.fields.clear();
         self.unescaped.clear();
-        let Dialect { delimiter, quote, escape, .. } = self.dialect;
+        let Dialect { delimiter, quote, .. } = self.dialect;
         let end = self.filled;
         let mut at = self.at;
         let mut lines = 0;
@@ -169,9 +169,7 @@ impl Splitter {
                 at = after;
             } else {
                 let start = at;
-                let mut plain = true;
                 while at < end && self.buffer[at] != delimiter && self.buffer[at] != b'\n' {
-                    plain &= Some(self.buffer[at]) != escape;
                     at += 1;
                 }
                 if at == end && !self.at_end {
@@ -180,16 +178,7 @@ impl Splitter {
                 // CR LF; at the end of the file a CR may stand alone.
                 let ends_line = at == end || self.buffer[at] == b'\n';
                 let behind = if ends_line && at > start && self.buffer[at - 1] == b'\r' { at - 1 } else { at };
-                let is_null = self.buffer[start..behind] == self.dialect.null;
-                if plain || is_null {
-                    self.fields.push(Field { range: start..behind, quoted: false, unescaped: false });
-                } else {
-                    self.unescape(start..behind, None);
-                    if let Some(field) = self.fields.last_mut() {
-                        // Different from the null text as it was written.
-                        field.quoted = true;
-                    }
-                }
+                self.fields.push(Field { range: start..behind, quoted: false, unescaped: false });
             }
             // What is behind it.
             match (at < end).then(|| self.buffer[at]) {
@@ -245,23 +234,23 @@ impl Splitter {
         if plain {
             self.fields.push(Field { range: open + 1..at, quoted: true, unescaped: false });
         } else {
-            self.unescape(open + 1..at, Some(quote));
+            self.unescape(open + 1..at, quote);
         }
         Ok(Some(at + 1))
     }
 
-    /// Appends a field without its escapes: `escape x` is x, and two quotes are one.
-    fn unescape(&mut self, range: Range<usize>, quote: Option<u8>) {
+    /// Appends a field in quotes without its escapes: `escape x` is x, and two quotes are one.
+    fn unescape(&mut self, range: Range<usize>, quote: u8) {
         let start = self.unescaped.len();
         let mut at = range.start;
         while at < range.end {
             let byte = self.buffer[at];
-            if at + 1 < range.end && (Some(byte) == self.dialect.escape || (Some(byte) == quote && quote == Some(self.buffer[at + 1]))) {
+            if at + 1 < range.end && (Some(byte) == self.dialect.escape || (byte == quote && quote == self.buffer[at + 1])) {
                 at += 1;
             }
             self.unescaped.push(self.buffer[at]);
             at += 1;
         }
-        self.fields.push(Field { range: start..self.unescaped.len(), quoted: quote.is_some(), unescaped: true });
+        self.fields.push(Field { range: start..self.unescaped.len(), quoted: true, unescaped: true });
     }
 }

@@ -10,6 +10,7 @@ use pagefold_io::{OpenOptions, Storage};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +41,15 @@ fn damaged(path: &Path, error: impl std::fmt::Display) -> InterchangeError {
     InterchangeError::file(path, format!("not a readable Parquet file: {error}"))
 }
 
+/// Runs what decodes a Parquet file. The libraries panic on some damaged files; for us that is one more way to say that the file is damaged.
+fn guard<T>(path: &Path, decode: impl FnOnce() -> Result<T, InterchangeError>) -> Result<T, InterchangeError> {
+    // What `decode` has changed is not used after a panic: the reader is dropped.
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|cause| {
+        let reason = cause.downcast_ref::<String>().map(String::as_str).or_else(|| cause.downcast_ref::<&str>().copied());
+        Err(damaged(path, reason.unwrap_or("it is damaged")))
+    })
+}
+
 /// The same columns? Metadata of fields may differ between writers.
 fn same_columns(a: &SchemaRef, b: &SchemaRef) -> bool {
     a.fields().len() == b.fields().len()
@@ -58,7 +68,8 @@ impl ParquetSource {
             let file = storage.open(path, &OpenOptions::read_only())?;
             let bytes = file.len()?;
             let file = SeamFile::new(file, Arc::clone(&read))?;
-            let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| damaged(path, e))?;
+            let load = || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| damaged(path, e));
+            let metadata = guard(path, load)?;
             let rows = metadata.metadata().row_groups().iter().map(|g| u64::try_from(g.num_rows()).unwrap_or(0)).sum();
             let batch_rows = batch_rows(&metadata);
             files.push(ParquetFile { path: path.clone(), file, metadata, rows, bytes, batch_rows });
@@ -103,10 +114,11 @@ impl ParquetFile {
         selection: Option<RowSelection>,
         schema: &'s SchemaRef,
     ) -> Result<impl Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + 's, InterchangeError> {
-        let reader = self.reader(batch_rows, selection)?;
-        Ok(reader.map(move |batch| {
-            let batch = batch.map_err(|e| damaged(&self.path, e))?;
-            Ok(RecordBatch::try_new(Arc::clone(schema), batch.columns().to_vec())?)
+        let mut reader = guard(&self.path, || self.reader(batch_rows, selection))?;
+        Ok(std::iter::from_fn(move || {
+            let next = guard(&self.path, || reader.next().transpose().map_err(|e| damaged(&self.path, e)));
+            let batch = next.transpose()?;
+            Some(batch.and_then(|batch| Ok(RecordBatch::try_new(Arc::clone(schema), batch.columns().to_vec())?)))
         }))
     }
 }

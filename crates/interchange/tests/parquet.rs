@@ -1,0 +1,145 @@
+//! Parquet files: there and back, several at once, samples, damage.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use common::{Rng, batches, get, memory, open_csv, put, rows};
+use pagefold_interchange::{CsvOptions, FileFormat, FileSink, ParquetOptions, Sink, TableSchema};
+use pagefold_io::Storage;
+use pagefold_types::Value;
+use std::path::Path;
+use std::sync::Arc;
+
+fn numbers(from: i64, count: i64) -> RecordBatch {
+    let n: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + count));
+    let t: ArrayRef = Arc::new(StringArray::from_iter((from..from + count).map(|i| (i % 5 > 0).then(|| format!("text {i}")))));
+    RecordBatch::try_from_iter_with_nullable([("n", n, false), ("t", t, true)]).unwrap()
+}
+
+fn write(storage: &Arc<dyn Storage>, path: &str, batch: &RecordBatch, options: ParquetOptions) {
+    let table = TableSchema::from_arrow(batch.schema()).unwrap();
+    let mut sink = FileSink::create(Arc::clone(storage), Path::new(path), &FileFormat::Parquet(options), &table).unwrap();
+    sink.write(batch).unwrap();
+    sink.finish().unwrap();
+}
+
+#[test]
+fn there_and_back() {
+    let storage = memory();
+    let batch = numbers(0, 30_000);
+    for zstd_level in [None, Some(3), Some(9)] {
+        write(&storage, "t.parquet", &batch, ParquetOptions { zstd_level, row_group_rows: 7_000 });
+        let mut source = open_csv(&*storage, &["t.parquet"], CsvOptions::default()).unwrap();
+        assert_eq!((source.row_count(), source.has_names()), (Some(30_000), true));
+        let all = batches(&mut *source).unwrap();
+        assert!(all.iter().all(|b| b.num_rows() <= 8_192 && b.schema() == batch.schema()));
+        assert_eq!(rows(source.table(), &all), rows(source.table(), std::slice::from_ref(&batch)));
+        assert!(source.bytes_done() > source.bytes_total() / 2);
+        assert_eq!(batches(&mut *source).unwrap(), all, "a second time");
+    }
+    assert!(!storage.exists(Path::new("t.parquet.partial")).unwrap());
+}
+
+#[test]
+fn several_files() {
+    let storage = memory();
+    write(&storage, "a.parquet", &numbers(0, 1_000), ParquetOptions::default());
+    write(&storage, "b.parquet", &numbers(1_000, 500), ParquetOptions::default());
+    let mut source = open_csv(&*storage, &["a.parquet", "b.parquet"], CsvOptions::default()).unwrap();
+    let all = batches(&mut *source).unwrap();
+    assert_eq!(rows(source.table(), &all), rows(source.table(), &[numbers(0, 1_500)]));
+    let other: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    write(&storage, "c.parquet", &RecordBatch::try_from_iter([("m", other)]).unwrap(), ParquetOptions::default());
+    let error = open_csv(&*storage, &["a.parquet", "c.parquet"], CsvOptions::default()).map(|_| ()).unwrap_err();
+    assert_eq!(error, "c.parquet: its columns are not those of a.parquet");
+    put(&*storage, "d.csv", b"1,2\n");
+    let error = open_csv(&*storage, &["a.parquet", "d.csv"], CsvOptions::default()).map(|_| ()).unwrap_err();
+    assert!(error.contains("d.csv: is not of the same format"));
+}
+
+#[test]
+fn samples() {
+    let storage = memory();
+    write(&storage, "a.parquet", &numbers(0, 60_000), ParquetOptions { row_group_rows: 9_000, ..ParquetOptions::default() });
+    write(&storage, "b.parquet", &numbers(60_000, 40_000), ParquetOptions::default());
+    let mut source = open_csv(&*storage, &["a.parquet", "b.parquet"], CsvOptions::default()).unwrap();
+    for seed in 0..20 {
+        let sample: Vec<RecordBatch> = source.sample(2_560, seed).unwrap().collect::<Result<_, _>>().unwrap();
+        assert!((10..=11).contains(&sample.len()), "{}", sample.len());
+        for (i, batch) in sample.iter().enumerate() {
+            let n = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+            assert!(batch.num_rows() == 256 || sample.len() == 11 || n.value(n.len() - 1) == 59_999, "{}", batch.num_rows());
+            assert!((0..n.len()).all(|k| n.value(k) == n.value(0) + k as i64), "neighbours");
+            assert_eq!(n.value(0) / 10_000, i as i64, "one in each stratum");
+        }
+    }
+    let all: usize = source.sample(1_000_000, 1).unwrap().map(|b| b.unwrap().num_rows()).sum();
+    assert_eq!(all, 100_000);
+}
+
+#[test]
+fn no_file_is_an_error_of_one_line() {
+    let storage = memory();
+    put(&*storage, "t.parquet", b"no Parquet at all, but some text");
+    put(&*storage, "empty.parquet", b"");
+    for path in ["t.parquet", "empty.parquet", "none.parquet"] {
+        let error = open_csv(&*storage, &[path], CsvOptions::default()).map(|_| ()).unwrap_err();
+        assert!(error.contains(path) && !error.contains('\n'), "{error}");
+    }
+}
+
+/// Cut and damaged files give errors or other rows, never a panic.
+#[test]
+fn damaged_files() {
+    let storage = memory();
+    write(&storage, "t.parquet", &numbers(0, 500), ParquetOptions { row_group_rows: 200, ..ParquetOptions::default() });
+    let good = get(&*storage, "t.parquet");
+    let mut rng = Rng(51);
+    let mut refused = 0;
+    for i in 0..3_000 {
+        let mut bytes = good.clone();
+        if i % 3 == 0 {
+            bytes.truncate(rng.below(good.len() as u64) as usize);
+        } else {
+            for _ in 0..=rng.below(3) {
+                let at = rng.below(good.len() as u64) as usize;
+                bytes[at] ^= 1 << rng.below(8);
+            }
+        }
+        put(&*storage, "d.parquet", &bytes);
+        let read = open_csv(&*storage, &["d.parquet"], CsvOptions::default()).and_then(|mut s| batches(&mut *s));
+        refused += u32::from(read.is_err());
+    }
+    assert!(refused > 1_000, "{refused}");
+}
+
+#[test]
+fn a_file_appears_only_when_complete() {
+    let storage = memory();
+    put(&*storage, "t.parquet", b"old");
+    let batch = numbers(0, 10);
+    let table = TableSchema::from_arrow(batch.schema()).unwrap();
+    let mut sink =
+        FileSink::create(Arc::clone(&storage), Path::new("t.parquet"), &FileFormat::Parquet(ParquetOptions::default()), &table).unwrap();
+    sink.write(&batch).unwrap();
+    drop(sink);
+    assert_eq!(get(&*storage, "t.parquet"), b"old");
+    assert!(!storage.exists(Path::new("t.parquet.partial")).unwrap());
+}
+
+/// Values of a megabyte: batches stay small, rows come back.
+#[test]
+fn wide_rows() {
+    let storage = memory();
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..40).map(|i| format!("{i}").repeat(500_000))));
+    let batch = RecordBatch::try_from_iter([("t", texts)]).unwrap();
+    write(&storage, "t.parquet", &batch, ParquetOptions::default());
+    let mut source = open_csv(&*storage, &["t.parquet"], CsvOptions::default()).unwrap();
+    let all = batches(&mut *source).unwrap();
+    assert!(all.len() > 2, "{}", all.len());
+    let through = common::through_records(source.table(), &all, 8_000, 8_192);
+    let back = rows(source.table(), &through);
+    assert_eq!(back.len(), 40);
+    assert!(back.iter().enumerate().all(|(i, r)| r[0] == Value::Text(format!("{i}").repeat(500_000))));
+}
