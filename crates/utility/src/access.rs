@@ -2,16 +2,19 @@
 
 use crate::load::table_schema;
 use crate::{Error, Progress, Result, Unit};
+use pagefold_engine::btree::Direction as CursorDirection;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::{RowBuffer, Table};
 use pagefold_interchange::{BatchBuilder, InterchangeError, Sink, TableSchema};
-use pagefold_types::{Predicate, Rid, Value, ValueRef, text};
+use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef, text};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 8192;
+/// Rows that an index scan asks for at once: the list of a list prefetch.
+const LIST_ROWS: usize = 1024;
 /// Records gathered before they are turned into columns.
 const GATHERED_BYTES: usize = 256 * 1024;
 
@@ -109,26 +112,30 @@ impl<'d> Scan<'d> {
     fn run_index(&self, index: &Index, output: &mut Output<'_, '_>, progress: &dyn Progress) -> Result<()> {
         let ranges = match &self.condition {
             Some(condition) => condition.key_ranges(index.key_layout()),
-            None => vec![pagefold_types::KeyRange { start: Vec::new(), end: None }],
+            None => vec![KeyRange { start: Vec::new(), end: None }],
         };
         let mut buffer = RowBuffer::default();
+        let mut rids: Vec<Rid> = Vec::new();
         for range in ranges {
-            let mut rids: Vec<Rid> = Vec::new();
-            let mut cursor = index.range(&range.start, range.end.as_deref())?;
+            let mut cursor = index.tree().range(range, CursorDirection::Forward);
             loop {
                 rids.clear();
-                cursor.next_rids(BATCH_ROWS, &mut rids)?;
+                while rids.len() < LIST_ROWS
+                    && let Some((_, rid)) = cursor.next()?
+                {
+                    rids.push(rid);
+                }
                 if rids.is_empty() {
                     break;
                 }
+                self.table.prefetch_rows(&rids)?;
                 progress.advance(rids.len() as u64);
                 if progress.interrupted() {
                     return Err(Error::Interrupted);
                 }
                 for rid in &rids {
                     let outcome = self.table.read(*rid, &mut buffer, |record| output.offer(record))?;
-                    let missing = || Error::Data(format!("index \"{}\" names row {rid}, which does not exist; run check", index.name()));
-                    if outcome.ok_or_else(missing)??.is_break() {
+                    if outcome.ok_or_else(|| missing_row(index, *rid))??.is_break() {
                         return Ok(());
                     }
                 }
@@ -187,9 +194,8 @@ impl Output<'_, '_> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let records: Vec<&[u8]> = starts.zip(&self.ends).map(|(start, end)| &self.gathered[start..*end]).collect();
         let table = &self.scan.table;
-        self.builder.push_records(&records, |reference| {
-            table.read_large(reference).map_err(|e| InterchangeError::LargeValue(e.to_string()))
-        })?;
+        self.builder
+            .push_records(&records, |reference| table.read_large(reference).map_err(|e| InterchangeError::LargeValue(e.to_string())))?;
         self.gathered.clear();
         self.ends.clear();
         if self.builder.is_full() {
@@ -245,11 +251,13 @@ pub fn get(database: &Database, table: &str, key: &[String]) -> Result<Option<Ve
     let index = primary_key_index(database, &table)?;
     let mut encoded = Vec::new();
     index.key_layout().encode(&refs, &mut encoded).map_err(|e| Error::Usage(e.to_string()))?;
-    let Some(rid) = index.get(&encoded)? else { return Ok(None) };
-    match table.get(rid)? {
-        Some(record) => Ok(Some(table.values(&record)?)),
-        None => Err(Error::Data(format!("index \"{}\" names row {rid}, which does not exist; run check", index.name()))),
-    }
+    let Some(rid) = index.tree().first_rid(&encoded)? else { return Ok(None) };
+    let record = table.get(rid)?.ok_or_else(|| missing_row(&index, rid))?;
+    Ok(Some(table.values(&record)?))
+}
+
+fn missing_row(index: &Index, rid: Rid) -> Error {
+    Error::Data(format!("index \"{}\" names row {rid}, which does not exist; run check", index.name()))
 }
 
 /// The index of a table's primary key.

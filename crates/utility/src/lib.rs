@@ -1,5 +1,6 @@
 //! LOAD, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT: what commands do, without a command line.
 
+mod access;
 mod drop;
 mod error;
 mod index_build;
@@ -10,6 +11,7 @@ mod progress;
 mod reorg;
 mod sample;
 
+pub use access::{Scan, ScanOptions, export, get, primary_key_index};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
 pub use index_build::{IndexReport, create_index};

@@ -11,7 +11,7 @@ use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
 use pagefold_format::data::{DataPage, Stored};
 use pagefold_types::Rid;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// How a scan ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ impl Table {
     pub fn scan<E: From<Error>>(
         &self,
         buffer: &mut RowBuffer,
-        mut visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
+        mut visit: impl FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ScanOutcome, E> {
         for (number, data_set) in self.partitions().enumerate() {
             let pages: Vec<u32> = data_set.space().data_pages().collect();
             let outcome = self.scan_pages(number as u16, data_set, &pages, buffer, &mut visit)?;
@@ -52,8 +52,8 @@ impl Table {
         data_set: &DataSet,
         pages: &[u32],
         buffer: &mut RowBuffer,
-        visit: &mut impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
+        visit: &mut impl FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ScanOutcome, E> {
         let manager = &self.core.manager;
         let window = (manager.settings().bytes_per_io / data_set.page_bytes()).max(1);
         for (i, &number) in pages.iter().enumerate() {
@@ -83,5 +83,26 @@ impl Table {
             }
         }
         Ok(ScanOutcome::Complete)
+    }
+
+    /// Asks for the pages of rows that will be read soon (list prefetch).
+    ///
+    /// # Errors
+    /// When a RID names a partition that does not exist.
+    pub fn prefetch_rows(&self, rids: &[Rid]) -> Result<(), Error> {
+        let mut pages: Vec<(u16, u32)> = rids.iter().map(|rid| (rid.partition(), rid.page())).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        for group in pages.chunk_by(|a, b| a.0 == b.0) {
+            let mut ranges: Vec<Range<u32>> = Vec::new();
+            for (_, page) in group {
+                match ranges.last_mut() {
+                    Some(last) if last.end == *page => last.end += 1,
+                    _ => ranges.push(*page..page + 1),
+                }
+            }
+            self.core.manager.prefetch(self.partition(group[0].0)?, Prefetch::List, ranges);
+        }
+        Ok(())
     }
 }
