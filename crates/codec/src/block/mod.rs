@@ -61,3 +61,6 @@ pub fn decompress(stored: &[u8], expected_len: usize, out: &mut Vec<u8>) -> Resu
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

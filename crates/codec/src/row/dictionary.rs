@@ -68,6 +68,11 @@ impl Dictionary {
         Ok(Self { table: TokenTable::new(tokens), count: tokens.len() as u16 })
     }
 
+    #[cfg(test)]
+    pub(super) fn without_wide_copies(self) -> Self {
+        Self { table: self.table.without_wide_copies(), ..self }
+    }
+
     /// Number of tokens, 256 to 4,096. Codes from here on mean nothing.
     #[must_use]
     pub fn token_count(&self) -> usize {

@@ -242,6 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "safe code, slow there")]
     fn finds_what_a_linear_search_finds() {
         let mut state = 5_u64;
         let mut random = move |below: u64| {

@@ -10,8 +10,7 @@ use std::collections::BinaryHeap;
 
 use super::table::MAX_TOKEN_LEN;
 
-/// Pairs followed at most; one that appears when the table is full is not merged.
-const PAIRS_MAX: usize = TABLE_MAX / 4 * 3;
+/// Slots of the table of pairs at most. It is full when three quarters are used; a pair that appears then is not followed.
 const TABLE_MAX: usize = 1 << 19;
 const TABLE_MIN: usize = 1 << 12;
 
@@ -206,5 +205,73 @@ impl PairTable {
         self.used += 1;
         self.slots[slot].key = key;
         Some((slot, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// Merges with everything counted anew each time. Counts of pairs like `aa` in `aaa` are those of all places, as above.
+    fn slow(rows: &[Vec<u8>], limit: usize, min_count: u32) -> Vec<Vec<u8>> {
+        let mut symbols: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        let mut rows: Vec<Vec<u16>> = rows.iter().map(|row| row.iter().map(|&byte| u16::from(byte)).collect()).collect();
+        while symbols.len() < limit {
+            let mut counts: HashMap<u32, u32> = HashMap::new();
+            for pair in rows.iter().flat_map(|row| row.windows(2)) {
+                if symbols[usize::from(pair[0])].len() + symbols[usize::from(pair[1])].len() <= MAX_TOKEN_LEN {
+                    *counts.entry(key(pair[0], pair[1])).or_default() += 1;
+                }
+            }
+            let Some((count, best)) = counts.into_iter().map(|(key, count)| (count, key)).max() else { break };
+            if count < min_count {
+                break;
+            }
+            let (left, right) = ((best >> 16) as u16, best as u16);
+            let merged = symbols.len() as u16;
+            symbols.push([symbols[usize::from(left)].as_slice(), &symbols[usize::from(right)]].concat());
+            for row in &mut rows {
+                let mut position = 0;
+                while position + 1 < row.len() {
+                    if row[position] == left && row[position + 1] == right {
+                        row[position] = merged;
+                        row.remove(position + 1);
+                    }
+                    position += 1;
+                }
+            }
+        }
+        symbols
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "safe code, slow there")]
+    fn merges_as_the_slow_way_does() {
+        let mut state = 7_u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for alphabet in [2, 5, 60] {
+            let rows: Vec<Vec<u8>> =
+                (0..60).map(|_| (0..random(40)).map(|_| random(alphabet).min(random(alphabet)) as u8).collect()).collect();
+            for min_count in [2, 5] {
+                let fast = merge_pairs(rows.iter().map(Vec::as_slice), 400, min_count);
+                let slow = slow(&rows, 400, min_count);
+                // Runs of one symbol are merged from the other end once a list has been rebuilt, so counts of what follows may differ by a few.
+                let same = fast.iter().zip(&slow).take_while(|(fast, slow)| fast == slow).count();
+                assert!(alphabet == 2 || same == slow.len(), "{same} of {}", slow.len());
+                assert!(same > 256 || slow.len() == 256);
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "safe code, slow there")]
+    fn no_symbol_is_longer_than_a_token() {
+        let symbols = merge_pairs([[3; 4000].as_slice()].into_iter(), 500, 2);
+        let longest = symbols.iter().map(Vec::len).max();
+        assert_eq!(longest, Some(MAX_TOKEN_LEN));
     }
 }

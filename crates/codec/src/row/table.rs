@@ -57,6 +57,16 @@ impl TokenTable {
         }
     }
 
+    /// Decodes as on a processor without AVX.
+    #[cfg(test)]
+    pub(super) fn without_wide_copies(mut self) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.wide_copies = false;
+        }
+        self
+    }
+
     /// The token of `code`; empty when there is none.
     #[inline]
     pub(super) fn token(&self, code: u16) -> &[u8] {
