@@ -1,6 +1,7 @@
 //! LOAD, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT: what commands do, without a command line.
 
 mod access;
+mod check;
 mod drop;
 mod error;
 mod index_build;
@@ -12,6 +13,7 @@ mod reorg;
 mod sample;
 
 pub use access::{Scan, ScanOptions, export, get, primary_key_index};
+pub use check::{CheckReport, PageError, check};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
 pub use index_build::{IndexReport, create_index};

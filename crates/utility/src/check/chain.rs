@@ -1,0 +1,100 @@
+//! Chains of pages: dictionaries and large values.
+//!
+//! Checked: every page is of the type, names its place and its owner, is named once, and the lengths add up.
+
+use super::data_set::DataSetFile;
+use super::findings::Context;
+use pagefold_codec::row::Dictionary;
+use pagefold_format::chain::{ChainPage, pages_needed};
+use pagefold_format::page::PageType;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The serial form of a dictionary is never longer.
+const DICTIONARY_BYTES_MAX: usize = 128 * 1024;
+
+/// A chain to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    pub(crate) page_type: PageType,
+    pub(crate) first_page: u32,
+    pub(crate) owner: u32,
+    pub(crate) bytes: usize,
+}
+
+/// Reads a chain page by page; what is wrong is reported, by the name of who refers to it. False when the chain is not whole.
+pub(crate) fn read_chain(
+    set: &mut DataSetFile,
+    chain: Chain,
+    by: &str,
+    context: &mut Context<'_>,
+    mut visit: impl FnMut(u32, &[u8]) -> Result<(), String>,
+) -> bool {
+    let mut number = chain.first_page;
+    let mut seen = 0usize;
+    let mut bytes = Vec::new();
+    let pages = pages_needed(chain.bytes, set.page_bytes).max(1).min(u32::MAX as usize) as u32;
+    for sequence in 0..pages {
+        if !set.reach(number, by, context) {
+            return false;
+        }
+        if set.load(number, &mut bytes, context).is_none() {
+            return false;
+        }
+        let part = match ChainPage::parse(&bytes, chain.page_type) {
+            Ok(part) => part,
+            Err(error) => {
+                set.damage(number, format!("{by}: {error}"), context);
+                return false;
+            }
+        };
+        if part.sequence != sequence || part.owner != chain.owner {
+            let reason = format!("{by}: part {} of {}, expected part {sequence} of {}", part.sequence, part.owner, chain.owner);
+            set.fault(number, reason, context);
+            return false;
+        }
+        seen += part.payload.len();
+        if let Err(reason) = visit(number, part.payload) {
+            set.fault(number, format!("{by}: {reason}"), context);
+            return false;
+        }
+        number = part.next;
+    }
+    if seen != chain.bytes || number != 0 {
+        set.fault(chain.first_page, format!("{by}: a chain of {seen} bytes where {} are expected", chain.bytes), context);
+        return false;
+    }
+    true
+}
+
+/// Reads all dictionaries that the header page names.
+pub(crate) fn read_dictionaries(set: &mut DataSetFile, context: &mut Context<'_>) -> BTreeMap<u16, Arc<Dictionary>> {
+    let mut found = BTreeMap::new();
+    let roots = set.header.as_ref().map(|header| header.dictionaries.clone()).unwrap_or_default();
+    for root in roots {
+        let by = format!("dictionary version {}", root.version);
+        if root.version == 0 || found.contains_key(&root.version) {
+            set.fault(0, format!("{by} is 0 or comes twice"), context);
+            continue;
+        }
+        let length = root.bytes as usize;
+        if length > DICTIONARY_BYTES_MAX {
+            set.fault(0, format!("{by} of {length} bytes; the longest has {DICTIONARY_BYTES_MAX}"), context);
+            continue;
+        }
+        let chain = Chain { page_type: PageType::Dictionary, first_page: root.first_page, owner: u32::from(root.version), bytes: length };
+        let mut serial = Vec::with_capacity(length);
+        let whole = read_chain(set, chain, &by, context, |_, part| {
+            serial.extend_from_slice(part);
+            Ok(())
+        });
+        if !whole {
+            continue;
+        }
+        match Dictionary::from_bytes(&serial) {
+            Ok(dictionary) => drop(found.insert(root.version, Arc::new(dictionary))),
+            Err(error) => set.fault(root.first_page, format!("{by}: {error}"), context),
+        }
+    }
+    found
+}

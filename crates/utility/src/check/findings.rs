@@ -1,0 +1,156 @@
+//! What CHECK has found so far.
+//!
+//! Invariant: memory is bounded: of each object the first [`ERRORS_PER_OBJECT`] errors are kept, the others are counted.
+
+use crate::{Error, Progress, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// So many errors of one object are listed.
+const ERRORS_PER_OBJECT: usize = 1000;
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageError {
+    /// Table, index, catalog, control file or file.
+    pub object: String,
+    /// Page number in its data set; of the control file the slot.
+    pub page: u32,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// The outcome of CHECK.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Pages read, control slots included.
+    pub pages: u64,
+    /// Rows read.
+    pub rows: u64,
+    /// Index entries read: (key, RID) pairs.
+    pub index_entries: u64,
+    /// Everything that is wrong.
+    pub errors: Vec<PageError>,
+}
+
+impl CheckReport {
+    /// Nothing wrong?
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// As `--json` prints it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let errors: Vec<Value> = self.errors.iter().map(|e| json!({ "object": e.object, "page": e.page, "reason": e.reason })).collect();
+        json!({ "pages": self.pages, "rows": self.rows, "index_entries": self.index_entries, "errors": errors })
+    }
+
+    /// As a person reads it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        for e in &self.errors {
+            out.push_str(&format!("{}, page {}: {}\n", e.object, e.page, e.reason));
+        }
+        let read = format!("{} pages, {} rows, {} index entries checked", self.pages, self.rows, self.index_entries);
+        match self.errors.len() {
+            0 => out.push_str(&format!("{read}: no errors\n")),
+            1 => out.push_str(&format!("{read}: 1 error\n")),
+            n => out.push_str(&format!("{read}: {n} errors\n")),
+        }
+        out
+    }
+}
+
+/// Errors, counts and progress of a run.
+pub(crate) struct Context<'a> {
+    progress: &'a dyn Progress,
+    report: CheckReport,
+    per_object: BTreeMap<String, usize>,
+    /// A second look at pages that were reported on: says nothing.
+    muted: bool,
+    ticks: u64,
+}
+
+/// Pages between two looks at whether to stop.
+const PAGES_PER_LOOK: u64 = 256;
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(progress: &'a dyn Progress) -> Context<'a> {
+        Context { progress, report: CheckReport::default(), per_object: BTreeMap::new(), muted: false, ticks: 0 }
+    }
+
+    pub(crate) fn progress(&self) -> &'a dyn Progress {
+        self.progress
+    }
+
+    /// Notes an error.
+    pub(crate) fn error(&mut self, object: &str, page: u32, reason: impl ToString) {
+        if self.muted {
+            return;
+        }
+        let count = self.per_object.entry(object.into()).or_default();
+        *count += 1;
+        if *count <= ERRORS_PER_OBJECT {
+            self.report.errors.push(PageError { object: object.into(), page, reason: reason.to_string() });
+        }
+    }
+
+    pub(crate) fn count_page(&mut self) {
+        if !self.muted {
+            self.report.pages += 1;
+        }
+    }
+
+    pub(crate) fn count_rows(&mut self, rows: u64) {
+        if !self.muted {
+            self.report.rows += rows;
+        }
+    }
+
+    pub(crate) fn count_entries(&mut self, entries: u64) {
+        if !self.muted {
+            self.report.index_entries += entries;
+        }
+    }
+
+    /// Errors so far, listed or not.
+    pub(crate) fn error_count(&self) -> usize {
+        self.per_object.values().sum()
+    }
+
+    /// Runs `work` without noting anything.
+    pub(crate) fn muted<R>(&mut self, work: impl FnOnce(&mut Context<'a>) -> R) -> R {
+        let before = std::mem::replace(&mut self.muted, true);
+        let result = work(self);
+        self.muted = before;
+        result
+    }
+
+    /// A page is done.
+    ///
+    /// # Errors
+    /// When the user wants to stop.
+    pub(crate) fn tick(&mut self) -> Result<()> {
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(PAGES_PER_LOOK) {
+            self.progress.advance(PAGES_PER_LOOK);
+            if self.progress.interrupted() {
+                return Err(Error::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> CheckReport {
+        for (object, count) in self.per_object {
+            if count > ERRORS_PER_OBJECT {
+                let reason = format!("and {} more errors", count - ERRORS_PER_OBJECT);
+                self.report.errors.push(PageError { object, page: 0, reason });
+            }
+        }
+        self.report
+    }
+}

@@ -1,0 +1,181 @@
+//! The order of CHECK.
+
+use super::catalog::read_entries;
+use super::data_set::DataSetFile;
+use super::difference::{Buckets, Element, Side, Sum, hash};
+use super::files::{files_on_disk, read_control_slots};
+use super::findings::{CheckReport, Context};
+use super::table::{TableFiles, Visit, table_object};
+use super::tree::{IndexFile, index_expected, index_object};
+use crate::{Progress, Result, Unit};
+use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
+use pagefold_format::control::ControlSlot;
+use pagefold_io::Storage;
+use pagefold_types::{KeyError, Rid, RowLayout};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Checks the database in a directory, from its files alone.
+///
+/// # Errors
+/// When the directory holds no database, its control file cannot be read or is of a newer format, the database changes meanwhile, or the user wants to stop. What is
+/// damaged is no error but in the report.
+pub fn check(storage: &dyn Storage, directory: &Path, progress: &dyn Progress) -> Result<CheckReport> {
+    let mut context = Context::new(progress);
+    let (control, unnamed) = {
+        // Under the lock, if it can be had: what a writer prepares is not named yet, and not lost either.
+        let lock = storage.lock(&directory.join("lock"));
+        let writer = lock.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock);
+        let control = read_control_slots(storage, directory, &mut context)?;
+        let next_file_id = control.current.map_or(0, |slot| slot.next_file_id);
+        (control, files_on_disk(storage, directory, if writer { next_file_id } else { u32::MAX })?)
+    };
+    let Some(slot) = control.current else { return Ok(context.finish()) };
+    progress.start("checking the catalog", None, Unit::Pages);
+    let (entries, whole) = read_entries(storage, directory, &slot, &mut context)?;
+    progress.finish();
+    for (path, file_id) in unnamed {
+        if !is_named(&entries, &slot, file_id) {
+            let hint = if whole {
+                "what a command left that did not finish; the next one that writes removes it"
+            } else {
+                "the catalog is damaged"
+            };
+            context.error(&path.display().to_string(), 0, format!("no table or index has this file: {hint}"));
+        }
+    }
+    for table in &entries.tables {
+        let indexes: Vec<&IndexEntry> = entries.indexes.iter().filter(|index| index.table_id == table.object_id).collect();
+        check_table(storage, directory, slot.database_id, table, &indexes, &mut context)?;
+    }
+    let after = read_control_slots(storage, directory, &mut Context::new(progress))?;
+    if after.current.is_some_and(|now| now.sequence != slot.sequence) {
+        return Err(crate::Error::Data(format!("{} was changed while it was checked; check it again", directory.display())));
+    }
+    Ok(context.finish())
+}
+
+fn is_named(entries: &CatalogEntries, slot: &ControlSlot, file_id: Option<u32>) -> bool {
+    let Some(file_id) = file_id else { return false };
+    let tables = entries.tables.iter().flat_map(|t| &t.data_sets);
+    let indexes = entries.indexes.iter().flat_map(|i| &i.data_sets);
+    // A data set without a file must not have one.
+    file_id == slot.catalog_file_id || tables.chain(indexes).any(|d| d.file_id == file_id && d.header_writes.is_some())
+}
+
+/// An index and the sums of both sides.
+struct Compared<'a> {
+    file: IndexFile<'a>,
+    of_rows: Sum,
+    of_entries: Sum,
+}
+
+fn check_table(
+    storage: &dyn Storage,
+    directory: &Path,
+    database_id: u128,
+    entry: &TableEntry,
+    indexes: &[&IndexEntry],
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let progress = context.progress();
+    let Some(mut table) = TableFiles::open(storage, directory, database_id, entry, context) else { return Ok(()) };
+    let mut compared: Vec<Compared<'_>> = Vec::new();
+    for index in indexes {
+        let set = index_expected(index).and_then(|expected| DataSetFile::open(storage, directory, database_id, &expected, context));
+        let key_layout = index.attributes.key_layout(&entry.attributes.schema);
+        compared.push(Compared {
+            file: IndexFile { entry: index, key_layout, broken: set.is_none(), set },
+            of_rows: Sum::default(),
+            of_entries: Sum::default(),
+        });
+    }
+    progress.start(&format!("checking {}", table_object(entry)), Some(table.page_count()), Unit::Pages);
+    let layout = table.layout.clone();
+    let (mut key, mut scratch) = (Vec::new(), Vec::new());
+    table.check(context, &mut |context, what| {
+        let Visit::Row { rid, page, record, .. } = what else { return };
+        for index in &mut compared {
+            match key_of(&index.file, &layout, record, &mut key) {
+                Ok(()) => index.of_rows.add(hash(&key, rid, &mut scratch)),
+                Err(error) => {
+                    context.error(&table_object(entry), page, format!("row {rid} in {}: {error}", index_object(index.file.entry)));
+                }
+            }
+        }
+    })?;
+    progress.finish();
+    for index in &mut compared {
+        let pages = index.file.set.as_ref().map_or(0, |set| u64::from(set.page_count));
+        progress.start(&format!("checking {}", index_object(index.file.entry)), Some(pages), Unit::Pages);
+        let Compared { file, of_entries, .. } = index;
+        file.check(context, &mut |_, key, rid| of_entries.add(hash(key, rid, &mut scratch)))?;
+        if index.of_rows != index.of_entries {
+            report_difference(&mut table, index, context)?;
+        }
+        progress.finish();
+    }
+    Ok(())
+}
+
+/// The key that a row has in an index, made anew.
+fn key_of(index: &IndexFile<'_>, layout: &RowLayout, record: &[u8], key: &mut Vec<u8>) -> std::result::Result<(), KeyError> {
+    key.clear();
+    index.key_layout.encode_from_record(layout, record, key).map(drop)
+}
+
+/// Names the rows without entry and the entries without row: two more passes over both.
+fn report_difference(table: &mut TableFiles<'_>, index: &mut Compared<'_>, context: &mut Context<'_>) -> Result<()> {
+    let layout = table.layout.clone();
+    let (mut key, mut scratch) = (Vec::new(), Vec::new());
+    let mut buckets = Buckets::new(index.of_rows.count().max(index.of_entries.count()));
+    table.again(context, &mut |what| {
+        if let Visit::Row { rid, record, .. } = what
+            && key_of(&index.file, &layout, record, &mut key).is_ok()
+        {
+            buckets.add(Side::Left, hash(&key, rid, &mut scratch));
+        }
+    })?;
+    index.file.again(context, &mut |_, key, rid| buckets.add(Side::Right, hash(key, rid, &mut scratch)))?;
+    let mut elements = buckets.elements();
+    table.again(context, &mut |what| {
+        if let Visit::Row { rid, partition, page, record } = what
+            && key_of(&index.file, &layout, record, &mut key).is_ok()
+        {
+            elements.add(Side::Left, hash(&key, rid, &mut scratch), partition, page, &key, rid);
+        }
+    })?;
+    index.file.again(context, &mut |page, key, rid| elements.add(Side::Right, hash(key, rid, &mut scratch), 0, page, key, rid))?;
+    let name = index_object(index.file.entry);
+    let Some((rows, entries)) = elements.finish() else {
+        let reason = format!(
+            "{} rows, {} entries: more of them have no partner than can be listed",
+            index.of_rows.count(),
+            index.of_entries.count()
+        );
+        context.error(&name, 0, reason);
+        return Ok(());
+    };
+    let keys = &index.file.key_layout;
+    let mut left: BTreeMap<Rid, &Element> = rows.iter().map(|row| (row.rid, row)).collect();
+    for entry in &entries {
+        let (key, rid) = (keys.describe(&entry.key), entry.rid);
+        if let Some(row) = left.remove(&rid) {
+            context.error(&name, entry.page, format!("entry {key} of row {rid}: the row has the key {}", keys.describe(&row.key)));
+        } else if !table.is_unreadable(rid) {
+            context.error(&name, entry.page, format!("entry {key} of row {rid}: no such row can be read"));
+        }
+    }
+    // Where pages of the index are damaged, the rows whose entries were on them are not to blame.
+    if index.file.broken {
+        if !left.is_empty() {
+            context.error(&name, 0, format!("{} rows have no entry that can be read", left.len()));
+        }
+        return Ok(());
+    }
+    for row in left.into_values() {
+        let object = table_object(table.entry);
+        context.error(&object, row.page, format!("row {} has no entry {} in {name}", row.rid, keys.describe(&row.key)));
+    }
+    Ok(())
+}
