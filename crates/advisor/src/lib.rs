@@ -1,1 +1,26 @@
-//! The estimator: what each method and page size would give.
+//! The estimator: what each method and page size would give, before anything is changed.
+//!
+//! Pure: it is fed with records, or with keys and RIDs, and runs the codecs and the packing arithmetic that LOAD and the index build run. No I/O, no engine.
+//!
+//! * [`TableEstimator`]: records into data pages, for any number of methods and page sizes at once
+//! * [`IndexEstimator`]: all entries in order, for any number of formats and page sizes at once
+//! * [`IndexSampler`]: the same for a sample of key ranges or leaves
+//! * [`Interval`], [`RatioEstimator`]: what a sample says about the whole
+//! * [`table_advice`], [`index_advice`]: which to choose
+//! * [`data_set_pages`]: header and space-map pages
+//!
+//! Invariant: fed with all rows, or all entries, it gives the pages that LOAD, or CREATE INDEX, then takes: to the page.
+
+mod advice;
+mod error;
+mod index;
+mod pages;
+mod sample;
+mod table;
+
+pub use advice::{index_advice, table_advice};
+pub use error::{AdvisorError, Result};
+pub use index::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, buffer_unused, index_candidates};
+pub use pages::{PageCounter, data_set_pages};
+pub use sample::{Interval, RatioEstimator, Shares, t_quantile};
+pub use table::{Saving, TableEstimate, TableEstimator, TableOptions, TablePacker};

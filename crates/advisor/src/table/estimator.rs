@@ -1,0 +1,191 @@
+//! All methods and page sizes at once: each record is encoded once for each dictionary, and counted into the pages of every candidate.
+//!
+//! Invariant: what is stored of a row is what `BulkLoader` stores: codes when they are shorter than the record and not shorter than a forward pointer, else the record.
+
+use super::estimate::TableEstimate;
+use super::large::stored_bytes;
+use super::packer::{TableOptions, TablePacker};
+use crate::Result;
+use pagefold_codec::row::{Dictionary, Encoder};
+use pagefold_format::data::{Body, STORED_BYTES_MIN, Stored};
+use pagefold_types::{ColumnValue, LargeValueRef, Rid, RowLayout, ValueRef};
+
+/// One method and page size.
+struct Candidate {
+    method: &'static str,
+    encoder: Option<usize>,
+    packer: TablePacker,
+    record_bytes: u64,
+    compressed_rows: u64,
+    rid: Rid,
+}
+
+/// Estimates a table.
+pub struct TableEstimator<'l> {
+    layout: &'l RowLayout,
+    keep: Vec<usize>,
+    encoders: Vec<Encoder>,
+    candidates: Vec<Candidate>,
+    /// Stored bytes of the current record, by encoder; the last one: plain.
+    lengths: Vec<(usize, bool)>,
+    limit_min: usize,
+    sampled: bool,
+}
+
+impl<'l> TableEstimator<'l> {
+    /// For records of this layout. Columns in `keep` (those of the primary key) are never moved out of a record.
+    #[must_use]
+    pub fn new(layout: &'l RowLayout, keep: &[usize]) -> TableEstimator<'l> {
+        TableEstimator {
+            layout,
+            keep: keep.to_vec(),
+            encoders: Vec::new(),
+            candidates: Vec::new(),
+            lengths: Vec::new(),
+            limit_min: usize::MAX,
+            sampled: false,
+        }
+    }
+
+    /// Makes a dictionary known; gives its number.
+    pub fn add_dictionary(&mut self, dictionary: &Dictionary) -> usize {
+        self.encoders.push(Encoder::new(dictionary));
+        self.encoders.len() - 1
+    }
+
+    /// Adds a candidate; gives its number. `dictionary`: its number and the bytes of its serial form.
+    pub fn add(&mut self, method: &'static str, options: TableOptions, dictionary: Option<(usize, usize)>) -> usize {
+        self.limit_min = self.limit_min.min(options.record_bytes_max());
+        let packer = TablePacker::new(options, dictionary.map(|(_, bytes)| bytes));
+        self.candidates.push(Candidate {
+            method,
+            encoder: dictionary.map(|(number, _)| number),
+            packer,
+            record_bytes: 0,
+            compressed_rows: 0,
+            rid: Rid::MIN,
+        });
+        self.candidates.len() - 1
+    }
+
+    /// The rows that follow are another cluster of a sample.
+    pub fn begin_cluster(&mut self) {
+        self.sampled = true;
+        self.candidates.iter_mut().for_each(|candidate| candidate.packer.shares.begin());
+    }
+
+    /// The RID of the last row in a candidate.
+    ///
+    /// # Panics
+    /// When there is no such candidate.
+    #[must_use]
+    pub fn rid(&self, candidate: usize) -> Rid {
+        self.candidates[candidate].rid
+    }
+
+    /// Adds a row by its record. It may be of any length that a page of 32 KB takes; for a candidate whose pages are smaller, values are moved out. It holds no large values.
+    ///
+    /// # Errors
+    /// When the record is damaged, or cannot be made short enough.
+    pub fn push(&mut self, record: &[u8]) -> Result<()> {
+        if record.len() <= self.limit_min {
+            self.measure(record);
+            for candidate in &mut self.candidates {
+                let (stored, compressed) = self.lengths[candidate.encoder.unwrap_or(self.encoders.len())];
+                candidate.take(record.len(), stored, compressed);
+            }
+            return Ok(());
+        }
+        let values = self.layout.decode(record)?;
+        let values: Vec<ValueRef<'_>> =
+            values.into_iter().map(|value| if let ColumnValue::Value(value) = value { value } else { ValueRef::Null }).collect();
+        self.push_values(&values)
+    }
+
+    /// Adds a row by its values, however wide.
+    ///
+    /// # Errors
+    /// When values do not fit their columns, or the row cannot be made narrow enough.
+    pub fn push_values(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
+        let mut record = Vec::new();
+        let mut moved: Vec<(usize, usize, usize)> = Vec::new();
+        for i in 0..self.candidates.len() {
+            record.clear();
+            let options = *self.candidates[i].packer.options();
+            let large = self.layout.plan_large(values, options.record_bytes_max(), &self.keep)?;
+            let mut columns: Vec<ColumnValue<'_>> = values.iter().map(|value| ColumnValue::Value(*value)).collect();
+            for column in large {
+                if !moved.iter().any(|m| m.0 == column) {
+                    let bytes = self.layout.large_bytes(column, values[column])?;
+                    moved.push((column, bytes.len(), stored_bytes(&bytes)));
+                }
+                let (raw, stored) = moved.iter().find(|m| m.0 == column).map_or((0, 0), |m| (m.1, m.2));
+                let (partition, first_page) = self.candidates[i].packer.large_value(stored);
+                columns[column] = ColumnValue::Large(LargeValueRef {
+                    first_page,
+                    raw_bytes: raw as u32,
+                    stored_bytes: stored as u32,
+                    partition: u32::from(partition),
+                });
+            }
+            self.layout.encode_columns(&columns, &mut record)?;
+            let encoder = self.candidates[i].encoder;
+            let (stored, compressed) = self.stored_len(encoder, &record);
+            self.candidates[i].take(record.len(), stored, compressed);
+        }
+        Ok(())
+    }
+
+    fn stored_len(&self, encoder: Option<usize>, record: &[u8]) -> (usize, bool) {
+        let codes = encoder.and_then(|number| self.encoders[number].encoded_len(record)).filter(|length| *length >= STORED_BYTES_MIN);
+        (codes.unwrap_or_else(|| Stored::Home(Body::Plain(record)).len(1)), codes.is_some())
+    }
+
+    fn measure(&mut self, record: &[u8]) {
+        self.lengths.clear();
+        for number in 0..self.encoders.len() {
+            self.lengths.push(self.stored_len(Some(number), record));
+        }
+        self.lengths.push(self.stored_len(None, record));
+    }
+
+    /// What came out, by candidate in the order they were added. All rows were pushed.
+    #[must_use]
+    pub fn finish(self) -> Vec<TableEstimate> {
+        debug_assert!(!self.sampled);
+        self.candidates
+            .into_iter()
+            .map(|c| TableEstimate::exact(c.method, c.encoder.is_some(), c.record_bytes, c.compressed_rows, &c.packer))
+            .collect()
+    }
+
+    /// What the clusters pushed say about a table of `rows` rows in `clusters` clusters like these. `margins` are added to the relative half-width, by candidate: what is not known for
+    /// another reason than the sample.
+    #[must_use]
+    pub fn finish_sample(self, rows: u64, clusters: f64, margins: &[f64]) -> Vec<TableEstimate> {
+        self.candidates
+            .into_iter()
+            .zip(margins.iter().copied().chain(std::iter::repeat(0.0)))
+            .map(|(mut c, margin)| {
+                c.packer.end_sample();
+                TableEstimate::of_sample(
+                    (c.method, c.encoder.is_some()),
+                    (c.record_bytes, c.compressed_rows),
+                    &c.packer,
+                    rows,
+                    clusters,
+                    margin,
+                )
+            })
+            .collect()
+    }
+}
+
+impl Candidate {
+    #[inline]
+    fn take(&mut self, record_bytes: usize, stored_bytes: usize, compressed: bool) {
+        self.rid = self.packer.push(stored_bytes);
+        self.record_bytes += record_bytes as u64;
+        self.compressed_rows += u64::from(compressed);
+    }
+}
