@@ -1,8 +1,7 @@
 //! A folded body back to entries and key map.
 //!
-//! Two decoders give the same bytes. The exact one takes one entry at a time, whatever its lengths. The fast one is for keys that differ from the page's common prefix in at most 32
-//! bytes: it holds the key in registers (a copy from the key just written would wait for that write), loads the suffix from where it already stands in place,
-//! and writes whole words, as far as both buffers have room for the excess; the exact one does the rest.
+//! Two decoders give the same bytes. The exact one, here, takes one entry at a time, whatever its lengths. The fast one (`fast.rs`) takes the entries whose keys differ from the page's
+//! common prefix in at most 32 bytes, as far as both buffers have room for whole words.
 //!
 //! Invariant: whatever the input, all reads and writes are inside the given slices, and time is linear in the page.
 //! What is expanded is in bounds by construction; that keys ascend is for `check` to say.
@@ -10,7 +9,7 @@
 use super::cost::ESCAPE;
 use super::layout::{MAP_BYTES, RID_BYTES, Shape, key_head, put_map, rid_bytes};
 use super::rid_code::{LENGTH, RESERVED, difference, from_linear, linear_limit};
-use super::{FoldError, varint};
+use super::{FoldError, fast, varint};
 use std::ops::Range;
 
 /// What the folded leaf's header says about its body.
@@ -34,20 +33,21 @@ pub struct Expanded {
 }
 
 /// Where a decoder stands: both decoders go on from it.
-struct State {
+pub(super) struct State {
     /// Entries done.
-    done: usize,
+    pub(super) done: usize,
     /// Next byte of the input.
-    at: usize,
+    pub(super) at: usize,
     /// Next byte of the page.
-    out: usize,
+    pub(super) out: usize,
     /// Where the key before lies in the page.
-    key: Range<usize>,
+    pub(super) key: Range<usize>,
     /// Last RID, linear.
-    linear: u64,
-    /// All linear RIDs, or-ed.
-    seen: u64,
-    rids: usize,
+    pub(super) linear: u64,
+    /// All linear RIDs, or-ed; the top bit for what was no number or RID code.
+    pub(super) seen: u64,
+    /// RIDs done.
+    pub(super) rids: usize,
 }
 
 /// Expands the body at `input[body]` into `page`: entries from `start`, key map at the end, zeros between.
@@ -83,13 +83,8 @@ pub(super) fn expand_by(
             return Err(FoldError::Damaged("common prefix"));
         }
     }
-    let rest = header.longest_key - header.common_prefix.min(header.longest_key);
-    if !fast {
-        // Nothing: the exact decoder does all.
-    } else if rest <= 16 {
-        fast_by_shape::<1>(shape, header, input, &mut state, page, map)?;
-    } else if rest <= 32 {
-        fast_by_shape::<2>(shape, header, input, &mut state, page, map)?;
+    if fast {
+        fast::entries(shape, header, input, &mut state, page, map)?;
     }
     while state.done < header.entries {
         exact_entry(shape, header, input, &mut state, page, map)?;
@@ -172,17 +167,23 @@ fn exact_entry(shape: Shape, header: Body, input: &[u8], state: &mut State, page
     state.seen |= state.linear;
     page[out..out + RID_BYTES].copy_from_slice(&rid_bytes(from_linear(state.linear, shape.slot_bits)));
     out += RID_BYTES;
-    for _ in 0..more {
+    state.out = out;
+    further_rids(shape, input, state, page, more)?;
+    state.rids += more + 1;
+    state.done += 1;
+    Ok(())
+}
+
+/// RIDs of a list after the first; the caller has checked that they fit the page.
+pub(super) fn further_rids(shape: Shape, input: &[u8], state: &mut State, page: &mut [u8], count: usize) -> Result<(), FoldError> {
+    for _ in 0..count {
         let (gap, n) = varint::read(input, state.at).ok_or(FoldError::Damaged("RID"))?;
         state.at += n;
         state.linear = state.linear.wrapping_add(gap + 1);
         state.seen |= state.linear;
-        page[out..out + RID_BYTES].copy_from_slice(&rid_bytes(from_linear(state.linear, shape.slot_bits)));
-        out += RID_BYTES;
+        page[state.out..state.out + RID_BYTES].copy_from_slice(&rid_bytes(from_linear(state.linear, shape.slot_bits)));
+        state.out += RID_BYTES;
     }
-    state.out = out;
-    state.rids += more + 1;
-    state.done += 1;
     Ok(())
 }
 
@@ -199,246 +200,4 @@ fn put_entry_prefix(shape: Shape, page: &mut [u8], entry: usize, key_bytes: usiz
         out += 2;
     }
     out
-}
-
-fn fast_by_shape<const W: usize>(
-    shape: Shape,
-    header: Body,
-    input: &[u8],
-    state: &mut State,
-    page: &mut [u8],
-    map: usize,
-) -> Result<(), FoldError> {
-    let run = match (shape.fixed_key_bytes != 0, shape.single) {
-        (true, true) => fast::<true, true, W>,
-        (true, false) => fast::<true, false, W>,
-        (false, true) => fast::<false, true, W>,
-        (false, false) => fast::<false, false, W>,
-    };
-    run(shape, header, input, state, page, map)?;
-    // The last entries of the input once more, from a copy that has room behind it.
-    const TAIL: usize = 256;
-    let room = fast_input_room::<W>();
-    let from = state.at.saturating_sub(TAIL / 2).min(input.len());
-    let tail = &input[from..];
-    let mut buffer = [0u8; TAIL + 128];
-    if tail.len() <= TAIL && room <= 128 {
-        buffer[..tail.len()].copy_from_slice(tail);
-        state.at -= from;
-        run(shape, header, &buffer[..tail.len() + 128], state, page, map)?;
-        state.at += from;
-        if state.at > input.len() {
-            return Err(FoldError::Damaged("cut off"));
-        }
-    }
-    Ok(())
-}
-
-/// Bytes that the fast decoder may read from the token on.
-const fn fast_input_room<const W: usize>() -> usize {
-    2 + 3 * 9 + 16 * W + 8
-}
-
-/// 32 bytes of ones, 32 of zeros.
-static ONES: [u8; 64] = {
-    let mut ones = [0u8; 64];
-    let mut i = 0;
-    while i < 32 {
-        ones[i] = 0xFF;
-        i += 1;
-    }
-    ones
-};
-
-#[inline(always)]
-fn load<const W: usize>(bytes: &[u8]) -> [u128; W] {
-    let mut words = [0u128; W];
-    for (w, word) in words.iter_mut().enumerate() {
-        let mut chunk = [0u8; 16];
-        chunk.copy_from_slice(&bytes[16 * w..16 * w + 16]);
-        *word = u128::from_le_bytes(chunk);
-    }
-    words
-}
-
-/// Words whose first `n` bytes (at most 32) are ones.
-#[inline(always)]
-fn mask<const W: usize>(n: usize) -> [u128; W] {
-    load::<W>(&ONES[32 - n..32 - n + 16 * W])
-}
-
-#[inline(always)]
-fn load_u64(bytes: &[u8]) -> u64 {
-    let mut chunk = [0u8; 8];
-    chunk.copy_from_slice(&bytes[..8]);
-    u64::from_le_bytes(chunk)
-}
-
-/// The number at `at`; what is none sets the top bit of `seen`. The caller guarantees 8 bytes.
-#[inline(always)]
-fn fast_number(input: &[u8], at: &mut usize, seen: &mut u64) -> usize {
-    let (value, n) = varint::from_word(load_u64(&input[*at..*at + 8]).swap_bytes());
-    *at += n;
-    *seen |= u64::from(n > 8) << 63;
-    value as usize
-}
-
-/// Entries from `state` on, as long as input and page have room for whole words. `FIXED`: keys of one length. `SINGLE`: one RID each.
-fn fast<const FIXED: bool, const SINGLE: bool, const W: usize>(
-    shape: Shape,
-    header: Body,
-    input: &[u8],
-    state: &mut State,
-    page: &mut [u8],
-    map: usize,
-) -> Result<(), FoldError> {
-    /// Common prefixes up to this length are written as a whole word.
-    const TEMPLATE: usize = 32;
-    let prefix = header.common_prefix;
-    let in_room = fast_input_room::<W>();
-    let out_room = 4 + prefix.max(TEMPLATE) + 16 * W + 8;
-    if input.len() < in_room || map < out_room || state.done == 0 {
-        return Ok(());
-    }
-    let (in_last, out_last) = (input.len() - in_room, map - out_room);
-    let slot_bits = shape.slot_bits;
-    let longest_rest = header.longest_key - prefix;
-    let whole_rest = mask::<W>(longest_rest);
-
-    let first_prefix = &page[state.key.start..state.key.start + prefix];
-    let mut template = [0u8; TEMPLATE];
-    let long_prefix = if prefix <= TEMPLATE {
-        template[..prefix].copy_from_slice(first_prefix);
-        None
-    } else {
-        Some(first_prefix.to_vec())
-    };
-    let mut rest_bytes = state.key.len() - prefix;
-    let mut key = [0u128; W];
-    {
-        let mut bytes = [0u8; 32];
-        bytes[..rest_bytes].copy_from_slice(&page[state.key.start + prefix..state.key.end]);
-        key.copy_from_slice(&load::<W>(&bytes));
-    }
-    let (mut at, mut out, mut done, mut linear, mut seen, mut rids) =
-        (state.at, state.out, state.done, state.linear, state.seen, state.rids);
-    let mut last_key = state.key.start;
-    let mut map_at = page.len() - MAP_BYTES * done;
-
-    while done < header.entries && at <= in_last && at >= 16 * W && out <= out_last {
-        let token = input[at];
-        at += 1;
-        let (shared, added, code, more);
-        if FIXED {
-            let mut suffix = usize::from(token >> 4);
-            code = token & 15;
-            if suffix == ESCAPE {
-                suffix = suffix.saturating_add(fast_number(input, &mut at, &mut seen));
-            }
-            if SINGLE {
-                more = 0;
-            } else {
-                more = fast_number(input, &mut at, &mut seen);
-            }
-            if suffix > longest_rest {
-                return Err(FoldError::Damaged("suffix length"));
-            }
-            added = suffix;
-            shared = longest_rest - suffix;
-        } else {
-            let second = input[at];
-            at += 1;
-            code = second & 15;
-            let mut fields = [usize::from(token >> 4), usize::from(token & 15), usize::from(second >> 4)];
-            if fields.contains(&ESCAPE) {
-                for field in &mut fields {
-                    if *field == ESCAPE {
-                        *field = field.saturating_add(fast_number(input, &mut at, &mut seen));
-                    }
-                }
-            }
-            if fields[0] > rest_bytes {
-                return Err(FoldError::Damaged("shared prefix"));
-            }
-            shared = rest_bytes - fields[0];
-            added = fields[1];
-            more = fields[2];
-            rest_bytes = shared.saturating_add(added);
-            if rest_bytes > longest_rest {
-                return Err(FoldError::Damaged("key length"));
-            }
-            if SINGLE && more != 0 {
-                return Err(FoldError::Damaged("RID list in a unique index"));
-            }
-        }
-        // The suffix, as it stands `shared` bytes behind the load's start, is in place already.
-        let fresh = load::<W>(&input[at - shared..at - shared + 16 * W]);
-        let keep = mask::<W>(shared);
-        let whole = if FIXED { whole_rest } else { mask::<W>(rest_bytes) };
-        for w in 0..W {
-            key[w] = ((key[w] & keep[w]) | (fresh[w] & !keep[w])) & whole[w];
-        }
-        at += added;
-        let word = load_u64(&input[at..at + 8]);
-        at += usize::from(LENGTH[usize::from(code)]);
-        linear = linear.wrapping_add(difference(code, word));
-        seen |= linear | u64::from(code == RESERVED) << 63;
-
-        let window = &mut page[out..out + out_room];
-        let entry = out;
-        let mut o = 0;
-        if !FIXED {
-            window[..2].copy_from_slice(&((prefix + rest_bytes) as u16).to_le_bytes());
-            o += 2;
-        }
-        if !SINGLE {
-            window[o..o + 2].copy_from_slice(&(more.wrapping_add(1) as u16).to_le_bytes());
-            o += 2;
-        }
-        last_key = entry + o;
-        match &long_prefix {
-            None => window[o..o + TEMPLATE].copy_from_slice(&template),
-            Some(bytes) => window[o..o + bytes.len()].copy_from_slice(bytes),
-        }
-        o += prefix;
-        for (w, word) in key.iter().enumerate() {
-            window[o + 16 * w..o + 16 * w + 16].copy_from_slice(&word.to_le_bytes());
-        }
-        o += if FIXED { longest_rest } else { rest_bytes };
-        window[o..o + 8].copy_from_slice(&(from_linear(linear, slot_bits) << 8).to_be_bytes());
-        out += o + RID_BYTES;
-
-        map_at -= MAP_BYTES;
-        let slot = &mut page[map_at..map_at + MAP_BYTES];
-        slot[..2].copy_from_slice(&(entry as u16).to_le_bytes());
-        slot[2..].copy_from_slice(&(key[0] as u32).swap_bytes().to_le_bytes());
-
-        if !SINGLE && more > 0 {
-            if more >= page.len() || out + RID_BYTES * more > map {
-                return Err(FoldError::NoRoom("entry"));
-            }
-            rids += more;
-            let mut left = more;
-            while left > 0 && at + 8 <= input.len() && out + 8 <= map {
-                linear = linear.wrapping_add(fast_number(input, &mut at, &mut seen) as u64 + 1);
-                seen |= linear;
-                page[out..out + 8].copy_from_slice(&(from_linear(linear, slot_bits) << 8).to_be_bytes());
-                out += RID_BYTES;
-                left -= 1;
-            }
-            for _ in 0..left {
-                let (gap, n) = varint::read(input, at).ok_or(FoldError::Damaged("RID"))?;
-                at += n;
-                linear = linear.wrapping_add(gap + 1);
-                seen |= linear;
-                page[out..out + RID_BYTES].copy_from_slice(&rid_bytes(from_linear(linear, slot_bits)));
-                out += RID_BYTES;
-            }
-        }
-        rids += 1;
-        done += 1;
-    }
-    let key_bytes = prefix + if FIXED { longest_rest } else { rest_bytes };
-    *state = State { done, at, out, key: last_key..last_key + key_bytes, linear, seen, rids };
-    Ok(())
 }

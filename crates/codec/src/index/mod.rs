@@ -11,6 +11,7 @@ pub mod cost;
 pub mod encode;
 mod error;
 pub mod expand;
+mod fast;
 pub mod layout;
 mod rid_code;
 mod varint;

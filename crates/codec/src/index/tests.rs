@@ -181,6 +181,8 @@ fn sizes_are_exact_and_folds_come_back() {
         let exact = expected.low_end + MAP_BYTES * leaf.keys.len();
         let mut back = vec![0u8; exact];
         assert_eq!(expand(leaf.shape, header, &out, 0..used, &mut back, START), Ok(expected));
+        let (tight, _) = leaf.page(exact).unwrap();
+        assert!(back == tight, "round {round} {:?} {header:?}", leaf.shape);
         assert!(expand(leaf.shape, header, &out, 0..used, &mut back[..exact - 1], START).is_err());
     }
     assert!(folded > 2000 && fast > 1000, "{folded} {fast}");
