@@ -152,11 +152,6 @@ impl SpaceMap {
         self.unallocated.push(page);
     }
 
-    /// Pages given back and not used again.
-    pub(crate) fn unallocated_pages(&self) -> u32 {
-        self.unallocated.len() as u32
-    }
-
     /// The first page of at least this class.
     pub(crate) fn find(&self, class: u8) -> Option<u32> {
         debug_assert!(class >= CLASS_FULL);
@@ -183,11 +178,6 @@ impl SpaceMap {
         self.changed.extend(pages);
     }
 
-    /// Map pages that have changed.
-    pub(crate) fn has_changes(&self) -> bool {
-        !self.changed.is_empty()
-    }
-
     /// The words a map page holds.
     pub(crate) fn words_of(&self, map_page: u32) -> &[SpaceWord] {
         let first = map_page as usize;
@@ -202,6 +192,7 @@ impl SpaceMap {
     }
 
     /// All map pages.
+    #[cfg(test)]
     pub(crate) fn map_pages(&self) -> impl Iterator<Item = u32> + use<> {
         (1..self.page_count()).step_by(space_map::words_per_page(self.page_bytes) as usize)
     }

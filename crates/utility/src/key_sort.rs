@@ -52,9 +52,15 @@ impl KeySorter {
     /// A sorter with temporary files in the database directory; `name` tells it from others at work at the same time.
     #[must_use]
     pub fn new(database: &Database, name: &str, memory_bytes: usize) -> KeySorter {
+        KeySorter::in_directory(Arc::clone(database.storage()), database.temporary_directory(), name, memory_bytes)
+    }
+
+    /// A sorter with temporary files in a directory that exists.
+    #[must_use]
+    pub fn in_directory(storage: Arc<dyn Storage>, directory: PathBuf, name: &str, memory_bytes: usize) -> KeySorter {
         KeySorter {
-            storage: Arc::clone(database.storage()),
-            directory: database.temporary_directory(),
+            storage,
+            directory,
             name: name.to_string(),
             memory_bytes: memory_bytes.clamp(1 << 20, 1 << 30),
             bytes: Vec::new(),
@@ -100,12 +106,6 @@ impl KeySorter {
     #[must_use]
     pub fn len(&self) -> u64 {
         self.count
-    }
-
-    /// None?
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
     }
 
     fn sort(&mut self) {

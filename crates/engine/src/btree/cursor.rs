@@ -203,7 +203,7 @@ impl<'a> Cursor<'a> {
                 _ => ranges.push(page..page + 1),
             }
         }
-        self.tree.manager.prefetch(self.tree.data_set, Prefetch::Dynamic, ranges);
+        self.tree.manager.prefetch(self.tree.data_set, Prefetch::Dynamic, ranges, None);
     }
 }
 

@@ -213,14 +213,14 @@ impl Fields {
 
     fn text(&mut self) -> Result<String> {
         match self.0.next() {
-            Some(Value::Text(value)) => Ok(value.into()),
+            Some(Value::Text(value)) => Ok(value),
             other => Err(damaged(&format!("a text was expected, not {other:?}"))),
         }
     }
 
     fn bytes(&mut self) -> Result<Vec<u8>> {
         match self.0.next() {
-            Some(Value::Bytes(value)) => Ok(value.into()),
+            Some(Value::Bytes(value)) => Ok(value),
             other => Err(damaged(&format!("bytes were expected, not {other:?}"))),
         }
     }

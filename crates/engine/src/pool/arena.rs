@@ -22,6 +22,7 @@ const UNITS_PER_CHUNK: u32 = (CHUNK_BYTES / UNIT_BYTES) as u32;
 pub(crate) struct Arena {
     base: NonNull<u8>,
     chunks: u32,
+    /// Chunks that no pool has had yet; later they go from pool to pool.
     free_chunks: Mutex<Vec<u32>>,
 }
 
@@ -55,11 +56,6 @@ impl Arena {
     /// Takes a free chunk; returns its first unit.
     pub(crate) fn take_chunk(&self) -> Option<u32> {
         self.free_chunks.lock().pop().map(|chunk| chunk * UNITS_PER_CHUNK)
-    }
-
-    /// Gives a chunk back by its first unit; none of its frames is in use.
-    pub(crate) fn give_chunk(&self, first_unit: u32) {
-        self.free_chunks.lock().push(first_unit / UNITS_PER_CHUNK);
     }
 
     /// Address of the frame that starts at `unit`.

@@ -7,12 +7,13 @@
 
 use super::counters::add;
 use super::leaf_io;
-use super::manager::{BufferManager, Claim};
+use super::manager::{Access, BufferManager, Claim};
 use crate::data_set::DataSet;
 use pagefold_io::read_exact_at;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
@@ -29,7 +30,7 @@ pub enum Prefetch {
 
 #[derive(Debug)]
 enum Job {
-    Read { file_id: u32, kind: Prefetch, pages: Vec<Range<u32>> },
+    Read { file_id: u32, kind: Prefetch, pages: Vec<Range<u32>>, position: Option<Arc<AtomicU32>> },
     Write { file_id: u32 },
 }
 
@@ -155,8 +156,9 @@ fn work(manager: &Weak<BufferManager>, shared: &Shared) {
 }
 
 impl BufferManager {
-    /// Asks for pages to be read in the background. `pages` are ranges in ascending order; each I/O moves at most `bytes_per_io` bytes on disk.
-    pub fn prefetch(&self, data_set: &DataSet, kind: Prefetch, pages: Vec<Range<u32>>) {
+    /// Asks for pages to be read in the background. `pages` are ranges in ascending order; each I/O moves at most `bytes_per_io` bytes on disk. Pages below
+    /// `position`, which the asking thread moves on, are no longer wanted.
+    pub fn prefetch(&self, data_set: &DataSet, kind: Prefetch, pages: Vec<Range<u32>>, position: Option<&Arc<AtomicU32>>) {
         let counters = &data_set.counters;
         let requests = match kind {
             Prefetch::Sequential => &counters.sequential_prefetch_requests,
@@ -168,7 +170,7 @@ impl BufferManager {
         let missing =
             pages.iter().any(|range| (range.start..range.end.min(count)).any(|page| !data_set.translation.word(page).state().resident));
         if missing {
-            self.background().push(Job::Read { file_id: data_set.file_id(), kind, pages });
+            self.background().push(Job::Read { file_id: data_set.file_id(), kind, pages, position: position.cloned() });
         }
     }
 
@@ -176,13 +178,16 @@ impl BufferManager {
         let Some(data_set) = self.data_set(job.file_id()) else { return };
         let cpu = self.clock.thread_cpu();
         match job {
-            Job::Read { kind, pages, .. } => {
+            Job::Read { kind, pages, position, .. } => {
                 let per_io = (self.cluster_buffers.buffer_bytes() / data_set.page_bytes()) as u32;
                 for range in pages {
                     let end = range.end.min(data_set.page_count());
                     let mut page = range.start;
                     while page < end {
-                        page = self.prefetch_run(&data_set, kind, page, end.min(page.saturating_add(per_io)));
+                        if let Some(position) = &position {
+                            page = page.max(position.load(Ordering::Relaxed));
+                        }
+                        page = self.prefetch_run(&data_set, kind, page.min(end), end.min(page.saturating_add(per_io)));
                     }
                 }
             }
@@ -218,13 +223,14 @@ impl BufferManager {
             Prefetch::Dynamic => (&data_set.counters.dynamic_prefetch_ios, &data_set.counters.dynamic_prefetch_pages),
             Prefetch::List => (&data_set.counters.list_prefetch_ios, &data_set.counters.list_prefetch_pages),
         };
+        let access = if kind == Prefetch::Sequential { Access::Scan } else { Access::Random };
         add(ios, 1);
         add(pages, claims.len() as u64);
         for ((claim, disk), number) in claims.into_iter().zip(bytes.chunks_exact(page_bytes)).zip(first..) {
             // Pages that hold no rows or entries are not cached.
             let Ok(second) = leaf_io::verify(data_set, number, disk) else { continue };
             let pool = &data_set.pools[usize::from(second)];
-            let Ok(unit) = self.acquire_frame(pool) else { continue };
+            let Ok(unit) = self.acquire_frame(pool, access) else { continue };
             // SAFETY: the frame has just been acquired and the page is claimed: nobody else knows of it.
             #[expect(unsafe_code, reason = "filling a frame before it is published")]
             let into = unsafe { self.frame(data_set, unit, second).as_mut_slice() };
@@ -234,7 +240,7 @@ impl BufferManager {
             }
             let word = data_set.translation.word(number);
             self.own(unit, data_set, number);
-            word.set_frame(unit, second, 0);
+            self.publish(data_set, unit, second, word, access);
             claim.keep();
             word.release_exclusive();
         }

@@ -1,7 +1,8 @@
 //! A buffer pool: frames of one size, and the clock that decides which page leaves.
 //!
 //! A pool takes chunks from the arena as it needs them, up to its limit. When the arena has none left, a pool below its fair share takes a chunk from the pool
-//! that has most. Pages that a scan has finished with queue up to leave first, so a scan recycles its own frames and does not flush the pool.
+//! that has most. Pages that scans bring in go round a ring: when it is long enough, a scan that needs a frame takes that of the oldest page in the ring, unless somebody else
+//! has used it meanwhile. So scans recycle their own frames and do not flush the pool.
 //!
 //! Invariant: a frame is in exactly one place: in `free`, or named by one page word.
 
@@ -9,8 +10,8 @@ use super::arena::{CHUNK_BYTES, UNIT_BYTES};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// Finished scan pages remembered; beyond that the clock finds them.
-const FINISHED_MAX: usize = 4096;
+/// Bytes of frames in the ring before scans take from it: room for what is prefetched and not yet read.
+const RING_BYTES: usize = 1 << 20;
 
 /// A buffer pool.
 #[derive(Debug)]
@@ -26,7 +27,8 @@ pub(super) struct PoolState {
     /// First units of its chunks.
     pub(super) chunks: Vec<u32>,
     pub(super) free: Vec<u32>,
-    finished: VecDeque<u32>,
+    /// Frames of pages that scans brought in, oldest first. A frame whose page has left since may be here too.
+    ring: VecDeque<u32>,
     hand_chunk: usize,
     hand_frame: u32,
 }
@@ -105,20 +107,26 @@ impl Pool {
         state.free.extend((0..self.frames_per_chunk()).rev().map(|frame| first_unit + frame * step));
     }
 
-    /// A scan has finished with the page in this frame.
-    pub(crate) fn finished(&self, unit: u32) {
+    /// A scan has brought a page into this frame.
+    pub(super) fn push_ring(&self, unit: u32) {
         let mut state = self.state.lock();
-        if state.finished.len() < FINISHED_MAX {
-            state.finished.push_back(unit);
+        // Where there are free frames nobody takes from the ring, and it would grow for ever.
+        if state.ring.len() >= self.frames_max() {
+            state.ring.pop_front();
         }
+        state.ring.push_back(unit);
     }
 
-    /// The next frame to look at for replacement: one a scan finished with, else where the clock's hand points. False for a clock frame.
-    pub(super) fn next_candidate(&self) -> Option<(u32, bool)> {
+    /// The oldest frame of the ring, when the ring is long enough.
+    pub(super) fn pop_ring(&self) -> Option<u32> {
         let mut state = self.state.lock();
-        if let Some(unit) = state.finished.pop_front() {
-            return Some((unit, true));
-        }
+        let enough = (RING_BYTES / self.frame_bytes).min(state.chunks.len() * self.frames_per_chunk() as usize / 4);
+        if state.ring.len() > enough { state.ring.pop_front() } else { None }
+    }
+
+    /// The frame that the clock's hand points to; the hand moves on.
+    pub(super) fn next_candidate(&self) -> Option<u32> {
+        let mut state = self.state.lock();
         if state.chunks.is_empty() {
             return None;
         }
@@ -132,6 +140,6 @@ impl Pool {
             state.hand_frame = 0;
             state.hand_chunk += 1;
         }
-        Some((unit, false))
+        Some(unit)
     }
 }

@@ -3,7 +3,6 @@
 //! Invariant: a guard exists only while its thread holds the latch in the page word, so a shared guard's bytes are not written and an exclusive guard's
 //! bytes are seen by nobody else. Only a mini-transaction gets at the bytes of an exclusive guard to change them.
 
-use super::frames::Pool;
 use super::word::PageWord;
 use crate::data_set::DataSet;
 use std::fmt;
@@ -15,7 +14,6 @@ use std::ptr::NonNull;
 pub(super) struct Frame {
     pub(super) address: NonNull<u8>,
     pub(super) bytes: usize,
-    pub(super) unit: u32,
 }
 
 impl Frame {
@@ -41,8 +39,6 @@ pub struct SharedPage<'a> {
     word: &'a PageWord,
     bytes: &'a [u8],
     number: u32,
-    /// Set by scans: the pool to tell when done, and the frame.
-    finish: Option<(&'a Pool, u32)>,
 }
 
 impl<'a> SharedPage<'a> {
@@ -51,11 +47,7 @@ impl<'a> SharedPage<'a> {
         // SAFETY: the shared latch is held until drop, and `bytes` is only lent out for as long as the guard is borrowed.
         #[expect(unsafe_code, reason = "the latch makes the frame a slice")]
         let bytes = unsafe { frame.as_slice() };
-        SharedPage { word, bytes, number, finish: None }
-    }
-
-    pub(super) fn finish_in(&mut self, pool: &'a Pool, unit: u32) {
-        self.finish = Some((pool, unit));
+        SharedPage { word, bytes, number }
     }
 
     /// The page's number in its data set.
@@ -78,9 +70,6 @@ impl Drop for SharedPage<'_> {
     #[inline]
     fn drop(&mut self) {
         self.word.release_shared();
-        if let Some((pool, unit)) = self.finish {
-            pool.finished(unit);
-        }
     }
 }
 

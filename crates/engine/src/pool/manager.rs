@@ -12,7 +12,7 @@ use super::frames::Pool;
 use super::guard::{ExclusivePage, Frame, SharedPage};
 use super::leaf_io;
 use super::mini_transaction::{LogSink, NullSink};
-use super::word::{Eviction, Latch, PageWord};
+use super::word::{Evict, Eviction, Latch, PageWord};
 use super::work_area::WorkArea;
 use crate::data_set::DataSet;
 use crate::{CounterValues, Error, Result};
@@ -28,7 +28,7 @@ use std::sync::{Arc, Weak};
 pub enum Access {
     /// One of many pages in no order.
     Random,
-    /// One of all pages in order: does not count as a use, and leaves first.
+    /// One of all pages in order: takes no frames from pages that others use, and leaves first.
     Scan,
 }
 
@@ -70,6 +70,12 @@ pub struct BufferManager {
     retired: Mutex<CounterValues>,
     background: Background,
 }
+
+/// Dirty pages met on the way that make the search stop and write them.
+const DIRTY_CANDIDATES: usize = 64;
+
+/// How many frames a scan looks at for one without uses before it takes one with.
+const SCAN_CANDIDATES: usize = 64;
 
 /// How many times an empty-handed search for a frame is repeated, with a pause, before it fails.
 const FRAME_TRIES: u32 = 1000;
@@ -219,7 +225,7 @@ impl BufferManager {
     }
 
     pub(super) fn frame(&self, data_set: &DataSet, unit: u32, second: bool) -> Frame {
-        Frame { address: self.arena.address(unit), bytes: data_set.pools[usize::from(second)].frame_bytes(), unit }
+        Frame { address: self.arena.address(unit), bytes: data_set.pools[usize::from(second)].frame_bytes() }
     }
 
     /// The page for reading, if it is in memory and nobody changes it. Nothing is read.
@@ -251,11 +257,7 @@ impl BufferManager {
         loop {
             match word.try_shared(access == Access::Random) {
                 Latch::Taken(unit, second) => {
-                    let mut guard = SharedPage::new(word, self.frame(data_set, unit, second), page);
-                    if access == Access::Scan {
-                        guard.finish_in(&data_set.pools[usize::from(second)], unit);
-                    }
-                    return Ok(guard);
+                    return Ok(SharedPage::new(word, self.frame(data_set, unit, second), page));
                 }
                 Latch::NotResident => self.read_page(data_set, page, word, access)?,
                 Latch::Busy => {
@@ -394,7 +396,7 @@ impl BufferManager {
             tries += 1;
         }
         let claim = Claim(Some(word));
-        let unit = self.acquire_frame(&data_set.pools[usize::from(second)])?;
+        let unit = self.acquire_frame(&data_set.pools[usize::from(second)], Access::Random)?;
         self.own(unit, data_set, page);
         word.set_frame(unit, second, 1);
         claim.keep();
@@ -421,7 +423,7 @@ impl BufferManager {
         data_set.read_raw(page, disk)?;
         let waited = self.clock.monotonic().saturating_sub(start);
         let second = leaf_io::verify(data_set, page, disk)?;
-        let unit = self.acquire_frame(&data_set.pools[usize::from(second)])?;
+        let unit = self.acquire_frame(&data_set.pools[usize::from(second)], access)?;
         let frame = self.frame(data_set, unit, second);
         // SAFETY: the frame has just been acquired and the page is claimed: nobody else knows of it.
         #[expect(unsafe_code, reason = "filling a frame before it is published")]
@@ -431,7 +433,7 @@ impl BufferManager {
             return Err(error);
         }
         self.own(unit, data_set, page);
-        word.set_frame(unit, second, u8::from(access == Access::Random));
+        self.publish(data_set, unit, second, word, access);
         claim.keep();
         word.release_exclusive();
         add(&data_set.counters.synchronous_reads, 1);
@@ -440,8 +442,16 @@ impl BufferManager {
         Ok(())
     }
 
+    /// Names a filled frame in the word of its page. Pages that a scan brings in count as unused and go on the ring.
+    pub(super) fn publish(&self, data_set: &DataSet, unit: u32, second: bool, word: &PageWord, access: Access) {
+        word.set_frame(unit, second, u8::from(access == Access::Random));
+        if access == Access::Scan {
+            data_set.pools[usize::from(second)].push_ring(unit);
+        }
+    }
+
     /// A frame for a page of this pool.
-    pub(super) fn acquire_frame(&self, pool: &Arc<Pool>) -> Result<u32> {
+    pub(super) fn acquire_frame(&self, pool: &Arc<Pool>, access: Access) -> Result<u32> {
         for attempt in 0..FRAME_TRIES {
             if let Some(unit) = pool.pop_free() {
                 return Ok(unit);
@@ -449,7 +459,7 @@ impl BufferManager {
             if pool.below_limit() && (self.take_chunk(pool) || (self.below_share(pool) && self.steal_chunk(pool)?)) {
                 continue;
             }
-            if let Some(unit) = self.evict_one(pool)? {
+            if let Some(unit) = self.evict_one(pool, access)? {
                 return Ok(unit);
             }
             if pool.below_limit() && self.steal_chunk(pool)? {
@@ -474,35 +484,47 @@ impl BufferManager {
         pool.chunk_count() < share
     }
 
-    /// Runs the clock over a pool until a page has left.
-    fn evict_one(&self, pool: &Pool) -> Result<Option<u32>> {
-        let frames = pool.chunk_count() * pool.frames_per_chunk() as usize;
+    /// Makes a page leave. For a scan the oldest of the ring, else one without uses, else any; otherwise the clock decides.
+    fn evict_one(&self, pool: &Pool, access: Access) -> Result<Option<u32>> {
         let mut dirty = Vec::new();
-        for _ in 0..4 * frames + 8 {
-            let Some((unit, finished)) = pool.next_candidate() else { break };
-            match self.try_evict(unit, false) {
+        while access == Access::Scan
+            && let Some(unit) = pool.pop_ring()
+        {
+            match self.try_evict(unit, Evict::Unused) {
                 (Eviction::Evicted, _) => return Ok(Some(unit)),
-                (Eviction::Dirty, Some(page)) => {
-                    dirty.push(page);
-                    if dirty.len() >= 64 {
-                        break;
-                    }
-                }
+                (Eviction::Dirty, Some(page)) => dirty.push(page),
                 _ => {}
             }
-            let _ = finished;
+        }
+        let frames = pool.chunk_count() * pool.frames_per_chunk() as usize;
+        let rounds: &[(Evict, usize)] = match access {
+            Access::Scan => &[(Evict::Unused, SCAN_CANDIDATES), (Evict::Force, SCAN_CANDIDATES), (Evict::Clock, 4 * frames + 8)],
+            Access::Random => &[(Evict::Clock, 4 * frames + 8)],
+        };
+        for (how, most) in rounds {
+            for _ in 0..*most {
+                let Some(unit) = pool.next_candidate() else { break };
+                match self.try_evict(unit, *how) {
+                    (Eviction::Evicted, _) => return Ok(Some(unit)),
+                    (Eviction::Dirty, Some(page)) if dirty.len() < DIRTY_CANDIDATES => dirty.push(page),
+                    _ => {}
+                }
+                if dirty.len() == DIRTY_CANDIDATES {
+                    break;
+                }
+            }
         }
         self.write_for_frames(dirty)?;
         Ok(None)
     }
 
-    fn try_evict(&self, unit: u32, force: bool) -> (Eviction, Option<(Arc<DataSet>, u32)>) {
+    fn try_evict(&self, unit: u32, how: Evict) -> (Eviction, Option<(Arc<DataSet>, u32)>) {
         let owner = self.owners[unit as usize].load(Ordering::Acquire);
         let page = owner as u32;
         let Some(data_set) = self.data_sets.read().get(&((owner >> 32) as u32)).and_then(Weak::upgrade) else {
             return (Eviction::Kept, None);
         };
-        let outcome = data_set.translation.word(page).try_evict(unit, force);
+        let outcome = data_set.translation.word(page).try_evict(unit, how);
         (outcome, Some((data_set, page)))
     }
 
@@ -537,7 +559,7 @@ impl BufferManager {
         };
         for unit in &units {
             if !taken.contains(unit) {
-                match self.try_evict(*unit, true) {
+                match self.try_evict(*unit, Evict::Force) {
                     (Eviction::Evicted, _) => taken.push(*unit),
                     (Eviction::Dirty, Some(page)) => dirty.push(page),
                     _ => {}

@@ -10,6 +10,8 @@ mod guard;
 mod leaf_io;
 mod manager;
 mod mini_transaction;
+#[cfg(test)]
+mod tests;
 pub(crate) mod translation;
 mod word;
 mod work_area;

@@ -43,6 +43,17 @@ pub(crate) enum Latch {
     Busy,
 }
 
+/// How hard to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evict {
+    /// The clock passes by: takes one use away, or evicts a page without uses.
+    Clock,
+    /// Only a page without uses; others keep theirs.
+    Unused,
+    /// Whatever its uses.
+    Force,
+}
+
 /// What the replacement clock found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
@@ -133,7 +144,7 @@ impl PageWord {
 
     /// Gives a claimed page its frame; the exclusive latch stays.
     pub(crate) fn set_frame(&self, unit: u32, second_pool: bool, uses: u8) {
-        let bits = u64::from(unit + 1) | if second_pool { SECOND_POOL } else { 0 } | u64::from(uses.min(3)) * USE_ONE;
+        let bits = u64::from(unit + 1) | if second_pool { SECOND_POOL } else { 0 } | (u64::from(uses.min(3)) * USE_ONE);
         self.0.fetch_or(bits, Ordering::Relaxed);
     }
 
@@ -157,14 +168,6 @@ impl PageWord {
     pub(crate) fn release_exclusive(&self) {
         let old = self.0.fetch_and(!EXCLUSIVE, Ordering::Release);
         debug_assert!(old & EXCLUSIVE != 0);
-        self.wake(old);
-    }
-
-    /// Turns the exclusive latch into a shared one.
-    pub(crate) fn downgrade(&self) {
-        // Adding one shared and taking the exclusive bit away in one step.
-        let old = self.0.fetch_sub(EXCLUSIVE - SHARED_ONE, Ordering::Release);
-        debug_assert!(old & EXCLUSIVE != 0 && old & SHARED_MASK == 0);
         self.wake(old);
     }
 
@@ -196,14 +199,17 @@ impl PageWord {
         self.0.fetch_and(!WRITING, Ordering::Release);
     }
 
-    /// The clock passes by: takes one use away, or evicts a page without uses. `force` ignores the use counter.
-    pub(crate) fn try_evict(&self, unit: u32, force: bool) -> Eviction {
+    /// Takes the page in this frame out of memory if nobody has it and it is clean.
+    pub(crate) fn try_evict(&self, unit: u32, how: Evict) -> Eviction {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             if word & UNIT_MASK != u64::from(unit) + 1 || word & (EXCLUSIVE | SHARED_MASK | WRITING) != 0 {
                 return Eviction::Kept;
             }
-            let (new, outcome) = if word & USE_MASK != 0 && !force {
+            let used = word & USE_MASK != 0;
+            let (new, outcome) = if used && how == Evict::Unused {
+                return Eviction::Kept;
+            } else if used && how == Evict::Clock {
                 (word - USE_ONE, Eviction::Kept)
             } else if word & DIRTY != 0 {
                 return Eviction::Dirty;
@@ -273,25 +279,24 @@ mod tests {
         assert!(word.claim() && !word.claim());
         assert_eq!((word.try_shared(true), word.try_exclusive()), (Latch::Busy, Latch::Busy));
         word.set_frame(5, true, 0);
-        word.downgrade();
+        word.release_exclusive();
         assert_eq!(word.try_shared(true), Latch::Taken(5, true));
         assert_eq!(word.try_exclusive(), Latch::Busy);
         word.release_shared();
-        word.release_shared();
         assert_eq!(word.try_exclusive(), Latch::Taken(5, true));
         assert!(word.set_dirty() && !word.set_dirty());
-        assert_eq!(word.try_evict(5, true), Eviction::Kept);
+        assert_eq!(word.try_evict(5, Evict::Force), Eviction::Kept);
         word.release_exclusive();
-        assert_eq!(word.try_evict(5, false), Eviction::Kept);
-        assert_eq!(word.try_evict(5, false), Eviction::Kept);
-        assert_eq!(word.try_evict(5, false), Eviction::Dirty);
+        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Kept);
+        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Kept);
+        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Dirty);
         assert_eq!(word.try_shared(false), Latch::Taken(5, true));
         assert!(word.begin_write());
         word.release_shared();
-        assert_eq!(word.try_evict(5, false), Eviction::Kept);
+        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Kept);
         word.end_write(true);
-        assert_eq!(word.try_evict(4, false), Eviction::Kept);
-        assert_eq!(word.try_evict(5, false), Eviction::Evicted);
+        assert_eq!(word.try_evict(4, Evict::Clock), Eviction::Kept);
+        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Evicted);
         assert_eq!(word.try_shared(true), Latch::NotResident);
         assert!(word.claim());
         word.abandon();

@@ -12,6 +12,8 @@ use crate::pool::{Access, Prefetch};
 use pagefold_format::data::{DataPage, Stored};
 use pagefold_types::Rid;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How a scan ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +58,16 @@ impl Table {
     ) -> Result<ScanOutcome, E> {
         let manager = &self.core.manager;
         let window = (manager.settings().bytes_per_io / data_set.page_bytes()).max(1);
+        let position = Arc::new(AtomicU32::new(0));
         for (i, &number) in pages.iter().enumerate() {
+            position.store(number, Ordering::Relaxed);
             if i % window == 0 {
                 // One window ahead; at the start the first one too.
                 let from = if i == 0 { 0 } else { i + window };
                 let to = (i + 2 * window).min(pages.len());
                 if from < to {
                     let range = pages[from]..pages[to - 1] + 1;
-                    manager.prefetch(data_set, Prefetch::Sequential, std::iter::once(range).collect());
+                    manager.prefetch(data_set, Prefetch::Sequential, std::iter::once(range).collect(), Some(&position));
                 }
             }
             let page = manager.shared(data_set, number, Access::Scan)?;
@@ -101,7 +105,7 @@ impl Table {
                     _ => ranges.push(*page..page + 1),
                 }
             }
-            self.core.manager.prefetch(self.partition(group[0].0)?, Prefetch::List, ranges);
+            self.core.manager.prefetch(self.partition(group[0].0)?, Prefetch::List, ranges, None);
         }
         Ok(())
     }

@@ -60,8 +60,8 @@ fn random_row(rng: &mut Rng) -> Vec<Value> {
     vec![
         Value::Int(rng.next() as i64 >> 20),
         if rng.below(5) == 0 { Value::Null } else { Value::Decimal(rng.below(100_000) as i128) },
-        Value::Text(text(rng, words).into()),
-        if rng.below(3) == 0 { Value::Null } else { Value::Text(text(rng, 2).into()) },
+        Value::Text(text(rng, words)),
+        if rng.below(3) == 0 { Value::Null } else { Value::Text(text(rng, 2)) },
     ]
 }
 
@@ -245,7 +245,7 @@ fn a_moved_row_is_never_more_than_one_hop_away() {
         for rid in &rids {
             // `read` follows one pointer only, so finding the row says that one is enough.
             let record = table.get(*rid).unwrap().unwrap();
-            assert_eq!(table.values(&record).unwrap()[2], Value::Text(text.clone().into()));
+            assert_eq!(table.values(&record).unwrap()[2], Value::Text(text.clone()));
         }
     }
     assert_eq!(table.row_count(), 500);

@@ -1,0 +1,187 @@
+//! Pools far too small for what goes through them; and redo: what the log sink got, applied to empty pages, gives the same pages.
+
+use super::*;
+use crate::database::{Database, OpenMode, Settings};
+use crate::table_space::{RowBuffer, Table, TableAttributes};
+use crate::{Error, Result};
+use pagefold_format::op::PageOp;
+use pagefold_format::page::HEADER_BYTES;
+use pagefold_format::wire::Reader;
+use pagefold_io::{Clock, MemoryStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Rid, Schema, ValueRef};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Keeps all records.
+#[derive(Debug, Default)]
+struct KeepingSink(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl LogSink for KeepingSink {
+    fn wants_records(&self) -> bool {
+        true
+    }
+    fn append(&self, record: &[u8], _undo: Option<Undo<'_>>) -> Result<u64> {
+        let mut records = self.0.lock();
+        records.push(record.to_vec());
+        Ok(records.len() as u64)
+    }
+}
+
+fn open(settings: PoolSettings, log: Box<dyn LogSink>) -> Database {
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let manager = BufferManager::with_log(settings, Arc::clone(&clock), log).unwrap();
+    let settings = Settings { pools: settings, direct: true };
+    Database::open_with(storage, clock.as_ref(), Path::new("db"), OpenMode::Create, settings, manager).unwrap()
+}
+
+fn schema() -> Schema {
+    Schema::new(vec![Column::new("n", DataType::BigInt, false), Column::new("t", DataType::Varchar(None), false)]).unwrap()
+}
+
+fn number(table: &Table, rid: Rid) -> i64 {
+    let mut buffer = RowBuffer::default();
+    table.read(rid, &mut buffer, |record| table.layout().int_at(record, 0).unwrap().unwrap()).unwrap().unwrap()
+}
+
+#[test]
+fn redo_gives_the_same_pages() {
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let sink = KeepingSink(Arc::clone(&records));
+    let database = open(PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() }, Box::new(sink));
+    records.lock().clear();
+    let mut change = database.change();
+    let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(4096)).unwrap();
+    let mut rids = Vec::new();
+    for n in 0..2000i64 {
+        let text = "word ".repeat(n as usize % 30);
+        rids.push(table.insert(&[ValueRef::Int(n), ValueRef::Text(&text)]).unwrap());
+        if n % 3 == 0 {
+            let longer = "longer ".repeat(n as usize % 90);
+            table.update(rids[n as usize / 2], &[(1, ValueRef::Text(&longer))]).unwrap();
+        }
+        if n % 7 == 0 {
+            table.delete(rids[n as usize / 3]).unwrap();
+        }
+    }
+    let data_set = Arc::clone(table.partitions().next().unwrap());
+    let mut pages: HashMap<u32, Vec<u8>> = HashMap::new();
+    for (lsn, record) in records.lock().iter().enumerate() {
+        let mut reader = Reader::new(record);
+        while !reader.is_empty() {
+            let (file, number) = (reader.u32().unwrap(), reader.u32().unwrap());
+            let op = PageOp::decode(&mut reader).unwrap();
+            assert_eq!(file, data_set.file_id());
+            let page = pages.entry(number).or_insert_with(|| vec![0; 4096]);
+            op.apply(page).unwrap();
+            pagefold_format::page::set_lsn(page, lsn as u64 + 1);
+        }
+    }
+    assert!(pages.len() > 20);
+    for (number, redone) in &pages {
+        let page = database.manager().shared(&data_set, *number, Access::Random).unwrap();
+        assert_eq!(page[HEADER_BYTES..], redone[HEADER_BYTES..], "page {number}");
+        assert_eq!(pagefold_format::page::lsn(&page), pagefold_format::page::lsn(redone), "page {number}");
+    }
+}
+
+#[test]
+fn pools_of_all_sizes_share_little_memory() {
+    // Two chunks a pool on average; the tables together are twenty times as large.
+    let database = open(PoolSettings { memory_bytes: 4 << 20, ..PoolSettings::default() }, Box::new(NullSink));
+    let mut change = database.change();
+    let tables: Vec<Arc<Table>> =
+        (1..=16).map(|k| change.create_table(TableAttributes::new(format!("t{k}"), schema()).with_page_bytes(2048 * k)).unwrap()).collect();
+    let text = "x".repeat(900);
+    let mut rids = Vec::new();
+    for n in 0..6000i64 {
+        for table in &tables {
+            let rid = table.insert(&[ValueRef::Int(n), ValueRef::Text(&text)]).unwrap();
+            if n % 100 == 0 {
+                rids.push((Arc::clone(table), rid, n));
+            }
+        }
+    }
+    change.commit().unwrap();
+    for (table, rid, n) in &rids {
+        assert_eq!(number(table, *rid), *n);
+    }
+    let used: usize = database.manager().pools().iter().map(|pool| pool.used_bytes()).sum();
+    assert!(used <= 4 << 20, "{used} bytes of frames");
+    for table in &tables {
+        let mut rows = 0;
+        table
+            .scan(&mut RowBuffer::default(), |_, _| {
+                rows += 1;
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })
+            .unwrap();
+        assert_eq!(rows, 6000);
+    }
+}
+
+#[test]
+fn a_scan_does_not_flush_the_pool() {
+    let database = open(PoolSettings { memory_bytes: 4 << 20, background_threads: 1, ..PoolSettings::default() }, Box::new(NullSink));
+    let mut change = database.change();
+    let [hot, cold] = ["hot", "cold"].map(|name| change.create_table(TableAttributes::new(name, schema())).unwrap());
+    let text = "x".repeat(700);
+    let fill = |table: &Table, rows: i64| -> Vec<Rid> {
+        (0..rows).map(|n| table.insert(&[ValueRef::Int(n), ValueRef::Text(&text)]).unwrap()).collect()
+    };
+    let hot_rids = fill(&hot, 2000);
+    fill(&cold, 40_000);
+    change.commit().unwrap();
+    for _ in 0..4 {
+        for rid in &hot_rids {
+            number(&hot, *rid);
+        }
+    }
+    for _ in 0..3 {
+        cold.scan(&mut RowBuffer::default(), |_, _| Ok::<_, Error>(ControlFlow::Continue(()))).unwrap();
+    }
+    let hot_set = hot.partitions().next().unwrap();
+    let before = hot_set.counters().synchronous_reads;
+    for rid in &hot_rids {
+        number(&hot, *rid);
+    }
+    let again = hot_set.counters().synchronous_reads - before;
+    let pages = u64::from(hot_set.facts().data_pages);
+    assert!(again * 10 <= pages, "{again} of {pages} hot pages were read again after scans of a table ten times the pool");
+}
+
+#[test]
+fn threads_read_and_write_through_a_small_pool() {
+    let database = open(PoolSettings { memory_bytes: 2 << 20, ..PoolSettings::default() }, Box::new(NullSink));
+    let mut change = database.change();
+    let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(4096)).unwrap();
+    let text = "x".repeat(400);
+    std::thread::scope(|scope| {
+        for thread in 0..4i64 {
+            let (table, text) = (&table, &text);
+            scope.spawn(move || {
+                let mut mine = Vec::new();
+                for n in 0..3000 {
+                    let value = thread * 1_000_000 + n;
+                    mine.push((table.insert(&[ValueRef::Int(value), ValueRef::Text(text)]).unwrap(), value));
+                    let (rid, expected) = mine[(n * 7919 % (n + 1)) as usize];
+                    assert_eq!(number(table, rid), expected);
+                    if n % 5 == 0 {
+                        let (rid, value) = &mut mine[n as usize / 2];
+                        *value += 500_000;
+                        assert!(table.update(*rid, &[(0, ValueRef::Int(*value))]).unwrap());
+                    }
+                }
+                for (rid, expected) in mine {
+                    assert_eq!(number(table, rid), expected);
+                }
+            });
+        }
+    });
+    change.commit().unwrap();
+    assert_eq!(table.row_count(), 12_000);
+}

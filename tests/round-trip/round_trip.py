@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Loads files, exports them again, and lets DuckDB compare: same rows, same types.
+
+For each file, compression and page size: load, export, compare; then reorg to the other compression and
+another page size, check, export, compare again. DuckDB shares no code with pagefold, so agreement means something.
+
+Needs the `duckdb` package (requirements.txt beside this file).
+
+  round_trip.py --pagefold target/release/pagefold --tpch 0.01          TPC-H tables that DuckDB generates
+  round_trip.py --pagefold ... --data DIR                               every CSV file in DIR
+  round_trip.py --pagefold ... --sqlite FILE                            every table of an SQLite file, by Parquet
+"""
+
+import argparse
+import itertools
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import duckdb
+
+METHODS = ["none", "fixed"]
+PAGE_SIZES = ["2K", "4K", "8K", "16K", "32K"]
+
+
+def run(pagefold, *words):
+    done = subprocess.run([pagefold, *map(str, words)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, words))}\nexit status {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+class Comparer:
+    """Compares two files by what DuckDB reads from them."""
+
+    def __init__(self):
+        self.connection = duckdb.connect()
+
+    def source(self, path):
+        if path.suffix == ".parquet":
+            return f"read_parquet('{path}')"
+        # As text, empty fields told from quoted empty ones only where the reader does.
+        return f"read_csv('{path}', header=false, all_varchar=true, nullstr='', quote='\"', escape='\"', max_line_size=10000000, strict_mode=false)"
+
+    def facts(self, path, ordered):
+        source = self.source(path)
+        types = [(row[0], row[1]) for row in self.connection.execute(f"describe select * from {source}").fetchall()]
+        # A sum of row hashes does not depend on the order of rows; with the row number it does.
+        row = "hash(t, row_number() over ())" if ordered else "hash(t)"
+        query = f"select count(*), sum(h::hugeint) from (select {row} as h from {source} t)"
+        return types, self.connection.execute(query).fetchone()
+
+    def same(self, first, second, ordered=True):
+        return self.facts(first, ordered) == self.facts(second, ordered)
+
+
+def files_of(arguments, scratch):
+    for scale in arguments.tpch or []:
+        folder = scratch / f"tpch-{scale}"
+        folder.mkdir()
+        connection = duckdb.connect()
+        connection.execute(f"load tpch; call dbgen(sf={scale})")
+        for (name,) in connection.execute("show tables").fetchall():
+            path = folder / f"{name}.parquet"
+            connection.execute(f"copy {name} to '{path}' (format parquet, compression zstd)")
+            yield name, path
+    for folder in arguments.data or []:
+        for path in sorted(pathlib.Path(folder).glob("*.csv")):
+            yield path.stem.replace("-", "_"), path
+    for folder in arguments.parquet or []:
+        for path in sorted(pathlib.Path(folder).glob("*.parquet")):
+            yield path.stem, path
+    for file in arguments.sqlite or []:
+        connection = duckdb.connect()
+        import sqlite3
+
+        source = sqlite3.connect(file)
+        names = [n for (n,) in source.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'")]
+        for name in names:
+            rows = source.execute(f'select * from "{name}"')
+            columns = [c[0] for c in rows.description]
+            rows = rows.fetchall()
+            path = scratch / f"{name}.parquet"
+            write_parquet(connection, columns, rows, path)
+            yield name, path
+
+
+def write_parquet(connection, columns, rows, path):
+    """SQLite's values as they are: a column is BIGINT, DOUBLE or VARCHAR by what it holds."""
+    kinds = []
+    for i in range(len(columns)):
+        held = {type(row[i]) for row in rows} - {type(None)}
+        kinds.append("BIGINT" if held == {int} else "DOUBLE" if held <= {int, float} and held else "VARCHAR")
+    spec = ", ".join(f'"{c}" {k}' for c, k in zip(columns, kinds))
+    connection.execute(f"create or replace table t ({spec})")
+    if rows:
+        connection.executemany(f"insert into t values ({', '.join('?' * len(columns))})", rows)
+    connection.execute(f"copy t to '{path}' (format parquet)")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pagefold", required=True, help="the binary")
+    parser.add_argument("--tpch", type=float, action="append", help="scale factor of TPC-H tables to generate")
+    parser.add_argument("--data", action="append", help="folder of CSV files")
+    parser.add_argument("--parquet", action="append", help="folder of Parquet files")
+    parser.add_argument("--sqlite", action="append", help="SQLite file")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--page-sizes", default=",".join(PAGE_SIZES))
+    parser.add_argument("--keep-order", action=argparse.BooleanOptionalAction, default=True, help="compare the order of rows too")
+    arguments = parser.parse_args()
+    methods, sizes = arguments.methods.split(","), arguments.page_sizes.split(",")
+    comparer, compared, failed = Comparer(), 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
+        for name, path in files_of(arguments, scratch):
+            header = ["--header", "no"] if path.suffix == ".csv" else []
+            for method, size in itertools.product(methods, sizes):
+                start = time.monotonic()
+                database, back = scratch / "db", scratch / f"back{path.suffix}"
+                shutil.rmtree(database, ignore_errors=True)
+                run(arguments.pagefold, "load", database, name, path, "--compress", method, "--page-size", size, *header)
+                run(arguments.pagefold, "export", database, name, back, *header)
+                loaded = comparer.same(path, back, arguments.keep_order)
+                other_method = methods[(methods.index(method) + 1) % len(methods)]
+                other_size = sizes[(sizes.index(size) + 1) % len(sizes)]
+                run(arguments.pagefold, "reorg", database, name, "--compress", other_method, "--page-size", other_size)
+                checked = json.loads(run(arguments.pagefold, "check", database, "--json"))
+                run(arguments.pagefold, "export", database, name, back, *header)
+                reorganized = comparer.same(path, back, arguments.keep_order)
+                compared += 2
+                good = loaded and reorganized and not checked["errors"]
+                failed += not good
+                words = "same" if good else f"DIFFERS (load {loaded}, reorg {reorganized}, check {checked['errors'][:3]})"
+                print(f"{name:24} {method:6} {size:4} -> {other_method:6} {other_size:4} {words:8} {time.monotonic() - start:6.1f} s", flush=True)
+    print(f"{compared} comparisons, {failed} files with a difference")
+    sys.exit(1 if failed or not compared else 0)
+
+
+if __name__ == "__main__":
+    main()
