@@ -1,0 +1,315 @@
+//! The engines under one interface.
+
+use crate::data::{EXTENDED_PRICE, LINE_NUMBER, Lineitem, ORDER_KEY, Outcome, QUANTITY};
+use pagefold_engine::Error as EngineError;
+use pagefold_engine::database::{Database, OpenMode, Settings};
+use pagefold_engine::index::{Index, IndexFormat};
+use pagefold_engine::pool::PoolSettings;
+use pagefold_engine::table_space::{Method, RowBuffer, Table};
+use pagefold_io::{OsClock, OsStorage};
+use pagefold_types::{RowLayout, Value, ValueRef};
+use pagefold_utility::{LoadOptions, Silent, load};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What is measured of an engine. Keys are (order key, line number).
+pub trait Engine {
+    /// Its name in the report.
+    fn name(&self) -> String;
+    /// Bytes of its files: table and primary key.
+    fn size_bytes(&self) -> Outcome<u64>;
+    /// Looks keys up; returns the sum of the two columns.
+    fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64>;
+    /// Reads two columns of all rows; returns their sum.
+    fn scan(&mut self) -> Outcome<i64>;
+    /// Sets the quantity of rows to a value, 100 rows a transaction where there are such.
+    fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()>;
+}
+
+/// Rows in a transaction.
+pub const ROWS_PER_TRANSACTION: usize = 100;
+
+/// pagefold, by method.
+pub struct Pagefold {
+    method: Method,
+    format: IndexFormat,
+    key_page_bytes: usize,
+    table: Arc<Table>,
+    index: Arc<Index>,
+    buffer: RowBuffer,
+    _database: Database,
+}
+
+impl Pagefold {
+    /// Loads.
+    pub fn load(
+        folder: &Path,
+        data: &Lineitem,
+        method: Method,
+        (format, key_page_bytes): (IndexFormat, usize),
+        memory_bytes: usize,
+    ) -> Outcome<Pagefold> {
+        let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, direct: true };
+        let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
+        let columns = data.table.schema().columns();
+        let primary_key = [ORDER_KEY, LINE_NUMBER].map(|column| columns[column].name.clone()).to_vec();
+        let options = LoadOptions { method, primary_key, key_format: format, key_page_bytes, ..LoadOptions::default() };
+        load(&database, "lineitem", std::slice::from_ref(&data.path), &options, &Silent)?;
+        let table = database.table("lineitem")?;
+        let index = pagefold_utility::primary_key_index(&database, &table)?;
+        Ok(Pagefold { method, format, key_page_bytes, table, index, buffer: RowBuffer::default(), _database: database })
+    }
+
+    fn key(&self, (order, line): (i64, i64), key: &mut Vec<u8>) -> Outcome<()> {
+        key.clear();
+        self.index.key_layout().encode(&[ValueRef::Int(order), ValueRef::Int(line)], key)?;
+        Ok(())
+    }
+}
+
+fn two(layout: &RowLayout, record: &[u8]) -> Result<i64, pagefold_types::RecordError> {
+    Ok((layout.decimal_at(record, QUANTITY)?.unwrap_or(0) + layout.decimal_at(record, EXTENDED_PRICE)?.unwrap_or(0)) as i64)
+}
+
+impl Engine for Pagefold {
+    fn name(&self) -> String {
+        format!("pagefold {}, {} key of {} KB", self.method, self.format, self.key_page_bytes / 1024)
+    }
+
+    fn size_bytes(&self) -> Outcome<u64> {
+        let table: u64 = self.table.partitions().map(|d| u64::from(d.page_count()) * d.page_bytes() as u64).sum();
+        let index = self.index.data_set();
+        Ok(table + u64::from(index.page_count()) * index.page_bytes() as u64)
+    }
+
+    fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64> {
+        let mut key = Vec::new();
+        let mut sum = 0;
+        let layout = self.table.layout();
+        for wanted in keys {
+            self.key(*wanted, &mut key)?;
+            let rid = self.index.tree().first_rid(&key)?.ok_or("a key is missing")?;
+            sum += self.table.read(rid, &mut self.buffer, |record| two(layout, record))?.ok_or("a row is missing")??;
+        }
+        Ok(sum)
+    }
+
+    fn scan(&mut self) -> Outcome<i64> {
+        let mut sum = 0;
+        let layout = self.table.layout();
+        let (quantity, price) = (layout.reader(QUANTITY)?, layout.reader(EXTENDED_PRICE)?);
+        self.table.scan(&mut self.buffer, |_, record| {
+            let damaged = |e: pagefold_types::RecordError| EngineError::Value(e.to_string());
+            sum += quantity.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
+            sum += price.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
+            Ok::<_, EngineError>(ControlFlow::Continue(()))
+        })?;
+        Ok(sum)
+    }
+
+    fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()> {
+        let mut key = Vec::new();
+        let value = Value::Decimal(i128::from(quantity));
+        for wanted in keys {
+            self.key(*wanted, &mut key)?;
+            let rid = self.index.tree().first_rid(&key)?.ok_or("a key is missing")?;
+            if !self.table.update(rid, &[(QUANTITY, value.as_ref())])? {
+                return Err("a row is missing".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "rivals")]
+pub use rivals::{Lmdb, Sqlite};
+
+#[cfg(feature = "rivals")]
+mod rivals {
+    use super::{Engine, ROWS_PER_TRANSACTION, two};
+    use crate::data::{Lineitem, Outcome, QUANTITY};
+    use heed::types::Bytes;
+    use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags};
+    use pagefold_types::{RowLayout, ValueRef, text};
+    use rusqlite::{Connection, params};
+    use std::path::{Path, PathBuf};
+
+    fn folder_bytes(folder: &Path) -> Outcome<u64> {
+        let mut sum = 0;
+        for entry in std::fs::read_dir(folder)? {
+            sum += entry?.metadata()?.len();
+        }
+        Ok(sum)
+    }
+
+    /// LMDB by heed: the packed record under a key of 12 bytes, no sync.
+    pub struct Lmdb {
+        env: Env,
+        database: Database<Bytes, Bytes>,
+        folder: PathBuf,
+        layout: RowLayout,
+    }
+
+    fn lmdb_key((order, line): (i64, i64)) -> [u8; 12] {
+        let mut key = [0; 12];
+        key[..8].copy_from_slice(&order.to_be_bytes());
+        key[8..].copy_from_slice(&(line as u32).to_be_bytes());
+        key
+    }
+
+    impl Lmdb {
+        /// Loads, in key order with MDB_APPEND.
+        pub fn load(folder: &Path, data: &Lineitem) -> Outcome<Lmdb> {
+            std::fs::create_dir_all(folder)?;
+            let mut options = EnvOpenOptions::new();
+            options.map_size(64 << 30).max_dbs(1);
+            // SAFETY: the folder is this program's own; nobody else opens or changes the files.
+            #[expect(unsafe_code, reason = "heed's interface")]
+            let env = unsafe {
+                options.flags(EnvFlags::NO_SYNC | EnvFlags::WRITE_MAP | EnvFlags::NO_READ_AHEAD);
+                options.open(folder)?
+            };
+            let mut transaction = env.write_txn()?;
+            let database: Database<Bytes, Bytes> = env.create_database(&mut transaction, Some("lineitem"))?;
+            data.records(|record| {
+                let key = lmdb_key(data.key(record)?);
+                Ok(database.put_with_flags(&mut transaction, PutFlags::APPEND, &key, record)?)
+            })?;
+            transaction.commit()?;
+            Ok(Lmdb { env, database, folder: folder.into(), layout: RowLayout::new(data.table.schema())? })
+        }
+    }
+
+    impl Engine for Lmdb {
+        fn name(&self) -> String {
+            "LMDB, no sync".into()
+        }
+
+        fn size_bytes(&self) -> Outcome<u64> {
+            // The file is as long as the pages in use: it grows at its end only.
+            let transaction = self.env.read_txn()?;
+            let stat = self.database.stat(&transaction)?;
+            let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+            debug_assert!(folder_bytes(&self.folder).is_ok());
+            Ok(pages as u64 * u64::from(stat.page_size))
+        }
+
+        fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64> {
+            let transaction = self.env.read_txn()?;
+            let mut sum = 0;
+            for key in keys {
+                let record = self.database.get(&transaction, &lmdb_key(*key))?.ok_or("a key is missing")?;
+                sum += two(&self.layout, record)?;
+            }
+            Ok(sum)
+        }
+
+        fn scan(&mut self) -> Outcome<i64> {
+            let transaction = self.env.read_txn()?;
+            let mut sum = 0;
+            for entry in self.database.iter(&transaction)? {
+                sum += two(&self.layout, entry?.1)?;
+            }
+            Ok(sum)
+        }
+
+        fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()> {
+            let mut record = Vec::new();
+            for group in keys.chunks(ROWS_PER_TRANSACTION) {
+                let mut transaction = self.env.write_txn()?;
+                for key in group {
+                    let key = lmdb_key(*key);
+                    record.clear();
+                    record.extend_from_slice(self.database.get(&transaction, &key)?.ok_or("a key is missing")?);
+                    self.layout.patch_fixed(&mut record, QUANTITY, ValueRef::Decimal(i128::from(quantity)))?;
+                    self.database.put(&mut transaction, &key, &record)?;
+                }
+                transaction.commit()?;
+            }
+            Ok(())
+        }
+    }
+
+    /// SQLite: a WITHOUT ROWID table, decimals as integers of hundredths, everything cached, no sync.
+    pub struct Sqlite {
+        connection: Connection,
+        path: PathBuf,
+    }
+
+    impl Sqlite {
+        /// Loads in one transaction, in key order.
+        pub fn load(path: &Path, data: &Lineitem) -> Outcome<Sqlite> {
+            let mut connection = Connection::open(path)?;
+            connection.execute_batch(
+                "pragma page_size = 4096; pragma journal_mode = wal; pragma synchronous = off; pragma cache_size = -4000000; pragma mmap_size = 0;
+                 create table lineitem (l_orderkey integer, l_partkey integer, l_suppkey integer, l_linenumber integer, l_quantity integer,
+                 l_extendedprice integer, l_discount integer, l_tax integer, l_returnflag text, l_linestatus text, l_shipdate integer,
+                 l_commitdate integer, l_receiptdate integer, l_shipinstruct text, l_shipmode text, l_comment text,
+                 primary key (l_orderkey, l_linenumber)) without rowid;",
+            )?;
+            let layout = &data.layout;
+            let transaction = connection.transaction()?;
+            {
+                let mut insert = transaction.prepare("insert into lineitem values (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")?;
+                data.records(|record| {
+                    for column in 0..layout.column_count() {
+                        match layout.value(record, column)? {
+                            ValueRef::Int(v) => insert.raw_bind_parameter(column + 1, v)?,
+                            ValueRef::Decimal(v) => insert.raw_bind_parameter(column + 1, v as i64)?,
+                            ValueRef::Text(v) => insert.raw_bind_parameter(column + 1, v)?,
+                            other => insert.raw_bind_parameter(column + 1, text::format(other, &layout.data_type(column)))?,
+                        }
+                    }
+                    insert.raw_execute()?;
+                    Ok(())
+                })?;
+            }
+            transaction.commit()?;
+            connection.execute_batch("pragma wal_checkpoint(truncate)")?;
+            Ok(Sqlite { connection, path: path.into() })
+        }
+    }
+
+    impl Engine for Sqlite {
+        fn name(&self) -> String {
+            "SQLite, no sync".into()
+        }
+
+        fn size_bytes(&self) -> Outcome<u64> {
+            Ok(std::fs::metadata(&self.path)?.len())
+        }
+
+        fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64> {
+            let mut query = self
+                .connection
+                .prepare_cached("select l_quantity, l_extendedprice from lineitem where l_orderkey = ? and l_linenumber = ?")?;
+            let mut sum = 0;
+            let transaction = self.connection.unchecked_transaction()?;
+            for (order, line) in keys {
+                sum += query.query_row(params![order, line], |row| Ok(row.get::<_, i64>(0)? + row.get::<_, i64>(1)?))?;
+            }
+            drop(transaction);
+            Ok(sum)
+        }
+
+        fn scan(&mut self) -> Outcome<i64> {
+            Ok(self.connection.query_row("select sum(l_quantity) + sum(l_extendedprice) from lineitem", [], |row| row.get(0))?)
+        }
+
+        fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()> {
+            for group in keys.chunks(ROWS_PER_TRANSACTION) {
+                let transaction = self.connection.transaction()?;
+                {
+                    let mut update =
+                        transaction.prepare_cached("update lineitem set l_quantity = ? where l_orderkey = ? and l_linenumber = ?")?;
+                    for (order, line) in group {
+                        update.execute(params![quantity, order, line])?;
+                    }
+                }
+                transaction.commit()?;
+            }
+            Ok(())
+        }
+    }
+}

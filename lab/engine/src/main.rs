@@ -1,0 +1,167 @@
+//! LINEITEM under pagefold and rival engines: size, load, seek, scan, update.
+//!
+//! `cargo run --release -p pagefold-lab-engine --features rivals -- --scale-factor 1`
+//!
+//! Every engine loads the same Parquet file and reads the same two columns; sums are compared before anything is timed. What is timed runs on one thread, everything
+//! cached, in turn within each round; ratios are medians over the rounds.
+
+mod data;
+mod engines;
+
+use clap::Parser;
+use data::{Lineitem, Outcome};
+use engines::{Engine, Pagefold};
+use pagefold_engine::index::IndexFormat;
+use pagefold_engine::table_space::Method;
+use pagefold_lab::measure::{Clock, Contender, interleave};
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+/// Options.
+#[derive(Debug, Parser)]
+struct Options {
+    /// TPC-H scale factor of the rows to generate.
+    #[arg(long, default_value_t = 0.1)]
+    scale_factor: f64,
+    /// Use this Parquet file instead.
+    #[arg(long)]
+    parquet: Option<PathBuf>,
+    /// Folder for the databases; a temporary one by default.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// Memory of pagefold's pools, in MB.
+    #[arg(long, default_value_t = 3000)]
+    memory_mb: usize,
+    /// Rounds of seek, scan and update.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Look-ups a round.
+    #[arg(long, default_value_t = 200_000)]
+    seeks: usize,
+    /// Updates a round.
+    #[arg(long, default_value_t = 50_000)]
+    updates: usize,
+}
+
+struct Loaded {
+    engine: Box<dyn Engine>,
+    load_s: f64,
+    load_cpu_s: f64,
+}
+
+fn loaded<E: Engine + 'static>(load: impl FnOnce() -> Outcome<E>) -> Outcome<Loaded> {
+    let (wall, cpu) = (Clock::Wall.now_s(), Clock::Thread.now_s());
+    let engine = Box::new(load()?);
+    Ok(Loaded { engine, load_s: Clock::Wall.now_s() - wall, load_cpu_s: Clock::Thread.now_s() - cpu })
+}
+
+/// Pseudo-random numbers: xorshift (Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+fn main() -> Outcome<()> {
+    let options = Options::parse();
+    let scratch = tempfile::tempdir()?;
+    let folder = options.folder.clone().unwrap_or_else(|| scratch.path().to_path_buf());
+    std::fs::create_dir_all(&folder)?;
+    let data = match &options.parquet {
+        Some(path) => Lineitem::open(path.clone())?,
+        None => Lineitem::generate(&folder, options.scale_factor)?,
+    };
+    let mut keys = Vec::new();
+    data.records(|record| {
+        keys.push(data.key(record)?);
+        Ok(())
+    })?;
+    println!("{} rows; Parquet {:.1} MB\n", keys.len(), std::fs::metadata(&data.path)?.len() as f64 / 1e6);
+    let memory = options.memory_mb << 20;
+    let ours = [
+        (Method::None, IndexFormat::Plain, 8192),
+        (Method::Fixed, IndexFormat::Plain, 8192),
+        (Method::Fixed, IndexFormat::Fold, 16384),
+    ];
+    let mut engines = Vec::new();
+    for (i, (method, format, page)) in ours.into_iter().enumerate() {
+        engines.push(loaded(|| Pagefold::load(&folder.join(format!("pagefold-{i}")), &data, method, (format, page), memory))?);
+    }
+    #[cfg(feature = "rivals")]
+    {
+        engines.push(loaded(|| engines::Lmdb::load(&folder.join("lmdb"), &data))?);
+        engines.push(loaded(|| engines::Sqlite::load(&folder.join("lineitem.sqlite"), &data))?);
+    }
+    println!("{:40} {:>10} {:>8} {:>8}", "", "size [MB]", "load [s]", "CPU [s]");
+    for loaded in &engines {
+        let size = loaded.engine.size_bytes()? as f64 / 1e6;
+        println!("{:40} {size:>10.1} {:>8.2} {:>8.2}", loaded.engine.name(), loaded.load_s, loaded.load_cpu_s);
+    }
+    measure(&options, &keys, engines.into_iter().map(|l| l.engine).collect())
+}
+
+fn measure(options: &Options, keys: &[(i64, i64)], engines: Vec<Box<dyn Engine>>) -> Outcome<()> {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut some = |count: usize| -> Vec<(i64, i64)> { (0..count).map(|_| keys[random.below(keys.len())]).collect() };
+    let (seeks, updates) = (some(options.seeks), some(options.updates));
+    let engines: Vec<RefCell<Box<dyn Engine>>> = engines.into_iter().map(RefCell::new).collect();
+    let sums = |what: &str, run: &dyn Fn(&mut dyn Engine) -> Outcome<i64>| -> Outcome<()> {
+        let found = engines.iter().map(|e| run(e.borrow_mut().as_mut())).collect::<Outcome<Vec<i64>>>()?;
+        if found.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Err(format!("the engines disagree on {what}: {found:?}").into());
+        }
+        Ok(())
+    };
+    // Twice: the second time everything is cached.
+    for _ in 0..2 {
+        sums("the scan", &|e| e.scan())?;
+        sums("the look-ups", &|e| e.seek(&seeks))?;
+    }
+    report("seek, two columns", options.rounds, seeks.len(), &engines, |e, _| e.seek(&seeks));
+    report("scan, two columns", options.rounds, keys.len(), &engines, |e, _| e.scan());
+    report("update, 100 a transaction", options.rounds, updates.len(), &engines, |e, round| {
+        e.update(&updates, 100 * (round + 1)).map(|()| 0)
+    });
+    sums("the look-ups after the updates", &|e| e.seek(&updates))
+}
+
+fn report(
+    what: &str,
+    rounds: usize,
+    rows: usize,
+    engines: &[RefCell<Box<dyn Engine>>],
+    run: impl Fn(&mut dyn Engine, i64) -> Outcome<i64>,
+) {
+    let run = &run;
+    let contenders = engines
+        .iter()
+        .map(|engine| {
+            let name = engine.borrow().name();
+            let mut round = 0;
+            Contender::new(name, move || {
+                round += 1;
+                run(engine.borrow_mut().as_mut(), round).unwrap_or_else(|e| panic!("{what}: {e}")) as u64
+            })
+        })
+        .collect();
+    let timings = interleave(Clock::Thread, rounds, contenders);
+    println!("\n{what:40} {:>9} {:>9} {:>22}", "k rows/s", "ns/row", "times the first (spread)");
+    for timing in &timings {
+        let seconds = timing.spread().median;
+        let ratio = timings[0].speed_over(timing);
+        println!(
+            "{:40} {:>9.0} {:>9.1} {:>10.2} ({:.2}-{:.2})",
+            timing.name,
+            rows as f64 / seconds / 1e3,
+            seconds / rows as f64 * 1e9,
+            ratio.median,
+            ratio.low,
+            ratio.high
+        );
+    }
+}
