@@ -11,6 +11,7 @@ pub mod database;
 mod error;
 pub mod index;
 pub mod pool;
+mod sampling;
 mod space_map;
 pub mod table_space;
 

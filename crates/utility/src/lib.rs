@@ -4,6 +4,7 @@ mod access;
 mod check;
 mod drop;
 mod error;
+mod estimate;
 mod index_build;
 mod key_sort;
 mod load;
@@ -16,6 +17,10 @@ pub use access::{Scan, ScanOptions, export, get, primary_key_index};
 pub use check::{CheckReport, PageError, check};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
+pub use estimate::{
+    EstimateOptions, EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, Proposal, SampleFacts, Scratch,
+    estimate_index, estimate_source, estimate_table,
+};
 pub use index_build::{IndexReport, create_index};
 pub use load::{LoadReport, load, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions};

@@ -155,7 +155,7 @@ fn prepare<'a>(
 }
 
 /// The columns of the primary key by number; they become NOT NULL.
-fn primary_key(schema: &mut TableSchema, names: &[String], table: &str) -> Result<Vec<usize>> {
+pub(crate) fn primary_key(schema: &mut TableSchema, names: &[String], table: &str) -> Result<Vec<usize>> {
     let mut columns = Vec::with_capacity(names.len());
     let mut all = schema.schema().columns().to_vec();
     for name in names {
@@ -199,7 +199,7 @@ fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress:
 }
 
 /// Reads and packs; the first error goes down the channel and ends it.
-fn pack_batches(source: &mut dyn Source, packer: &Packer<'_>, full: SyncSender<Result<PackedRows>>, reusable: &Receiver<PackedRows>) {
+pub(crate) fn pack_batches(source: &mut dyn Source, packer: &Packer<'_>, full: SyncSender<Result<PackedRows>>, reusable: &Receiver<PackedRows>) {
     let batches = match source.batches() {
         Ok(batches) => batches,
         Err(error) => return drop(full.send(Err(error.into()))),

@@ -55,12 +55,20 @@ impl SampledRecords {
     /// Trains a dictionary, and keeps it if for `rows_total` rows like these it saves more pages of `page_bytes` than it takes.
     #[must_use]
     pub fn train(&self, rows_total: u64, page_bytes: usize) -> Option<Dictionary> {
+        self.dictionary(&TrainOptions::default()).filter(|dictionary| self.pays(dictionary, rows_total, page_bytes))
+    }
+
+    /// Trains a dictionary; `None` without rows.
+    #[must_use]
+    pub fn dictionary(&self, options: &TrainOptions) -> Option<Dictionary> {
         let sample = RowSample::new(&self.bytes, &self.ends).ok()?;
-        if sample.is_empty() {
-            return None;
-        }
-        let dictionary = train(&sample, &TrainOptions::default());
-        dictionary_pays(&dictionary, self, rows_total, page_bytes).then_some(dictionary)
+        (!sample.is_empty()).then(|| train(&sample, options))
+    }
+
+    /// Does a dictionary save more pages of `page_bytes` than it takes, for `rows_total` rows like these?
+    #[must_use]
+    pub fn pays(&self, dictionary: &Dictionary, rows_total: u64, page_bytes: usize) -> bool {
+        dictionary_pays(dictionary, self, rows_total, page_bytes)
     }
 }
 

@@ -20,11 +20,19 @@ struct Candidate {
     rid: Rid,
 }
 
+/// A dictionary, and what its codes are to be scaled by.
+struct ScaledEncoder {
+    encoder: Encoder,
+    scale: f64,
+    /// Bytes that rounding has left over.
+    carry: f64,
+}
+
 /// Estimates a table.
 pub struct TableEstimator<'l> {
     layout: &'l RowLayout,
     keep: Vec<usize>,
-    encoders: Vec<Encoder>,
+    encoders: Vec<ScaledEncoder>,
     candidates: Vec<Candidate>,
     /// Stored bytes of the current record, by encoder; the last one: plain.
     lengths: Vec<(usize, bool)>,
@@ -49,8 +57,16 @@ impl<'l> TableEstimator<'l> {
 
     /// Makes a dictionary known; gives its number.
     pub fn add_dictionary(&mut self, dictionary: &Dictionary) -> usize {
-        self.encoders.push(Encoder::new(dictionary));
+        self.encoders.push(ScaledEncoder { encoder: Encoder::new(dictionary), scale: 1.0, carry: 0.0 });
         self.encoders.len() - 1
+    }
+
+    /// From now on the codes of a dictionary count `scale` times their length: for a dictionary that stands for another one, which nobody has trained yet.
+    ///
+    /// # Panics
+    /// When there is no such dictionary.
+    pub fn set_scale(&mut self, dictionary: usize, scale: f64) {
+        self.encoders[dictionary].scale = scale;
     }
 
     /// Adds a candidate; gives its number. `dictionary`: its number and the bytes of its serial form.
@@ -136,17 +152,17 @@ impl<'l> TableEstimator<'l> {
         Ok(())
     }
 
-    fn stored_len(&self, encoder: Option<usize>, record: &[u8]) -> (usize, bool) {
+    fn stored_len(&mut self, encoder: Option<usize>, record: &[u8]) -> (usize, bool) {
         let codes = encoder.and_then(|number| self.encoders[number].encoded_len(record)).filter(|length| *length >= STORED_BYTES_MIN);
         (codes.unwrap_or_else(|| Stored::Home(Body::Plain(record)).len(1)), codes.is_some())
     }
 
     fn measure(&mut self, record: &[u8]) {
-        self.lengths.clear();
-        for number in 0..self.encoders.len() {
-            self.lengths.push(self.stored_len(Some(number), record));
-        }
-        self.lengths.push(self.stored_len(None, record));
+        let mut lengths = std::mem::take(&mut self.lengths);
+        lengths.clear();
+        lengths.extend((0..self.encoders.len()).map(|number| self.stored_len(Some(number), record)));
+        lengths.push(self.stored_len(None, record));
+        self.lengths = lengths;
     }
 
     /// What came out, by candidate in the order they were added. All rows were pushed.
@@ -178,6 +194,20 @@ impl<'l> TableEstimator<'l> {
                 )
             })
             .collect()
+    }
+}
+
+impl ScaledEncoder {
+    #[inline]
+    fn encoded_len(&mut self, record: &[u8]) -> Option<usize> {
+        let length = self.encoder.encoded_len(record)?;
+        if self.scale == 1.0 {
+            return Some(length);
+        }
+        let scaled = length as f64 * self.scale + self.carry;
+        let whole = (scaled as usize).clamp(STORED_BYTES_MIN.min(length), record.len());
+        self.carry = (scaled - whole as f64).clamp(-1.0, 1.0);
+        Some(whole)
     }
 }
 

@@ -33,6 +33,15 @@ pub trait Source: Send {
     /// When the files cannot be read; the iterator gives errors of its own.
     fn batches(&mut self) -> Result<Batches<'_>, InterchangeError>;
 
+    /// All rows, but of these columns (positions, ascending) only.
+    ///
+    /// # Errors
+    /// As [`Source::batches`].
+    fn batches_of(&mut self, columns: &[usize]) -> Result<Batches<'_>, InterchangeError> {
+        let columns = columns.to_vec();
+        Ok(Box::new(self.batches()?.map(move |batch| Ok(batch?.project(&columns)?))))
+    }
+
     /// About `rows` rows, in clusters of neighbours spread over the whole of the files by `seed`; each batch is one cluster. All rows when there are no more.
     ///
     /// # Errors

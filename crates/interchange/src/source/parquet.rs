@@ -7,6 +7,7 @@ use crate::{InterchangeError, TableSchema};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pagefold_io::{OpenOptions, Storage};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
@@ -123,6 +124,23 @@ impl ParquetFile {
     }
 }
 
+impl ParquetFile {
+    /// All rows, but of some columns only: the others are not read.
+    fn batches_of<'s>(
+        &'s self,
+        columns: &[usize],
+        schema: SchemaRef,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + use<'s>, InterchangeError> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
+        let reader = builder.with_batch_size(self.batch_rows).with_projection(mask).build().map_err(|e| damaged(&self.path, e))?;
+        Ok(reader.map(move |batch| {
+            let batch = batch.map_err(|e| damaged(&self.path, e))?;
+            Ok(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?)
+        }))
+    }
+}
+
 /// Chains what each file gives, opening one after the other, until an error.
 fn chain<'s, I>(readers: impl Iterator<Item = Result<I, InterchangeError>> + Send + 's) -> Batches<'s>
 where
@@ -164,6 +182,13 @@ impl Source for ParquetSource {
         self.read.store(0, Ordering::Relaxed);
         let schema = self.table.arrow();
         Ok(chain(self.files.iter().map(move |file| file.batches(file.batch_rows, None, schema))))
+    }
+
+    fn batches_of(&mut self, columns: &[usize]) -> Result<Batches<'_>, InterchangeError> {
+        self.read.store(0, Ordering::Relaxed);
+        let schema = Arc::new(self.table.arrow().project(columns)?);
+        let columns = columns.to_vec();
+        Ok(chain(self.files.iter().map(move |file| file.batches_of(&columns, Arc::clone(&schema)))))
     }
 
     fn sample(&mut self, rows: u64, seed: u64) -> Result<Batches<'_>, InterchangeError> {

@@ -1,0 +1,152 @@
+//! An index that exists: as a REORG would build it in each format and page size.
+
+use super::options::EstimateOptions;
+use super::proposed::columns_text;
+use super::random::SplitMix64;
+use super::report::{EstimateReport, IndexesEstimate, ObjectNow, SampleFacts};
+use crate::{Error, Progress, Result, Unit};
+use pagefold_advisor::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, index_candidates};
+use pagefold_engine::btree::Direction;
+use pagefold_engine::database::Database;
+use pagefold_engine::index::{Index, IndexFormat};
+use pagefold_format::index::leaf::{Leaf, rid};
+use pagefold_types::Rid;
+
+/// Leaves between two looks at whether to stop.
+const LEAVES_PER_LOOK: u64 = 256;
+
+fn keys(index: &Index, slot_max: u16) -> IndexKeys {
+    IndexKeys { unique: index.attributes().unique, fixed_key_bytes: index.key_layout().fixed_len(), slot_max }
+}
+
+/// All candidates, that which the index is among them, and its number.
+fn candidates(index: &Index) -> (Vec<IndexCandidate>, usize) {
+    let own = index.attributes();
+    let present = IndexCandidate { fold: own.format == IndexFormat::Fold, page_bytes: own.page_bytes, pctfree: own.pctfree };
+    let mut all = index_candidates(own.pctfree);
+    let number = all.iter().position(|c| *c == present).unwrap_or_else(|| {
+        all.push(present);
+        all.len() - 1
+    });
+    (all, number)
+}
+
+/// Estimates an index of a database.
+///
+/// # Errors
+/// When there is no such index, or a page is damaged.
+pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions, progress: &dyn Progress) -> Result<EstimateReport> {
+    let index = database.index(name)?;
+    let rids = index.data_set().facts().rows;
+    let leaves = u64::from(index.data_set().facts().data_pages);
+    let (candidates, present) = candidates(&index);
+    let sample = options.sample_pages.filter(|pages| pages.saturating_mul(2) < leaves);
+    let (estimates, sample, leaf_pages) = match sample {
+        Some(pages) => sampled(&index, pages, options.seed, &candidates, rids, progress)?,
+        None => {
+            let (estimates, leaf_pages) = full(&index, &candidates, rids, progress)?;
+            (estimates, None, leaf_pages)
+        }
+    };
+    let data_set = index.data_set();
+    let pages = u64::from(data_set.page_count());
+    let now = ObjectNow {
+        method: index.attributes().format.name().into(),
+        page_bytes: index.attributes().page_bytes,
+        pages,
+        data_pages: leaf_pages,
+        size_bytes: pages * data_set.page_bytes() as u64,
+    };
+    let table = database.table_of(&index)?;
+    let text = columns_text(&table.attributes().schema, &index.attributes().columns);
+    let estimate = IndexesEstimate::new(name.into(), text, index.attributes().unique, estimates, Some((now.clone(), present)));
+    Ok(EstimateReport { object: name.into(), rows: rids, now: Some(now), indexes: vec![estimate], sample, ..EstimateReport::default() })
+}
+
+/// Every entry of a leaf, in order.
+fn for_each_entry(leaf: &Leaf<'_>, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
+    for entry in leaf.entries() {
+        for i in 0..entry.rid_count() {
+            visit(entry.key, rid(&entry, i))?;
+        }
+    }
+    Ok(())
+}
+
+/// Every leaf, in key order; gives their number.
+fn for_each_leaf(index: &Index, progress: &dyn Progress, mut visit: impl FnMut(&Leaf<'_>) -> Result<u64>) -> Result<u64> {
+    let mut cursor = index.tree().all(Direction::Forward);
+    let mut leaves = 0u64;
+    while let Some(run) = cursor.next_run()? {
+        let rids = visit(&run.leaf)?;
+        leaves += 1;
+        progress.advance(rids);
+        if leaves.is_multiple_of(LEAVES_PER_LOOK) && progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+    }
+    Ok(leaves)
+}
+
+fn full(index: &Index, candidates: &[IndexCandidate], rids: u64, progress: &dyn Progress) -> Result<(Vec<IndexEstimate>, u64)> {
+    // How many bits slots take in a fold is settled before the first leaf is built.
+    let mut slot_max = 0;
+    progress.start(&format!("reading the RIDs of {}", index.name()), Some(rids), Unit::Rows);
+    let leaves = for_each_leaf(index, progress, |leaf| {
+        for_each_entry(leaf, |_, rid| {
+            slot_max = slot_max.max(rid.slot());
+            Ok(())
+        })?;
+        Ok(leaf.rid_count() as u64)
+    })?;
+    progress.finish();
+    progress.start(&format!("estimating {}", index.name()), Some(rids), Unit::Rows);
+    let mut estimator = IndexEstimator::new(keys(index, slot_max), candidates);
+    for_each_leaf(index, progress, |leaf| {
+        for_each_entry(leaf, |key, rid| Ok(estimator.push(key, rid)?))?;
+        Ok(leaf.rid_count() as u64)
+    })?;
+    progress.finish();
+    Ok((estimator.finish()?, leaves))
+}
+
+/// Random leaves, each read by itself.
+fn sampled(
+    index: &Index,
+    pages: u64,
+    seed: u64,
+    candidates: &[IndexCandidate],
+    rids: u64,
+    progress: &dyn Progress,
+) -> Result<(Vec<IndexEstimate>, Option<SampleFacts>, u64)> {
+    let mut all = index.used_page_numbers();
+    let mut random = SplitMix64(seed);
+    let count = random.choose(&mut all, pages);
+    let used = all.len();
+    let chosen = &mut all[..count];
+    chosen.sort_unstable();
+    progress.start(&format!("reading a sample of {}", index.name()), Some(count as u64), Unit::Pages);
+    let mut sampler = IndexSampler::default();
+    let mut slot_max = 0;
+    for number in chosen {
+        // Non-leaf pages are drawn too, and passed over: so all leaves have the same chance.
+        index.visit_leaf(*number, |leaf| {
+            sampler.begin_run();
+            slot_max = slot_max.max((1u16 << leaf.kind().slot_bits.min(12)) - 1);
+            for_each_entry(leaf, |key, rid| {
+                sampler.push(key, rid);
+                Ok(())
+            })
+        })?;
+        progress.advance(1);
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+    }
+    progress.finish();
+    let leaves = (used as f64 * sampler.run_count() as f64 / count.max(1) as f64).round() as u64;
+    let slot_max = if index.attributes().format == IndexFormat::Fold { slot_max } else { sampler.slot_max() };
+    let estimates = sampler.finish(keys(index, slot_max), candidates, rids, leaves as f64);
+    let facts = SampleFacts { pages: count as u64, rows: sampler.len() as u64, clusters: sampler.run_count() as u64, all_keys: false };
+    Ok((estimates, Some(facts), leaves))
+}

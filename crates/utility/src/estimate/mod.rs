@@ -1,0 +1,28 @@
+//! ESTIMATE: what each method and page size would give, for files, a table or an index, before anything is changed.
+//!
+//! Feeds `pagefold-advisor` with rows and keys; nothing is written but sorted keys that memory does not hold.
+//!
+//! * [`EstimateOptions`], [`Proposal`]: what to estimate; [`EstimateReport`]: what came out
+//! * `dictionary`: the dictionary LOAD would train, or an approximation of it where a sample must be cheap
+//! * `source`, `table`, `index`: the three kinds of object
+//! * `proposed`: keys of indexes that do not exist, all of them
+//! * `ranges`: key ranges of such indexes, for samples
+//! * `random`: which pages a sample takes
+//!
+//! Without a sample the result is what LOAD, REORG or CREATE INDEX then takes, to the page.
+
+mod dictionary;
+mod index;
+mod options;
+mod proposed;
+mod random;
+mod ranges;
+mod report;
+mod source;
+mod table;
+
+pub use index::estimate_index;
+pub use options::{EstimateOptions, Proposal, Scratch};
+pub use report::{EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};
+pub use source::estimate_source;
+pub use table::estimate_table;

@@ -1,0 +1,80 @@
+//! What to estimate.
+
+use pagefold_engine::table_space::Method;
+use pagefold_io::Storage;
+use pagefold_types::Direction;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// An index that does not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// What the report calls it.
+    pub name: String,
+    /// Columns by name, and order.
+    pub columns: Vec<(String, Direction)>,
+    /// No two rows with the same key.
+    pub unique: bool,
+}
+
+/// Where keys go that memory does not hold.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// The storage.
+    pub storage: Arc<dyn Storage>,
+    /// A directory that exists.
+    pub directory: PathBuf,
+}
+
+/// Options of ESTIMATE.
+#[derive(Clone, Debug)]
+pub struct EstimateOptions {
+    /// Page sizes to compare. The one that is used (of a table that exists) or `page_bytes` comes first in the report, in any case.
+    pub page_sizes: Vec<usize>,
+    /// For files: page size of the table to be.
+    pub page_bytes: usize,
+    /// For files: compression of the table to be; RIDs in proposed indexes are those of this method and page size.
+    pub method: Method,
+    /// For files: percent of each page left free.
+    pub pctfree: u8,
+    /// For files: the most rows on a page.
+    pub maxrows: Option<u16>,
+    /// For files: columns of the primary key by name. They become NOT NULL, and its index is estimated.
+    pub primary_key: Vec<String>,
+    /// Indexes that do not exist yet.
+    pub proposals: Vec<Proposal>,
+    /// Percent of each index leaf left free, in proposed indexes.
+    pub index_pctfree: u8,
+    /// Read only so many pages, or as many rows of a file as fill them.
+    pub sample_pages: Option<u64>,
+    /// Which sample.
+    pub seed: u64,
+    /// Memory for sorting keys, in bytes, of each proposed index.
+    pub sort_bytes: usize,
+}
+
+impl Default for EstimateOptions {
+    fn default() -> EstimateOptions {
+        EstimateOptions {
+            page_sizes: vec![2048, 4096, 8192, 16384, 32768],
+            page_bytes: 8192,
+            method: Method::Fixed,
+            pctfree: 0,
+            maxrows: None,
+            primary_key: Vec::new(),
+            proposals: Vec::new(),
+            index_pctfree: 0,
+            sample_pages: None,
+            seed: 1,
+            sort_bytes: 64 << 20,
+        }
+    }
+}
+
+impl EstimateOptions {
+    /// All page sizes, `first` first.
+    pub(super) fn page_sizes_with(&self, first: usize) -> Vec<usize> {
+        let others = self.page_sizes.iter().copied().filter(|size| *size != first && pagefold_format::page::is_page_size(*size));
+        std::iter::once(first).chain(others).collect()
+    }
+}

@@ -1,0 +1,187 @@
+//! Samples: clusters of neighbouring rows, and key ranges of indexes that do not exist.
+//!
+//! What a key takes in an index depends on its neighbours there, and the rows of a sample are not neighbours. So for a proposed index the keys of all rows are read (only their
+//! columns, where the source is by column), and a bounded number of them is kept: of each of a number of random rows, the entries that follow it in the index. As every entry has the same
+//! chance to lie behind one of the rows, the ranges are a sample of the index; they are estimated from like leaves that were read.
+//!
+//! Invariant: memory is bounded by ranges times entries, whatever the rows are.
+
+use super::proposed::ProposedIndex;
+use super::random::SplitMix64;
+use crate::Result;
+use pagefold_advisor::IndexSampler;
+use pagefold_types::{PackedRow, RID_BYTES, Rid, Value};
+
+/// Key ranges, at most.
+pub(super) const RANGES_MAX: usize = 128;
+/// Entries of a range.
+const RANGE_ENTRIES: usize = 512;
+
+/// The rows of a sample.
+#[derive(Debug, Default)]
+pub(super) struct Clusters {
+    bytes: Vec<u8>,
+    /// End of each row's record.
+    rows: Vec<(usize, Rid)>,
+    /// Row and values of those that have no record.
+    wide: Vec<(usize, Vec<Value>)>,
+    /// First row of each cluster.
+    starts: Vec<usize>,
+}
+
+impl Clusters {
+    pub(super) fn begin(&mut self) {
+        self.starts.push(self.rows.len());
+    }
+
+    pub(super) fn push(&mut self, row: PackedRow<'_>, rid: Rid) {
+        match row {
+            PackedRow::Record(record) => self.bytes.extend_from_slice(record),
+            PackedRow::Wide(values) => self.wide.push((self.rows.len(), values.to_vec())),
+        }
+        self.rows.push((self.bytes.len(), rid));
+    }
+
+    /// Number of clusters.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    pub(super) fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn record_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn range(&self, cluster: usize) -> std::ops::Range<usize> {
+        self.starts[cluster]..self.starts.get(cluster + 1).copied().unwrap_or(self.rows.len())
+    }
+
+    fn row(&self, row: usize) -> (PackedRow<'_>, Rid) {
+        let start = if row == 0 { 0 } else { self.rows[row - 1].0 };
+        let (end, rid) = self.rows[row];
+        match self.wide.binary_search_by_key(&row, |wide| wide.0) {
+            Ok(at) => (PackedRow::Wide(&self.wide[at].1), rid),
+            Err(_) => (PackedRow::Record(&self.bytes[start..end]), rid),
+        }
+    }
+
+    /// The rows of a cluster.
+    pub(super) fn rows(&self, cluster: usize) -> impl Iterator<Item = (PackedRow<'_>, Rid)> {
+        self.range(cluster).map(|row| self.row(row))
+    }
+
+    /// The records of a cluster; rows without one are passed over.
+    pub(super) fn records(&self, cluster: usize) -> impl Iterator<Item = &[u8]> {
+        self.rows(cluster).filter_map(|(row, _)| match row {
+            PackedRow::Record(record) => Some(record),
+            PackedRow::Wide(_) => None,
+        })
+    }
+
+    /// One random row from each of at most [`RANGES_MAX`] random clusters.
+    pub(super) fn random_rows(&self, random: &mut SplitMix64) -> Vec<(PackedRow<'_>, Rid)> {
+        let mut clusters: Vec<usize> = (0..self.len()).filter(|cluster| !self.range(*cluster).is_empty()).collect();
+        let count = random.choose(&mut clusters, RANGES_MAX as u64);
+        let row = |cluster: &usize| {
+            let range = self.range(*cluster);
+            self.row(range.start + random.below(range.len() as u64) as usize)
+        };
+        clusters[..count].iter().map(row).collect()
+    }
+}
+
+/// A key and RID, one behind the other: they compare like (key, RID).
+pub(super) fn entry_bytes(key: &[u8], rid: Rid) -> Vec<u8> {
+    [key, &rid.to_bytes()].concat()
+}
+
+/// The entries that follow one row.
+#[derive(Debug, Default)]
+struct KeyRange {
+    bytes: Vec<u8>,
+    /// Start in `bytes`, and length.
+    entries: Vec<(u32, u32)>,
+    /// Beyond it nothing is wanted any more.
+    limit: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    fn push(&mut self, entry: &[u8]) {
+        self.entries.push((self.bytes.len() as u32, entry.len() as u32));
+        self.bytes.extend_from_slice(entry);
+        if self.entries.len() >= 4 * RANGE_ENTRIES {
+            self.keep_first();
+        }
+    }
+
+    /// Sorts, and forgets all but the first entries.
+    fn keep_first(&mut self) {
+        let old = std::mem::take(&mut self.bytes);
+        let get = |&(start, length): &(u32, u32)| &old[start as usize..][..length as usize];
+        self.entries.sort_unstable_by(|a, b| get(a).cmp(get(b)));
+        if self.entries.len() > RANGE_ENTRIES {
+            self.entries.truncate(RANGE_ENTRIES);
+            self.limit = self.entries.last().map(|last| get(last).to_vec());
+        }
+        for entry in &mut self.entries {
+            let start = self.bytes.len() as u32;
+            self.bytes.extend_from_slice(get(entry));
+            entry.0 = start;
+        }
+    }
+}
+
+/// Collects key ranges of one proposed index.
+#[derive(Debug)]
+pub(super) struct KeyRanges {
+    pub(super) index: ProposedIndex,
+    starts: Vec<Vec<u8>>,
+    ranges: Vec<KeyRange>,
+    slot_max: u16,
+    rids: u64,
+}
+
+impl KeyRanges {
+    /// With ranges that start at these entries (key and RID one behind the other).
+    pub(super) fn new(index: ProposedIndex, mut starts: Vec<Vec<u8>>) -> KeyRanges {
+        starts.sort_unstable();
+        starts.dedup();
+        let ranges = starts.iter().map(|_| KeyRange::default()).collect();
+        KeyRanges { index, starts, ranges, slot_max: 0, rids: 0 }
+    }
+
+    /// Sees an entry. `key` has room for the RID behind it.
+    pub(super) fn push(&mut self, key: &mut Vec<u8>, rid: Rid) {
+        self.rids += 1;
+        self.slot_max = self.slot_max.max(rid.slot());
+        key.extend_from_slice(&rid.to_bytes());
+        let Some(number) = self.starts.partition_point(|start| start.as_slice() <= key.as_slice()).checked_sub(1) else { return };
+        let range = &mut self.ranges[number];
+        if range.limit.as_ref().is_none_or(|limit| key.as_slice() < limit.as_slice()) {
+            range.push(key);
+        }
+    }
+
+    /// The ranges as runs of a sample; RIDs in all; the number of ranges that would cover the index.
+    pub(super) fn finish(mut self) -> Result<(ProposedIndex, IndexSampler, u16, u64, f64)> {
+        let mut sampler = IndexSampler::default();
+        for range in &mut self.ranges {
+            range.keep_first();
+            sampler.begin_run();
+            for (start, length) in &range.entries {
+                let entry = &range.bytes[*start as usize..][..*length as usize];
+                let (key, bytes) = entry.split_at(entry.len().saturating_sub(RID_BYTES));
+                let mut rid = [0; RID_BYTES];
+                rid.copy_from_slice(bytes);
+                sampler.push(key, Rid::from_bytes(rid));
+            }
+        }
+        // All of the index lies in as many ranges as those seen, if they are as long.
+        let mean = sampler.len() as f64 / sampler.run_count().max(1) as f64;
+        let all = self.rids as f64 / mean.max(1.0);
+        Ok((self.index, sampler, self.slot_max, self.rids, all))
+    }
+}

@@ -1,0 +1,307 @@
+//! Files: a table that does not exist yet.
+
+use super::dictionary::{self, StandIn};
+use super::options::{EstimateOptions, Proposal, Scratch};
+use super::proposed::{ProposedIndex, ProposedKeys};
+use super::random::SplitMix64;
+use super::ranges::{Clusters, KeyRanges, entry_bytes};
+use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, SampleFacts};
+use crate::load::{pack_batches, primary_key};
+use crate::{Error, Progress, Result, Unit};
+use pagefold_advisor::{TableEstimator, TableOptions, index_candidates};
+use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema};
+use pagefold_types::{Direction, KeyLayout, PackedRow, PackedRows, Rid, RowLayout, SLOT_MAX, Value, ValueRef};
+use std::collections::BTreeSet;
+use std::sync::mpsc::sync_channel;
+
+const BATCHES_WAITING: usize = 4;
+
+/// Everything that is known before the first row.
+struct Plan<'a> {
+    options: &'a EstimateOptions,
+    schema: TableSchema,
+    layout: RowLayout,
+    primary_key: Vec<usize>,
+    proposals: Vec<ProposedIndex>,
+    /// For each column of the table, the source's.
+    columns: Vec<usize>,
+    page_sizes: Vec<usize>,
+}
+
+impl Plan<'_> {
+    fn new<'a>(source: &dyn Source, options: &'a EstimateOptions) -> Result<Plan<'a>> {
+        let mut schema = source.table().clone();
+        let key = primary_key(&mut schema, &options.primary_key, "the table")?;
+        let layout = RowLayout::new(schema.schema()).map_err(InterchangeError::from)?;
+        let fits = |size: &usize| layout.fixed_len() <= TableOptions::new(*size).record_bytes_max();
+        if !pagefold_format::page::is_page_size(options.page_bytes) || !fits(&options.page_bytes) {
+            return Err(Error::Usage(format!("the rows do not fit pages of {} bytes", options.page_bytes)));
+        }
+        let mut proposals = Vec::new();
+        if !key.is_empty() {
+            let columns = options.primary_key.iter().map(|name| (name.clone(), Direction::Ascending)).collect();
+            proposals.push(ProposedIndex::new(&Proposal { name: "primary key".into(), columns, unique: true }, schema.schema())?);
+        }
+        for proposal in &options.proposals {
+            proposals.push(ProposedIndex::new(proposal, schema.schema())?);
+        }
+        let columns = schema.match_source(source.table(), !source.has_names())?;
+        let page_sizes = options.page_sizes_with(options.page_bytes).into_iter().filter(fits).collect();
+        Ok(Plan { options, schema, layout, primary_key: key, proposals, columns, page_sizes })
+    }
+
+    fn table_options(&self, page_bytes: usize) -> TableOptions {
+        let options = TableOptions::new(page_bytes);
+        TableOptions { pctfree: self.options.pctfree, maxrows: self.options.maxrows.unwrap_or(SLOT_MAX + 1), ..options }
+    }
+
+    fn packer(&self) -> Packer<'_> {
+        let widest = self.page_sizes.iter().map(|size| TableOptions::new(*size).record_bytes_max()).max().unwrap_or_default();
+        Packer::new(&self.schema, &self.layout, self.columns.clone(), widest)
+    }
+
+    /// Adds all candidates. Gives the number of the one that the table will be, and for each the dictionary it uses.
+    fn add_candidates(&self, estimator: &mut TableEstimator<'_>, trained: &[dictionary::Trained]) -> (usize, Vec<bool>) {
+        let dictionaries: Vec<(usize, usize)> =
+            trained.iter().map(|t| (estimator.add_dictionary(&t.dictionary), t.dictionary.to_bytes().len())).collect();
+        let (mut reference, mut with_dictionary) = (0, Vec::new());
+        for page_bytes in &self.page_sizes {
+            let dictionary = trained.iter().position(|t| t.page_sizes.contains(page_bytes)).map(|at| dictionaries[at]);
+            for (method, dictionary) in [("none", None), ("fixed", dictionary)] {
+                let number = estimator.add(method, self.table_options(*page_bytes), dictionary);
+                if method == self.options.method.name() && *page_bytes == self.options.page_bytes {
+                    reference = number;
+                }
+                with_dictionary.push(dictionary.is_some());
+            }
+        }
+        (reference, with_dictionary)
+    }
+}
+
+/// Calls `visit` with every row of a source, in order; another thread reads and packs.
+fn for_each_row(
+    source: &mut dyn Source,
+    packer: &Packer<'_>,
+    progress: &dyn Progress,
+    mut visit: impl FnMut(PackedRow<'_>) -> Result<()>,
+) -> Result<()> {
+    let (full, filled) = sync_channel::<Result<PackedRows>>(BATCHES_WAITING);
+    let (empty, reusable) = sync_channel::<PackedRows>(BATCHES_WAITING + 2);
+    std::thread::scope(|scope| {
+        scope.spawn(move || pack_batches(source, packer, full, &reusable));
+        for rows in filled {
+            let rows = rows?;
+            rows.iter().try_for_each(&mut visit)?;
+            progress.advance(rows.len() as u64);
+            if progress.interrupted() {
+                return Err(Error::Interrupted);
+            }
+            let _ = empty.try_send(rows);
+        }
+        Ok(())
+    })
+}
+
+fn refs(values: &[Value]) -> Vec<ValueRef<'_>> {
+    values.iter().map(Value::as_ref).collect()
+}
+
+/// Adds a row of either form.
+pub(super) fn push_row(estimator: &mut TableEstimator<'_>, row: PackedRow<'_>) -> Result<()> {
+    match row {
+        PackedRow::Record(record) => estimator.push(record)?,
+        PackedRow::Wide(values) => estimator.push_values(&refs(values))?,
+    }
+    Ok(())
+}
+
+/// Estimates the table that files would become. `scratch` takes keys of proposed indexes that memory does not hold.
+///
+/// # Errors
+/// When the files cannot be read, their rows do not fit, or a proposed index names a column that does not exist.
+pub fn estimate_source(
+    source: &mut dyn Source,
+    scratch: &Scratch,
+    options: &EstimateOptions,
+    progress: &dyn Progress,
+) -> Result<EstimateReport> {
+    let plan = Plan::new(source, options)?;
+    if let Some(pages) = options.sample_pages
+        && let Some(rows) = source.row_count()
+    {
+        let wanted = sample_rows(source, &plan, pages)?;
+        // A sample of most rows is not cheaper than all of them.
+        if wanted.saturating_mul(2) < rows {
+            return sampled(source, &plan, rows, wanted, progress);
+        }
+    }
+    full(source, &plan, scratch, progress)
+}
+
+fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &dyn Progress) -> Result<EstimateReport> {
+    progress.start("training the dictionary", None, Unit::Rows);
+    let trained = dictionary::of_source(source, &plan.schema, &plan.layout, &plan.page_sizes)?;
+    progress.finish();
+    let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
+    let (reference, _) = plan.add_candidates(&mut estimator, &trained);
+    let mut keys: Vec<ProposedKeys> = plan.proposals.iter().map(|index| ProposedKeys::new(index.clone(), scratch, plan.options)).collect();
+    progress.start("estimating", source.row_count(), Unit::Rows);
+    for_each_row(source, &plan.packer(), progress, |row| {
+        push_row(&mut estimator, row)?;
+        let rid = estimator.rid(reference);
+        for keys in &mut keys {
+            match row {
+                PackedRow::Record(record) => keys.push_record(&plan.layout, record, rid)?,
+                PackedRow::Wide(values) => keys.push_values(&refs(values), rid)?,
+            }
+        }
+        Ok(())
+    })?;
+    progress.finish();
+    let estimates = estimator.finish();
+    let mut report = EstimateReport { rows: estimates.first().map_or(0, |e| e.rows), ..EstimateReport::default() };
+    report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes);
+    report.indexes = keys.into_iter().map(|keys| keys.finish(progress)).collect::<Result<_>>()?;
+    Ok(report)
+}
+
+/// Rows that fill so many pages, uncompressed.
+fn sample_rows(source: &mut dyn Source, plan: &Plan<'_>, pages: u64) -> Result<u64> {
+    let mut rows = PackedRows::default();
+    let packer = plan.packer();
+    if let Some(batch) = source.sample(1, plan.options.seed)?.next() {
+        packer.pack(&batch?, &mut rows)?;
+    }
+    let mean = (rows.record_bytes() as u64).checked_div(rows.len() as u64).unwrap_or(1).max(1);
+    Ok(pages.saturating_mul(plan.options.page_bytes as u64) / mean)
+}
+
+fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u64, progress: &dyn Progress) -> Result<EstimateReport> {
+    progress.start("reading a sample", Some(wanted), Unit::Rows);
+    let packer = plan.packer();
+    let mut clusters = Clusters::default();
+    let mut rows = PackedRows::default();
+    for batch in source.sample(wanted, plan.options.seed)? {
+        rows.clear();
+        packer.pack(&batch?, &mut rows)?;
+        clusters.begin();
+        rows.iter().for_each(|row| clusters.push(row, Rid::MIN));
+        progress.advance(rows.len() as u64);
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+    }
+    progress.finish();
+    let stand_in = StandIn::train(&clusters, rows_total, &plan.page_sizes);
+    let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
+    let trained = stand_in.as_ref().map(|s| std::slice::from_ref(&s.trained)).unwrap_or_default();
+    let (reference, with_dictionary) = plan.add_candidates(&mut estimator, trained);
+    feed_clusters(&mut estimator, &clusters, stand_in.as_ref())?;
+    let margin = stand_in.as_ref().map_or(0.0, |s| s.margin);
+    let margins: Vec<f64> = with_dictionary.iter().map(|with| if *with { margin } else { 0.0 }).collect();
+    let all_clusters = rows_total as f64 / (clusters.row_count() as f64 / clusters.len().max(1) as f64).max(1.0);
+    let estimates = estimator.finish_sample(rows_total, all_clusters, &margins);
+    let rows_per_page = rows_total as f64 / (estimates[reference].data_pages.value.max(1)) as f64;
+    let mut report = EstimateReport { rows: rows_total, ..EstimateReport::default() };
+    report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes);
+    report.indexes = proposed_on_sample(source, plan, &clusters, rows_per_page, rows_total, progress)?;
+    let all_keys = !plan.proposals.is_empty();
+    report.sample = Some(SampleFacts { pages: 0, rows: clusters.row_count() as u64, clusters: clusters.len() as u64, all_keys });
+    Ok(report)
+}
+
+/// Packs the clusters of a sample.
+pub(super) fn feed_clusters(estimator: &mut TableEstimator<'_>, clusters: &Clusters, stand_in: Option<&StandIn>) -> Result<()> {
+    for cluster in 0..clusters.len() {
+        estimator.begin_cluster();
+        if let Some(stand_in) = stand_in {
+            // The stand-in is the first dictionary.
+            estimator.set_scale(0, stand_in.scale(cluster));
+        }
+        clusters.rows(cluster).try_for_each(|(row, _)| push_row(estimator, row))?;
+    }
+    Ok(())
+}
+
+/// The start of a key range: a sampled row's key, and a RID.
+pub(super) fn range_start(index: &ProposedIndex, layout: &RowLayout, row: PackedRow<'_>, rid: Rid) -> Result<Vec<u8>> {
+    let mut key = Vec::new();
+    let encoded = match row {
+        PackedRow::Record(record) => index.layout.encode_from_record(layout, record, &mut key),
+        PackedRow::Wide(values) => index.layout.encode_from_values(&refs(values), &mut key),
+    };
+    encoded.map_err(|e| Error::Data(format!("index \"{}\": {e}", index.name)))?;
+    Ok(entry_bytes(&key, rid))
+}
+
+/// The estimate from collected key ranges.
+pub(super) fn finish_ranges(ranges: KeyRanges, pctfree: u8) -> Result<IndexesEstimate> {
+    let (index, sampler, slot_max, rids, all) = ranges.finish()?;
+    let estimates = sampler.finish(index.keys(slot_max), &index_candidates(pctfree), rids, all);
+    Ok(IndexesEstimate::new(index.name, index.text, index.unique, estimates, None))
+}
+
+/// Where row `row` will be, about.
+fn rid_about(row: u64, rows_per_page: f64) -> Rid {
+    let page = (row as f64 / rows_per_page) as u64;
+    let slot = row.saturating_sub((page as f64 * rows_per_page).ceil() as u64);
+    Rid::new(0, u32::try_from(page + 2).unwrap_or(u32::MAX), slot.min(u64::from(SLOT_MAX)) as u16)
+}
+
+/// Key ranges of the proposed indexes, in one pass over their columns.
+fn proposed_on_sample(
+    source: &mut dyn Source,
+    plan: &Plan<'_>,
+    clusters: &Clusters,
+    rows_per_page: f64,
+    rows_total: u64,
+    progress: &dyn Progress,
+) -> Result<Vec<IndexesEstimate>> {
+    if plan.proposals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let used: BTreeSet<usize> = plan.proposals.iter().flat_map(|index| index.columns.iter().map(|(column, _)| *column)).collect();
+    let used: Vec<usize> = used.into_iter().collect();
+    let position = |column: usize| used.iter().position(|u| *u == column).unwrap_or_default();
+    let keys = plan.schema.project(&used)?;
+    let layout = RowLayout::new(keys.schema()).map_err(InterchangeError::from)?;
+    let mut random = SplitMix64(plan.options.seed);
+    let mut ranges = Vec::new();
+    for index in &plan.proposals {
+        let rows = clusters.random_rows(&mut random);
+        // Which of the rows with this key it was is not known.
+        let start =
+            |(row, _): (PackedRow<'_>, Rid)| range_start(index, &plan.layout, row, rid_about(random.below(rows_total), rows_per_page));
+        let starts = rows.into_iter().map(start).collect::<Result<Vec<_>>>()?;
+        let columns: Vec<(usize, Direction)> = index.columns.iter().map(|(column, direction)| (position(*column), *direction)).collect();
+        ranges.push((KeyRanges::new(index.clone(), starts), KeyLayout::new(keys.schema(), &columns)));
+    }
+    progress.start("reading keys", Some(rows_total), Unit::Rows);
+    let source_columns: Vec<usize> = used.iter().map(|column| plan.columns[*column]).collect();
+    let packer = Packer::new(&keys, &layout, (0..used.len()).collect(), pagefold_types::RECORD_BYTES_MAX);
+    let (mut rows, mut number, mut key) = (PackedRows::default(), 0u64, Vec::new());
+    for batch in source.batches_of(&source_columns)? {
+        rows.clear();
+        packer.pack(&batch?, &mut rows)?;
+        for row in rows.iter() {
+            let rid = rid_about(number, rows_per_page);
+            number += 1;
+            for (ranges, key_layout) in &mut ranges {
+                key.clear();
+                let encoded = match row {
+                    PackedRow::Record(record) => key_layout.encode_from_record(&layout, record, &mut key),
+                    PackedRow::Wide(values) => key_layout.encode_from_values(&refs(values), &mut key),
+                };
+                encoded.map_err(|e| Error::Data(format!("index \"{}\": {e}", ranges.index.name)))?;
+                ranges.push(&mut key, rid);
+            }
+        }
+        progress.advance(rows.len() as u64);
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+    }
+    progress.finish();
+    ranges.into_iter().map(|(ranges, _)| finish_ranges(ranges, plan.options.index_pctfree)).collect()
+}

@@ -1,0 +1,224 @@
+//! A table that exists: as it would be after a REORG, and with indexes it does not have.
+
+use super::dictionary::{self, SAME_TABLE_MARGIN, StandIn, Trained};
+use super::options::{EstimateOptions, Scratch};
+use super::proposed::{ProposedIndex, ProposedKeys};
+use super::random::SplitMix64;
+use super::ranges::{Clusters, KeyRanges};
+use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};
+use super::source::{feed_clusters, finish_ranges, range_start};
+use crate::reorg::sample_table;
+use crate::{Error, Progress, Result, Unit};
+use pagefold_advisor::{TableEstimate, TableEstimator, TableOptions};
+use pagefold_engine::database::Database;
+use pagefold_engine::table_space::{RowBuffer, Table};
+use pagefold_types::{PackedRow, Rid, Value, ValueRef};
+use std::ops::ControlFlow;
+
+/// Rows between two looks at whether to stop.
+const ROWS_PER_LOOK: u64 = 16 * 1024;
+
+fn now(table: &Table) -> ObjectNow {
+    let attributes = table.attributes();
+    let pages: u64 = table.partitions().map(|data_set| u64::from(data_set.page_count())).sum();
+    ObjectNow {
+        method: attributes.method.name().into(),
+        page_bytes: attributes.page_bytes,
+        pages,
+        data_pages: table.partitions().map(|data_set| data_set.data_page_numbers().len() as u64).sum(),
+        size_bytes: pages * attributes.page_bytes as u64,
+    }
+}
+
+/// Large values of a record lie in pages of the old table: such rows are estimated by their values.
+fn values_of(table: &Table, record: &[u8]) -> Result<Option<Vec<Value>>> {
+    let large = table.layout().large_values(record).map_err(|e| Error::Data(format!("table \"{}\": {e}", table.name())))?;
+    Ok(if large.is_empty() { None } else { Some(table.values(record)?) })
+}
+
+struct Candidates {
+    /// Number of the one that is as the table is.
+    present: usize,
+    with_dictionary: Vec<bool>,
+}
+
+/// The table as it is, packed anew, comes last.
+fn add_candidates(table: &Table, estimator: &mut TableEstimator<'_>, trained: Option<&Trained>, page_sizes: &[usize]) -> Candidates {
+    let own = table.attributes();
+    let options =
+        |page_bytes| TableOptions { page_bytes, pctfree: own.pctfree, maxrows: own.maxrows, partition_bytes: own.partition_bytes };
+    let dictionary = trained.map(|t| (estimator.add_dictionary(&t.dictionary), t.dictionary.to_bytes().len()));
+    let mut with_dictionary = Vec::new();
+    for page_bytes in page_sizes {
+        let fixed = dictionary.filter(|_| trained.is_some_and(|t| t.page_sizes.contains(page_bytes)));
+        for (method, dictionary) in [("none", None), ("fixed", fixed)] {
+            estimator.add(method, options(*page_bytes), dictionary);
+            with_dictionary.push(dictionary.is_some());
+        }
+    }
+    let old = table.dictionary().map(|old| (estimator.add_dictionary(old.dictionary()), old.dictionary().to_bytes().len()));
+    let present = estimator.add(own.method.name(), options(own.page_bytes), old);
+    with_dictionary.push(false);
+    Candidates { present, with_dictionary }
+}
+
+fn report(table: &Table, mut estimates: Vec<TableEstimate>, present: usize) -> EstimateReport {
+    let now = now(table);
+    let before = estimates.remove(present);
+    let mut report = EstimateReport { object: table.name().into(), rows: table.row_count(), ..EstimateReport::default() };
+    report.set_methods(MethodEstimate::all(estimates, Some((&before, &now))), now.page_bytes);
+    report.now = Some(now);
+    report
+}
+
+/// Estimates a table of a database.
+///
+/// # Errors
+/// When there is no such table, a page is damaged, or a proposed index names a column that does not exist.
+pub fn estimate_table(database: &Database, name: &str, options: &EstimateOptions, progress: &dyn Progress) -> Result<EstimateReport> {
+    let table = database.table(name)?;
+    let schema = &table.attributes().schema;
+    let proposals = options.proposals.iter().map(|p| ProposedIndex::new(p, schema)).collect::<Result<Vec<_>>>()?;
+    let fits = |size: &usize| table.layout().fixed_len() <= TableOptions::new(*size).record_bytes_max();
+    let page_sizes: Vec<usize> = options.page_sizes_with(table.attributes().page_bytes).into_iter().filter(fits).collect();
+    match options.sample_pages {
+        Some(pages) if pages.saturating_mul(2) < now(&table).data_pages => {
+            sampled(&table, options, proposals, &page_sizes, pages, progress)
+        }
+        _ => full(database, &table, options, proposals, &page_sizes, progress),
+    }
+}
+
+fn full(
+    database: &Database,
+    table: &Table,
+    options: &EstimateOptions,
+    proposals: Vec<ProposedIndex>,
+    page_sizes: &[usize],
+    progress: &dyn Progress,
+) -> Result<EstimateReport> {
+    let trained = dictionary::of_sample(&sample_table(table, progress)?, table.row_count(), page_sizes);
+    let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
+    let candidates = add_candidates(table, &mut estimator, trained.as_ref(), page_sizes);
+    let scratch = Scratch { storage: database.storage().clone(), directory: database.temporary_directory() };
+    let mut keys: Vec<ProposedKeys> = proposals.into_iter().map(|index| ProposedKeys::new(index, &scratch, options)).collect();
+    progress.start(&format!("estimating {}", table.name()), Some(table.row_count()), Unit::Rows);
+    let mut rows = 0u64;
+    table.scan(&mut RowBuffer::default(), |rid, record| {
+        match values_of(table, record)? {
+            None => estimator.push(record)?,
+            Some(values) => estimator.push_values(&values.iter().map(Value::as_ref).collect::<Vec<ValueRef<'_>>>())?,
+        }
+        keys.iter_mut().try_for_each(|keys| keys.push_record(table.layout(), record, rid))?;
+        rows += 1;
+        look(rows, progress)
+    })?;
+    progress.finish();
+    let mut report = report(table, estimator.finish(), candidates.present);
+    report.indexes = keys.into_iter().map(|keys| keys.finish(progress)).collect::<Result<_>>()?;
+    Ok(report)
+}
+
+fn look(rows: u64, progress: &dyn Progress) -> Result<ControlFlow<()>> {
+    if rows.is_multiple_of(ROWS_PER_LOOK) {
+        progress.advance(ROWS_PER_LOOK);
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Reads random data pages, each by itself.
+fn read_clusters(table: &Table, pages: u64, random: &mut SplitMix64, progress: &dyn Progress) -> Result<(Clusters, u64)> {
+    let numbered = table.partitions().enumerate();
+    let mut all: Vec<(usize, u32)> =
+        numbered.flat_map(|(p, data_set)| data_set.data_page_numbers().into_iter().map(move |n| (p, n))).collect();
+    let total = all.len() as u64;
+    let count = random.choose(&mut all, pages);
+    let chosen = &mut all[..count];
+    chosen.sort_unstable();
+    progress.start(&format!("reading a sample of {}", table.name()), Some(count as u64), Unit::Pages);
+    let mut clusters = Clusters::default();
+    let mut buffer = RowBuffer::default();
+    let partitions: Vec<_> = table.partitions().collect();
+    for (partition, number) in chosen {
+        clusters.begin();
+        table.scan_pages(*partition as u16, partitions[*partition], &[*number], &mut buffer, &mut |rid, record| {
+            match values_of(table, record)? {
+                None => clusters.push(PackedRow::Record(record), rid),
+                Some(values) => clusters.push(PackedRow::Wide(&values), rid),
+            }
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })?;
+        progress.advance(1);
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+    }
+    progress.finish();
+    Ok((clusters, total))
+}
+
+fn sampled(
+    table: &Table,
+    options: &EstimateOptions,
+    proposals: Vec<ProposedIndex>,
+    page_sizes: &[usize],
+    pages: u64,
+    progress: &dyn Progress,
+) -> Result<EstimateReport> {
+    let mut random = SplitMix64(options.seed);
+    let (clusters, all_pages) = read_clusters(table, pages, &mut random, progress)?;
+    let rows_total = table.row_count();
+    let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
+    // A dictionary that the table has is as good as the one it would get.
+    let old = table.dictionary().map(|old| Trained { dictionary: old.dictionary().clone(), page_sizes: page_sizes.to_vec() });
+    let stand_in = if old.is_some() { None } else { StandIn::train(&clusters, rows_total, page_sizes) };
+    let margin = if old.is_some() { SAME_TABLE_MARGIN } else { stand_in.as_ref().map_or(0.0, |s| s.margin) };
+    let trained = old.as_ref().or(stand_in.as_ref().map(|s| &s.trained));
+    let candidates = add_candidates(table, &mut estimator, trained, page_sizes);
+    feed_clusters(&mut estimator, &clusters, stand_in.as_ref())?;
+    let margins: Vec<f64> = candidates.with_dictionary.iter().map(|with| if *with { margin } else { 0.0 }).collect();
+    let estimates = estimator.finish_sample(rows_total, all_pages as f64, &margins);
+    let mut report = report(table, estimates, candidates.present);
+    let all_keys = !proposals.is_empty();
+    report.indexes = proposed_on_sample(table, options, proposals, &clusters, &mut random, progress)?;
+    report.sample =
+        Some(SampleFacts { pages: clusters.len() as u64, rows: clusters.row_count() as u64, clusters: clusters.len() as u64, all_keys });
+    Ok(report)
+}
+
+/// Key ranges of the proposed indexes, in one pass over the table.
+fn proposed_on_sample(
+    table: &Table,
+    options: &EstimateOptions,
+    proposals: Vec<ProposedIndex>,
+    clusters: &Clusters,
+    random: &mut SplitMix64,
+    progress: &dyn Progress,
+) -> Result<Vec<IndexesEstimate>> {
+    if proposals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut ranges = Vec::new();
+    for index in proposals {
+        let rows: Vec<(PackedRow<'_>, Rid)> = clusters.random_rows(random);
+        let starts = rows.into_iter().map(|(row, rid)| range_start(&index, table.layout(), row, rid)).collect::<Result<Vec<_>>>()?;
+        ranges.push(KeyRanges::new(index, starts));
+    }
+    progress.start(&format!("reading the keys of {}", table.name()), Some(table.row_count()), Unit::Rows);
+    let (mut rows, mut key) = (0u64, Vec::new());
+    table.scan(&mut RowBuffer::default(), |rid, record| {
+        for ranges in &mut ranges {
+            key.clear();
+            let encoded = ranges.index.layout.encode_from_record(table.layout(), record, &mut key);
+            encoded.map_err(|e| Error::Data(format!("index \"{}\": {e}", ranges.index.name)))?;
+            ranges.push(&mut key, rid);
+        }
+        rows += 1;
+        look(rows, progress)
+    })?;
+    progress.finish();
+    ranges.into_iter().map(|ranges| finish_ranges(ranges, options.index_pctfree)).collect()
+}
