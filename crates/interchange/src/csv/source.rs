@@ -425,9 +425,11 @@ impl<'s> BatchReader<'s> {
     fn batch(&mut self, rows_max: usize) -> Result<Option<RecordBatch>, InterchangeError> {
         let mut builders = std::mem::take(&mut self.builders);
         let mut count = 0;
-        while count < rows_max && builders.iter().map(ColumnBuilder::bytes).sum::<usize>() < BATCH_BYTES {
+        let mut bytes = 0;
+        while count < rows_max && bytes < BATCH_BYTES {
             let Some(rows) = self.next_row()? else { break };
             rows.append(count, &mut builders)?;
+            bytes += rows.splitter.record_bytes();
             count += 1;
         }
         let arrays = builders.iter_mut().map(|b| b.finish(count)).collect::<Result<Vec<_>, _>>()?;

@@ -87,6 +87,11 @@ impl Splitter {
         self.record_offset
     }
 
+    /// About how many bytes the record has in the file.
+    pub(super) fn record_bytes(&self) -> usize {
+        self.fields.iter().map(|f| f.range.len()).sum()
+    }
+
     /// How many fields the record has.
     pub(super) fn len(&self) -> usize {
         self.fields.len()
@@ -169,9 +174,8 @@ impl Splitter {
                 at = after;
             } else {
                 let start = at;
-                while at < end && self.buffer[at] != delimiter && self.buffer[at] != b'\n' {
-                    at += 1;
-                }
+                let plain = self.buffer[at..end].iter().position(|b| *b == delimiter || *b == b'\n');
+                at = plain.map_or(end, |n| at + n);
                 if at == end && !self.at_end {
                     return Ok(Step::More);
                 }
@@ -206,10 +210,10 @@ impl Splitter {
         let mut plain = true;
         let opened = *lines;
         loop {
-            while at < end && self.buffer[at] != quote && Some(self.buffer[at]) != escape {
-                *lines += u64::from(self.buffer[at] == b'\n');
-                at += 1;
-            }
+            let special = self.buffer[at..end].iter().position(|b| *b == quote || Some(*b) == escape);
+            let behind = special.map_or(end, |n| at + n);
+            *lines += self.buffer[at..behind].iter().filter(|b| **b == b'\n').count() as u64;
+            at = behind;
             if at == end {
                 if self.at_end {
                     return Err(self.error(opened, format!("column {}: the quote is not closed", self.fields.len() + 1)));
