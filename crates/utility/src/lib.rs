@@ -9,8 +9,10 @@ mod index_build;
 mod key_sort;
 mod load;
 mod options;
+mod print;
 mod progress;
 mod reorg;
+mod report;
 mod sample;
 
 pub use access::{Scan, ScanOptions, export, get, primary_key_index};
@@ -24,6 +26,8 @@ pub use estimate::{
 pub use index_build::{IndexReport, create_index};
 pub use load::{LoadReport, load, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions};
+pub use print::{PrintWhat, Printed, print};
 pub use progress::{Progress, Silent, Unit};
 pub use reorg::{ReorgReport, reorg};
+pub use report::{DatabaseReport, IndexStatistics, LevelStatistics, PoolStatistics, TableStatistics, report};
 pub use sample::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, sample_source};

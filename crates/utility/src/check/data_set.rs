@@ -41,7 +41,6 @@ const REACHED: u8 = 4;
 pub(crate) struct DataSetFile {
     pub(crate) object: String,
     pub(crate) page_bytes: usize,
-    pub(crate) partition: u16,
     /// `None` when it is damaged.
     pub(crate) header: Option<DataSetHeader>,
     /// Pages in use.
@@ -78,7 +77,6 @@ impl DataSetFile {
         let mut set = DataSetFile {
             object: expected.object.clone(),
             page_bytes: expected.page_bytes,
-            partition: expected.partition,
             header: None,
             page_count: 1,
             damaged: false,
@@ -237,11 +235,6 @@ impl DataSetFile {
     /// Reads a page as it is, whatever it is.
     pub(crate) fn read_raw(&mut self, number: u32, bytes: &mut Vec<u8>) -> std::io::Result<()> {
         self.reader.read(number, bytes)
-    }
-
-    /// Whole pages in the file, used or not.
-    pub(crate) fn file_pages(&self) -> u64 {
-        self.reader.pages()
     }
 
     /// Notes that a page is damaged, unless that is known.

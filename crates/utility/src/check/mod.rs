@@ -36,8 +36,10 @@ mod tree;
 pub use findings::{CheckReport, PageError};
 pub use run::check;
 
-pub(crate) use catalog::read_entries;
-pub(crate) use chain::read_chain;
+pub(crate) use catalog::{catalog_entry, read_entries};
+pub(crate) use chain::read_dictionaries;
 pub(crate) use data_set::{DataSetFile, Expected};
-pub(crate) use files::{ControlSlots, read_control_slots};
+pub(crate) use files::{PageReader, read_control_slots};
 pub(crate) use findings::Context;
+pub(crate) use table::table_expected;
+pub(crate) use tree::index_expected;

@@ -1,0 +1,1 @@
+//! Pages that are valid by themselves and wrong together.

@@ -1,0 +1,25 @@
+//! Nothing is wrong with a whole database.
+
+use crate::sample::{contents, places, run_check, sample};
+
+#[test]
+fn a_whole_database_is_clean() {
+    let storage = sample();
+    let before = storage.content_hash();
+    let report = run_check(&storage);
+    assert!(report.is_clean(), "{}", report.to_text());
+    let (used, free) = places(&storage);
+    assert_eq!(report.pages, used.len() as u64);
+    assert!(free.len() > 20, "{} free pages", free.len());
+    assert!(used.len() > 400, "{} used pages", used.len());
+    let read = contents(&storage).unwrap().len() as u64;
+    assert_eq!(report.rows + report.index_entries, read + catalog_rows(&report, read));
+    assert_eq!(storage.content_hash(), before, "check changed something");
+}
+
+/// The catalog's rows are counted, too; there are some dozens.
+fn catalog_rows(report: &pagefold_utility::CheckReport, read: u64) -> u64 {
+    let rows = report.rows + report.index_entries - read;
+    assert!((40..200).contains(&rows), "{rows}");
+    rows
+}
