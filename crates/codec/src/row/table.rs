@@ -178,6 +178,7 @@ impl TokenTable {
     #[inline(always)]
     unsafe fn copy_token(&self, codes: u64, out: *mut u8) -> usize {
         let (offset, len) = split(self.index[(codes & CODE_MASK) as usize]);
+        debug_assert!(offset + MAX_TOKEN_LEN <= self.bytes.len() && len <= MAX_TOKEN_LEN);
         // SAFETY: the invariant of this module; `out` by contract; the table and what the caller owns exclusively do not overlap.
         unsafe { ptr::copy_nonoverlapping(self.bytes.as_ptr().add(offset), out, MAX_TOKEN_LEN) };
         len
