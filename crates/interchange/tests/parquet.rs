@@ -39,6 +39,10 @@ fn there_and_back() {
         assert_eq!(batches(&mut *source).unwrap(), all, "a second time");
     }
     assert!(!storage.exists(Path::new("t.parquet.partial")).unwrap());
+    let mut source = open_csv(&*storage, &["t.parquet"], CsvOptions::default()).unwrap();
+    let projected: Vec<RecordBatch> = source.batches_of(&[1]).unwrap().collect::<Result<_, _>>().unwrap();
+    let whole: Vec<RecordBatch> = batches(&mut *source).unwrap().iter().map(|b| b.project(&[1]).unwrap()).collect();
+    assert_eq!(projected, whole);
 }
 
 #[test]

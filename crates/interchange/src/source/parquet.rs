@@ -99,44 +99,37 @@ fn batch_rows(metadata: &ArrowReaderMetadata) -> usize {
 }
 
 impl ParquetFile {
-    fn reader(&self, batch_rows: usize, selection: Option<RowSelection>) -> Result<ParquetRecordBatchReader, InterchangeError> {
+    fn reader(
+        &self,
+        batch_rows: usize,
+        selection: Option<RowSelection>,
+        columns: Option<&[usize]>,
+    ) -> Result<ParquetRecordBatchReader, InterchangeError> {
         let mut builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone()).with_batch_size(batch_rows);
         if let Some(selection) = selection {
             builder = builder.with_row_selection(selection);
         }
+        if let Some(columns) = columns {
+            let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
+            builder = builder.with_projection(mask);
+        }
         builder.build().map_err(|e| damaged(&self.path, e))
     }
 
-    /// The batches of a reader, with the schema of all files.
+    /// The batches of a reader, with the schema of all files. Columns that are not asked for are not read.
     fn batches<'s>(
         &'s self,
         batch_rows: usize,
         selection: Option<RowSelection>,
-        schema: &'s SchemaRef,
-    ) -> Result<impl Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + 's, InterchangeError> {
-        let mut reader = guard(&self.path, || self.reader(batch_rows, selection))?;
+        columns: Option<&[usize]>,
+        schema: SchemaRef,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + use<'s>, InterchangeError> {
+        let mut reader = guard(&self.path, || self.reader(batch_rows, selection, columns))?;
         Ok(std::iter::from_fn(move || {
             let next = guard(&self.path, || reader.next().transpose().map_err(|e| damaged(&self.path, e)));
             let batch = next.transpose()?;
-            Some(batch.and_then(|batch| Ok(RecordBatch::try_new(Arc::clone(schema), batch.columns().to_vec())?)))
-        }))
-    }
-}
-
-impl ParquetFile {
-    /// All rows, but of some columns only: the others are not read.
-    fn batches_of<'s>(
-        &'s self,
-        columns: &[usize],
-        schema: SchemaRef,
-    ) -> Result<impl Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + use<'s>, InterchangeError> {
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
-        let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
-        let reader = builder.with_batch_size(self.batch_rows).with_projection(mask).build().map_err(|e| damaged(&self.path, e))?;
-        Ok(reader.map(move |batch| {
-            let batch = batch.map_err(|e| damaged(&self.path, e))?;
-            Ok(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?)
+            Some(batch.and_then(|batch| Ok(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?)))
         }))
     }
 }
@@ -181,14 +174,14 @@ impl Source for ParquetSource {
     fn batches(&mut self) -> Result<Batches<'_>, InterchangeError> {
         self.read.store(0, Ordering::Relaxed);
         let schema = self.table.arrow();
-        Ok(chain(self.files.iter().map(move |file| file.batches(file.batch_rows, None, schema))))
+        Ok(chain(self.files.iter().map(move |file| file.batches(file.batch_rows, None, None, Arc::clone(schema)))))
     }
 
     fn batches_of(&mut self, columns: &[usize]) -> Result<Batches<'_>, InterchangeError> {
         self.read.store(0, Ordering::Relaxed);
         let schema = Arc::new(self.table.arrow().project(columns)?);
         let columns = columns.to_vec();
-        Ok(chain(self.files.iter().map(move |file| file.batches_of(&columns, Arc::clone(&schema)))))
+        Ok(chain(self.files.iter().map(move |file| file.batches(file.batch_rows, None, Some(&columns), Arc::clone(&schema)))))
     }
 
     fn sample(&mut self, rows: u64, seed: u64) -> Result<Batches<'_>, InterchangeError> {
@@ -213,6 +206,9 @@ impl Source for ParquetSource {
                 plan.push((file, selectors));
             }
         }
-        Ok(chain(plan.into_iter().map(move |(file, selectors)| file.batches(CLUSTER_ROWS as usize, Some(selectors.into()), schema))))
+        Ok(chain(
+            plan.into_iter()
+                .map(move |(file, selectors)| file.batches(CLUSTER_ROWS as usize, Some(selectors.into()), None, Arc::clone(schema))),
+        ))
     }
 }
