@@ -1,40 +1,47 @@
 //! The tokens that a row's next bytes begin with.
 //!
 //! A trie in a double array (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989): the child of node n for byte b is
-//! the cell `base(n) + b`, if that cell says that n is its parent. The first two bytes are looked up at once.
+//! the cell `base(n) + b`, if that cell is labelled b. No two nodes have the same base, so the label says enough. The first two bytes are looked
+//! up at once.
 
 /// No token.
 pub(super) const NO_TOKEN: u16 = u16::MAX;
 
-/// Cells tried for the children of a node before they get a place of their own. Bounds the time to build, whatever the tokens.
+/// Bytes a base may be followed by.
+const BYTES: usize = 256;
+
+/// Base of nodes without children: the cells from here on have no label.
+const CHILDLESS: usize = 0;
+
+/// Bases tried for the children of a node before they get a place of their own. Bounds the time to build, whatever the tokens.
 const FIT_TRIES: usize = 64;
+
 const FILTER_BITS: u32 = 14;
 const FILTER_PREFIX: usize = 4;
 
-/// A node of the trie: base (24 bits), parent (24 bits), the token that ends here (16 bits).
+/// A node of the trie: base (32 bits), label (16 bits; above 255: none), the longest token on the way to it (16 bits).
 #[derive(Clone, Copy)]
 struct Cell(u64);
 
 impl Cell {
-    /// Belongs to no node: its parent is none.
-    const FREE: Self = Self(u64::MAX);
+    const FREE: Self = Self(0xffff << 32);
 
-    fn new(parent: usize, token: u16) -> Self {
-        Self((parent as u64) << 24 | u64::from(token) << 48)
+    fn new(label: usize, token: u16) -> Self {
+        Self((label as u64) << 32 | u64::from(token) << 48)
     }
 
-    fn set_base(&mut self, base: usize) {
-        self.0 = self.0 & !0xff_ffff | base as u64;
+    fn with_base(self, base: usize) -> Self {
+        Self(self.0 & !0xffff_ffff | base as u64)
     }
 
     #[inline(always)]
     fn base(self) -> usize {
-        (self.0 & 0xff_ffff) as usize
+        self.0 as u32 as usize
     }
 
     #[inline(always)]
-    fn parent(self) -> usize {
-        (self.0 >> 24 & 0xff_ffff) as usize
+    fn label(self) -> u16 {
+        (self.0 >> 32) as u16
     }
 
     #[inline(always)]
@@ -46,10 +53,10 @@ impl Cell {
 /// Finds tokens by the bytes of a row. Tokens are numbered in ascending order.
 pub(super) struct Matcher {
     cells: Vec<Cell>,
-    /// Node by the first two bytes (the first in the low bits); 0: no token begins with these.
-    roots: Vec<u16>,
+    /// Nodes by the first two bytes (the first in the low bits).
+    roots: Vec<Cell>,
     /// Token of each single byte.
-    singles: [u16; 256],
+    singles: [u16; BYTES],
     /// By token: the longest shorter token that it begins with.
     parents: Vec<u16>,
     lens: Vec<u8>,
@@ -61,7 +68,7 @@ impl Matcher {
     /// `tokens` must ascend, have at most 32 bytes, and contain the 256 single bytes; there may be 65,535.
     pub(super) fn new<T: AsRef<[u8]>>(tokens: &[T]) -> Self {
         let tokens: Vec<&[u8]> = tokens.iter().map(AsRef::as_ref).collect();
-        let mut singles = [NO_TOKEN; 256];
+        let mut singles = [NO_TOKEN; BYTES];
         let mut longest_by_prefix = vec![0; 1 << FILTER_BITS];
         for (number, token) in tokens.iter().enumerate() {
             if let [byte] = token {
@@ -72,7 +79,7 @@ impl Matcher {
                 *longest = (*longest).max(token.len() as u8);
             }
         }
-        let (cells, roots) = Builder::build(&tokens);
+        let (cells, roots) = Builder::build(&tokens, &singles);
         let lens = tokens.iter().map(|token| token.len() as u8).collect();
         Self { cells, roots, singles, parents: parents(&tokens), lens, longest_by_prefix }
     }
@@ -83,28 +90,28 @@ impl Matcher {
     /// When `bytes` is empty.
     #[inline(always)]
     pub(super) fn longest(&self, bytes: &[u8]) -> u16 {
-        let mut longest = self.singles[usize::from(bytes[0])];
-        let Some((&first_two, rest)) = bytes.split_first_chunk() else { return longest };
-        let mut node = usize::from(self.roots[usize::from(u16::from_le_bytes(first_two))]);
-        if node == 0 {
-            return longest;
+        match bytes.split_first_chunk() {
+            Some((first_two, rest)) => self.descend(self.root(first_two), rest),
+            None => self.singles[usize::from(bytes[0])],
         }
-        let mut cell = self.cells[node];
-        if cell.token() != NO_TOKEN {
-            longest = cell.token();
-        }
+    }
+
+    /// The longest token below `cell` for the bytes that follow.
+    #[inline(always)]
+    fn descend(&self, mut cell: Cell, rest: &[u8]) -> u16 {
         for &byte in rest {
-            let child = cell.base() + usize::from(byte);
-            match self.cells.get(child) {
-                Some(next) if next.parent() == node => cell = *next,
-                _ => break,
+            let child = self.cells[cell.base() + usize::from(byte)];
+            if child.label() != u16::from(byte) {
+                break;
             }
-            node = child;
-            if cell.token() != NO_TOKEN {
-                longest = cell.token();
-            }
+            cell = child;
         }
-        longest
+        cell.token()
+    }
+
+    #[inline(always)]
+    fn root(&self, first_two: &[u8; 2]) -> Cell {
+        self.roots[usize::from(u16::from_le_bytes(*first_two))]
     }
 
     /// The longest token shorter than `token` that it begins with, or [`NO_TOKEN`].
@@ -152,21 +159,36 @@ struct Range {
     start: usize,
     end: usize,
     depth: usize,
-    node: usize,
+    node: Place,
+}
+
+/// Where a node lies.
+#[derive(Clone, Copy)]
+enum Place {
+    Root(usize),
+    Cell(usize),
 }
 
 struct Builder<'a> {
     tokens: &'a [&'a [u8]],
+    roots: Vec<Cell>,
     cells: Vec<Cell>,
     used: Vec<bool>,
+    used_bases: Vec<bool>,
     /// No cell before this one is free.
     first_free: usize,
 }
 
 impl<'a> Builder<'a> {
-    fn build(tokens: &'a [&'a [u8]]) -> (Vec<Cell>, Vec<u16>) {
-        let mut builder = Self { tokens, cells: vec![Cell::FREE], used: vec![true], first_free: 1 };
-        let mut roots = vec![0; 1 << 16];
+    fn build(tokens: &'a [&'a [u8]], singles: &[u16; BYTES]) -> (Vec<Cell>, Vec<Cell>) {
+        let mut builder = Self {
+            tokens,
+            roots: (0..=u16::MAX).map(|first_two| Cell::new(BYTES, singles[usize::from(first_two) % BYTES])).collect(),
+            cells: vec![Cell::FREE; BYTES],
+            used: vec![true; BYTES],
+            used_bases: vec![true],
+            first_free: BYTES,
+        };
         let mut ranges = Vec::new();
         let mut start = 0;
         while start < tokens.len() {
@@ -175,25 +197,34 @@ impl<'a> Builder<'a> {
                 continue;
             };
             let end = start + tokens[start..].partition_point(|token| token.starts_with(&first_two));
-            let node = builder.cells.len();
-            builder.cells.push(Cell::new(0, builder.token_at(start, 2)));
-            builder.used.push(true);
-            roots[usize::from(u16::from_le_bytes(first_two))] = node as u16;
-            ranges.push(Range { start, end, depth: 2, node });
+            let root = usize::from(u16::from_le_bytes(first_two));
+            builder.roots[root] = Cell::new(BYTES, builder.token_at(start, 2, builder.roots[root].token()));
+            ranges.push(Range { start, end, depth: 2, node: Place::Root(root) });
             start = end;
         }
-        builder.first_free = builder.cells.len();
         // Breadth first: the nodes that most rows pass lie together.
         let mut next = 0;
         while next < ranges.len() {
             builder.place_children(next, &mut ranges);
             next += 1;
         }
-        (builder.cells, roots)
+        // A base may be followed by any byte.
+        let bases = builder.roots.iter().chain(&builder.cells).map(|cell| cell.base());
+        let len = bases.max().unwrap_or(CHILDLESS) + BYTES;
+        builder.cells.resize(len.max(builder.cells.len()), Cell::FREE);
+        (builder.cells, builder.roots)
     }
 
-    fn token_at(&self, number: usize, depth: usize) -> u16 {
-        if self.tokens[number].len() == depth { number as u16 } else { NO_TOKEN }
+    /// The token that ends at a node: that of its first token, else the one on the way to it.
+    fn token_at(&self, first: usize, depth: usize, before: u16) -> u16 {
+        if self.tokens[first].len() == depth { first as u16 } else { before }
+    }
+
+    fn node(&mut self, place: Place) -> &mut Cell {
+        match place {
+            Place::Root(root) => &mut self.roots[root],
+            Place::Cell(cell) => &mut self.cells[cell],
+        }
     }
 
     fn place_children(&mut self, range: usize, ranges: &mut Vec<Range>) {
@@ -201,39 +232,49 @@ impl<'a> Builder<'a> {
         if self.tokens[start].len() == depth {
             start += 1;
         }
-        let mut children: Vec<(usize, Range)> = Vec::new();
+        let mut children: Vec<(usize, usize, usize)> = Vec::new();
         while start < end {
             let byte = self.tokens[start][depth];
             let len = self.tokens[start..end].partition_point(|token| token[depth] == byte);
-            children.push((usize::from(byte), Range { start, end: start + len, depth: depth + 1, node: 0 }));
+            children.push((usize::from(byte), start, start + len));
             start += len;
         }
-        let Some(&(first_byte, _)) = children.first() else { return };
+        let Some(&(first_byte, ..)) = children.first() else { return };
         let base = self.base_for(first_byte, &children);
-        self.cells[node].set_base(base);
-        for (byte, child) in children {
+        let cell = self.node(node);
+        *cell = cell.with_base(base);
+        let token = cell.token();
+        for (byte, start, end) in children {
             let place = base + byte;
             if place >= self.cells.len() {
                 self.cells.resize(place + 1, Cell::FREE);
                 self.used.resize(place + 1, false);
             }
             self.used[place] = true;
-            self.cells[place] = Cell::new(node, self.token_at(child.start, child.depth));
-            ranges.push(Range { node: place, ..child });
+            self.cells[place] = Cell::new(byte, self.token_at(start, depth + 1, token));
+            ranges.push(Range { start, end, depth: depth + 1, node: Place::Cell(place) });
         }
     }
 
-    /// A base that puts all children on free cells.
-    fn base_for(&mut self, first_byte: usize, children: &[(usize, Range)]) -> usize {
-        let is_free = |used: &[bool], cell: usize| !used.get(cell).copied().unwrap_or(false);
+    /// A base that no node has and that puts all children on free cells.
+    fn base_for(&mut self, first_byte: usize, children: &[(usize, usize, usize)]) -> usize {
+        let is_free = |used: &[bool], at: usize| !used.get(at).copied().unwrap_or(false);
         while !is_free(&self.used, self.first_free) {
             self.first_free += 1;
         }
-        // A base is not negative.
-        let first = self.first_free.max(first_byte) - first_byte;
-        (first..first + FIT_TRIES)
-            .find(|base| children.iter().all(|(byte, _)| is_free(&self.used, base + byte)))
-            .unwrap_or_else(|| self.used.len().max(first_byte) - first_byte)
+        // Cells begin with those of `CHILDLESS`, so no base is negative.
+        let first = self.first_free - first_byte;
+        let fits = |base: usize| is_free(&self.used_bases, base) && children.iter().all(|(byte, ..)| is_free(&self.used, base + byte));
+        let base = (first..first + FIT_TRIES).find(|&base| fits(base)).unwrap_or_else(|| {
+            // Behind all cells; a base in use there belongs to a node with other children, at most as many bases as a byte has values.
+            let behind = self.used.len() - first_byte;
+            (behind..).find(|&base| is_free(&self.used_bases, base)).unwrap_or(behind)
+        });
+        if base >= self.used_bases.len() {
+            self.used_bases.resize(base + 1, false);
+        }
+        self.used_bases[base] = true;
+        base
     }
 }
 
@@ -267,8 +308,8 @@ mod tests {
                 let mut token = matcher.longest(&text);
                 while let Some(expected) = expected.pop() {
                     assert_eq!(token, expected);
-                    assert_eq!(matcher.len(token), tokens[usize::from(token)].len());
                     assert!(matcher.may_match(&text, matcher.len(token)));
+                    assert_eq!(matcher.len(token), tokens[usize::from(token)].len());
                     token = matcher.parent(token);
                 }
                 assert_eq!(token, NO_TOKEN);
