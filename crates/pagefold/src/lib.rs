@@ -1,1 +1,106 @@
-//! Embedded, transactional SQL row store, compressed at every level.
+//! pagefold: an embedded row store whose tables and indexes are compressed at every level, and which says what compression will save and cost before
+//! you commit to it.
+//!
+//! A database is a directory. One process writes it; others may read. Whoever changes what is in it prepares a [`Change`] and commits that: it happens as a whole or
+//! not at all.
+//!
+//! * [`Database`], [`Change`]: tables and indexes by name
+//! * [`table`]: rows by RID, compressed by a [`table::Method`]
+//! * [`index`]: B+trees ordered by (key, RID), plain or folded
+//! * [`types`]: SQL types, values, the packed record, keys, conditions
+//! * [`interchange`]: Parquet, CSV and Arrow record batches in and out
+//! * [`utility`]: load, export, create index, reorg, drop, check, print, report
+//! * [`advisor`]: what each method and page size would give, before anything is changed
+//! * [`io`]: storage and clock; nothing else touches files or time
+//!
+//! ```
+//! use pagefold::index::IndexAttributes;
+//! use pagefold::io::{MemoryStorage, OsClock};
+//! use pagefold::table::TableAttributes;
+//! use pagefold::types::{Column, DataType, Direction, Schema, Value, ValueRef};
+//! use pagefold::{Database, OpenMode, Settings};
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // In memory here; `pagefold::open("directory", ...)` for one on disk.
+//! let storage = Arc::new(MemoryStorage::new());
+//! let database = Database::open(storage, Arc::new(OsClock), Path::new("ships"), OpenMode::Create, Settings::default())?;
+//!
+//! let schema = Schema::new(vec![
+//!     Column::new("name", DataType::Varchar(None), false),
+//!     Column::new("built", DataType::Integer, true),
+//! ])?;
+//! let mut change = database.change();
+//! let ships = change.create_table(TableAttributes::new("ship", schema))?;
+//! let by_name = change.create_index(&ships, IndexAttributes::new("ship_pk", vec![(0, Direction::Ascending)], true))?;
+//!
+//! let row = [ValueRef::Text("Fram"), ValueRef::Int(1892)];
+//! let rid = ships.insert(&row)?;
+//! let mut key = Vec::new();
+//! by_name.key_layout().encode(&row[..1], &mut key)?;
+//! by_name.tree().insert(&key, rid)?;
+//! change.commit()?;
+//!
+//! let found = database.index("ship_pk")?.tree().first_rid(&key)?.expect("the row was inserted");
+//! let record = database.table("ship")?.get(found)?.expect("every index entry has its row");
+//! assert_eq!(ships.values(&record)?[1], Value::Int(1892));
+//! # Ok(())
+//! # }
+//! ```
+
+pub use pagefold_engine::database::{Change, Database, OpenMode, Settings};
+pub use pagefold_engine::pool::PoolSettings;
+pub use pagefold_engine::{CounterValues, DataSet, Error, Extents, Result};
+
+use std::path::Path;
+use std::sync::Arc;
+
+/// Opens or creates the database in a directory, with the operating system's files and clock.
+///
+/// # Errors
+/// When there is none, it is damaged or of a newer format, another process writes it, or the directory cannot be used.
+pub fn open(directory: impl AsRef<Path>, mode: OpenMode, settings: Settings) -> Result<Database> {
+    Database::open(Arc::new(pagefold_io::OsStorage), Arc::new(pagefold_io::OsClock), directory.as_ref(), mode, settings)
+}
+
+/// Tables: rows addressed by RID.
+pub mod table {
+    pub use pagefold_engine::table_space::{BulkLoader, Compressor, Method, RowBuffer, ScanOutcome, Table, TableAttributes};
+}
+
+/// Indexes: B+trees ordered by (key, RID).
+pub mod index {
+    pub use pagefold_engine::btree::{BTree, Cursor, Direction as CursorDirection, TreeLevel};
+    pub use pagefold_engine::index::{FOLDED_DISK_BYTES, Index, IndexAttributes, IndexBuilder, IndexFormat};
+}
+
+/// Buffer pools and their counters.
+pub mod pool {
+    pub use pagefold_engine::pool::{BufferManager, CounterValues, Pool, PoolSettings};
+}
+
+/// SQL types, values, the packed record, keys, conditions on rows.
+pub mod types {
+    pub use pagefold_types::*;
+}
+
+/// Parquet, CSV and Arrow record batches in and out.
+pub mod interchange {
+    pub use pagefold_interchange::*;
+}
+
+/// LOAD, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT.
+pub mod utility {
+    pub use pagefold_utility::*;
+}
+
+/// The estimator.
+pub mod advisor {
+    pub use pagefold_advisor::*;
+}
+
+/// Storage and clock: the operating system's, in memory, with faults.
+pub mod io {
+    pub use pagefold_io::*;
+}

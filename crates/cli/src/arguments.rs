@@ -1,0 +1,417 @@
+//! The command line.
+
+use crate::size::ByteSize;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pagefold::index::IndexFormat;
+use pagefold::table::Method;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  pagefold demo                                             see what it does, on data it generates itself
+  pagefold estimate orders.parquet                          what each compression and page size would give
+  pagefold load shop.db orders orders.parquet --primary-key o_orderkey
+  pagefold get shop.db orders 4711
+  pagefold scan shop.db orders --columns o_orderkey,o_totalprice --where \"o_totalprice >= 400000\" --limit 10
+  pagefold create-index shop.db by_date 'orders(o_orderdate, o_orderkey DESC)' --format fold --page-size 16K
+  pagefold report shop.db
+
+Sizes are bytes, or have a unit: 4K, 8KB, 64MB, 2G (powers of 1,024).
+Exit codes: 0 done; 1 it failed or was interrupted, and the database is as it was; 2 wrong use.";
+
+/// An embedded row store whose tables and indexes are compressed at every level, and which says beforehand what that will save.
+#[derive(Debug, Parser)]
+#[command(name = "pagefold", version, after_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// Print one JSON document instead of text; field names carry their units
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Memory of all buffer pools together
+    #[arg(long, global = true, value_name = "SIZE", default_value = "256MB")]
+    pub(crate) memory: ByteSize,
+    /// Background threads for prefetch and deferred writes
+    #[arg(long, global = true, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) io_threads: u16,
+    /// Bytes on disk that one prefetch or deferred write moves at most: 32K to 4M
+    #[arg(long, global = true, value_name = "SIZE", default_value = "128K")]
+    pub(crate) io_size: ByteSize,
+    /// Go through the system's file cache instead of direct I/O
+    #[arg(long, global = true)]
+    pub(crate) buffered: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Generate a table, load it each way, measure, and say what came out
+    Demo(DemoArguments),
+    /// Load Parquet, CSV or .tbl files into a table
+    Load(LoadArguments),
+    /// Write a table to a Parquet, CSV or JSON-lines file
+    Export(ExportArguments),
+    /// Build an index on a table
+    CreateIndex(CreateIndexArguments),
+    /// Drop a table with its indexes, or one index; the space comes back
+    Drop(DropArguments),
+    /// Print one row by its primary key
+    Get(GetArguments),
+    /// Print rows: some columns, under a condition, in the order of the table or of an index
+    Scan(ScanArguments),
+    /// Say what each compression and page size would give, before anything is changed
+    Estimate(EstimateArguments),
+    /// Say what tables and indexes take: pages, levels, ratios, pools, counters
+    Report(ReportArguments),
+    /// Verify every page, every row and every index entry
+    Check(CheckArguments),
+    /// Decode a page, damaged ones too
+    Print(PrintArguments),
+    /// Write a table or index anew, with another compression, format or page size
+    Reorg(ReorgArguments),
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    text.parse().map_err(|e: pagefold::Error| e.to_string())
+}
+
+fn format(text: &str) -> Result<IndexFormat, String> {
+    text.parse().map_err(|e: pagefold::Error| e.to_string())
+}
+
+fn scale_factor(text: &str) -> Result<f64, String> {
+    let refuse = || format!("\"{text}\" is no scale factor between 0.0001 and 100");
+    let value: f64 = text.parse().map_err(|_| refuse())?;
+    if (0.0001..=100.0).contains(&value) { Ok(value) } else { Err(refuse()) }
+}
+
+/// The main job, from nothing: generates the TPC-H tables LINEITEM and ORDERS, loads them with every compression, builds plain and folded indexes at every page
+/// size, checks that all of them hold the same rows, and measures size, load, scan, seek and update.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// TPC-H scale factor: 0.1 is 600,000 rows of LINEITEM, 1 is 6 million
+    #[arg(long, value_name = "SF", default_value = "0.1", value_parser = scale_factor)]
+    pub(crate) scale_factor: f64,
+    /// Where the database and the page with charts go; the database of an earlier demo there is replaced
+    #[arg(long, value_name = "DIR", default_value = "demo.pagefold")]
+    pub(crate) dir: PathBuf,
+}
+
+/// How text files are written.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "CSV and .tbl files")]
+pub(crate) struct TextArguments {
+    /// Is the first line names?
+    #[arg(long, value_enum, default_value_t = HeaderArgument::Auto)]
+    pub(crate) header: HeaderArgument,
+    /// Between fields; by default `|` in .tbl, a tab in .tsv, else a comma
+    #[arg(long, value_name = "CHAR")]
+    pub(crate) delimiter: Option<String>,
+    /// Around fields, or `none`; by default `"`, none in .tbl
+    #[arg(long, value_name = "CHAR")]
+    pub(crate) quote: Option<String>,
+    /// Before a character in quotes that is to be taken as it is; by default a quote is doubled
+    #[arg(long, value_name = "CHAR")]
+    pub(crate) escape: Option<String>,
+    /// What stands for NULL; by default nothing
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) null: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeaderArgument {
+    /// Reading: yes when it cannot be a row. Writing: yes, but not in .tbl
+    Auto,
+    Yes,
+    No,
+}
+
+/// The table appears with all rows and its primary key, or not at all. The types of a text file come from all its values, unless `--columns` says them.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pagefold load shop.db orders orders.parquet --primary-key o_orderkey --compress fixed --page-size 8K")]
+pub(crate) struct LoadArguments {
+    /// Directory of the database; made when it is not there
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the table
+    pub(crate) table: String,
+    /// Parquet, CSV, .tsv or .tbl files of the same columns
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Compression: none, or fixed (12-bit codes of a 4,096-entry dictionary)
+    #[arg(long, value_name = "METHOD", default_value = "fixed", value_parser = method)]
+    pub(crate) compress: Method,
+    /// Page size: 2 to 32 KB in steps of 2 KB
+    #[arg(long, value_name = "SIZE", default_value = "8K")]
+    pub(crate) page_size: ByteSize,
+    /// Columns of the primary key; a unique index TABLE_pk is built on them
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) primary_key: Vec<String>,
+    /// Format of the primary key's index: plain or fold
+    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = format)]
+    pub(crate) key_format: IndexFormat,
+    /// Page size of the primary key's index
+    #[arg(long, value_name = "SIZE", default_value = "8K")]
+    pub(crate) key_page_size: ByteSize,
+    /// Put the new rows in the place of those of an existing table
+    #[arg(long, conflicts_with = "append")]
+    pub(crate) replace: bool,
+    /// Add the new rows to an existing table
+    #[arg(long)]
+    pub(crate) append: bool,
+    /// With --replace: keep the dictionary instead of training another
+    #[arg(long, requires = "replace")]
+    pub(crate) keep_dictionary: bool,
+    /// Percent of each page left free
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=99))]
+    pub(crate) pctfree: u8,
+    /// The most rows on a page
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) maxrows: Option<u16>,
+    /// Bytes of the first extent
+    #[arg(long, value_name = "SIZE", default_value = "64K")]
+    pub(crate) first_extent: ByteSize,
+    /// Bytes of each further extent; 0 for a sliding scale
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    pub(crate) second_extent: ByteSize,
+    /// Bytes of a partition; the row after that opens another
+    #[arg(long, value_name = "SIZE", default_value = "64G")]
+    pub(crate) partition_size: ByteSize,
+    /// Types of the columns of a text file: 'id bigint not null, name char(20), price decimal(9,2)'
+    #[arg(long, value_name = "LIST")]
+    pub(crate) columns: Option<String>,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
+}
+
+/// Columns get the types that the source of the table had.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pagefold export shop.db orders orders.parquet\n  pagefold export shop.db orders - --format csv | head")]
+pub(crate) struct ExportArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the table
+    pub(crate) table: String,
+    /// File to write, or `-` for standard output
+    pub(crate) file: PathBuf,
+    /// Format; by default what the file's name says (.parquet, .csv, .tsv, .tbl, .jsonl), CSV on standard output
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<OutputFormat>,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Aligned columns
+    Table,
+    Csv,
+    /// One JSON object a line
+    Json,
+    Parquet,
+}
+
+/// The index appears complete, or not at all.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  pagefold create-index shop.db by_date 'orders(o_orderdate, o_orderkey DESC)' --format fold --page-size 16K"
+)]
+pub(crate) struct CreateIndexArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the index
+    pub(crate) name: String,
+    /// Table and columns: 'TABLE(a, b DESC)'
+    #[arg(value_name = "TABLE(COLUMNS)")]
+    pub(crate) on: String,
+    /// Refuse two rows with the same key
+    #[arg(long)]
+    pub(crate) unique: bool,
+    /// Leaf format: plain, or fold (compressed into 4 KB on disk)
+    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = format)]
+    pub(crate) format: IndexFormat,
+    /// Page size: of leaves in memory; folded ones have 8, 16 or 32 KB
+    #[arg(long, value_name = "SIZE", default_value = "8K")]
+    pub(crate) page_size: ByteSize,
+    /// Percent of each leaf left free
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=99))]
+    pub(crate) pctfree: u8,
+}
+
+/// Drops a table with its indexes, or one index.
+#[derive(Debug, Args)]
+pub(crate) struct DropArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the table or index
+    #[arg(value_name = "TABLE|INDEX")]
+    pub(crate) object: String,
+}
+
+/// Exit code 1 when there is no such row.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pagefold get shop.db lineitem 4711 2")]
+pub(crate) struct GetArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the table
+    pub(crate) table: String,
+    /// A value for each column of the primary key
+    #[arg(required = true, allow_negative_numbers = true, value_name = "KEY")]
+    pub(crate) key: Vec<String>,
+}
+
+/// Prints rows.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Conditions: =, <>, <, <=, >, >=, between, in, like, is null, and, or, not, parentheses; text in quotes.\n\nExample:\n  pagefold scan shop.db orders --columns o_orderkey,o_comment --where \"o_orderdate >= '1998-07-01' and o_comment like '%pack%'\""
+)]
+pub(crate) struct ScanArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the table
+    pub(crate) table: String,
+    /// Columns, in this order; by default all
+    #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
+    pub(crate) columns: Option<Vec<String>>,
+    /// Only rows for which this is true
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+    /// Read through this index, in its order; the condition narrows what is read
+    #[arg(long, value_name = "NAME")]
+    pub(crate) index: Option<String>,
+    /// At most so many rows
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table, conflicts_with = "json")]
+    pub(crate) format: OutputFormat,
+}
+
+/// SOURCE is files of one table (Parquet, CSV, .tbl), or a database and a table, or a database and `--index` for an index that exists.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pagefold estimate orders.parquet --key 'o_orderdate' --key 'o_custkey, o_orderkey DESC'\n  pagefold estimate shop.db orders --sample-pages 500\n  pagefold estimate shop.db --index by_date"
+)]
+pub(crate) struct EstimateArguments {
+    /// Files, or a database and a table
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) source: Vec<PathBuf>,
+    /// An existing index of the database
+    #[arg(long, value_name = "NAME", conflicts_with = "key")]
+    pub(crate) index: Option<String>,
+    /// Columns of an index that does not exist yet: 'a, b DESC'; can be given more than once
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) key: Vec<String>,
+    /// The proposed indexes hold every key once
+    #[arg(long, requires = "key")]
+    pub(crate) unique: bool,
+    /// Columns of the primary key of a table to be; its index is estimated too
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) primary_key: Vec<String>,
+    /// Compression of a table to be, which decides the row addresses in its indexes
+    #[arg(long, value_name = "METHOD", default_value = "fixed", value_parser = method)]
+    pub(crate) compress: Method,
+    /// Page size of a table to be, likewise
+    #[arg(long, value_name = "SIZE", default_value = "8K")]
+    pub(crate) page_size: ByteSize,
+    /// Read only so many pages (or as many rows of a file as fill them); results then come with a 95 % interval
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) sample_pages: Option<u64>,
+    /// Which sample
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
+}
+
+/// Says what tables and indexes take.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Only this table or index
+    #[arg(value_name = "TABLE|INDEX")]
+    pub(crate) object: Option<String>,
+}
+
+/// Reads the files themselves: also those of a database that cannot be opened. Exit code 1 and the list when anything is wrong.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+}
+
+/// Decodes pages without opening the database.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pagefold print shop.db orders --page 17")]
+pub(crate) struct PrintArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Table, index, `catalog`, `control`, or a file id in eight hexadecimal digits
+    pub(crate) object: String,
+    /// Page number; by default the header page
+    #[arg(long, value_name = "N", conflicts_with = "dictionary")]
+    pub(crate) page: Option<u32>,
+    /// Partition of a table
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) partition: u16,
+    /// The entries of the dictionary
+    #[arg(long)]
+    pub(crate) dictionary: bool,
+}
+
+/// The old table or index stays until the new one is complete.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pagefold reorg shop.db orders --compress fixed --page-size 16K\n  pagefold reorg shop.db by_date --format fold --page-size 32K"
+)]
+pub(crate) struct ReorgArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the table or index
+    #[arg(value_name = "TABLE|INDEX")]
+    pub(crate) object: String,
+    /// Compression of a table: none or fixed; by default as it is
+    #[arg(long, value_name = "METHOD", value_parser = method)]
+    pub(crate) compress: Option<Method>,
+    /// Format of an index: plain or fold; by default as it is
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) format: Option<IndexFormat>,
+    /// Page size; by default as it is
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) page_size: Option<ByteSize>,
+    /// Percent of each page left free; by default as it is
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=99))]
+    pub(crate) pctfree: Option<u8>,
+    /// Keep the dictionary instead of training another
+    #[arg(long)]
+    pub(crate) keep_dictionary: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

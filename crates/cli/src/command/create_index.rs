@@ -1,0 +1,56 @@
+//! `pagefold create-index`
+
+use crate::arguments::CreateIndexArguments;
+use crate::column_list::table_and_columns;
+use crate::failure::{Failure, Result};
+use crate::session::{Session, page_bytes};
+use crate::size::{grouped, size_text};
+use pagefold::OpenMode;
+use pagefold::utility::{self, IndexOptions};
+use serde_json::json;
+
+pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result<()> {
+    let (table, columns) = table_and_columns(&arguments.on).map_err(Failure::Usage)?;
+    let options = IndexOptions {
+        unique: arguments.unique,
+        format: arguments.format,
+        page_bytes: page_bytes(arguments.page_size),
+        pctfree: arguments.pctfree,
+        sort_bytes: session.sort_bytes(),
+    };
+    let database = session.open(&arguments.database, OpenMode::Write)?;
+    let built = utility::create_index(&database, &arguments.name, &table, &columns, &options, &session.bars)?;
+    session.bars.clear();
+    let index = database.index(&arguments.name)?;
+    let facts = index.data_set().facts().clone();
+    let (levels, leaf_pages) = (facts.levels, facts.data_pages);
+    let elapsed_s = session.elapsed_s();
+    if session.global.json {
+        return session.print_json(&json!({
+            "index": arguments.name,
+            "table": table,
+            "format": arguments.format.name(),
+            "page_size_bytes": options.page_bytes,
+            "unique": arguments.unique,
+            "keys": built.keys,
+            "rids": built.rids,
+            "levels": levels,
+            "leaf_pages": leaf_pages,
+            "pages": built.pages,
+            "size_bytes": built.size_bytes,
+            "elapsed_s": elapsed_s,
+            "cpu_s": session.cpu_s(),
+        }));
+    }
+    session.print(&format!(
+        "Index \"{}\" on {} built in {elapsed_s:.2} s\n  {}, pages of {}: {} keys, {} rows, {levels} levels, {} leaf pages, {} in all",
+        arguments.name,
+        arguments.on.trim(),
+        arguments.format,
+        size_text(options.page_bytes as u64),
+        grouped(built.keys),
+        grouped(built.rids),
+        grouped(u64::from(leaf_pages)),
+        size_text(built.size_bytes)
+    ))
+}

@@ -1,0 +1,50 @@
+//! `pagefold get`
+
+use crate::arguments::GetArguments;
+use crate::failure::{Failure, Result};
+use crate::session::Session;
+use pagefold::OpenMode;
+use pagefold::interchange::{BatchBuilder, JsonLinesSink, Sink};
+use pagefold::types::{Value, text};
+use pagefold::utility;
+
+pub(super) fn run(session: &Session, arguments: &GetArguments) -> Result<()> {
+    let database = session.open(&arguments.database, OpenMode::Read)?;
+    let found = utility::get(&database, &arguments.table, &arguments.key)?;
+    let Some(values) = found else {
+        return Err(Failure::Failed(format!("table \"{}\" has no row with primary key ({})", arguments.table, arguments.key.join(", "))));
+    };
+    let table = database.table(&arguments.table)?;
+    if !session.global.json {
+        return session.print(&listing(&values, table.attributes().schema.columns()));
+    }
+    // By the sink of scan, so that numbers keep all their digits.
+    let schema = utility::table_schema(&table)?;
+    let columns: Vec<usize> = (0..values.len()).collect();
+    let mut builder = BatchBuilder::new(&schema, table.layout(), &columns, 1)?;
+    builder.push_row(&values)?;
+    let mut row = Vec::new();
+    let mut sink = JsonLinesSink::new(&mut row, &schema);
+    sink.write(&builder.finish()?)?;
+    sink.finish()?;
+    drop(sink);
+    let name = serde_json::Value::from(arguments.table.as_str());
+    session.print(&format!("{{\"table\":{name},\"row\":{}}}", String::from_utf8_lossy(&row).trim_end()))
+}
+
+/// A line for each column.
+fn listing(values: &[Value], columns: &[pagefold::types::Column]) -> String {
+    let width = columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (value, column) in values.iter().zip(columns) {
+        let shown: String = text::to_text(value.as_ref(), &column.data_type).chars().flat_map(shown).collect();
+        let pad = " ".repeat(width - column.name.chars().count());
+        out += &format!("{}{pad}  {shown}\n", column.name);
+    }
+    out
+}
+
+/// Control characters never reach a terminal.
+fn shown(c: char) -> Vec<char> {
+    if c.is_control() { c.escape_default().collect() } else { vec![c] }
+}

@@ -1,0 +1,35 @@
+//! The commands, one a file.
+
+mod check;
+mod create_index;
+mod drop;
+mod estimate;
+mod export;
+mod get;
+mod load;
+mod print;
+mod reorg;
+mod report;
+mod scan;
+
+use crate::arguments::Command;
+use crate::failure::Result;
+use crate::session::Session;
+
+/// Runs a command.
+pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
+    match command {
+        Command::Demo(arguments) => crate::demo::run(session, &arguments),
+        Command::Load(arguments) => load::run(session, &arguments),
+        Command::Export(arguments) => export::run(session, &arguments),
+        Command::CreateIndex(arguments) => create_index::run(session, &arguments),
+        Command::Drop(arguments) => drop::run(session, &arguments),
+        Command::Get(arguments) => get::run(session, &arguments),
+        Command::Scan(arguments) => scan::run(session, &arguments),
+        Command::Estimate(arguments) => estimate::run(session, &arguments),
+        Command::Report(arguments) => report::run(session, &arguments),
+        Command::Check(arguments) => check::run(session, &arguments),
+        Command::Print(arguments) => print::run(session, &arguments),
+        Command::Reorg(arguments) => reorg::run(session, &arguments),
+    }
+}

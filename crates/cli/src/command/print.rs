@@ -1,0 +1,17 @@
+//! `pagefold print`
+
+use crate::arguments::PrintArguments;
+use crate::failure::Result;
+use crate::session::Session;
+use pagefold::io::OsStorage;
+use pagefold::utility::{self, PrintWhat};
+
+pub(super) fn run(session: &Session, arguments: &PrintArguments) -> Result<()> {
+    let what = match (arguments.page, arguments.dictionary) {
+        (Some(page), _) => PrintWhat::Page(page),
+        (None, true) => PrintWhat::Dictionary,
+        (None, false) => PrintWhat::Header,
+    };
+    let printed = utility::print(&OsStorage, &arguments.database, &arguments.object, arguments.partition, what)?;
+    if session.global.json { session.print_json(&printed.to_json()) } else { session.print(&printed.to_text()) }
+}

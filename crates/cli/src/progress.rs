@@ -1,0 +1,93 @@
+//! Progress bars on standard error, when that is a terminal; and Ctrl-C.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pagefold::utility::{Progress, Unit};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C (and SIGTERM, SIGHUP) asks the running command to roll back and stop; a second time ends the process at once, which a database survives.
+pub(crate) fn catch_interrupts() {
+    // A second handler cannot be there, and without one Ctrl-C ends the process: also safe.
+    let _ = ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(1);
+        }
+    });
+}
+
+/// Has the user asked to stop?
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// One bar at a time, for the current phase.
+#[derive(Default)]
+pub(crate) struct Bars {
+    current: Mutex<Option<ProgressBar>>,
+}
+
+impl Bars {
+    fn replace(&self, bar: Option<ProgressBar>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = std::mem::replace(&mut *current, bar) {
+            old.finish_and_clear();
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub(crate) fn clear(&self) {
+        self.replace(None);
+    }
+}
+
+fn template(total: Option<u64>, unit: Unit) -> &'static str {
+    match (total, unit) {
+        (Some(_), Unit::Bytes) => "{msg:32} {wide_bar:.cyan/dim} {bytes:>10} of {total_bytes:10} {eta:>4}",
+        (Some(_), _) => "{msg:32} {wide_bar:.cyan/dim} {human_pos:>10} of {human_len:10} {eta:>4}",
+        (None, Unit::Bytes) => "{msg:32} {spinner} {bytes}",
+        (None, _) => "{msg:32} {spinner} {human_pos}",
+    }
+}
+
+impl Progress for Bars {
+    fn start(&self, phase: &str, total: Option<u64>, unit: Unit) {
+        // Hidden when standard error is no terminal.
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template(template(total, unit)) {
+            bar.set_style(style);
+        }
+        bar.set_message(phase.to_owned());
+        bar.tick();
+        self.replace(Some(bar));
+    }
+
+    fn advance(&self, n: u64) {
+        if let Some(bar) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
+            bar.inc(n);
+        }
+    }
+
+    fn finish(&self) {
+        self.clear();
+    }
+
+    fn interrupted(&self) -> bool {
+        interrupted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_valid() {
+        for total in [None, Some(7)] {
+            for unit in [Unit::Bytes, Unit::Rows, Unit::Pages] {
+                assert!(ProgressStyle::with_template(template(total, unit)).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What all commands share: options, progress bars, clock, standard output, opening a database.
+
+use crate::arguments::{Global, HeaderArgument, TextArguments};
+use crate::failure::{Failure, Result};
+use crate::progress::Bars;
+use crate::size::{ByteSize, size_text};
+use pagefold::interchange::{CsvOptions, Header};
+use pagefold::io::{Clock, OpenOptions, OsClock, OsStorage, Storage};
+use pagefold::{Database, OpenMode, PoolSettings, Settings};
+use serde_json::Value as Json;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The least memory that pools can work with.
+const MEMORY_MIN: u64 = 4 << 20;
+const MEMORY_MAX: u64 = 1 << 40;
+/// Keys are sorted in at most this.
+const SORT_BYTES_MAX: u64 = 64 << 20;
+
+/// A running command.
+pub(crate) struct Session {
+    pub(crate) global: Global,
+    pub(crate) bars: Bars,
+    start: Duration,
+    start_cpu: Duration,
+}
+
+impl Session {
+    pub(crate) fn new(global: Global) -> Session {
+        Session { global, bars: Bars::default(), start: OsClock.monotonic(), start_cpu: OsClock.process_cpu() }
+    }
+
+    /// Seconds since the command began.
+    pub(crate) fn elapsed_s(&self) -> f64 {
+        (OsClock.monotonic() - self.start).as_secs_f64()
+    }
+
+    /// Processor seconds of all threads since the command began.
+    pub(crate) fn cpu_s(&self) -> f64 {
+        (OsClock.process_cpu() - self.start_cpu).as_secs_f64()
+    }
+
+    /// Memory for sorting keys: that of the pools, within bounds.
+    pub(crate) fn sort_bytes(&self) -> usize {
+        self.global.memory.0.clamp(MEMORY_MIN, SORT_BYTES_MAX) as usize
+    }
+
+    /// Settings of databases.
+    pub(crate) fn settings(&self) -> Result<Settings> {
+        let ByteSize(memory) = self.global.memory;
+        if !(MEMORY_MIN..=MEMORY_MAX).contains(&memory) {
+            return Err(Failure::Usage(format!(
+                "--memory {} is not between {} and {}",
+                self.global.memory,
+                size_text(MEMORY_MIN),
+                size_text(MEMORY_MAX)
+            )));
+        }
+        let ByteSize(io) = self.global.io_size;
+        if !(32 << 10..=4 << 20).contains(&io) {
+            return Err(Failure::Usage(format!("--io-size {} is not between 32 KB and 4 MB", self.global.io_size)));
+        }
+        let pools = PoolSettings {
+            memory_bytes: memory as usize,
+            background_threads: usize::from(self.global.io_threads),
+            bytes_per_io: io as usize,
+            ..PoolSettings::default()
+        };
+        Ok(Settings { pools, direct: !self.global.buffered })
+    }
+
+    /// Opens a database that is there.
+    pub(crate) fn open(&self, directory: &Path, mode: OpenMode) -> Result<Database> {
+        Ok(pagefold::open(directory, mode, self.settings()?)?)
+    }
+
+    /// Opens a database, or makes one where nothing is. True when it is new.
+    pub(crate) fn open_or_create(&self, directory: &Path) -> Result<(Database, bool)> {
+        let new = !OsStorage.exists(&directory.join("control"))?;
+        if new && OsStorage.exists(directory)? {
+            // What a crash in the middle of making a database leaves may be there, nothing else.
+            let foreign = OsStorage.list(directory)?.into_iter().find(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                !(name == "lock" || name == "data" || name.starts_with("control"))
+            });
+            if let Some(path) = foreign {
+                let directory = directory.display();
+                return Err(Failure::Failed(format!("{directory} is not a pagefold database, and not empty: it holds {}", path.display())));
+            }
+        }
+        Ok((self.open(directory, OpenMode::Create)?, new))
+    }
+
+    /// Prints a JSON document.
+    pub(crate) fn print_json(&self, document: &Json) -> Result<()> {
+        let mut out = stdout();
+        serde_json::to_writer_pretty(&mut out, document).map_err(std::io::Error::from)?;
+        out.write_all(b"\n")?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints text; an end of line is added.
+    pub(crate) fn print(&self, text: &str) -> Result<()> {
+        let mut out = stdout();
+        writeln!(out, "{}", text.trim_end_matches('\n'))?;
+        Ok(out.flush()?)
+    }
+}
+
+/// Standard output, in large steps.
+pub(crate) fn stdout() -> BufWriter<std::io::Stdout> {
+    BufWriter::with_capacity(64 * 1024, std::io::stdout())
+}
+
+/// Refuses files that are not there or cannot be read, before anything is made.
+pub(crate) fn check_files(files: &[PathBuf]) -> Result<()> {
+    for file in files {
+        OsStorage.open(file, &OpenOptions::read_only())?;
+    }
+    Ok(())
+}
+
+/// Removes a database that this command made and did not fill.
+pub(crate) fn remove_new_database(directory: &Path) {
+    // Whatever cannot be removed stays: a database without tables.
+    for inside in [directory.join("data"), directory.to_path_buf()] {
+        for path in OsStorage.list(&inside).unwrap_or_default() {
+            let _ = OsStorage.remove(&path);
+        }
+        let _ = OsStorage.remove_directory(&inside);
+    }
+}
+
+/// Page sizes beyond what a machine word holds are refused like any other wrong one, by the engine.
+pub(crate) fn page_bytes(size: ByteSize) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
+}
+
+fn character(option: &str, text: &str) -> Result<u8> {
+    let text = if text == "\\t" { "\t" } else { text };
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err(Failure::Usage(format!("{option} \"{text}\" is not one ASCII character"))),
+    }
+}
+
+impl TextArguments {
+    /// As the reader and writer take them.
+    pub(crate) fn options(&self) -> Result<CsvOptions> {
+        let one = |option: &str, text: &Option<String>| text.as_deref().map(|text| character(option, text)).transpose();
+        Ok(CsvOptions {
+            header: match self.header {
+                HeaderArgument::Auto => Header::Auto,
+                HeaderArgument::Yes => Header::Yes,
+                HeaderArgument::No => Header::No,
+            },
+            delimiter: one("--delimiter", &self.delimiter)?,
+            quote: match self.quote.as_deref() {
+                None => None,
+                Some("none") => Some(None),
+                Some(text) => Some(Some(character("--quote", text)?)),
+            },
+            escape: one("--escape", &self.escape)?,
+            null: self.null.clone(),
+            schema: None,
+        })
+    }
+}

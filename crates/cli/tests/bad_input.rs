@@ -1,0 +1,231 @@
+//! What cannot be: one clear error, the right exit code, and the database as it was.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Place, rows_csv};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::process::{Command, Stdio};
+
+#[test]
+fn wrong_use_is_exit_code_2() {
+    let place = Place::with_table();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&[], &["Usage"]),
+        (&["frobnicate"], &["frobnicate"]),
+        (&["load", "db", "u"], &["FILE"]),
+        (&["load", "db", "u", "t.csv", "--compress", "zip"], &["zip", "none", "fixed"]),
+        (&["load", "db", "u", "t.csv", "--page-size", "3K"], &["3072", "2 KB"]),
+        (&["load", "db", "u", "t.csv", "--page-size", "1T"], &["2 KB"]),
+        (&["load", "db", "u", "t.csv", "--page-size", "banana"], &["banana"]),
+        (&["load", "db", "u", "t.csv", "--page-size", "99999999999999999999"], &["99999999999999999999"]),
+        (&["load", "db", "u", "t.csv", "--primary-key", "nothing"], &["nothing", "id"]),
+        (&["load", "db", "u", "t.csv", "--primary-key", "id,id"], &["twice"]),
+        (&["load", "db", "u", "t.csv", "--pctfree", "100"], &["100"]),
+        (&["load", "db", "u", "t.csv", "--maxrows", "0"], &["0"]),
+        (&["load", "db", "u", "t.csv", "--delimiter", "ab"], &["--delimiter"]),
+        (&["load", "db", "u", "t.csv", "--columns", "a nonsense"], &["--columns", "nonsense"]),
+        (&["load", "db", "u", "t.csv", "--replace", "--append"], &["--append"]),
+        (&["load", "db", "u", "t.csv", "--memory", "1K"], &["--memory"]),
+        (&["load", "db", "u", "t.csv", "--memory", "8000T"], &["--memory"]),
+        (&["get", "db", "t"], &["KEY"]),
+        (&["get", "db", "t", "1", "2"], &["primary key", "id", "2 values"]),
+        (&["get", "db", "t", "abc"], &["id", "abc"]),
+        (&["scan", "db", "t", "--columns", "nothing"], &["nothing", "price"]),
+        (&["scan", "db", "t", "--where", "price >"], &["t"]),
+        (&["scan", "db", "t", "--where", "nothing = 1"], &["nothing"]),
+        (&["scan", "db", "t", "--limit", "-1"], &["-1"]),
+        (&["export", "db", "t", "t.docx"], &["t.docx", "--format"]),
+        (&["export", "db", "t", "-", "--json"], &["--json"]),
+        (&["create-index", "db", "i", "t"], &["TABLE(COLUMN"]),
+        (&["create-index", "db", "i", "t(nothing)"], &["nothing"]),
+        (&["create-index", "db", "i", "t(id)", "--format", "fold", "--page-size", "4K"], &["8, 16 or 32 KB"]),
+        (&["reorg", "db", "t", "--format", "fold"], &["t", "table"]),
+        (&["reorg", "db", "t_pk", "--compress", "none"], &["t_pk", "index"]),
+        (&["estimate", "db"], &["TABLE"]),
+        (&["demo", "--scale-factor", "-3"], &["-3"]),
+        (&["demo", "--scale-factor", "1000000"], &["1000000"]),
+    ];
+    let before = place.files("db");
+    for (arguments, texts) in cases {
+        place.run(arguments).fails(2, texts);
+    }
+    assert!(place.files("db") == before, "a command of wrong use changed the database");
+}
+
+#[test]
+fn what_fails_is_exit_code_1_and_changes_nothing() {
+    let place = Place::with_table();
+    place.write("short.csv", "id,name\n1,a\n2\n");
+    place.write("duplicate.csv", "id,name\n1,a\n2,b\n1,c\n");
+    place.write("wide.csv", "id,name,price,day\n2001,x,1.5.0,2024-01-01\n");
+    place.write("null.csv", "id,name\n1,a\n,b\n");
+    place.write("open.csv", "id,name\n1,\"a\n2,b\n");
+    place.write("empty.csv", "");
+    place.write("long.csv", &format!("id,name\n1,{}\n", "x".repeat(5000)));
+    place.write("not.parquet", "this is no parquet file");
+    std::fs::create_dir(place.path("folder")).unwrap();
+    place.write("folder/file", "something");
+    let before = place.files("db");
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["load", "db", "u", "missing.csv"], &["missing.csv", "No such file"]),
+        (&["load", "db", "u", "folder"], &["folder"]),
+        (&["load", "db", "u", "short.csv"], &["short.csv", "line 3"]),
+        (&["load", "db", "u", "open.csv"], &["open.csv"]),
+        (&["load", "db", "u", "empty.csv"], &["empty.csv"]),
+        (&["load", "db", "u", "not.parquet"], &["not.parquet"]),
+        (&["load", "db", "u", "duplicate.csv", "--primary-key", "id"], &["u_pk", "duplicate key", "1"]),
+        (&["load", "db", "u", "null.csv", "--primary-key", "id"], &["id", "NULL"]),
+        (&["load", "db", "u", "long.csv", "--primary-key", "name"], &["name", "5"]),
+        (&["load", "db", "u", "short.csv", "--columns", "id date, name text"], &["short.csv", "line 2", "id", "1"]),
+        (&["load", "db", "t", "t.csv"], &["\"t\"", "already exists", "--replace"]),
+        (&["load", "db", "t", "t.csv", "--append"], &["duplicate key"]),
+        (&["load", "db", "t", "short.csv", "--append"], &["line 3"]),
+        (&["load", "db", "t", "wide.csv", "--append"], &["price"]),
+        (&["load", "folder", "t", "t.csv"], &["folder", "not a pagefold database"]),
+        (&["load", "t.csv", "t", "t.csv"], &["t.csv"]),
+        (&["get", "db", "nothing", "1"], &["\"nothing\"", "there are: t"]),
+        (&["get", "db", "t", "999999"], &["999999"]),
+        (&["scan", "nowhere", "t"], &["nowhere", "not a pagefold database"]),
+        (&["scan", "folder", "t"], &["folder", "not a pagefold database"]),
+        (&["scan", "db", "T2"], &["\"T2\""]),
+        (&["scan", "db", "t", "--index", "none"], &["\"none\"", "t_pk"]),
+        (&["export", "db", "nothing", "x.csv"], &["\"nothing\""]),
+        (&["export", "db", "t", "no/such/folder/x.csv"], &["no/such/folder"]),
+        (&["create-index", "db", "t_pk", "t(name)"], &["t_pk", "already exists"]),
+        (&["create-index", "db", "i", "t(name)", "--unique"], &["\"i\"", "duplicate key", "anchor chain"]),
+        (&["create-index", "db", "i", "nothing(name)"], &["\"nothing\""]),
+        (&["drop", "db", "nothing"], &["\"nothing\""]),
+        (&["reorg", "db", "nothing"], &["\"nothing\""]),
+        (&["report", "db", "nothing"], &["\"nothing\""]),
+        (&["report", "folder"], &["folder"]),
+        (&["check", "folder"], &["folder"]),
+        (&["print", "db", "nothing"], &["nothing"]),
+        (&["estimate", "missing.csv"], &["missing.csv"]),
+        (&["estimate", "db", "--index", "nothing"], &["\"nothing\""]),
+        (&["demo", "--dir", "no/such/parent"], &["no/such/parent"]),
+    ];
+    for (arguments, texts) in cases {
+        let run = place.run(arguments).fails(1, texts);
+        assert_eq!(run.out, "", "{arguments:?}");
+        assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+        let with_json = place.run(&[arguments, &["--json"][..]].concat()).fails(1, texts);
+        assert!(with_json.json()["error"].is_string());
+    }
+    place.run(&["check", "db"]).ok();
+    let after = place.files("db");
+    let names = |files: &[(std::path::PathBuf, Vec<u8>)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&after), names(&before));
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
+    assert!(!place.path("nowhere").exists() && !place.path("x.csv").exists());
+}
+
+#[test]
+fn a_failed_first_load_leaves_no_database() {
+    let place = Place::new();
+    place.write("short.csv", "id,name\n1,a\n2\n");
+    place.run(&["load", "db", "t", "short.csv"]).fails(1, &["line 3"]);
+    assert!(!place.path("db").exists());
+    place.write("duplicate.csv", "id\n1\n1\n");
+    place.run(&["load", "db", "t", "duplicate.csv", "--primary-key", "id"]).fails(1, &["duplicate"]);
+    assert!(!place.path("db").exists());
+}
+
+#[test]
+fn damage_is_named() {
+    // A page of the table.
+    let place = Place::with_table();
+    let largest = |place: &Place| place.files("db/data").into_iter().max_by_key(|(_, bytes)| bytes.len()).unwrap().0;
+    let file = std::fs::OpenOptions::new().write(true).open(largest(&place)).unwrap();
+    file.write_all_at(&[0xA5; 16], 5 * 4096 + 100).unwrap();
+    let run = place.run(&["scan", "db", "t", "--json"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.contains("\"t\"") && run.err.contains("page 5"), "{}", run.err);
+    let found = place.run(&["check", "db", "--json"]).fails(1, &[]).json();
+    assert!(found["errors"].as_array().unwrap().iter().any(|e| e["page"] == 5), "{found}");
+    place.run(&["check", "db"]).fails(1, &[]);
+    place.run(&["print", "db", "t", "--page", "5"]).ok();
+
+    // Both slots of the control file; then a newer format.
+    let place = Place::with_table();
+    let control = place.path("db/control");
+    let good = std::fs::read(&control).unwrap();
+    std::fs::write(&control, vec![0x5A; good.len()]).unwrap();
+    place.run(&["scan", "db", "t"]).fails(1, &["control"]);
+    place.run(&["load", "db", "u", "t.csv"]).fails(1, &["control"]);
+    std::fs::write(&control, &good[..100]).unwrap();
+    place.run(&["report", "db"]).fails(1, &["control"]);
+    std::fs::write(&control, &good).unwrap();
+    place.run(&["check", "db"]).ok();
+
+    // The catalog is gone.
+    for (path, _) in place.files("db/data") {
+        std::fs::remove_file(path).unwrap();
+    }
+    place.run(&["scan", "db", "t"]).fails(1, &["missing"]);
+}
+
+#[test]
+fn a_second_writer_is_refused_and_readers_are_not() {
+    let place = Place::with_table();
+    let lock = std::fs::OpenOptions::new().write(true).open(place.path("db/lock")).unwrap();
+    lock.lock().unwrap();
+    for arguments in
+        [["drop", "db", "t"].as_slice(), &["load", "db", "u", "t.csv"], &["create-index", "db", "i", "t(day)"], &["reorg", "db", "t"]]
+    {
+        place.run(arguments).fails(1, &["db", "another process"]);
+    }
+    place.run(&["get", "db", "t", "5"]).ok();
+    place.run(&["report", "db"]).ok();
+    drop(lock);
+    place.run(&["drop", "db", "t"]).ok();
+}
+
+#[test]
+fn a_full_disk_leaves_the_database_as_it_was() {
+    let place = Place::with_table();
+    place.write("many.csv", &rows_csv(0..40_000));
+    // The limit on file sizes takes the place of the disk's end; the shell ignores the signal that goes with it.
+    let limited = |arguments: &str| {
+        let script = format!("trap '' XFSZ; ulimit -f 300; exec {} {arguments}", common::PROGRAM);
+        let output = Command::new("bash").args(["-c", &script]).current_dir(place.directory.path()).stdin(Stdio::null()).output();
+        common::Run::from(output.unwrap())
+    };
+    limited("load db many many.csv --compress none").fails(1, &["many.csv"][..0]);
+    limited("load db t many.csv --replace --compress none").fails(1, &[]);
+    place.run(&["check", "db"]).ok();
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
+    place.run(&["load", "db", "many", "many.csv"]).ok();
+    place.run(&["check", "db"]).ok();
+}
+
+#[test]
+fn what_may_not_be_read_or_written_is_named() {
+    let place = Place::with_table();
+    let secret = place.write("secret.csv", "a\n1\n");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0)).unwrap();
+    if std::fs::read(&secret).is_ok() {
+        // Root reads everything: nothing to see.
+        return;
+    }
+    place.run(&["load", "db", "u", "secret.csv"]).fails(1, &["secret.csv", "ermission"]);
+}
+
+#[test]
+fn an_interrupt_rolls_back() {
+    let place = Place::with_table();
+    place.write("many.csv", &rows_csv(0..400_000));
+    let child = place.command(&["load", "db", "many", "many.csv", "--primary-key", "id"]).stderr(Stdio::piped()).spawn().unwrap();
+    // Early or late, whatever it is doing: the result is one of two.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let run = common::Run::from(child.wait_with_output().unwrap());
+    match run.code {
+        Some(1) => assert!(run.err.contains("interrupted"), "{run:?}"),
+        // The program had not begun, or had ended.
+        code => assert!(code.is_none_or(|code| code == 0), "{run:?}"),
+    }
+    place.run(&["check", "db"]).ok();
+    assert_eq!(place.run(&["get", "db", "many", "7"]).code == Some(0), run.code == Some(0));
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
+}
