@@ -61,7 +61,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    fn rows(&self) -> impl Iterator<Item = LineItem<'static>> {
+    /// The rows as generated.
+    pub fn items(&self) -> impl Iterator<Item = LineItem<'static>> {
         LineItemGenerator::new(self.scale_factor, 1, 1).iter().skip(self.offset).step_by(self.step)
     }
 
@@ -69,7 +70,7 @@ impl Selection {
     #[must_use]
     pub fn text(&self) -> Rows {
         let mut rows = Rows::default();
-        for item in self.rows() {
+        for item in self.items() {
             rows.push_with(|out| write!(out, "{item}").unwrap_or_else(|error| unreachable!("writing to memory: {error}")));
         }
         rows
@@ -80,7 +81,7 @@ impl Selection {
     pub fn packed(&self) -> Rows {
         let layout = layout();
         let mut rows = Rows::default();
-        for item in self.rows() {
+        for item in self.items() {
             rows.push_with(|out| {
                 layout.encode(&values(&item), out).unwrap_or_else(|error| panic!("LINEITEM row: {error}"));
             });
