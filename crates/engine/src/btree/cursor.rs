@@ -61,6 +61,8 @@ struct Lookahead {
     wanted: Vec<u32>,
     /// The next request is due when the cursor has come to this separator.
     due: Option<Vec<u8>>,
+    /// The same, once `wanted` has been asked for: a descent may start again in between.
+    due_then: Option<Vec<u8>>,
 }
 
 /// Prefetch reaches so many I/Os ahead.
@@ -195,6 +197,7 @@ impl<'a> Cursor<'a> {
         if pages.is_empty() || matches!(self.next, Next::Done) {
             return;
         }
+        self.prefetch.due = self.prefetch.due_then.take();
         pages.sort_unstable();
         let mut ranges: Vec<std::ops::Range<u32>> = Vec::new();
         for page in pages {
@@ -226,7 +229,7 @@ impl Lookahead {
         // Half way through what is asked for now.
         let middle = usize::midpoint(range.start, range.end);
         let turn = if middle == 0 { &[][..] } else { node.separator(middle - 1) };
-        self.due = Some(turn.to_vec());
+        self.due_then = Some(turn.to_vec());
         self.wanted.extend(range.map(|child| node.child(child)));
     }
 }

@@ -4,10 +4,13 @@ use super::cursor::Direction;
 use super::tree::BTree;
 use crate::database::{Change, Database, OpenMode, Settings};
 use crate::index::{Index, IndexAttributes, IndexFormat};
-use crate::pool::PoolSettings;
+use crate::pool::{MiniTransaction, PoolSettings};
 use crate::table_space::TableAttributes;
 use crate::{Error, Result};
 use pagefold_codec::index::encode::encode_calls;
+use pagefold_format::index::ops::LeafOp;
+use pagefold_format::op::PageOp;
+use pagefold_format::space_map::CLASS_NO_ROWS;
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction as Order, KeyRange, Rid, Schema, Value, ValueRef, prefix_end};
 use std::collections::BTreeSet;
@@ -81,8 +84,8 @@ fn key(index: &Index, shape: Shape, n: u64) -> Vec<u8> {
         .map(|(column, _)| match column {
             0 => Value::Int(n as i64 - 500),
             1 => Value::Int(i64::from(n as u32 as i32 / 3)),
-            2 => Value::Text(format!("{}{:x}", "x".repeat(n as usize % 40), spread >> (n % 50)).into()),
-            3 => Value::Text(format!("city {}", n % 11).into()),
+            2 => Value::Text(format!("{}{:x}", "x".repeat(n as usize % 40), spread >> (n % 50))),
+            3 => Value::Text(format!("city {}", n % 11)),
             _ if n.is_multiple_of(3) => Value::Null,
             _ => Value::Int(n as i64),
         })
@@ -311,6 +314,79 @@ fn a_built_unique_index_names_the_duplicate() {
     builder.push(&key, Rid::new(0, 1, 1)).unwrap();
     let error = builder.push(&key, Rid::new(0, 1, 2)).unwrap_err();
     assert_eq!(error.to_string(), "index \"i\": duplicate key (734, 411)");
+}
+
+/// A built index of 60,000 keys, committed, and its model.
+fn built(storage: &Arc<MemoryStorage>, format: IndexFormat, page_bytes: usize) -> Model {
+    let database = open(storage, OpenMode::Create, 64 << 20);
+    let mut change = database.change();
+    let index = create_index(&mut change, SHAPES[0], format, page_bytes);
+    let mut builder = index.build(59);
+    let mut model = Model::new();
+    for i in 0..60_000 {
+        let (key, rid) = (key(&index, SHAPES[0], i), Rid::new(0, (i / 60) as u32, (i % 60) as u16));
+        builder.push(&key, rid).unwrap();
+        model.insert((key, rid));
+    }
+    builder.finish().unwrap();
+    change.commit().unwrap();
+    model
+}
+
+#[test]
+fn cursors_ask_for_leaves_ahead() {
+    for (format, page_bytes) in [(IndexFormat::Plain, 4096), (IndexFormat::Fold, 8192)] {
+        let storage = Arc::new(MemoryStorage::new());
+        let model = built(&storage, format, page_bytes);
+        for direction in [Direction::Forward, Direction::Backward] {
+            let database = open(&storage, OpenMode::Read, 64 << 20);
+            let index = database.index("i").unwrap();
+            assert_range(&index.tree(), &model, &KeyRange { start: vec![], end: None }, direction);
+            let counters = index.data_set().counters();
+            assert!(counters.dynamic_prefetch_requests > 0, "{counters:?}");
+            // One key needs no more than its leaf.
+            let before = counters.dynamic_prefetch_requests;
+            assert_eq!(index.tree().key_cursor(&model.first().unwrap().0).next().unwrap().unwrap().1, Rid::MIN);
+            assert_eq!(index.data_set().counters().dynamic_prefetch_requests, before);
+        }
+    }
+}
+
+#[test]
+fn the_check_finds_what_is_wrong() {
+    type Damage = fn(&BTree<'_>);
+    let damage: [(&str, Damage); 5] = [
+        ("RIDs, the header says", |tree| tree.data_set.facts().rows += 1),
+        ("keys, the header says", |tree| tree.data_set.facts().keys -= 1),
+        ("nothing leads to it", |tree| {
+            tree.data_set.append_page(CLASS_NO_ROWS).unwrap();
+        }),
+        ("follows", |tree| change_first_leaf(tree, PageOp::Leaf(LeafOp::SetNext { next: 7 }))),
+        ("outside of what the page above says", |tree| {
+            change_first_leaf(tree, PageOp::Leaf(LeafOp::Insert { key: &[0xFF; 8], rid: Rid::MIN }));
+        }),
+    ];
+    for (expected, damage) in damage {
+        let storage = Arc::new(MemoryStorage::new());
+        let model = built(&storage, IndexFormat::Plain, 4096);
+        let database = open(&storage, OpenMode::Write, 64 << 20);
+        let index = database.index("i").unwrap();
+        no_faults(&index.tree(), &model);
+        // Room in the first leaf.
+        let (key, rid) = model.first().unwrap();
+        index.tree().delete(key, *rid).unwrap();
+        damage(&index.tree());
+        let faults = index.tree().check(&mut |_, _| Ok(())).unwrap();
+        assert!(faults.iter().any(|f| f.reason.contains(expected)), "{expected}: {faults:?}");
+    }
+}
+
+fn change_first_leaf(tree: &BTree<'_>, op: PageOp<'_>) {
+    let page = tree.leaf_for_change(&[], |_, _, _| {}).unwrap().unwrap();
+    let mut mtr = MiniTransaction::begin(tree.manager);
+    let handle = mtr.adopt(page);
+    mtr.apply(handle, op).unwrap();
+    mtr.commit().unwrap();
 }
 
 /// Threads insert, delete, look up and scan at once; everybody's own entries are as they left them.

@@ -4,15 +4,25 @@
 //! - a page is copied (or folded) into the work area under its shared latch and written without it; the WRITING bit keeps it in memory until the write has ended;
 //! - write counters are given out here, and the space map has them before the page is written; map pages are written after the pages they describe, the header
 //!   page after the map pages;
+//! - a page that somebody changes is left for later, not waited for: who has it may be waiting for a frame, and so for this writer;
 //! - a failed write poisons the data set.
 
 use super::counters::add;
 use super::leaf_io;
-use super::manager::{Access, BufferManager};
+use super::manager::BufferManager;
 use crate::data_set::DataSet;
 use crate::{Error, Result};
 use pagefold_format::{page, space_map};
 use std::sync::atomic::Ordering;
+
+/// What became of a page that was to be copied.
+enum Copied {
+    Yes,
+    /// It is not in memory, or has been written already.
+    Clean,
+    /// Somebody has it latched for change.
+    Busy,
+}
 
 impl BufferManager {
     /// Writes every dirty page of a data set, its map pages and its header, and syncs the file. Afterwards the file is complete.
@@ -24,7 +34,7 @@ impl BufferManager {
         if !data_set.is_defined() {
             return Ok(());
         }
-        self.write_dirty(data_set)?;
+        self.flush_pages(data_set)?;
         let result = self.write_map_and_header(data_set).and_then(|()| Ok(data_set.file()?.sync()?));
         result.inspect_err(|error| data_set.poison(error))
     }
@@ -34,24 +44,30 @@ impl BufferManager {
     /// # Errors
     /// As [`Self::flush`].
     pub(crate) fn flush_pages(&self, data_set: &DataSet) -> Result<()> {
-        self.write_dirty(data_set)
-    }
-
-    /// Writes every dirty page of a data set.
-    ///
-    /// # Errors
-    /// As [`Self::flush`].
-    pub(super) fn write_dirty(&self, data_set: &DataSet) -> Result<()> {
-        let mut pages = std::mem::take(&mut *data_set.dirty.lock());
-        pages.sort_unstable();
-        pages.dedup();
-        let writes = self.write_pages(data_set, &pages)?;
-        add(&data_set.counters.deferred_writes, writes);
+        while !self.write_dirty(data_set)? {
+            std::thread::yield_now();
+        }
         Ok(())
     }
 
-    /// Writes those of these pages (ascending) that are in memory and dirty. Returns the number of writes.
-    pub(super) fn write_pages(&self, data_set: &DataSet, pages: &[u32]) -> Result<u64> {
+    /// Writes every dirty page of a data set that nobody is changing. True when there were no others.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub(super) fn write_dirty(&self, data_set: &DataSet) -> Result<bool> {
+        let mut pages = std::mem::take(&mut *data_set.dirty.lock());
+        pages.sort_unstable();
+        pages.dedup();
+        let mut busy = Vec::new();
+        let writes = self.write_pages(data_set, &pages, &mut busy)?;
+        add(&data_set.counters.deferred_writes, writes);
+        let done = busy.is_empty();
+        data_set.dirty.lock().extend(busy);
+        Ok(done)
+    }
+
+    /// Writes those of these pages (ascending) that are in memory and dirty; those that somebody changes just now go to `busy` instead. Returns the number of writes.
+    pub(super) fn write_pages(&self, data_set: &DataSet, pages: &[u32], busy: &mut Vec<u32>) -> Result<u64> {
         data_set.check_poison()?;
         let _writer = data_set.write_lock.lock();
         let page_bytes = data_set.page_bytes();
@@ -64,25 +80,29 @@ impl BufferManager {
                 writes += self.write_cluster(data_set, &mut cluster, &buffer)?;
             }
             let at = cluster.len() * page_bytes;
-            if self.copy_out(data_set, number, &mut buffer[at..at + page_bytes])? {
-                cluster.push(number);
-            } else if !cluster.is_empty() {
-                writes += self.write_cluster(data_set, &mut cluster, &buffer)?;
+            match self.copy_out(data_set, number, &mut buffer[at..at + page_bytes])? {
+                Copied::Yes => {
+                    cluster.push(number);
+                    continue;
+                }
+                Copied::Busy => busy.push(number),
+                Copied::Clean => {}
             }
+            writes += self.write_cluster(data_set, &mut cluster, &buffer)?;
         }
         writes += self.write_cluster(data_set, &mut cluster, &buffer)?;
         Ok(writes)
     }
 
-    /// Copies a dirty page in its form on disk. False when it is not in memory or clean.
-    fn copy_out(&self, data_set: &DataSet, number: u32, disk: &mut [u8]) -> Result<bool> {
+    /// Copies a dirty page in its form on disk.
+    fn copy_out(&self, data_set: &DataSet, number: u32, disk: &mut [u8]) -> Result<Copied> {
         let word = data_set.translation.word(number);
         if !word.state().dirty {
-            return Ok(false);
+            return Ok(Copied::Clean);
         }
-        let frame = self.shared(data_set, number, Access::Random)?;
+        let Some(frame) = self.try_shared(data_set, number) else { return Ok(Copied::Busy) };
         if !word.begin_write() {
-            return Ok(false);
+            return Ok(Copied::Clean);
         }
         self.became_clean();
         if let Err(error) = leaf_io::from_frame(data_set, number, &frame, disk) {
@@ -94,7 +114,7 @@ impl BufferManager {
         drop(frame);
         page::set_write_counter(disk, data_set.space().count_write(number));
         page::seal(disk, &data_set.identity(number));
-        Ok(true)
+        Ok(Copied::Yes)
     }
 
     fn write_cluster(&self, data_set: &DataSet, cluster: &mut Vec<u32>, buffer: &[u8]) -> Result<u64> {

@@ -378,19 +378,20 @@ impl BufferManager {
         while !word.claim() {
             // An earlier page of this number, given back and still in memory.
             if let Latch::Taken(unit, in_second) = word.try_exclusive() {
+                // What it held is nothing to anybody: it must not be written when it is zeros.
+                if word.set_clean() {
+                    self.became_clean();
+                }
                 if in_second == second {
                     let mut guard = ExclusivePage::new(data_set, word, self.frame(data_set, unit, second), page);
                     guard.bytes_mut().fill(0);
                     return Ok(guard);
                 }
-                if word.state().dirty {
-                    self.dirty_pages.fetch_sub(1, Ordering::Relaxed);
-                }
                 word.release_exclusive();
-                if let Some((unit, in_second)) = word.discard() {
+                if word.try_evict(unit, Evict::Force) == Eviction::Evicted {
                     data_set.pools[usize::from(in_second)].push_free(unit);
+                    continue;
                 }
-                continue;
             }
             word.wait(tries);
             tries += 1;
@@ -581,7 +582,8 @@ impl BufferManager {
         pages.sort_unstable_by_key(|(data_set, page)| (data_set.file_id(), *page));
         for group in pages.chunk_by(|a, b| a.0.file_id() == b.0.file_id()) {
             let numbers: Vec<u32> = group.iter().map(|(_, page)| *page).collect();
-            let writes = self.write_pages(&group[0].0, &numbers)?;
+            // Busy ones are in the list of dirty pages still.
+            let writes = self.write_pages(&group[0].0, &numbers, &mut Vec::new())?;
             add(&group[0].0.counters.synchronous_writes, writes);
         }
         Ok(())
