@@ -175,13 +175,17 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Cuts the copied leaf to the range, and finds out where to go on.
+    /// Cuts the copied leaf to what is still to be delivered, and finds out where to go on. The leaf may reach beyond both: neighbours have merged with it meanwhile.
     fn bound(&mut self, fences: Fences) {
         let view = Leaf::new(&self.page);
-        let start = self.range.start.as_slice();
+        let (start, end) = match &self.next {
+            Next::At(search) => (search.as_slice(), self.range.end.as_deref()),
+            Next::Before(search) => (self.range.start.as_slice(), search.as_deref()),
+            Next::Done => return,
+        };
         self.from = if fences.low.as_deref().is_none_or(|low| low < start) { view.seek(start) } else { Place::default() };
-        self.to = match &self.range.end {
-            Some(end) if fences.high.as_ref().is_none_or(|high| high > end) => view.seek(end),
+        self.to = match end {
+            Some(end) if fences.high.as_deref().is_none_or(|high| high > end) => view.seek(end),
             _ => Place { entry: view.entry_count(), rid: 0 },
         };
         self.next = match (self.direction, fences.low, fences.high) {
