@@ -5,7 +5,7 @@
 //!
 //! From its second leaf on a cursor asks for the leaves to come, as the non-leaf page above lists them (dynamic prefetch).
 
-use super::tree::{BTree, Fences, Target};
+use super::tree::{BTree, Fences, Step, Target};
 use crate::Result;
 use crate::pool::Prefetch;
 use pagefold_format::index::leaf::{self, Leaf, Place};
@@ -154,13 +154,11 @@ impl<'a> Cursor<'a> {
             Next::Before(search) => Target::Before(search.as_deref()),
             Next::Done => return Ok(false),
         };
-        let levels = self.tree.root().1;
         let (direction, lookahead, active) = (self.direction, &mut self.prefetch, self.leaves > 0);
         let most = self.tree.manager.settings().bytes_per_io * PREFETCH_IOS / self.tree.data_set.page_bytes();
-        let found = self.tree.leaf_and_fences(target, |depth, node, i| {
-            if active && depth + 2 == levels {
-                lookahead.see(direction, node, i, most);
-            }
+        let found = self.tree.leaf_and_fences(target, |step| match step {
+            Step::Down(node, i) if active && node.level() == 1 => lookahead.see(direction, &node, i, most),
+            _ => {}
         })?;
         let Some((page, fences)) = found else {
             self.next = Next::Done;

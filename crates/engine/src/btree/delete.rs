@@ -1,5 +1,6 @@
 //! Deleting an entry.
 
+use super::insert::edge_seen;
 use super::tree::{BTree, search_bytes};
 use crate::Result;
 use crate::pool::{MiniTransaction, Undo};
@@ -20,10 +21,7 @@ impl BTree<'_> {
     pub fn delete(&self, key: &[u8], rid: Rid) -> Result<bool> {
         let search = search_bytes(key, rid);
         let mut edge = false;
-        let found = self.leaf_for_change(&search, |depth, node, i| {
-            edge &= depth > 0;
-            edge |= (i > 0 && node.separator(i - 1).starts_with(key)) || node.separator(i).starts_with(key);
-        })?;
+        let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
         let Some(page) = found else { return Ok(false) };
         let view = Leaf::new(&page);
         let (place, found) = view.lower_bound_rid(key, rid);

@@ -3,7 +3,7 @@
 //! First as if there were room: shared latches down to the leaf, which alone is latched exclusively. When the leaf is full it is split by a mini-transaction of its own, which nothing ever
 //! takes back, and the insert starts again.
 
-use super::tree::{BTree, search_bytes};
+use super::tree::{BTree, Step, search_bytes};
 use crate::pool::{MiniTransaction, Undo};
 use crate::{Error, Result};
 use pagefold_format::index::leaf::Leaf;
@@ -21,12 +21,8 @@ impl BTree<'_> {
         self.check_key(key)?;
         let search = search_bytes(key, rid);
         loop {
-            // Does the key's RID list, if there is one, perhaps reach over the leaf's edge?
             let mut edge = false;
-            let found = self.leaf_for_change(&search, |depth, node, i| {
-                edge &= depth > 0;
-                edge |= (i > 0 && node.separator(i - 1).starts_with(key)) || node.separator(i).starts_with(key);
-            })?;
+            let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
             let Some(page) = found else {
                 self.create_root()?;
                 continue;
@@ -86,5 +82,13 @@ impl BTree<'_> {
         (facts.root_page, facts.levels) = (number, 1);
         facts.data_pages += 1;
         Ok(())
+    }
+}
+
+/// Does the key's RID list, if there is one, perhaps reach over an edge of the leaf? Then a separator on the way down begins with the key.
+pub(super) fn edge_seen(edge: bool, step: Step<'_>, key: &[u8]) -> bool {
+    match step {
+        Step::Start => false,
+        Step::Down(node, i) => edge || (i > 0 && node.separator(i - 1).starts_with(key)) || node.separator(i).starts_with(key),
     }
 }

@@ -13,7 +13,7 @@ impl<'a> BTree<'a> {
     /// When a page is damaged or cannot be read.
     #[inline]
     pub fn first_rid(&self, key: &[u8]) -> Result<Option<Rid>> {
-        let Some(page) = self.leaf(Target::At(key), |_, _, _| {})? else { return Ok(None) };
+        let Some(page) = self.leaf(Target::At(key), |_| {})? else { return Ok(None) };
         let view = Leaf::new(&page);
         let (i, found) = view.lower_bound(key);
         if found {
@@ -33,7 +33,7 @@ impl<'a> BTree<'a> {
     /// # Errors
     /// When a page is damaged or cannot be read.
     pub fn contains(&self, key: &[u8], rid: Rid) -> Result<bool> {
-        let Some(page) = self.leaf(Target::At(&search_bytes(key, rid)), |_, _, _| {})? else { return Ok(false) };
+        let Some(page) = self.leaf(Target::At(&search_bytes(key, rid)), |_| {})? else { return Ok(false) };
         Ok(Leaf::new(&page).lower_bound_rid(key, rid).1)
     }
 

@@ -5,7 +5,7 @@
 //!
 //! Ascending insertion is recognised by an entry that goes behind all others of its leaf: the leaf stays full and the new one starts empty. Non-leaf pages do the same.
 
-use super::tree::{BTree, Retry};
+use super::tree::{BTree, Retry, Step, Target};
 use crate::Result;
 use crate::pool::{ExclusivePage, MiniTransaction, PageHandle};
 use pagefold_format::index::leaf::{self, Leaf, Place};
@@ -73,15 +73,10 @@ impl<'a> BTree<'a> {
         let most = self.separator_bytes_max();
         let mut full = 0;
         let mut to_the_root = true;
-        self.leaf(super::tree::Target::At(search), |depth, node, _| {
-            if depth == 0 {
-                (full, to_the_root) = (0, true);
-            }
-            if node.free_bytes() >= most {
-                (full, to_the_root) = (0, false);
-            } else {
-                full += 1;
-            }
+        self.leaf(Target::At(search), |step| match step {
+            Step::Start => (full, to_the_root) = (0, true),
+            Step::Down(node, _) if node.free_bytes() >= most => (full, to_the_root) = (0, false),
+            Step::Down(..) => full += 1,
         })?;
         Ok(1 + full + usize::from(to_the_root))
     }

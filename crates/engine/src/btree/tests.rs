@@ -382,7 +382,7 @@ fn the_check_finds_what_is_wrong() {
 }
 
 fn change_first_leaf(tree: &BTree<'_>, op: PageOp<'_>) {
-    let page = tree.leaf_for_change(&[], |_, _, _| {}).unwrap().unwrap();
+    let page = tree.leaf_for_change(&[], |_| {}).unwrap().unwrap();
     let mut mtr = MiniTransaction::begin(tree.manager);
     let handle = mtr.adopt(page);
     mtr.apply(handle, op).unwrap();
@@ -429,6 +429,38 @@ fn threads_share_a_tree() {
         let all: Model = models.into_iter().flatten().collect();
         no_faults(&index.tree(), &all);
     }
+}
+
+/// Of several threads that insert the same key into a unique index, one does.
+#[test]
+fn one_thread_gets_a_unique_key() {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = open(&storage, OpenMode::Create, 64 << 20);
+    let mut change = database.change();
+    let index = create_index(&mut change, SHAPES[0], IndexFormat::Fold, 8192);
+    let keys: Vec<Vec<u8>> = (0..8_000).map(|n| key(&index, SHAPES[0], n * 7919 % 8_000)).collect();
+    let won: Vec<Model> = std::thread::scope(|scope| {
+        let (index, keys) = (&index, &keys);
+        let worker = |thread: u32| {
+            scope.spawn(move || {
+                let mut won = Model::new();
+                for key in keys {
+                    let rid = Rid::new(0, thread, 1);
+                    match index.tree().insert(key, rid) {
+                        Ok(()) => assert!(won.insert((key.clone(), rid))),
+                        Err(Error::DuplicateKey { .. }) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                won
+            })
+        };
+        let workers: Vec<_> = (0..4).map(worker).collect();
+        workers.into_iter().map(|w| w.join().unwrap()).collect()
+    });
+    let all: Model = won.into_iter().flatten().collect();
+    assert_eq!(all.len(), keys.len());
+    no_faults(&index.tree(), &all);
 }
 
 fn work(index: &Index, shape: Shape, thread: u64) -> Result<Model> {

@@ -34,6 +34,15 @@ impl Index {
     }
 }
 
+/// What a descent does. It starts again when a page had to be read.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'n> {
+    /// It starts at the root; what was seen before is void.
+    Start,
+    /// From this page down to this child.
+    Down(NonLeaf<'n>, usize),
+}
+
 /// Where a descent goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'k> {
@@ -127,12 +136,12 @@ impl<'a> BTree<'a> {
         Ok(())
     }
 
-    /// Descends to a leaf with shared latches; `visit` sees each non-leaf page and the number of the child taken. `None` when there is no page yet. `visit` may see the
-    /// beginning of a descent more than once: level 0 (the root's) starts anew.
+    /// Descends to a leaf with shared latches; `visit` sees each step. `None` when there is no page yet.
     #[inline]
-    pub(super) fn leaf(&self, target: Target<'_>, mut visit: impl FnMut(u16, &NonLeaf<'_>, usize)) -> Result<Option<SharedPage<'a>>> {
+    pub(super) fn leaf(&self, target: Target<'_>, mut visit: impl FnMut(Step<'_>)) -> Result<Option<SharedPage<'a>>> {
         let mut retry = Retry::default();
         'restart: loop {
+            visit(Step::Start);
             let (root, levels) = self.root();
             if root == 0 {
                 return Ok(None);
@@ -145,7 +154,7 @@ impl<'a> BTree<'a> {
                 self.expect(page.number(), &page, levels - depth)?;
                 let node = NonLeaf::new(&page);
                 let i = target.child(&node);
-                visit(depth - 1, &node, i);
+                visit(Step::Down(node, i));
                 let child = node.child(i);
                 match self.manager.shared_resident(self.data_set, child) {
                     Some(next) => page = next,
@@ -162,30 +171,23 @@ impl<'a> BTree<'a> {
     }
 
     /// Descends to a leaf and its fences.
-    pub(super) fn leaf_and_fences(
-        &self,
-        target: Target<'_>,
-        mut visit: impl FnMut(u16, &NonLeaf<'_>, usize),
-    ) -> Result<Option<(SharedPage<'a>, Fences)>> {
+    pub(super) fn leaf_and_fences(&self, target: Target<'_>, mut visit: impl FnMut(Step<'_>)) -> Result<Option<(SharedPage<'a>, Fences)>> {
         let mut fences = Fences::default();
-        let leaf = self.leaf(target, |depth, node, i| {
-            if depth == 0 {
-                fences = Fences::default();
+        let leaf = self.leaf(target, |step| {
+            match step {
+                Step::Start => fences = Fences::default(),
+                Step::Down(node, i) => fences.narrow(&node, i),
             }
-            fences.narrow(node, i);
-            visit(depth, node, i);
+            visit(step);
         })?;
         Ok(leaf.map(|leaf| (leaf, fences)))
     }
 
     /// Descends with shared latches to a leaf latched exclusively. `visit` as for [`Self::leaf`].
-    pub(super) fn leaf_for_change(
-        &self,
-        search: &[u8],
-        mut visit: impl FnMut(u16, &NonLeaf<'_>, usize),
-    ) -> Result<Option<ExclusivePage<'a>>> {
+    pub(super) fn leaf_for_change(&self, search: &[u8], mut visit: impl FnMut(Step<'_>)) -> Result<Option<ExclusivePage<'a>>> {
         let mut retry = Retry::default();
         'restart: loop {
+            visit(Step::Start);
             let (root, levels) = self.root();
             if root == 0 {
                 return Ok(None);
@@ -206,7 +208,7 @@ impl<'a> BTree<'a> {
                 self.expect(page.number(), &page, levels - depth)?;
                 let node = NonLeaf::new(&page);
                 let i = node.child_for(search);
-                visit(depth - 1, &node, i);
+                visit(Step::Down(node, i));
                 let child = node.child(i);
                 if depth + 1 == levels {
                     if let Some(leaf) = self.manager.exclusive_resident(self.data_set, child)? {
