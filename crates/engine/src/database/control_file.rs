@@ -6,7 +6,7 @@
 //! |---|---|
 //! | two valid | the higher sequence counts |
 //! | one valid, one empty | the valid one counts: the first commit |
-//! | one valid, one damaged | the valid one counts: a commit was torn, or the slot rotted; `check` reports it. If that state's catalog is gone, the damaged slot was the newer one: an error |
+//! | one valid, one damaged | the valid one counts: a commit was torn, or the slot rotted. `check` reports it; the next writer empties it. If that state's catalog is gone, the damaged slot was the newer one: an error, and nothing is touched |
 //! | none valid | an error |
 //! | one newer | an error: nothing is touched |
 
@@ -75,6 +75,14 @@ pub(crate) fn write_control(storage: &dyn Storage, directory: &Path, state: &Con
     let mut slot = AlignedBuffer::new(CONTROL_SLOT_BYTES, 4096);
     slot.copy_from_slice(&state.build());
     file.write_at(&slot, (ControlSlot::slot_number(state.sequence) * CONTROL_SLOT_BYTES) as u64)?;
+    Ok(file.sync()?)
+}
+
+/// Empties a damaged slot. The state in the other one has been opened, so nothing needs this one.
+pub(crate) fn empty_slot(storage: &dyn Storage, directory: &Path, number: usize) -> Result<()> {
+    let file = storage.open(&control_path(directory), &OpenOptions::read_write())?;
+    let zeros = AlignedBuffer::new(CONTROL_SLOT_BYTES, 4096);
+    file.write_at(&zeros, (number * CONTROL_SLOT_BYTES) as u64)?;
     Ok(file.sync()?)
 }
 

@@ -6,7 +6,7 @@
 //! - what is in memory as the set of tables and indexes is what the control file names.
 
 use super::change::Change;
-use super::control_file::{create_control, read_control};
+use super::control_file::{create_control, empty_slot, read_control};
 use crate::catalog::{CatalogEntries, DataSetEntry, catalog_attributes, read_catalog, write_catalog};
 use crate::core::{Core, CoreParts, DATA_DIRECTORY, data_set_path, file_id_of};
 use crate::data_set::{DataSet, DataSetAttributes};
@@ -145,6 +145,9 @@ impl Database {
         let (objects, named) = open_objects(&core, slot)?;
         if mode != OpenMode::Read {
             remove_unnamed(storage.as_ref(), directory, &named)?;
+            if let Some((number, _)) = &control.damaged {
+                empty_slot(storage.as_ref(), directory, *number)?;
+            }
         }
         Ok(Database { core, objects: RwLock::new(objects), damaged_slot: control.damaged, _lock: lock })
     }
