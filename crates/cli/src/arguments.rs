@@ -36,9 +36,9 @@ pub(crate) struct Global {
     /// Print one JSON document instead of text; field names carry their units
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Memory of all buffer pools together
-    #[arg(long, global = true, value_name = "SIZE", default_value = "256MB")]
-    pub(crate) memory: ByteSize,
+    /// Memory of all buffer pools together [default: 256MB; demo: 6 GB times the scale factor, 256 MB to 2 GB]
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
     /// Background threads for prefetch and deferred writes
     #[arg(long, global = true, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) io_threads: u16,

@@ -11,7 +11,7 @@ mod session;
 mod size;
 mod tpch;
 
-use arguments::Arguments;
+use arguments::{Arguments, Command};
 use clap::Parser;
 use clap::error::ErrorKind;
 use failure::Failure;
@@ -32,7 +32,11 @@ fn main() -> ExitCode {
         }
     };
     progress::catch_interrupts();
-    let session = Session::new(arguments.global);
+    let mut global = arguments.global;
+    if let Command::Demo(demo) = &arguments.command {
+        global.memory = global.memory.or(Some(demo::memory(demo.scale_factor)));
+    }
+    let session = Session::new(global);
     let outcome = command::run(&session, arguments.command);
     session.bars.clear();
     match outcome {

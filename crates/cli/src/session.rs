@@ -15,6 +15,7 @@ use std::time::Duration;
 /// The least memory that pools can work with.
 const MEMORY_MIN: u64 = 4 << 20;
 const MEMORY_MAX: u64 = 1 << 40;
+const MEMORY_DEFAULT: u64 = 256 << 20;
 /// Keys are sorted in at most this.
 const SORT_BYTES_MAX: u64 = 64 << 20;
 
@@ -41,18 +42,23 @@ impl Session {
         (OsClock.process_cpu() - self.start_cpu).as_secs_f64()
     }
 
+    /// Memory of the buffer pools.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.global.memory.map_or(MEMORY_DEFAULT, |memory| memory.0)
+    }
+
     /// Memory for sorting keys: that of the pools, within bounds.
     pub(crate) fn sort_bytes(&self) -> usize {
-        self.global.memory.0.clamp(MEMORY_MIN, SORT_BYTES_MAX) as usize
+        self.memory_bytes().clamp(MEMORY_MIN, SORT_BYTES_MAX) as usize
     }
 
     /// Settings of databases.
     pub(crate) fn settings(&self) -> Result<Settings> {
-        let ByteSize(memory) = self.global.memory;
+        let memory = self.memory_bytes();
         if !(MEMORY_MIN..=MEMORY_MAX).contains(&memory) {
             return Err(Failure::Usage(format!(
                 "--memory {} is not between {} and {}",
-                self.global.memory,
+                size_text(memory),
                 size_text(MEMORY_MIN),
                 size_text(MEMORY_MAX)
             )));

@@ -2,7 +2,7 @@
 
 use super::outcome::IndexOutcome;
 use super::subject::{Reservoir, Subject};
-use super::tables::table_name;
+use super::tables::{read_in, table_name};
 use super::{look, median, timed, verify};
 use crate::failure::{Failure, Result};
 use crate::session::Session;
@@ -94,13 +94,16 @@ fn measure_one(session: &Session, database: &Database, table: &str, columns: &[&
     }
     let mut scans = vec![Vec::new(); built.len()];
     let mut seeks = vec![Vec::new(); built.len()];
+    let mut reads = vec![0; built.len()];
     for _ in 0..REPEATS {
         for (i, (index, _)) in built.iter().enumerate() {
+            let before = read_in(&index.data_set().counters());
             let (count, scan_s) = timed(|| count_all(index))?;
             verify("the entries of an index scan", &count, &entries.count)?;
             scans[i].push(scan_s);
             let ((), seek_s) = timed(|| seek(index, &keys))?;
             seeks[i].push(keys.len() as f64 / seek_s);
+            reads[i] = read_in(&index.data_set().counters()) - before;
             look()?;
         }
     }
@@ -129,6 +132,7 @@ fn measure_one(session: &Session, database: &Database, table: &str, columns: &[&
                 build_s: *build_s,
                 scan_s: median(std::mem::take(&mut scans[i])),
                 seek_per_s: median(std::mem::take(&mut seeks[i])),
+                pages_read: reads[i],
             }
         })
         .collect();

@@ -23,6 +23,7 @@ use crate::arguments::DemoArguments;
 use crate::failure::{Failure, Result};
 use crate::progress::interrupted;
 use crate::session::Session;
+use crate::size::ByteSize;
 use outcome::Outcome;
 use pagefold::Database;
 use pagefold::io::{Clock, FileWriter, OpenOptions, OsClock, OsStorage, Storage};
@@ -33,6 +34,12 @@ use subject::Subject;
 /// Generated rows stay in memory up to this scale factor; above it they are generated again for each load, and the load's time includes that.
 const KEPT_SCALE_FACTOR_MAX: f64 = 0.5;
 
+/// Memory for pages unless the user says otherwise: all tables and indexes at once, within reason.
+pub(crate) fn memory(scale_factor: f64) -> ByteSize {
+    const OF_SCALE_FACTOR_1: f64 = (6u64 << 30) as f64;
+    ByteSize(((OF_SCALE_FACTOR_1 * scale_factor) as u64).clamp(256 << 20, 2 << 30))
+}
+
 pub(crate) fn run(session: &Session, arguments: &DemoArguments) -> Result<()> {
     let directory = &arguments.dir;
     if !OsStorage.exists(directory)? {
@@ -42,15 +49,16 @@ pub(crate) fn run(session: &Session, arguments: &DemoArguments) -> Result<()> {
     clear(&database)?;
     let mut outcome = Outcome {
         scale_factor: arguments.scale_factor,
-        kept: arguments.scale_factor <= KEPT_SCALE_FACTOR_MAX,
-        memory_bytes: session.global.memory.0,
+        memory_bytes: session.memory_bytes(),
         database: directory.join("database").display().to_string(),
         page: directory.join("demo.html").display().to_string(),
         ..Outcome::default()
     };
     let started = OsClock.monotonic();
     for spec in &subject::SPECS {
-        let mut subject = Subject::prepare(spec, arguments.scale_factor, outcome.kept, &session.bars)?;
+        let keep = arguments.scale_factor <= KEPT_SCALE_FACTOR_MAX;
+        let mut subject = Subject::prepare(spec, arguments.scale_factor, keep, &session.bars)?;
+        outcome.kept = subject.source.is_kept();
         outcome.tables.push(tables::measure(session, &database, &mut subject)?);
         outcome.indexes.extend(indexes::measure(session, &database, &subject)?);
     }

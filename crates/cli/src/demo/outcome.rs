@@ -63,6 +63,8 @@ pub(super) struct IndexOutcome {
     pub(super) scan_s: f64,
     /// Keys found each second.
     pub(super) seek_per_s: f64,
+    /// Pages read from disk during the last scan and round of seeks.
+    pub(super) pages_read: u64,
 }
 
 /// Everything.
@@ -110,9 +112,10 @@ impl Outcome {
             .collect()
     }
 
-    /// Pages read from disk while scans and seeks were measured.
+    /// Pages read from disk in the last round of scans and seeks.
     pub(super) fn pages_read(&self) -> u64 {
-        self.tables.iter().flat_map(|t| &t.methods).map(|m| m.scan_pages_read + m.seek_pages_read).sum()
+        let tables: u64 = self.tables.iter().flat_map(|t| &t.methods).map(|m| m.scan_pages_read + m.seek_pages_read).sum();
+        tables + self.indexes.iter().map(|i| i.pages_read).sum::<u64>()
     }
 
     pub(super) fn to_json(&self) -> Json {
@@ -158,6 +161,7 @@ fn table_json(table: &TableOutcome) -> Json {
         "record_bytes": table.record_bytes,
         "columns_read": table.read,
         "column_updated": table.update,
+        "seeks": table.seeks,
         "estimate_s": table.estimate_s,
         "methods": table.methods.iter().map(method).collect::<Vec<Json>>(),
     })
@@ -180,5 +184,6 @@ fn index_json(index: &IndexOutcome) -> Json {
         "build_s": index.build_s,
         "scan_s": index.scan_s,
         "seek_per_s": index.seek_per_s,
+        "pages_read": index.pages_read,
     })
 }

@@ -142,10 +142,14 @@ fn readers<'l>(loaded: &'l Loaded, subject: &Subject) -> Result<[NumberReader<'l
     Ok([NumberReader::new(loaded.table.layout(), numbers[0])?, NumberReader::new(loaded.table.layout(), numbers[1])?])
 }
 
+/// Pages read from disk, by whatever way.
+pub(super) fn read_in(c: &CounterValues) -> u64 {
+    c.synchronous_reads + c.sequential_prefetch_pages + c.dynamic_prefetch_pages + c.list_prefetch_pages
+}
+
 /// Pages of table and key read from disk so far.
 fn pages_read(loaded: &Loaded) -> u64 {
-    let read = |c: CounterValues| c.synchronous_reads + c.sequential_prefetch_pages + c.dynamic_prefetch_pages + c.list_prefetch_pages;
-    loaded.table.partitions().map(|d| read(d.counters())).sum::<u64>() + read(loaded.key.data_set().counters())
+    loaded.table.partitions().map(|d| read_in(&d.counters())).sum::<u64>() + read_in(&loaded.key.data_set().counters())
 }
 
 /// Reads two columns of every row.

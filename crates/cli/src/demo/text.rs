@@ -123,7 +123,7 @@ pub(super) fn legend_items(outcome: &Outcome) -> Vec<(&'static str, String)> {
     let source = if outcome.kept { "from rows in memory" } else { "generating the rows included" };
     let read = match outcome.pages_read() {
         0 => "Everything was in memory.".to_owned(),
-        n => format!("Not everything was in memory: {} pages were read from disk in one round over all tables.", grouped(n)),
+        n => format!("Not everything was in memory: in the last round over all of it {} pages were read from disk.", grouped(n)),
     };
     vec![
         ("size", "what the table or index takes on disk, all of it: rows, dictionary, space map. 1 MB is 1,048,576 bytes.".to_owned()),
