@@ -130,10 +130,7 @@ pub(crate) fn read_control_slots(storage: &dyn Storage, directory: &Path, contex
                 context.error(CONTROL, number, format!("slot {number} has sequence {old}, the other {new}: a lost write"));
             }
         }
-        (Some(one), _) if slots.iter().any(|s| *s == SlotState::Empty) && one.sequence != 1 => {
-            let number = 1 - ControlSlot::slot_number(one.sequence) as u32;
-            context.error(CONTROL, number, format!("slot {number} is empty at sequence {}: a lost write", one.sequence));
-        }
+        // An empty slot is one that was never written, or that a writer emptied because it was damaged.
         (None, _) => context.error(CONTROL, 0, "no slot is whole: the state of the database is not known"),
         _ => {}
     }

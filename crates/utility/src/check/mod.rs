@@ -19,6 +19,7 @@
 //!
 //! # What cannot be found
 //! * A database that was put back as a whole, control file included, to an older state of itself: it was a valid state.
+//! * That the control slot not in use was filled with zeros: a writer does so with a damaged one, and nothing needs it.
 //! * Bytes that no page owns: behind the last page in use of a file, and pages given back to the space map. They are never read.
 //! * A wrong value in a record that is valid, where a program has written it: checksums vouch for bytes, not for what was meant. In a key column it is found, by the index.
 

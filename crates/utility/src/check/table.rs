@@ -17,7 +17,7 @@ use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page::{PAGE_SIZE_MAX, PageType};
 use pagefold_format::space_map::{CLASS_FULL, CLASS_NO_ROWS, class_of, is_map_page};
 use pagefold_io::Storage;
-use pagefold_types::{Rid, RowLayout};
+use pagefold_types::{RID_BYTES, Rid, RowLayout};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -351,17 +351,17 @@ impl<'a> TableFiles<'a> {
                 set.fault(element.page, reason, context);
             }
         };
+        // What is told of one page must not hide the other.
+        let home_of = |row: &Element| <[u8; RID_BYTES]>::try_from(&*row.key).map_or(Rid::MIN, Rid::from_bytes);
+        let pointers: Vec<Element> = pointers.into_iter().filter(|pointer| !self.is_unreadable(pointer.rid)).collect();
+        let rows: Vec<Element> = rows.into_iter().filter(|row| !self.is_unreadable(home_of(row))).collect();
         for pointer in pointers {
-            if !self.is_unreadable(pointer.rid) {
-                let reason = format!("a slot says that its row is at {}, but it is not", pointer.rid);
-                fault(self, &pointer, reason, context);
-            }
+            let reason = format!("the slot of row {} says that it is at {}, but it is not", home_of(&pointer), pointer.rid);
+            fault(self, &pointer, reason, context);
         }
         for row in rows {
-            let home = <[u8; 7]>::try_from(&*row.key).map(Rid::from_bytes).unwrap_or(Rid::MIN);
-            if !self.is_unreadable(home) {
-                fault(self, &row, format!("the row at {} says that its home is {home}, which does not point to it", row.rid), context);
-            }
+            let reason = format!("the row at {} says that its home is {}, which does not point to it", row.rid, home_of(&row));
+            fault(self, &row, reason, context);
         }
         Ok(())
     }

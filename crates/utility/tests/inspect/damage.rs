@@ -40,7 +40,7 @@ fn flips(count: usize, seed: u64) {
         place.write(&storage, &bad);
         let found = run_check(&storage);
         assert!(!found.is_clean(), "bit {bit} of {place:?} was not found");
-        if i % 20 == 0 {
+        if i % 50 == 0 {
             commands_do_not_panic(&storage, place);
         }
         place.write(&storage, &good);
@@ -94,7 +94,7 @@ fn misplaced_pages_are_found() {
         }
         to.write(&storage, &bytes);
         assert!(!run_check(&storage).is_clean(), "{from:?} in the place of {to:?} was not found");
-        if done % 20 == 0 {
+        if done % 50 == 0 {
             commands_do_not_panic(&storage, to);
         }
         to.write(&storage, &good);
@@ -174,7 +174,7 @@ fn stale_pages_are_found() {
         for old in versions.iter().filter(|old| **old != good) {
             place.write(&storage, old);
             assert!(!run_check(&storage).is_clean(), "an older content of {place:?} was not found");
-            if stale % 40 == 0 {
+            if stale % 100 == 0 {
                 commands_do_not_panic(&storage, place);
             }
             stale += 1;

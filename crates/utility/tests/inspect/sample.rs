@@ -178,9 +178,9 @@ pub fn sample() -> MemoryStorage {
     let database = open(&storage, OpenMode::Create).unwrap();
     let mut rng = Rng(5);
     let mut change = database.change();
-    let small = fill(&mut change, table_attributes("small", Method::None, 2048, 1 << 20), 1200, &mut rng);
-    let parts = fill(&mut change, table_attributes("parts", Method::Fixed, 4096, 48), 4000, &mut rng);
-    let wide = fill(&mut change, table_attributes("wide", Method::Fixed, 32768, 1 << 20), 2000, &mut rng);
+    let small = fill(&mut change, table_attributes("small", Method::None, 2048, 1 << 20), 900, &mut rng);
+    let parts = fill(&mut change, table_attributes("parts", Method::Fixed, 4096, 32), 2600, &mut rng);
+    let wide = fill(&mut change, table_attributes("wide", Method::Fixed, 32768, 1 << 20), 1200, &mut rng);
     change.create_table(table_attributes("empty", Method::None, 8192, 64)).unwrap();
     let (up, down) = (Direction::Ascending, Direction::Descending);
     let plain = |name: &str, columns: Vec<(usize, Direction)>, unique: bool, page_bytes: usize| {

@@ -11,7 +11,7 @@ fn a_whole_database_is_clean() {
     let (used, free) = places(&storage);
     assert_eq!(report.pages, used.len() as u64);
     assert!(free.len() > 20, "{} free pages", free.len());
-    assert!(used.len() > 400, "{} used pages", used.len());
+    assert!(used.len() > 200, "{} used pages", used.len());
     let read = contents(&storage).unwrap().len() as u64;
     assert_eq!(report.rows + report.index_entries, read + catalog_rows(&report, read));
     assert_eq!(storage.content_hash(), before, "check changed something");
