@@ -6,7 +6,7 @@
 
 use super::codes::{CodeWriter, compressed_len};
 use super::dictionary::Dictionary;
-use super::matcher::{Matcher, NO_TOKEN};
+use super::matcher::{Match, Matcher};
 
 /// What it takes to encode rows with a dictionary: about half a megabyte that readers do not need.
 pub struct Encoder {
@@ -65,30 +65,28 @@ pub(super) fn parse(matcher: &Matcher, row: &[u8], mut emit: impl FnMut(u16)) {
         return;
     }
     let mut rest = row;
-    let mut token = matcher.longest(rest);
+    let mut chosen = matcher.longest(rest);
     loop {
-        let len = matcher.len(token);
-        let behind = &rest[len..];
+        let behind = &rest[chosen.len()..];
         if behind.is_empty() {
-            return emit(token);
+            return emit(chosen.token());
         }
         let mut next = matcher.longest(behind);
-        let shorter = matcher.parent(token);
-        if shorter != NO_TOKEN {
-            let shorter_len = matcher.len(shorter);
-            let behind_shorter = &rest[shorter_len..];
+        let shorter = matcher.parent(chosen.token());
+        if shorter != Match::NONE {
+            let behind_shorter = &rest[shorter.len()..];
             // How long the token after the shorter one must be to get further.
-            let further = len + matcher.len(next) + 1 - shorter_len;
+            let further = chosen.len() + next.len() + 1 - shorter.len();
             if matcher.may_match(behind_shorter, further) {
                 let next_of_shorter = matcher.longest(behind_shorter);
-                if matcher.len(next_of_shorter) >= further {
-                    token = shorter;
+                if next_of_shorter.len() >= further {
+                    chosen = shorter;
                     next = next_of_shorter;
                 }
             }
         }
-        emit(token);
-        rest = &rest[matcher.len(token)..];
-        token = next;
+        emit(chosen.token());
+        rest = &rest[chosen.len()..];
+        chosen = next;
     }
 }

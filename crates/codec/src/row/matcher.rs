@@ -5,7 +5,7 @@
 //! up at once.
 
 /// No token.
-pub(super) const NO_TOKEN: u16 = u16::MAX;
+const NO_TOKEN: u16 = u16::MAX;
 
 /// Bytes a base may be followed by.
 const BYTES: usize = 256;
@@ -19,34 +19,56 @@ const FIT_TRIES: usize = 64;
 const FILTER_BITS: u32 = 14;
 const FILTER_PREFIX: usize = 4;
 
-/// A node of the trie: base (32 bits), label (16 bits; above 255: none), the longest token on the way to it (16 bits).
+/// A token that matches, and its length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Match(u32);
+
+impl Match {
+    pub(super) const NONE: Self = Self::new(0, NO_TOKEN);
+
+    const fn new(len: usize, token: u16) -> Self {
+        Self(len as u32 | (token as u32) << 8)
+    }
+
+    #[inline(always)]
+    pub(super) fn token(self) -> u16 {
+        (self.0 >> 8) as u16
+    }
+
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        (self.0 & 0xff) as usize
+    }
+}
+
+/// A node of the trie: base (24 bits), label (16 bits; above 255: none), the longest token on the way to it (24 bits).
 #[derive(Clone, Copy)]
 struct Cell(u64);
 
 impl Cell {
-    const FREE: Self = Self(0xffff << 32);
+    const FREE: Self = Self(0xffff << 24);
 
-    fn new(label: usize, token: u16) -> Self {
-        Self((label as u64) << 32 | u64::from(token) << 48)
+    fn new(label: usize, longest: Match) -> Self {
+        Self((label as u64) << 24 | u64::from(longest.0) << 40)
     }
 
     fn with_base(self, base: usize) -> Self {
-        Self(self.0 & !0xffff_ffff | base as u64)
+        Self(self.0 & !0xff_ffff | base as u64)
     }
 
     #[inline(always)]
     fn base(self) -> usize {
-        self.0 as u32 as usize
+        (self.0 & 0xff_ffff) as usize
     }
 
     #[inline(always)]
     fn label(self) -> u16 {
-        (self.0 >> 32) as u16
+        (self.0 >> 24) as u16
     }
 
     #[inline(always)]
-    fn token(self) -> u16 {
-        (self.0 >> 48) as u16
+    fn longest(self) -> Match {
+        Match((self.0 >> 40) as u32)
     }
 }
 
@@ -55,11 +77,9 @@ pub(super) struct Matcher {
     cells: Vec<Cell>,
     /// Nodes by the first two bytes (the first in the low bits).
     roots: Vec<Cell>,
-    /// Token of each single byte.
-    singles: [u16; BYTES],
+    singles: [Match; BYTES],
     /// By token: the longest shorter token that it begins with.
-    parents: Vec<u16>,
-    lens: Vec<u8>,
+    parents: Vec<Match>,
     /// By hash of the first four bytes: at least the length of the longest token that begins with them.
     longest_by_prefix: Vec<u8>,
 }
@@ -68,11 +88,11 @@ impl Matcher {
     /// `tokens` must ascend, have at most 32 bytes, and contain the 256 single bytes; there may be 65,535.
     pub(super) fn new<T: AsRef<[u8]>>(tokens: &[T]) -> Self {
         let tokens: Vec<&[u8]> = tokens.iter().map(AsRef::as_ref).collect();
-        let mut singles = [NO_TOKEN; BYTES];
+        let mut singles = [Match::NONE; BYTES];
         let mut longest_by_prefix = vec![0; 1 << FILTER_BITS];
         for (number, token) in tokens.iter().enumerate() {
             if let [byte] = token {
-                singles[usize::from(*byte)] = number as u16;
+                singles[usize::from(*byte)] = Match::new(1, number as u16);
             }
             if let Some(prefix) = token.first_chunk() {
                 let longest: &mut u8 = &mut longest_by_prefix[filter_slot(prefix)];
@@ -80,8 +100,7 @@ impl Matcher {
             }
         }
         let (cells, roots) = Builder::build(&tokens, &singles);
-        let lens = tokens.iter().map(|token| token.len() as u8).collect();
-        Self { cells, roots, singles, parents: parents(&tokens), lens, longest_by_prefix }
+        Self { cells, roots, singles, parents: parents(&tokens), longest_by_prefix }
     }
 
     /// The longest token that `bytes` begins with.
@@ -89,7 +108,7 @@ impl Matcher {
     /// # Panics
     /// When `bytes` is empty.
     #[inline(always)]
-    pub(super) fn longest(&self, bytes: &[u8]) -> u16 {
+    pub(super) fn longest(&self, bytes: &[u8]) -> Match {
         match bytes.split_first_chunk() {
             Some((first_two, rest)) => self.descend(self.root(first_two), rest),
             None => self.singles[usize::from(bytes[0])],
@@ -98,7 +117,7 @@ impl Matcher {
 
     /// The longest token below `cell` for the bytes that follow.
     #[inline(always)]
-    fn descend(&self, mut cell: Cell, rest: &[u8]) -> u16 {
+    fn descend(&self, mut cell: Cell, rest: &[u8]) -> Match {
         for &byte in rest {
             let child = self.cells[cell.base() + usize::from(byte)];
             if child.label() != u16::from(byte) {
@@ -106,7 +125,7 @@ impl Matcher {
             }
             cell = child;
         }
-        cell.token()
+        cell.longest()
     }
 
     #[inline(always)]
@@ -114,15 +133,10 @@ impl Matcher {
         self.roots[usize::from(u16::from_le_bytes(*first_two))]
     }
 
-    /// The longest token shorter than `token` that it begins with, or [`NO_TOKEN`].
+    /// The longest token shorter than `token` that it begins with, or [`Match::NONE`].
     #[inline(always)]
-    pub(super) fn parent(&self, token: u16) -> u16 {
+    pub(super) fn parent(&self, token: u16) -> Match {
         self.parents[usize::from(token)]
-    }
-
-    #[inline(always)]
-    pub(super) fn len(&self, token: u16) -> usize {
-        usize::from(self.lens[usize::from(token)])
     }
 
     /// False only if no token of `len` bytes or more can match here.
@@ -141,15 +155,15 @@ fn filter_slot(prefix: &[u8; FILTER_PREFIX]) -> usize {
 }
 
 /// By token, the longest other one that it begins with: the nearest before it in the order of which that is true.
-fn parents(tokens: &[&[u8]]) -> Vec<u16> {
-    let mut open: Vec<u16> = Vec::new();
+fn parents(tokens: &[&[u8]]) -> Vec<Match> {
+    let mut open: Vec<Match> = Vec::new();
     let mut parents = Vec::with_capacity(tokens.len());
     for (number, token) in tokens.iter().enumerate() {
-        while open.last().is_some_and(|&before| !token.starts_with(tokens[usize::from(before)])) {
+        while open.last().is_some_and(|&before| !token.starts_with(tokens[usize::from(before.token())])) {
             open.pop();
         }
-        parents.push(open.last().copied().unwrap_or(NO_TOKEN));
-        open.push(number as u16);
+        parents.push(open.last().copied().unwrap_or(Match::NONE));
+        open.push(Match::new(token.len(), number as u16));
     }
     parents
 }
@@ -180,7 +194,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn build(tokens: &'a [&'a [u8]], singles: &[u16; BYTES]) -> (Vec<Cell>, Vec<Cell>) {
+    fn build(tokens: &'a [&'a [u8]], singles: &[Match; BYTES]) -> (Vec<Cell>, Vec<Cell>) {
         let mut builder = Self {
             tokens,
             roots: (0..=u16::MAX).map(|first_two| Cell::new(BYTES, singles[usize::from(first_two) % BYTES])).collect(),
@@ -198,7 +212,7 @@ impl<'a> Builder<'a> {
             };
             let end = start + tokens[start..].partition_point(|token| token.starts_with(&first_two));
             let root = usize::from(u16::from_le_bytes(first_two));
-            builder.roots[root] = Cell::new(BYTES, builder.token_at(start, 2, builder.roots[root].token()));
+            builder.roots[root] = Cell::new(BYTES, builder.longest_at(start, 2, builder.roots[root].longest()));
             ranges.push(Range { start, end, depth: 2, node: Place::Root(root) });
             start = end;
         }
@@ -216,8 +230,8 @@ impl<'a> Builder<'a> {
     }
 
     /// The token that ends at a node: that of its first token, else the one on the way to it.
-    fn token_at(&self, first: usize, depth: usize, before: u16) -> u16 {
-        if self.tokens[first].len() == depth { first as u16 } else { before }
+    fn longest_at(&self, first: usize, depth: usize, before: Match) -> Match {
+        if self.tokens[first].len() == depth { Match::new(depth, first as u16) } else { before }
     }
 
     fn node(&mut self, place: Place) -> &mut Cell {
@@ -243,7 +257,7 @@ impl<'a> Builder<'a> {
         let base = self.base_for(first_byte, &children);
         let cell = self.node(node);
         *cell = cell.with_base(base);
-        let token = cell.token();
+        let longest = cell.longest();
         for (byte, start, end) in children {
             let place = base + byte;
             if place >= self.cells.len() {
@@ -251,7 +265,7 @@ impl<'a> Builder<'a> {
                 self.used.resize(place + 1, false);
             }
             self.used[place] = true;
-            self.cells[place] = Cell::new(byte, self.token_at(start, depth + 1, token));
+            self.cells[place] = Cell::new(byte, self.longest_at(start, depth + 1, longest));
             ranges.push(Range { start, end, depth: depth + 1, node: Place::Cell(place) });
         }
     }
@@ -304,15 +318,15 @@ mod tests {
                 let text: Vec<u8> = (0..1 + random(40)).map(|_| (255 - random(alphabet)) as u8).collect();
                 let mut expected: Vec<u16> =
                     (0..tokens.len() as u16).filter(|&token| text.starts_with(&tokens[usize::from(token)])).collect();
-                expected.sort_by_key(|&token| matcher.len(token));
-                let mut token = matcher.longest(&text);
+                expected.sort_by_key(|&token| tokens[usize::from(token)].len());
+                let mut found = matcher.longest(&text);
                 while let Some(expected) = expected.pop() {
-                    assert_eq!(token, expected);
-                    assert!(matcher.may_match(&text, matcher.len(token)));
-                    assert_eq!(matcher.len(token), tokens[usize::from(token)].len());
-                    token = matcher.parent(token);
+                    assert_eq!(found.token(), expected);
+                    assert_eq!(found.len(), tokens[usize::from(expected)].len());
+                    assert!(matcher.may_match(&text, found.len()));
+                    found = matcher.parent(expected);
                 }
-                assert_eq!(token, NO_TOKEN);
+                assert_eq!(found, Match::NONE);
             }
         }
     }

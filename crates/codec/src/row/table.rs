@@ -6,7 +6,7 @@
 //! entry's length is more than that. Only [`TokenTable::new`] makes one.
 #![expect(
     unsafe_code,
-    reason = "copies of 32 bytes without a bounds check each: rows decode 1.3 to 1.6 times as fast as through slices (lab, bench row_decode)"
+    reason = "copies of 32 bytes without a bounds check each: rows decode 1.6 times as fast as through slices (lab, bench row_decode)"
 )]
 
 use std::ptr;

@@ -4,14 +4,14 @@
 //! 2. They are pruned: the sample is parsed as rows will be, and the tokens whose absence would cost the fewest codes go.
 //! 3. A few rounds of refinement: the most frequent pairs of adjacent tokens are added, as many tokens pruned. The best set of all rounds is kept.
 //!
-//! On LINEITEM rows steps 2 and 3 save 4 % (text) and 2 % (packed) over merging alone.
+//! On LINEITEM rows steps 2 and 3 save 2.4 % (text) and 1.3 % (packed records) over merging alone.
 
 use std::collections::HashSet;
 
 use super::codes::CODE_COUNT;
 use super::dictionary::{Dictionary, SINGLE_BYTES};
 use super::encode::parse;
-use super::matcher::Matcher;
+use super::matcher::{Match, Matcher};
 use super::merge::merge_pairs;
 use super::sample::RowSample;
 use super::table::MAX_TOKEN_LEN;
@@ -21,7 +21,8 @@ type Token = Vec<u8>;
 /// How to train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrainOptions {
-    /// Bytes of rows, taken evenly from the whole sample, that pairs are merged in. It takes 16 times this memory, and some megabytes.
+    /// Bytes of rows, taken evenly from the whole sample, that pairs are merged in. Training takes 10 times this memory, and up
+    /// to 10 MB: 25 MB with the default.
     pub merge_bytes: usize,
     /// Bytes of rows, taken evenly from the whole sample, that the tokens are refined on.
     pub refine_bytes: usize,
@@ -54,10 +55,12 @@ pub fn train(sample: &RowSample<'_>, options: &TrainOptions) -> Dictionary {
     }
 }
 
-/// Rows of `sample`, evenly spread, of about `bytes` bytes together.
+/// Rows of `sample`, evenly spread, of about `bytes` bytes together; all of them when they have no more.
 fn part<'a>(sample: &RowSample<'a>, bytes: usize) -> impl Iterator<Item = &'a [u8]> {
-    let step = sample.byte_len().div_ceil(bytes.max(1)).max(1);
-    sample.rows().step_by(step)
+    let rows = sample.len() as u128;
+    let taken = rows * bytes.min(sample.byte_len()) as u128 / sample.byte_len().max(1) as u128;
+    let sample = *sample;
+    (0..taken).map(move |number| sample.row((number * rows / taken) as usize))
 }
 
 struct Trainer<'a> {
@@ -171,13 +174,13 @@ fn codes_without(tokens: &[Token]) -> impl Iterator<Item = u64> {
         let mut fewest = [0_u64; MAX_TOKEN_LEN + 1];
         for start in (0..token.len()).rev() {
             let mut matched = matcher.longest(&token[start..]);
-            if usize::from(matched) == number && token.len() > 1 {
-                matched = matcher.parent(matched);
+            if usize::from(matched.token()) == number && token.len() > 1 {
+                matched = matcher.parent(matched.token());
             }
             fewest[start] = u64::MAX;
-            while matched != super::matcher::NO_TOKEN {
-                fewest[start] = fewest[start].min(fewest[start + matcher.len(matched)] + 1);
-                matched = matcher.parent(matched);
+            while matched != Match::NONE {
+                fewest[start] = fewest[start].min(fewest[start + matched.len()] + 1);
+                matched = matcher.parent(matched.token());
             }
         }
         fewest[0]
