@@ -71,17 +71,20 @@ pub(crate) fn table_and_columns(text: &str) -> Result<(String, KeyColumns), Stri
     Ok((table.to_owned(), key_columns(columns)?))
 }
 
+/// What stands before the last word, when that is `word` in any case.
+fn strip_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    let at = text.len().checked_sub(word.len())?;
+    let tail = text.get(at..)?;
+    tail.eq_ignore_ascii_case(word).then(|| text[..at].trim_end())
+}
+
 /// `id bigint not null, name char(20)`
 pub(crate) fn schema(text: &str) -> Result<Schema, String> {
     let columns = split(text)?.into_iter().map(|part| {
         let (column, rest) = name(part)?;
-        let upper = rest.to_ascii_uppercase();
-        let (type_text, nullable) = match upper.strip_suffix("NULL").map(str::trim_end) {
-            Some(head) => match head.strip_suffix("NOT") {
-                Some(head) => (head.trim_end().to_owned(), false),
-                None => (head.to_owned(), true),
-            },
-            None => (upper, true),
+        let (type_text, nullable) = match strip_word(rest, "NULL") {
+            Some(head) => strip_word(head, "NOT").map_or((head, true), |head| (head, false)),
+            None => (rest, true),
         };
         let data_type: DataType = type_text.parse().map_err(|e| format!("column \"{column}\": {e}"))?;
         Ok(Column::new(column, data_type, nullable))

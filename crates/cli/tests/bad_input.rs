@@ -61,6 +61,7 @@ fn what_fails_is_exit_code_1_and_changes_nothing() {
     place.write("wide.csv", "id,name,price,day\n2001,x,1.5.0,2024-01-01\n");
     place.write("null.csv", "id,name\n1,a\n,b\n");
     place.write("open.csv", "id,name\n1,\"a\n2,b\n");
+    place.write("typed.csv", "id,name\n2024-01-01,a\n2024-13-01,b\n");
     place.write("empty.csv", "");
     place.write("long.csv", &format!("id,name\n1,{}\n", "x".repeat(5000)));
     place.write("not.parquet", "this is no parquet file");
@@ -77,7 +78,7 @@ fn what_fails_is_exit_code_1_and_changes_nothing() {
         (&["load", "db", "u", "duplicate.csv", "--primary-key", "id"], &["u_pk", "duplicate key", "1"]),
         (&["load", "db", "u", "null.csv", "--primary-key", "id"], &["id", "NULL"]),
         (&["load", "db", "u", "long.csv", "--primary-key", "name"], &["name", "5"]),
-        (&["load", "db", "u", "short.csv", "--columns", "id date, name text"], &["short.csv", "line 2", "id", "1"]),
+        (&["load", "db", "u", "typed.csv", "--columns", "id date, name text"], &["typed.csv", "line 3", "id", "2024-13-01"]),
         (&["load", "db", "t", "t.csv"], &["\"t\"", "already exists", "--replace"]),
         (&["load", "db", "t", "t.csv", "--append"], &["duplicate key"]),
         (&["load", "db", "t", "short.csv", "--append"], &["line 3"]),

@@ -10,6 +10,9 @@ use pagefold::interchange::{CsvOptions, OpenSource};
 use pagefold::utility::{self, LoadMode, LoadOptions, LoadReport};
 use serde_json::json;
 
+/// From so many bytes of rows on their share is told.
+const SHARE_BYTES_MIN: u64 = 256 * 1024;
+
 pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     let options = options(session, arguments)?;
     check_files(&arguments.files)?;
@@ -66,7 +69,8 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
 
 fn sizes(loaded: &LoadReport, append: bool) -> String {
     let mut text = format!("  files {}, rows uncompressed {}", size_text(loaded.source_bytes), size_text(loaded.record_bytes));
-    if loaded.record_bytes > 0 && !append {
+    // Of a few rows the header and space map are most.
+    if loaded.record_bytes >= SHARE_BYTES_MIN && !append {
         text += &format!(": the table is {:.1} % of the rows", 100.0 * loaded.size_bytes as f64 / loaded.record_bytes as f64);
     }
     text.push('\n');

@@ -55,7 +55,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
     );
     body += &figure(
         "Finding a key in an index, thousand a second",
-        "One thread, all pages in memory, where a folded page is expanded. Longer is better.",
+        "One thread; in memory a folded page is expanded. Longer is better.",
         &bars(
             "Look-ups a second by format and page size",
             &index_groups(outcome, &|i| (i.seek_per_s, thousands(i.seek_per_s), None)),
@@ -125,7 +125,7 @@ fn key_figures(outcome: &Outcome) -> String {
         let saved = 100.0 * (1.0 - best.size_bytes as f64 / none.size_bytes.max(1) as f64);
         tiles.push((format!("{saved:.0} %"), format!("less space for {}", table.name.to_uppercase())));
         let seek = 100.0 * best.seek_per_s / none.seek_per_s.max(1.0);
-        tiles.push((format!("{seek:.0} %"), "of the uncompressed seek rate".to_owned()));
+        tiles.push((format!("{seek:.0} %"), "of the uncompressed rate of seeks".to_owned()));
     }
     let folds: Vec<(u64, u64)> =
         outcome.index_groups().iter().filter_map(|g| g.smallest_fold().map(|f| (g.base.size_bytes, f.size_bytes))).collect();

@@ -185,12 +185,18 @@ fn wrap(text: &str, indent: usize) -> String {
     out
 }
 
+/// Times that differ by less are called the same: so much varies from run to run.
+const SAME: f64 = 0.05;
+
 fn slower(now: f64, before: f64) -> String {
     if now <= 0.0 || before <= 0.0 {
         return "-".to_owned();
     }
-    let ratio = now / before;
-    if ratio >= 1.0 { format!("{ratio:.2} times as long") } else { format!("{:.0} % less time", 100.0 * (1.0 - ratio)) }
+    match now / before {
+        ratio if ratio > 1.0 + SAME => format!("{ratio:.2} times as long"),
+        ratio if ratio < 1.0 - SAME => format!("{:.0} % less time", 100.0 * (1.0 - ratio)),
+        _ => "the same time".to_owned(),
+    }
 }
 
 /// What was saved, and what it cost.
@@ -198,7 +204,7 @@ pub(super) fn closing(outcome: &Outcome) -> String {
     let mut sentences = Vec::new();
     if let Some((table, [none, .., best])) = outcome.tables.first().map(|t| (t, t.methods.as_slice())) {
         sentences.push(format!(
-            "Compressing {} saved {:.0} % of its space ({} MB instead of {}), and cost: a scan takes {}, a seek {}, an update {}, the load {}.",
+            "Compressing {} saved {:.0} % of its space ({} MB instead of {}). What it costs: a scan takes {}, a seek {}, an update {}, the load {}.",
             table.name.to_uppercase(),
             100.0 * (1.0 - best.size_bytes as f64 / none.size_bytes.max(1) as f64),
             megabytes(best.size_bytes),
@@ -218,7 +224,7 @@ pub(super) fn closing(outcome: &Outcome) -> String {
         };
         let seek = mean(&|(base, fold)| base.seek_per_s / fold.seek_per_s.max(1.0));
         sentences.push(format!(
-            "Folding its {} indexes, each at its best page size, saved {:.0} % ({} MB instead of {}); finding a key takes {} with all pages in memory.",
+            "Folding its {} indexes, each at its best page size, saved {:.0} % ({} MB instead of {}); finding a key takes {}.",
             folds.len(),
             100.0 * (1.0 - folded as f64 / plain.max(1) as f64),
             megabytes(folded),
