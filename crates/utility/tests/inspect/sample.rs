@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub const DB: &str = "db";
+pub(crate) const DB: &str = "db";
 
-pub struct Rng(pub u64);
+pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -31,23 +31,23 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 }
 
-pub fn open(storage: &MemoryStorage, mode: OpenMode) -> pagefold_engine::Result<Database> {
+pub(crate) fn open(storage: &MemoryStorage, mode: OpenMode) -> pagefold_engine::Result<Database> {
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let pools = PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() };
     Database::open(storage, clock, Path::new(DB), mode, Settings { pools, direct: false })
 }
 
-pub fn run_check(storage: &MemoryStorage) -> CheckReport {
+pub(crate) fn run_check(storage: &MemoryStorage) -> CheckReport {
     check(storage, Path::new(DB), &Silent).unwrap()
 }
 
-pub fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     Schema::new(vec![
         Column::new("id", DataType::BigInt, false),
         Column::new("amount", DataType::Decimal { precision: 15, scale: 2 }, true),
@@ -60,11 +60,11 @@ pub fn schema() -> Schema {
 
 const WORDS: [&str; 8] = ["carefully ", "final ", "deposits ", "express ", "requests ", "slyly ", "ironic ", "pâckages "];
 
-pub fn text(rng: &mut Rng, words: usize) -> String {
+pub(crate) fn text(rng: &mut Rng, words: usize) -> String {
     (0..words).map(|_| WORDS[rng.below(WORDS.len())]).collect()
 }
 
-pub fn random_row(rng: &mut Rng, id: i64) -> Vec<Value> {
+pub(crate) fn random_row(rng: &mut Rng, id: i64) -> Vec<Value> {
     let words = if rng.below(60) == 0 { 200 + rng.below(3000) } else { rng.below(12) };
     vec![
         Value::Int(id),
@@ -75,7 +75,7 @@ pub fn random_row(rng: &mut Rng, id: i64) -> Vec<Value> {
     ]
 }
 
-pub fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
+pub(crate) fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
     row.iter().map(Value::as_ref).collect()
 }
 
@@ -93,7 +93,7 @@ fn dictionary(table: &Table) -> Dictionary {
 }
 
 /// A table that was loaded, then changed: rows that have moved and moved again, rows that are gone, large values.
-pub fn fill(change: &mut Change<'_>, attributes: TableAttributes, rows: i64, rng: &mut Rng) -> Arc<Table> {
+pub(crate) fn fill(change: &mut Change<'_>, attributes: TableAttributes, rows: i64, rng: &mut Rng) -> Arc<Table> {
     let table = change.create_table(attributes).unwrap();
     if table.attributes().method == Method::Fixed {
         table.set_dictionary(dictionary(&table)).unwrap();
@@ -124,7 +124,7 @@ pub fn fill(change: &mut Change<'_>, attributes: TableAttributes, rows: i64, rng
 }
 
 /// All (key, RID) of an index that its table gives, in order.
-pub fn entries_of(table: &Table, index: &Index) -> Vec<(Vec<u8>, Rid)> {
+pub(crate) fn entries_of(table: &Table, index: &Index) -> Vec<(Vec<u8>, Rid)> {
     let mut entries = Vec::new();
     table
         .scan(&mut RowBuffer::default(), |rid, record| {
@@ -139,7 +139,7 @@ pub fn entries_of(table: &Table, index: &Index) -> Vec<(Vec<u8>, Rid)> {
 }
 
 /// An index of a table, built at once or entry by entry.
-pub fn build(change: &mut Change<'_>, table: &Table, attributes: IndexAttributes, at_once: bool, rng: &mut Rng) -> Arc<Index> {
+pub(crate) fn build(change: &mut Change<'_>, table: &Table, attributes: IndexAttributes, at_once: bool, rng: &mut Rng) -> Arc<Index> {
     let index = change.create_index(table, attributes).unwrap();
     let mut entries = entries_of(table, &index);
     if at_once {
@@ -173,7 +173,7 @@ fn table_attributes(name: &str, method: Method, page_bytes: usize, partition_pag
 }
 
 /// Tables under every method and several page sizes, of several partitions, with indexes of every format.
-pub fn sample() -> MemoryStorage {
+pub(crate) fn sample() -> MemoryStorage {
     let storage = MemoryStorage::new();
     let database = open(&storage, OpenMode::Create).unwrap();
     let mut rng = Rng(5);
@@ -209,29 +209,29 @@ pub fn sample() -> MemoryStorage {
 
 /// A page of the database, or a slot of the control file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub path: PathBuf,
-    pub offset: u64,
-    pub bytes: usize,
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) offset: u64,
+    pub(crate) bytes: usize,
     /// Page number, slot number.
-    pub number: u32,
+    pub(crate) number: u32,
 }
 
 impl Place {
-    pub fn read(&self, storage: &MemoryStorage) -> Vec<u8> {
+    pub(crate) fn read(&self, storage: &MemoryStorage) -> Vec<u8> {
         let file = storage.open(&self.path, &OpenOptions::read_only()).unwrap();
         let mut bytes = vec![0; self.bytes];
         read_exact_at(file.as_ref(), &mut bytes, self.offset).unwrap();
         bytes
     }
 
-    pub fn write(&self, storage: &MemoryStorage, bytes: &[u8]) {
+    pub(crate) fn write(&self, storage: &MemoryStorage, bytes: &[u8]) {
         storage.open(&self.path, &OpenOptions::read_write()).unwrap().write_at(bytes, self.offset).unwrap();
     }
 }
 
 /// Every page in use and every control slot; and every page that is not in use.
-pub fn places(storage: &MemoryStorage) -> (Vec<Place>, Vec<Place>) {
+pub(crate) fn places(storage: &MemoryStorage) -> (Vec<Place>, Vec<Place>) {
     let (mut used, mut free) = (Vec::new(), Vec::new());
     let control = Path::new(DB).join("control");
     for number in 0..2u32 {
@@ -258,7 +258,7 @@ pub fn places(storage: &MemoryStorage) -> (Vec<Place>, Vec<Place>) {
 }
 
 /// The state that counts.
-pub fn control_slot(storage: &MemoryStorage) -> ControlSlot {
+pub(crate) fn control_slot(storage: &MemoryStorage) -> ControlSlot {
     let content = read_file(storage, &Path::new(DB).join("control"), 1 << 20).unwrap();
     let slots = content.chunks_exact(CONTROL_SLOT_BYTES).enumerate().filter_map(|(number, slot)| match ControlSlot::parse(slot, number) {
         SlotState::Valid(slot) => Some(slot),
@@ -267,12 +267,12 @@ pub fn control_slot(storage: &MemoryStorage) -> ControlSlot {
     slots.max_by_key(|slot| slot.sequence).unwrap()
 }
 
-pub fn file_of(file_id: u32) -> PathBuf {
+pub(crate) fn file_of(file_id: u32) -> PathBuf {
     data_set_path(Path::new(DB), file_id)
 }
 
 /// All rows of all tables and all entries of all indexes, or why they cannot be read.
-pub fn contents(storage: &MemoryStorage) -> pagefold_engine::Result<Vec<String>> {
+pub(crate) fn contents(storage: &MemoryStorage) -> pagefold_engine::Result<Vec<String>> {
     let database = open(storage, OpenMode::Read)?;
     let mut all = Vec::new();
     for table in database.tables() {
