@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use tpchgen::generators::LineItemGenerator;
-use tpchgen_arrow::{LineItemArrow, RecordBatchIterator};
+use tpchgen_arrow::LineItemArrow;
 
 /// Result of this program.
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -36,11 +36,11 @@ impl Lineitem {
     /// Generates the file.
     pub fn generate(folder: &Path, scale_factor: f64) -> Outcome<Lineitem> {
         let path = folder.join("lineitem.parquet");
-        let mut batches = LineItemArrow::new(LineItemGenerator::new(scale_factor, 1, 1)).with_batch_size(8192);
-        let table = TableSchema::from_arrow(batches.schema().clone())?;
+        let batches = LineItemArrow::new(LineItemGenerator::new(scale_factor, 1, 1)).with_batch_size(8192);
+        let table = TableSchema::from_arrow(LineItemArrow::schema_ref())?;
         let mut sink = ParquetSink::new(BufWriter::new(File::create(&path)?), &table, &ParquetOptions::default())?;
-        for batch in &mut batches {
-            sink.write(&batch)?;
+        for batch in batches {
+            sink.write(&batch?)?;
         }
         sink.finish()?;
         Lineitem::open(path)

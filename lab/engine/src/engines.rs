@@ -258,7 +258,7 @@ mod rivals {
                             ValueRef::Int(v) => insert.raw_bind_parameter(column + 1, v)?,
                             ValueRef::Decimal(v) => insert.raw_bind_parameter(column + 1, v as i64)?,
                             ValueRef::Text(v) => insert.raw_bind_parameter(column + 1, v)?,
-                            other => insert.raw_bind_parameter(column + 1, text::format(other, &layout.data_type(column)))?,
+                            other => insert.raw_bind_parameter(column + 1, text::to_text(other, &layout.data_type(column)))?,
                         }
                     }
                     insert.raw_execute()?;
