@@ -10,7 +10,9 @@ use super::proposed::ProposedIndex;
 use super::random::SplitMix64;
 use crate::Result;
 use pagefold_advisor::IndexSampler;
+use pagefold_codec::index::layout::common_prefix;
 use pagefold_types::{PackedRow, RID_BYTES, Rid, Value};
+use std::cmp::Ordering;
 
 /// Key ranges, at most.
 pub(super) const RANGES_MAX: usize = 128;
@@ -142,6 +144,24 @@ pub(super) struct KeyRanges {
     ranges: Vec<KeyRange>,
     slot_max: u16,
     rids: u64,
+    /// What all starts begin with, and for each the 8 bytes behind that: they settle most comparisons.
+    prefix: usize,
+    heads: Vec<u64>,
+    /// For each range the 8 bytes of its limit at the same place.
+    limits: Vec<u64>,
+}
+
+/// The 8 bytes from `prefix` on, zero-padded, as a number.
+fn head(key: &[u8], prefix: usize) -> u64 {
+    let rest = key.get(prefix..).unwrap_or_default();
+    match rest.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => {
+            let mut chunk = [0; 8];
+            chunk[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(chunk)
+        }
+    }
 }
 
 impl KeyRanges {
@@ -150,18 +170,50 @@ impl KeyRanges {
         starts.sort_unstable();
         starts.dedup();
         let ranges = starts.iter().map(|_| KeyRange::default()).collect();
-        KeyRanges { index, starts, ranges, slot_max: 0, rids: 0 }
+        let prefix = match (starts.first(), starts.last()) {
+            (Some(first), Some(last)) => common_prefix(first, last),
+            _ => 0,
+        };
+        let heads = starts.iter().map(|start| head(start, prefix)).collect();
+        let limits = vec![u64::MAX; starts.len()];
+        KeyRanges { index, starts, ranges, slot_max: 0, rids: 0, prefix, heads, limits }
     }
 
     /// Sees an entry. `key` has room for the RID behind it.
     pub(super) fn push(&mut self, key: &mut Vec<u8>, rid: Rid) {
         self.rids += 1;
         self.slot_max = self.slot_max.max(rid.slot());
+        // Starts can have bytes of their RIDs in common too.
         key.extend_from_slice(&rid.to_bytes());
-        let Some(number) = self.starts.partition_point(|start| start.as_slice() <= key.as_slice()).checked_sub(1) else { return };
+        let Some(first) = self.starts.first() else { return };
+        let number = match key.get(..self.prefix).unwrap_or(key).cmp(&first[..self.prefix]) {
+            Ordering::Less => return,
+            Ordering::Greater => self.starts.len() - 1,
+            Ordering::Equal => {
+                let own = head(key, self.prefix);
+                let below = self.heads.partition_point(|head| *head < own);
+                // What lies in a range whose limit is below is wanted by nobody.
+                if self.heads.get(below) != Some(&own) && below.checked_sub(1).is_none_or(|number| self.limits[number] < own) {
+                    return;
+                }
+                let same = self.heads[below..].partition_point(|head| *head <= own);
+                let behind = below + self.starts[below..below + same].partition_point(|start| start.as_slice() <= key.as_slice());
+                let Some(number) = behind.checked_sub(1) else { return };
+                return self.offer(number, key);
+            }
+        };
+        self.offer(number, key);
+    }
+
+    fn offer(&mut self, number: usize, entry: &[u8]) {
         let range = &mut self.ranges[number];
-        if range.limit.as_ref().is_none_or(|limit| key.as_slice() < limit.as_slice()) {
-            range.push(key);
+        if range.limit.as_ref().is_none_or(|limit| entry < limit.as_slice()) {
+            range.push(entry);
+            if let Some(limit) = &range.limit {
+                // A limit that does not begin like the starts lies behind all that do.
+                self.limits[number] =
+                    if limit.starts_with(&self.starts[number][..self.prefix]) { head(limit, self.prefix) } else { u64::MAX };
+            }
         }
     }
 
@@ -183,5 +235,55 @@ impl KeyRanges {
         let mean = sampler.len() as f64 / sampler.run_count().max(1) as f64;
         let all = self.rids as f64 / mean.max(1.0);
         Ok((self.index, sampler, self.slot_max, self.rids, all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Proposal;
+    use super::*;
+    use pagefold_types::{Column, DataType, Direction, Schema};
+
+    /// Each range holds the entries that follow its start, up to the next start.
+    #[test]
+    fn ranges_hold_what_follows_their_start() {
+        let schema = Schema::new(vec![Column::new("k", DataType::Bytea, false)]).unwrap();
+        let proposal = Proposal { name: "i".into(), columns: vec![("k".into(), Direction::Ascending)], unique: false };
+        let index = ProposedIndex::new(&proposal, &schema).unwrap();
+        for shape in 0..4u64 {
+            let mut random = SplitMix64(shape);
+            let mut entries: Vec<(Vec<u8>, Rid)> = (0..40_000u32)
+                .map(|row| {
+                    let r = random.below(1 << 40);
+                    let key = match shape {
+                        0 => r.to_be_bytes().to_vec(),
+                        1 => vec![(r % 3) as u8],
+                        2 => [b"the same beginning ".as_slice(), &(r % 5000).to_be_bytes()[5..]].concat(),
+                        _ => r.to_be_bytes()[3..3 + 1 + (r % 5) as usize].to_vec(),
+                    };
+                    (key, Rid::new(0, 2 + row / 50, (row % 50) as u16))
+                })
+                .collect();
+            let starts: Vec<Vec<u8>> = (0..20).map(|_| &entries[random.below(40_000) as usize]).map(|(k, r)| entry_bytes(k, *r)).collect();
+            let mut ranges = KeyRanges::new(index.clone(), starts.clone());
+            entries.iter().for_each(|(key, rid)| ranges.push(&mut key.clone(), *rid));
+            let mut all: Vec<Vec<u8>> = entries.drain(..).map(|(k, r)| entry_bytes(&k, r)).collect();
+            all.sort_unstable();
+            for (i, range) in ranges.ranges.iter_mut().enumerate() {
+                range.keep_first();
+                let got: Vec<&[u8]> =
+                    range.entries.iter().map(|(start, length)| &range.bytes[*start as usize..][..*length as usize]).collect();
+                let next = ranges.starts.get(i + 1);
+                let from = all.partition_point(|entry| *entry < ranges.starts[i]);
+                let wanted: Vec<&[u8]> = all[from..]
+                    .iter()
+                    .take_while(|entry| next.is_none_or(|next| *entry < next))
+                    .take(RANGE_ENTRIES)
+                    .map(Vec::as_slice)
+                    .collect();
+                assert_eq!(got, wanted, "shape {shape}, range {i}");
+            }
+            assert_eq!((ranges.rids, ranges.slot_max), (40_000, 49));
+        }
     }
 }
