@@ -21,7 +21,7 @@ const ENTRY_HEADER: usize = 2 + RID_BYTES;
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Collects entries.
-pub struct KeySorter {
+pub(crate) struct KeySorter {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     name: String,
@@ -51,13 +51,13 @@ impl Drop for Run {
 impl KeySorter {
     /// A sorter with temporary files in the database directory; `name` tells it from others at work at the same time.
     #[must_use]
-    pub fn new(database: &Database, name: &str, memory_bytes: usize) -> KeySorter {
+    pub(crate) fn new(database: &Database, name: &str, memory_bytes: usize) -> KeySorter {
         KeySorter::in_directory(Arc::clone(database.storage()), database.temporary_directory(), name, memory_bytes)
     }
 
     /// A sorter with temporary files in a directory that exists.
     #[must_use]
-    pub fn in_directory(storage: Arc<dyn Storage>, directory: PathBuf, name: &str, memory_bytes: usize) -> KeySorter {
+    pub(crate) fn in_directory(storage: Arc<dyn Storage>, directory: PathBuf, name: &str, memory_bytes: usize) -> KeySorter {
         KeySorter {
             storage,
             directory,
@@ -76,7 +76,7 @@ impl KeySorter {
     ///
     /// # Errors
     /// When a run cannot be written.
-    pub fn push(&mut self, key: &[u8], rid: Rid) -> Result<()> {
+    pub(crate) fn push(&mut self, key: &[u8], rid: Rid) -> Result<()> {
         let length = u16::try_from(key.len()).map_err(|_| Error::Data(format!("a key of {} bytes", key.len())))?;
         if self.ascending
             && let Some(last) = self.starts.last()
@@ -98,13 +98,13 @@ impl KeySorter {
 
     /// The largest slot of all RIDs.
     #[must_use]
-    pub fn slot_max(&self) -> u16 {
+    pub(crate) fn slot_max(&self) -> u16 {
         self.slot_max
     }
 
     /// Number of entries.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.count
     }
 
@@ -142,7 +142,7 @@ impl KeySorter {
     ///
     /// # Errors
     /// When a run cannot be read, or the visitor fails.
-    pub fn drain(mut self, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
+    pub(crate) fn drain(mut self, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
         self.sort();
         if self.runs.is_empty() {
             return self.starts.iter().try_for_each(|start| {

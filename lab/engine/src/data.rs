@@ -11,30 +11,30 @@ use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
 /// Result of this program.
-pub type Outcome<T> = Result<T, Box<dyn Error>>;
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Columns by number.
-pub const ORDER_KEY: usize = 0;
+pub(crate) const ORDER_KEY: usize = 0;
 /// Line number.
-pub const LINE_NUMBER: usize = 3;
+pub(crate) const LINE_NUMBER: usize = 3;
 /// Quantity: one of the two columns read, and the one updated.
-pub const QUANTITY: usize = 4;
+pub(crate) const QUANTITY: usize = 4;
 /// Extended price: the other column read.
-pub const EXTENDED_PRICE: usize = 5;
+pub(crate) const EXTENDED_PRICE: usize = 5;
 
 /// The rows in one place.
-pub struct Lineitem {
+pub(crate) struct Lineitem {
     /// The Parquet file.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Its columns.
-    pub table: TableSchema,
+    pub(crate) table: TableSchema,
     /// Layout of the records.
-    pub layout: RowLayout,
+    pub(crate) layout: RowLayout,
 }
 
 impl Lineitem {
     /// Generates the file.
-    pub fn generate(folder: &Path, scale_factor: f64) -> Outcome<Lineitem> {
+    pub(crate) fn generate(folder: &Path, scale_factor: f64) -> Outcome<Lineitem> {
         let path = folder.join("lineitem.parquet");
         let batches = LineItemArrow::new(LineItemGenerator::new(scale_factor, 1, 1)).with_batch_size(8192);
         let table = TableSchema::from_arrow(LineItemArrow::schema_ref())?;
@@ -47,7 +47,7 @@ impl Lineitem {
     }
 
     /// Opens a file that is there.
-    pub fn open(path: PathBuf) -> Outcome<Lineitem> {
+    pub(crate) fn open(path: PathBuf) -> Outcome<Lineitem> {
         let storage: &dyn Storage = &OsStorage;
         let source = ParquetSource::open(storage, std::slice::from_ref(&path))?;
         let table = source.table().clone();
@@ -56,7 +56,7 @@ impl Lineitem {
     }
 
     /// Calls `visit` with every record, in the order of the file: by primary key.
-    pub fn records(&self, mut visit: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<u64> {
+    pub(crate) fn records(&self, mut visit: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<u64> {
         let mut source = ParquetSource::open(&OsStorage, std::slice::from_ref(&self.path))?;
         let packer = Packer::new(&self.table, &self.layout, (0..self.layout.column_count()).collect(), 32_000);
         let mut rows = PackedRows::default();
@@ -74,17 +74,9 @@ impl Lineitem {
     }
 
     /// The primary key of a record: order key and line number.
-    pub fn key(&self, record: &[u8]) -> Outcome<(i64, i64)> {
+    pub(crate) fn key(&self, record: &[u8]) -> Outcome<(i64, i64)> {
         let order = self.layout.int_at(record, ORDER_KEY)?.ok_or("a NULL key")?;
         let line = self.layout.int_at(record, LINE_NUMBER)?.ok_or("a NULL key")?;
         Ok((order, line))
-    }
-
-    /// What a look-up reads of a record: quantity + extended price, in hundredths.
-    #[inline]
-    pub fn two_columns(&self, record: &[u8]) -> Outcome<i64> {
-        let quantity = self.layout.decimal_at(record, QUANTITY)?.unwrap_or(0);
-        let price = self.layout.decimal_at(record, EXTENDED_PRICE)?.unwrap_or(0);
-        Ok((quantity + price) as i64)
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What is measured of an engine. Keys are (order key, line number).
-pub trait Engine {
+pub(crate) trait Engine {
     /// Its name in the report.
     fn name(&self) -> String;
     /// Bytes of its files: table and primary key.
@@ -28,10 +28,10 @@ pub trait Engine {
 }
 
 /// Rows in a transaction.
-pub const ROWS_PER_TRANSACTION: usize = 100;
+pub(crate) const ROWS_PER_TRANSACTION: usize = 100;
 
 /// pagefold, by method.
-pub struct Pagefold {
+pub(crate) struct Pagefold {
     method: Method,
     format: IndexFormat,
     key_page_bytes: usize,
@@ -43,7 +43,7 @@ pub struct Pagefold {
 
 impl Pagefold {
     /// Loads.
-    pub fn load(
+    pub(crate) fn load(
         folder: &Path,
         data: &Lineitem,
         method: Method,
@@ -123,7 +123,7 @@ impl Engine for Pagefold {
 }
 
 #[cfg(feature = "rivals")]
-pub use rivals::{Lmdb, Sqlite};
+pub(crate) use rivals::{Lmdb, Sqlite};
 
 #[cfg(feature = "rivals")]
 mod rivals {
@@ -144,7 +144,7 @@ mod rivals {
     }
 
     /// LMDB by heed: the packed record under a key of 12 bytes, no sync.
-    pub struct Lmdb {
+    pub(crate) struct Lmdb {
         env: Env,
         database: Database<Bytes, Bytes>,
         folder: PathBuf,
@@ -160,7 +160,7 @@ mod rivals {
 
     impl Lmdb {
         /// Loads, in key order with MDB_APPEND.
-        pub fn load(folder: &Path, data: &Lineitem) -> Outcome<Lmdb> {
+        pub(crate) fn load(folder: &Path, data: &Lineitem) -> Outcome<Lmdb> {
             std::fs::create_dir_all(folder)?;
             let mut options = EnvOpenOptions::new();
             options.map_size(64 << 30).max_dbs(1);
@@ -232,14 +232,14 @@ mod rivals {
     }
 
     /// SQLite: a WITHOUT ROWID table, decimals as integers of hundredths, everything cached, no sync.
-    pub struct Sqlite {
+    pub(crate) struct Sqlite {
         connection: Connection,
         path: PathBuf,
     }
 
     impl Sqlite {
         /// Loads in one transaction, in key order.
-        pub fn load(path: &Path, data: &Lineitem) -> Outcome<Sqlite> {
+        pub(crate) fn load(path: &Path, data: &Lineitem) -> Outcome<Sqlite> {
             let mut connection = Connection::open(path)?;
             connection.execute_batch(
                 "pragma page_size = 4096; pragma journal_mode = wal; pragma synchronous = off; pragma cache_size = -4000000; pragma mmap_size = 0;

@@ -83,11 +83,8 @@ fn main() -> Outcome<()> {
     })?;
     println!("{} rows; Parquet {:.1} MB\n", keys.len(), std::fs::metadata(&data.path)?.len() as f64 / 1e6);
     let memory = options.memory_mb << 20;
-    let ours = [
-        (Method::None, IndexFormat::Plain, 8192),
-        (Method::Fixed, IndexFormat::Plain, 8192),
-        (Method::Fixed, IndexFormat::Fold, 16384),
-    ];
+    let ours =
+        [(Method::None, IndexFormat::Plain, 8192), (Method::Fixed, IndexFormat::Plain, 8192), (Method::Fixed, IndexFormat::Fold, 16384)];
     let mut engines = Vec::new();
     for (i, (method, format, page)) in ours.into_iter().enumerate() {
         engines.push(loaded(|| Pagefold::load(&folder.join(format!("pagefold-{i}")), &data, method, (format, page), memory))?);
