@@ -2,6 +2,7 @@
 //!
 //! Invariant: memory is bounded: of each object the first [`ERRORS_PER_OBJECT`] errors are kept, the others are counted.
 
+use crate::print::columns::count;
 use crate::{Error, Progress, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ pub struct PageError {
 pub struct CheckReport {
     /// Pages read, control slots included.
     pub pages: u64,
-    /// Rows read.
+    /// Rows read, those of the catalog apart.
     pub rows: u64,
     /// Index entries read: (key, RID) pairs.
     pub index_entries: u64,
@@ -54,11 +55,11 @@ impl CheckReport {
         for e in &self.errors {
             out.push_str(&format!("{}, page {}: {}\n", e.object, e.page, e.reason));
         }
-        let read = format!("{} pages, {} rows, {} index entries checked", self.pages, self.rows, self.index_entries);
+        let read = format!("{} pages, {} rows, {} index entries checked", count(self.pages), count(self.rows), count(self.index_entries));
         match self.errors.len() {
             0 => out.push_str(&format!("{read}: no errors\n")),
             1 => out.push_str(&format!("{read}: 1 error\n")),
-            n => out.push_str(&format!("{read}: {n} errors\n")),
+            n => out.push_str(&format!("{read}: {} errors\n", count(n as u64))),
         }
         out
     }

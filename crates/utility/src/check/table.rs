@@ -167,7 +167,9 @@ impl<'a> TableFiles<'a> {
                 visit(context, what);
             })?;
         }
-        context.count_rows(rows);
+        if self.entry.object_id != 0 {
+            context.count_rows(rows);
+        }
         self.rows = rows;
         if forward != away {
             self.report_moves(forward.count().max(away.count()), context)?;
