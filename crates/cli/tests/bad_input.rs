@@ -136,16 +136,17 @@ fn a_failed_first_load_leaves_no_database() {
 fn damage_is_named() {
     // A page of the table.
     let place = Place::with_table();
-    let largest = |place: &Place| place.files("db/data").into_iter().max_by_key(|(_, bytes)| bytes.len()).unwrap().0;
-    let file = std::fs::OpenOptions::new().write(true).open(largest(&place)).unwrap();
-    file.write_all_at(&[0xA5; 16], 5 * 4096 + 100).unwrap();
+    let header = place.run(&["print", "db", "t", "--json"]).ok().json();
+    let path = place.path(&format!("db/data/{}.pfd", header["file"].as_str().unwrap()));
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&[0xA5; 16], 10 * 4096 + 100).unwrap();
     let run = place.run(&["scan", "db", "t", "--json"]);
     assert_eq!(run.code, Some(1));
-    assert!(run.err.contains("\"t\"") && run.err.contains("page 5"), "{}", run.err);
+    assert!(run.err.contains("\"t\"") && run.err.contains("page 10"), "{}", run.err);
     let found = place.run(&["check", "db", "--json"]).fails(1, &[]).json();
-    assert!(found["errors"].as_array().unwrap().iter().any(|e| e["page"] == 5), "{found}");
+    assert!(found["errors"].as_array().unwrap().iter().any(|e| e["page"] == 10), "{found}");
     place.run(&["check", "db"]).fails(1, &[]);
-    place.run(&["print", "db", "t", "--page", "5"]).ok();
+    place.run(&["print", "db", "t", "--page", "10"]).ok();
 
     // Both slots of the control file; then a newer format.
     let place = Place::with_table();

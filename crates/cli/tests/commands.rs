@@ -133,7 +133,7 @@ fn print_decodes_pages() {
 #[test]
 fn the_demo_runs_twice_in_the_same_place() {
     let place = Place::new();
-    for arguments in [["demo", "--scale-factor", "0.002"].as_slice(), &["demo", "--scale-factor", "0.001", "--json"]] {
+    for arguments in [["demo", "--scale-factor", "0.001"].as_slice(), &["demo", "--scale-factor", "0.0005", "--json"]] {
         let run = place.run(arguments).ok();
         if !arguments.contains(&"--json") {
             for text in ["LINEITEM", "ORDERS", "foretold", "fold", "saved"] {
