@@ -8,6 +8,9 @@
 //! What holds: of the samples that could have been drawn about 95 % give an interval with the truth in it, when clusters are drawn at random and no single cluster makes
 //! up a large part of the sum. A cluster in a million that holds a gigabyte cannot be seen in a sample that does not hold it.
 
+/// Part of a page that the end of a packed sample can be wrong by, beside what its clusters differ by.
+pub(crate) const END_OF_SAMPLE: f64 = 0.1;
+
 /// A number of pages, and the interval that has the truth in it for 95 % of all samples. Without a sample all three are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
@@ -41,6 +44,13 @@ impl Interval {
     #[must_use]
     pub fn plus(self, known: u64) -> Interval {
         Interval { value: self.value + known, low: self.low + known, high: self.high + known }
+    }
+
+    /// The smallest interval that has both, around its middle.
+    #[must_use]
+    pub fn or(self, other: Interval) -> Interval {
+        let (low, high) = (self.low.min(other.low), self.high.max(other.high));
+        Interval { value: (self.value + other.value) / 2, low, high }
     }
 
     /// All three through a function that grows.
@@ -124,13 +134,14 @@ pub fn t_quantile(degrees: usize) -> f64 {
         + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * n.powi(3))
 }
 
-/// Shares pages out to the clusters whose rows are on them: each of the rows on a page has an equal part of it.
+/// Shares pages out to the clusters whose rows are on them, by what the rows take of it. (By the number of rows alone, clusters on one page would all seem alike, and intervals would
+/// come out too narrow.)
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
     /// Rows and pages of each cluster.
     clusters: Vec<(f64, f64)>,
-    /// Cluster and rows, of the page being filled.
-    page: Vec<(usize, u32)>,
+    /// Cluster and what its rows take, of the page being filled.
+    page: Vec<(usize, f64)>,
 }
 
 impl Shares {
@@ -139,13 +150,13 @@ impl Shares {
         self.clusters.push((0.0, 0.0));
     }
 
-    /// A row on the page being filled.
+    /// A row on the page being filled, and what it takes there, in any unit.
     #[inline]
-    pub fn row(&mut self) {
+    pub fn row(&mut self, takes: f64) {
         let Some(cluster) = self.clusters.len().checked_sub(1) else { return };
         match self.page.last_mut() {
-            Some((last, rows)) if *last == cluster => *rows += 1,
-            _ => self.page.push((cluster, 1)),
+            Some((last, taken)) if *last == cluster => *taken += takes,
+            _ => self.page.push((cluster, takes)),
         }
         self.clusters[cluster].0 += 1.0;
     }
@@ -159,9 +170,9 @@ impl Shares {
 
     /// The page is complete, or filled to a part.
     pub fn close(&mut self, part: f64) {
-        let rows: u32 = self.page.iter().map(|(_, rows)| rows).sum();
+        let all: f64 = self.page.iter().map(|(_, taken)| taken).sum();
         for (cluster, own) in self.page.drain(..) {
-            self.clusters[cluster].1 += part * f64::from(own) / f64::from(rows);
+            self.clusters[cluster].1 += part * own / all;
         }
     }
 
@@ -200,11 +211,11 @@ mod tests {
     fn shares_add_up() {
         let mut shares = Shares::default();
         shares.begin();
-        (0..3).for_each(|_| shares.row());
+        (0..3).for_each(|_| shares.row(2.0));
         shares.begin();
-        shares.row();
+        shares.row(2.0);
         shares.close(1.0);
-        shares.row();
+        shares.row(1.0);
         shares.own(2.0);
         shares.close(0.5);
         let e = shares.estimator();

@@ -58,22 +58,23 @@ impl LeafStream {
             self.shares.close(1.0);
             (self.used, self.folded, self.entries, self.list) = (0, 0, 0, 0);
         }
+        let (mut takes, mut takes_folded) = (used, folded);
         if self.entries == 0 {
-            self.used += shape.entry_bytes(key.len(), 1) + MAP_BYTES;
+            takes = shape.entry_bytes(key.len(), 1) + MAP_BYTES;
             if self.kind.fold {
-                self.folded += joint_cost(shape, Neighbour::NONE, key, rid) + count_cost(shape, 1);
+                takes_folded = joint_cost(shape, Neighbour::NONE, key, rid) + count_cost(shape, 1);
             }
-        } else {
-            self.used += used;
-            self.folded += folded;
         }
+        self.used += takes;
+        self.folded += takes_folded;
         if continues && self.entries > 0 {
             self.list += 1;
         } else {
             self.entries += 1;
             self.list = 1;
         }
-        self.shares.row();
+        // What is nearer to its limit fills leaves; the neighbour's cost is what a row takes wherever it lies.
+        self.shares.row((used as f64 / self.limits.0 as f64).max(folded as f64 / self.limits.1 as f64));
     }
 
     /// Ends the sample: the leaf being filled counts as the part that it is of a leaf as full as the others.

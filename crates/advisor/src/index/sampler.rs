@@ -7,11 +7,12 @@ use super::candidate::{IndexCandidate, IndexKeys};
 use super::estimate::IndexEstimate;
 use super::leaf_stream::LeafStream;
 use crate::pages::data_set_pages;
-use crate::sample::Interval;
+use crate::sample::{END_OF_SAMPLE, Interval};
 use pagefold_codec::index::cost::Neighbour;
+use pagefold_codec::index::slot_bits_for;
 use pagefold_format::index::limits::separator_len;
 use pagefold_format::index::non_leaf::{NON_LEAF_HEADER_BYTES, NonLeaf};
-use pagefold_types::Rid;
+use pagefold_types::{Rid, SLOT_MAX};
 
 /// The free part of non-leaf pages that a build leaves at most.
 const NON_LEAF_FREE_PERCENT_MAX: u8 = 10;
@@ -82,10 +83,13 @@ impl IndexSampler {
         }
     }
 
-    /// What the runs say about an index of `rids` RIDs in `runs` runs like these, by candidate.
+    /// What the runs say about an index of `rids` RIDs in `runs` runs like these, by candidate. Is `keys.slot_max` that of all RIDs, or may RIDs that are not in the sample have larger
+    /// slots? A fold gives RIDs the bits that the largest slot needs; when that may be one more than in the sample, the interval has both cases.
     #[must_use]
-    pub fn finish(&self, keys: IndexKeys, candidates: &[IndexCandidate], rids: u64, runs: f64) -> Vec<IndexEstimate> {
+    pub fn finish(&self, keys: IndexKeys, slot_max_known: bool, candidates: &[IndexCandidate], rids: u64, runs: f64) -> Vec<IndexEstimate> {
         let keys = IndexKeys { slot_max: keys.slot_max.max(self.slot_max), ..keys };
+        let more = keys.slot_max.saturating_add((keys.slot_max / 4).max(2)).min(SLOT_MAX);
+        let wider = (!slot_max_known && slot_bits_for(more) > slot_bits_for(keys.slot_max)).then_some(IndexKeys { slot_max: more, ..keys });
         let mut facts = Facts::default();
         self.visit(
             &mut facts,
@@ -99,7 +103,16 @@ impl IndexSampler {
                 facts.separator_bytes += NonLeaf::separator_bytes(separator_len(before.0, before.1, key, rid)) as u64;
             },
         );
-        candidates.iter().map(|candidate| self.estimate(keys, *candidate, &facts, rids, runs)).collect()
+        let one = |candidate: &IndexCandidate| {
+            let mut estimate = self.estimate(keys, *candidate, &facts, rids, runs);
+            if let Some(wider) = wider.filter(|_| candidate.fold && estimate.key_too_long.is_none()) {
+                let other = self.estimate(wider, *candidate, &facts, rids, runs);
+                estimate.leaf_pages = estimate.leaf_pages.or(other.leaf_pages);
+                estimate.pages = estimate.pages.or(other.pages);
+            }
+            estimate
+        };
+        candidates.iter().map(one).collect()
     }
 
     fn estimate(&self, keys: IndexKeys, candidate: IndexCandidate, facts: &Facts, rids: u64, runs: f64) -> IndexEstimate {
@@ -117,6 +130,7 @@ impl IndexSampler {
         );
         stream.end();
         let (per_rid, relative) = stream.shares.estimator().ratio(runs);
+        let relative = if relative > 0.0 { relative + END_OF_SAMPLE / (stream.pages + 1) as f64 } else { relative };
         // An index of any entries has a leaf.
         let least = u64::from(rids > 0);
         let leaf_pages = Interval::around(per_rid * rids as f64, relative).map(|pages| pages.max(least));

@@ -2,7 +2,7 @@
 
 use super::packer::{TableOptions, TablePacker};
 use crate::pages::data_set_pages;
-use crate::sample::Interval;
+use crate::sample::{END_OF_SAMPLE, Interval};
 use pagefold_format::chain;
 
 /// A table under one method and page size. Counts of a sample are scaled to all rows.
@@ -93,7 +93,8 @@ impl TableEstimate {
         let scaled = |n: u64| (n as f64 * scale).round() as u64;
         // Data and large-value pages vary together: one interval for both.
         let (per_row, relative) = packer.shares.estimator().ratio(clusters);
-        let relative = relative + margin;
+        let end = if relative > 0.0 { END_OF_SAMPLE / packer.data_pages().max(1) as f64 } else { 0.0 };
+        let relative = relative + end + margin;
         let content = Interval::around(per_row * rows as f64, relative);
         let large_pages = scaled(packer.large_pages);
         let data_pages = content.map(|pages| pages.saturating_sub(large_pages));

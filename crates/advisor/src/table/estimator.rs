@@ -18,6 +18,7 @@ struct Candidate {
     record_bytes: u64,
     compressed_rows: u64,
     rid: Rid,
+    slot_max: u16,
 }
 
 /// A dictionary, and what its codes are to be scaled by.
@@ -80,6 +81,7 @@ impl<'l> TableEstimator<'l> {
             record_bytes: 0,
             compressed_rows: 0,
             rid: Rid::MIN,
+            slot_max: 0,
         });
         self.candidates.len() - 1
     }
@@ -97,6 +99,15 @@ impl<'l> TableEstimator<'l> {
     #[must_use]
     pub fn rid(&self, candidate: usize) -> Rid {
         self.candidates[candidate].rid
+    }
+
+    /// The largest slot of all rows in a candidate.
+    ///
+    /// # Panics
+    /// When there is no such candidate.
+    #[must_use]
+    pub fn slot_max(&self, candidate: usize) -> u16 {
+        self.candidates[candidate].slot_max
     }
 
     /// Adds a row by its record. It may be of any length that a page of 32 KB takes; for a candidate whose pages are smaller, values are moved out. It holds no large values.
@@ -215,6 +226,7 @@ impl Candidate {
     #[inline]
     fn take(&mut self, record_bytes: usize, stored_bytes: usize, compressed: bool) {
         self.rid = self.packer.push(stored_bytes);
+        self.slot_max = self.slot_max.max(self.rid.slot());
         self.record_bytes += record_bytes as u64;
         self.compressed_rows += u64::from(compressed);
     }

@@ -132,7 +132,7 @@ impl TablePacker {
         self.used += space;
         self.row_bytes += space as u64;
         self.rows += 1;
-        self.shares.row();
+        self.shares.row(space as f64);
         Rid::new(self.partition, self.number, self.slot)
     }
 

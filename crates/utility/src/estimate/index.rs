@@ -145,8 +145,10 @@ fn sampled(
     }
     progress.finish();
     let leaves = (used as f64 * sampler.run_count() as f64 / count.max(1) as f64).round() as u64;
-    let slot_max = if index.attributes().format == IndexFormat::Fold { slot_max } else { sampler.slot_max() };
-    let estimates = sampler.finish(keys(index, slot_max), candidates, rids, leaves as f64);
+    // Folded leaves tell how many bits the slots of all RIDs take, plain ones do not.
+    let known = index.attributes().format == IndexFormat::Fold;
+    let slot_max = if known { slot_max } else { sampler.slot_max() };
+    let estimates = sampler.finish(keys(index, slot_max), known, candidates, rids, leaves as f64);
     let facts = SampleFacts { pages: count as u64, rows: sampler.len() as u64, clusters: sampler.run_count() as u64, all_keys: false };
     Ok((estimates, Some(facts), leaves))
 }

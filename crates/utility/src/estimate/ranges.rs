@@ -143,6 +143,7 @@ pub(super) struct KeyRanges {
     starts: Vec<Vec<u8>>,
     ranges: Vec<KeyRange>,
     slot_max: u16,
+    pub(super) slot_max_known: bool,
     rids: u64,
     /// What all starts begin with, and for each the 8 bytes behind that: they settle most comparisons.
     prefix: usize,
@@ -165,8 +166,9 @@ fn head(key: &[u8], prefix: usize) -> u64 {
 }
 
 impl KeyRanges {
-    /// With ranges that start at these entries (key and RID one behind the other).
-    pub(super) fn new(index: ProposedIndex, mut starts: Vec<Vec<u8>>) -> KeyRanges {
+    /// With ranges that start at these entries (key and RID one behind the other). `slot_max`: when RIDs are not the real ones,
+    /// the largest slot known of.
+    pub(super) fn new(index: ProposedIndex, mut starts: Vec<Vec<u8>>, slot_max: Option<u16>) -> KeyRanges {
         starts.sort_unstable();
         starts.dedup();
         let ranges = starts.iter().map(|_| KeyRange::default()).collect();
@@ -176,7 +178,17 @@ impl KeyRanges {
         };
         let heads = starts.iter().map(|start| head(start, prefix)).collect();
         let limits = vec![u64::MAX; starts.len()];
-        KeyRanges { index, starts, ranges, slot_max: 0, rids: 0, prefix, heads, limits }
+        KeyRanges {
+            index,
+            starts,
+            ranges,
+            slot_max: slot_max.unwrap_or(0),
+            slot_max_known: slot_max.is_none(),
+            rids: 0,
+            prefix,
+            heads,
+            limits,
+        }
     }
 
     /// Sees an entry. `key` has room for the RID behind it.
@@ -265,7 +277,7 @@ mod tests {
                 })
                 .collect();
             let starts: Vec<Vec<u8>> = (0..20).map(|_| &entries[random.below(40_000) as usize]).map(|(k, r)| entry_bytes(k, *r)).collect();
-            let mut ranges = KeyRanges::new(index.clone(), starts.clone());
+            let mut ranges = KeyRanges::new(index.clone(), starts.clone(), None);
             entries.iter().for_each(|(key, rid)| ranges.push(&mut key.clone(), *rid));
             let mut all: Vec<Vec<u8>> = entries.drain(..).map(|(k, r)| entry_bytes(&k, r)).collect();
             all.sort_unstable();

@@ -198,6 +198,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     let trained = stand_in.as_ref().map(|s| std::slice::from_ref(&s.trained)).unwrap_or_default();
     let (reference, with_dictionary) = plan.add_candidates(&mut estimator, trained);
     feed_clusters(&mut estimator, &clusters, stand_in.as_ref())?;
+    let slot_max = estimator.slot_max(reference);
     let margin = stand_in.as_ref().map_or(0.0, |s| s.margin);
     let margins: Vec<f64> = with_dictionary.iter().map(|with| if *with { margin } else { 0.0 }).collect();
     let all_clusters = rows_total as f64 / (clusters.row_count() as f64 / clusters.len().max(1) as f64).max(1.0);
@@ -205,7 +206,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     let rows_per_page = rows_total as f64 / (estimates[reference].data_pages.value.max(1)) as f64;
     let mut report = EstimateReport { rows: rows_total, ..EstimateReport::default() };
     report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes);
-    report.indexes = proposed_on_sample(source, plan, &clusters, rows_per_page, rows_total, progress)?;
+    report.indexes = proposed_on_sample(source, plan, &clusters, (rows_per_page, slot_max), rows_total, progress)?;
     let all_keys = !plan.proposals.is_empty();
     report.sample = Some(SampleFacts { pages: 0, rows: clusters.row_count() as u64, clusters: clusters.len() as u64, all_keys });
     Ok(report)
@@ -237,8 +238,9 @@ pub(super) fn range_start(index: &ProposedIndex, layout: &RowLayout, row: Packed
 
 /// The estimate from collected key ranges.
 pub(super) fn finish_ranges(ranges: KeyRanges, pctfree: u8) -> Result<IndexesEstimate> {
+    let slot_max_known = ranges.slot_max_known;
     let (index, sampler, slot_max, rids, all) = ranges.finish()?;
-    let estimates = sampler.finish(index.keys(slot_max), &index_candidates(pctfree), rids, all);
+    let estimates = sampler.finish(index.keys(slot_max), slot_max_known, &index_candidates(pctfree), rids, all);
     Ok(IndexesEstimate::new(index.name, index.text, index.unique, estimates, None))
 }
 
@@ -254,7 +256,7 @@ fn proposed_on_sample(
     source: &mut dyn Source,
     plan: &Plan<'_>,
     clusters: &Clusters,
-    rows_per_page: f64,
+    (rows_per_page, slot_max): (f64, u16),
     rows_total: u64,
     progress: &dyn Progress,
 ) -> Result<Vec<IndexesEstimate>> {
@@ -275,7 +277,7 @@ fn proposed_on_sample(
             |(row, _): (PackedRow<'_>, Rid)| range_start(index, &plan.layout, row, rid_about(random.below(rows_total), rows_per_page));
         let starts = rows.into_iter().map(start).collect::<Result<Vec<_>>>()?;
         let columns: Vec<(usize, Direction)> = index.columns.iter().map(|(column, direction)| (position(*column), *direction)).collect();
-        ranges.push((KeyRanges::new(index.clone(), starts), KeyLayout::new(keys.schema(), &columns)));
+        ranges.push((KeyRanges::new(index.clone(), starts, Some(slot_max)), KeyLayout::new(keys.schema(), &columns)));
     }
     progress.start("reading keys", Some(rows_total), Unit::Rows);
     let source_columns: Vec<usize> = used.iter().map(|column| plan.columns[*column]).collect();

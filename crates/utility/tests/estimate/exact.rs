@@ -46,7 +46,7 @@ fn check_proposed(database: &Database, proposal: &Proposal, estimate: &IndexesEs
         let saved = line.saving.total_bytes();
         let before = estimate.lines.iter().find(|l| !l.estimate.candidate.fold && l.estimate.candidate.page_bytes == 8192).unwrap();
         assert_eq!(saved, before.estimate.size_bytes() as i64 - e.size_bytes() as i64);
-        drop_object(database, "i", &Silent).unwrap();
+        drop_object(database, "i").unwrap();
     }
 }
 

@@ -106,10 +106,11 @@ pub(crate) fn lineitem(scale_factor: f64) -> Rows {
             Arc::new(values.with_precision_and_scale(15, 2).unwrap()) as ArrayRef
         };
         let dates = |of: fn(&LineItem<'static>) -> tpchgen::dates::TPCHDate| {
-            Arc::new(items.iter().map(|item| of(item).to_unix_epoch()).collect::<Date32Array>()) as ArrayRef
+            Arc::new(items.iter().map(|item| Some(of(item).to_unix_epoch())).collect::<Date32Array>()) as ArrayRef
         };
-        let texts =
-            |of: fn(&LineItem<'static>) -> &'static str| Arc::new(items.iter().map(|item| Some(of(item))).collect::<StringArray>()) as ArrayRef;
+        let texts = |of: fn(&LineItem<'static>) -> &'static str| {
+            Arc::new(items.iter().map(|item| Some(of(item))).collect::<StringArray>()) as ArrayRef
+        };
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("l_orderkey", ints(|i| i.l_orderkey)),
             ("l_partkey", ints(|i| i.l_partkey)),
@@ -178,7 +179,12 @@ pub(crate) fn mixed(rows: u64, longest: u64, seed: u64) -> Rows {
             Arc::new(numbers.iter().map(|_| (rng.below(5) > 0).then(|| rng.below(12) as i32)).collect::<Int32Array>()),
             Arc::new(names),
             Arc::new(
-                numbers.iter().map(|_| Some(i128::from(rng.below(10_000_000)))).collect::<Decimal128Array>().with_precision_and_scale(12, 2).unwrap(),
+                numbers
+                    .iter()
+                    .map(|_| Some(i128::from(rng.below(10_000_000))))
+                    .collect::<Decimal128Array>()
+                    .with_precision_and_scale(12, 2)
+                    .unwrap(),
             ),
             Arc::new(notes),
         ];
