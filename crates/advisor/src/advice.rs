@@ -54,15 +54,16 @@ pub fn index_advice(estimates: &[IndexEstimate], leaf_bytes_now: u64) -> String 
     );
     if saved < 0.4 {
         advice.push_str(" Not if memory is short: a saving under 40 % does not pay for the buffers.");
-    } else if saved <= 0.75 && choice.candidate.page_bytes > 8192 {
-        if let Some(small) = folded(8192) {
-            advice.push_str(&format!(
-                " If memory is short take 8 KB: {} saved, {} of the buffer unused instead of {}.",
-                percent(small.space_reduction(leaf_bytes_now)),
-                percent(small.buffer_unused()),
-                percent(choice.buffer_unused())
-            ));
-        }
+    } else if saved <= 0.75
+        && choice.candidate.page_bytes > 8192
+        && let Some(small) = folded(8192)
+    {
+        advice.push_str(&format!(
+            " If memory is short take 8 KB: {} saved, {} of the buffer unused instead of {}.",
+            percent(small.space_reduction(leaf_bytes_now)),
+            percent(small.buffer_unused()),
+            percent(choice.buffer_unused())
+        ));
     }
     advice
 }
