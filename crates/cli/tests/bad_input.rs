@@ -205,7 +205,7 @@ fn a_full_disk_leaves_the_database_as_it_was() {
 fn what_may_not_be_read_or_written_is_named() {
     let place = Place::with_table();
     let secret = place.write("secret.csv", "a\n1\n");
-    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::read(&secret).is_ok() {
         // Root reads everything: nothing to see.
         return;

@@ -30,7 +30,7 @@ pub(super) fn run(session: &Session, arguments: &ScanArguments) -> Result<()> {
     }
     let mut out = stdout();
     let table = serde_json::Value::from(arguments.table.as_str());
-    write!(out, "{{\"table\":{table},\"rows\":[\n")?;
+    writeln!(out, "{{\"table\":{table},\"rows\":[")?;
     let mut sink = JsonLinesSink::new(ArrayOfLines::new(&mut out), &output);
     let rows = scan.run(&mut sink, &session.bars)?;
     drop(sink);

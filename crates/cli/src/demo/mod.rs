@@ -80,7 +80,10 @@ fn clear(database: &Database) -> Result<()> {
     for name in &names {
         change.drop_table(name)?;
     }
-    Ok(if names.is_empty() { drop(change) } else { change.commit()? })
+    if !names.is_empty() {
+        change.commit()?;
+    }
+    Ok(())
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -77,7 +77,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
 }
 
 fn disk_page_bytes(index: &IndexOutcome) -> f64 {
-    if index.pages == 0 { 0.0 } else { (index.size_bytes / index.pages) as f64 }
+    index.size_bytes.checked_div(index.pages).unwrap_or(0) as f64
 }
 
 fn figure(title: &str, caption: &str, svg: &str) -> String {

@@ -1,5 +1,5 @@
 //! Runs the program and looks at what it says.
-#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
