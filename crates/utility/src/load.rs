@@ -199,7 +199,12 @@ fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress:
 }
 
 /// Reads and packs; the first error goes down the channel and ends it.
-pub(crate) fn pack_batches(source: &mut dyn Source, packer: &Packer<'_>, full: SyncSender<Result<PackedRows>>, reusable: &Receiver<PackedRows>) {
+pub(crate) fn pack_batches(
+    source: &mut dyn Source,
+    packer: &Packer<'_>,
+    full: SyncSender<Result<PackedRows>>,
+    reusable: &Receiver<PackedRows>,
+) {
     let batches = match source.batches() {
         Ok(batches) => batches,
         Err(error) => return drop(full.send(Err(error.into()))),

@@ -27,7 +27,8 @@ pub(crate) trait Engine {
     fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()>;
 }
 
-/// Rows in a transaction.
+/// Rows in a transaction, for engines that have them.
+#[cfg(feature = "rivals")]
 pub(crate) const ROWS_PER_TRANSACTION: usize = 100;
 
 /// pagefold, by method.

@@ -1,6 +1,8 @@
 //! Crash, I/O error and full disk at every call of LOAD, CREATE INDEX, REORG and DROP on the simulated disk: the database opens as before or as after, `check` finds
 //! nothing, and no space is lost.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::pool::PoolSettings;

@@ -1,5 +1,7 @@
 //! ESTIMATE against what LOAD, CREATE INDEX and REORG then take, and samples against the whole.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod exact;
 mod samples;
 mod tables;
