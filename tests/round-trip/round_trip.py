@@ -44,7 +44,7 @@ class Comparer:
         if path.suffix == ".parquet":
             return f"read_parquet('{path}')"
         # As text, empty fields told from quoted empty ones only where the reader does.
-        return f"read_csv('{path}', header=false, all_varchar=true, nullstr='', quote='\"', escape='\"', max_line_size=10000000, strict_mode=false)"
+        return f"read_csv('{path}', header=false, all_varchar=true, nullstr='', quote='\"', escape='\"', max_line_size=10000000)"
 
     def facts(self, path, ordered):
         source = self.source(path)
