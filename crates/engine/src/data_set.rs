@@ -160,8 +160,7 @@ impl DataSet {
     /// # Errors
     /// When the file cannot be read, or header or map pages are damaged or belong elsewhere.
     pub(crate) fn open(&self, write: bool, header_writes: Option<u32>) -> Result<()> {
-        let options = OpenOptions { write, direct: self.direct, ..OpenOptions::read_only() };
-        let file = self.storage.open(&self.path, &options)?;
+        let file = self.open_file(&OpenOptions { write, ..OpenOptions::read_only() })?;
         let length = file.len()?;
         *self.allocation.lock() = Allocation { extents_taken: 1, bytes: length };
         self.file.set(file).map_err(|_| self.corrupt(0, "opened twice"))?;
@@ -370,13 +369,23 @@ impl DataSet {
         }
     }
 
+    /// Opens the file for direct I/O, or buffered where single pages are smaller than what the device takes.
+    fn open_file(&self, options: &OpenOptions) -> Result<Arc<dyn File>> {
+        let file = self.storage.open(&self.path, &options.direct(self.direct))?;
+        if self.attributes.page_bytes.is_multiple_of(file.alignment()) {
+            return Ok(file);
+        }
+        drop(file);
+        Ok(self.storage.open(&self.path, &OpenOptions { create: false, create_new: false, ..*options })?)
+    }
+
     /// Makes the file, with an empty header page number 0 reserved.
     fn define(&self) -> Result<&Arc<dyn File>> {
         let _allocation = self.allocation.lock();
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let file = self.storage.open(&self.path, &OpenOptions::create_new().direct(self.direct))?;
+        let file = self.open_file(&OpenOptions::create_new())?;
         self.page_count.store(1, Ordering::Release);
         Ok(self.file.get_or_init(|| file))
     }

@@ -250,3 +250,21 @@ fn a_moved_row_is_never_more_than_one_hop_away() {
     }
     assert_eq!(table.row_count(), 500);
 }
+
+#[test]
+fn pages_smaller_than_the_sectors_of_the_device() {
+    let storage = Arc::new(MemoryStorage::with(4096, None));
+    let database = open(&storage, OpenMode::Create);
+    let mut change = database.change();
+    let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(2048)).unwrap();
+    let mut rng = Rng(8);
+    let model: BTreeMap<Rid, Vec<Value>> = (0..2000)
+        .map(|_| {
+            let row = random_row(&mut rng);
+            (table.insert(&refs(&row)).unwrap(), row)
+        })
+        .collect();
+    change.commit().unwrap();
+    drop((table, database));
+    compare(&open(&storage, OpenMode::Read).table("t").unwrap(), &model);
+}
