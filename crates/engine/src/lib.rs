@@ -14,6 +14,8 @@ pub mod pool;
 mod sampling;
 mod space_map;
 pub mod table_space;
+#[cfg(test)]
+mod test_random;
 
 pub use crate::core::{DATA_DIRECTORY, data_set_path, file_id_of};
 pub use data_set::{DataSet, DataSetAttributes, DataSetFacts, Extents};

@@ -32,8 +32,7 @@ pub struct ScanOptions {
 }
 
 /// A scan that is ready to run.
-pub struct Scan<'d> {
-    database: &'d Database,
+pub struct Scan {
     table: Arc<Table>,
     schema: TableSchema,
     columns: Vec<usize>,
@@ -42,12 +41,12 @@ pub struct Scan<'d> {
     limit: u64,
 }
 
-impl<'d> Scan<'d> {
+impl Scan {
     /// Prepares a scan.
     ///
     /// # Errors
     /// When the table, a column or the index does not exist, or the condition cannot be understood.
-    pub fn new(database: &'d Database, table: &str, options: &ScanOptions) -> Result<Scan<'d>> {
+    pub fn new(database: &Database, table: &str, options: &ScanOptions) -> Result<Scan> {
         let table = database.table(table)?;
         let schema = table_schema(&table)?;
         let own = &table.attributes().schema;
@@ -64,7 +63,7 @@ impl<'d> Scan<'d> {
             return Err(usage(&format!("index \"{}\" belongs to another table", index.name())));
         }
         let limit = options.limit.unwrap_or(u64::MAX);
-        Ok(Scan { database, schema, columns, condition, index, limit, table })
+        Ok(Scan { schema, columns, condition, index, limit, table })
     }
 
     /// The columns that come out.
@@ -156,17 +155,11 @@ impl<'d> Scan<'d> {
             }
         }
     }
-
-    /// The database.
-    #[must_use]
-    pub fn database(&self) -> &'d Database {
-        self.database
-    }
 }
 
 /// Rows on their way to the sink.
 struct Output<'s, 'l> {
-    scan: &'l Scan<'l>,
+    scan: &'l Scan,
     builder: BatchBuilder<'l>,
     gathered: Vec<u8>,
     ends: Vec<usize>,

@@ -36,7 +36,7 @@ impl KeyCollector {
     }
 
     /// Sorts and builds.
-    pub(crate) fn build(self, progress: &dyn Progress) -> Result<Arc<Index>> {
+    pub(crate) fn build(self, progress: &dyn Progress) -> Result<(Arc<Index>, BuiltTree)> {
         let total = self.sorter.len();
         progress.start(&format!("building index {}", self.index.name()), Some(total), Unit::Rows);
         let mut builder = self.index.build(self.sorter.slot_max());
@@ -52,11 +52,10 @@ impl KeyCollector {
             }
             Ok(())
         })?;
-        if total > 0 {
-            builder.finish()?;
-        }
+        // An empty index has no file (DEFINE NO).
+        let built = if total > 0 { builder.finish()? } else { BuiltTree::default() };
         progress.finish();
-        Ok(self.index)
+        Ok((self.index, built))
     }
 }
 
@@ -131,13 +130,12 @@ pub struct IndexReport {
     pub size_bytes: u64,
 }
 
-fn index_report(index: &Index) -> IndexReport {
+fn index_report(index: &Index, built: BuiltTree) -> IndexReport {
     let data_set = index.data_set();
-    let facts = data_set.facts().clone();
     IndexReport {
-        rids: facts.rows,
-        keys: facts.keys,
-        built: BuiltTree::default(),
+        rids: built.rids,
+        keys: built.keys,
+        built,
         pages: u64::from(data_set.page_count()),
         size_bytes: u64::from(data_set.page_count()) * data_set.page_bytes() as u64,
     }
@@ -166,9 +164,9 @@ pub fn create_index(
         ..IndexAttributes::new(name, numbers, options.unique).with_format(options.format, options.page_bytes)
     };
     let mut change = database.change();
-    let index = build_one(database, &mut change, &table, attributes, options.sort_bytes, progress)?;
+    let (index, built) = build_one(database, &mut change, &table, attributes, options.sort_bytes, progress)?;
     change.commit()?;
-    Ok(index_report(&index))
+    Ok(index_report(&index, built))
 }
 
 /// Stages one index of a live table and builds it.
@@ -179,7 +177,7 @@ pub(crate) fn build_one(
     attributes: IndexAttributes,
     sort_bytes: usize,
     progress: &dyn Progress,
-) -> Result<Arc<Index>> {
+) -> Result<(Arc<Index>, BuiltTree)> {
     let index = change.create_index(table, attributes)?;
     let mut collectors = KeyCollectors::default();
     collectors.push(KeyCollector::new(database, index, sort_bytes));

@@ -80,7 +80,7 @@ pub fn load_source(
         report.size_bytes += u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
     }
     for collector in collectors.into_vec() {
-        let index = collector.build(progress)?;
+        let (index, _) = collector.build(progress)?;
         report.index_bytes += u64::from(index.data_set().page_count()) * index.data_set().page_bytes() as u64;
     }
     change.commit()?;

@@ -138,7 +138,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
     attributes.pctfree = options.pctfree.unwrap_or(attributes.pctfree);
     let mut change = database.change();
     change.drop_index(name)?;
-    let fresh = build_one(database, &mut change, &table, attributes.with_format(format, page_bytes), SORT_BYTES, progress)?;
+    let (fresh, built) = build_one(database, &mut change, &table, attributes.with_format(format, page_bytes), SORT_BYTES, progress)?;
     let pages_of = |index: &pagefold_engine::index::Index| u64::from(index.data_set().page_count());
     let bytes_of = |index: &pagefold_engine::index::Index| pages_of(index) * index.data_set().page_bytes() as u64;
     let report = ReorgReport {
@@ -146,7 +146,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
         size_bytes_before: bytes_of(&old),
         pages: pages_of(&fresh),
         size_bytes: bytes_of(&fresh),
-        rows: fresh.data_set().facts().rows,
+        rows: built.rids,
     };
     change.commit()?;
     Ok(report)

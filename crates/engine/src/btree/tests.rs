@@ -6,6 +6,7 @@ use crate::database::{Change, Database, OpenMode, Settings};
 use crate::index::{Index, IndexAttributes, IndexFormat};
 use crate::pool::{MiniTransaction, PoolSettings};
 use crate::table_space::TableAttributes;
+use crate::test_random::Random;
 use crate::{Error, Result};
 use pagefold_codec::index::encode::encode_calls;
 use pagefold_format::index::ops::LeafOp;
@@ -17,22 +18,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 fn open(storage: &Arc<MemoryStorage>, mode: OpenMode, memory_bytes: usize) -> Database {
     let storage: Arc<dyn Storage> = Arc::clone(storage) as Arc<dyn Storage>;

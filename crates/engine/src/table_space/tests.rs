@@ -3,6 +3,7 @@
 use super::*;
 use crate::database::{Database, OpenMode, Settings};
 use crate::pool::PoolSettings;
+use crate::test_random::Random;
 use crate::{Error, Extents};
 use pagefold_codec::row::{RowSample, TrainOptions, train};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
@@ -12,22 +13,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
 
 fn settings() -> Settings {
     Settings { pools: PoolSettings { memory_bytes: 2 << 20, ..PoolSettings::default() }, direct: true }
@@ -51,17 +36,17 @@ fn schema() -> Schema {
 
 const WORDS: [&str; 8] = ["carefully ", "final ", "deposits ", "express ", "requests ", "slyly ", "ironic ", "packages "];
 
-fn text(rng: &mut Rng, words: usize) -> String {
-    (0..words).map(|_| WORDS[rng.below(WORDS.len())]).collect()
+fn text(rng: &mut Random, words: usize) -> String {
+    (0..words).map(|_| WORDS[rng.index(WORDS.len())]).collect()
 }
 
-fn random_row(rng: &mut Rng) -> Vec<Value> {
-    let words = if rng.below(40) == 0 { rng.below(3000) } else { rng.below(12) };
+fn random_row(rng: &mut Random) -> Vec<Value> {
+    let words = if rng.index(40) == 0 { rng.index(3000) } else { rng.index(12) };
     vec![
         Value::Int(rng.next() as i64 >> 20),
-        if rng.below(5) == 0 { Value::Null } else { Value::Decimal(rng.below(100_000) as i128) },
+        if rng.index(5) == 0 { Value::Null } else { Value::Decimal(rng.index(100_000) as i128) },
         Value::Text(text(rng, words)),
-        if rng.below(3) == 0 { Value::Null } else { Value::Text(text(rng, 2)) },
+        if rng.index(3) == 0 { Value::Null } else { Value::Text(text(rng, 2)) },
     ]
 }
 
@@ -70,7 +55,7 @@ fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
 }
 
 fn dictionary(table: &Table) -> pagefold_codec::row::Dictionary {
-    let mut rng = Rng(9);
+    let mut rng = Random(9);
     let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     for _ in 0..3000 {
         let row = random_row(&mut rng);
@@ -102,7 +87,7 @@ fn compare(table: &Table, model: &BTreeMap<Rid, Vec<Value>>) {
 #[test]
 fn behaves_like_a_map() {
     for (method, page_bytes) in [(Method::None, 2048), (Method::None, 8192), (Method::Fixed, 4096), (Method::Fixed, 32768)] {
-        let mut rng = Rng(page_bytes as u64);
+        let mut rng = Random(page_bytes as u64);
         let storage = Arc::new(MemoryStorage::new());
         let database = open(&storage, OpenMode::Create);
         let mut change = database.change();
@@ -118,7 +103,7 @@ fn behaves_like_a_map() {
         let mut model: BTreeMap<Rid, Vec<Value>> = BTreeMap::new();
         let mut rids: Vec<Rid> = Vec::new();
         for step in 0..12_000 {
-            match rng.below(10) {
+            match rng.index(10) {
                 0..=4 => {
                     let row = random_row(&mut rng);
                     let rid = table.insert(&refs(&row)).unwrap();
@@ -126,9 +111,9 @@ fn behaves_like_a_map() {
                     rids.push(rid);
                 }
                 5 | 6 if !rids.is_empty() => {
-                    let rid = rids[rng.below(rids.len())];
+                    let rid = rids[rng.index(rids.len())];
                     let row = random_row(&mut rng);
-                    let changes: Vec<(usize, ValueRef<'_>)> = row.iter().map(Value::as_ref).enumerate().skip(rng.below(4)).collect();
+                    let changes: Vec<(usize, ValueRef<'_>)> = row.iter().map(Value::as_ref).enumerate().skip(rng.index(4)).collect();
                     assert_eq!(table.update(rid, &changes).unwrap(), model.contains_key(&rid));
                     if let Some(old) = model.get_mut(&rid) {
                         for (column, _) in &changes {
@@ -137,21 +122,21 @@ fn behaves_like_a_map() {
                     }
                 }
                 7 if !rids.is_empty() => {
-                    let rid = rids[rng.below(rids.len())];
-                    let amount = Value::Decimal(rng.below(1000) as i128);
+                    let rid = rids[rng.index(rids.len())];
+                    let amount = Value::Decimal(rng.index(1000) as i128);
                     assert_eq!(table.update(rid, &[(1, amount.as_ref())]).unwrap(), model.contains_key(&rid));
                     if let Some(old) = model.get_mut(&rid) {
                         old[1] = amount;
                     }
                 }
                 8 if !rids.is_empty() => {
-                    let at = rng.below(rids.len());
+                    let at = rng.index(rids.len());
                     let rid = rids.swap_remove(at);
                     assert_eq!(table.delete(rid).unwrap(), model.remove(&rid).is_some());
                     rids.retain(|r| *r != rid);
                 }
                 _ if !rids.is_empty() => {
-                    let rid = rids[rng.below(rids.len())];
+                    let rid = rids[rng.index(rids.len())];
                     let found = table.get(rid).unwrap().map(|record| table.values(&record).unwrap());
                     assert_eq!(found.as_ref(), model.get(&rid));
                 }
@@ -181,7 +166,7 @@ fn bulk_load_gives_the_rows_back_in_order() {
         if method == Method::Fixed {
             table.set_dictionary(dictionary(&table)).unwrap();
         }
-        let mut rng = Rng(3);
+        let mut rng = Random(3);
         let rows: Vec<Vec<Value>> = (0..20_000).map(|_| random_row(&mut rng)).collect();
         let mut loader = BulkLoader::new(&table).unwrap();
         let mut rids = Vec::new();
@@ -257,7 +242,7 @@ fn pages_smaller_than_the_sectors_of_the_device() {
     let database = open(&storage, OpenMode::Create);
     let mut change = database.change();
     let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(2048)).unwrap();
-    let mut rng = Rng(8);
+    let mut rng = Random(8);
     let model: BTreeMap<Rid, Vec<Value>> = (0..2000)
         .map(|_| {
             let row = random_row(&mut rng);

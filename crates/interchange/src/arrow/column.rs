@@ -10,11 +10,11 @@ use arrow_array::types::{
 };
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, LargeBinaryArray,
-    LargeStringArray, PrimitiveArray, StringArray, StringViewArray, new_null_array,
+    LargeStringArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray, new_null_array,
 };
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType as Arrow, TimeUnit as ArrowUnit};
-use pagefold_types::{DataType, ValueRef};
+use pagefold_types::{Column, DataType, ValueRef};
 
 /// One column of a batch as SQL values.
 #[derive(Debug, Clone)]
@@ -78,6 +78,14 @@ pub(super) fn cast_to(array: &ArrayRef, to: &Arrow, column: &str) -> Result<Arra
 }
 
 impl ColumnView {
+    /// Views the columns of a batch, in order.
+    ///
+    /// # Errors
+    /// As [`ColumnView::new`].
+    pub fn of_batch(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<ColumnView>, InterchangeError> {
+        batch.columns().iter().zip(columns).map(|(array, c)| ColumnView::new(array, &c.data_type, &c.name)).collect()
+    }
+
     /// Views an array whose Arrow type stands for this SQL type.
     ///
     /// # Errors

@@ -102,12 +102,7 @@ impl<W: Write> CsvSink<W> {
 impl<W: Write + Send> Sink for CsvSink<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), InterchangeError> {
         let columns = self.table.schema().columns().to_vec();
-        let views = batch
-            .columns()
-            .iter()
-            .zip(&columns)
-            .map(|(array, c)| ColumnView::new(array, &c.data_type, &c.name))
-            .collect::<Result<Vec<_>, _>>()?;
+        let views = ColumnView::of_batch(batch, &columns)?;
         let mut field = std::mem::take(&mut self.field);
         for row in 0..batch.num_rows() {
             for (i, (view, column)) in views.iter().zip(&columns).enumerate() {

@@ -52,12 +52,7 @@ impl<W: Write> JsonLinesSink<W> {
 impl<W: Write + Send> Sink for JsonLinesSink<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), InterchangeError> {
         let columns = self.table.schema().columns();
-        let views = batch
-            .columns()
-            .iter()
-            .zip(columns)
-            .map(|(array, c)| ColumnView::new(array, &c.data_type, &c.name))
-            .collect::<Result<Vec<_>, _>>()?;
+        let views = ColumnView::of_batch(batch, columns)?;
         for row in 0..batch.num_rows() {
             for ((view, column), key) in views.iter().zip(columns).zip(&self.keys) {
                 self.buffer.extend_from_slice(key);

@@ -92,12 +92,7 @@ impl<W: Write> TableSink<W> {
 impl<W: Write + Send> Sink for TableSink<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), InterchangeError> {
         let columns = self.table.schema().columns().to_vec();
-        let views = batch
-            .columns()
-            .iter()
-            .zip(&columns)
-            .map(|(array, c)| ColumnView::new(array, &c.data_type, &c.name))
-            .collect::<Result<Vec<_>, _>>()?;
+        let views = ColumnView::of_batch(batch, &columns)?;
         for row in 0..batch.num_rows() {
             let fields = views.iter().zip(&columns).map(|(view, column)| shown(&text::to_text(view.value(row), &column.data_type)));
             let fields: Vec<String> = fields.collect();
