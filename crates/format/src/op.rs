@@ -76,3 +76,55 @@ impl PageOp<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::StoredKind;
+    use crate::index::header::LeafKind;
+    use crate::index::leaf::Place;
+    use pagefold_types::Rid;
+
+    #[test]
+    fn an_op_of_another_page_type_is_refused() {
+        let kind = LeafKind { single: true, fold: false, fixed_key_bytes: 0, slot_bits: 12 };
+        let formats = [
+            PageOp::Data(DataOp::Format { page_number: 4, dictionary_version: 0 }),
+            PageOp::Leaf(LeafOp::Format { page_number: 4, kind, next: 0 }),
+            PageOp::NonLeaf(NonLeafOp::Format { page_number: 4, level: 1, first_child: 7 }),
+        ];
+        let changes = [
+            [
+                PageOp::Data(DataOp::Insert { slot: 0, kind: StoredKind::Raw, bytes: b"some row" }),
+                PageOp::Data(DataOp::Replace { slot: 0, kind: StoredKind::Raw, bytes: b"a longer row" }),
+                PageOp::Data(DataOp::Patch { slot: 0, at: 1, bytes: b"x" }),
+                PageOp::Data(DataOp::Delete { slot: 0 }),
+            ],
+            [
+                PageOp::Leaf(LeafOp::Insert { key: b"key", rid: Rid::MIN }),
+                PageOp::Leaf(LeafOp::SetNext { next: 9 }),
+                PageOp::Leaf(LeafOp::KeepFrom { cut: Place::default() }),
+                PageOp::Leaf(LeafOp::Remove { key: b"key", rid: Rid::MIN }),
+            ],
+            [
+                PageOp::NonLeaf(NonLeafOp::Insert { separator: b"separator", child: 8 }),
+                PageOp::NonLeaf(NonLeafOp::SetFirstChild { child: 6 }),
+                PageOp::NonLeaf(NonLeafOp::Replace { index: 0, separator: b"another" }),
+                PageOp::NonLeaf(NonLeafOp::Remove { index: 0 }),
+            ],
+        ];
+        for (i, format) in formats.iter().enumerate() {
+            let mut page = vec![0; 2048];
+            format.apply(&mut page).unwrap();
+            for (k, ops) in changes.iter().enumerate() {
+                for op in ops {
+                    let before = page.clone();
+                    assert_eq!(op.apply(&mut page).is_ok(), i == k, "{op:?} after {format:?}");
+                    assert!(i == k || page == before);
+                    assert!(op.apply(&mut [0; 100]).is_err());
+                }
+            }
+            assert!(format.apply(&mut [0; 100]).is_err());
+        }
+    }
+}

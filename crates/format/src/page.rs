@@ -175,6 +175,21 @@ pub fn page_type(page: &[u8]) -> Option<PageType> {
     PageType::from_u8(page[PAGE_TYPE])
 }
 
+/// Is this a page of that type? What an op asks before it changes anything: one read from a log may name any page.
+///
+/// # Errors
+/// When it is of another type or no page at all.
+#[inline]
+pub fn expect_type(page: &[u8], wanted: PageType) -> Result<(), FormatError> {
+    if is_page_size(page.len()) && page[PAGE_TYPE] == wanted as u8 { Ok(()) } else { Err(wrong_type(page, wanted)) }
+}
+
+#[cold]
+fn wrong_type(page: &[u8], wanted: PageType) -> FormatError {
+    let found = page.get(PAGE_TYPE).copied().and_then(PageType::from_u8);
+    FormatError::new(format!("change of a {wanted:?} page in {} bytes of type {found:?}", page.len()))
+}
+
 /// Sets the page type.
 #[inline]
 pub fn set_page_type(page: &mut [u8], page_type: PageType) {

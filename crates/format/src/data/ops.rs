@@ -4,7 +4,7 @@
 
 use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, DataPage, LOW_BITS, ROWS, SLOT_BYTES, StoredKind};
 use crate::FormatError;
-use crate::page::{self, PageType, get_u16, put_u16};
+use crate::page::{self, PageType, get_u16, is_page_size, put_u16};
 use crate::wire::{Reader, put_bytes};
 use pagefold_types::SLOT_MAX;
 
@@ -56,8 +56,13 @@ impl DataOp<'_> {
     /// Applies the change.
     ///
     /// # Errors
-    /// When the page cannot take it: a slot in the wrong state, or no room. The page is then unchanged.
+    /// When the page cannot take it: not a data page, a slot in the wrong state, or no room. The page is then unchanged.
     pub fn apply(&self, page: &mut [u8]) -> Result<(), FormatError> {
+        if !matches!(self, DataOp::Format { .. }) {
+            page::expect_type(page, PageType::Data)?;
+        } else if !is_page_size(page.len()) {
+            return Err(FormatError::new(format!("data page of {} bytes", page.len())));
+        }
         match *self {
             DataOp::Format { page_number, dictionary_version } => {
                 page.fill(0);

@@ -78,7 +78,7 @@ pub fn expand(folded: &[u8], page: &mut [u8]) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// Checks a folded leaf by expanding it, and that its bytes after the body are zero. For `check` and `print`; returns the leaf.
+/// Checks a folded leaf by expanding it, and that it is the one fold of what comes out. For `check` and `print`; returns the leaf.
 ///
 /// # Errors
 /// What is wrong.
@@ -88,6 +88,11 @@ pub fn check_folded(folded: &[u8]) -> Result<Vec<u8>, FormatError> {
     leaf::check(&page)?;
     if folded[usize::from(page::low_end(folded))..].iter().any(|b| *b != 0) {
         return Err(FormatError::new("bytes after the body are not zero"));
+    }
+    let mut again = [0; FOLDED_PAGE_BYTES];
+    fold(&page, &mut again)?;
+    if again != *folded {
+        return Err(FormatError::new("not the bytes that this leaf folds to"));
     }
     Ok(page)
 }

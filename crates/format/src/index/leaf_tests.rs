@@ -289,6 +289,35 @@ fn slot_bits_grow() {
 }
 
 #[test]
+fn a_leaf_has_one_fold() {
+    let kind = LeafKind { single: true, fold: true, fixed_key_bytes: 3, slot_bits: 12 };
+    let mut page = vec![0; 8192];
+    LeafOp::Format { page_number: 5, kind, next: 0 }.apply(&mut page).unwrap();
+    LeafOp::Insert { key: b"key", rid: Rid::MIN }.apply(&mut page).unwrap();
+    let mut disk = [0; FOLDED_PAGE_BYTES];
+    folded::fold(&page, &mut disk).unwrap();
+    assert!(folded::check_folded(&disk).unwrap() == page);
+    // The first RID's difference is 0: one byte, to be added (code 4) or subtracted (code 11).
+    assert_eq!(disk[LEAF_HEADER_BYTES], 3 << 4 | 4);
+    disk[LEAF_HEADER_BYTES] = 3 << 4 | 11;
+    let mut back = vec![0; 8192];
+    folded::expand(&disk, &mut back).unwrap();
+    assert!(back == page);
+    assert!(folded::check_folded(&disk).is_err());
+
+    let kind = LeafKind { fixed_key_bytes: 0, ..kind };
+    LeafOp::Format { page_number: 5, kind, next: 0 }.apply(&mut page).unwrap();
+    LeafOp::Insert { key: b"key", rid: Rid::MIN }.apply(&mut page).unwrap();
+    folded::fold(&page, &mut disk).unwrap();
+    folded::check_folded(&disk).unwrap();
+    // The length of the longest key is one more than it is.
+    assert_eq!(disk[38], 3);
+    disk[38] = 4;
+    folded::expand(&disk, &mut back).unwrap();
+    assert!(folded::check_folded(&disk).is_err());
+}
+
+#[test]
 fn hostile_leaves_ops_and_folds_do_no_harm() {
     let mut random = Random(12);
     let (mut valid, mut invalid, mut expanded) = (0, 0, 0);

@@ -6,7 +6,7 @@ use super::header::{LeafKind, format_leaf, set_next};
 use super::leaf::Place;
 use super::{leaf_edit, non_leaf, non_leaf_edit};
 use crate::FormatError;
-use crate::page::is_page_size;
+use crate::page::{self, PageType, is_page_size};
 use crate::wire::{Reader, put_bytes};
 use pagefold_types::Rid;
 
@@ -66,7 +66,9 @@ impl LeafOp<'_> {
     /// # Errors
     /// When the page cannot take it; it is then unchanged.
     pub fn apply(&self, page: &mut [u8]) -> Result<(), FormatError> {
-        if !is_page_size(page.len()) {
+        if !matches!(self, LeafOp::Format { .. }) {
+            page::expect_type(page, PageType::Leaf)?;
+        } else if !is_page_size(page.len()) {
             return Err(FormatError::new(format!("leaf of {} bytes", page.len())));
         }
         match *self {
@@ -207,7 +209,9 @@ impl NonLeafOp<'_> {
     /// # Errors
     /// When the page cannot take it; it is then unchanged.
     pub fn apply(&self, page: &mut [u8]) -> Result<(), FormatError> {
-        if !is_page_size(page.len()) {
+        if !matches!(self, NonLeafOp::Format { .. }) {
+            page::expect_type(page, PageType::NonLeaf)?;
+        } else if !is_page_size(page.len()) {
             return Err(FormatError::new(format!("non-leaf page of {} bytes", page.len())));
         }
         match *self {

@@ -154,8 +154,15 @@ impl<'k> KeyReader<'k> {
             },
             Physical::Int { width } => Value::Int(self.flipped(width)? as i64),
             Physical::Decimal { width } => Value::Decimal(self.flipped(width)?),
-            Physical::Real => Value::Real(f32_from_ordered(u32::from_be_bytes(self.array()?))),
-            Physical::Double => Value::Double(f64_from_ordered(u64::from_be_bytes(self.array()?))),
+            // Of the bits of zeros and NaNs only one of each is a key.
+            Physical::Real => {
+                let ordered = u32::from_be_bytes(self.array()?);
+                Some(f32_from_ordered(ordered)).filter(|x| f32_ordered(*x) == ordered).map(Value::Real)?
+            }
+            Physical::Double => {
+                let ordered = u64::from_be_bytes(self.array()?);
+                Some(f64_from_ordered(ordered)).filter(|x| f64_ordered(*x) == ordered).map(Value::Double)?
+            }
             Physical::Uuid => Value::Uuid(self.array()?),
             Physical::Char { chars } => Value::Text(self.chars(chars)?),
             Physical::Text => Value::Text(String::from_utf8(self.terminated()?).ok()?),
