@@ -10,6 +10,7 @@ mod data_set;
 pub mod database;
 mod error;
 pub mod index;
+pub mod log;
 pub mod pool;
 mod sampling;
 mod space_map;

@@ -1,0 +1,189 @@
+//! Reading the log forward, for recovery, and finding where it ends.
+//!
+//! Invariants:
+//!
+//! - What is returned is valid in its place; a reader that has returned its last record returns none after it.
+//! - Memory is bounded by the longest record that the segments can hold: a length is believed only when so many bytes are there.
+//! - A reader writes nothing.
+
+use super::files::damaged_record;
+use super::record::{FLUSH_BYTES, FLUSH_KIND, FRAME_HEADER_BYTES, Frames, Lsn, RecordRef, frame_bytes, parts};
+use super::segment::{Geometry, damaged, discover, open_segment, segment_path};
+use crate::Result;
+use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How much is read at a time.
+const READ_BYTES: usize = 256 << 10;
+
+/// Reads records in their order.
+#[derive(Debug)]
+pub struct LogReader {
+    directory: PathBuf,
+    geometry: Geometry,
+    frames: Frames,
+    segments: BTreeMap<u64, Arc<dyn File>>,
+    /// Up to here there is no gap in the segments.
+    available: Lsn,
+    known_durable: Lsn,
+    window: Vec<u8>,
+    window_start: Lsn,
+    position: Lsn,
+    at_end: bool,
+}
+
+impl LogReader {
+    /// Reads from `from`: the start of a record, or what [`Log::end`](super::Log::end) or [`Log::cut`](super::Log::cut) said. Up to
+    /// `known_durable` the log is known to have been durable (0 when nothing is known): should it end before, it is damaged.
+    ///
+    /// # Errors
+    /// When there is no log, the segment of `from` is missing, or the header of a segment from there on is damaged, of another database or of
+    /// another segment; those of the device.
+    pub fn open(storage: &dyn Storage, directory: &Path, database_id: u128, from: Lsn, known_durable: Lsn) -> Result<LogReader> {
+        let (numbers, geometry) = discover(storage, directory, database_id)?;
+        let first = geometry.segment_of(from);
+        let mut segments = BTreeMap::new();
+        for number in numbers.into_iter().filter(|&number| number >= first) {
+            let (file, _) = open_segment(storage, directory, number, database_id, Some(geometry), &OpenOptions::read_only())?;
+            segments.insert(number, file);
+        }
+        if !segments.contains_key(&first) {
+            return Err(damaged(&segment_path(directory, first), "the segment is missing"));
+        }
+        let gap = (first..).find(|number| !segments.contains_key(number)).unwrap_or(first);
+        Ok(LogReader {
+            directory: directory.to_path_buf(),
+            geometry,
+            frames: Frames::new(database_id),
+            segments,
+            available: geometry.start_of(gap),
+            known_durable,
+            window: Vec::new(),
+            window_start: from,
+            position: from,
+            at_end: false,
+        })
+    }
+
+    /// Length of a segment file in bytes.
+    #[must_use]
+    pub fn segment_bytes(&self) -> u64 {
+        self.geometry.segment_bytes()
+    }
+
+    /// The end of what has been read; once there is no next record, the end of the log.
+    #[must_use]
+    pub fn end(&self) -> Lsn {
+        self.position
+    }
+
+    /// The next record; `None` at the end of the log, be it clean or torn.
+    ///
+    /// # Errors
+    /// When the log is damaged: a record is not valid although it was durable. Those of the device.
+    #[expect(clippy::should_implement_trait, reason = "what it returns borrows from the reader")]
+    pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
+        loop {
+            let start = self.position;
+            if self.at_end {
+                return Ok(None);
+            }
+            let Some(bytes) = self.frame_at(start)? else {
+                self.check_end(start)?;
+                self.at_end = true;
+                return Ok(None);
+            };
+            self.position += bytes as u64;
+            let at = (start - self.window_start) as usize;
+            if parts(&self.window[at..at + bytes]).0 != FLUSH_KIND {
+                let (kind, body) = parts(&self.window[at..at + bytes]);
+                return Ok(Some(RecordRef { start, end: self.position, kind, body }));
+            }
+        }
+    }
+
+    /// The length of the valid frame at a position, which then is in the window.
+    fn frame_at(&mut self, start: Lsn) -> Result<Option<usize>> {
+        if !self.load(start, FRAME_HEADER_BYTES)? {
+            return Ok(None);
+        }
+        let at = (start - self.window_start) as usize;
+        let Some(bytes) = frame_bytes(&self.window[at..]) else { return Ok(None) };
+        if !self.load(start, bytes)? {
+            return Ok(None);
+        }
+        let at = (start - self.window_start) as usize;
+        Ok(self.frames.is_valid(start, &self.window[at..at + bytes]).then_some(bytes))
+    }
+
+    /// Sees to it that so many bytes from a position on are in the window; false when they are not in the segments.
+    fn load(&mut self, at: Lsn, bytes: usize) -> Result<bool> {
+        let loaded = self.window_start + self.window.len() as u64;
+        let Some(wanted) = at.checked_add(bytes as u64).filter(|&wanted| wanted <= self.available) else { return Ok(false) };
+        if wanted > loaded {
+            let to = wanted.max(loaded.saturating_add(READ_BYTES as u64)).min(self.available);
+            self.window.drain(..(at - self.window_start) as usize);
+            self.window_start = at;
+            let old = self.window.len();
+            self.window.resize((to - at) as usize, 0);
+            let read = read_stream(self.geometry, &self.segments, loaded, &mut self.window[old..]);
+            read.inspect_err(|_| self.window.truncate(old))?;
+        }
+        Ok(true)
+    }
+
+    /// No valid record starts at `at`: is that the end of the log?
+    fn check_end(&self, at: Lsn) -> Result<()> {
+        let durable = if at < self.known_durable { Some(self.known_durable) } else { self.durable_beyond(at)? };
+        let Some(durable) = durable else { return Ok(()) };
+        let reason = if at < self.available {
+            format!("it is damaged: the log was durable up to {durable}")
+        } else {
+            format!("the segment is missing: the log was durable up to {durable}")
+        };
+        Err(damaged_record(&self.directory, self.geometry, at, &reason))
+    }
+
+    /// A position beyond `at` up to which, by a Flush record behind `at`, the log was durable.
+    fn durable_beyond(&self, at: Lsn) -> Result<Option<Lsn>> {
+        let mut bytes = Vec::new();
+        let mut start = at;
+        for &number in self.segments.keys().filter(|&&number| self.geometry.end_of(number) > at) {
+            let from = self.geometry.start_of(number).max(at);
+            if from != start + bytes.len() as u64 {
+                // Behind a gap.
+                bytes.clear();
+                start = from;
+            }
+            let mut next = from;
+            while next < self.geometry.end_of(number) {
+                let length = (self.geometry.end_of(number) - next).min(READ_BYTES as u64);
+                let old = bytes.len();
+                bytes.resize(old + length as usize, 0);
+                read_stream(self.geometry, &self.segments, next, &mut bytes[old..])?;
+                if let Some((_, durable)) = self.frames.find_flushes(start, &bytes).find(|&(_, durable)| durable > at) {
+                    return Ok(Some(durable));
+                }
+                // One may begin in the last bytes.
+                let done = bytes.len().saturating_sub(FLUSH_BYTES - 1);
+                bytes.drain(..done);
+                start += done as u64;
+                next += length;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Reads bytes of the stream that lie in these segments.
+fn read_stream(geometry: Geometry, segments: &BTreeMap<u64, Arc<dyn File>>, start: Lsn, bytes: &mut [u8]) -> Result<()> {
+    let mut rest = bytes;
+    for (number, offset, length) in geometry.parts(start, rest.len()) {
+        let (part, behind) = rest.split_at_mut(length);
+        read_exact_at(segments[&number].as_ref(), part, offset)?;
+        rest = behind;
+    }
+    Ok(())
+}
