@@ -5,6 +5,7 @@ mod background;
 mod bulk_write;
 pub(crate) mod counters;
 mod deferred_write;
+pub mod double_write;
 pub(crate) mod frames;
 mod guard;
 mod leaf_io;
