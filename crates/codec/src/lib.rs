@@ -1,6 +1,7 @@
 //! Compression codecs: pure functions on the caller's buffers. No I/O, no page numbers.
 
 pub mod block;
+pub mod bytes;
 mod error;
 pub mod index;
 pub mod row;

@@ -9,6 +9,7 @@
 //! A key head is the 4 bytes after the prefix that all keys of the page share, zero-padded, as a number: heads order like keys, equal heads decide nothing.
 
 use super::FoldError;
+pub use crate::bytes::common_prefix;
 
 /// Bytes of a RID.
 pub const RID_BYTES: usize = 7;
@@ -144,25 +145,6 @@ pub fn key_head(key: &[u8], prefix: usize) -> u32 {
     }
 }
 
-/// Length of the prefix that both share.
-#[inline]
-#[must_use]
-pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let n = a.len().min(b.len());
-    let mut at = 0;
-    while let (Some(x), Some(y)) = (a[at..n].first_chunk::<8>(), b[at..n].first_chunk::<8>()) {
-        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
-        if difference != 0 {
-            return at + difference.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    while at < n && a[at] == b[at] {
-        at += 1;
-    }
-    at
-}
-
 /// Writes key map entry `i`.
 ///
 /// # Errors
@@ -179,18 +161,6 @@ pub fn put_map(page: &mut [u8], i: usize, offset: usize, head: u32) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn common_prefixes() {
-        let text = b"a common prefix of some length";
-        for n in 0..text.len() {
-            let mut other = text.to_vec();
-            other[n] ^= 1;
-            assert_eq!(common_prefix(text, &other), n);
-            assert_eq!(common_prefix(text, &text[..n]), n);
-        }
-        assert_eq!(common_prefix(text, text), text.len());
-    }
 
     #[test]
     fn heads_order_like_keys() {

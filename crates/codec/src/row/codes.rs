@@ -32,6 +32,17 @@ pub const fn code_count(len: usize) -> Option<usize> {
     if len % 3 == 1 { None } else { Some(len / 3 * 2 + len % 3 / 2) }
 }
 
+/// Code `index` of the codes in `bytes`, which has so many.
+///
+/// # Panics
+/// When it has fewer.
+#[inline(always)]
+pub(crate) fn code_at(bytes: &[u8], index: usize) -> u16 {
+    let at = index / 2 * 3 + index % 2;
+    let word = u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    if index.is_multiple_of(2) { word & CODE_MASK as u16 } else { word >> 4 }
+}
+
 /// Appends codes to bytes.
 pub(crate) struct CodeWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -62,6 +73,59 @@ impl<'a> CodeWriter<'a> {
             self.out.extend_from_slice(&last.to_le_bytes());
         }
     }
+
+    /// Pushes the first `count` codes of `bytes`; nothing has been pushed before.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub(crate) fn push_first(&mut self, bytes: &[u8], count: usize) {
+        debug_assert!(self.pending.is_none());
+        self.out.extend_from_slice(&bytes[..count / 2 * 3]);
+        self.pending = (count % 2 == 1).then(|| code_at(bytes, count - 1));
+    }
+
+    /// Pushes the codes of `bytes` from number `from` on, and finishes.
+    ///
+    /// # Panics
+    /// When `bytes` has not the length of whole codes, or less than `from` of them.
+    pub(crate) fn finish_with(self, bytes: &[u8], from: usize) {
+        let count = code_count(bytes.len()).and_then(|count| count.checked_sub(from)).expect("codes from a number on");
+        if count == 0 {
+            return self.finish();
+        }
+        let tail = &bytes[from / 2 * 3..];
+        match (self.pending, from % 2) {
+            (None, 0) => self.out.extend_from_slice(tail),
+            (Some(pending), 1) => {
+                self.out.extend_from_slice(&[pending as u8, (pending >> 8) as u8 | tail[1] & 0xf0]);
+                self.out.extend_from_slice(&tail[2..]);
+            }
+            (Some(pending), _) => {
+                self.out.push(pending as u8);
+                push_shifted(self.out, (pending >> 8) as u8, tail, 1 + 3 * count);
+            }
+            (None, _) => push_shifted(self.out, tail[1] >> 4, &tail[2..], 3 * count),
+        }
+    }
+}
+
+/// Appends `nibbles` nibbles: `first`, then those of `rest`, the lower one of each byte first.
+fn push_shifted(out: &mut Vec<u8>, first: u8, rest: &[u8], nibbles: usize) {
+    let end = out.len() + nibbles.div_ceil(2);
+    let (words, bytes) = rest.as_chunks();
+    let mut carry = u64::from(first);
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        out.extend_from_slice(&(word << 4 | carry).to_le_bytes());
+        carry = word >> 60;
+    }
+    let mut carry = carry as u8;
+    for byte in bytes {
+        out.push(byte << 4 | carry);
+        carry = byte >> 4;
+    }
+    out.push(carry);
+    out.truncate(end);
 }
 
 #[cfg(test)]
@@ -77,6 +141,39 @@ mod tests {
         }
         for len in 0..1000 {
             assert_eq!(code_count(len).is_none(), len % 3 == 1);
+        }
+    }
+
+    #[test]
+    fn parts_of_codes_are_copied() {
+        let written = |codes: &[u16]| {
+            let mut out = Vec::new();
+            let mut writer = CodeWriter::new(&mut out);
+            codes.iter().for_each(|&code| writer.push(code));
+            writer.finish();
+            out
+        };
+        let codes: Vec<u16> = (0..50_u16).map(|number| number.wrapping_mul(0x9e3) & 0xfff).collect();
+        for count in 0..codes.len() {
+            let bytes = written(&codes[..count]);
+            for (number, &code) in codes[..count].iter().enumerate() {
+                assert_eq!(code_at(&bytes, number), code);
+            }
+            for first in 0..=count {
+                for from in 0..=count {
+                    for between in 0..3 {
+                        let mut expected = codes[..first].to_vec();
+                        expected.extend(std::iter::repeat_n(0xabc, between));
+                        expected.extend(&codes[from..count]);
+                        let mut out = Vec::new();
+                        let mut writer = CodeWriter::new(&mut out);
+                        writer.push_first(&bytes, first);
+                        (0..between).for_each(|_| writer.push(0xabc));
+                        writer.finish_with(&bytes, from);
+                        assert_eq!(out, written(&expected), "{first}, {between}, {from} to {count}");
+                    }
+                }
+            }
         }
     }
 

@@ -4,13 +4,17 @@
 //! chosen together with the one after it: of the longest token and the next shorter one, that which gets further with one more token. On
 //! LINEITEM rows this needs 3.5 % fewer codes than the longest token each time and within 0.1 % of the fewest possible.
 
-use super::codes::{CodeWriter, compressed_len};
+use std::ops::ControlFlow;
+
+use super::codes::{CODE_COUNT, CodeWriter, compressed_len};
 use super::dictionary::Dictionary;
 use super::matcher::{Match, Matcher};
 
 /// What it takes to encode rows with a dictionary: about half a megabyte that readers do not need.
 pub struct Encoder {
-    matcher: Matcher,
+    pub(super) matcher: Matcher,
+    /// Length of each token by code; 0 where there is none.
+    pub(super) lens: Box<[u8; CODE_COUNT]>,
 }
 
 impl Encoder {
@@ -18,7 +22,9 @@ impl Encoder {
     #[must_use]
     pub fn new(dictionary: &Dictionary) -> Self {
         let tokens: Vec<&[u8]> = dictionary.tokens().collect();
-        Self { matcher: Matcher::new(&tokens) }
+        let mut lens = Box::new([0; CODE_COUNT]);
+        lens.iter_mut().zip(&tokens).for_each(|(len, token)| *len = token.len() as u8);
+        Self { matcher: Matcher::new(&tokens), lens }
     }
 
     /// Appends `row` in compressed form to `out` and returns the length of that; or leaves `out` as it was and returns `None` when the
@@ -61,6 +67,15 @@ impl std::fmt::Debug for Encoder {
 /// Cuts `row` into tokens.
 #[inline(always)]
 pub(super) fn parse(matcher: &Matcher, row: &[u8], mut emit: impl FnMut(u16)) {
+    parse_while(matcher, row, |chosen| {
+        emit(chosen.token());
+        ControlFlow::Continue(())
+    });
+}
+
+/// Cuts `row` into tokens until `emit` breaks off. What is emitted at a place depends on the bytes from there on alone, not on the tokens before.
+#[inline(always)]
+pub(super) fn parse_while(matcher: &Matcher, row: &[u8], mut emit: impl FnMut(Match) -> ControlFlow<()>) {
     if row.is_empty() {
         return;
     }
@@ -69,7 +84,8 @@ pub(super) fn parse(matcher: &Matcher, row: &[u8], mut emit: impl FnMut(u16)) {
     loop {
         let behind = &rest[chosen.len()..];
         if behind.is_empty() {
-            return emit(chosen.token());
+            let _ = emit(chosen);
+            return;
         }
         let mut next = matcher.longest(behind);
         let shorter = matcher.parent(chosen.token());
@@ -85,7 +101,9 @@ pub(super) fn parse(matcher: &Matcher, row: &[u8], mut emit: impl FnMut(u16)) {
                 }
             }
         }
-        emit(chosen.token());
+        if emit(chosen).is_break() {
+            return;
+        }
         rest = &rest[chosen.len()..];
         chosen = next;
     }

@@ -6,6 +6,7 @@ mod dictionary;
 mod encode;
 mod matcher;
 mod merge;
+mod reencode;
 mod sample;
 mod table;
 mod train;

@@ -80,7 +80,7 @@ fn check_one(dictionary: &Dictionary, compressed: &[u8], cap: usize) {
     assert!(guard.iter().all(|&byte| byte == 0xa5));
 }
 
-fn random(state: &mut u64, below: usize) -> usize {
+pub(super) fn random(state: &mut u64, below: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize % below
 }
@@ -90,7 +90,7 @@ fn single_bytes() -> Vec<Vec<u8>> {
 }
 
 /// `count` tokens of up to `len_max` bytes out of `alphabet` of them.
-fn random_dictionary(count: usize, len_max: usize, alphabet: usize, state: &mut u64) -> Dictionary {
+pub(super) fn random_dictionary(count: usize, len_max: usize, alphabet: usize, state: &mut u64) -> Dictionary {
     let mut tokens = single_bytes();
     while tokens.len() < count {
         let len = 1 + random(state, len_max);

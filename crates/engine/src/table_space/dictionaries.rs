@@ -60,8 +60,23 @@ impl Compressor {
     /// Compresses a record into `codes`, or leaves it as it is.
     pub fn compress<'a>(&self, record: &'a [u8], codes: &'a mut Vec<u8>) -> Body<'a> {
         codes.clear();
-        let encoder = self.encoder.get_or_init(|| Encoder::new(&self.dictionary));
-        match encoder.encode(record, codes) {
+        let length = self.encoder().encode(record, codes);
+        self.body(record, codes, length)
+    }
+
+    /// Compresses a record that differs little from one whose codes are known, or leaves it as it is.
+    pub fn recompress<'a>(&self, before: &[u8], codes_before: &[u8], record: &'a [u8], codes: &'a mut Vec<u8>) -> Body<'a> {
+        codes.clear();
+        let length = self.encoder().reencode(before, codes_before, record, codes);
+        self.body(record, codes, length)
+    }
+
+    fn encoder(&self) -> &Encoder {
+        self.encoder.get_or_init(|| Encoder::new(&self.dictionary))
+    }
+
+    fn body<'a>(&self, record: &'a [u8], codes: &'a [u8], length: Option<usize>) -> Body<'a> {
+        match length {
             Some(length) if Compressor::takes(length) => Body::Compressed { version: self.version, codes },
             _ => Body::Plain(record),
         }

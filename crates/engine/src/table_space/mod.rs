@@ -6,6 +6,7 @@ mod large_value;
 mod read;
 mod scan;
 mod table;
+mod update_in_place;
 mod write;
 
 #[cfg(test)]

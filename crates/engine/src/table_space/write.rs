@@ -11,6 +11,7 @@ use super::table::Table;
 use crate::data_set::DataSet;
 use crate::pool::{MiniTransaction, PageHandle, Undo};
 use crate::{Error, Result};
+use pagefold_codec::bytes::{common_prefix, common_suffix};
 use pagefold_format::data::{AWAY_OVERHEAD, Body, DATA_HEADER_BYTES, DataOp, DataPage, SLOT_BYTES, Stored, row_space};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
@@ -166,6 +167,11 @@ impl Table {
     /// # Errors
     /// When a value does not fit its column, or there is no room.
     pub fn update(&self, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        if changes.iter().all(|(column, _)| self.layout.fixed_span(*column).is_some())
+            && let Some(found) = self.update_in_place(rid, changes)?
+        {
+            return Ok(found);
+        }
         let mut buffer = RowBuffer::default();
         let mut fresh = Vec::new();
         let mut unused = Vec::new();
@@ -265,7 +271,7 @@ impl Table {
     }
 
     /// Replaces a stored row where it is, when its page has room. `away_from` is the home of a row that has moved.
-    fn replace_in_place(
+    pub(super) fn replace_in_place(
         &self,
         mtr: &mut MiniTransaction<'_>,
         handle: PageHandle,
@@ -281,12 +287,24 @@ impl Table {
         if !view.fits_in_place_of(slot, stored.len(view.dictionary_version())) {
             return Ok(false);
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(stored.len(view.dictionary_version()));
         let kind = stored.build(view.dictionary_version(), &mut bytes);
-        let same_length = view.row(slot).is_some_and(|row| row.bytes.len() == bytes.len());
-        mtr.apply(handle, PageOp::Data(DataOp::Replace { slot, kind, bytes: &bytes }))?;
-        if !same_length {
-            self.note_space(mtr, handle);
+        match view.row(slot) {
+            // What goes to the log is only what differs.
+            Some(row) if row.kind == kind && row.bytes.len() == bytes.len() => {
+                let start = common_prefix(row.bytes, &bytes);
+                let end = bytes.len() - common_suffix(&row.bytes[start..], &bytes[start..]);
+                if start < end {
+                    mtr.apply(handle, PageOp::Data(DataOp::Patch { slot, at: start as u16, bytes: &bytes[start..end] }))?;
+                }
+            }
+            row => {
+                let same_length = row.is_some_and(|row| row.bytes.len() == bytes.len());
+                mtr.apply(handle, PageOp::Data(DataOp::Replace { slot, kind, bytes: &bytes }))?;
+                if !same_length {
+                    self.note_space(mtr, handle);
+                }
+            }
         }
         Ok(true)
     }
