@@ -1,4 +1,4 @@
-//! Buffer pools, mini-transactions, B+tree, table spaces, catalog.
+//! Buffer pools, mini-transactions, B+tree, table spaces, catalog, transactions.
 //!
 //! `docs/ARCHITECTURE.md` has the rules that hold between the parts.
 
@@ -17,6 +17,7 @@ mod space_map;
 pub mod table_space;
 #[cfg(test)]
 mod test_random;
+pub mod transaction;
 
 pub use crate::core::{DATA_DIRECTORY, data_set_path, file_id_of};
 pub use data_set::{DataSet, DataSetAttributes, DataSetFacts, Extents};

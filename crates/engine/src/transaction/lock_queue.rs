@@ -1,0 +1,251 @@
+//! Who holds one resource and who waits for it.
+//!
+//! Invariants:
+//! - All holders' modes are compatible with each other. A transaction holds a resource once, in the strongest mode it asked for
+//!   (IntentExclusive and Shared together make Exclusive), with a count of its requests.
+//! - Waiters are served strictly in their order; an upgrade of a mode that is held stands in front of all that hold nothing. A resource
+//!   without holders has no waiters.
+//! - A waiter is in the queue if and only if its outcome is not decided.
+
+use super::lock_error::WaitFor;
+use pagefold_types::Rid;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// What can be locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resource {
+    /// A table or index as a whole.
+    Object(u32),
+    /// A row of a table.
+    Row(u32, Rid),
+    /// The keys of an index with this hash, whether they are there or not.
+    Key(u32, u64),
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Resource::Object(object) => write!(f, "object {object}"),
+            Resource::Row(object, rid) => {
+                write!(f, "row {}:{}:{} of object {object}", rid.partition(), rid.page(), rid.slot())
+            }
+            Resource::Key(object, hash) => write!(f, "a key (hash {hash:016x}) of object {object}"),
+        }
+    }
+}
+
+/// How a resource is locked. Rows and keys are locked `Exclusive`; changes of rows hold their table `IntentExclusive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Something within is read.
+    IntentShared,
+    /// Something within is changed.
+    IntentExclusive,
+    /// Read as a whole.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+impl Mode {
+    /// Whether two transactions may hold these at once (Gray, Lorie, Putzolu, Traiger 1976).
+    #[must_use]
+    pub fn compatible(self, other: Mode) -> bool {
+        use Mode::{Exclusive, IntentExclusive, IntentShared, Shared};
+        match (self, other) {
+            (Exclusive, _) | (_, Exclusive) | (Shared, IntentExclusive) | (IntentExclusive, Shared) => false,
+            (IntentShared | IntentExclusive | Shared, IntentShared)
+            | (IntentShared | IntentExclusive, IntentExclusive)
+            | (IntentShared | Shared, Shared) => true,
+        }
+    }
+
+    /// The weakest mode that allows what both allow.
+    #[must_use]
+    pub fn join(self, other: Mode) -> Mode {
+        match (self, other) {
+            (one, two) if one == two => one,
+            (Mode::IntentShared, stronger) | (stronger, Mode::IntentShared) => stronger,
+            _ => Mode::Exclusive,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    transaction: u64,
+    mode: Mode,
+    requests: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    Granted,
+    Deadlock(Vec<WaitFor>),
+    Cancelled,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) transaction: u64,
+    pub(super) resource: Resource,
+    /// Joined with what it holds.
+    mode: Mode,
+    upgrade: bool,
+    pub(super) outcome: Mutex<Option<Outcome>>,
+    pub(super) wake: Condvar,
+}
+
+impl Waiter {
+    /// Whether the transaction holds the resource in a weaker mode.
+    pub(super) fn is_upgrade(&self) -> bool {
+        self.upgrade
+    }
+
+    fn decide(&self, outcome: Outcome) {
+        *self.outcome.lock() = Some(outcome);
+        self.wake.notify_one();
+    }
+}
+
+pub(super) enum Asked {
+    /// Newly held.
+    Granted,
+    /// Held before.
+    Again,
+    /// Not granted; this transaction is one of those in the way.
+    Blocked(u64),
+}
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Inline, since most resources have one holder and no waiter. `None` only while the queue is about to be removed.
+    first: Option<Holder>,
+    others: Vec<Holder>,
+    waiters: VecDeque<Arc<Waiter>>,
+}
+
+impl Queue {
+    pub(super) fn held_by(transaction: u64, mode: Mode) -> Queue {
+        Queue { first: Some(Holder { transaction, mode, requests: 1 }), others: Vec::new(), waiters: VecDeque::new() }
+    }
+
+    fn holders(&self) -> impl Iterator<Item = &Holder> {
+        self.first.iter().chain(&self.others)
+    }
+
+    fn holder_mut(&mut self, transaction: u64) -> Option<&mut Holder> {
+        self.first.iter_mut().chain(&mut self.others).find(|holder| holder.transaction == transaction)
+    }
+
+    /// Another transaction that holds it in a mode which excludes `mode`.
+    fn excluder(&self, transaction: u64, mode: Mode) -> Option<u64> {
+        self.holders().find(|holder| holder.transaction != transaction && !holder.mode.compatible(mode)).map(|holder| holder.transaction)
+    }
+
+    pub(super) fn ask(&mut self, transaction: u64, mode: Mode) -> Asked {
+        let held = self.holder_mut(transaction).map(|holder| holder.mode);
+        let wanted = held.map_or(mode, |held| held.join(mode));
+        if held != Some(wanted)
+            && let Some(excluder) = self.excluder(transaction, wanted)
+        {
+            return Asked::Blocked(excluder);
+        }
+        if let Some(holder) = self.holder_mut(transaction) {
+            holder.mode = wanted;
+            holder.requests += 1;
+            return Asked::Again;
+        }
+        if let Some(last) = self.waiters.back() {
+            return Asked::Blocked(last.transaction);
+        }
+        self.add(transaction, wanted);
+        Asked::Granted
+    }
+
+    fn add(&mut self, transaction: u64, mode: Mode) {
+        let holder = Holder { transaction, mode, requests: 1 };
+        if self.first.is_none() {
+            self.first = Some(holder);
+        } else {
+            self.others.push(holder);
+        }
+    }
+
+    /// A place in the queue for one whose request was blocked.
+    pub(super) fn enqueue(&mut self, transaction: u64, resource: Resource, mode: Mode) -> Arc<Waiter> {
+        let held = self.holder_mut(transaction).map(|holder| holder.mode);
+        let mode = held.map_or(mode, |held| held.join(mode));
+        let upgrade = held.is_some();
+        let waiter = Arc::new(Waiter { transaction, resource, mode, upgrade, outcome: Mutex::new(None), wake: Condvar::new() });
+        let at = if upgrade { self.waiters.iter().take_while(|waiter| waiter.upgrade).count() } else { self.waiters.len() };
+        self.waiters.insert(at, Arc::clone(&waiter));
+        waiter
+    }
+
+    fn place(&self, waiter: &Arc<Waiter>) -> Option<usize> {
+        self.waiters.iter().position(|other| Arc::ptr_eq(other, waiter))
+    }
+
+    /// The transactions that must go on before this waiter can: holders that exclude it, then those in front of it. Empty when it no
+    /// longer waits.
+    pub(super) fn blockers(&self, waiter: &Arc<Waiter>) -> Vec<u64> {
+        let Some(place) = self.place(waiter) else { return Vec::new() };
+        let holders = self.holders().filter(|holder| holder.transaction != waiter.transaction && !holder.mode.compatible(waiter.mode));
+        let in_front = self.waiters.iter().take(place).map(|other| other.transaction);
+        holders.map(|holder| holder.transaction).chain(in_front).filter(|&other| other != waiter.transaction).collect()
+    }
+
+    /// Takes a waiter out without the lock. `false` when its outcome is already decided.
+    pub(super) fn withdraw(&mut self, waiter: &Arc<Waiter>, outcome: Option<Outcome>) -> bool {
+        let Some(place) = self.place(waiter) else { return false };
+        self.waiters.remove(place);
+        if let Some(outcome) = outcome {
+            waiter.decide(outcome);
+        }
+        self.grant();
+        true
+    }
+
+    /// Gives up `requests` of a transaction's requests. `Some(true)` when it no longer holds the resource, `None` when it did not.
+    pub(super) fn release(&mut self, transaction: u64, requests: u32) -> Option<bool> {
+        let holder = self.holder_mut(transaction)?;
+        holder.requests = holder.requests.saturating_sub(requests);
+        if holder.requests > 0 {
+            return Some(false);
+        }
+        if self.first.is_some_and(|first| first.transaction == transaction) {
+            self.first = self.others.pop();
+        } else {
+            self.others.retain(|holder| holder.transaction != transaction);
+        }
+        self.grant();
+        Some(true)
+    }
+
+    /// Nobody holds it, so nobody waits.
+    pub(super) fn is_free(&self) -> bool {
+        debug_assert!(self.first.is_some() || (self.others.is_empty() && self.waiters.is_empty()));
+        self.first.is_none()
+    }
+
+    /// Serves waiters from the front, as far as the modes go.
+    fn grant(&mut self) {
+        while let Some(waiter) = self.waiters.front() {
+            if self.excluder(waiter.transaction, waiter.mode).is_some() {
+                return;
+            }
+            let Some(waiter) = self.waiters.pop_front() else { return };
+            if let Some(holder) = self.holder_mut(waiter.transaction) {
+                holder.mode = waiter.mode;
+                holder.requests += 1;
+            } else {
+                self.add(waiter.transaction, waiter.mode);
+            }
+            waiter.decide(Outcome::Granted);
+        }
+    }
+}

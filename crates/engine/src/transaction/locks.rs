@@ -1,0 +1,276 @@
+//! The lock table: locks on rows, keys and objects until the end of a transaction; waits, deadlocks, timeouts.
+//!
+//! Invariants:
+//! - A transaction waits for at most one lock at a time, and nobody calls [`LockTable::release_all`] for one that is waiting.
+//! - Each wait is in the wait-for graph before its thread sleeps, and looks for cycles after it has been entered. A wait gets further edges
+//!   only by the request of an upgrade, which is itself such a wait. So the last wait of a cycle sees all of it.
+//! - A cycle counts only if all its edges hold at once, checked with its shards locked: no victim without a deadlock.
+//! - Lock order: the graph, shards in ascending order, a waiter's outcome. The lists of what a transaction holds are locked alone.
+
+use super::hash::{self, FastMap};
+use super::lock_error::{LockError, WaitFor};
+use super::lock_queue::{Asked, Mode, Outcome, Queue, Resource, Waiter};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{VecDeque, hash_map};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const SHARDS: usize = 128;
+const OWNER_SHARDS: usize = 32;
+/// Maps with room for more than this give it back when it is no longer used.
+const KEPT_CAPACITY: usize = 1024;
+
+type Queues = FastMap<Resource, Queue>;
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Queues>);
+
+/// What each transaction holds, in the order in which it was granted.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OwnerShard(Mutex<FastMap<u64, Vec<Resource>>>);
+
+/// All locks of a database. About 100 bytes for a lock that is held.
+#[derive(Debug)]
+pub struct LockTable {
+    shards: Box<[Shard]>,
+    owners: Box<[OwnerShard]>,
+    /// The transactions that wait.
+    graph: Mutex<FastMap<u64, Arc<Waiter>>>,
+    deadlocks: AtomicU64,
+}
+
+impl Default for LockTable {
+    fn default() -> LockTable {
+        LockTable::new()
+    }
+}
+
+impl LockTable {
+    /// No locks.
+    #[must_use]
+    pub fn new() -> LockTable {
+        LockTable {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            owners: (0..OWNER_SHARDS).map(|_| OwnerShard::default()).collect(),
+            graph: Mutex::default(),
+            deadlocks: AtomicU64::new(0),
+        }
+    }
+
+    /// Locks `resource` for a transaction, which may hold it already (then this is one request more, and perhaps a stronger mode). Waits up
+    /// to `timeout` of real time, not at all when that is zero. `true` when the transaction did not hold the resource before.
+    ///
+    /// # Errors
+    /// [`LockError`]; nothing has changed then.
+    pub fn lock(&self, transaction: u64, resource: Resource, mode: Mode, timeout: Duration) -> Result<bool, LockError> {
+        let mut queues = self.shard(resource).lock();
+        let waiter = match queues.entry(resource) {
+            hash_map::Entry::Vacant(entry) => {
+                entry.insert(Queue::held_by(transaction, mode));
+                drop(queues);
+                self.note_held(transaction, resource);
+                return Ok(true);
+            }
+            hash_map::Entry::Occupied(mut entry) => match entry.get_mut().ask(transaction, mode) {
+                Asked::Again => return Ok(false),
+                Asked::Granted => {
+                    drop(queues);
+                    self.note_held(transaction, resource);
+                    return Ok(true);
+                }
+                Asked::Blocked(holder) if timeout.is_zero() => {
+                    return Err(LockError::Timeout { waiter: transaction, resource, holder, waited: timeout });
+                }
+                Asked::Blocked(_) => entry.get_mut().enqueue(transaction, resource, mode),
+            },
+        };
+        drop(queues);
+        let outcome = self.wait(&waiter, timeout);
+        self.graph.lock().remove(&transaction);
+        outcome?;
+        if !waiter.is_upgrade() {
+            self.note_held(transaction, resource);
+        }
+        Ok(!waiter.is_upgrade())
+    }
+
+    /// Takes back one request. `true` when the transaction no longer holds the resource. Nothing happens when it does not hold it.
+    pub fn release(&self, transaction: u64, resource: Resource) -> bool {
+        if !self.give_up(transaction, resource, 1) {
+            return false;
+        }
+        let mut owners = self.owner_shard(transaction).lock();
+        if let Some(held) = owners.get_mut(&transaction) {
+            // Mostly the latest.
+            if let Some(at) = held.iter().rposition(|&other| other == resource) {
+                held.remove(at);
+            }
+            if held.is_empty() {
+                owners.remove(&transaction);
+            }
+        }
+        true
+    }
+
+    /// Gives up everything that the transaction holds, the latest first.
+    pub fn release_all(&self, transaction: u64) {
+        let held = self.owner_shard(transaction).lock().remove(&transaction).unwrap_or_default();
+        for &resource in held.iter().rev() {
+            self.give_up(transaction, resource, u32::MAX);
+        }
+    }
+
+    /// Number of resources that the transaction holds.
+    #[must_use]
+    pub fn held(&self, transaction: u64) -> usize {
+        self.owner_shard(transaction).lock().get(&transaction).map_or(0, Vec::len)
+    }
+
+    /// Ends the wait of a transaction with an error. `false` when it does not wait (yet: a caller that must reach it sets its own mark
+    /// first, which the transaction looks at before it waits, and calls again until one or the other has been noticed).
+    pub fn cancel(&self, transaction: u64) -> bool {
+        let graph = self.graph.lock();
+        let Some(waiter) = graph.get(&transaction) else { return false };
+        self.shard(waiter.resource).lock().get_mut(&waiter.resource).is_some_and(|queue| queue.withdraw(waiter, Some(Outcome::Cancelled)))
+    }
+
+    /// Number of victims so far.
+    #[must_use]
+    pub fn deadlocks(&self) -> u64 {
+        self.deadlocks.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody holds anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shards.iter().all(|shard| shard.0.lock().is_empty()) && self.owners.iter().all(|shard| shard.0.lock().is_empty())
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_waiting(&self, transaction: u64) -> bool {
+        self.graph.lock().contains_key(&transaction)
+    }
+
+    fn wait(&self, waiter: &Arc<Waiter>, timeout: Duration) -> Result<(), LockError> {
+        {
+            let mut graph = self.graph.lock();
+            graph.insert(waiter.transaction, Arc::clone(waiter));
+            self.break_cycles(&graph, waiter);
+        }
+        let mut outcome = waiter.outcome.lock();
+        waiter.wake.wait_while_for(&mut outcome, |outcome| outcome.is_none(), timeout);
+        if outcome.is_none() {
+            // The shard comes before the outcome.
+            drop(outcome);
+            if let Some(holder) = self.give_up_waiting(waiter) {
+                return Err(LockError::Timeout { waiter: waiter.transaction, resource: waiter.resource, holder, waited: timeout });
+            }
+            outcome = waiter.outcome.lock();
+        }
+        match outcome.take() {
+            Some(Outcome::Granted) => Ok(()),
+            Some(Outcome::Deadlock(cycle)) => Err(LockError::Deadlock { victim: waiter.transaction, cycle }),
+            Some(Outcome::Cancelled) | None => Err(LockError::Cancelled { waiter: waiter.transaction, resource: waiter.resource }),
+        }
+    }
+
+    /// Leaves the queue; who stood in the way. `None` when the outcome has been decided meanwhile.
+    fn give_up_waiting(&self, waiter: &Arc<Waiter>) -> Option<u64> {
+        let mut queues = self.shard(waiter.resource).lock();
+        let queue = queues.get_mut(&waiter.resource)?;
+        let holder = queue.blockers(waiter).first().copied();
+        queue.withdraw(waiter, None).then_some(holder.unwrap_or(0))
+    }
+
+    /// Makes victims until `waiter` is on no cycle.
+    fn break_cycles(&self, graph: &FastMap<u64, Arc<Waiter>>, waiter: &Arc<Waiter>) {
+        while let Some(cycle) = self.find_cycle(graph, waiter) {
+            let mut shards: Vec<usize> = cycle.iter().map(|(waiter, _)| shard_of(waiter.resource)).collect();
+            shards.sort_unstable();
+            shards.dedup();
+            let mut locked: Vec<(usize, MutexGuard<'_, Queues>)> = shards.iter().map(|&at| (at, self.shards[at].0.lock())).collect();
+            let mut queue_of = |waiter: &Waiter, run: &mut dyn FnMut(&mut Queue) -> bool| {
+                let guard = locked.iter_mut().find(|(at, _)| *at == shard_of(waiter.resource));
+                guard.and_then(|(_, queues)| queues.get_mut(&waiter.resource)).is_some_and(run)
+            };
+            if !cycle.iter().all(|(waiter, holder)| queue_of(waiter, &mut |queue| queue.blockers(waiter).contains(holder))) {
+                continue;
+            }
+            let Some((victim, _)) = cycle.iter().max_by_key(|(waiter, _)| waiter.transaction) else { return };
+            let edges =
+                cycle.iter().map(|(waiter, holder)| WaitFor { waiter: waiter.transaction, resource: waiter.resource, holder: *holder });
+            let edges: Vec<WaitFor> = edges.collect();
+            self.deadlocks.fetch_add(1, Ordering::Relaxed);
+            queue_of(victim, &mut |queue| queue.withdraw(victim, Some(Outcome::Deadlock(edges.clone()))));
+        }
+    }
+
+    /// A shortest cycle through `start`, as waiters with the one that each of them waits for; edges are looked at one by one.
+    fn find_cycle(&self, graph: &FastMap<u64, Arc<Waiter>>, start: &Arc<Waiter>) -> Option<Vec<(Arc<Waiter>, u64)>> {
+        // Transaction -> the waiter from which the search came to it.
+        let mut reached: FastMap<u64, Arc<Waiter>> = FastMap::default();
+        let mut todo = VecDeque::from([Arc::clone(start)]);
+        while let Some(waiter) = todo.pop_front() {
+            let blockers =
+                self.shard(waiter.resource).lock().get(&waiter.resource).map(|queue| queue.blockers(&waiter)).unwrap_or_default();
+            for blocker in blockers {
+                if blocker == start.transaction {
+                    let mut cycle = vec![(Arc::clone(&waiter), blocker)];
+                    let mut at = waiter.transaction;
+                    while let Some(from) = reached.get(&at) {
+                        cycle.push((Arc::clone(from), at));
+                        at = from.transaction;
+                    }
+                    cycle.reverse();
+                    return Some(cycle);
+                }
+                if let hash_map::Entry::Vacant(entry) = reached.entry(blocker)
+                    && let Some(next) = graph.get(&blocker)
+                {
+                    entry.insert(Arc::clone(&waiter));
+                    todo.push_back(Arc::clone(next));
+                }
+            }
+        }
+        None
+    }
+
+    fn give_up(&self, transaction: u64, resource: Resource, requests: u32) -> bool {
+        let mut queues = self.shard(resource).lock();
+        let hash_map::Entry::Occupied(mut entry) = queues.entry(resource) else { return false };
+        let released = entry.get_mut().release(transaction, requests) == Some(true);
+        if entry.get().is_free() {
+            entry.remove();
+            if queues.capacity() > KEPT_CAPACITY && queues.len() < queues.capacity() / 8 {
+                let kept = queues.len() * 2;
+                queues.shrink_to(kept);
+            }
+        }
+        released
+    }
+
+    fn note_held(&self, transaction: u64, resource: Resource) {
+        self.owner_shard(transaction).lock().entry(transaction).or_default().push(resource);
+    }
+
+    fn shard(&self, resource: Resource) -> &Mutex<Queues> {
+        &self.shards[shard_of(resource)].0
+    }
+
+    fn owner_shard(&self, transaction: u64) -> &Mutex<FastMap<u64, Vec<Resource>>> {
+        &self.owners[transaction as usize % OWNER_SHARDS].0
+    }
+}
+
+fn shard_of(resource: Resource) -> usize {
+    let hash = match resource {
+        Resource::Object(object) => hash::of_pair(object, 0),
+        Resource::Row(object, rid) => hash::of_pair(object, rid.to_u64()),
+        Resource::Key(object, key) => hash::of_pair(object, key),
+    };
+    // The maps use other bits of a different hash.
+    (hash >> 32) as usize % SHARDS
+}

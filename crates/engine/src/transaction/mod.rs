@@ -1,0 +1,27 @@
+//! Transactions in memory: states and snapshots, row versions, locks, serializable snapshot isolation. No pages, no I/O.
+
+mod chain;
+mod hash;
+mod lock_error;
+mod lock_queue;
+mod locks;
+mod manager;
+mod page_filter;
+mod read_marks;
+mod serializable;
+mod snapshot;
+mod state;
+#[cfg(test)]
+mod tests;
+mod versions;
+
+pub use chain::{Before, Seen};
+pub use lock_error::{LockError, WaitFor};
+pub use lock_queue::{Mode, Resource};
+pub use locks::LockTable;
+pub use manager::Transactions;
+pub use read_marks::MarkLimits;
+pub use serializable::{Access, Serializable, SerializationFailure};
+pub use snapshot::{Horizon, Snapshot};
+pub use state::TransactionState;
+pub use versions::{VersionStore, VersionsFull};

@@ -1,0 +1,93 @@
+//! What everybody may know about one transaction.
+//!
+//! Invariants:
+//! - The commit word changes once: from 0 (active) to a timestamp or to `u64::MAX` (aborted). Timestamps are between these two.
+//! - `first_lsn` is set once, by the first log record; `last_lsn` never goes back. 0 = none.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ACTIVE: u64 = 0;
+const ABORTED: u64 = u64::MAX;
+
+/// A transaction, shared by its owner, the versions that it made, and checkpoints.
+#[derive(Debug)]
+pub struct TransactionState {
+    id: u64,
+    commit: AtomicU64,
+    first_lsn: AtomicU64,
+    last_lsn: AtomicU64,
+}
+
+impl TransactionState {
+    pub(super) fn new(id: u64) -> TransactionState {
+        TransactionState { id, commit: AtomicU64::new(ACTIVE), first_lsn: AtomicU64::new(0), last_lsn: AtomicU64::new(0) }
+    }
+
+    /// Its number; never 0, never used again.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// When it was committed; `None` while it is active and after it was aborted.
+    #[must_use]
+    pub fn commit_timestamp(&self) -> Option<u64> {
+        match self.commit.load(Ordering::Acquire) {
+            ACTIVE | ABORTED => None,
+            timestamp => Some(timestamp),
+        }
+    }
+
+    /// Neither committed nor aborted.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.commit.load(Ordering::Acquire) == ACTIVE
+    }
+
+    /// Rolled back.
+    #[must_use]
+    pub fn is_aborted(&self) -> bool {
+        self.commit.load(Ordering::Acquire) == ABORTED
+    }
+
+    /// Committed at or before `timestamp`.
+    #[must_use]
+    pub fn committed_by(&self, timestamp: u64) -> bool {
+        // Active wraps to the largest value, aborted to the one before: neither is below a timestamp.
+        self.commit.load(Ordering::Acquire).wrapping_sub(1) < timestamp
+    }
+
+    /// Start of its first log record, 0 when it has none.
+    #[must_use]
+    pub fn first_lsn(&self) -> u64 {
+        self.first_lsn.load(Ordering::Acquire)
+    }
+
+    /// Start of its latest log record, 0 when it has none: where its undo begins.
+    #[must_use]
+    pub fn last_lsn(&self) -> u64 {
+        self.last_lsn.load(Ordering::Acquire)
+    }
+
+    /// Notes a log record of this transaction that starts at `start`. Called in log order by the transaction's own thread.
+    ///
+    /// A checkpoint that reads both positions meanwhile may see the first without the latest; it reads the latest again from the log,
+    /// since that record lies behind the position at which the checkpoint began.
+    pub fn logged(&self, start: u64) {
+        debug_assert!(start > self.last_lsn());
+        if self.first_lsn.load(Ordering::Relaxed) == 0 {
+            self.first_lsn.store(start, Ordering::Release);
+        }
+        self.last_lsn.store(start, Ordering::Release);
+    }
+
+    pub(super) fn publish(&self, timestamp: u64) {
+        debug_assert!(self.is_active() && timestamp != ACTIVE && timestamp != ABORTED);
+        self.commit.store(timestamp, Ordering::Release);
+    }
+
+    pub(super) fn publish_abort(&self) {
+        debug_assert!(self.is_active());
+        self.commit.store(ABORTED, Ordering::Release);
+    }
+}
