@@ -13,4 +13,9 @@ pub mod page;
 pub mod space_map;
 pub mod wire;
 
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod test_random;
+
 pub use error::FormatError;

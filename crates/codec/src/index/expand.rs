@@ -58,6 +58,22 @@ pub fn expand(shape: Shape, header: Body, input: &[u8], body: Range<usize>, page
     expand_by(shape, header, input, body, page, start, true)
 }
 
+/// [`expand`] by the exact decoder alone: what tests and fuzzers compare the fast one with.
+///
+/// # Errors
+/// As [`expand`].
+#[doc(hidden)]
+pub fn expand_exact(
+    shape: Shape,
+    header: Body,
+    input: &[u8],
+    body: Range<usize>,
+    page: &mut [u8],
+    start: usize,
+) -> Result<Expanded, FoldError> {
+    expand_by(shape, header, input, body, page, start, false)
+}
+
 /// [`expand`], with or without the fast decoder.
 pub(super) fn expand_by(
     shape: Shape,

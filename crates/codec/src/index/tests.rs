@@ -154,7 +154,7 @@ fn random_leaf(random: &mut Random, kind: u64) -> Leaf {
 fn sizes_are_exact_and_folds_come_back() {
     let mut random = Random(1);
     let (mut folded, mut fast) = (0, 0);
-    for round in 0..6000 {
+    for round in 0..if cfg!(miri) { 9 } else { 6000 } {
         let leaf = random_leaf(&mut random, round % 3);
         let size = leaf.cost();
         let mut out = vec![0xA5u8; 40_000];
@@ -185,7 +185,7 @@ fn sizes_are_exact_and_folds_come_back() {
         assert!(back == tight, "round {round} {:?} {header:?}", leaf.shape);
         assert!(expand(leaf.shape, header, &out, 0..used, &mut back[..exact - 1], START).is_err());
     }
-    assert!(folded > 2000 && fast > 1000, "{folded} {fast}");
+    assert!(cfg!(miri) || (folded > 2000 && fast > 1000), "{folded} {fast}");
 }
 
 #[test]
@@ -193,11 +193,11 @@ fn hostile_bodies_do_no_harm() {
     let mut random = Random(2);
     let mut page = vec![0u8; 16 * 1024];
     let (mut good, mut bad) = (0, 0);
-    for round in 0..3000 {
+    for round in 0..if cfg!(miri) { 12 } else { 3000 } {
         let leaf = random_leaf(&mut random, round % 3);
         let mut out = vec![0u8; 4096];
         let used = encode(leaf.shape, leaf.entries(), &mut out).unwrap_or(4096);
-        for _ in 0..20 {
+        for _ in 0..if cfg!(miri) { 3 } else { 20 } {
             let mut input = out[..used].to_vec();
             for _ in 0..=random.below(4) {
                 let at = random.below(input.len() as u64) as usize;
@@ -229,11 +229,12 @@ fn hostile_bodies_do_no_harm() {
             }
         }
     }
-    assert!(good > 1000 && bad > 10_000, "{good} {bad}");
+    assert!(cfg!(miri) || (good > 1000 && bad > 10_000), "{good} {bad}");
 }
 
 /// The claim of `cost`: taking a RID or an entry out never makes the fold larger.
 #[test]
+#[cfg_attr(miri, ignore = "safe code, slow there")]
 fn removals_never_grow_the_fold() {
     let mut random = Random(3);
     let mut removals = 0;
@@ -266,6 +267,7 @@ fn removals_never_grow_the_fold() {
 
 /// The same claim where it is tightest: RIDs at the edges of the codes' ranges.
 #[test]
+#[cfg_attr(miri, ignore = "safe code, slow there")]
 fn removals_never_grow_the_fold_at_the_edges() {
     let mut random = Random(4);
     let mut edges = vec![1u64, 2, 3, 4, 5];

@@ -2,6 +2,8 @@
 
 mod entries;
 mod relations;
+#[cfg(test)]
+mod tests;
 
 pub use entries::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
 pub use relations::{CatalogParts, catalog_attributes};

@@ -5,31 +5,11 @@ use super::header::{FOLDED_PAGE_BYTES, LEAF_HEADER_BYTES, LeafKind};
 use super::leaf::{Leaf, Place, check, validate};
 use super::limits::middle_cut;
 use super::ops::LeafOp;
+use crate::test_random::Random;
 use crate::wire::Reader;
 use pagefold_codec::index::encode::{encode, encode_calls};
 use pagefold_types::{Rid, key_bytes_max};
 use std::collections::BTreeSet;
-
-/// SplitMix64.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    pub(super) fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len() as u64) as usize]
-    }
-}
 
 type Model = BTreeSet<(Vec<u8>, Rid)>;
 

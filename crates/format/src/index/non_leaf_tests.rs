@@ -1,8 +1,8 @@
 //! Non-leaf pages against an ordered map.
 
-use super::leaf_tests::Random;
 use super::non_leaf::{NonLeaf, check, validate};
 use super::ops::NonLeafOp;
+use crate::test_random::Random;
 use crate::wire::Reader;
 use std::collections::BTreeMap;
 

@@ -4,9 +4,9 @@ use super::{BuiltTree, CountingSink, LeafBuilder, LeafPacker, PageSink, TreeBuil
 use crate::FormatError;
 use crate::index::header::{FOLDED_PAGE_BYTES, LeafKind};
 use crate::index::leaf::{self, Leaf};
-use crate::index::leaf_tests::Random;
 use crate::index::non_leaf::{self, NonLeaf};
 use crate::index::ops::LeafOp;
+use crate::test_random::Random;
 use pagefold_types::Rid;
 use std::collections::{BTreeMap, BTreeSet};
 

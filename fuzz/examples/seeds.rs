@@ -1,0 +1,248 @@
+//! Writes inputs to start from to `corpus/<target>/`: real pages and records, so that a target need not find out what one looks like.
+//!
+//! `cargo run --example seeds` in `fuzz/`; with the features `engine` and `interchange` for their targets, too.
+
+use pagefold_codec::row::Dictionary;
+use pagefold_format::chain;
+use pagefold_format::control::ControlSlot;
+use pagefold_format::data::{DataOp, StoredKind};
+use pagefold_format::data_set_header::{DataSetHeader, DictionaryRoot, ObjectKind};
+use pagefold_format::index::folded::fold;
+use pagefold_format::index::header::FOLDED_PAGE_BYTES;
+use pagefold_format::index::leaf::{Leaf, Place};
+use pagefold_format::index::non_leaf::NonLeaf;
+use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_format::op::PageOp;
+use pagefold_format::page::PageType;
+use pagefold_format::space_map::{self, SpaceWord};
+use pagefold_fuzz::{pages, schema};
+use pagefold_types::{Column, DataType, Direction, KeyLayout, Rid, RowLayout, Schema, Value, text};
+use std::path::PathBuf;
+
+/// Writes one input.
+fn put(target: &str, name: &str, bytes: &[u8]) {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    std::fs::create_dir_all(&directory).expect("a directory");
+    std::fs::write(directory.join(format!("seed-{name}")), bytes).expect("a file");
+}
+
+fn encode(ops: &[PageOp<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for op in ops {
+        op.encode(&mut out);
+    }
+    out
+}
+
+fn whole_pages() {
+    let mut page = vec![0; 2048];
+    let header = DataSetHeader {
+        file_id: 3,
+        object_id: 9,
+        kind: ObjectKind::Index,
+        partition: 0,
+        page_bytes: 4096,
+        leaf_bytes: 8192,
+        page_count: 40,
+        data_pages: 30,
+        rows: 1000,
+        root_page: 4,
+        levels: 2,
+        keys: 900,
+        space_map_writes: 3,
+        dictionaries: vec![DictionaryRoot { version: 1, first_page: 7, bytes: 9000 }],
+    };
+    header.build(&mut page);
+    put("page", "header", &page);
+    let words: Vec<SpaceWord> = (0..40).map(|i| SpaceWord::new(i as u8, i)).collect();
+    space_map::build(&mut page, 1, &words);
+    put("page", "space-map", &page);
+    chain::build(&mut page, 8, PageType::Dictionary, 9, 0, 1, b"a part of a dictionary");
+    put("page", "dictionary", &page);
+    chain::build(&mut page, 8, PageType::LargeValue, 0, 1, 7, b"a part of a large value");
+    put("page", "large-value", &page);
+    let slot = ControlSlot { sequence: 41, database_id: 77, catalog_file_id: 5, catalog_writes: 1, next_file_id: 6, next_object_id: 9 };
+    put("control", "slot", &[&[1], &slot.build()[8..80]].concat());
+}
+
+fn index_pages() {
+    for (i, kind) in pages::leaf_kinds().enumerate() {
+        let page = pages::leaf(if kind.fold { 8192 } else { 2048 }, kind);
+        let leaf = Leaf::new(&page);
+        let key = leaf.entry(3).key;
+        let cut = Place { entry: 9, rid: 0 };
+        let rid = Rid::new(0, 5, 6);
+        let (count, run) = leaf.run(Place { entry: leaf.entry_count() - 2, rid: 0 }, Place { entry: leaf.entry_count(), rid: 0 });
+        let ops = encode(&[
+            PageOp::Leaf(LeafOp::Insert { key, rid }),
+            PageOp::Leaf(LeafOp::Remove { key, rid }),
+            PageOp::Leaf(LeafOp::KeepFirst { cut }),
+            PageOp::Leaf(LeafOp::Append { count: count as u16, run: &run }),
+            PageOp::Leaf(LeafOp::KeepFrom { cut: Place { entry: 2, rid: 0 } }),
+            PageOp::Leaf(LeafOp::SetNext { next: 8 }),
+        ]);
+        put("leaf", &i.to_string(), &[page.as_slice(), &ops].concat());
+        put("page_op", &format!("leaf-{i}"), &[&[i as u8 + 2], ops.as_slice()].concat());
+        if kind.fold {
+            let mut folded = vec![0; FOLDED_PAGE_BYTES];
+            fold(&page, &mut folded).expect("folds");
+            put("folded_leaf", &i.to_string(), &folded);
+            let longest = leaf.entries().map(|e| e.key.len()).max().unwrap_or(0) as u16;
+            let prefix = pagefold_codec::index::layout::common_prefix(leaf.entry(0).key, leaf.entry(leaf.entry_count() - 1).key) as u8;
+            let mut input = vec![u8::from(kind.single) | 4];
+            input.extend(kind.fixed_key_bytes.to_le_bytes());
+            input.push(leaf.kind().slot_bits);
+            input.extend((leaf.entry_count() as u16).to_le_bytes());
+            input.push(prefix);
+            input.extend(longest.to_le_bytes());
+            input.extend(&folded[..leaf.folded_bytes()]);
+            put("index_expand", &i.to_string(), &input);
+        }
+    }
+    let page = pages::non_leaf(2048);
+    let run = NonLeaf::new(&page).run(18);
+    let ops = encode(&[
+        PageOp::NonLeaf(NonLeafOp::KeepFirst { count: 18 }),
+        PageOp::NonLeaf(NonLeafOp::Append { count: 2, run: &run }),
+        PageOp::NonLeaf(NonLeafOp::Insert { separator: b"separator 77", child: 99 }),
+        PageOp::NonLeaf(NonLeafOp::Replace { index: 3, separator: b"separator 12x" }),
+        PageOp::NonLeaf(NonLeafOp::Remove { index: 0 }),
+        PageOp::NonLeaf(NonLeafOp::SetFirstChild { child: 5 }),
+    ]);
+    put("non_leaf", "0", &[page.as_slice(), &ops].concat());
+    put("page_op", "non-leaf", &[&[1], ops.as_slice()].concat());
+}
+
+fn data_pages() {
+    let ops = encode(&[
+        PageOp::Data(DataOp::Insert { slot: 3, kind: StoredKind::Raw, bytes: b"another row" }),
+        PageOp::Data(DataOp::Replace { slot: 0, kind: StoredKind::Compressed, bytes: &[9; 40] }),
+        PageOp::Data(DataOp::Patch { slot: 3, at: 2, bytes: b"xyz" }),
+        PageOp::Data(DataOp::Delete { slot: 6 }),
+        PageOp::Data(DataOp::Format { page_number: 5, dictionary_version: 0 }),
+    ]);
+    put("data_page", "0", &[pages::data(2048).as_slice(), &ops].concat());
+    put("page_op", "data", &[&[0], ops.as_slice()].concat());
+}
+
+fn codecs() {
+    let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
+    tokens.extend(["th", "the", "ing", "and the ", "a token of thirty-two bytes, long"].map(|t| t.as_bytes()[..t.len().min(32)].to_vec()));
+    let dictionary = Dictionary::from_tokens(&tokens).expect("a dictionary").to_bytes();
+    for own in [0, 1, 2] {
+        let row = [0x10, 0x20, 0x03, 0x04, 0x05, 0x06, 0x61, 0x00];
+        let input = [&[200, 0, 3, own, row.len() as u8, 0], row.as_slice(), &dictionary].concat();
+        put("dictionary", &own.to_string(), &input);
+    }
+    let chunk = b"a chunk, a chunk, a chunk, a chunk, and what is not one".repeat(4);
+    let mut stored = (chunk.len() as u32).to_le_bytes().to_vec();
+    pagefold_codec::block::compress(&chunk, &mut stored);
+    put("block", "lz4", &stored);
+    put("block", "raw", &[&[3, 0, 0, 0, 0], b"raw".as_slice()].concat());
+}
+
+/// A value of the type.
+fn sample(data_type: &DataType) -> Value {
+    let texts = [
+        "7",
+        "true",
+        "2024-02-29",
+        "12:30:00",
+        "2024-02-29 12:30:00",
+        "2024-02-29 12:30:00+00",
+        r"\x0001ff",
+        "00000000-0000-0000-0000-00000000000a",
+    ];
+    texts.iter().find_map(|t| text::parse(t, data_type).ok()).expect("a value")
+}
+
+fn rows() {
+    let every = schema::every_type();
+    let mut schemas: Vec<Schema> =
+        every.columns().iter().map(|c| Schema::new(vec![Column::new("c", c.data_type, c.nullable)]).expect("valid")).collect();
+    schemas.push(every);
+    for (i, schema) in schemas.iter().enumerate() {
+        let values: Vec<Value> = schema.columns().iter().map(|c| sample(&c.data_type)).collect();
+        let values: Vec<_> = values.iter().map(Value::as_ref).collect();
+        let layout = RowLayout::new(schema).expect("narrow");
+        let mut input = Vec::new();
+        schema::put(schema, &mut input);
+        let mut record = input.clone();
+        layout.encode(&values, &mut record).expect("a row");
+        put("record", &i.to_string(), &record);
+        let columns: Vec<_> =
+            (0..schema.len().min(8)).map(|c| (c, if c == 1 { Direction::Descending } else { Direction::Ascending })).collect();
+        input.push(2);
+        KeyLayout::new(schema, &columns).encode_from_values(&values, &mut input).expect("a key");
+        put("key", &i.to_string(), &input);
+        if let (Some(column), true) = (schema.columns().first(), i + 1 < schemas.len()) {
+            put("text", &i.to_string(), &[&[i as u8], text::to_text(values[0], &column.data_type).as_bytes()].concat());
+            for (k, text) in
+                ["9999999999999.99", "-32768", "2147483647", "-9223372036854775808", "-1e-5", "23:59:59.999999"].iter().enumerate()
+            {
+                put("text", &format!("{i}-extreme-{k}"), &[&[i as u8], text.as_bytes()].concat());
+            }
+            put("text", &format!("type-{i}"), &[&[schemas.len() as u8 - 1], column.data_type.to_string().as_bytes()].concat());
+        }
+    }
+    let conditions = [
+        "c1 = 1 and c3 between 0 and 5 or not (c8 >= date '2024-02-29')",
+        "c13 like 'a%_' and c12 in ('a', 'b') and c0",
+        "c4 is null or c5 < 1.5e3 and c6 <> 12.30",
+        "c16 = '00000000-0000-0000-0000-00000000000a' and c15 = '\\x00ff'",
+    ];
+    for (i, text) in conditions.iter().enumerate() {
+        put("predicate", &i.to_string(), text.as_bytes());
+    }
+}
+
+/// A table of one column with an index, as catalog rows: relation number, then the record.
+#[cfg(feature = "engine")]
+fn catalog() {
+    use pagefold_types::ValueRef::{Int, Null, Text};
+    let record = |relation: u8, values: &[pagefold_types::ValueRef<'_>]| {
+        let columns = values.iter().enumerate().map(|(i, v)| {
+            let data_type = if matches!(v, Text(_)) { DataType::Varchar(None) } else { DataType::BigInt };
+            Column::new(format!("c{i}"), data_type, matches!(relation, 5) && i == 3)
+        });
+        let layout = RowLayout::new(&Schema::new(columns.collect()).expect("valid")).expect("narrow");
+        let mut row = vec![relation];
+        layout.encode(values, &mut row).expect("a row");
+        [&(row.len() as u16).to_le_bytes(), row.as_slice()].concat()
+    };
+    let table =
+        record(1, &[Int(1), Int(4096), Int(5), Int(255), Int(1 << 20), Int(1 << 20), Int(1 << 30), Text("t"), Text("fixed"), Text("T4K")]);
+    let column = record(2, &[Int(1), Int(0), Int(1), Text("c"), Text("INTEGER")]);
+    let key = record(3, &[Int(2), Int(0), Int(0), Int(1)]);
+    let index = record(4, &[Int(2), Int(1), Int(0), Int(8192), Int(5), Int(1 << 20), Int(1 << 20), Text("i"), Text("fold"), Text("I8K")]);
+    let sets = [record(5, &[Int(1), Int(0), Int(3), Int(1)]), record(5, &[Int(2), Int(0), Int(4), Null])].concat();
+    put("catalog", "0", &[table, column, key, index, sets].concat());
+}
+
+#[cfg(feature = "interchange")]
+fn files() {
+    use pagefold_interchange::{TableSchema, arrow_schema_to_bytes};
+    let texts = [
+        "id,name,price\n1,\"a, b\",1.50\n2,\"say \"\"hi\"\"\",2.25\n3,,\n",
+        "1|name|1996-03-13|\n2||1996-04-12|\n",
+        "a\tb\r\n1\t2\r\n",
+        "\u{FEFF}id,t\n1,2024-01-01 10:00:00\n2,2024-01-02 11:30:00.5\n",
+    ];
+    for (i, text) in texts.iter().enumerate() {
+        put("csv", &i.to_string(), &[&[i as u8], text.as_bytes()].concat());
+    }
+    let schema = TableSchema::from_schema(schema::every_type());
+    put("arrow_schema", "0", &arrow_schema_to_bytes(schema.arrow()));
+}
+
+fn main() {
+    whole_pages();
+    index_pages();
+    data_pages();
+    codecs();
+    rows();
+    #[cfg(feature = "engine")]
+    catalog();
+    #[cfg(feature = "interchange")]
+    files();
+}

@@ -1,0 +1,65 @@
+//! Pages to start from, made by the ops that make real ones.
+
+use pagefold_format::data::{DataOp, StoredKind};
+use pagefold_format::index::header::LeafKind;
+use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_types::Rid;
+
+/// A data page with rows of all kinds, and a free slot.
+pub fn data(bytes: usize) -> Vec<u8> {
+    let mut page = vec![0; bytes];
+    DataOp::Format { page_number: 3, dictionary_version: 1 }.apply(&mut page).expect("a data page");
+    let away = [4, 0, 0, 0, 0, 1, 0, 2, 0, 0, 9, 9, 9, 9];
+    let rows: [(StoredKind, &[u8]); 7] = [
+        (StoredKind::Raw, b"a row as it is, of some length"),
+        (StoredKind::Compressed, &[0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0x80, 0x90]),
+        (StoredKind::Special, &[1, 0, 0, 0, 0, 1, 0, 2]),
+        (StoredKind::Raw, b"a row that will go"),
+        (StoredKind::Special, &[2, 3, b'a', b'b', b'c', 0, 0, 0]),
+        (StoredKind::Special, &[3, 2, 0, 1, 2, 3, 4, 5, 6]),
+        (StoredKind::Special, &away),
+    ];
+    for (slot, (kind, bytes)) in rows.into_iter().enumerate() {
+        DataOp::Insert { slot: slot as u16, kind, bytes }.apply(&mut page).expect("room");
+    }
+    DataOp::Delete { slot: 3 }.apply(&mut page).expect("a row");
+    page
+}
+
+/// A leaf with some entries.
+pub fn leaf(bytes: usize, kind: LeafKind) -> Vec<u8> {
+    let mut page = vec![0; bytes];
+    LeafOp::Format { page_number: 4, kind, next: 5 }.apply(&mut page).expect("a leaf");
+    for i in 0..40u32 {
+        let word = ["fold", "folded", "folder", "leaf", "leaves", "page"][i as usize * 7 % 6];
+        let mut key = word.as_bytes().to_vec();
+        if kind.fixed_key_bytes == 0 {
+            key.extend(std::iter::repeat_n(b'.', i as usize % 4));
+        } else {
+            key.push((i / 2) as u8);
+            key.resize(usize::from(kind.fixed_key_bytes), 0);
+        }
+        let rid = Rid::new(0, i * 3, (i % 16) as u16);
+        let _ = LeafOp::Insert { key: &key, rid }.apply(&mut page);
+    }
+    page
+}
+
+/// The kinds of leaves: unique or not, one key length or not, folded or not.
+pub fn leaf_kinds() -> impl Iterator<Item = LeafKind> {
+    (0..8u8).map(|i| {
+        let fold = i & 1 != 0;
+        LeafKind { fold, single: i & 2 != 0, fixed_key_bytes: if i & 4 != 0 { 9 } else { 0 }, slot_bits: if fold { 5 } else { 12 } }
+    })
+}
+
+/// A non-leaf page with some separators.
+pub fn non_leaf(bytes: usize) -> Vec<u8> {
+    let mut page = vec![0; bytes];
+    NonLeafOp::Format { page_number: 6, level: 1, first_child: 7 }.apply(&mut page).expect("a non-leaf page");
+    for i in 0..20u32 {
+        let separator = format!("separator {}", i * 7 % 20);
+        NonLeafOp::Insert { separator: separator.as_bytes(), child: 8 + i }.apply(&mut page).expect("room");
+    }
+    page
+}
