@@ -154,7 +154,7 @@ fn random_leaf(random: &mut Random, kind: u64) -> Leaf {
 fn sizes_are_exact_and_folds_come_back() {
     let mut random = Random(1);
     let (mut folded, mut fast) = (0, 0);
-    for round in 0..if cfg!(miri) { 9 } else { 6000 } {
+    for round in 0..if cfg!(miri) { 3 } else { 6000 } {
         let leaf = random_leaf(&mut random, round % 3);
         let size = leaf.cost();
         let mut out = vec![0xA5u8; 40_000];
@@ -193,7 +193,7 @@ fn hostile_bodies_do_no_harm() {
     let mut random = Random(2);
     let mut page = vec![0u8; 16 * 1024];
     let (mut good, mut bad) = (0, 0);
-    for round in 0..if cfg!(miri) { 12 } else { 3000 } {
+    for round in 0..if cfg!(miri) { 6 } else { 3000 } {
         let leaf = random_leaf(&mut random, round % 3);
         let mut out = vec![0u8; 4096];
         let used = encode(leaf.shape, leaf.entries(), &mut out).unwrap_or(4096);
