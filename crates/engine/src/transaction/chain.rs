@@ -107,6 +107,11 @@ impl Chain {
         self.entries().last().map(|entry| &entry.by)
     }
 
+    /// Who inserted the row, when the chain begins with that.
+    pub(super) fn inserted_by(&self) -> Option<&Arc<TransactionState>> {
+        self.entries().first().filter(|entry| entry.before == Before::Absent).map(|entry| &entry.by)
+    }
+
     /// Bytes of bodies held by a transaction that has not ended.
     pub(super) fn uncommitted_bytes(&self) -> usize {
         self.entries().last().filter(|entry| entry.by.is_active()).map_or(0, |entry| size_of::<Entry>() + entry.before.heap_bytes())

@@ -32,7 +32,7 @@ struct Shard(Mutex<Queues>);
 #[repr(align(128))]
 struct OwnerShard(Mutex<FastMap<u64, Vec<Resource>>>);
 
-/// All locks of a database. About 100 bytes for a lock that is held.
+/// All locks of a database. A lock that is held takes 40 bytes in its map and 16 in its owner's list, and what these keep free.
 #[derive(Debug)]
 pub struct LockTable {
     shards: Box<[Shard]>,

@@ -7,6 +7,7 @@ mod lock_queue;
 mod locks;
 mod manager;
 mod page_filter;
+mod page_versions;
 mod read_marks;
 mod serializable;
 mod snapshot;

@@ -41,7 +41,8 @@ pub enum Access {
 /// The transaction cannot be serialized with those beside it. Run again, it cannot fail by the same ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "transaction {transaction} cannot be serialized: {} read what {} has changed, which read what {} has changed and committed first; run it again",
+    "transaction {transaction} cannot be serialized: {} read what {} has changed, which read what {} has changed and committed first; \
+     run it again",
     name(*.reader), name(*.pivot), name(*.writer)
 )]
 #[non_exhaustive]

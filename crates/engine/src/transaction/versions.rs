@@ -12,6 +12,7 @@ use super::chain::{Before, Chain, Seen};
 use super::hash::FastMap;
 use super::manager::Transactions;
 use super::page_filter::PageFilter;
+use super::page_versions::{PageVersions, SlotChain};
 use super::snapshot::{Horizon, Snapshot};
 use super::state::TransactionState;
 use pagefold_types::Rid;
@@ -54,29 +55,9 @@ impl VersionsFull {
     }
 }
 
-#[derive(Debug)]
-struct SlotChain {
-    slot: u16,
-    chain: Chain,
-}
-
-/// By slot, ascending. Never empty outside of a call.
-#[derive(Debug, Default)]
-struct PageChains(Vec<SlotChain>);
-
-impl PageChains {
-    fn find(&self, slot: u16) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&slot, |chain| chain.slot)
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<SlotChain>()
-    }
-}
-
 /// (Object, partition and page as in the RID).
 type PageKey = (u32, u64);
-type Pages = FastMap<PageKey, PageChains>;
+type Pages = FastMap<PageKey, PageVersions>;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -129,7 +110,7 @@ impl VersionStore {
     }
 
     /// Enters what the row was before the change that `by` is about to make. `true` when it is this transaction's first change of the row
-    /// (as far as it was not taken back): later ones only count.
+    /// (as far as it was not taken back): later ones only count, and those on a page that it has [added](Self::push_page) need no entry.
     ///
     /// # Errors
     /// [`VersionsFull`], and then nothing has been entered.
@@ -138,24 +119,21 @@ impl VersionStore {
         self.make_room(body_bytes + size_of::<SlotChain>() + PAGE_BYTES)?;
         let (page, hash) = located(object, rid);
         let mut pages = self.shard(hash).0.write();
-        let chains = match pages.entry((object, page)) {
-            hash_map::Entry::Occupied(page) => page.into_mut(),
-            hash_map::Entry::Vacant(page) => {
-                self.filter.enter(hash);
-                self.count(0, PAGE_BYTES);
-                page.insert(PageChains::default())
-            }
-        };
-        let at = match chains.find(rid.slot()) {
+        let versions = self.enter(&mut pages, (object, page), hash);
+        if versions.is_addition_of(by.id()) {
+            return Ok(false);
+        }
+        let at = match versions.find(rid.slot()) {
             Ok(at) => at,
             Err(at) => {
-                let heap_before = chains.heap_bytes();
-                chains.0.insert(at, SlotChain { slot: rid.slot(), chain: Chain::new(by, before) });
-                self.count(heap_before, chains.heap_bytes() + body_bytes);
+                debug_assert!(versions.added_by.as_ref().is_none_or(|by| !by.is_active()), "a row on a page that another one is adding");
+                let heap_before = versions.heap_bytes();
+                versions.chains.insert(at, SlotChain { slot: rid.slot(), chain: Chain::new(by, before) });
+                self.count(heap_before, versions.heap_bytes() + body_bytes);
                 return Ok(true);
             }
         };
-        let chain = &mut chains.0[at].chain;
+        let chain = &mut versions.chains[at].chain;
         let length = chain.entries().len();
         if length >= PRUNE_FROM && length.is_power_of_two() {
             let bytes_before = chain.bytes();
@@ -167,6 +145,34 @@ impl VersionStore {
         // The newest entry is the one before or a further one.
         self.count(heap_before + if again { newest_before } else { 0 }, chain.heap_bytes() + chain.newest_body_bytes());
         Ok(!again)
+    }
+
+    /// Enters that a page had no rows before: `by` is about to put the first ones on it, and nobody else will put any there before it has
+    /// ended. Instead of an entry for each row. No row of the page has versions.
+    ///
+    /// # Errors
+    /// [`VersionsFull`], and then nothing has been entered.
+    pub fn push_page(&self, object: u32, partition: u16, page: u32, by: &Arc<TransactionState>) -> Result<(), VersionsFull> {
+        self.make_room(PAGE_BYTES)?;
+        let (page, hash) = located(object, Rid::new(partition, page, 0));
+        let mut pages = self.shard(hash).0.write();
+        let versions = self.enter(&mut pages, (object, page), hash);
+        debug_assert!(versions.is_empty(), "a page with versions is added");
+        versions.added_by = Some(Arc::clone(by));
+        Ok(())
+    }
+
+    /// Undoes [`push_page`](Self::push_page), after all rows have been taken off the page. `false` when it was not added by this
+    /// transaction.
+    pub fn take_back_page(&self, object: u32, partition: u16, page: u32, by: &TransactionState) -> bool {
+        let mut found = false;
+        self.change(object, Rid::new(partition, page, 0), |versions, _| {
+            found = versions.is_addition_of(by.id());
+            if found {
+                versions.added_by = None;
+            }
+        });
+        found
     }
 
     /// What the snapshot sees of a row.
@@ -184,14 +190,12 @@ impl VersionStore {
             return Seen::Current;
         }
         let pages = self.shard(hash).0.read();
-        pages
-            .get(&(object, page))
-            .and_then(|chains| Some(&chains.0[chains.find(rid.slot()).ok()?]))
-            .map_or(Seen::Current, |found| found.chain.look(snapshot, unseen))
+        pages.get(&(object, page)).map_or(Seen::Current, |versions| versions.look(rid.slot(), snapshot, unseen))
     }
 
-    /// The rows of a page that the snapshot does not see as the page has them, by slot, ascending, in `rows` (emptied before). `unseen`
-    /// gets for each of them the writer of the first version not seen. A row stored away from home is found under its home page.
+    /// All rows of a page at once: what the snapshot sees of a row is in `rows` (by slot, ascending; emptied before) or else what is
+    /// returned, [`Seen::Current`] or, when the whole page is too new, [`Seen::Absent`]. `unseen` gets the writer of the first version not
+    /// seen for each row where there is one, and for the page. A row stored away from home is found under its home page.
     #[inline]
     pub fn of_page(
         &self,
@@ -200,55 +204,61 @@ impl VersionStore {
         page: u32,
         snapshot: &Snapshot,
         rows: &mut Vec<(u16, Seen)>,
-        mut unseen: impl FnMut(u16, &Arc<TransactionState>),
-    ) {
+        unseen: impl FnMut(Option<u16>, &Arc<TransactionState>),
+    ) -> Seen {
         rows.clear();
         let (page, hash) = located(object, Rid::new(partition, page, 0));
         if !self.filter.may_have(hash) {
-            return;
+            return Seen::Current;
         }
         let pages = self.shard(hash).0.read();
-        for SlotChain { slot, chain } in pages.get(&(object, page)).into_iter().flat_map(|chains| &chains.0) {
-            match chain.look(snapshot, |writer| unseen(*slot, writer)) {
-                Seen::Current => {}
-                seen => rows.push((*slot, seen)),
-            }
-        }
+        pages.get(&(object, page)).map_or(Seen::Current, |versions| versions.look_at_all(snapshot, rows, unseen))
     }
 
-    /// Who changed the row last, as far as that is still known: when it is `None`, every snapshot sees the page.
+    /// Who changed the row, or added its page, last, as far as that is still known: when it is `None`, every snapshot sees the page.
     #[must_use]
     pub fn newest(&self, object: u32, rid: Rid) -> Option<Arc<TransactionState>> {
         let (page, hash) = located(object, rid);
         if !self.filter.may_have(hash) {
             return None;
         }
-        let pages = self.shard(hash).0.read();
-        let chains = pages.get(&(object, page))?;
-        chains.0[chains.find(rid.slot()).ok()?].chain.newest_by().cloned()
+        self.shard(hash).0.read().get(&(object, page))?.newest_by(rid.slot()).cloned()
     }
 
     /// Undoes the newest push of `by` for this row, after the page has been restored. Changes are taken back in reverse order, all of them
     /// or those since a savepoint. `false` when the newest entry is not of this transaction.
     pub fn take_back(&self, object: u32, rid: Rid, by: &TransactionState) -> bool {
         let mut found = false;
-        self.change(object, rid, |chain| {
-            let empty = chain.take_back(by.id());
-            found = empty.is_some();
-            empty == Some(true)
+        self.change(object, rid, |versions, slot| {
+            found = versions.is_addition_of(by.id());
+            if found {
+                return;
+            }
+            let Ok(at) = versions.find(slot) else { return };
+            let taken = versions.chains[at].chain.take_back(by.id());
+            found = taken.is_some();
+            if taken == Some(true) {
+                versions.chains.remove(at);
+            }
         });
         found
     }
 
-    /// Drops the versions of a row that every snapshot sees: committed at or before `oldest`
-    /// ([`Transactions::oldest_snapshot`]), and all that are older. `true` when the row has none left.
+    /// Drops the versions of a row that every snapshot sees: committed at or before `oldest` ([`Transactions::oldest_snapshot`]), and all
+    /// that are older; the page's addition, too. `true` when none is left that concerns the row.
     pub fn forget(&self, object: u32, rid: Rid, oldest: u64) -> bool {
-        let mut empty = true;
-        self.change(object, rid, |chain| {
-            empty = chain.forget(oldest);
-            empty
+        let mut left = false;
+        self.change(object, rid, |versions, slot| {
+            versions.forget_addition(oldest);
+            left = versions.added_by.is_some();
+            let Ok(at) = versions.find(slot) else { return };
+            if versions.chains[at].chain.forget(oldest) {
+                versions.chains.remove(at);
+            } else {
+                left = true;
+            }
         });
-        empty
+        !left
     }
 
     /// Drops every version that no snapshot needs, shard by shard; returns the bytes freed.
@@ -267,26 +277,31 @@ impl VersionStore {
         &self.shards[page_hash as usize % SHARDS]
     }
 
-    /// Runs `shrink` on the row's chain, if there is one, and removes the chain when it says so.
-    fn change(&self, object: u32, rid: Rid, shrink: impl FnOnce(&mut Chain) -> bool) {
+    /// The versions of a page, none yet perhaps.
+    fn enter<'a>(&self, pages: &'a mut Pages, key: PageKey, hash: u64) -> &'a mut PageVersions {
+        pages.entry(key).or_insert_with(|| {
+            self.filter.enter(hash);
+            self.count(0, PAGE_BYTES);
+            PageVersions::default()
+        })
+    }
+
+    /// Runs `shrink` on the versions of the row's page, if there are any, and takes the page out when none is left. It may change the
+    /// chain of this row, and no other one.
+    fn change(&self, object: u32, rid: Rid, shrink: impl FnOnce(&mut PageVersions, u16)) {
         let (page, hash) = located(object, rid);
         if !self.filter.may_have(hash) {
             return;
         }
         let mut pages = self.shard(hash).0.write();
         let hash_map::Entry::Occupied(mut entry) = pages.entry((object, page)) else { return };
-        let chains = entry.get_mut();
-        let Ok(at) = chains.find(rid.slot()) else { return };
-        let chain = &mut chains.0[at].chain;
-        let bytes_before = chain.bytes();
-        if shrink(chain) {
-            self.count(bytes_before, 0);
-            chains.0.remove(at);
-        } else {
-            self.count(bytes_before, chain.bytes());
-        }
-        if chains.0.is_empty() {
-            self.count(PAGE_BYTES + chains.heap_bytes(), 0);
+        let versions = entry.get_mut();
+        let bytes = |versions: &PageVersions| versions.find(rid.slot()).map_or(0, |at| versions.chains[at].chain.bytes());
+        let bytes_before = bytes(versions);
+        shrink(versions, rid.slot());
+        self.count(bytes_before, bytes(versions));
+        if versions.is_empty() {
+            self.count(PAGE_BYTES + versions.heap_bytes(), 0);
             entry.remove();
             self.filter.leave(hash);
         }
@@ -296,25 +311,16 @@ impl VersionStore {
     fn sweep_shard(&self, shard: usize, horizon: &Horizon) -> (u64, u64) {
         let (mut freed, mut uncommitted) = (0, 0);
         let mut pages = self.shards[shard].0.write();
-        pages.retain(|&(object, page), chains| {
-            let heap_before = chains.heap_bytes();
-            chains.0.retain_mut(|SlotChain { chain, .. }| {
-                uncommitted += chain.uncommitted_bytes();
-                let bytes_before = chain.bytes();
-                let empty = chain.prune(horizon);
-                freed += bytes_before - if empty { 0 } else { chain.bytes() };
-                !empty
-            });
-            if chains.0.is_empty() {
-                freed += PAGE_BYTES + heap_before;
+        pages.retain(|&(object, page), versions| {
+            let heap_before = versions.heap_bytes();
+            let (freed_here, uncommitted_here) = versions.prune(horizon);
+            uncommitted += uncommitted_here;
+            freed += freed_here + heap_before - versions.heap_bytes();
+            if versions.is_empty() {
+                freed += PAGE_BYTES + versions.heap_bytes();
                 self.filter.leave(PageFilter::hash(object, page));
-                return false;
             }
-            if chains.0.len() * 2 < chains.0.capacity() {
-                chains.0.shrink_to_fit();
-                freed += heap_before - chains.heap_bytes();
-            }
-            true
+            !versions.is_empty()
         });
         if pages.len() * 8 < pages.capacity() {
             pages.shrink_to_fit();
@@ -351,7 +357,8 @@ impl VersionStore {
                 return Ok(());
             }
         }
-        if self.bytes() + wanted <= self.limit {
+        // So much at least that the next pushes do without a sweep.
+        if self.bytes() + wanted <= self.limit - self.limit / 64 {
             return Ok(());
         }
         sweep.in_vain = Some((state.0, state.1, now, uncommitted));

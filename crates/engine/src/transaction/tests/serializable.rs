@@ -396,7 +396,8 @@ fn write_skew_fails_and_says_who() {
     assert!(all.has_failed(2) && !all.has_failed(1));
     let failure = all.before_commit(2).unwrap_err();
     assert_eq!((failure.transaction, failure.reader, failure.pivot, failure.writer), (2, 1, 2, 1));
-    let text = "transaction 2 cannot be serialized: transaction 1 read what transaction 2 has changed, which read what transaction 1 has changed and committed first; run it again";
+    let text = "transaction 2 cannot be serialized: transaction 1 read what transaction 2 has changed, which read what \
+                transaction 1 has changed and committed first; run it again";
     assert_eq!(failure.to_string(), text);
     all.aborted(2);
 }

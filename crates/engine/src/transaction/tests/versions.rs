@@ -24,7 +24,11 @@ enum OnPage {
     Deleted(Vec<u8>),
 }
 
-type Undo = (usize, OnPage);
+#[derive(PartialEq)]
+enum Undo {
+    Row(usize, OnPage),
+    Page(usize),
+}
 
 struct Running {
     state: Arc<TransactionState>,
@@ -61,11 +65,45 @@ impl World {
         }
     }
 
-    fn write(&mut self, at: usize) {
-        let row = self.random.index(ROWS);
+    /// The running transaction that adds this page.
+    fn adder(&self, page: usize) -> Option<u64> {
+        self.running.iter().find(|one| one.undo.contains(&Undo::Page(page))).map(|one| one.state.id())
+    }
+
+    /// Puts the first rows on a page.
+    fn add_page(&mut self, at: usize) {
+        let page = self.random.index(ROWS / 4);
+        let rows = page * 4..page * 4 + 4;
+        let is_unused = |row: usize| self.page[row] == OnPage::Nothing && self.store.newest(TABLE, rid(row)).is_none();
+        if !rows.clone().all(is_unused) {
+            return;
+        }
+        self.store.push_page(TABLE, 3, 100 + page as u32, &self.running[at].state).unwrap();
+        self.running[at].undo.push(Undo::Page(page));
+        for row in rows {
+            if self.random.below(3) > 0 {
+                self.write(at, row);
+            }
+        }
+    }
+
+    /// Takes deleted rows off a page, as purge does, so that the page can be added again.
+    fn purge(&mut self) {
+        for row in 0..ROWS {
+            if matches!(self.page[row], OnPage::Deleted(_)) && self.store.newest(TABLE, rid(row)).is_none() {
+                self.page[row] = OnPage::Nothing;
+            }
+        }
+    }
+
+    fn write(&mut self, at: usize, row: usize) {
         let me = self.running[at].state.id();
         let last = self.all[row].last().map(|version| version.0);
         if last.is_some_and(|last| last != me && self.running.iter().any(|other| other.state.id() == last)) {
+            return;
+        }
+        let adder = self.adder(row / 4);
+        if adder.is_some_and(|adder| adder != me) {
             return;
         }
         self.bodies += 1;
@@ -81,18 +119,23 @@ impl World {
             OnPage::Deleted(_) => return,
         };
         let first = self.store.push(TABLE, rid(row), &self.running[at].state, entry).unwrap();
-        assert_eq!(first, last != Some(me) || !self.running[at].undo.iter().any(|undo| undo.0 == row));
+        let changed = |undo: &Undo| matches!(undo, Undo::Row(other, _) if *other == row);
+        assert_eq!(first, adder.is_none() && (last != Some(me) || !self.running[at].undo.iter().any(changed)));
         self.page[row] = after;
         self.all[row].push((me, version));
-        self.running[at].undo.push((row, before));
+        self.running[at].undo.push(Undo::Row(row, before));
     }
 
     fn roll_back(&mut self, at: usize, to: usize) {
         while self.running[at].undo.len() > to {
-            let (row, before) = self.running[at].undo.pop().unwrap();
-            self.page[row] = before;
-            assert!(self.store.take_back(TABLE, rid(row), &self.running[at].state));
-            self.all[row].pop();
+            match self.running[at].undo.pop().unwrap() {
+                Undo::Row(row, before) => {
+                    self.page[row] = before;
+                    assert!(self.store.take_back(TABLE, rid(row), &self.running[at].state));
+                    self.all[row].pop();
+                }
+                Undo::Page(page) => assert!(self.store.take_back_page(TABLE, 3, 100 + page as u32, &self.running[at].state)),
+            }
         }
     }
 
@@ -119,9 +162,11 @@ impl World {
             let mut noted = None;
             let seen = self.store.look_noting(TABLE, rid(row), snapshot, |writer| noted = Some(writer.id()));
             assert_eq!(self.look(row, seen), body, "row {row}");
-            assert_eq!(noted, unseen, "row {row}");
+            // On an added page the slots without rows are too new, too.
+            assert!(noted == unseen || self.page[row] == OnPage::Nothing, "row {row}: {noted:?} {unseen:?} {:?}", self.all[row]);
             assert_eq!(self.store.look(TABLE + 1, rid(row), snapshot), Seen::Current);
             match self.store.newest(TABLE, rid(row)) {
+                Some(_) if self.page[row] == OnPage::Nothing => {}
                 Some(newest) => {
                     // Of those that all snapshots see alike the oldest may stand for the newest.
                     let last = self.all[row].last().unwrap().0;
@@ -135,10 +180,10 @@ impl World {
         }
         let mut rows = vec![(9, Seen::Absent)];
         for page in 0..ROWS.div_ceil(4) {
-            self.store.of_page(TABLE, 3, 100 + page as u32, snapshot, &mut rows, |_, _| ());
+            let others = self.store.of_page(TABLE, 3, 100 + page as u32, snapshot, &mut rows, |_, _| ());
             assert!(rows.is_sorted_by_key(|row| row.0));
             for slot in 0..4 {
-                let seen = rows.iter().find(|row| row.0 == slot).map_or(Seen::Current, |row| row.1.clone());
+                let seen = rows.iter().find(|row| row.0 == slot).map_or_else(|| others.clone(), |row| row.1.clone());
                 assert_eq!(seen, self.store.look(TABLE, rid(page * 4 + usize::from(slot)), snapshot));
             }
         }
@@ -146,7 +191,7 @@ impl World {
 
     fn step(&mut self) {
         let at = if self.running.is_empty() { 0 } else { self.random.index(self.running.len()) };
-        match self.random.below(24) {
+        match self.random.below(30) {
             0 | 1 if self.running.len() < 4 => {
                 self.running.push(Running { state: self.transactions.begin(), undo: Vec::new(), savepoints: Vec::new() });
             }
@@ -185,7 +230,12 @@ impl World {
                 self.check(&snapshot);
                 self.snapshots.iter().for_each(|snapshot| self.check(snapshot));
             }
-            _ if !self.running.is_empty() => self.write(at),
+            13 if !self.running.is_empty() => self.add_page(at),
+            14 => self.purge(),
+            _ if !self.running.is_empty() => {
+                let row = self.random.index(ROWS);
+                self.write(at, row);
+            }
             _ => {}
         }
     }
@@ -277,4 +327,31 @@ fn full_store_says_who_holds_it() {
     let full =
         (0..10_000).find_map(|page| store.push(TABLE, Rid::new(1, page, 0), &one, Before::Present(vec![0; 200].into())).err()).unwrap();
     assert!(full.to_string().contains("transactions that have not ended hold"), "{full}");
+}
+
+#[test]
+fn one_note_for_all_rows_of_an_added_page() {
+    let transactions = Arc::new(Transactions::new(Arc::new(SimulatedClock::default()), 1));
+    let store = VersionStore::new(Arc::clone(&transactions), 1 << 20);
+    let (one, two) = (transactions.begin(), transactions.begin());
+    let (before, early) = (transactions.snapshot(0), transactions.snapshot(two.id()));
+    for page in 0..1000 {
+        store.push_page(TABLE, 0, page, &one).unwrap();
+        for slot in 0..100 {
+            assert!(!store.push(TABLE, Rid::new(0, page, slot), &one, Before::Absent).unwrap());
+        }
+    }
+    assert!(store.bytes() < 100_000);
+    let mut rows = Vec::new();
+    let mut writers = Vec::new();
+    assert_eq!(store.of_page(TABLE, 0, 5, &before, &mut rows, |slot, by| writers.push((slot, by.id()))), Seen::Absent);
+    assert_eq!((rows.len(), writers), (0, vec![(None, one.id())]));
+    let own = transactions.snapshot(one.id());
+    assert_eq!(store.look(TABLE, Rid::new(0, 5, 3), &own), Seen::Current);
+    transactions.commit(&one, |_| ());
+    // One that sees its own row there, but not the others.
+    store.push(TABLE, Rid::new(0, 5, 3), &two, Before::Present(vec![1].into())).unwrap();
+    assert_eq!(store.of_page(TABLE, 0, 5, &early, &mut rows, |_, _| ()), Seen::Absent);
+    assert_eq!(rows, [(3, Seen::Current)]);
+    assert_eq!(store.look(TABLE, Rid::new(0, 5, 4), &early), Seen::Absent);
 }
