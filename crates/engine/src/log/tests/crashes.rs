@@ -1,10 +1,11 @@
 //! Crashes and failures at every call.
 
-use super::super::Lsn;
-use super::{Log, Record, append, body, create, is_crash, read, reopen};
+use super::super::segment::segment_path;
+use super::super::{LogSettings, Lsn};
+use super::{DATABASE, Log, Record, SETTINGS, append, body, create, directory, is_crash, read, reopen};
 use crate::Result;
 use crate::test_random::Random;
-use pagefold_io::{CrashPolicy, Failure, Fault, FaultOptions, FaultStorage, Repeat, Storage, Trigger};
+use pagefold_io::{CallKind, CrashPolicy, Failure, Fault, FaultOptions, FaultStorage, Repeat, Storage, Trigger};
 use std::sync::Arc;
 
 /// What was done to a log.
@@ -227,24 +228,22 @@ fn failures_at_every_call() {
 }
 
 /// Records of a group that a crash cut off must not follow those that took their place.
-#[test]
-fn what_was_cut_off_does_not_come_back() {
+fn what_was_cut_off(segment_bytes: u64) {
     let (disk, storage) = disk(1, 512);
-    let log = create(&storage, 4096).unwrap();
-    // Groups of exactly one block each, written in two halves.
-    let group = |log: &Log, content: u8| append(log, content, &[content; 4096 - 24 - 13]).unwrap();
-    let first = group(&log, 1);
+    let settings = LogSettings { segment_bytes, ..SETTINGS };
+    let log = Log::create(storage, directory(), DATABASE, settings, 4096).unwrap();
+    // Groups of exactly one block each.
+    let group = |content: u8| append(&log, content, &[content; 4096 - 24 - 13]).unwrap();
+    let first = group(1);
     log.make_durable(first.end).unwrap();
-    let (second, third) = (group(&log, 2), {
-        log.write_out().unwrap();
-        group(&log, 3)
-    });
+    let second = group(2);
+    log.write_out().unwrap();
+    let third = group(3);
     log.write_out().unwrap();
     assert_eq!((second.start, third.start), (first.end + 24, second.end + 24));
     // The second write is lost, the third is not.
     let image = disk.crash_image(CrashPolicy::KeepAll);
-    let path = super::super::segment::segment_path(super::directory(), 0);
-    image.overwrite_at_rest(&path, 4096 + second.start, &[0; 4000]).unwrap();
+    image.overwrite_at_rest(&segment_path(directory(), 0), 4096 + second.start, &[0; 4000]).unwrap();
     let storage: Arc<dyn Storage> = Arc::new(image.clone());
     let (records, end) = read(storage.as_ref(), 4096, first.end).unwrap();
     assert_eq!((records, end), (vec![first.clone()], second.start));
@@ -252,7 +251,29 @@ fn what_was_cut_off_does_not_come_back() {
     // Another record, which ends where the third group began.
     let other = append(&log, 4, &[4; 4096 - 24 - 24 - 13]).unwrap();
     log.make_durable(other.end).unwrap();
+    log.prepare_next().unwrap();
     assert_eq!(other.end, second.end);
     let (records, end) = read(&image.crash_image(CrashPolicy::DropAll), 4096, 0).unwrap();
     assert_eq!((records, end), (vec![first, other.clone()], other.end));
+}
+
+#[test]
+fn what_was_cut_off_in_the_same_segment_does_not_come_back() {
+    what_was_cut_off(32 << 10);
+}
+
+#[test]
+fn what_was_cut_off_in_the_next_segment_does_not_come_back() {
+    what_was_cut_off(16 << 10);
+}
+
+#[test]
+fn a_failed_sync_of_the_directory_poisons() {
+    let (disk, storage) = disk(1, 512);
+    let log = create(&storage, 1).unwrap();
+    let first = append(&log, 1, b"first").unwrap();
+    disk.inject(Trigger::kind(CallKind::SyncDirectory, 0), Fault::Error(Failure::Io));
+    assert!(append(&log, 2, &[2; 20_000]).is_err());
+    assert!(log.poisoned().is_some() && log.end() == first.end);
+    assert!(append(&log, 3, b"third").is_err() && log.make_durable(first.end).is_err());
 }
