@@ -216,6 +216,17 @@ impl Table {
         self.put_partition(&mut count, data_set)
     }
 
+    /// The partition after `last`, the first for `None`: a new one, unless another thread has just added it.
+    pub(super) fn partition_after(&self, last: Option<u16>) -> Result<&Arc<DataSet>> {
+        let mut count = self.adding_partition.lock();
+        let wanted = last.map_or(0, |last| usize::from(last) + 1);
+        if let Some(data_set) = self.partitions.get(wanted).and_then(OnceLock::get) {
+            return Ok(data_set);
+        }
+        let data_set = self.core.create_data_set(self.data_set_attributes(*count), &self.attributes.pool)?;
+        self.put_partition(&mut count, data_set)
+    }
+
     /// What the data set of a partition is.
     pub(crate) fn data_set_attributes(&self, partition: u16) -> DataSetAttributes {
         DataSetAttributes {
@@ -276,7 +287,7 @@ impl Table {
     pub(super) fn last_partition(&self) -> Result<(u16, &Arc<DataSet>)> {
         match self.partitions().enumerate().last() {
             Some((number, data_set)) => Ok((number as u16, data_set)),
-            None => self.add_partition().map(|data_set| (0, data_set)),
+            None => self.partition_after(None).map(|data_set| (0, data_set)),
         }
     }
 

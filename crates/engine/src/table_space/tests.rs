@@ -257,3 +257,19 @@ fn pages_smaller_than_the_sectors_of_the_device() {
     drop((table, database));
     compare(&open(&storage, OpenMode::Read).table("t").unwrap(), &model);
 }
+
+#[test]
+fn threads_that_find_no_partition_add_one_together() {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = open(&storage, OpenMode::Create);
+    let mut change = database.change();
+    let table = change.create_table(TableAttributes::new("t", schema())).unwrap();
+    // Each of two threads has seen that there is none, or that the last one is full.
+    for (last, number) in [(None, 0), (Some(0), 1)] {
+        let first = Arc::clone(table.partition_after(last).unwrap());
+        let second = table.partition_after(last).unwrap();
+        assert!(Arc::ptr_eq(&first, second));
+        assert_eq!((first.attributes.partition, table.partitions().count()), (number, usize::from(number) + 1));
+    }
+    assert!(Arc::ptr_eq(table.last_partition().unwrap().1, table.partition_after(Some(0)).unwrap()));
+}

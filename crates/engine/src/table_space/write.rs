@@ -129,7 +129,7 @@ impl Table {
             mtr.commit()?;
         }
         if self.partition_is_full(data_set) {
-            data_set = self.add_partition()?;
+            data_set = self.partition_after(Some(partition))?;
             partition = data_set.attributes.partition;
         }
         self.store_dictionary(data_set)?;
