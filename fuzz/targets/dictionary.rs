@@ -7,14 +7,16 @@ use pagefold_fuzz::input::Input;
 use std::sync::LazyLock;
 
 /// Few tokens, so that there are codes without one; and all there can be, most of them long.
-static MADE: LazyLock<[Dictionary; 2]> = LazyLock::new(|| {
+static MADE: LazyLock<[(Dictionary, Encoder); 2]> = LazyLock::new(|| {
     [300, 4096u16].map(|count| {
         let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
         tokens.extend((256..count).map(|i| {
             let len = if count == 300 { 2 + i % 31 } else { 32 - i % 9 };
             i.to_be_bytes().into_iter().chain([b'x'; 30]).take(usize::from(len)).collect()
         }));
-        Dictionary::from_tokens(&tokens).expect("a dictionary")
+        let dictionary = Dictionary::from_tokens(&tokens).expect("a dictionary");
+        let encoder = Encoder::new(&dictionary);
+        (dictionary, encoder)
     })
 });
 
@@ -29,14 +31,19 @@ fuzz_target!(|data: &[u8]| {
     let cap = usize::from(input.u16());
     let (need, which) = (usize::from(input.byte()), input.byte() % 3);
     let row = input.chunk();
-    let parsed = if which == 1 { Dictionary::from_bytes(input.rest()).ok() } else { None };
-    let dictionary = match &parsed {
+    let read = if which == 1 { Dictionary::from_bytes(input.rest()).ok() } else { None };
+    let parsed;
+    let (dictionary, encoder) = match read {
         Some(dictionary) => {
             let again = Dictionary::from_bytes(&dictionary.to_bytes()).expect("as written");
             assert!(again.tokens().eq(dictionary.tokens()));
-            dictionary
+            parsed = (Encoder::new(&dictionary), dictionary);
+            (&parsed.1, &parsed.0)
         }
-        None => &MADE[usize::from(which) / 2],
+        None => {
+            let made = &MADE[usize::from(which) / 2];
+            (&made.0, &made.1)
+        }
     };
     let codes = codes(row);
     let valid = code_count(row.len()).is_some()
@@ -59,7 +66,7 @@ fuzz_target!(|data: &[u8]| {
         let n = dictionary.decode_prefix(row, &mut buffer, cap, need).expect("no longer than all");
         assert!(n >= need.min(expected.len()) && buffer[..n] == expected[..n]);
         let mut again = Vec::new();
-        if Encoder::new(dictionary).encode(&expected, &mut again).is_some() {
+        if encoder.encode(&expected, &mut again).is_some() {
             let mut back = Vec::new();
             assert_eq!(dictionary.decode(&again, &mut back, expected.len()), Ok(expected.len()));
             assert_eq!(back, expected);
