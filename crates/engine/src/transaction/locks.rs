@@ -4,7 +4,8 @@
 //! - A transaction waits for at most one lock at a time, and nobody calls [`LockTable::release_all`] for one that is waiting.
 //! - Each wait is in the wait-for graph before its thread sleeps, and looks for cycles after it has been entered. A wait gets further edges
 //!   only by the request of an upgrade, which is itself such a wait. So the last wait of a cycle sees all of it.
-//! - A cycle counts only if all its edges hold at once, checked with its shards locked: no victim without a deadlock.
+//! - A cycle counts only if all its edges hold at once, checked with its shards locked: a wait that has meanwhile timed out or been cancelled
+//!   makes no victim.
 //! - Lock order: the graph, shards in ascending order, a waiter's outcome. The lists of what a transaction holds are locked alone.
 
 use super::hash::{self, FastMap};
@@ -18,8 +19,8 @@ use std::time::Duration;
 
 const SHARDS: usize = 128;
 const OWNER_SHARDS: usize = 32;
-/// Maps with room for more than this give it back when it is no longer used.
-const KEPT_CAPACITY: usize = 1024;
+/// Shards with room for more than this give it back when it is no longer used: small ones stay in the processor's cache.
+const KEPT_CAPACITY: usize = 64;
 
 type Queues = FastMap<Resource, Queue>;
 
@@ -245,7 +246,7 @@ impl LockTable {
         if entry.get().is_free() {
             entry.remove();
             if queues.capacity() > KEPT_CAPACITY && queues.len() < queues.capacity() / 8 {
-                let kept = queues.len() * 2;
+                let kept = (queues.len() * 2).max(KEPT_CAPACITY / 2);
                 queues.shrink_to(kept);
             }
         }

@@ -3,6 +3,8 @@
 mod locks;
 mod locks_stress;
 mod marks;
+mod rings;
 mod serializable;
 mod snapshots;
+mod threads;
 mod versions;
