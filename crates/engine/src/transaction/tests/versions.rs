@@ -353,5 +353,6 @@ fn one_note_for_all_rows_of_an_added_page() {
     store.push(TABLE, Rid::new(0, 5, 3), &two, Before::Present(vec![1].into())).unwrap();
     assert_eq!(store.of_page(TABLE, 0, 5, &early, &mut rows, |_, _| ()), Seen::Absent);
     assert_eq!(rows, [(3, Seen::Current)]);
+    assert_eq!(store.look(TABLE, Rid::new(0, 5, 3), &early), Seen::Current);
     assert_eq!(store.look(TABLE, Rid::new(0, 5, 4), &early), Seen::Absent);
 }
