@@ -31,6 +31,8 @@ pub enum Clock {
     Wall,
     /// Processor time of the thread that runs the contenders.
     Thread,
+    /// Processor time of all threads of this process.
+    Process,
 }
 
 impl Clock {
@@ -40,6 +42,7 @@ impl Clock {
         let Timespec { tv_sec, tv_nsec } = clock_gettime(match self {
             Self::Wall => ClockId::Monotonic,
             Self::Thread => ClockId::ThreadCPUTime,
+            Self::Process => ClockId::ProcessCPUTime,
         });
         tv_sec as f64 + tv_nsec as f64 / 1e9
     }

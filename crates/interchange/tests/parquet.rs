@@ -82,6 +82,38 @@ fn samples() {
     assert_eq!(all, 100_000);
 }
 
+/// Whole clusters, so many of each part, and most of the file is not read.
+#[test]
+fn samples_of_parts() {
+    let storage = memory();
+    write(&storage, "a.parquet", &numbers(0, 150_000), ParquetOptions { row_group_rows: 2_500, ..ParquetOptions::default() });
+    write(&storage, "b.parquet", &numbers(150_000, 50_000), ParquetOptions { row_group_rows: 2_000, ..ParquetOptions::default() });
+    let mut source = open_csv(&*storage, &["a.parquet", "b.parquet"], CsvOptions::default()).unwrap();
+    let part = |n: i64| if n < 150_000 { n / 2_500 } else { 60 + (n - 150_000) / 2_000 };
+    for seed in 0..20 {
+        let before = source.bytes_done();
+        let (sample, each) = source.sample_of_parts(40 * 256, seed).unwrap();
+        let sample: Vec<RecordBatch> = sample.collect::<Result<_, _>>().unwrap();
+        assert_eq!((sample.len(), each), (40, 4));
+        for draw in sample.chunks(each) {
+            let first = draw[0].column(0).as_any().downcast_ref::<Int64Array>().unwrap().value(0);
+            for batch in draw {
+                let n = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+                assert!(n.len() == 256 && (0..256).all(|k| n.value(k) == n.value(0) + k as i64), "neighbours");
+                assert_eq!((part(n.value(0)), part(n.value(255))), (part(first), part(first)));
+                let t = batch.column(1).as_any().downcast_ref::<StringArray>().unwrap();
+                assert!((0..256).all(|k| t.is_null(k) == (n.value(k) % 5 == 0)));
+            }
+        }
+        let read = source.bytes_done() - before;
+        assert!(read * 5 < source.bytes_total() * 2, "{read} of {}", source.bytes_total());
+        let keys: Vec<RecordBatch> = source.sample_of(&[1], 2_560, seed).unwrap().collect::<Result<_, _>>().unwrap();
+        assert!(keys.len() >= 10 && keys.iter().all(|batch| batch.num_columns() == 1));
+    }
+    let (few, each) = source.sample_of_parts(2_560, 1).unwrap();
+    assert_eq!((few.count() >= 10, each), (true, 1), "too few clusters for ten parts");
+}
+
 #[test]
 fn no_file_is_an_error_of_one_line() {
     let storage = memory();
@@ -97,7 +129,7 @@ fn no_file_is_an_error_of_one_line() {
 #[test]
 fn damaged_files() {
     let storage = memory();
-    write(&storage, "t.parquet", &numbers(0, 500), ParquetOptions { row_group_rows: 200, ..ParquetOptions::default() });
+    write(&storage, "t.parquet", &numbers(0, 600), ParquetOptions { row_group_rows: 200, ..ParquetOptions::default() });
     let good = get(&*storage, "t.parquet");
     let mut rng = Rng(51);
     let mut refused = 0;
@@ -113,7 +145,12 @@ fn damaged_files() {
             }
         }
         put(&*storage, "d.parquet", &bytes);
-        let read = open_csv(&*storage, &["d.parquet"], CsvOptions::default()).and_then(|mut s| batches(&mut *s));
+        let read = open_csv(&*storage, &["d.parquet"], CsvOptions::default()).and_then(|mut s| {
+            // A sample looks at the page index, too.
+            let _ = s.sample(300, i).map(|sample| sample.map(drop).count());
+            let _ = s.sample_of_parts(300, i).map(|(sample, _)| sample.map(drop).count());
+            batches(&mut *s)
+        });
         refused += u32::from(read.is_err());
     }
     assert!(refused > 1_000, "{refused}");

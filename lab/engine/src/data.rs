@@ -11,30 +11,30 @@ use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
 /// Result of this program.
-pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Columns by number.
-pub(crate) const ORDER_KEY: usize = 0;
+pub const ORDER_KEY: usize = 0;
 /// Line number.
-pub(crate) const LINE_NUMBER: usize = 3;
+pub const LINE_NUMBER: usize = 3;
 /// Quantity: one of the two columns read, and the one updated.
-pub(crate) const QUANTITY: usize = 4;
+pub const QUANTITY: usize = 4;
 /// Extended price: the other column read.
-pub(crate) const EXTENDED_PRICE: usize = 5;
+pub const EXTENDED_PRICE: usize = 5;
 
 /// The rows in one place.
-pub(crate) struct Lineitem {
+pub struct Lineitem {
     /// The Parquet file.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// Its columns.
-    pub(crate) table: TableSchema,
+    pub table: TableSchema,
     /// Layout of the records.
-    pub(crate) layout: RowLayout,
+    pub layout: RowLayout,
 }
 
 impl Lineitem {
     /// Generates the file.
-    pub(crate) fn generate(folder: &Path, scale_factor: f64) -> Outcome<Lineitem> {
+    pub fn generate(folder: &Path, scale_factor: f64) -> Outcome<Lineitem> {
         let path = folder.join("lineitem.parquet");
         let batches = LineItemArrow::new(LineItemGenerator::new(scale_factor, 1, 1)).with_batch_size(8192);
         let table = TableSchema::from_arrow(LineItemArrow::schema_ref())?;
@@ -47,7 +47,7 @@ impl Lineitem {
     }
 
     /// Opens a file that is there.
-    pub(crate) fn open(path: PathBuf) -> Outcome<Lineitem> {
+    pub fn open(path: PathBuf) -> Outcome<Lineitem> {
         let storage: &dyn Storage = &OsStorage;
         let source = ParquetSource::open(storage, std::slice::from_ref(&path))?;
         let table = source.table().clone();
@@ -56,7 +56,7 @@ impl Lineitem {
     }
 
     /// Calls `visit` with every record, in the order of the file: by primary key.
-    pub(crate) fn records(&self, mut visit: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<u64> {
+    pub fn records(&self, mut visit: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<u64> {
         let mut source = ParquetSource::open(&OsStorage, std::slice::from_ref(&self.path))?;
         let packer = Packer::new(&self.table, &self.layout, (0..self.layout.column_count()).collect(), 32_000);
         let mut rows = PackedRows::default();
@@ -74,7 +74,7 @@ impl Lineitem {
     }
 
     /// The primary key of a record: order key and line number.
-    pub(crate) fn key(&self, record: &[u8]) -> Outcome<(i64, i64)> {
+    pub fn key(&self, record: &[u8]) -> Outcome<(i64, i64)> {
         let order = self.layout.int_at(record, ORDER_KEY)?.ok_or("a NULL key")?;
         let line = self.layout.int_at(record, LINE_NUMBER)?.ok_or("a NULL key")?;
         Ok((order, line))

@@ -1,12 +1,12 @@
 //! The engines under one interface.
 
-use crate::data::{EXTENDED_PRICE, LINE_NUMBER, Lineitem, ORDER_KEY, Outcome, QUANTITY};
 use pagefold_engine::Error as EngineError;
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::index::{Index, IndexFormat};
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{Method, RowBuffer, Table};
 use pagefold_io::{OsClock, OsStorage};
+use pagefold_lab_engine::data::{EXTENDED_PRICE, LINE_NUMBER, Lineitem, ORDER_KEY, Outcome, QUANTITY};
 use pagefold_types::{RowLayout, Value, ValueRef};
 use pagefold_utility::{LoadOptions, Silent, load};
 use std::ops::ControlFlow;
@@ -129,9 +129,9 @@ pub(crate) use rivals::{Lmdb, Sqlite};
 #[cfg(feature = "rivals")]
 mod rivals {
     use super::{Engine, ROWS_PER_TRANSACTION, two};
-    use crate::data::{Lineitem, Outcome, QUANTITY};
     use heed::types::Bytes;
     use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags};
+    use pagefold_lab_engine::data::{Lineitem, Outcome, QUANTITY};
     use pagefold_types::{RowLayout, ValueRef, text};
     use rusqlite::{Connection, params};
     use std::path::{Path, PathBuf};

@@ -4,16 +4,18 @@
 //!
 //! Every engine loads the same Parquet file and reads the same two columns; sums are compared before anything is timed. What is timed runs on one thread, everything
 //! cached, in turn within each round; ratios are medians over the rounds.
+//!
+//! With `--indexes`: secondary indexes instead, their sizes and the time to build them.
 
-mod data;
 mod engines;
+mod secondary;
 
 use clap::Parser;
-use data::{Lineitem, Outcome};
 use engines::{Engine, Pagefold};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_lab::measure::{Clock, Contender, interleave};
+use pagefold_lab_engine::data::{Lineitem, Outcome};
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -41,6 +43,9 @@ struct Options {
     /// Updates a round.
     #[arg(long, default_value_t = 50_000)]
     updates: usize,
+    /// Build secondary indexes instead, `rounds` times each.
+    #[arg(long)]
+    indexes: bool,
 }
 
 struct Loaded {
@@ -76,13 +81,16 @@ fn main() -> Outcome<()> {
         Some(path) => Lineitem::open(path.clone())?,
         None => Lineitem::generate(&folder, options.scale_factor)?,
     };
+    let memory = options.memory_mb << 20;
+    if options.indexes {
+        return secondary::run(&folder, &data, &secondary::Settings { memory_bytes: memory, rounds: options.rounds });
+    }
     let mut keys = Vec::new();
     data.records(|record| {
         keys.push(data.key(record)?);
         Ok(())
     })?;
     println!("{} rows; Parquet {:.1} MB\n", keys.len(), std::fs::metadata(&data.path)?.len() as f64 / 1e6);
-    let memory = options.memory_mb << 20;
     let ours =
         [(Method::None, IndexFormat::Plain, 8192), (Method::Fixed, IndexFormat::Plain, 8192), (Method::Fixed, IndexFormat::Fold, 16384)];
     let mut engines = Vec::new();

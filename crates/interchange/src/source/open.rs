@@ -47,6 +47,24 @@ pub trait Source: Send {
     /// # Errors
     /// As [`Source::batches`].
     fn sample(&mut self, rows: u64, seed: u64) -> Result<Batches<'_>, InterchangeError>;
+
+    /// As [`Source::sample`], but of these columns (positions, ascending) only.
+    ///
+    /// # Errors
+    /// As [`Source::batches`].
+    fn sample_of(&mut self, columns: &[usize], rows: u64, seed: u64) -> Result<Batches<'_>, InterchangeError> {
+        let columns = columns.to_vec();
+        Ok(Box::new(self.sample(rows, seed)?.map(move |batch| Ok(batch?.project(&columns)?))))
+    }
+
+    /// As [`Source::sample`], but from some random parts of the files only, where each cluster by itself would make nearly all of them be decoded: so many batches (the number
+    /// beside them), one behind the other, are from one part. The parts are what is random and independent, not the clusters within.
+    ///
+    /// # Errors
+    /// As [`Source::batches`].
+    fn sample_of_parts(&mut self, rows: u64, seed: u64) -> Result<(Batches<'_>, usize), InterchangeError> {
+        Ok((self.sample(rows, seed)?, 1))
+    }
 }
 
 /// How to read text files, when the files are such.

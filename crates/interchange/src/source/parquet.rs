@@ -1,7 +1,7 @@
 //! Parquet files as a source.
 
 use super::open::{Batches, Source};
-use super::sample::{CLUSTER_ROWS, clusters};
+use super::sample::{CLUSTER_ROWS, Part, clusters, clusters_of_parts};
 use super::seam::SeamFile;
 use crate::{InterchangeError, TableSchema};
 use arrow_array::RecordBatch;
@@ -11,6 +11,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
+use parquet::file::metadata::PageIndexPolicy;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,9 +27,17 @@ struct ParquetFile {
     path: PathBuf,
     file: SeamFile,
     metadata: ArrowReaderMetadata,
+    /// The same with the places of all pages, once a sample has asked for them.
+    page_index: Option<ArrowReaderMetadata>,
     rows: u64,
     bytes: u64,
     batch_rows: usize,
+}
+
+/// Row groups by number, and rows of those one behind the other.
+struct Selection {
+    groups: Vec<usize>,
+    selectors: Vec<RowSelector>,
 }
 
 /// Parquet files of one schema.
@@ -71,9 +80,11 @@ impl ParquetSource {
             let file = SeamFile::new(file, Arc::clone(&read))?;
             let load = || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| damaged(path, e));
             let metadata = guard(path, load)?;
-            let rows = metadata.metadata().row_groups().iter().map(|g| u64::try_from(g.num_rows()).unwrap_or(0)).sum();
+            let group_rows = metadata.metadata().row_groups().iter().map(|g| u64::try_from(g.num_rows()).unwrap_or(0));
+            // A damaged file may say anything.
+            let rows = group_rows.fold(0, u64::saturating_add);
             let batch_rows = batch_rows(&metadata);
-            files.push(ParquetFile { path: path.clone(), file, metadata, rows, bytes, batch_rows });
+            files.push(ParquetFile { path: path.clone(), file, metadata, page_index: None, rows, bytes, batch_rows });
         }
         let Some(first) = files.first() else {
             return Err(InterchangeError::Mismatch("no file to read".to_owned()));
@@ -99,16 +110,77 @@ fn batch_rows(metadata: &ArrowReaderMetadata) -> usize {
 }
 
 impl ParquetFile {
+    /// Reads where pages lie, so that a sample need not look at every page's header to find its own. A file without page index, or with one that cannot be read, is sampled by
+    /// the headers.
+    fn find_pages(&mut self) {
+        if self.page_index.is_none() {
+            let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+            let load = || ArrowReaderMetadata::load(&self.file, options).map_err(|e| damaged(&self.path, e));
+            self.page_index = Some(guard(&self.path, load).unwrap_or_else(|_| self.metadata.clone()));
+        }
+    }
+
+    /// Rows of each row group.
+    fn group_rows(&self) -> impl Iterator<Item = u64> + '_ {
+        self.metadata.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0))
+    }
+
+    /// Parts of the file, `first` being the number of its first row: row groups, or as many pieces of each as it has pages if it is known where those lie.
+    fn parts(&self, mut first: u64) -> Vec<Part> {
+        let pages = self.page_index.as_ref().and_then(|metadata| metadata.metadata().offset_index());
+        let mut parts = Vec::new();
+        for (number, rows) in self.group_rows().enumerate() {
+            let columns = pages.and_then(|pages| pages.get(number)).map(Vec::as_slice).unwrap_or_default();
+            let pieces = columns.iter().map(|column| column.page_locations().len() as u64).max().unwrap_or(1).clamp(1, rows.max(1));
+            let cut = |piece: u64| ((u128::from(rows) * u128::from(piece)) / u128::from(pieces)) as u64;
+            parts.extend((0..pieces).map(|piece| Part { first: first.saturating_add(cut(piece)), rows: cut(piece + 1) - cut(piece) }));
+            first = first.saturating_add(rows);
+        }
+        parts
+    }
+
+    /// Row groups that have clusters with these first rows (ascending, as numbers within the file), and which of their rows are wanted. Other row groups are not touched.
+    fn select(&self, starts: &[u64]) -> Selection {
+        let mut selection = Selection { groups: Vec::new(), selectors: Vec::new() };
+        let (mut first, mut starts) = (0u64, starts.iter().copied().peekable());
+        // Rows of a cluster that began in the row group before.
+        let mut rest = 0u64;
+        for (number, rows) in self.group_rows().enumerate() {
+            let (behind, mut at) = (first.saturating_add(rows), first);
+            let before = selection.selectors.len();
+            let mut take = |from: u64, count: u64, at: &mut u64| {
+                let count = count.min(behind - from);
+                selection.selectors.push(RowSelector::skip((from - *at) as usize));
+                selection.selectors.push(RowSelector::select(count as usize));
+                *at = from + count;
+                count
+            };
+            if rest > 0 && rows > 0 {
+                rest -= take(first, rest, &mut at);
+            }
+            while let Some(start) = starts.next_if(|start| *start < behind) {
+                rest = CLUSTER_ROWS - take(start, CLUSTER_ROWS, &mut at);
+            }
+            if selection.selectors.len() > before {
+                selection.groups.push(number);
+                selection.selectors.push(RowSelector::skip((behind - at) as usize));
+            }
+            first = behind;
+        }
+        selection
+    }
+
     fn reader(
         &self,
         batch_rows: usize,
-        selection: Option<RowSelection>,
+        selection: Option<Selection>,
         columns: Option<&[usize]>,
     ) -> Result<ParquetRecordBatchReader, InterchangeError> {
+        let metadata = self.page_index.as_ref().filter(|_| selection.is_some()).unwrap_or(&self.metadata);
         let mut builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone()).with_batch_size(batch_rows);
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), metadata.clone()).with_batch_size(batch_rows);
         if let Some(selection) = selection {
-            builder = builder.with_row_selection(selection);
+            builder = builder.with_row_groups(selection.groups).with_row_selection(RowSelection::from(selection.selectors));
         }
         if let Some(columns) = columns {
             let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
@@ -121,7 +193,7 @@ impl ParquetFile {
     fn batches<'s>(
         &'s self,
         batch_rows: usize,
-        selection: Option<RowSelection>,
+        selection: Option<Selection>,
         columns: Option<&[usize]>,
         schema: SchemaRef,
     ) -> Result<impl Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + use<'s>, InterchangeError> {
@@ -160,7 +232,7 @@ impl Source for ParquetSource {
     }
 
     fn row_count(&self) -> Option<u64> {
-        Some(self.files.iter().map(|f| f.rows).sum())
+        Some(self.files.iter().fold(0, |sum, f| sum.saturating_add(f.rows)))
     }
 
     fn bytes_total(&self) -> u64 {
@@ -185,30 +257,52 @@ impl Source for ParquetSource {
     }
 
     fn sample(&mut self, rows: u64, seed: u64) -> Result<Batches<'_>, InterchangeError> {
-        let total = self.files.iter().map(|f| f.rows).sum();
-        let Some(starts) = clusters(total, rows, seed) else { return self.batches() };
-        let schema = self.table.arrow();
-        let mut first_row = 0;
+        self.sample_of(&(0..self.table.arrow().fields().len()).collect::<Vec<_>>(), rows, seed)
+    }
+
+    fn sample_of(&mut self, columns: &[usize], rows: u64, seed: u64) -> Result<Batches<'_>, InterchangeError> {
+        let total = self.files.iter().fold(0, |sum: u64, f| sum.saturating_add(f.rows));
+        let Some(starts) = clusters(total, rows, seed) else { return self.batches_of(columns) };
+        self.files.iter_mut().for_each(ParquetFile::find_pages);
+        self.batches_at(&starts, columns)
+    }
+
+    fn sample_of_parts(&mut self, rows: u64, seed: u64) -> Result<(Batches<'_>, usize), InterchangeError> {
+        self.files.iter_mut().for_each(ParquetFile::find_pages);
+        let (mut parts, mut first) = (Vec::new(), 0u64);
+        for file in &self.files {
+            parts.extend(file.parts(first));
+            first = first.saturating_add(file.rows);
+        }
+        match clusters_of_parts(&parts, rows, seed) {
+            Some((starts, each)) => {
+                let columns: Vec<usize> = (0..self.table.arrow().fields().len()).collect();
+                Ok((self.batches_at(&starts, &columns)?, each))
+            }
+            None => Ok((self.sample(rows, seed)?, 1)),
+        }
+    }
+}
+
+impl ParquetSource {
+    /// The clusters with these first rows (ascending).
+    fn batches_at(&self, starts: &[u64], columns: &[usize]) -> Result<Batches<'_>, InterchangeError> {
+        let schema = Arc::new(self.table.arrow().project(columns)?);
+        let columns = columns.to_vec();
+        let mut first_row = 0u64;
         let mut plan = Vec::with_capacity(self.files.len());
         for file in &self.files {
-            let behind = first_row + file.rows;
+            let behind = first_row.saturating_add(file.rows);
             // Of a cluster that spans two files the first one gives all its rows.
-            let mut selectors = Vec::new();
-            let mut at = first_row;
-            for start in starts.iter().filter(|s| (first_row..behind).contains(s)) {
-                let end = (start + CLUSTER_ROWS).min(behind);
-                selectors.push(RowSelector::skip((start - at) as usize));
-                selectors.push(RowSelector::select((end - start) as usize));
-                at = end;
+            let own: Vec<u64> = starts.iter().filter(|s| (first_row..behind).contains(s)).map(|s| s - first_row).collect();
+            if !own.is_empty() {
+                plan.push((file, file.select(&own)));
             }
             first_row = behind;
-            if !selectors.is_empty() {
-                plan.push((file, selectors));
-            }
         }
         Ok(chain(
             plan.into_iter()
-                .map(move |(file, selectors)| file.batches(CLUSTER_ROWS as usize, Some(selectors.into()), None, Arc::clone(schema))),
+                .map(move |(file, selection)| file.batches(CLUSTER_ROWS as usize, Some(selection), Some(&columns), Arc::clone(&schema))),
         ))
     }
 }

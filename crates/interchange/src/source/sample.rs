@@ -34,6 +34,49 @@ pub(crate) fn clusters(total: u64, wanted: u64, seed: u64) -> Option<Vec<u64>> {
     Some(starts.collect())
 }
 
+/// A part of a source that is decoded as a whole, or nearly so: its first row, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) first: u64,
+    pub(crate) rows: u64,
+}
+
+/// Parts of a sample, at least: with fewer the spread among them says too little.
+const PARTS_MIN: u64 = 10;
+/// One of so many parts, if these are more.
+const PARTS_OF: u64 = 20;
+
+/// As [`clusters`], but in a few random parts: the first rows, and how many of them, one behind the other, are of one draw. A part's chance is in proportion to its rows. `None` when
+/// that would not save much, or the parts have too few rows.
+pub(crate) fn clusters_of_parts(parts: &[Part], wanted: u64, seed: u64) -> Option<(Vec<u64>, usize)> {
+    let total = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.rows));
+    let count = wanted.div_ceil(CLUSTER_ROWS).max(1);
+    let draws = PARTS_MIN.max(parts.len() as u64 / PARTS_OF);
+    if count < 2 * draws || (parts.len() as u64) < 2 * draws || count.saturating_mul(CLUSTER_ROWS) >= total {
+        return None;
+    }
+    let each = count.div_ceil(draws);
+    let mut rng = SplitMix64(seed);
+    let stratum = |i: u64| ((u128::from(total) * u128::from(i)) / u128::from(draws)) as u64;
+    // How often each part is drawn: one row of each of equal strata of the rows says which.
+    let mut drawn: Vec<(Part, u64)> = Vec::new();
+    for i in 0..draws {
+        let row = stratum(i) + rng.below(stratum(i + 1) - stratum(i));
+        let part = parts.partition_point(|part| part.first.saturating_add(part.rows) <= row);
+        let part = *parts.get(part)?;
+        match drawn.last_mut() {
+            Some((last, times)) if *last == part => *times += 1,
+            _ => drawn.push((part, 1)),
+        }
+    }
+    let mut starts = Vec::with_capacity((draws * each) as usize);
+    for (part, times) in drawn {
+        let within = clusters(part.rows, times * each * CLUSTER_ROWS, rng.below(u64::MAX))?;
+        starts.extend(within.into_iter().map(|row| part.first + row));
+    }
+    Some((starts, each as usize))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +94,27 @@ mod tests {
         }
         assert!(clusters(100, 100, 1).is_none() && clusters(512, 500, 1).is_none() && clusters(0, 10, 1).is_none());
         assert_ne!(clusters(1_000_000, 10_000, 1), clusters(1_000_000, 10_000, 2));
+    }
+    #[test]
+    fn parts_are_drawn_by_their_rows() {
+        let parts: Vec<Part> = (0..60).map(|i| Part { first: i * 20_000, rows: if i == 59 { 3_000 } else { 20_000 } }).collect();
+        let mut often = vec![0u32; parts.len()];
+        for seed in 0..4_000 {
+            let (starts, each) = clusters_of_parts(&parts, 20_000, seed).unwrap();
+            assert_eq!((starts.len(), each), (80, 8));
+            assert!(starts.windows(2).all(|pair| pair[0] + CLUSTER_ROWS <= pair[1]));
+            for draw in starts.chunks(each) {
+                let part = (draw[0] / 20_000) as usize;
+                assert!(
+                    draw.iter().all(|start| *start >= parts[part].first && start + CLUSTER_ROWS <= parts[part].first + parts[part].rows)
+                );
+                often[part] += 1;
+            }
+        }
+        let mean = 40_000.0 / 59.15;
+        assert!(often[..59].iter().all(|n| (f64::from(*n) / mean - 1.0).abs() < 0.2), "{often:?}");
+        assert!((f64::from(often[59]) / (mean * 0.15) - 1.0).abs() < 0.4, "{often:?}");
+        assert!(clusters_of_parts(&parts[..19], 20_000, 1).is_none(), "most parts would be read anyway");
+        assert!(clusters_of_parts(&parts, 2_000, 1).is_none(), "too few clusters");
     }
 }

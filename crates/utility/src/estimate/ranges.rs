@@ -29,6 +29,8 @@ pub(super) struct Clusters {
     wide: Vec<(usize, Vec<Value>)>,
     /// First row of each cluster.
     starts: Vec<usize>,
+    /// So many clusters, one behind the other, were drawn together; 0 and 1: each by itself.
+    pub(super) drawn_together: usize,
 }
 
 impl Clusters {
@@ -47,6 +49,16 @@ impl Clusters {
     /// Number of clusters.
     pub(super) fn len(&self) -> usize {
         self.starts.len()
+    }
+
+    /// Is this the first of the clusters that were drawn together?
+    pub(super) fn is_draw(&self, cluster: usize) -> bool {
+        cluster.is_multiple_of(self.drawn_together.max(1))
+    }
+
+    /// Number of draws.
+    pub(super) fn draws(&self) -> usize {
+        self.len().div_ceil(self.drawn_together.max(1))
     }
 
     pub(super) fn row_count(&self) -> usize {
@@ -147,6 +159,8 @@ pub(super) struct KeyRanges {
     rids: u64,
     /// What all starts begin with, and for each the 8 bytes behind that: they settle most comparisons.
     prefix: usize,
+    /// The first 8 bytes of the first start.
+    first_head: u64,
     heads: Vec<u64>,
     /// For each range the 8 bytes of its limit at the same place.
     limits: Vec<u64>,
@@ -176,6 +190,7 @@ impl KeyRanges {
             (Some(first), Some(last)) => common_prefix(first, last),
             _ => 0,
         };
+        let first_head = starts.first().map_or(0, |start| head(start, 0));
         let heads = starts.iter().map(|start| head(start, prefix)).collect();
         let limits = vec![u64::MAX; starts.len()];
         KeyRanges {
@@ -186,6 +201,7 @@ impl KeyRanges {
             slot_max_known: slot_max.is_none(),
             rids: 0,
             prefix,
+            first_head,
             heads,
             limits,
         }
@@ -198,7 +214,13 @@ impl KeyRanges {
         // Starts can have bytes of their RIDs in common too.
         key.extend_from_slice(&rid.to_bytes());
         let Some(first) = self.starts.first() else { return };
-        let number = match key.get(..self.prefix).unwrap_or(key).cmp(&first[..self.prefix]) {
+        // The first 8 bytes as a number: most keys need no call to compare their prefix.
+        let shift = 64 - 8 * self.prefix.min(8) as u32;
+        let order = match head(key, 0).checked_shr(shift).cmp(&self.first_head.checked_shr(shift)) {
+            Ordering::Equal if self.prefix > 8 => key.get(..self.prefix).unwrap_or(key).cmp(&first[..self.prefix]),
+            order => order,
+        };
+        let number = match order {
             Ordering::Less => return,
             Ordering::Greater => self.starts.len() - 1,
             Ordering::Equal => {

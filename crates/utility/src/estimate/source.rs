@@ -4,7 +4,7 @@ use super::dictionary::{self, StandIn};
 use super::options::{EstimateOptions, Proposal, Scratch};
 use super::proposed::{ProposedIndex, ProposedKeys};
 use super::random::SplitMix64;
-use super::ranges::{Clusters, KeyRanges, entry_bytes};
+use super::ranges::{Clusters, KeyRanges, RANGES_MAX, entry_bytes};
 use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, SampleFacts};
 use crate::load::{pack_batches, primary_key};
 use crate::{Error, Progress, Result, Unit};
@@ -15,6 +15,8 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
 
 const BATCHES_WAITING: usize = 4;
+/// Rows of a sample of keys for each range: a source gives them in clusters, of which each has one start.
+const ROWS_PER_START: u64 = 256;
 
 /// Everything that is known before the first row.
 struct Plan<'a> {
@@ -180,9 +182,11 @@ fn sample_rows(source: &mut dyn Source, plan: &Plan<'_>, pages: u64) -> Result<u
 fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u64, progress: &dyn Progress) -> Result<EstimateReport> {
     progress.start("reading a sample", Some(wanted), Unit::Rows);
     let packer = plan.packer();
+    let (batches, drawn_together) = source.sample_of_parts(wanted, plan.options.seed)?;
     let mut clusters = Clusters::default();
+    clusters.drawn_together = drawn_together;
     let mut rows = PackedRows::default();
-    for batch in source.sample(wanted, plan.options.seed)? {
+    for batch in batches {
         rows.clear();
         packer.pack(&batch?, &mut rows)?;
         clusters.begin();
@@ -201,21 +205,24 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     let slot_max = estimator.slot_max(reference);
     let margin = stand_in.as_ref().map_or(0.0, |s| s.margin);
     let margins: Vec<f64> = with_dictionary.iter().map(|with| if *with { margin } else { 0.0 }).collect();
-    let all_clusters = rows_total as f64 / (clusters.row_count() as f64 / clusters.len().max(1) as f64).max(1.0);
-    let estimates = estimator.finish_sample(rows_total, all_clusters, &margins);
+    // Of parts that were drawn only little was read: as many draws as would cover all rows.
+    let all_draws = rows_total as f64 / (clusters.row_count() as f64 / clusters.draws().max(1) as f64).max(1.0);
+    let estimates = estimator.finish_sample(rows_total, all_draws, &margins);
     let rows_per_page = rows_total as f64 / (estimates[reference].data_pages.value.max(1)) as f64;
     let mut report = EstimateReport { rows: rows_total, ..EstimateReport::default() };
     report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes);
-    report.indexes = proposed_on_sample(source, plan, &clusters, (rows_per_page, slot_max), rows_total, progress)?;
+    report.indexes = proposed_on_sample(source, plan, (rows_per_page, slot_max), rows_total, progress)?;
     let all_keys = !plan.proposals.is_empty();
-    report.sample = Some(SampleFacts { pages: 0, rows: clusters.row_count() as u64, clusters: clusters.len() as u64, all_keys });
+    report.sample = Some(SampleFacts { pages: 0, rows: clusters.row_count() as u64, clusters: clusters.draws() as u64, all_keys });
     Ok(report)
 }
 
 /// Packs the clusters of a sample.
 pub(super) fn feed_clusters(estimator: &mut TableEstimator<'_>, clusters: &Clusters, stand_in: Option<&StandIn>) -> Result<()> {
     for cluster in 0..clusters.len() {
-        estimator.begin_cluster();
+        if clusters.is_draw(cluster) {
+            estimator.begin_cluster();
+        }
         if let Some(stand_in) = stand_in {
             // The stand-in is the first dictionary.
             estimator.set_scale(0, stand_in.scale(cluster));
@@ -226,14 +233,19 @@ pub(super) fn feed_clusters(estimator: &mut TableEstimator<'_>, clusters: &Clust
 }
 
 /// The start of a key range: a sampled row's key, and a RID.
-pub(super) fn range_start(index: &ProposedIndex, layout: &RowLayout, row: PackedRow<'_>, rid: Rid) -> Result<Vec<u8>> {
+pub(super) fn range_start(index: &ProposedIndex, keys: &KeyLayout, layout: &RowLayout, row: PackedRow<'_>, rid: Rid) -> Result<Vec<u8>> {
     let mut key = Vec::new();
-    let encoded = match row {
-        PackedRow::Record(record) => index.layout.encode_from_record(layout, record, &mut key),
-        PackedRow::Wide(values) => index.layout.encode_from_values(&refs(values), &mut key),
-    };
-    encoded.map_err(|e| Error::Data(format!("index \"{}\": {e}", index.name)))?;
+    put_key(index, keys, layout, row, &mut key)?;
     Ok(entry_bytes(&key, rid))
+}
+
+/// Appends a row's key.
+fn put_key(index: &ProposedIndex, keys: &KeyLayout, layout: &RowLayout, row: PackedRow<'_>, key: &mut Vec<u8>) -> Result<()> {
+    let encoded = match row {
+        PackedRow::Record(record) => keys.encode_from_record(layout, record, key),
+        PackedRow::Wide(values) => keys.encode_from_values(&refs(values), key),
+    };
+    encoded.map(drop).map_err(|e| Error::Data(format!("index \"{}\": {e}", index.name)))
 }
 
 /// The estimate from collected key ranges.
@@ -255,7 +267,6 @@ fn rid_about(row: u64, rows_per_page: f64) -> Rid {
 fn proposed_on_sample(
     source: &mut dyn Source,
     plan: &Plan<'_>,
-    clusters: &Clusters,
     (rows_per_page, slot_max): (f64, u16),
     rows_total: u64,
     progress: &dyn Progress,
@@ -268,21 +279,31 @@ fn proposed_on_sample(
     let position = |column: usize| used.iter().position(|u| *u == column).unwrap_or_default();
     let keys = plan.schema.project(&used)?;
     let layout = RowLayout::new(keys.schema()).map_err(InterchangeError::from)?;
+    let source_columns: Vec<usize> = used.iter().map(|column| plan.columns[*column]).collect();
+    let packer = Packer::new(&keys, &layout, (0..used.len()).collect(), pagefold_types::RECORD_BYTES_MAX);
+    let mut rows = PackedRows::default();
+    // Ranges start at rows from everywhere, whatever parts the sample of the table is from: else those of an index in the order of the file would lie together.
+    let mut clusters = Clusters::default();
+    for batch in source.sample_of(&source_columns, RANGES_MAX as u64 * ROWS_PER_START, plan.options.seed)? {
+        rows.clear();
+        packer.pack(&batch?, &mut rows)?;
+        clusters.begin();
+        rows.iter().for_each(|row| clusters.push(row, Rid::MIN));
+    }
     let mut random = SplitMix64(plan.options.seed);
     let mut ranges = Vec::new();
     for index in &plan.proposals {
-        let rows = clusters.random_rows(&mut random);
-        // Which of the rows with this key it was is not known.
-        let start =
-            |(row, _): (PackedRow<'_>, Rid)| range_start(index, &plan.layout, row, rid_about(random.below(rows_total), rows_per_page));
-        let starts = rows.into_iter().map(start).collect::<Result<Vec<_>>>()?;
         let columns: Vec<(usize, Direction)> = index.columns.iter().map(|(column, direction)| (position(*column), *direction)).collect();
-        ranges.push((KeyRanges::new(index.clone(), starts, Some(slot_max)), KeyLayout::new(keys.schema(), &columns)));
+        let key_layout = KeyLayout::new(keys.schema(), &columns);
+        let mut starts = Vec::new();
+        for (row, _) in clusters.random_rows(&mut random) {
+            // Which of the rows with this key it was is not known.
+            starts.push(range_start(index, &key_layout, &layout, row, rid_about(random.below(rows_total), rows_per_page))?);
+        }
+        ranges.push((KeyRanges::new(index.clone(), starts, Some(slot_max)), key_layout));
     }
     progress.start("reading keys", Some(rows_total), Unit::Rows);
-    let source_columns: Vec<usize> = used.iter().map(|column| plan.columns[*column]).collect();
-    let packer = Packer::new(&keys, &layout, (0..used.len()).collect(), pagefold_types::RECORD_BYTES_MAX);
-    let (mut rows, mut number, mut key) = (PackedRows::default(), 0u64, Vec::new());
+    let (mut number, mut key) = (0u64, Vec::new());
     for batch in source.batches_of(&source_columns)? {
         rows.clear();
         packer.pack(&batch?, &mut rows)?;
@@ -291,11 +312,7 @@ fn proposed_on_sample(
             number += 1;
             for (ranges, key_layout) in &mut ranges {
                 key.clear();
-                let encoded = match row {
-                    PackedRow::Record(record) => key_layout.encode_from_record(&layout, record, &mut key),
-                    PackedRow::Wide(values) => key_layout.encode_from_values(&refs(values), &mut key),
-                };
-                encoded.map_err(|e| Error::Data(format!("index \"{}\": {e}", ranges.index.name)))?;
+                put_key(&ranges.index, key_layout, &layout, row, &mut key)?;
                 ranges.push(&mut key, rid);
             }
         }

@@ -204,7 +204,8 @@ fn proposed_on_sample(
     let mut ranges = Vec::new();
     for index in proposals {
         let rows: Vec<(PackedRow<'_>, Rid)> = clusters.random_rows(random);
-        let starts = rows.into_iter().map(|(row, rid)| range_start(&index, table.layout(), row, rid)).collect::<Result<Vec<_>>>()?;
+        let starts =
+            rows.into_iter().map(|(row, rid)| range_start(&index, &index.layout, table.layout(), row, rid)).collect::<Result<Vec<_>>>()?;
         ranges.push(KeyRanges::new(index, starts, None));
     }
     progress.start(&format!("reading the keys of {}", table.name()), Some(table.row_count()), Unit::Rows);

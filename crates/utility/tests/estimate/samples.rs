@@ -1,16 +1,19 @@
 //! On samples: the truth is in the interval, the interval is narrow, and only what is asked for is read.
+//!
+//! Every case with 200 seeds: `cargo test --release -p pagefold-utility --test estimate -- samples --include-ignored --nocapture`
 
 use crate::tables::{Rows, database, lineitem, scratch};
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
+use pagefold_interchange::ParquetSource;
 use pagefold_io::{CountingStorage, MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::Direction;
 use pagefold_utility::{
-    EstimateOptions, EstimateReport, IndexOptions, LoadOptions, Proposal, Silent, create_index, estimate_index, estimate_source,
-    estimate_table, load_source,
+    EstimateOptions, EstimateReport, IndexOptions, LoadOptions, Proposal, Silent, create_index, drop_object, estimate_index,
+    estimate_source, estimate_table, load_source,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const SEEDS: u64 = 200;
@@ -43,11 +46,15 @@ impl Coverage {
     }
 
     fn check(&self, what: &str) {
+        self.check_within(what, 0.05);
+    }
+
+    fn check_within(&self, what: &str, half_width_max: f64) {
         println!("{what}: {self:?}");
         // Of few seeds some more may lie outside by chance (less than one run in a thousand).
         let part = if self.seeds >= 200 { 93 } else { 80 };
         assert!(self.inside * 100 >= self.seeds * part, "{what}: {self:?}");
-        assert!(self.half_width_max <= 0.05, "{what}: {self:?}");
+        assert!(self.half_width_max <= half_width_max, "{what}: {self:?}");
     }
 }
 
@@ -65,70 +72,139 @@ fn options(seed: u64, sample_pages: u64) -> EstimateOptions {
     }
 }
 
-#[test]
-fn samples_of_a_table() {
+fn table_without_dictionary(seeds: u64) {
     let mut rows = lineitem(SCALE_FACTOR);
     let (plain, plain_pages) = loaded(&mut rows, Method::None);
     let (_, fixed_pages) = loaded(&mut rows, Method::Fixed);
     assert!(plain_pages > 10_000);
     let (mut none, mut fixed) = (Coverage::default(), Coverage::default());
-    for seed in 0..SEEDS / 4 {
+    for seed in 0..seeds {
         let report = estimate_table(&plain, "t", &options(seed, 400), &Silent).unwrap();
         none.see(pages_of(&report, "none"), plain_pages);
         fixed.see(pages_of(&report, "fixed"), fixed_pages);
     }
-    none.check("none");
-    fixed.check("fixed, from a table without dictionary");
+    none.check("table without dictionary, none");
+    fixed.check("table without dictionary, fixed");
 }
 
-#[test]
-fn samples_of_a_compressed_table() {
+fn table_with_dictionary(seeds: u64) {
     let mut rows = lineitem(SCALE_FACTOR);
     let (_, plain_pages) = loaded(&mut rows, Method::None);
     let (compressed, fixed_pages) = loaded(&mut rows, Method::Fixed);
     let (mut none, mut fixed) = (Coverage::default(), Coverage::default());
-    for seed in 0..SEEDS {
+    for seed in 0..seeds {
         let report = estimate_table(&compressed, "t", &options(seed, 120), &Silent).unwrap();
         none.see(pages_of(&report, "none"), plain_pages);
         fixed.see(pages_of(&report, "fixed"), fixed_pages);
     }
-    none.check("none, from a compressed table");
-    fixed.check("fixed, from a compressed table");
+    none.check("table with dictionary, none");
+    fixed.check("table with dictionary, fixed");
 }
 
-#[test]
-fn samples_of_a_file_and_of_an_index_proposed_on_it() {
+fn file(seeds: u64) {
     let mut rows = lineitem(SCALE_FACTOR);
-    let (plain, plain_pages) = loaded(&mut rows, Method::None);
-    let columns = vec![("l_partkey".to_owned(), Direction::Ascending), ("l_suppkey".to_owned(), Direction::Ascending)];
-    let build = |format, page_bytes| {
-        let options = IndexOptions { format, page_bytes, ..IndexOptions::default() };
-        let report = create_index(&plain, &format!("{format}{page_bytes}"), "t", &columns, &options, &Silent).unwrap();
-        (format == IndexFormat::Fold, page_bytes, report.pages)
-    };
-    let built = [build(IndexFormat::Plain, 2048), build(IndexFormat::Fold, 8192), build(IndexFormat::Fold, 16384)];
-    let mut none = Coverage::default();
-    let mut indexes: Vec<Coverage> = built.iter().map(|_| Coverage::default()).collect();
-    for seed in 0..SEEDS / 10 {
-        let proposals = vec![Proposal { name: "part".into(), columns: columns.clone(), unique: false }];
-        let options = EstimateOptions { method: Method::None, proposals, ..options(seed, 400) };
-        let report = estimate_source(&mut rows, &scratch(), &options, &Silent).unwrap();
-        none.see(pages_of(&report, "none"), plain_pages);
-        for ((fold, page_bytes, pages), coverage) in built.iter().zip(&mut indexes) {
-            let lines = &report.indexes[0].lines;
-            let line = lines.iter().find(|l| l.estimate.candidate.fold == *fold && l.estimate.candidate.page_bytes == *page_bytes).unwrap();
-            coverage.see(line.estimate.pages, *pages);
+    let (_, plain_pages) = loaded(&mut rows, Method::None);
+    let (_, fixed_pages) = loaded(&mut rows, Method::Fixed);
+    // Few row groups: clusters from everywhere. Many: from some of them.
+    for row_group_rows in [4_000, 122_880] {
+        let storage = rows.parquet("lineitem.parquet", row_group_rows);
+        let part = &|part: u64| {
+            let mut source = ParquetSource::open(&storage, &[PathBuf::from("lineitem.parquet")]).unwrap();
+            let one = |seed| {
+                let report = estimate_source(&mut source, &scratch(), &options(seed, 500), &Silent).unwrap();
+                // Of many row groups too the sample is from everywhere when the short last one was drawn.
+                let of_parts = report.sample.unwrap().clusters == 10;
+                assert!(row_group_rows == 4_000 || !of_parts);
+                (pages_of(&report, "none"), pages_of(&report, "fixed"))
+            };
+            (part..seeds).step_by(4).map(one).collect::<Vec<_>>()
+        };
+        let (mut none, mut fixed) = (Coverage::default(), Coverage::default());
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = (0..4).map(|number| scope.spawn(move || part(number))).collect();
+            for (of_none, of_fixed) in parts.into_iter().flat_map(|part| part.join().unwrap()) {
+                none.see(of_none, plain_pages);
+                fixed.see(of_fixed, fixed_pages);
+            }
+        });
+        none.check(&format!("Parquet file, row groups of {row_group_rows} rows, none"));
+        // Wider than 5 % for some seeds: between what the stand-in dictionary knows by heart and other rows lies more when rows come from few places.
+        fixed.check_within(&format!("Parquet file, row groups of {row_group_rows} rows, fixed"), 0.06);
+    }
+}
+
+/// What an index takes in some formats, and how often samples say so.
+struct Proposed {
+    columns: Vec<(String, Direction)>,
+    built: Vec<(IndexFormat, usize, u64)>,
+    coverages: Vec<Coverage>,
+}
+
+impl Proposed {
+    /// Builds it on table "t" each way, and drops it again.
+    fn new(database: &Database, columns: [&str; 2]) -> Proposed {
+        let columns: Vec<_> = columns.map(|name| (name.to_owned(), Direction::Ascending)).into();
+        let formats = [(IndexFormat::Plain, 2048), (IndexFormat::Fold, 8192), (IndexFormat::Fold, 16384)];
+        let build = |(format, page_bytes)| {
+            let options = IndexOptions { format, page_bytes, ..IndexOptions::default() };
+            let pages = create_index(database, "built", "t", &columns, &options, &Silent).unwrap().pages;
+            drop_object(database, "built").unwrap();
+            (format, page_bytes, pages)
+        };
+        let built = formats.map(build).to_vec();
+        Proposed { columns, coverages: built.iter().map(|_| Coverage::default()).collect(), built }
+    }
+
+    fn options(&self, seed: u64) -> EstimateOptions {
+        let proposals = vec![Proposal { name: "proposed".into(), columns: self.columns.clone(), unique: false }];
+        EstimateOptions { method: Method::None, proposals, ..options(seed, 400) }
+    }
+
+    fn see(&mut self, report: &EstimateReport) {
+        assert!(report.sample.is_some());
+        for ((format, page_bytes, pages), coverage) in self.built.iter().zip(&mut self.coverages) {
+            coverage.see(pages_of_index(report, *format, *page_bytes), *pages);
         }
     }
-    none.check("none, from a file");
-    for (coverage, (fold, page_bytes, _)) in indexes.iter().zip(&built) {
-        println!("proposed, fold {fold}, {page_bytes}: {coverage:?}");
+
+    fn check(&self, what: &str) {
+        for ((format, page_bytes, _), coverage) in self.built.iter().zip(&self.coverages) {
+            coverage.check(&format!("index proposed on a {what}, {format} {page_bytes}"));
+        }
     }
-    indexes.iter().for_each(|coverage| coverage.check("proposed"));
 }
 
-#[test]
-fn samples_of_an_index() {
+fn pages_of_index(report: &EstimateReport, format: IndexFormat, page_bytes: usize) -> pagefold_advisor::Interval {
+    let mut candidates = report.indexes[0].lines.iter().map(|line| &line.estimate);
+    let fold = format == IndexFormat::Fold;
+    candidates.find(|e| e.candidate.fold == fold && e.candidate.page_bytes == page_bytes).unwrap().pages
+}
+
+fn proposed_on_a_file(seeds: u64) {
+    let mut rows = lineitem(SCALE_FACTOR);
+    let (plain, _) = loaded(&mut rows, Method::None);
+    let mut index = Proposed::new(&plain, ["l_partkey", "l_suppkey"]);
+    let storage = rows.parquet("lineitem.parquet", 4_000);
+    let mut source = ParquetSource::open(&storage, &[PathBuf::from("lineitem.parquet")]).unwrap();
+    for seed in 0..seeds {
+        index.see(&estimate_source(&mut source, &scratch(), &index.options(seed), &Silent).unwrap());
+    }
+    index.check("Parquet file");
+}
+
+fn proposed_on_a_table(seeds: u64) {
+    let mut rows = lineitem(SCALE_FACTOR);
+    for (method, columns) in [(Method::None, ["l_partkey", "l_suppkey"]), (Method::Fixed, ["l_shipdate", "l_orderkey"])] {
+        let (database, _) = loaded(&mut rows, method);
+        let mut index = Proposed::new(&database, columns);
+        for seed in 0..seeds {
+            index.see(&estimate_table(&database, "t", &index.options(seed), &Silent).unwrap());
+        }
+        index.check(&format!("table, {method}"));
+    }
+}
+
+fn index(seeds: u64) {
     let mut rows = lineitem(SCALE_FACTOR);
     let (plain, _) = loaded(&mut rows, Method::None);
     let columns = vec![("l_shipdate".to_owned(), Direction::Ascending), ("l_orderkey".to_owned(), Direction::Ascending)];
@@ -139,25 +215,75 @@ fn samples_of_an_index() {
         let options = IndexOptions { format, page_bytes, ..IndexOptions::default() };
         let name = format!("{format}{page_bytes}");
         let report = create_index(&plain, &name, "t", &columns, &options, &Silent).unwrap();
-        truths.push((name, format == IndexFormat::Fold, page_bytes, report.pages));
+        truths.push((name, format, page_bytes, report.pages));
     }
     for from in ["plain2048", "fold32768"] {
         let mut coverages: Vec<Coverage> = truths.iter().map(|_| Coverage::default()).collect();
-        for seed in 0..SEEDS {
+        for seed in 0..seeds {
             let report = estimate_index(&plain, from, &options(seed, 100), &Silent).unwrap();
             assert!(report.sample.is_some(), "{from}");
-            for ((_, fold, page_bytes, pages), coverage) in truths.iter().zip(&mut coverages) {
-                let lines = &report.indexes[0].lines;
-                let line =
-                    lines.iter().find(|l| l.estimate.candidate.fold == *fold && l.estimate.candidate.page_bytes == *page_bytes).unwrap();
-                coverage.see(line.estimate.pages, *pages);
+            for ((_, format, page_bytes, pages), coverage) in truths.iter().zip(&mut coverages) {
+                coverage.see(pages_of_index(&report, *format, *page_bytes), *pages);
             }
         }
         for (coverage, (name, ..)) in coverages.iter().zip(&truths) {
-            println!("{from} -> {name}: {coverage:?}");
+            coverage.check(&format!("index {from}, as {name}"));
         }
-        coverages.iter().for_each(|coverage| coverage.check(from));
     }
+}
+
+#[test]
+fn samples_of_a_table_without_dictionary() {
+    table_without_dictionary(SEEDS / 10);
+}
+
+#[test]
+fn samples_of_a_table_with_dictionary() {
+    table_with_dictionary(SEEDS);
+}
+
+#[test]
+fn samples_of_a_file() {
+    file(SEEDS / 10);
+}
+
+#[test]
+fn samples_of_an_index_proposed_on_a_file() {
+    proposed_on_a_file(SEEDS / 10);
+}
+
+#[test]
+fn samples_of_an_index_proposed_on_a_table() {
+    proposed_on_a_table(SEEDS / 10);
+}
+
+#[test]
+fn samples_of_an_index() {
+    index(SEEDS);
+}
+
+#[test]
+#[ignore = "takes long: 200 seeds"]
+fn many_samples_of_a_table_without_dictionary() {
+    table_without_dictionary(SEEDS);
+}
+
+#[test]
+#[ignore = "takes long: 200 seeds"]
+fn many_samples_of_a_file() {
+    file(SEEDS);
+}
+
+#[test]
+#[ignore = "takes long: 200 seeds"]
+fn many_samples_of_an_index_proposed_on_a_file() {
+    proposed_on_a_file(SEEDS);
+}
+
+#[test]
+#[ignore = "takes long: 200 seeds"]
+fn many_samples_of_an_index_proposed_on_a_table() {
+    proposed_on_a_table(SEEDS);
 }
 
 /// A sample reads its pages and what opening takes.

@@ -4,8 +4,8 @@ use arrow_array::{ArrayRef, Date32Array, Decimal128Array, Int32Array, Int64Array
 use arrow_schema::{DataType, Field, Schema};
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::pool::PoolSettings;
-use pagefold_interchange::{Batches, InterchangeError, Source, TableSchema};
-use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+use pagefold_interchange::{Batches, InterchangeError, ParquetOptions, ParquetSink, Sink, Source, TableSchema};
+use pagefold_io::{MemoryStorage, OpenOptions, SimulatedClock, Storage};
 use pagefold_utility::Scratch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +35,18 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn new(batches: Vec<RecordBatch>) -> Rows {
         Rows { table: TableSchema::from_arrow(batches[0].schema()).unwrap(), batches }
+    }
+
+    /// A Parquet file of them, in memory, with row groups of so many rows.
+    pub(crate) fn parquet(&self, name: &str, row_group_rows: usize) -> MemoryStorage {
+        let mut bytes = Vec::new();
+        let mut sink = ParquetSink::new(&mut bytes, &self.table, &ParquetOptions { row_group_rows, ..ParquetOptions::default() }).unwrap();
+        self.batches.iter().for_each(|batch| sink.write(batch).unwrap());
+        sink.finish().unwrap();
+        drop(sink);
+        let storage = MemoryStorage::new();
+        storage.open(Path::new(name), &OpenOptions::create()).unwrap().write_at(&bytes, 0).unwrap();
+        storage
     }
 
     fn rows(&self) -> usize {

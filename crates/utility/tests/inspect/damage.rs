@@ -1,72 +1,110 @@
-//! Flipped bits, misplaced pages, stale pages: every one is found, nothing panics.
+//! Flipped bits, misplaced pages, stale pages: every one is found, and no command panics.
 
-use crate::sample::{DB, Place, Rng, build, contents, fill, open, places, refs, run_check, sample};
+use crate::commands::{all_commands, reading_commands};
+use crate::sample::{Place, Rng, build, contents, fill, open, places, refs, run_check, sample};
 use pagefold_engine::database::OpenMode;
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_io::MemoryStorage;
 use pagefold_types::{Direction, Rid, ValueRef};
-use pagefold_utility::{PrintWhat, Silent, print, report};
 use std::collections::BTreeMap;
-use std::path::Path;
 
-/// Whatever a command makes of a damaged database: an answer or an error, but no panic.
-fn commands_do_not_panic(storage: &MemoryStorage, damaged: &Place) {
-    let _ = contents(storage);
-    if let Ok(database) = open(storage, OpenMode::Read) {
-        let _ = report(&database, None, &Silent).map(|r| (r.to_json().to_string(), r.to_text()));
+/// How thorough a run is.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Bits flipped, pages misplaced.
+    count: usize,
+    /// Commands that only read are run on every so many-th damaged database, and all on every so many-th (no part of the 50 in `flips`).
+    reading_every: usize,
+    all_every: usize,
+}
+
+const NORMAL: Effort = Effort { count: 2_000, reading_every: 50, all_every: 499 };
+const FULL: Effort = Effort { count: 10_000, reading_every: 1, all_every: 61 };
+
+impl Effort {
+    /// The full run, thinned out by `PAGEFOLD_COMMANDS_EVERY`: commands on every so many-th of the databases that would have them.
+    fn full(count: usize) -> Effort {
+        let every = std::env::var("PAGEFOLD_COMMANDS_EVERY").map_or(1, |n| n.parse().unwrap());
+        Effort { count, reading_every: FULL.reading_every * every, all_every: FULL.all_every * every }
     }
-    let file = damaged.path.file_stem().unwrap().to_str().unwrap();
-    for object in ["catalog", "control", "parts", "small", "parts_code", "parts_id", file] {
-        for what in [PrintWhat::Header, PrintWhat::Page(damaged.number), PrintWhat::Dictionary] {
-            let _ = print(storage, Path::new(DB), object, 0, what).map(|p| (p.to_json().to_string(), p.to_text()));
+
+    /// What number `i` of the damaged databases gets.
+    fn commands(self, i: usize, storage: &MemoryStorage, damaged: &Place) {
+        if i.is_multiple_of(self.all_every) {
+            all_commands(storage, damaged);
+        } else if i.is_multiple_of(self.reading_every) {
+            reading_commands(storage, damaged);
         }
     }
 }
 
-fn flips(count: usize, seed: u64) {
-    let storage = sample();
-    assert!(run_check(&storage).is_clean());
-    let (used, _) = places(&storage);
-    let mut rng = Rng(seed);
-    for i in 0..count {
-        // Every control slot and page in turn, then at random; control slots more often than their share.
-        let place = if i < used.len() { &used[i] } else { &used[rng.below(used.len())] };
-        let place = if i % 50 == 49 { &used[i / 50 % 2] } else { place };
-        let good = place.read(&storage);
-        let bit = rng.below(good.len() * 8);
-        let mut bad = good.clone();
-        bad[bit / 8] ^= 1 << (bit % 8);
-        place.write(&storage, &bad);
-        let found = run_check(&storage);
-        assert!(!found.is_clean(), "bit {bit} of {place:?} was not found");
-        if i % 50 == 0 {
-            commands_do_not_panic(&storage, place);
+/// Threads that flip bits, each in a database of its own.
+const SHARDS: usize = 4;
+
+/// Gives how many were found.
+fn flips(effort: Effort, seed: u64) -> usize {
+    let shard = move |shard: usize| {
+        let storage = sample();
+        assert!(run_check(&storage).is_clean());
+        let (used, _) = places(&storage);
+        let mut found = 0;
+        for i in (shard..effort.count).step_by(SHARDS) {
+            let mut rng = Rng((seed << 32) + i as u64);
+            // Every control slot and page in turn, then at random; control slots more often than their share.
+            let place = if i < used.len() { &used[i] } else { &used[rng.below(used.len())] };
+            let place = if i % 50 == 49 { &used[i / 50 % 2] } else { place };
+            let good = place.read(&storage);
+            let bit = rng.below(good.len() * 8);
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            place.write(&storage, &bad);
+            assert!(!run_check(&storage).is_clean(), "bit {bit} of {place:?} was not found");
+            found += 1;
+            effort.commands(i, &storage, place);
+            place.write(&storage, &good);
         }
-        place.write(&storage, &good);
-    }
-    assert!(run_check(&storage).is_clean());
+        assert!(run_check(&storage).is_clean());
+        found
+    };
+    std::thread::scope(|scope| {
+        let shards: Vec<_> = (0..SHARDS).map(|number| scope.spawn(move || shard(number))).collect();
+        shards.into_iter().map(|shard| shard.join().unwrap()).sum()
+    })
 }
 
 #[test]
 fn flipped_bits_are_found() {
-    flips(2_000, 1);
+    flips(NORMAL, 1);
 }
 
 #[test]
 #[ignore = "takes long; the full run"]
-fn ten_thousand_flipped_bits_are_found() {
-    flips(10_000, 2);
+fn all_flipped_bits_are_found_and_no_command_panics() {
+    println!("{} of {} flipped bits found", flips(Effort::full(FULL.count), 2), FULL.count);
+}
+
+#[test]
+#[ignore = "takes long; the full run"]
+fn all_pages_out_of_place_are_found_and_no_command_panics() {
+    println!("{} of 1000 misplaced pages found", misplaced_pages(Effort::full(1_000)));
+    println!("{} stale pages, all found", stale_pages(Effort::full(1_000)));
+    println!("{} flips in free space, all harmless", flips_in_free_space(1_000));
 }
 
 #[test]
 fn flips_in_free_space_are_harmless() {
+    flips_in_free_space(100);
+}
+
+/// Ten flips a round; gives how many there were.
+fn flips_in_free_space(rounds: usize) -> usize {
     let storage = sample();
     let before = contents(&storage).unwrap();
     let (_, free) = places(&storage);
     assert!(free.len() > 20);
     let mut rng = Rng(3);
-    for round in 0..100 {
+    for round in 0..rounds {
         for _ in 0..10 {
             let place = &free[rng.below(free.len())];
             let mut bytes = place.read(&storage);
@@ -78,15 +116,21 @@ fn flips_in_free_space_are_harmless() {
         assert!(report.is_clean(), "round {round}: {}", report.to_text());
     }
     assert_eq!(contents(&storage).unwrap(), before);
+    10 * rounds
 }
 
 #[test]
 fn misplaced_pages_are_found() {
+    misplaced_pages(Effort { count: 600, ..NORMAL });
+}
+
+/// Pages in the place of others; gives how many were found.
+fn misplaced_pages(effort: Effort) -> usize {
     let storage = sample();
     let (used, _) = places(&storage);
     let mut rng = Rng(4);
     let mut done = 0;
-    while done < 600 {
+    while done < effort.count {
         let (from, to) = (&used[rng.below(used.len())], &used[rng.below(used.len())]);
         let (bytes, good) = (from.read(&storage), to.read(&storage));
         if bytes.len() != good.len() || bytes == good {
@@ -94,12 +138,11 @@ fn misplaced_pages_are_found() {
         }
         to.write(&storage, &bytes);
         assert!(!run_check(&storage).is_clean(), "{from:?} in the place of {to:?} was not found");
-        if done % 50 == 0 {
-            commands_do_not_panic(&storage, to);
-        }
+        effort.commands(done, &storage, to);
         to.write(&storage, &good);
         done += 1;
     }
+    done
 }
 
 /// A database and the older contents of its pages: all were whole pages in their places once.
@@ -161,6 +204,12 @@ fn places_without_control(storage: &MemoryStorage) -> Vec<Place> {
 
 #[test]
 fn stale_pages_are_found() {
+    let stale = stale_pages(NORMAL);
+    assert!(stale >= 400, "only {stale} stale pages");
+}
+
+/// Older contents of pages in their own places; gives how many were found.
+fn stale_pages(effort: Effort) -> usize {
     let (storage, history) = with_history();
     let report = run_check(&storage);
     assert!(report.is_clean(), "{}", report.to_text());
@@ -174,13 +223,11 @@ fn stale_pages_are_found() {
         for old in versions.iter().filter(|old| **old != good) {
             place.write(&storage, old);
             assert!(!run_check(&storage).is_clean(), "an older content of {place:?} was not found");
-            if stale % 100 == 0 {
-                commands_do_not_panic(&storage, place);
-            }
+            effort.commands(stale, &storage, place);
             stale += 1;
         }
         place.write(&storage, &good);
     }
     assert!(run_check(&storage).is_clean());
-    assert!(stale >= 400, "only {stale} stale pages");
+    stale
 }

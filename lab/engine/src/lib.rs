@@ -1,0 +1,3 @@
+//! What the programs of this package share: LINEITEM, as a file and as records.
+
+pub mod data;
