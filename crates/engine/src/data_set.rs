@@ -11,12 +11,13 @@ use crate::pool::translation::Translation;
 use crate::space_map::SpaceMap;
 use crate::{CounterValues, Error, Result};
 use pagefold_format::data_set_header::{DataSetHeader, DictionaryRoot, ObjectKind};
+use pagefold_format::log::DataSetOp;
 use pagefold_format::page::{PageIdentity, PageType};
 use pagefold_format::{page, space_map};
 use pagefold_io::{AlignedBuffer, File, OpenOptions, Storage, read_exact_at};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// How a data set grows.
@@ -119,6 +120,10 @@ pub struct DataSet {
     pub(crate) write_lock: Mutex<()>,
     pub(crate) counters: Counters,
     poison: OnceLock<String>,
+    /// The catalog names it: its changes are logged, its pages written twice.
+    logged: AtomicBool,
+    /// Serialises what a latch on one leaf cannot: the first root, and keys whose RID lists reach over leaves.
+    pub(crate) structure_lock: Mutex<()>,
 }
 
 /// Everything a data set needs from its database.
@@ -151,6 +156,8 @@ impl DataSet {
             write_lock: Mutex::default(),
             counters: Counters::default(),
             poison: OnceLock::new(),
+            logged: AtomicBool::new(false),
+            structure_lock: Mutex::default(),
             attributes,
         }
     }
@@ -326,11 +333,47 @@ impl DataSet {
         (word as u32, (word >> 32) as u16)
     }
 
-    /// Another root. The caller has the old one latched exclusively.
-    pub(crate) fn set_root(&self, page: u32, levels: u16) {
+    fn set_root(&self, page: u32, levels: u16) {
         let mut facts = self.facts.lock();
         (facts.root_page, facts.levels) = (page, levels);
         self.root_cache.store(u64::from(levels) << 32 | u64::from(page), Ordering::Release);
+    }
+
+    /// Are its changes logged?
+    #[inline]
+    pub(crate) fn is_logged(&self) -> bool {
+        self.logged.load(Ordering::Relaxed)
+    }
+
+    /// The catalog names it from now on. Everything of it is on disk.
+    pub(crate) fn set_logged(&self) {
+        self.logged.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes what a mini-transaction did to the data set seen. The log calls this when the record has its place.
+    pub(crate) fn apply(&self, page: u32, op: DataSetOp) {
+        match op {
+            DataSetOp::Allocate { .. } => self.space().settle(page),
+            DataSetOp::Free => self.space().free(page),
+            DataSetOp::Root { levels } => self.set_root(page, levels),
+            DataSetOp::Count(counts) => {
+                let mut facts = self.facts.lock();
+                facts.rows = facts.rows.saturating_add_signed(counts.rows);
+                facts.keys = facts.keys.saturating_add_signed(counts.keys);
+                facts.data_pages = (i64::from(facts.data_pages) + counts.data_pages).clamp(0, u32::MAX.into()) as u32;
+            }
+            DataSetOp::Dictionary { version, bytes } => {
+                let mut facts = self.facts.lock();
+                if facts.dictionaries.iter().all(|root| root.version != version) {
+                    facts.dictionaries.push(DictionaryRoot { version, first_page: page, bytes });
+                }
+            }
+        }
+    }
+
+    /// A page that was taken and then not needed is free again.
+    pub(crate) fn give_back(&self, page: u32) {
+        self.space().free(page);
     }
 
     /// The space map.
@@ -390,9 +433,9 @@ impl DataSet {
         Ok(self.file.get_or_init(|| file))
     }
 
-    /// Takes a page with this space-map class; extends the file when it must.
+    /// Takes a page with this space-map class; extends the file when it must. Until a mini-transaction settles it, it is free on disk.
     pub(crate) fn allocate_page(&self, class: u8) -> Result<u32> {
-        self.allocate_with(|space| space.allocate(class, u32::MAX - 1))
+        self.allocate_with(|space| space.allocate(class, u32::MAX - 1, self.is_logged()))
     }
 
     /// Takes the next page at the end.

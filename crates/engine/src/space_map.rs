@@ -18,14 +18,23 @@ pub(crate) struct SpaceMap {
     tree: Vec<u8>,
     capacity: usize,
     unallocated: Vec<u32>,
+    /// Pages taken by mini-transactions that are not committed yet: free on disk.
+    unsettled: BTreeSet<u32>,
     changed: BTreeSet<u32>,
 }
 
 impl SpaceMap {
     /// The map of a data set that has only its header page.
     pub(crate) fn new(page_bytes: usize) -> SpaceMap {
-        let mut map =
-            SpaceMap { page_bytes, words: Vec::new(), tree: vec![0; 2], capacity: 1, unallocated: Vec::new(), changed: BTreeSet::new() };
+        let mut map = SpaceMap {
+            page_bytes,
+            words: Vec::new(),
+            tree: vec![0; 2],
+            capacity: 1,
+            unallocated: Vec::new(),
+            unsettled: BTreeSet::new(),
+            changed: BTreeSet::new(),
+        };
         map.push(SpaceWord::new(CLASS_NO_ROWS, 0));
         map
     }
@@ -107,16 +116,29 @@ impl SpaceMap {
         counter
     }
 
-    /// Takes a free page, or a new one at the end, with this class. Map pages that become due on the way are made.
+    /// Takes a free page, or a new one at the end, with this class. Map pages that become due on the way are made. An unsettled page is free on disk until [`Self::settle`].
     ///
     /// # Errors
     /// When there are as many pages as `pages_max`.
-    pub(crate) fn allocate(&mut self, class: u8, pages_max: u32) -> Result<u32> {
-        if let Some(page) = self.unallocated.pop() {
-            self.set_class(page, class);
-            return Ok(page);
+    pub(crate) fn allocate(&mut self, class: u8, pages_max: u32, unsettled: bool) -> Result<u32> {
+        let page = match self.unallocated.pop() {
+            Some(page) => {
+                self.set_class(page, class);
+                page
+            }
+            None => self.append(class, pages_max)?,
+        };
+        if unsettled {
+            self.unsettled.insert(page);
         }
-        self.append(class, pages_max)
+        Ok(page)
+    }
+
+    /// The log knows that a page is in use.
+    pub(crate) fn settle(&mut self, page: u32) {
+        if self.unsettled.remove(&page) {
+            self.changed.insert(space_map::locate(page, self.page_bytes).0);
+        }
     }
 
     /// Takes a new page at the end.
@@ -148,6 +170,7 @@ impl SpaceMap {
 
     /// Gives a page back. The caller has emptied it.
     pub(crate) fn free(&mut self, page: u32) {
+        self.unsettled.remove(&page);
         self.set_class(page, CLASS_UNALLOCATED);
         self.unallocated.push(page);
     }
@@ -178,11 +201,16 @@ impl SpaceMap {
         self.changed.extend(pages);
     }
 
-    /// The words a map page holds.
-    pub(crate) fn words_of(&self, map_page: u32) -> &[SpaceWord] {
+    /// The words a map page is to hold on disk.
+    pub(crate) fn words_of(&self, map_page: u32) -> Vec<SpaceWord> {
         let first = map_page as usize;
         let end = (first + space_map::words_per_page(self.page_bytes) as usize).min(self.words.len());
-        &self.words[first..end]
+        let mut words = self.words[first..end].to_vec();
+        for page in self.unsettled.range(map_page..end as u32) {
+            let word = &mut words[*page as usize - first];
+            *word = SpaceWord::new(CLASS_UNALLOCATED, word.write_counter());
+        }
+        words
     }
 
     /// Sum of the write counters of all map pages.
@@ -238,9 +266,9 @@ mod tests {
     #[test]
     fn freed_pages_are_used_again() {
         let mut map = SpaceMap::new(4096);
-        let pages: Vec<u32> = (0..10).map(|_| map.allocate(CLASS_NO_ROWS, 100).unwrap()).collect();
+        let pages: Vec<u32> = (0..10).map(|_| map.allocate(CLASS_NO_ROWS, 100, false).unwrap()).collect();
         map.free(pages[4]);
-        assert_eq!(map.allocate(CLASS_FULL, 100).unwrap(), pages[4]);
+        assert_eq!(map.allocate(CLASS_FULL, 100, false).unwrap(), pages[4]);
         assert!(map.append(CLASS_FULL, map.page_count()).is_err());
         assert_eq!(map.count_write(pages[0]), 1);
         assert_eq!(map.count_write(pages[0]), 2);

@@ -8,6 +8,7 @@ pub mod data;
 pub mod data_set_header;
 mod error;
 pub mod index;
+pub mod log;
 pub mod op;
 pub mod page;
 pub mod space_map;

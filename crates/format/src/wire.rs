@@ -14,6 +14,15 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Appends a number in as few bytes as it needs: seven bits a byte, the low ones first, the top bit set on all but the last (LEB128).
+pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
 /// A cursor over untrusted bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
@@ -93,6 +102,34 @@ impl<'a> Reader<'a> {
     /// When fewer are left.
     pub fn u128(&mut self) -> Result<u128, FormatError> {
         self.array().map(u128::from_le_bytes)
+    }
+
+    /// A number as [`put_varint`] writes it.
+    ///
+    /// # Errors
+    /// When bytes are missing, or the number has more than 64 bits.
+    pub fn varint(&mut self) -> Result<u64, FormatError> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7F);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(FormatError::new("a number of more than 64 bits"))
+    }
+
+    /// A number of at most 32 bits as [`put_varint`] writes it.
+    ///
+    /// # Errors
+    /// As [`Self::varint`].
+    pub fn varint32(&mut self) -> Result<u32, FormatError> {
+        u32::try_from(self.varint()?).map_err(|_| FormatError::new("a number of more than 32 bits"))
     }
 
     /// Bytes behind their length, as [`put_bytes`] writes them.

@@ -7,6 +7,7 @@ use crate::sample::sample_source;
 use crate::{Error, LoadMode, LoadOptions, Progress, Result, Unit};
 use pagefold_engine::database::{Change, Database};
 use pagefold_engine::index::IndexAttributes;
+use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
 use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes, open_source};
 use pagefold_types::{Direction, PackedRow, PackedRows, Schema, Value, ValueRef};
@@ -250,7 +251,7 @@ fn store_batches(
                 PackedRow::Wide(values) => {
                     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
                     record.clear();
-                    table.build_record(&refs, &mut record)?;
+                    table.build_record(By::Nobody, &refs, &mut record)?;
                     &record
                 }
             };

@@ -4,6 +4,7 @@ use crate::index_build::{KeyCollectors, build_one};
 use crate::sample::{SAMPLE_ROWS, SampledRecords};
 use crate::{Error, Progress, ReorgOptions, Result, Unit};
 use pagefold_engine::database::Database;
+use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, Method, RowBuffer, Table, TableAttributes};
 use std::ops::ControlFlow;
 
@@ -75,7 +76,7 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
             fresh.clear();
             let values = old.values(record)?;
             let refs: Vec<_> = values.iter().map(|value| value.as_ref()).collect();
-            table.build_record(&refs, &mut fresh)?;
+            table.build_record(By::Nobody, &refs, &mut fresh)?;
             &fresh
         };
         let rid = loader.push(record)?;

@@ -3,10 +3,11 @@
 use super::insert::edge_seen;
 use super::tree::{BTree, search_bytes};
 use crate::Result;
-use crate::pool::{MiniTransaction, Undo};
+use crate::pool::{By, MiniTransaction};
 use pagefold_format::index::header::FOLDED_PAGE_BYTES;
 use pagefold_format::index::leaf::Leaf;
 use pagefold_format::index::ops::LeafOp;
+use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
 use pagefold_types::Rid;
 
@@ -19,35 +20,50 @@ impl BTree<'_> {
     /// # Errors
     /// When a page is damaged or cannot be read or written.
     pub fn delete(&self, key: &[u8], rid: Rid) -> Result<bool> {
+        self.delete_by(By::Nobody, key, rid)
+    }
+
+    /// Takes an entry out; when a transaction is rolled back, for that. There is nothing that puts it back.
+    ///
+    /// # Errors
+    /// As [`Self::delete`].
+    pub(crate) fn delete_by(&self, by: By<'_>, key: &[u8], rid: Rid) -> Result<bool> {
         let search = search_bytes(key, rid);
-        let mut edge = false;
-        let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
-        let Some(page) = found else { return Ok(false) };
+        let mut elsewhere = None;
+        let (page, place, edge) = loop {
+            let mut edge = false;
+            let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
+            let Some(page) = found else { return Ok(false) };
+            let (place, found) = Leaf::new(&page).lower_bound_rid(key, rid);
+            if !found {
+                return Ok(false);
+            }
+            if !edge || elsewhere.is_some() {
+                break (page, place, edge);
+            }
+            drop(page);
+            let lock = self.data_set.structure_lock.lock();
+            let mut cursor = self.key_cursor(key);
+            elsewhere = Some((cursor.next()?.is_some() && cursor.next()?.is_some(), lock));
+        };
         let view = Leaf::new(&page);
-        let (place, found) = view.lower_bound_rid(key, rid);
-        if !found {
-            return Ok(false);
-        }
         let entry = view.entry(place.entry);
         // In a unique index NULLs may make several entries with one key.
         let beside = |i: usize| i != place.entry && i < view.entry_count() && view.entry(i).key == entry.key;
         let entry_goes = entry.rid_count() == 1 && !beside(place.entry.wrapping_sub(1)) && !beside(place.entry + 1);
+        let key_goes = entry_goes && !(edge && elsewhere.as_ref().is_some_and(|e| e.0));
         let before = fill_step(&view, page.len());
         let mut mtr = MiniTransaction::begin(self.manager);
         let handle = mtr.adopt(page);
         mtr.apply(handle, PageOp::Leaf(LeafOp::Remove { key, rid }))?;
-        mtr.set_undo(Undo::DeletedEntry { object_id: self.index.object_id, key, rid });
+        mtr.count(self.data_set, Counts { rows: -1, keys: -i64::from(key_goes), ..Counts::default() });
+        mtr.set_by(by);
         let bytes = mtr.bytes(handle);
         let view = Leaf::new(bytes);
         let after = fill_step(&view, bytes.len());
         let merge = after < before && after < MERGE_STEPS / 2;
         mtr.commit()?;
-        let key_goes = entry_goes && !(edge && self.key_cursor(key).next()?.is_some());
-        {
-            let mut facts = self.data_set.facts();
-            facts.rows = facts.rows.saturating_sub(1);
-            facts.keys = facts.keys.saturating_sub(u64::from(key_goes));
-        }
+        drop(elsewhere);
         if merge {
             self.merge(&search)?;
         }

@@ -4,10 +4,11 @@
 //! takes back, and the insert starts again.
 
 use super::tree::{BTree, Step, search_bytes};
-use crate::pool::{MiniTransaction, Undo};
+use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_format::index::leaf::Leaf;
 use pagefold_format::index::ops::LeafOp;
+use pagefold_format::log::{Counts, Undo};
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::CLASS_NO_ROWS;
 use pagefold_types::Rid;
@@ -18,8 +19,19 @@ impl BTree<'_> {
     /// # Errors
     /// [`Error::DuplicateKey`] in a unique index; also when (key, RID) is there already, the key is too long, a page is damaged or there is no room.
     pub fn insert(&self, key: &[u8], rid: Rid) -> Result<()> {
+        self.insert_by(By::Nobody, key, rid, self.index.attributes().unique)
+    }
+
+    /// Adds an entry for a transaction. In a unique index an entry with the same key may be left of a deleted row; only who knows the rows can tell, and then does not ask to have it
+    /// refused here.
+    ///
+    /// # Errors
+    /// As [`Self::insert`].
+    pub(crate) fn insert_by(&self, by: By<'_>, key: &[u8], rid: Rid, refuse_known: bool) -> Result<()> {
         self.check_key(key)?;
         let search = search_bytes(key, rid);
+        // Whether other leaves have the key, and the lock that keeps it so.
+        let mut elsewhere = None;
         loop {
             let mut edge = false;
             let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
@@ -29,7 +41,7 @@ impl BTree<'_> {
             };
             let view = Leaf::new(&page);
             let known = view.lower_bound(key).1;
-            if known && self.index.attributes().unique && !self.index.has_null(key) {
+            if known && refuse_known && !self.index.has_null(key) {
                 return Err(self.index.duplicate(key));
             }
             let number = page.number();
@@ -39,15 +51,19 @@ impl BTree<'_> {
                 self.split(&search, key, rid)?;
                 continue;
             }
+            if edge && !known && elsewhere.is_none() {
+                drop(page);
+                let lock = self.data_set.structure_lock.lock();
+                elsewhere = Some((self.key_cursor(key).next()?.is_some(), lock));
+                continue;
+            }
+            let new_key = !known && plan.new_entry && !(edge && elsewhere.as_ref().is_some_and(|e| e.0));
             let mut mtr = MiniTransaction::begin(self.manager);
             let handle = mtr.adopt(page);
             mtr.apply(handle, PageOp::Leaf(LeafOp::Insert { key, rid }))?;
-            mtr.set_undo(Undo::InsertedEntry { object_id: self.index.object_id, key, rid });
+            mtr.count(self.data_set, Counts { rows: 1, keys: i64::from(new_key), ..Counts::default() });
+            mtr.set_undo(by, Undo::InsertedEntry { object_id: self.index.object_id, key, rid });
             mtr.commit()?;
-            let new_key = !known && plan.new_entry && !(edge && self.has_two_rids(key)?);
-            let mut facts = self.data_set.facts();
-            facts.rows += 1;
-            facts.keys += u64::from(new_key);
             return Ok(());
         }
     }
@@ -60,28 +76,19 @@ impl BTree<'_> {
         Ok(())
     }
 
-    fn has_two_rids(&self, key: &[u8]) -> Result<bool> {
-        let mut cursor = self.key_cursor(key);
-        Ok(cursor.next()?.is_some() && cursor.next()?.is_some())
-    }
-
     /// Makes the first leaf, unless another thread does.
     fn create_root(&self) -> Result<()> {
+        let _first = self.data_set.structure_lock.lock();
+        if self.root().0 != 0 {
+            return Ok(());
+        }
         let mut mtr = MiniTransaction::begin(self.manager);
         let handle = mtr.create(self.data_set, CLASS_NO_ROWS, true)?;
         let number = mtr.number(handle);
-        let mut facts = self.data_set.facts();
-        if facts.root_page != 0 {
-            drop(facts);
-            drop(mtr);
-            self.data_set.space().free(number);
-            return Ok(());
-        }
         mtr.apply(handle, PageOp::Leaf(LeafOp::Format { page_number: number, kind: self.leaf_kind(), next: 0 }))?;
-        mtr.commit()?;
-        (facts.root_page, facts.levels) = (number, 1);
-        facts.data_pages += 1;
-        Ok(())
+        mtr.set_root(self.data_set, number, 1);
+        mtr.count(self.data_set, Counts { data_pages: 1, ..Counts::default() });
+        mtr.commit().map(drop)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::pool::{ExclusivePage, MiniTransaction, PageHandle};
 use pagefold_format::index::leaf::Leaf;
 use pagefold_format::index::non_leaf::{NonLeaf, put_separator};
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
 
 /// A merged page must keep a part of its bytes free, else the next insert would split it again: one in so many.
@@ -23,20 +24,16 @@ impl<'a> BTree<'a> {
         let mut retry = Retry::default();
         for _ in 0..TRIES {
             let mut mtr = MiniTransaction::begin(self.manager);
-            let mut gone = Vec::new();
-            let done = self.try_merge(&mut mtr, search, &mut gone, &mut retry)?;
-            if !done {
-                continue;
+            if self.try_merge(&mut mtr, search, &mut retry)? {
+                mtr.commit()?;
+                return Ok(());
             }
-            mtr.commit()?;
-            self.give_back(&gone);
-            return Ok(());
         }
         Ok(())
     }
 
-    /// False when a page had to be read. `gone` are the pages to give back after the commit.
-    fn try_merge(&self, mtr: &mut MiniTransaction<'a>, search: &[u8], gone: &mut Vec<u32>, retry: &mut Retry) -> Result<bool> {
+    /// False when a page had to be read.
+    fn try_merge(&self, mtr: &mut MiniTransaction<'a>, search: &[u8], retry: &mut Retry) -> Result<bool> {
         let (root, levels) = self.root();
         if levels < 2 {
             return Ok(true);
@@ -101,9 +98,9 @@ impl<'a> BTree<'a> {
         mtr.adopt(right);
         mtr.apply(left, PageOp::Leaf(LeafOp::Append { count: count as u16, run: &run }))?;
         mtr.apply(left, PageOp::Leaf(LeafOp::SetNext { next }))?;
-        gone.push(right_number);
-        self.data_set.facts().data_pages -= 1;
-        self.take_separator_out(mtr, path, at, top_is_root, gone)?;
+        mtr.free(self.data_set, right_number);
+        mtr.count(self.data_set, Counts { data_pages: -1, ..Counts::default() });
+        self.take_separator_out(mtr, path, at, top_is_root)?;
         Ok(true)
     }
 
@@ -114,7 +111,6 @@ impl<'a> BTree<'a> {
         mut path: Vec<(ExclusivePage<'a>, usize)>,
         mut at: usize,
         top_is_root: bool,
-        gone: &mut Vec<u32>,
     ) -> Result<()> {
         while let Some((page, _)) = path.pop() {
             let (number, page_bytes) = (page.number(), page.len());
@@ -124,8 +120,9 @@ impl<'a> BTree<'a> {
             if path.is_empty() {
                 if top_is_root && view.separator_count() == 0 && number == self.root().0 {
                     let levels = self.root().1;
-                    self.data_set.set_root(view.child(0), levels - 1);
-                    gone.push(number);
+                    let child = view.child(0);
+                    mtr.set_root(self.data_set, child, levels - 1);
+                    mtr.free(self.data_set, number);
                 }
                 return Ok(());
             }
@@ -136,7 +133,7 @@ impl<'a> BTree<'a> {
             match self.merge_non_leaf(mtr, node, above, *i)? {
                 Some((separator, right)) => {
                     at = separator;
-                    gone.push(right);
+                    mtr.free(self.data_set, right);
                 }
                 None => return Ok(()),
             }

@@ -12,6 +12,7 @@ use pagefold_format::index::leaf::{self, Leaf, Place};
 use pagefold_format::index::limits::{middle_cut, put_separator};
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::CLASS_NO_ROWS;
 use pagefold_types::Rid;
@@ -34,37 +35,11 @@ impl<'a> BTree<'a> {
             let mut fresh = Vec::with_capacity(wanted);
             let outcome = self.try_split(&mut mtr, &mut fresh, wanted, (search, key, rid), &mut retry);
             // What was not used goes back, whatever happened.
-            let unused: Vec<u32> = fresh
-                .iter()
-                .map(|handle| {
-                    let number = mtr.number(*handle);
-                    mtr.release(*handle);
-                    number
-                })
-                .collect();
-            let done = match outcome {
-                Ok(true) => {
-                    mtr.commit()?;
-                    true
-                }
-                Ok(false) => false,
-                Err(error) => {
-                    drop(mtr);
-                    self.give_back(&unused);
-                    return Err(error);
-                }
-            };
-            self.give_back(&unused);
-            if done {
+            fresh.iter().for_each(|handle| mtr.release(*handle));
+            if outcome? {
+                mtr.commit()?;
                 return Ok(());
             }
-        }
-    }
-
-    pub(super) fn give_back(&self, pages: &[u32]) {
-        let mut space = self.data_set.space();
-        for page in pages {
-            space.free(*page);
         }
     }
 
@@ -136,7 +111,7 @@ impl<'a> BTree<'a> {
             mtr.apply(leaf, PageOp::Leaf(LeafOp::KeepFirst { cut }))?;
             mtr.apply(leaf, PageOp::Leaf(LeafOp::SetNext { next: right_number }))?;
         }
-        self.data_set.facts().data_pages += 1;
+        mtr.count(self.data_set, Counts { data_pages: 1, ..Counts::default() });
         let mut child = right_number;
         while let Some(node) = nodes.pop() {
             let view = NonLeaf::new(&node);
@@ -152,7 +127,7 @@ impl<'a> BTree<'a> {
         let level = path.levels as u8;
         mtr.apply(root, PageOp::NonLeaf(NonLeafOp::Format { page_number: root_number, level, first_child: old_root }))?;
         mtr.apply(root, PageOp::NonLeaf(NonLeafOp::Insert { separator: &separator, child }))?;
-        self.data_set.set_root(root_number, path.levels + 1);
+        mtr.set_root(self.data_set, root_number, path.levels + 1);
         Ok(true)
     }
 

@@ -1,6 +1,7 @@
 //! A change is atomic: after a crash at any I/O call the database is as before or as after.
 
 use super::*;
+use crate::pool::By;
 use crate::pool::PoolSettings;
 use crate::table_space::{BulkLoader, RowBuffer, TableAttributes};
 use crate::{Error, Result};
@@ -29,7 +30,7 @@ fn create(database: &Database, name: &str, rows: i64) -> Result<()> {
     let mut loader = BulkLoader::new(&table)?;
     for n in 0..rows {
         let mut record = Vec::new();
-        table.build_record(&[ValueRef::Int(n), ValueRef::Text("some text")], &mut record)?;
+        table.build_record(By::Nobody, &[ValueRef::Int(n), ValueRef::Text("some text")], &mut record)?;
         loader.push(&record)?;
     }
     loader.finish()?;

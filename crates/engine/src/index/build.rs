@@ -65,7 +65,7 @@ impl Index {
     /// Starts filling the empty index. All RIDs will have slots of at most `slot_max`.
     #[must_use]
     pub fn build(&self, slot_max: u16) -> IndexBuilder<'_> {
-        let sink = Sink { writer: BulkWriter::new(self.manager(), &self.data_set) };
+        let sink = Sink { writer: BulkWriter::new(&self.data_set) };
         let (leaf, non_leaf) = (self.attributes.page_bytes, self.attributes.disk_bytes());
         IndexBuilder { index: self, builder: TreeBuilder::new(sink, self.leaf_kind(slot_max), leaf, non_leaf, self.attributes.pctfree) }
     }

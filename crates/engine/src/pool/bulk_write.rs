@@ -2,14 +2,12 @@
 //!
 //! Invariants:
 //! - only pages that were never in memory are written here, each once;
-//! - their images go to the log sink like every other change; with the null sink nothing is made of them.
+//! - the data set is being built: the catalog does not name it yet, so nothing of it is logged.
 
 use super::counters::add;
 use super::leaf_io;
-use super::manager::BufferManager;
 use crate::Result;
 use crate::data_set::DataSet;
-use pagefold_format::op::PageOp;
 use pagefold_format::page;
 use pagefold_io::AlignedBuffer;
 
@@ -18,20 +16,18 @@ const CLUSTER_BYTES: usize = 1 << 20;
 
 /// Writes fresh pages of one data set.
 pub struct BulkWriter<'a> {
-    manager: &'a BufferManager,
     data_set: &'a DataSet,
     buffer: AlignedBuffer,
     first: u32,
     count: usize,
-    record: Vec<u8>,
 }
 
 impl<'a> BulkWriter<'a> {
     /// A writer for a data set.
     #[must_use]
-    pub fn new(manager: &'a BufferManager, data_set: &'a DataSet) -> BulkWriter<'a> {
+    pub fn new(data_set: &'a DataSet) -> BulkWriter<'a> {
         let bytes = CLUSTER_BYTES / data_set.page_bytes() * data_set.page_bytes();
-        BulkWriter { manager, data_set, buffer: AlignedBuffer::new(bytes, 4096), first: 0, count: 0, record: Vec::new() }
+        BulkWriter { data_set, buffer: AlignedBuffer::new(bytes, 4096), first: 0, count: 0 }
     }
 
     /// The data set.
@@ -55,14 +51,6 @@ impl<'a> BulkWriter<'a> {
         let at = self.count * page_bytes;
         let disk = &mut self.buffer[at..at + page_bytes];
         leaf_io::from_frame(self.data_set, number, image, disk)?;
-        if self.manager.log().wants_records() {
-            self.record.clear();
-            self.record.extend_from_slice(&self.data_set.file_id().to_le_bytes());
-            self.record.extend_from_slice(&number.to_le_bytes());
-            PageOp::Image(image).encode(&mut self.record);
-            let lsn = self.manager.log().append(&self.record, None)?;
-            page::set_lsn(disk, lsn);
-        }
         page::set_write_counter(disk, self.data_set.space().count_write(number));
         page::seal(disk, &self.data_set.identity(number));
         self.count += 1;

@@ -150,7 +150,7 @@ impl BufferManager {
         for (i, map_page) in changed.iter().enumerate() {
             {
                 let space = data_set.space();
-                space_map::build(disk, *map_page, space.words_of(*map_page));
+                space_map::build(disk, *map_page, &space.words_of(*map_page));
                 page::set_write_counter(disk, space.word(*map_page).write_counter());
             }
             page::seal(disk, &data_set.identity(*map_page));

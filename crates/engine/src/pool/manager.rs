@@ -11,7 +11,7 @@ use super::counters::add;
 use super::frames::Pool;
 use super::guard::{ExclusivePage, Frame, SharedPage};
 use super::leaf_io;
-use super::mini_transaction::{LogSink, NullSink};
+use super::mini_transaction::LogSink;
 use super::word::{Evict, Eviction, Latch, PageWord};
 use super::work_area::WorkArea;
 use crate::data_set::DataSet;
@@ -21,7 +21,7 @@ use pagefold_io::Clock;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Why a page is asked for; it decides what prefetch and replacement make of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct BufferManager {
     /// Clusters of pages on their way in or out.
     pub(super) cluster_buffers: WorkArea,
     pub(super) clock: Arc<dyn Clock>,
-    log: Box<dyn LogSink>,
+    log: OnceLock<Arc<dyn LogSink>>,
     retired: Mutex<CounterValues>,
     background: Background,
 }
@@ -86,14 +86,6 @@ impl BufferManager {
     /// # Errors
     /// When the memory cannot be reserved.
     pub fn new(settings: PoolSettings, clock: Arc<dyn Clock>) -> Result<Arc<BufferManager>> {
-        BufferManager::with_log(settings, clock, Box::new(NullSink))
-    }
-
-    /// As [`Self::new`], with a log sink.
-    ///
-    /// # Errors
-    /// When the memory cannot be reserved.
-    pub fn with_log(settings: PoolSettings, clock: Arc<dyn Clock>, log: Box<dyn LogSink>) -> Result<Arc<BufferManager>> {
         let arena = Arena::new(settings.memory_bytes)?;
         let owners = (0..arena.units()).map(|_| AtomicU64::new(0)).collect();
         let bytes_per_io = settings.bytes_per_io.clamp(32 * 1024, 4 << 20);
@@ -107,7 +99,7 @@ impl BufferManager {
             page_buffers: WorkArea::new(32 * 1024, 32),
             cluster_buffers: WorkArea::new(bytes_per_io, settings.background_threads + 4),
             clock,
-            log,
+            log: OnceLock::new(),
             retired: Mutex::default(),
             background: Background::default(),
         });
@@ -121,9 +113,14 @@ impl BufferManager {
         &self.settings
     }
 
-    /// The log sink.
-    pub(crate) fn log(&self) -> &dyn LogSink {
-        self.log.as_ref()
+    /// The log; `None` while changes need none.
+    pub(crate) fn log(&self) -> Option<&dyn LogSink> {
+        self.log.get().map(AsRef::as_ref)
+    }
+
+    /// From now on changes of logged data sets go to this log.
+    pub(crate) fn set_log(&self, log: Arc<dyn LogSink>) {
+        let _ = self.log.set(log);
     }
 
     pub(super) fn background(&self) -> &Background {

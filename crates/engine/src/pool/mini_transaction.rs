@@ -1,93 +1,73 @@
 //! Mini-transactions: the one door through which pages change.
 //!
-//! A mini-transaction latches pages exclusively, applies page ops to them, and at commit hands its records to the log sink, stamps the pages with the LSN it got and
-//! lets go of them. It is atomic with respect to crashes once the sink is a log. It may carry one logical undo; without one it is a structure modification, never undone.
+//! A mini-transaction latches pages exclusively, applies page ops to them, and at commit hands its record to the log, stamps the pages with the LSN it got and
+//! lets go of them. It is atomic with respect to crashes. It may belong to a transaction and carry one logical undo; without one it is a structure modification, never undone.
+//!
+//! What a data set knows beside its pages (which are in use, root, counts, dictionaries) changes with the mini-transaction too: at commit, in the moment in which the record gets its place in
+//! the log. So at any point of the log these facts are exactly what the records before it say.
 //!
 //! Invariants:
 //! - no page changes but by [`MiniTransaction::apply`];
 //! - latches are kept until commit, so no page reaches the disk before the record of its change has an LSN;
 //! - page changes cannot be taken back, so callers check first that ops fit and allocate first; one that is dropped with changes, after an error, poisons the
-//!   data sets it changed: nothing of them is written any more.
+//!   data sets it changed: nothing of them is written any more;
+//! - changes of data sets that are being built, and that the catalog does not name yet, are not logged: they are on disk before the catalog names them.
 
 use super::guard::ExclusivePage;
 use super::manager::BufferManager;
 use crate::Result;
 use crate::data_set::DataSet;
+use pagefold_format::log::{Action, Change, Counts, DataSetOp, Lsn, RecordKind, Role, Undo, put_change};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
-use pagefold_types::Rid;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What takes a mini-transaction back, logically: pages may have split or rows moved since.
+/// Where a record lies in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undo<'a> {
-    /// Delete this row.
-    InsertedRow {
-        /// The table.
-        object_id: u32,
-        /// The row.
-        rid: Rid,
-    },
-    /// Insert this row again under its RID.
-    DeletedRow {
-        /// The table.
-        object_id: u32,
-        /// The row.
-        rid: Rid,
-        /// Its record.
-        record: &'a [u8],
-    },
-    /// Put the record as it was.
-    UpdatedRow {
-        /// The table.
-        object_id: u32,
-        /// The row.
-        rid: Rid,
-        /// Its record before.
-        before: &'a [u8],
-    },
-    /// Take the entry out.
-    InsertedEntry {
-        /// The index.
-        object_id: u32,
-        /// The key.
-        key: &'a [u8],
-        /// The row.
-        rid: Rid,
-    },
-    /// Put the entry back.
-    DeletedEntry {
-        /// The index.
-        object_id: u32,
-        /// The key.
-        key: &'a [u8],
-        /// The row.
-        rid: Rid,
-    },
+pub struct Appended {
+    /// Its first byte.
+    pub start: Lsn,
+    /// The byte behind it.
+    pub end: Lsn,
 }
 
 /// Where the records of mini-transactions go.
 pub trait LogSink: Send + Sync + Debug {
-    /// Does it want records? When not, none are made.
-    fn wants_records(&self) -> bool;
-    /// Takes the records of one mini-transaction; returns its LSN.
+    /// Takes a record. `publish` is called when the record has its place and before the next one can get one.
     ///
     /// # Errors
-    /// When the log cannot take more.
-    fn append(&self, record: &[u8], undo: Option<Undo<'_>>) -> Result<u64>;
+    /// When the log cannot take more; `publish` was not called then.
+    fn append(&self, kind: RecordKind, body: &[&[u8]], publish: &mut dyn FnMut(Appended)) -> Result<Appended>;
+
+    /// Returns when all records before `lsn` are durable.
+    ///
+    /// # Errors
+    /// When they cannot be made so.
+    fn make_durable(&self, lsn: Lsn) -> Result<()>;
 }
 
-/// Throws records away: a database without a log.
+/// The records of a transaction, as far as taking them back needs it.
 #[derive(Debug, Default)]
-pub struct NullSink;
+pub struct UndoChain {
+    /// The transaction.
+    pub id: u64,
+    /// Start of its first record; 0 before there is one.
+    pub first: AtomicU64,
+    /// Start of the latest record that is still to be taken back, or has taken one back; 0 before there is one.
+    pub last: AtomicU64,
+}
 
-impl LogSink for NullSink {
-    fn wants_records(&self) -> bool {
-        false
-    }
-    fn append(&self, _record: &[u8], _undo: Option<Undo<'_>>) -> Result<u64> {
-        Ok(0)
-    }
+/// For whom something is changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum By<'a> {
+    /// For nobody who might take it back.
+    #[default]
+    Nobody,
+    /// For a transaction.
+    Transaction(&'a UndoChain),
+    /// To take back what a transaction did; `next` is its next record to be taken back.
+    Undo(&'a UndoChain, Lsn),
 }
 
 /// A page of a mini-transaction.
@@ -97,15 +77,20 @@ pub struct PageHandle(usize);
 struct MtrPage<'a> {
     page: ExclusivePage<'a>,
     changed: bool,
+    /// Class of a page that this mini-transaction took from the space map.
+    allocated: Option<u8>,
 }
 
 /// An atomic group of page changes.
 pub struct MiniTransaction<'a> {
     manager: &'a BufferManager,
     pages: Vec<Option<MtrPage<'a>>>,
+    /// The changes in their log form.
     record: Vec<u8>,
+    /// What becomes of the data sets at commit.
+    effects: Vec<(&'a DataSet, u32, DataSetOp)>,
+    by: By<'a>,
     undo: Option<Undo<'a>>,
-    wants_records: bool,
     changes: u32,
 }
 
@@ -113,8 +98,15 @@ impl<'a> MiniTransaction<'a> {
     /// An empty one.
     #[must_use]
     pub fn begin(manager: &'a BufferManager) -> MiniTransaction<'a> {
-        let wants_records = manager.log().wants_records();
-        MiniTransaction { manager, pages: Vec::with_capacity(4), record: Vec::new(), undo: None, wants_records, changes: 0 }
+        MiniTransaction {
+            manager,
+            pages: Vec::with_capacity(4),
+            record: Vec::new(),
+            effects: Vec::new(),
+            by: By::Nobody,
+            undo: None,
+            changes: 0,
+        }
     }
 
     /// Latches a page of a data set for change.
@@ -128,18 +120,27 @@ impl<'a> MiniTransaction<'a> {
 
     /// Takes over a page latched before.
     pub fn adopt(&mut self, page: ExclusivePage<'a>) -> PageHandle {
-        self.pages.push(Some(MtrPage { page, changed: false }));
+        self.pages.push(Some(MtrPage { page, changed: false, allocated: None }));
         PageHandle(self.pages.len() - 1)
     }
 
-    /// A new page of the data set, zeroed; the first op formats it. `leaf` tells which of the two pools of a folded index it goes to.
+    /// A new page of the data set, zeroed; the first op formats it. `leaf` tells which of the two pools of a folded index it goes to. When it is not changed before the commit, it is free again.
     ///
     /// # Errors
     /// When the data set cannot grow.
     pub fn create(&mut self, data_set: &'a DataSet, class: u8, leaf: bool) -> Result<PageHandle> {
         let number = data_set.allocate_page(class)?;
+        self.create_at(data_set, number, class, leaf).inspect_err(|_| data_set.give_back(number))
+    }
+
+    /// As [`Self::create`], with a page that [`DataSet::allocate_page`] gave with this class.
+    ///
+    /// # Errors
+    /// When no frame can be had; the page is still the caller's then.
+    pub(crate) fn create_at(&mut self, data_set: &'a DataSet, number: u32, class: u8, leaf: bool) -> Result<PageHandle> {
         let page = self.manager.create(data_set, number, leaf)?;
-        Ok(self.adopt(page))
+        self.pages.push(Some(MtrPage { page, changed: false, allocated: Some(class) }));
+        Ok(PageHandle(self.pages.len() - 1))
     }
 
     fn entry(&self, handle: PageHandle) -> &MtrPage<'a> {
@@ -171,12 +172,42 @@ impl<'a> MiniTransaction<'a> {
         if entry.page.mark_dirty() {
             self.manager.became_dirty(data_set, number);
         }
-        if self.wants_records {
-            self.record.extend_from_slice(&data_set.file_id().to_le_bytes());
-            self.record.extend_from_slice(&number.to_le_bytes());
-            op.encode(&mut self.record);
+        let allocated = entry.allocated.take();
+        if let Some(class) = allocated {
+            self.note(data_set, number, DataSetOp::Allocate { class });
+        }
+        if data_set.is_logged() {
+            put_change(&mut self.record, data_set.file_id(), number, &Change::Page(op));
         }
         Ok(())
+    }
+
+    /// At commit, this becomes of a data set.
+    fn note(&mut self, data_set: &'a DataSet, page: u32, op: DataSetOp) {
+        if data_set.is_logged() {
+            put_change(&mut self.record, data_set.file_id(), page, &Change::DataSet(op));
+        }
+        self.effects.push((data_set, page, op));
+    }
+
+    /// At commit, the counts in the header change by this much.
+    pub fn count(&mut self, data_set: &'a DataSet, counts: Counts) {
+        self.note(data_set, 0, DataSetOp::Count(counts));
+    }
+
+    /// At commit, the page is free. Nobody but this mini-transaction can get at it, or it is latched here.
+    pub fn free(&mut self, data_set: &'a DataSet, page: u32) {
+        self.note(data_set, page, DataSetOp::Free);
+    }
+
+    /// At commit, the index has another root. The old one is latched here.
+    pub fn set_root(&mut self, data_set: &'a DataSet, page: u32, levels: u16) {
+        self.note(data_set, page, DataSetOp::Root { levels });
+    }
+
+    /// At commit, the data set has this dictionary.
+    pub fn add_dictionary(&mut self, data_set: &'a DataSet, version: u16, first_page: u32, bytes: u32) {
+        self.note(data_set, first_page, DataSetOp::Dictionary { version, bytes });
     }
 
     /// Sets the free-space class of a data page in the space map. A hint for inserts: not part of the page, found again by reading it.
@@ -189,11 +220,18 @@ impl<'a> MiniTransaction<'a> {
     pub fn absorb(&mut self, mut other: MiniTransaction<'a>) {
         self.pages.append(&mut other.pages);
         self.record.append(&mut other.record);
+        self.effects.append(&mut other.effects);
         self.changes += std::mem::take(&mut other.changes);
     }
 
-    /// Sets what takes this mini-transaction back.
-    pub fn set_undo(&mut self, undo: Undo<'a>) {
+    /// Sets for whom this is done. Without [`Self::set_undo`] it is done for a rollback, or for nobody.
+    pub fn set_by(&mut self, by: By<'a>) {
+        self.by = by;
+    }
+
+    /// Sets for whom this is done, and what takes it back.
+    pub fn set_undo(&mut self, by: By<'a>, undo: Undo<'a>) {
+        self.by = by;
         self.undo = Some(undo);
     }
 
@@ -203,23 +241,65 @@ impl<'a> MiniTransaction<'a> {
     /// When it was changed.
     pub fn release(&mut self, handle: PageHandle) {
         let entry = self.pages[handle.0].take();
-        assert!(entry.is_none_or(|e| !e.changed), "a changed page is released by commit only");
+        assert!(entry.as_ref().is_none_or(|e| !e.changed), "a changed page is released by commit only");
+        entry.into_iter().for_each(give_back_unused);
     }
 
-    /// Hands the records over, stamps the pages, lets go of them. Returns the LSN.
+    /// Hands the record over, stamps the pages, lets go of them. Returns the end of the record in the log, 0 when there is none.
     ///
     /// # Errors
     /// When the log refuses.
-    pub fn commit(mut self) -> Result<u64> {
-        let lsn = if self.changes == 0 { 0 } else { self.manager.log().append(&self.record, self.undo)? };
-        if lsn != 0 {
-            for entry in self.pages.iter_mut().flatten().filter(|e| e.changed) {
-                page::set_lsn(entry.page.bytes_mut(), lsn);
+    pub fn commit(mut self) -> Result<Lsn> {
+        let lsn = match self.manager.log() {
+            Some(log) if !self.record.is_empty() => self.append(log)?,
+            _ => {
+                self.publish();
+                0
             }
+        };
+        for entry in self.pages.iter_mut().flatten().filter(|e| e.changed && lsn != 0) {
+            page::set_lsn(entry.page.bytes_mut(), lsn);
         }
         self.changes = 0;
-        self.pages.clear();
         Ok(lsn)
+    }
+
+    fn append(&mut self, log: &dyn LogSink) -> Result<Lsn> {
+        let (role, chain) = match (self.by, self.undo) {
+            (By::Transaction(chain), Some(undo)) => {
+                let previous = chain.last.load(Ordering::Relaxed);
+                (Role::Undoable { transaction: chain.id, previous, undo }, Some(chain))
+            }
+            (By::Undo(chain, next), _) => (Role::Compensation { transaction: chain.id, next }, Some(chain)),
+            _ => (Role::Structure, None),
+        };
+        let mut head = Vec::with_capacity(64);
+        Action::encode_head(&role, &mut head);
+        let appended = log.append(RecordKind::Action, &[&head, &self.record], &mut |place| {
+            self.publish();
+            if let Some(chain) = chain {
+                // The first is set before the last: who sees a last sees a first.
+                let _ = chain.first.compare_exchange(0, place.start, Ordering::Relaxed, Ordering::Relaxed);
+                chain.last.store(place.start, Ordering::Release);
+            }
+        })?;
+        Ok(appended.end)
+    }
+
+    fn publish(&self) {
+        for (data_set, page, op) in &self.effects {
+            data_set.apply(*page, *op);
+        }
+    }
+}
+
+/// A page that was made and then not needed is free again.
+fn give_back_unused(entry: MtrPage<'_>) {
+    let number = entry.page.number();
+    if entry.allocated.is_some() {
+        let data_set = entry.page.data_set();
+        drop(entry);
+        data_set.give_back(number);
     }
 }
 
@@ -230,5 +310,6 @@ impl Drop for MiniTransaction<'_> {
                 entry.page.data_set().poison("a change was cut short");
             }
         }
+        self.pages.drain(..).flatten().for_each(give_back_unused);
     }
 }

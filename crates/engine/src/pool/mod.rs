@@ -23,4 +23,4 @@ pub use counters::CounterValues;
 pub use frames::Pool;
 pub use guard::{ExclusivePage, SharedPage};
 pub use manager::{Access, BufferManager, PoolSettings};
-pub use mini_transaction::{LogSink, MiniTransaction, NullSink, PageHandle, Undo};
+pub use mini_transaction::{Appended, By, LogSink, MiniTransaction, PageHandle, UndoChain};

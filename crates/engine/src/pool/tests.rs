@@ -4,7 +4,7 @@ use super::*;
 use crate::database::{Database, OpenMode, Settings};
 use crate::table_space::{RowBuffer, Table, TableAttributes};
 use crate::{Error, Result};
-use pagefold_format::op::PageOp;
+use pagefold_format::log::{Action, Change, DataSetOp, RecordKind, next_change};
 use pagefold_format::page::HEADER_BYTES;
 use pagefold_format::wire::Reader;
 use pagefold_io::{Clock, MemoryStorage, SimulatedClock, Storage};
@@ -21,20 +21,23 @@ use std::time::Duration;
 struct KeepingSink(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl LogSink for KeepingSink {
-    fn wants_records(&self) -> bool {
-        true
-    }
-    fn append(&self, record: &[u8], _undo: Option<Undo<'_>>) -> Result<u64> {
+    fn append(&self, kind: RecordKind, body: &[&[u8]], publish: &mut dyn FnMut(Appended)) -> Result<Appended> {
+        assert_eq!(kind, RecordKind::Action);
         let mut records = self.0.lock();
-        records.push(record.to_vec());
-        Ok(records.len() as u64)
+        records.push(body.concat());
+        let end = records.len() as u64;
+        publish(Appended { start: end - 1, end });
+        Ok(Appended { start: end - 1, end })
+    }
+    fn make_durable(&self, _lsn: u64) -> Result<()> {
+        Ok(())
     }
 }
 
-fn open(settings: PoolSettings, log: Box<dyn LogSink>) -> Database {
+fn open(settings: PoolSettings) -> Database {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
-    let manager = BufferManager::with_log(settings, Arc::clone(&clock), log).unwrap();
+    let manager = BufferManager::new(settings, Arc::clone(&clock)).unwrap();
     let settings = Settings { pools: settings, direct: true };
     Database::open_with(storage, clock.as_ref(), Path::new("db"), OpenMode::Create, settings, manager).unwrap()
 }
@@ -52,10 +55,11 @@ fn number(table: &Table, rid: Rid) -> i64 {
 fn redo_gives_the_same_pages() {
     let records = Arc::new(Mutex::new(Vec::new()));
     let sink = KeepingSink(Arc::clone(&records));
-    let database = open(PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() }, Box::new(sink));
-    records.lock().clear();
+    let database = open(PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() });
+    database.manager().set_log(Arc::new(sink));
     let mut change = database.change();
     let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(4096)).unwrap();
+    table.add_partition().unwrap().set_logged();
     let mut rids = Vec::new();
     for n in 0..2000i64 {
         let text = "word ".repeat(n as usize % 30);
@@ -70,18 +74,27 @@ fn redo_gives_the_same_pages() {
     }
     let data_set = Arc::clone(table.partitions().next().unwrap());
     let mut pages: HashMap<u32, Vec<u8>> = HashMap::new();
+    let mut rows = 0;
     for (lsn, record) in records.lock().iter().enumerate() {
-        let mut reader = Reader::new(record);
+        let mut reader = Reader::new(Action::decode(record).unwrap().changes);
         while !reader.is_empty() {
-            let (file, number) = (reader.u32().unwrap(), reader.u32().unwrap());
-            let op = PageOp::decode(&mut reader).unwrap();
+            let (file, number, change) = next_change(&mut reader).unwrap();
             assert_eq!(file, data_set.file_id());
+            let op = match change {
+                Change::Page(op) => op,
+                Change::DataSet(DataSetOp::Count(counts)) => {
+                    rows += counts.rows;
+                    continue;
+                }
+                Change::DataSet(_) => continue,
+            };
             let page = pages.entry(number).or_insert_with(|| vec![0; 4096]);
             op.apply(page).unwrap();
             pagefold_format::page::set_lsn(page, lsn as u64 + 1);
         }
     }
     assert!(pages.len() > 20);
+    assert_eq!(rows as u64, data_set.facts().rows);
     for (number, redone) in &pages {
         let page = database.manager().shared(&data_set, *number, Access::Random).unwrap();
         assert_eq!(page[HEADER_BYTES..], redone[HEADER_BYTES..], "page {number}");
@@ -92,7 +105,7 @@ fn redo_gives_the_same_pages() {
 #[test]
 fn pools_of_all_sizes_share_little_memory() {
     // Two chunks a pool on average; the tables together are twenty times as large.
-    let database = open(PoolSettings { memory_bytes: 4 << 20, ..PoolSettings::default() }, Box::new(NullSink));
+    let database = open(PoolSettings { memory_bytes: 4 << 20, ..PoolSettings::default() });
     let mut change = database.change();
     let tables: Vec<Arc<Table>> =
         (1..=16).map(|k| change.create_table(TableAttributes::new(format!("t{k}"), schema()).with_page_bytes(2048 * k)).unwrap()).collect();
@@ -126,7 +139,7 @@ fn pools_of_all_sizes_share_little_memory() {
 
 #[test]
 fn a_scan_does_not_flush_the_pool() {
-    let database = open(PoolSettings { memory_bytes: 4 << 20, background_threads: 1, ..PoolSettings::default() }, Box::new(NullSink));
+    let database = open(PoolSettings { memory_bytes: 4 << 20, background_threads: 1, ..PoolSettings::default() });
     let mut change = database.change();
     let [hot, cold] = ["hot", "cold"].map(|name| change.create_table(TableAttributes::new(name, schema())).unwrap());
     let text = "x".repeat(700);
@@ -156,7 +169,7 @@ fn a_scan_does_not_flush_the_pool() {
 
 #[test]
 fn threads_read_and_write_through_a_small_pool() {
-    let database = open(PoolSettings { memory_bytes: 2 << 20, ..PoolSettings::default() }, Box::new(NullSink));
+    let database = open(PoolSettings { memory_bytes: 2 << 20, ..PoolSettings::default() });
     let mut change = database.change();
     let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(4096)).unwrap();
     let text = "x".repeat(400);

@@ -42,7 +42,7 @@ impl<'a> BulkLoader<'a> {
         debug_assert!(page_room(attributes.page_bytes) >= table.record_bytes_max());
         Ok(BulkLoader {
             table,
-            writer: BulkWriter::new(table.manager(), data_set),
+            writer: BulkWriter::new(data_set),
             partition,
             compressor,
             packer: PagePacker::new(attributes.page_bytes, attributes.pctfree, attributes.maxrows),
@@ -88,7 +88,7 @@ impl<'a> BulkLoader<'a> {
             let data_set = self.table.add_partition()?;
             self.partition = data_set.attributes.partition;
             self.table.store_dictionary(data_set)?;
-            self.writer = BulkWriter::new(self.table.manager(), data_set);
+            self.writer = BulkWriter::new(data_set);
         }
         let number = self.writer.data_set().append_page(CLASS_FULL)?;
         DataOp::Format { page_number: number, dictionary_version }

@@ -6,12 +6,13 @@
 
 use super::table::Table;
 use crate::data_set::DataSet;
-use crate::pool::MiniTransaction;
+use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::row::{Dictionary, Encoder};
 use pagefold_format::chain::{self, ChainPage};
 use pagefold_format::data::{Body, STORED_BYTES_MIN};
-use pagefold_format::data_set_header::{DICTIONARIES_MAX, DictionaryRoot};
+use pagefold_format::data_set_header::DICTIONARIES_MAX;
+use pagefold_format::log::Undo;
 use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
 use pagefold_format::space_map::CLASS_NO_ROWS;
@@ -131,10 +132,15 @@ impl Table {
         if data_set.facts().dictionaries.iter().any(|root| root.version == compressor.version) {
             return Ok(());
         }
+        let _one_writer = data_set.structure_lock.lock();
+        if data_set.facts().dictionaries.iter().any(|root| root.version == compressor.version) {
+            return Ok(());
+        }
         let bytes = compressor.dictionary.to_bytes();
-        let first_page = write_chain(self, data_set, PageType::Dictionary, u32::from(compressor.version), &bytes)?;
-        data_set.facts().dictionaries.push(DictionaryRoot { version: compressor.version, first_page, bytes: bytes.len() as u32 });
-        Ok(())
+        let first_page = write_chain(self, By::Nobody, data_set, PageType::Dictionary, u32::from(compressor.version), &bytes)?;
+        let mut mtr = MiniTransaction::begin(self.manager());
+        mtr.add_dictionary(data_set, compressor.version, first_page, bytes.len() as u32);
+        mtr.commit().map(drop)
     }
 
     /// Reads the dictionaries of a partition.
@@ -160,15 +166,14 @@ impl Table {
 }
 
 /// Writes a byte string into a chain of new pages; returns the first. `owner` 0 stands for the first page itself.
-pub(super) fn write_chain(table: &Table, data_set: &DataSet, page_type: PageType, owner: u32, bytes: &[u8]) -> Result<u32> {
+pub(super) fn write_chain(table: &Table, by: By<'_>, data_set: &DataSet, page_type: PageType, owner: u32, bytes: &[u8]) -> Result<u32> {
     let count = chain::pages_needed(bytes.len(), data_set.page_bytes()).max(1);
     let mut numbers = Vec::with_capacity(count);
     for _ in 0..count {
         match data_set.allocate_page(CLASS_NO_ROWS) {
             Ok(number) => numbers.push(number),
             Err(error) => {
-                let mut space = data_set.space();
-                numbers.into_iter().for_each(|number| space.free(number));
+                numbers.into_iter().for_each(|number| data_set.give_back(number));
                 return Err(error);
             }
         }
@@ -181,8 +186,9 @@ pub(super) fn write_chain(table: &Table, data_set: &DataSet, page_type: PageType
         let next = numbers.get(i + 1).copied().unwrap_or(0);
         chain::build(&mut image, *number, page_type, next, i as u32, owner, part);
         let mut mtr = MiniTransaction::begin(table.manager());
-        let handle = mtr.adopt(table.manager().create(data_set, *number, true)?);
+        let handle = mtr.create_at(data_set, *number, CLASS_NO_ROWS, true)?;
         mtr.apply(handle, PageOp::Image(&image))?;
+        mtr.set_undo(by, Undo::AllocatedPage { file_id: data_set.file_id(), page: *number });
         mtr.commit()?;
     }
     Ok(numbers[0])

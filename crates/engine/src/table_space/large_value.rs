@@ -6,6 +6,7 @@
 
 use super::dictionaries::{read_chain, walk_chain, write_chain};
 use super::table::Table;
+use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::block;
 use pagefold_format::page::PageType;
@@ -19,7 +20,7 @@ impl Table {
     ///
     /// # Errors
     /// When it is larger than 1 GB, or there is no room.
-    pub fn write_large(&self, value: &[u8]) -> Result<LargeValueRef> {
+    pub fn write_large(&self, by: By<'_>, value: &[u8]) -> Result<LargeValueRef> {
         if value.len() > LARGE_VALUE_BYTES_MAX {
             return Err(Error::Value(format!(
                 "{}: a value of {} bytes; the longest has {LARGE_VALUE_BYTES_MAX}",
@@ -37,7 +38,7 @@ impl Table {
             stored.extend_from_slice(&(compressed.len() as u32).to_le_bytes());
             stored.extend_from_slice(&compressed);
         }
-        let first_page = write_chain(self, data_set, PageType::LargeValue, 0, &stored)?;
+        let first_page = write_chain(self, by, data_set, PageType::LargeValue, 0, &stored)?;
         Ok(LargeValueRef { first_page, raw_bytes: value.len() as u32, stored_bytes: stored.len() as u32, partition: u32::from(partition) })
     }
 
@@ -75,9 +76,9 @@ impl Table {
         let first = reference.first_page;
         let mut pages = Vec::new();
         walk_chain(self, data_set, PageType::LargeValue, first, first, length, |number, _| pages.push(number))?;
-        let mut space = data_set.space();
-        pages.into_iter().for_each(|number| space.free(number));
-        Ok(())
+        let mut mtr = MiniTransaction::begin(self.manager());
+        pages.into_iter().for_each(|number| mtr.free(data_set, number));
+        mtr.commit().map(drop)
     }
 
     /// Visits the pages of a value, for `check`.

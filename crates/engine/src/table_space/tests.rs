@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::database::{Database, OpenMode, Settings};
+use crate::pool::By;
 use crate::pool::PoolSettings;
 use crate::test_random::Random;
 use crate::{Error, Extents};
@@ -176,7 +177,7 @@ fn bulk_load_gives_the_rows_back_in_order() {
         let mut rids = Vec::new();
         for row in &rows {
             let mut record = Vec::new();
-            table.build_record(&refs(row), &mut record).unwrap();
+            table.build_record(By::Nobody, &refs(row), &mut record).unwrap();
             rids.push(loader.push(&record).unwrap());
         }
         loader.finish().unwrap();

@@ -4,15 +4,19 @@
 //! - the stored size of a row is known before a page is asked to take it; a page op never fails for want of room;
 //! - a row that moves leaves its RID behind: its home slot points to where it is, and is corrected when it moves again;
 //! - every change is one mini-transaction, with the logical undo that takes it back;
+//! - what a transaction deletes stays on its page as a ghost: taking it back needs no room, and older snapshots still read it;
 //! - a page other than the home page is latched only if that needs no waiting, so two moves cannot wait for each other.
 
 use super::read::RowBuffer;
+use super::row_image::{self, RowImage};
 use super::table::Table;
 use crate::data_set::DataSet;
-use crate::pool::{MiniTransaction, PageHandle, Undo};
+use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::{Error, Result};
-use pagefold_codec::bytes::{common_prefix, common_suffix};
-use pagefold_format::data::{AWAY_OVERHEAD, Body, DATA_HEADER_BYTES, DataOp, DataPage, SLOT_BYTES, Stored, row_space};
+use pagefold_format::data::{
+    AWAY_OVERHEAD, Body, DATA_HEADER_BYTES, DataOp, DataPage, SLOT_BYTES, Stored, StoredKind, StoredRow, row_space,
+};
+use pagefold_format::log::{Counts, Undo};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
 use pagefold_format::space_map::{CLASS_FULL, class_needed, class_of};
@@ -29,15 +33,15 @@ impl Table {
     /// When a value does not fit its column, or there is no room.
     pub fn insert(&self, values: &[ValueRef<'_>]) -> Result<Rid> {
         let mut record = Vec::new();
-        self.build_record(values, &mut record)?;
-        self.insert_record(&record)
+        self.build_record(By::Nobody, values, &mut record)?;
+        self.insert_record(By::Nobody, &record)
     }
 
     /// Appends the record of a row, after moving out values that make it too wide.
     ///
     /// # Errors
     /// When a value does not fit its column, the fixed part alone is too wide, or there is no room for a large value.
-    pub fn build_record(&self, values: &[ValueRef<'_>], record: &mut Vec<u8>) -> Result<()> {
+    pub fn build_record(&self, by: By<'_>, values: &[ValueRef<'_>], record: &mut Vec<u8>) -> Result<()> {
         let refused = |e: pagefold_types::ValueError| Error::Value(format!("{}: {e}", self.object()));
         let keep = &self.attributes.primary_key;
         let large = self.layout.plan_large(values, self.record_bytes_max(), keep).map_err(refused)?;
@@ -47,7 +51,7 @@ impl Table {
         let mut columns: Vec<ColumnValue<'_>> = values.iter().map(|value| ColumnValue::Value(*value)).collect();
         for column in large {
             let bytes = self.layout.large_bytes(column, values[column]).map_err(refused)?;
-            columns[column] = ColumnValue::Large(self.write_large(&bytes)?);
+            columns[column] = ColumnValue::Large(self.write_large(by, &bytes)?);
         }
         self.layout.encode_columns(&columns, record).map(drop).map_err(refused)
     }
@@ -76,7 +80,7 @@ impl Table {
     ///
     /// # Errors
     /// When there is no room.
-    pub fn insert_record(&self, record: &[u8]) -> Result<Rid> {
+    pub fn insert_record(&self, by: By<'_>, record: &[u8]) -> Result<Rid> {
         let mut codes = Vec::new();
         let body = match self.dictionaries.newest() {
             Some(compressor) => compressor.compress(record, &mut codes),
@@ -90,9 +94,9 @@ impl Table {
         let rid = Rid::new(partition, mtr.number(handle), slot);
         mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &bytes }))?;
         self.note_space(&mut mtr, handle);
-        mtr.set_undo(Undo::InsertedRow { object_id: self.object_id, rid });
+        mtr.count(self.partition(partition)?, Counts { rows: 1, ..Counts::default() });
+        mtr.set_undo(by, Undo::InsertedRow { object_id: self.object_id, rid });
         mtr.commit()?;
-        self.partition(partition)?.facts().rows += 1;
         Ok(rid)
     }
 
@@ -137,7 +141,7 @@ impl Table {
         let handle = mtr.create(data_set, CLASS_FULL, true)?;
         let page_number = mtr.number(handle);
         mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.newest_version() }))?;
-        data_set.facts().data_pages += 1;
+        mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
         self.insert_hint.store(page_number, Ordering::Relaxed);
         Ok((partition, mtr, handle))
     }
@@ -175,10 +179,10 @@ impl Table {
         let mut buffer = RowBuffer::default();
         let mut fresh = Vec::new();
         let mut unused = Vec::new();
-        let outcome = self.read(rid, &mut buffer, |record| self.changed_record(record, changes, &mut fresh, &mut unused))?;
+        let outcome = self.read(rid, &mut buffer, |record| self.changed_record(By::Nobody, record, changes, &mut fresh, &mut unused))?;
         let Some(outcome) = outcome else { return Ok(false) };
         outcome?;
-        let found = self.replace_record(rid, &fresh)?;
+        let found = self.replace_record(By::Nobody, rid, &fresh)?;
         for reference in unused {
             self.free_large(reference)?;
         }
@@ -186,8 +190,9 @@ impl Table {
     }
 
     /// Builds the record after a change; `unused` gets the large values that it no longer names.
-    fn changed_record(
+    pub(super) fn changed_record(
         &self,
+        by: By<'_>,
         record: &[u8],
         changes: &[(usize, ValueRef<'_>)],
         fresh: &mut Vec<u8>,
@@ -205,7 +210,7 @@ impl Table {
         for (column, value) in changes {
             *changed.get_mut(*column).ok_or_else(|| Error::Value(format!("{}: no column number {column}", self.object())))? = *value;
         }
-        self.build_record(&changed, fresh)?;
+        self.build_record(by, &changed, fresh)?;
         unused.extend(old.into_iter().map(|(_, reference)| reference));
         Ok(())
     }
@@ -214,14 +219,20 @@ impl Table {
     ///
     /// # Errors
     /// When there is no room.
-    pub fn replace_record(&self, rid: Rid, record: &[u8]) -> Result<bool> {
+    pub fn replace_record(&self, by: By<'_>, rid: Rid, record: &[u8]) -> Result<bool> {
         let mut codes = Vec::new();
         let body = match self.dictionaries.newest() {
             Some(compressor) => compressor.compress(record, &mut codes),
             None => Body::Plain(record),
         };
+        self.replace_body(by, rid, |_| Ok(RowImage::of(body)))
+    }
+
+    /// Puts another body in the place of a row's, which `change` makes of it. False when there is no such row.
+    pub(super) fn replace_body(&self, by: By<'_>, rid: Rid, change: impl Fn(Body<'_>) -> Result<RowImage>) -> Result<bool> {
         let home_set = self.partition(rid.partition())?;
         loop {
+            let (before, after);
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
             let Some(stored) = self.stored(home_set, mtr.bytes(home), rid)? else { return Ok(false) };
@@ -232,13 +243,32 @@ impl Table {
                     None => continue,
                 },
             };
+            before = RowImage::of(self.body_in(mtr.bytes(place), slot)?);
+            after = change(before.body())?;
+            let (at, removed, bytes) = row_image::difference(&after, &before);
+            let undo = Undo::UpdatedRow { object_id: self.object_id, rid, at, removed, before: bytes };
+            let body = after.body();
             if self.replace_in_place(&mut mtr, place, slot, target.map(|_| rid), body)? {
+                mtr.set_undo(by, undo);
                 mtr.commit()?;
                 return Ok(true);
             }
-            if self.move_row(mtr, rid, home, target.map(|_| (place, slot)), body)? {
-                return Ok(true);
-            }
+            let mut mtr = self.move_row(mtr, rid, home, target.map(|_| (place, slot)), body)?;
+            mtr.set_undo(by, undo);
+            mtr.commit()?;
+            return Ok(true);
+        }
+    }
+
+    /// The body of a row at home or away from it.
+    fn body_in<'p>(&self, bytes: &'p [u8], slot: u16) -> Result<Body<'p>> {
+        let view = DataPage::new(bytes);
+        let number = page::page_number(bytes);
+        let damaged = |reason: String| Error::corrupt(self.object(), number, reason);
+        let row = view.row(slot).ok_or_else(|| damaged(format!("no row in slot {slot}")))?;
+        match Stored::parse(row, view.dictionary_version()).map_err(|e| damaged(e.to_string()))? {
+            Stored::Home(body) | Stored::Away { body, .. } => Ok(body),
+            Stored::Forward(_) => Err(damaged(format!("slot {slot} points further"))),
         }
     }
 
@@ -289,27 +319,17 @@ impl Table {
         }
         let mut bytes = Vec::with_capacity(stored.len(view.dictionary_version()));
         let kind = stored.build(view.dictionary_version(), &mut bytes);
-        match view.row(slot) {
-            // What goes to the log is only what differs.
-            Some(row) if row.kind == kind && row.bytes.len() == bytes.len() => {
-                let start = common_prefix(row.bytes, &bytes);
-                let end = bytes.len() - common_suffix(&row.bytes[start..], &bytes[start..]);
-                if start < end {
-                    mtr.apply(handle, PageOp::Data(DataOp::Patch { slot, at: start as u16, bytes: &bytes[start..end] }))?;
-                }
-            }
-            row => {
-                let same_length = row.is_some_and(|row| row.bytes.len() == bytes.len());
-                mtr.apply(handle, PageOp::Data(DataOp::Replace { slot, kind, bytes: &bytes }))?;
-                if !same_length {
-                    self.note_space(mtr, handle);
-                }
-            }
+        let Some(before) = view.row(slot) else { return Ok(false) };
+        let same_length = before.bytes.len() == bytes.len();
+        let op = DataOp::change(slot, before, kind, &bytes);
+        mtr.apply(handle, PageOp::Data(op))?;
+        if !same_length {
+            self.note_space(mtr, handle);
         }
         Ok(true)
     }
 
-    /// Moves a row to another page. `old` is where it was, if not at home. False when a page could not be had without waiting.
+    /// Moves a row to another page. `old` is where it was, if not at home. The mini-transaction that comes back is to be committed.
     fn move_row<'a>(
         &'a self,
         mut mtr: MiniTransaction<'a>,
@@ -317,7 +337,7 @@ impl Table {
         home: PageHandle,
         old: Option<(PageHandle, u16)>,
         body: Body<'_>,
-    ) -> Result<bool> {
+    ) -> Result<MiniTransaction<'a>> {
         let (partition, mut away, handle) = self.page_for(AWAY_OVERHEAD + SLOT_BYTES + body_len(body))?;
         let view = DataPage::new(away.bytes(handle));
         let target_slot = view.free_slot();
@@ -336,8 +356,7 @@ impl Table {
             mtr.apply(place, PageOp::Data(DataOp::Delete { slot }))?;
             self.note_space(&mut mtr, place);
         }
-        mtr.commit()?;
-        Ok(true)
+        Ok(mtr)
     }
 
     /// Deletes a row and its large values. False when there is no such row.
@@ -350,25 +369,82 @@ impl Table {
         let found = self.read(rid, &mut buffer, |record| self.layout.large_values(record))?;
         let Some(found) = found else { return Ok(false) };
         large.extend(found.map_err(|e| Error::Damaged { path: self.object(), reason: e.to_string() })?);
+        let found = self.take_out(By::Nobody, rid)?;
+        large.into_iter().try_for_each(|(_, reference)| self.free_large(reference))?;
+        Ok(found)
+    }
+
+    /// Takes a row out of its page; its large values stay. False when there is no such row.
+    pub(super) fn take_out(&self, by: By<'_>, rid: Rid) -> Result<bool> {
+        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: None }, |slot, _| DataOp::Delete { slot })
+    }
+
+    /// Deletes a row for a transaction: it stays as a ghost. False when there is no such row.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub(crate) fn mark_deleted(&self, by: By<'_>, rid: Rid) -> Result<bool> {
+        let undo = |kind: StoredKind| Undo::DeletedRow { object_id: self.object_id, rid, kind: kind.bits() as u8 };
+        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: Some(&undo) }, |slot, _| DataOp::MarkDeleted { slot })
+    }
+
+    /// Makes a ghost, whose home slot had this kind, a row again. False when there is none.
+    pub(super) fn undelete(&self, by: By<'_>, rid: Rid, home: StoredKind) -> Result<bool> {
+        // A row away from home is always of a special kind.
+        let kind = |at_home| if at_home { home } else { StoredKind::Special };
+        let slots = Slots { ghost: Some(home), rows: 1, undo: None };
+        self.change_slots(by, rid, slots, |slot, at_home| DataOp::Undelete { slot, kind: kind(at_home) })
+    }
+
+    /// Gives the slots of a ghost, whose home slot had this kind, free. False when there is none.
+    pub(super) fn purge_ghost(&self, rid: Rid, home: StoredKind) -> Result<bool> {
+        self.change_slots(By::Nobody, rid, Slots { ghost: Some(home), rows: 0, undo: None }, |slot, _| DataOp::Purge { slot })
+    }
+
+    /// Applies an op to the home slot of a row or ghost, and to the slot it has moved to.
+    fn change_slots(&self, by: By<'_>, rid: Rid, slots: Slots<'_>, op: impl Fn(u16, bool) -> DataOp<'static>) -> Result<bool> {
         let home_set = self.partition(rid.partition())?;
         loop {
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
-            let Some(stored) = self.stored(home_set, mtr.bytes(home), rid)? else { return Ok(false) };
-            if let Place::Away(target) = stored {
-                let Some(handle) = self.latch_without_waiting(&mut mtr, home, rid, target)? else { continue };
-                mtr.apply(handle, PageOp::Data(DataOp::Delete { slot: target.slot() }))?;
-                self.note_space(&mut mtr, handle);
+            super::read::check_type(home_set, rid.page(), mtr.bytes(home))?;
+            let view = DataPage::new(mtr.bytes(home));
+            let row = match slots.ghost {
+                Some(kind) => view.ghost(rid.slot()).map(|bytes| StoredRow { kind, bytes }),
+                None => view.row(rid.slot()),
+            };
+            let Some(row) = row else { return Ok(false) };
+            let kind = row.kind;
+            match Stored::parse(row, view.dictionary_version()).map_err(|e| home_set.corrupt(rid.page(), e))? {
+                Stored::Home(_) => {}
+                Stored::Away { .. } => return Ok(false),
+                Stored::Forward(target) => {
+                    let Some(handle) = self.latch_without_waiting(&mut mtr, home, rid, target)? else { continue };
+                    mtr.apply(handle, PageOp::Data(op(target.slot(), false)))?;
+                    self.note_space(&mut mtr, handle);
+                }
             }
-            mtr.apply(home, PageOp::Data(DataOp::Delete { slot: rid.slot() }))?;
+            mtr.apply(home, PageOp::Data(op(rid.slot(), true)))?;
             self.note_space(&mut mtr, home);
+            mtr.count(home_set, Counts { rows: slots.rows, ..Counts::default() });
+            match slots.undo {
+                Some(undo) => mtr.set_undo(by, undo(kind)),
+                None => mtr.set_by(by),
+            }
             mtr.commit()?;
-            break;
+            return Ok(true);
         }
-        home_set.facts().rows -= 1;
-        large.into_iter().try_for_each(|(_, reference)| self.free_large(reference))?;
-        Ok(true)
     }
+}
+
+/// What [`Table::change_slots`] is to do.
+struct Slots<'a> {
+    /// Kind of the ghost's home slot; `None`: it is a row.
+    ghost: Option<StoredKind>,
+    /// By how much the number of rows changes.
+    rows: i64,
+    /// What takes it back.
+    undo: Option<&'a dyn Fn(StoredKind) -> Undo<'static>>,
 }
 
 enum Place {

@@ -2,7 +2,7 @@
 //!
 //! Invariants: an op is deterministic; applied to a valid page it leaves a valid page or an error and the page as it was.
 
-use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, DataPage, LOW_BITS, ROWS, SLOT_BYTES, StoredKind};
+use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, DataPage, LOW_BITS, ROWS, SLOT_BYTES, StoredKind, StoredRow};
 use crate::FormatError;
 use crate::page::{self, PageType, get_u16, is_page_size, put_u16};
 use crate::wire::{Reader, put_bytes};
@@ -36,13 +36,15 @@ pub enum DataOp<'a> {
         /// The row.
         bytes: &'a [u8],
     },
-    /// Some bytes of a row, its length unchanged.
-    Patch {
+    /// Some bytes of a row in the place of some others.
+    Splice {
         /// The slot.
         slot: u16,
         /// Where in the row.
         at: u16,
-        /// The new bytes.
+        /// How many bytes go.
+        removed: u16,
+        /// The bytes that come.
         bytes: &'a [u8],
     },
     /// A slot becomes free.
@@ -50,6 +52,38 @@ pub enum DataOp<'a> {
         /// The slot.
         slot: u16,
     },
+    /// The row is deleted, but its bytes stay: a ghost, until nobody can need it any more.
+    MarkDeleted {
+        /// The slot.
+        slot: u16,
+    },
+    /// A ghost becomes a row again.
+    Undelete {
+        /// The slot.
+        slot: u16,
+        /// Kind of the row.
+        kind: StoredKind,
+    },
+    /// The slot of a ghost becomes free.
+    Purge {
+        /// The slot.
+        slot: u16,
+    },
+}
+
+impl<'a> DataOp<'a> {
+    /// The op that turns the row `before` into `after`: the bytes that differ when the kind stays, else the whole row.
+    #[must_use]
+    pub fn change(slot: u16, before: StoredRow<'_>, kind: StoredKind, after: &'a [u8]) -> DataOp<'a> {
+        if before.kind != kind {
+            return DataOp::Replace { slot, kind, bytes: after };
+        }
+        let shorter = before.bytes.len().min(after.len());
+        let head = before.bytes.iter().zip(after).take_while(|(a, b)| a == b).count();
+        let tail = before.bytes.iter().rev().zip(after.iter().rev()).take(shorter - head).take_while(|(a, b)| a == b).count();
+        let removed = (before.bytes.len() - head - tail) as u16;
+        DataOp::Splice { slot, at: head as u16, removed, bytes: &after[head..after.len() - tail] }
+    }
 }
 
 impl DataOp<'_> {
@@ -73,8 +107,30 @@ impl DataOp<'_> {
             }
             DataOp::Insert { slot, kind, bytes } => insert(page, slot, kind, bytes),
             DataOp::Replace { slot, kind, bytes } => replace(page, slot, kind, bytes),
-            DataOp::Patch { slot, at, bytes } => patch(page, slot, at, bytes),
-            DataOp::Delete { slot } => delete(page, slot),
+            DataOp::Splice { slot, at, removed, bytes } => splice(page, slot, at, removed, bytes),
+            DataOp::Delete { slot } => {
+                used_slot(page, slot)?;
+                free(page, slot);
+                add_rows(page, -1);
+                Ok(())
+            }
+            DataOp::MarkDeleted { slot } => {
+                let (offset, length, _) = used_slot(page, slot)?;
+                set_slot(page, slot, offset, length, 0);
+                add_rows(page, -1);
+                Ok(())
+            }
+            DataOp::Undelete { slot, kind } => {
+                let (offset, length) = ghost_slot(page, slot)?;
+                set_slot(page, slot, offset, length, kind.bits());
+                add_rows(page, 1);
+                Ok(())
+            }
+            DataOp::Purge { slot } => {
+                ghost_slot(page, slot)?;
+                free(page, slot);
+                Ok(())
+            }
         }
     }
 
@@ -91,15 +147,24 @@ impl DataOp<'_> {
                 out.extend_from_slice(&(slot | kind.bits() << 12).to_le_bytes());
                 put_bytes(out, bytes);
             }
-            DataOp::Patch { slot, at, bytes } => {
+            DataOp::Splice { slot, at, removed, bytes } => {
                 out.push(3);
                 out.extend_from_slice(&slot.to_le_bytes());
                 out.extend_from_slice(&at.to_le_bytes());
+                out.extend_from_slice(&removed.to_le_bytes());
                 put_bytes(out, bytes);
             }
-            DataOp::Delete { slot } => {
-                out.push(4);
+            DataOp::Delete { slot } | DataOp::MarkDeleted { slot } | DataOp::Purge { slot } => {
+                out.push(match self {
+                    DataOp::Delete { .. } => 4,
+                    DataOp::MarkDeleted { .. } => 5,
+                    _ => 6,
+                });
                 out.extend_from_slice(&slot.to_le_bytes());
+            }
+            DataOp::Undelete { slot, kind } => {
+                out.push(7);
+                out.extend_from_slice(&(slot | kind.bits() << 12).to_le_bytes());
             }
         }
     }
@@ -119,8 +184,15 @@ impl DataOp<'_> {
                 let bytes = reader.bytes()?;
                 if tag == 1 { DataOp::Insert { slot, kind, bytes } } else { DataOp::Replace { slot, kind, bytes } }
             }
-            3 => DataOp::Patch { slot: reader.u16()?, at: reader.u16()?, bytes: reader.bytes()? },
+            3 => DataOp::Splice { slot: reader.u16()?, at: reader.u16()?, removed: reader.u16()?, bytes: reader.bytes()? },
             4 => DataOp::Delete { slot: reader.u16()? },
+            5 => DataOp::MarkDeleted { slot: reader.u16()? },
+            6 => DataOp::Purge { slot: reader.u16()? },
+            7 => {
+                let word = reader.u16()?;
+                let kind = StoredKind::from_bits(word >> 12).ok_or_else(|| FormatError::new("data op with an unknown row kind"))?;
+                DataOp::Undelete { slot: word & SLOT_MAX, kind }
+            }
             other => return Err(FormatError::new(format!("unknown data op {other}"))),
         })
     }
@@ -150,7 +222,7 @@ fn compact(page: &mut [u8]) {
             let (offset, length, bits) = view.slot_fields(slot);
             (offset, length, bits, slot)
         })
-        .filter(|row| row.2 != 0)
+        .filter(|row| row.0 != 0)
         .collect();
     rows.sort_unstable();
     let mut end = DATA_HEADER_BYTES;
@@ -174,7 +246,7 @@ fn append(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) {
 fn insert(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result<(), FormatError> {
     let view = DataPage::new(page);
     let slots = view.slot_count();
-    if slot > slots || slot > SLOT_MAX || view.row(slot).is_some() {
+    if slot > slots || slot > SLOT_MAX || (slot < slots && !view.is_free(slot)) {
         return Err(FormatError::new(format!("insert into slot {slot}, which is in use or beyond the next of {slots}")));
     }
     let new_slot = slot == slots;
@@ -224,24 +296,37 @@ fn replace(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result
     Ok(())
 }
 
-fn patch(page: &mut [u8], slot: u16, at: u16, bytes: &[u8]) -> Result<(), FormatError> {
-    let (offset, length, _) = used_slot(page, slot)?;
-    let at = usize::from(at);
-    if at + bytes.len() > length {
-        return Err(FormatError::new(format!("patch of {at}..{} in a row of {length} bytes", at + bytes.len())));
-    }
-    page[offset + at..offset + at + bytes.len()].copy_from_slice(bytes);
-    Ok(())
+fn ghost_slot(page: &[u8], slot: u16) -> Result<(usize, usize), FormatError> {
+    let view = DataPage::new(page);
+    view.ghost(slot).ok_or_else(|| FormatError::new(format!("slot {slot} holds no deleted row")))?;
+    let (offset, length, _) = view.slot_fields(slot);
+    Ok((offset, length))
 }
 
-fn delete(page: &mut [u8], slot: u16) -> Result<(), FormatError> {
-    let (_, length, _) = used_slot(page, slot)?;
+fn splice(page: &mut [u8], slot: u16, at: u16, removed: u16, bytes: &[u8]) -> Result<(), FormatError> {
+    let (offset, length, bits) = used_slot(page, slot)?;
+    let (at, removed) = (usize::from(at), usize::from(removed));
+    if at + removed > length {
+        return Err(FormatError::new(format!("change of {at}..{} in a row of {length} bytes", at + removed)));
+    }
+    if bytes.len() == removed {
+        page[offset + at..offset + at + removed].copy_from_slice(bytes);
+        return Ok(());
+    }
+    let row = &page[offset..offset + length];
+    let fresh = [&row[..at], bytes, &row[at + removed..]].concat();
+    let kind = StoredKind::from_bits(bits).ok_or_else(|| FormatError::new(format!("slot {slot} has no kind")))?;
+    replace(page, slot, kind, &fresh)
+}
+
+/// Empties a slot that holds a row or a ghost. Free slots at the end are cut off.
+fn free(page: &mut [u8], slot: u16) {
+    let (_, length, _) = DataPage::new(page).slot_fields(slot);
     let garbage = page::garbage(page) + length as u16;
     page::set_garbage(page, garbage);
     set_slot(page, slot, 0, 0, 0);
-    add_rows(page, -1);
     let mut slots = page::count(page);
-    while slots > 0 && DataPage::new(page).slot_fields(slots - 1).2 == 0 {
+    while slots > 0 && DataPage::new(page).is_free(slots - 1) {
         slots -= 1;
     }
     page::set_count(page, slots);
@@ -249,7 +334,6 @@ fn delete(page: &mut [u8], slot: u16) -> Result<(), FormatError> {
         page::set_low_end(page, DATA_HEADER_BYTES as u16);
         page::set_garbage(page, 0);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -295,13 +379,14 @@ mod tests {
             let mut rng = Rng(size as u64 + 77);
             let mut page = empty(size);
             let mut model: BTreeMap<u16, (StoredKind, Vec<u8>)> = BTreeMap::new();
+            let mut ghosts: BTreeMap<u16, (StoredKind, Vec<u8>)> = BTreeMap::new();
             let kinds = [StoredKind::Raw, StoredKind::Compressed, StoredKind::Special];
             for step in 0..30_000 {
                 let length = if rng.below(50) == 0 { rng.below(size) } else { rng.below(size / 12) };
                 let bytes: Vec<u8> = (0..length).map(|i| (i + step) as u8).collect();
                 let kind = kinds[rng.below(3)];
-                let slot = rng.below(model.len() + 3) as u16;
-                match rng.below(4) {
+                let slot = rng.below(model.len() + ghosts.len() + 3) as u16;
+                match rng.below(6) {
                     0 | 1 => {
                         let slot = DataPage::new(&page).free_slot();
                         let fits = DataPage::new(&page).fits(bytes.len());
@@ -318,17 +403,38 @@ mod tests {
                             model.insert(slot, (kind, bytes));
                         }
                     }
-                    _ if rng.below(2) == 0 => {
+                    3 if rng.below(2) == 0 => {
                         assert_eq!(apply(&mut page, DataOp::Delete { slot }).is_ok(), model.remove(&slot).is_some());
                     }
-                    _ => {
-                        let patch = [9u8; 5];
-                        let row = model.get_mut(&slot).filter(|row| row.1.len() >= 8);
-                        let done = apply(&mut page, DataOp::Patch { slot, at: 3, bytes: &patch });
-                        assert_eq!(done.is_ok(), row.is_some());
-                        if let Some(row) = row {
-                            row.1[3..8].copy_from_slice(&patch);
+                    3 => {
+                        let Some(row) = model.get_mut(&slot).filter(|row| row.1.len() >= 8) else {
+                            assert!(apply(&mut page, DataOp::Splice { slot, at: 3, removed: 5, bytes: &[9] }).is_err());
+                            continue;
+                        };
+                        let mut after = row.1.clone();
+                        after.splice(3..3 + rng.below(5), [9u8, 8, 7][..rng.below(4)].iter().copied());
+                        let before = DataPage::new(&page).row(slot).unwrap();
+                        let bytes = before.bytes.to_vec();
+                        let before = StoredRow { bytes: &bytes, ..before };
+                        let fits = DataPage::new(&page).fits_in_place_of(slot, after.len());
+                        assert_eq!(apply(&mut page, DataOp::change(slot, before, row.0, &after)).is_ok(), fits);
+                        if fits {
+                            row.1 = after;
                         }
+                    }
+                    4 => {
+                        let row = model.remove(&slot);
+                        assert_eq!(apply(&mut page, DataOp::MarkDeleted { slot }).is_ok(), row.is_some());
+                        ghosts.extend(row.map(|row| (slot, row)));
+                    }
+                    _ => {
+                        let slot = ghosts.keys().nth(rng.below(ghosts.len().max(1))).copied().unwrap_or(slot);
+                        let ghost = ghosts.remove(&slot);
+                        let again = rng.below(2) == 0;
+                        let kind = ghost.as_ref().map_or(StoredKind::Raw, |g| g.0);
+                        let op = if again { DataOp::Undelete { slot, kind } } else { DataOp::Purge { slot } };
+                        assert_eq!(apply(&mut page, op).is_ok(), ghost.is_some());
+                        model.extend(ghost.filter(|_| again).map(|row| (slot, row)));
                     }
                 }
                 let view = DataPage::new(&page);
@@ -336,6 +442,7 @@ mod tests {
                 if step % 16 == 0 {
                     for slot in 0..view.slot_count() + 2 {
                         assert_eq!(view.row(slot).map(|r| (r.kind, r.bytes.to_vec())), model.get(&slot).cloned());
+                        assert_eq!(view.ghost(slot), ghosts.get(&slot).map(|g| g.1.as_slice()));
                     }
                 }
             }

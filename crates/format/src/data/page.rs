@@ -4,7 +4,8 @@
 //!
 //! Invariants of a valid page:
 //! - every used slot's row lies in `DATA_HEADER_BYTES..low_end`, and rows do not overlap: their lengths and the garbage add up to that area;
-//! - a free slot is four zero bytes; the last slot is in use (trailing free slots are cut off);
+//! - a free slot is four zero bytes; the last slot is not free (trailing free slots are cut off);
+//! - a slot without kind bits but with an offset holds a ghost: a deleted row whose bytes are kept until nobody can need them;
 //! - a slot keeps its number as long as its row lives.
 
 use crate::FormatError;
@@ -36,7 +37,9 @@ pub enum StoredKind {
 }
 
 impl StoredKind {
-    pub(super) fn bits(self) -> u16 {
+    /// Its two bits in a slot.
+    #[must_use]
+    pub fn bits(self) -> u16 {
         match self {
             StoredKind::Raw => 1,
             StoredKind::Compressed => 2,
@@ -44,7 +47,9 @@ impl StoredKind {
         }
     }
 
-    pub(super) fn from_bits(bits: u16) -> Option<StoredKind> {
+    /// The kind with these bits; `None` for 0, which is a free slot or a ghost.
+    #[must_use]
+    pub fn from_bits(bits: u16) -> Option<StoredKind> {
         match bits {
             1 => Some(StoredKind::Raw),
             2 => Some(StoredKind::Compressed),
@@ -110,8 +115,8 @@ impl<'a> DataPage<'a> {
         let mut rows = 0;
         for slot in 0..self.slot_count() {
             let (offset, length, bits) = self.slot_fields(slot);
-            if bits == 0 {
-                if offset != 0 || length != 0 {
+            if bits == 0 && offset == 0 {
+                if length != 0 {
                     return Err(FormatError::new(format!("slot {slot} is free but not empty")));
                 }
                 continue;
@@ -120,9 +125,9 @@ impl<'a> DataPage<'a> {
                 return Err(FormatError::new(format!("slot {slot} points to {offset}..{}, outside the rows", offset + length)));
             }
             used += length;
-            rows += 1;
+            rows += u16::from(bits != 0);
         }
-        if slots > 0 && self.slot_fields(self.slot_count() - 1).2 == 0 {
+        if slots > 0 && self.is_free(self.slot_count() - 1) {
             return Err(FormatError::new("the last slot is free"));
         }
         if used != low_end - DATA_HEADER_BYTES {
@@ -134,14 +139,14 @@ impl<'a> DataPage<'a> {
         Ok(())
     }
 
-    /// Number of slots, free ones included.
+    /// Number of slots, free ones and ghosts included.
     #[inline]
     #[must_use]
     pub fn slot_count(&self) -> u16 {
         page::count(self.bytes)
     }
 
-    /// Number of slots in use.
+    /// Number of rows, ghosts not counted.
     #[inline]
     #[must_use]
     pub fn row_count(&self) -> u16 {
@@ -184,7 +189,23 @@ impl<'a> DataPage<'a> {
         if self.row_count() == self.slot_count() {
             return self.slot_count();
         }
-        (0..self.slot_count()).find(|slot| self.slot_fields(*slot).2 == 0).unwrap_or(self.slot_count())
+        (0..self.slot_count()).find(|slot| self.is_free(*slot)).unwrap_or(self.slot_count())
+    }
+
+    /// Is this slot, below the slot count, empty?
+    pub(super) fn is_free(&self, slot: u16) -> bool {
+        let (offset, _, bits) = self.slot_fields(slot);
+        bits == 0 && offset == 0
+    }
+
+    /// The bytes of the deleted row that a slot keeps; `None` when the slot is free or holds a row.
+    #[must_use]
+    pub fn ghost(&self, slot: u16) -> Option<&'a [u8]> {
+        if slot >= self.slot_count() {
+            return None;
+        }
+        let (offset, length, bits) = self.slot_fields(slot);
+        if bits != 0 || offset == 0 { None } else { self.bytes.get(offset..offset + length) }
     }
 
     /// Bytes that are neither header, row nor slot, garbage included.
@@ -198,7 +219,7 @@ impl<'a> DataPage<'a> {
     /// Does a new row of `row_bytes` fit?
     #[must_use]
     pub fn fits(&self, row_bytes: usize) -> bool {
-        let slot = if self.row_count() == self.slot_count() { SLOT_BYTES } else { 0 };
+        let slot = if self.free_slot() == self.slot_count() { SLOT_BYTES } else { 0 };
         row_bytes + slot <= self.free_bytes()
     }
 

@@ -5,6 +5,7 @@ use pagefold_engine::btree::Direction as Walk;
 use pagefold_engine::data_set_path;
 use pagefold_engine::database::{Change, Database, OpenMode, Settings};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
+use pagefold_engine::pool::By;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{BulkLoader, Method, RowBuffer, Table, TableAttributes};
 use pagefold_format::control::{CONTROL_SLOT_BYTES, ControlSlot, SlotState};
@@ -103,7 +104,7 @@ pub(crate) fn fill(change: &mut Change<'_>, attributes: TableAttributes, rows: i
     for id in 0..rows / 2 {
         let mut record = Vec::new();
         let row = random_row(rng, id);
-        table.build_record(&refs(&row), &mut record).unwrap();
+        table.build_record(By::Nobody, &refs(&row), &mut record).unwrap();
         rids.push(loader.push(&record).unwrap());
     }
     loader.finish().unwrap();

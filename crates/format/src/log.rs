@@ -1,0 +1,491 @@
+//! What log records say. Their frames (length, checksum, place) are the engine's; here are their bodies.
+//!
+//! Layout: `docs/file-format.md`, "Log records".
+//!
+//! Invariants:
+//! - a record read back is untrusted: every field is checked when it is decoded, every op again when it is applied;
+//! - changes are in the order in which they were made, so redo is applying them in order.
+
+use crate::FormatError;
+use crate::data_set_header::DictionaryRoot;
+use crate::op::PageOp;
+use crate::wire::{Reader, put_bytes, put_varint};
+use pagefold_types::{RID_BYTES, Rid};
+
+/// A position in the stream of log records, in bytes from its start; 0 stands for none.
+pub type Lsn = u64;
+
+/// Kinds of records with a body described here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// A mini-transaction: [`Action`].
+    Action = 16,
+    /// A transaction is committed: [`Commit`].
+    Commit = 17,
+    /// A transaction is rolled back wholly: its id.
+    RolledBack = 18,
+    /// A checkpoint: [`Checkpoint`].
+    Checkpoint = 19,
+}
+
+impl RecordKind {
+    /// The kind of this number.
+    #[must_use]
+    pub fn from_u8(number: u8) -> Option<RecordKind> {
+        [RecordKind::Action, RecordKind::Commit, RecordKind::RolledBack, RecordKind::Checkpoint]
+            .into_iter()
+            .find(|kind| *kind as u8 == number)
+    }
+}
+
+/// A change of a data set that is not one of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataSetOp {
+    /// A page is in use from now on.
+    Allocate {
+        /// Its class in the space map.
+        class: u8,
+    },
+    /// A page is free from now on.
+    Free,
+    /// The root of an index; its page is the one of the change.
+    Root {
+        /// Levels of the tree.
+        levels: u16,
+    },
+    /// The counts of the header change by this much.
+    Count(Counts),
+    /// A dictionary is there from now on; its first page is the one of the change.
+    Dictionary {
+        /// Its version.
+        version: u16,
+        /// Bytes of its chain.
+        bytes: u32,
+    },
+}
+
+/// Differences of the counts that a data set's header keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rows, or RIDs of an index.
+    pub rows: i64,
+    /// Pages with rows, or leaves.
+    pub data_pages: i64,
+    /// Distinct keys of an index.
+    pub keys: i64,
+}
+
+/// One change: of a page, or of what its data set knows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change<'a> {
+    /// Of a page.
+    Page(PageOp<'a>),
+    /// Of the data set.
+    DataSet(DataSetOp),
+}
+
+const TAG_DATA_SET: u8 = 32;
+
+fn put_signed(out: &mut Vec<u8>, number: i64) {
+    put_varint(out, ((number << 1) ^ (number >> 63)) as u64);
+}
+
+fn signed(reader: &mut Reader<'_>) -> Result<i64, FormatError> {
+    let zigzag = reader.varint()?;
+    Ok((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64))
+}
+
+/// Appends one change of a page of a data set.
+pub fn put_change(out: &mut Vec<u8>, file_id: u32, page: u32, change: &Change<'_>) {
+    put_varint(out, file_id.into());
+    put_varint(out, page.into());
+    let op = match change {
+        Change::Page(op) => return op.encode(out),
+        Change::DataSet(op) => op,
+    };
+    match *op {
+        DataSetOp::Allocate { class } => out.extend_from_slice(&[TAG_DATA_SET, class]),
+        DataSetOp::Free => out.push(TAG_DATA_SET + 1),
+        DataSetOp::Root { levels } => {
+            out.push(TAG_DATA_SET + 2);
+            put_varint(out, levels.into());
+        }
+        DataSetOp::Count(counts) => {
+            out.push(TAG_DATA_SET + 3);
+            [counts.rows, counts.data_pages, counts.keys].into_iter().for_each(|n| put_signed(out, n));
+        }
+        DataSetOp::Dictionary { version, bytes } => {
+            out.push(TAG_DATA_SET + 4);
+            put_varint(out, version.into());
+            put_varint(out, bytes.into());
+        }
+    }
+}
+
+/// The next change, with its file id and page number.
+///
+/// # Errors
+/// When the bytes are no change.
+pub fn next_change<'a>(reader: &mut Reader<'a>) -> Result<(u32, u32, Change<'a>), FormatError> {
+    let (file_id, page) = (reader.varint32()?, reader.varint32()?);
+    let mut ahead = *reader;
+    let tag = ahead.u8()?;
+    if tag < TAG_DATA_SET {
+        return Ok((file_id, page, Change::Page(PageOp::decode(reader)?)));
+    }
+    *reader = ahead;
+    let short = |n: u32| u16::try_from(n).map_err(|_| FormatError::new("a number of more than 16 bits"));
+    let op = match tag - TAG_DATA_SET {
+        0 => DataSetOp::Allocate { class: reader.u8()? },
+        1 => DataSetOp::Free,
+        2 => DataSetOp::Root { levels: short(reader.varint32()?)? },
+        3 => DataSetOp::Count(Counts { rows: signed(reader)?, data_pages: signed(reader)?, keys: signed(reader)? }),
+        4 => DataSetOp::Dictionary { version: short(reader.varint32()?)?, bytes: reader.varint32()? },
+        _ => return Err(FormatError::new(format!("unknown change {tag}"))),
+    };
+    Ok((file_id, page, Change::DataSet(op)))
+}
+
+impl DataSetOp {
+    /// The root of a dictionary that this op adds.
+    #[must_use]
+    pub fn dictionary(self, page: u32) -> Option<DictionaryRoot> {
+        match self {
+            DataSetOp::Dictionary { version, bytes } => Some(DictionaryRoot { version, first_page: page, bytes }),
+            _ => None,
+        }
+    }
+}
+
+/// What takes an action back, logically: pages may have split or rows moved since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undo<'a> {
+    /// Take this row out.
+    InsertedRow {
+        /// The table.
+        object_id: u32,
+        /// The row.
+        rid: Rid,
+    },
+    /// Make the ghost a row again.
+    DeletedRow {
+        /// The table.
+        object_id: u32,
+        /// The row.
+        rid: Rid,
+        /// Kind bits of its home slot.
+        kind: u8,
+    },
+    /// Put the stored row as it was.
+    UpdatedRow {
+        /// The table.
+        object_id: u32,
+        /// The row.
+        rid: Rid,
+        /// Where the bytes differ.
+        at: u16,
+        /// How many bytes are to go.
+        removed: u16,
+        /// The bytes that were there.
+        before: &'a [u8],
+    },
+    /// Take the entry out.
+    InsertedEntry {
+        /// The index.
+        object_id: u32,
+        /// The key.
+        key: &'a [u8],
+        /// The row.
+        rid: Rid,
+    },
+    /// Give the page back.
+    AllocatedPage {
+        /// The data set.
+        file_id: u32,
+        /// The page.
+        page: u32,
+    },
+}
+
+impl<'a> Undo<'a> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let mut head = |tag: u8, object: u32, rid: Rid| {
+            out.push(tag);
+            put_varint(out, object.into());
+            out.extend_from_slice(&rid.to_bytes());
+        };
+        match *self {
+            Undo::InsertedRow { object_id, rid } => head(0, object_id, rid),
+            Undo::DeletedRow { object_id, rid, kind } => {
+                head(1, object_id, rid);
+                out.push(kind);
+            }
+            Undo::UpdatedRow { object_id, rid, at, removed, before } => {
+                head(2, object_id, rid);
+                put_varint(out, at.into());
+                put_varint(out, removed.into());
+                put_bytes(out, before);
+            }
+            Undo::InsertedEntry { object_id, key, rid } => {
+                head(3, object_id, rid);
+                put_bytes(out, key);
+            }
+            Undo::AllocatedPage { file_id, page } => {
+                out.push(4);
+                put_varint(out, file_id.into());
+                put_varint(out, page.into());
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'a>) -> Result<Undo<'a>, FormatError> {
+        let tag = reader.u8()?;
+        let object_id = reader.varint32()?;
+        if tag == 4 {
+            return Ok(Undo::AllocatedPage { file_id: object_id, page: reader.varint32()? });
+        }
+        let mut bytes = [0; RID_BYTES];
+        bytes.copy_from_slice(reader.take(RID_BYTES)?);
+        let rid = Rid::from_bytes(bytes);
+        let short = |n: u32| u16::try_from(n).map_err(|_| FormatError::new("a number of more than 16 bits"));
+        Ok(match tag {
+            0 => Undo::InsertedRow { object_id, rid },
+            1 => Undo::DeletedRow { object_id, rid, kind: reader.u8()? },
+            2 => {
+                let (at, removed) = (short(reader.varint32()?)?, short(reader.varint32()?)?);
+                Undo::UpdatedRow { object_id, rid, at, removed, before: reader.bytes()? }
+            }
+            3 => Undo::InsertedEntry { object_id, key: reader.bytes()?, rid },
+            _ => return Err(FormatError::new(format!("unknown undo {tag}"))),
+        })
+    }
+}
+
+/// How an action belongs to a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role<'a> {
+    /// To none: a structure modification, or work that no transaction takes back.
+    Structure,
+    /// It can be taken back.
+    Undoable {
+        /// The transaction.
+        transaction: u64,
+        /// Start of its record before.
+        previous: Lsn,
+        /// What takes it back.
+        undo: Undo<'a>,
+    },
+    /// It has taken an action back (ARIES: a compensation record).
+    Compensation {
+        /// The transaction.
+        transaction: u64,
+        /// Start of the next record to take back; 0 when there is none.
+        next: Lsn,
+    },
+}
+
+/// A mini-transaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Action<'a> {
+    /// How it belongs to a transaction.
+    pub role: Role<'a>,
+    /// Its changes, each as [`put_change`] writes it.
+    pub changes: &'a [u8],
+}
+
+impl<'a> Action<'a> {
+    /// Appends everything but the changes.
+    pub fn encode_head(role: &Role<'_>, out: &mut Vec<u8>) {
+        match role {
+            Role::Structure => out.push(0),
+            Role::Undoable { transaction, previous, undo } => {
+                out.push(1);
+                put_varint(out, *transaction);
+                put_varint(out, *previous);
+                undo.encode(out);
+            }
+            Role::Compensation { transaction, next } => {
+                out.push(2);
+                put_varint(out, *transaction);
+                put_varint(out, *next);
+            }
+        }
+    }
+
+    /// Reads the body of an action record. The changes are checked when they are read.
+    ///
+    /// # Errors
+    /// When the bytes are none.
+    pub fn decode(bytes: &'a [u8]) -> Result<Action<'a>, FormatError> {
+        let mut reader = Reader::new(bytes);
+        let role = match reader.u8()? {
+            0 => Role::Structure,
+            1 => {
+                let (transaction, previous) = (reader.varint()?, reader.varint()?);
+                Role::Undoable { transaction, previous, undo: Undo::decode(&mut reader)? }
+            }
+            2 => Role::Compensation { transaction: reader.varint()?, next: reader.varint()? },
+            other => return Err(FormatError::new(format!("unknown action {other}"))),
+        };
+        Ok(Action { role, changes: reader.rest() })
+    }
+}
+
+/// A commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The transaction.
+    pub transaction: u64,
+    /// When, in nanoseconds since 1970-01-01 UTC; for recovery to a point in time.
+    pub unix_time_ns: u64,
+}
+
+impl Commit {
+    /// Appends the body.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.transaction);
+        out.extend_from_slice(&self.unix_time_ns.to_le_bytes());
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// When the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Result<Commit, FormatError> {
+        let mut reader = Reader::new(bytes);
+        Ok(Commit { transaction: reader.varint()?, unix_time_ns: reader.u64()? })
+    }
+}
+
+/// A data set at a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataSetState {
+    /// Its file id.
+    pub file_id: u32,
+    /// Write counter of its header page.
+    pub header_writes: u32,
+}
+
+/// A transaction that ran at a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningTransaction {
+    /// Its id.
+    pub id: u64,
+    /// Start of its first record.
+    pub first: Lsn,
+    /// Start of its latest record.
+    pub last: Lsn,
+}
+
+/// A checkpoint: everything that records before `redo` changed is on disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Redo starts here.
+    pub redo: Lsn,
+    /// The lowest transaction id never used.
+    pub next_transaction: u64,
+    /// Transactions that had written something at `redo` and were not ended.
+    pub transactions: Vec<RunningTransaction>,
+    /// Every data set that has a file.
+    pub data_sets: Vec<DataSetState>,
+}
+
+impl Checkpoint {
+    /// Appends the body.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.redo);
+        put_varint(out, self.next_transaction);
+        put_varint(out, self.transactions.len() as u64);
+        for transaction in &self.transactions {
+            [transaction.id, transaction.first, transaction.last].into_iter().for_each(|n| put_varint(out, n));
+        }
+        put_varint(out, self.data_sets.len() as u64);
+        for data_set in &self.data_sets {
+            put_varint(out, data_set.file_id.into());
+            put_varint(out, data_set.header_writes.into());
+        }
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// When the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Result<Checkpoint, FormatError> {
+        let mut reader = Reader::new(bytes);
+        let mut checkpoint = Checkpoint { redo: reader.varint()?, next_transaction: reader.varint()?, ..Checkpoint::default() };
+        // Each takes a byte at least, so a hostile count ends with the bytes.
+        for _ in 0..reader.varint()? {
+            checkpoint.transactions.push(RunningTransaction { id: reader.varint()?, first: reader.varint()?, last: reader.varint()? });
+        }
+        for _ in 0..reader.varint()? {
+            checkpoint.data_sets.push(DataSetState { file_id: reader.varint32()?, header_writes: reader.varint32()? });
+        }
+        if !reader.is_empty() {
+            return Err(FormatError::new("bytes behind the end of a checkpoint"));
+        }
+        Ok(checkpoint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DataOp;
+
+    #[test]
+    fn everything_comes_back() {
+        let rid = Rid::new(3, 70_000, 9);
+        let undos = [
+            Undo::InsertedRow { object_id: 1, rid },
+            Undo::DeletedRow { object_id: u32::MAX, rid, kind: 3 },
+            Undo::UpdatedRow { object_id: 300, rid, at: 500, removed: 0, before: b"before" },
+            Undo::InsertedEntry { object_id: 4, key: b"key", rid },
+            Undo::AllocatedPage { file_id: 9, page: u32::MAX },
+        ];
+        let changes = [
+            Change::Page(PageOp::Data(DataOp::Splice { slot: 7, at: 1, removed: 2, bytes: b"xyz" })),
+            Change::DataSet(DataSetOp::Allocate { class: 200 }),
+            Change::DataSet(DataSetOp::Free),
+            Change::DataSet(DataSetOp::Root { levels: 4 }),
+            Change::DataSet(DataSetOp::Count(Counts { rows: -1, data_pages: i64::MIN, keys: i64::MAX })),
+            Change::DataSet(DataSetOp::Dictionary { version: 2, bytes: 70_000 }),
+        ];
+        let roles = undos.map(|undo| Role::Undoable { transaction: 1 << 40, previous: u64::MAX, undo });
+        for role in roles.into_iter().chain([Role::Structure, Role::Compensation { transaction: 5, next: 0 }]) {
+            let mut bytes = Vec::new();
+            Action::encode_head(&role, &mut bytes);
+            for (i, change) in changes.iter().enumerate() {
+                put_change(&mut bytes, 1 << i, 77_777 >> i, change);
+            }
+            let action = Action::decode(&bytes).unwrap();
+            assert_eq!(action.role, role);
+            let mut reader = Reader::new(action.changes);
+            for (i, change) in changes.iter().enumerate() {
+                assert_eq!(next_change(&mut reader).unwrap(), (1 << i, 77_777 >> i, *change));
+            }
+            assert!(reader.is_empty());
+            for length in 0..bytes.len() {
+                // Cut anywhere, it is an error or fewer changes, never a panic.
+                if let Ok(action) = Action::decode(&bytes[..length]) {
+                    let mut reader = Reader::new(action.changes);
+                    while !reader.is_empty() && next_change(&mut reader).is_ok() {}
+                }
+            }
+        }
+        let checkpoint = Checkpoint {
+            redo: 1 << 50,
+            next_transaction: 8,
+            transactions: vec![RunningTransaction { id: 7, first: 10, last: 1 << 33 }],
+            data_sets: vec![DataSetState { file_id: 1, header_writes: 2 }, DataSetState { file_id: u32::MAX, header_writes: u32::MAX }],
+        };
+        let mut bytes = Vec::new();
+        checkpoint.encode(&mut bytes);
+        assert_eq!(Checkpoint::decode(&bytes).unwrap(), checkpoint);
+        assert!((0..bytes.len()).all(|length| Checkpoint::decode(&bytes[..length]).is_err()));
+        let commit = Commit { transaction: 300, unix_time_ns: 1 << 60 };
+        bytes.clear();
+        commit.encode(&mut bytes);
+        assert_eq!(Commit::decode(&bytes).unwrap(), commit);
+    }
+}
