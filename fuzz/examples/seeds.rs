@@ -117,7 +117,7 @@ fn data_pages() {
     let ops = encode(&[
         PageOp::Data(DataOp::Insert { slot: 3, kind: StoredKind::Raw, bytes: b"another row" }),
         PageOp::Data(DataOp::Replace { slot: 0, kind: StoredKind::Compressed, bytes: &[9; 40] }),
-        PageOp::Data(DataOp::Patch { slot: 3, at: 2, bytes: b"xyz" }),
+        PageOp::Data(DataOp::Splice { slot: 3, at: 2, removed: 3, bytes: b"xyz" }),
         PageOp::Data(DataOp::Delete { slot: 6 }),
         PageOp::Data(DataOp::Format { page_number: 5, dictionary_version: 0 }),
     ]);

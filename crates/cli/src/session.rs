@@ -73,7 +73,7 @@ impl Session {
             bytes_per_io: io as usize,
             ..PoolSettings::default()
         };
-        Ok(Settings { pools, direct: !self.global.buffered })
+        Ok(Settings { pools, direct: !self.global.buffered, ..Settings::default() })
     }
 
     /// Opens a database that is there.

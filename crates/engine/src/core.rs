@@ -1,15 +1,25 @@
 //! What all objects of an open database share: storage, directory, ids, buffer pools.
 
-use crate::data_set::{DataSet, DataSetAttributes, DataSetContext};
-use crate::pool::BufferManager;
+use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
+use crate::database::Leftovers;
+use crate::log::{Log, LogSettings};
+use crate::pool::double_write::DoubleWrite;
+use crate::pool::{BufferManager, LogSink, Protection};
+use crate::transaction::{LockTable, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_io::Storage;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Folder of the data sets in a database directory.
 pub const DATA_DIRECTORY: &str = "data";
+
+/// Name of the double-write file.
+pub(crate) const DOUBLE_WRITE_NAME: &str = "doublewrite";
+
+/// Folder of the log in a database directory.
+pub const LOG_DIRECTORY: &str = "log";
 
 /// The pool for non-leaf pages of folded indexes.
 const NON_LEAF_POOL: &str = "N4K";
@@ -26,6 +36,18 @@ pub(crate) struct Core {
     next_file_id: AtomicU32,
     next_object_id: AtomicU32,
     poison: OnceLock<String>,
+    /// The log; not there before the first transaction that writes.
+    pub(crate) log: OnceLock<Arc<Log>>,
+    pub(crate) log_settings: LogSettings,
+    double_write_bytes: u64,
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) versions: VersionStore,
+    pub(crate) locks: LockTable,
+    pub(crate) leftovers: Leftovers,
+    /// Start of the record of the last checkpoint; 0: none yet.
+    pub(crate) checkpoint: AtomicU64,
+    /// From here on the last checkpoint but one needs the log.
+    pub(crate) keep_log: AtomicU64,
 }
 
 /// Everything a [`Core`] is made of.
@@ -38,6 +60,10 @@ pub(crate) struct CoreParts {
     pub(crate) writable: bool,
     pub(crate) next_file_id: u32,
     pub(crate) next_object_id: u32,
+    pub(crate) log_settings: LogSettings,
+    pub(crate) checkpoint: u64,
+    pub(crate) version_bytes: u64,
+    pub(crate) double_write_bytes: u64,
 }
 
 /// Where a data set lies.
@@ -55,6 +81,7 @@ pub fn file_id_of(path: &Path) -> Option<u32> {
 
 impl Core {
     pub(crate) fn new(parts: CoreParts) -> Core {
+        let transactions = Arc::new(Transactions::new(Arc::clone(parts.manager.clock()), 1));
         Core {
             storage: parts.storage,
             directory: parts.directory,
@@ -65,6 +92,15 @@ impl Core {
             next_file_id: AtomicU32::new(parts.next_file_id),
             next_object_id: AtomicU32::new(parts.next_object_id),
             poison: OnceLock::new(),
+            log: OnceLock::new(),
+            log_settings: parts.log_settings,
+            double_write_bytes: parts.double_write_bytes,
+            versions: VersionStore::new(Arc::clone(&transactions), parts.version_bytes),
+            locks: LockTable::new(),
+            leftovers: Leftovers::default(),
+            transactions,
+            checkpoint: AtomicU64::new(parts.checkpoint),
+            keep_log: AtomicU64::new(0),
         }
     }
 
@@ -122,15 +158,52 @@ impl Core {
         Ok(data_set)
     }
 
-    /// An existing data set, opened when the catalog says that it has a file.
-    pub(crate) fn open_data_set(&self, attributes: DataSetAttributes, pool: &str, header_writes: Option<u32>) -> Result<Arc<DataSet>> {
+    /// An existing data set, opened when it is known to have a file. One that has got a file since the last checkpoint gets it again from the log.
+    pub(crate) fn open_data_set(
+        &self,
+        attributes: DataSetAttributes,
+        pool: &str,
+        header_writes: Option<HeaderWrites>,
+    ) -> Result<Arc<DataSet>> {
         let context = self.context(&attributes, pool)?;
         let data_set = Arc::new(DataSet::new(attributes, context));
-        if let Some(writes) = header_writes {
-            data_set.open(self.writable, Some(writes))?;
+        data_set.set_logged();
+        match header_writes {
+            Some(writes) => {
+                data_set.set_recovering(matches!(writes, HeaderWrites::AtLeast(_)));
+                data_set.open(self.writable, writes)?;
+            }
+            None if self.writable => data_set.remove()?,
+            None => {}
         }
         self.manager.register(&data_set);
         Ok(data_set)
+    }
+
+    /// The log, if there is one.
+    pub(crate) fn log(&self) -> Option<&Arc<Log>> {
+        self.log.get()
+    }
+
+    /// From now on changes of what the catalog names go to this log, and its pages are written twice.
+    pub(crate) fn set_log(&self, log: Log) -> Result<()> {
+        let log = Arc::new(log);
+        let path = self.double_write_path();
+        let sync = self.log_settings.sync;
+        let area = DoubleWrite::create_or_open(self.storage.as_ref(), &path, self.database_id, self.double_write_bytes, sync)?;
+        self.manager.set_protection(Protection { log: Arc::clone(&log) as Arc<dyn LogSink>, double_write: area });
+        let _ = self.log.set(log);
+        Ok(())
+    }
+
+    /// Where pages are written before they are written in place.
+    fn double_write_path(&self) -> PathBuf {
+        self.directory.join(DOUBLE_WRITE_NAME)
+    }
+
+    /// Where the log lies.
+    pub(crate) fn log_directory(&self) -> PathBuf {
+        self.directory.join(LOG_DIRECTORY)
     }
 
     /// Takes a data set out of memory and removes its file.

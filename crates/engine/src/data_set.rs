@@ -11,8 +11,9 @@ use crate::pool::translation::Translation;
 use crate::space_map::SpaceMap;
 use crate::{CounterValues, Error, Result};
 use pagefold_format::data_set_header::{DataSetHeader, DictionaryRoot, ObjectKind};
-use pagefold_format::log::DataSetOp;
+use pagefold_format::log::{DataSetOp, Lsn};
 use pagefold_format::page::{PageIdentity, PageType};
+use pagefold_format::space_map::SpaceWord;
 use pagefold_format::{page, space_map};
 use pagefold_io::{AlignedBuffer, File, OpenOptions, Storage, read_exact_at};
 use parking_lot::{Mutex, MutexGuard};
@@ -49,6 +50,31 @@ impl Extents {
             (self.first_bytes * (taken + 1)).min(SLIDING_EXTENT_MAX.max(self.first_bytes))
         }
     }
+}
+
+/// A map page to be written.
+#[derive(Debug)]
+pub(crate) struct MapPage {
+    pub(crate) page: u32,
+    pub(crate) write_counter: u32,
+    pub(crate) words: Vec<SpaceWord>,
+}
+
+/// What a data set knows beside its pages, at one point of the log.
+#[derive(Debug)]
+pub(crate) struct MapAndHeader {
+    pub(crate) maps: Vec<MapPage>,
+    pub(crate) header: DataSetHeader,
+    pub(crate) lsn: Lsn,
+}
+
+/// How often a header page must have been written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeaderWrites {
+    /// Just so often: nothing was written since.
+    Exactly(u32),
+    /// So often or more: a crash may have come later.
+    AtLeast(u32),
 }
 
 /// What is fixed when a data set is created.
@@ -120,6 +146,12 @@ pub struct DataSet {
     pub(crate) write_lock: Mutex<()>,
     pub(crate) counters: Counters,
     poison: OnceLock<String>,
+    /// Everything up to here is in the counts of the header page as it was read.
+    header_lsn: AtomicU64,
+    /// The header on disk is not up to date.
+    changed: AtomicBool,
+    /// Redo is going on: pages on disk may have been written later than the map.
+    recovering: AtomicBool,
     /// The catalog names it: its changes are logged, its pages written twice.
     logged: AtomicBool,
     /// Serialises what a latch on one leaf cannot: the first root, and keys whose RID lists reach over leaves.
@@ -156,6 +188,9 @@ impl DataSet {
             write_lock: Mutex::default(),
             counters: Counters::default(),
             poison: OnceLock::new(),
+            header_lsn: AtomicU64::new(0),
+            changed: AtomicBool::new(false),
+            recovering: AtomicBool::new(false),
             logged: AtomicBool::new(false),
             structure_lock: Mutex::default(),
             attributes,
@@ -166,7 +201,7 @@ impl DataSet {
     ///
     /// # Errors
     /// When the file cannot be read, or header or map pages are damaged or belong elsewhere.
-    pub(crate) fn open(&self, write: bool, header_writes: Option<u32>) -> Result<()> {
+    pub(crate) fn open(&self, write: bool, expected: HeaderWrites) -> Result<()> {
         let file = self.open_file(&OpenOptions { write, ..OpenOptions::read_only() })?;
         let length = file.len()?;
         *self.allocation.lock() = Allocation { extents_taken: 1, bytes: length };
@@ -177,14 +212,18 @@ impl DataSet {
         let header = DataSetHeader::parse(&buffer).map_err(|e| self.corrupt(0, e))?;
         self.check_header(&header, length)?;
         let writes = page::write_counter(&buffer);
-        if header_writes.is_some_and(|expected| expected != writes) {
-            return Err(
-                self.corrupt(0, format!("write counter {writes} where the catalog has {}: a lost write", header_writes.unwrap_or(0)))
-            );
+        let (lost, expected) = match expected {
+            HeaderWrites::Exactly(expected) => (writes != expected, expected),
+            HeaderWrites::AtLeast(expected) => (writes < expected, expected),
+        };
+        if lost {
+            return Err(self.corrupt(0, format!("write counter {writes} where {expected} is known: a lost write")));
         }
         self.header_writes.store(writes, Ordering::Relaxed);
-        *self.space.lock() = self.read_space_map(&header, &mut buffer)?;
-        self.page_count.store(header.page_count, Ordering::Release);
+        self.header_lsn.store(page::lsn(&buffer), Ordering::Relaxed);
+        let map = self.read_space_map(&header, &mut buffer)?;
+        self.page_count.store(map.page_count(), Ordering::Release);
+        *self.space.lock() = map;
         *self.facts.lock() = DataSetFacts {
             data_pages: header.data_pages,
             rows: header.rows,
@@ -220,14 +259,16 @@ impl DataSet {
                 map.push(word);
             }
             let full = map_page + space_map::words_per_page(self.attributes.page_bytes);
-            if map.page_count() != full.min(header.page_count) {
+            // After a crash a map page may be newer than the header.
+            let newer = self.is_recovering() && map.page_count() > header.page_count && map.page_count() <= full;
+            if map.page_count() != full.min(header.page_count) && !newer {
                 return Err(self.corrupt(map_page, format!("describes {} pages", map.page_count() - map_page)));
             }
             if map.word(map_page).page_ahead(page::write_counter(buffer)) != 0 {
                 return Err(self.corrupt(map_page, "write counter differs from its own entry"));
             }
         }
-        if map.map_writes() != header.space_map_writes {
+        if map.map_writes() < header.space_map_writes || (map.map_writes() != header.space_map_writes && !self.is_recovering()) {
             return Err(self.corrupt(
                 0,
                 format!(
@@ -238,6 +279,30 @@ impl DataSet {
             ));
         }
         Ok(map)
+    }
+
+    /// Is something of it not on disk? A flush that follows makes it so.
+    pub(crate) fn take_changed(&self) -> bool {
+        let header = self.changed.swap(false, Ordering::Relaxed);
+        header || self.space().has_changes() || !self.dirty.lock().is_empty()
+    }
+
+    /// The map pages to write and the header, as they are now; `lsn` is the end of the log.
+    pub(crate) fn map_and_header(&self, lsn: Lsn) -> MapAndHeader {
+        let maps = {
+            let mut space = self.space();
+            let changed = space.take_changed();
+            // Its own word counts a map page too, so all are counted before any is written.
+            for map_page in &changed {
+                space.count_write(*map_page);
+            }
+            space.take_changed();
+            changed
+                .into_iter()
+                .map(|page| MapPage { page, write_counter: space.word(page).write_counter(), words: space.words_of(page) })
+                .collect()
+        };
+        MapAndHeader { maps, header: self.header(), lsn }
     }
 
     /// The header as it is to be written.
@@ -352,6 +417,7 @@ impl DataSet {
 
     /// Makes what a mini-transaction did to the data set seen. The log calls this when the record has its place.
     pub(crate) fn apply(&self, page: u32, op: DataSetOp) {
+        self.changed.store(true, Ordering::Relaxed);
         match op {
             DataSetOp::Allocate { .. } => self.space().settle(page),
             DataSetOp::Free => self.space().free(page),
@@ -368,6 +434,38 @@ impl DataSet {
                     facts.dictionaries.push(DictionaryRoot { version, first_page: page, bytes });
                 }
             }
+        }
+    }
+
+    /// Redo begins: what a crash left may be newer on disk than header and map say.
+    pub(crate) fn set_recovering(&self, recovering: bool) {
+        self.recovering.store(recovering, Ordering::Relaxed);
+        if !recovering {
+            self.space().collect_unallocated();
+        }
+    }
+
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.recovering.load(Ordering::Relaxed)
+    }
+
+    /// The counts that the header had when it was read are those of all records up to here.
+    pub(crate) fn header_lsn(&self) -> Lsn {
+        self.header_lsn.load(Ordering::Relaxed)
+    }
+
+    /// Redo of taking a page (with its class) or giving it back.
+    pub(crate) fn redo_space(&self, page: u32, class: Option<u8>) -> Result<()> {
+        self.file()?;
+        self.space().redo(page, class.unwrap_or(space_map::CLASS_UNALLOCATED));
+        self.extend_to_map()
+    }
+
+    /// Redo makes a page anew: if it has been written before, the map is to know how often.
+    pub(crate) fn see_write_counter(&self, page: u32) {
+        let mut buffer = AlignedBuffer::new(self.attributes.page_bytes, 4096);
+        if self.read_raw(page, &mut buffer).is_ok() && page::verify(&buffer, &self.identity(page)).is_ok() {
+            self.space().see_write(page, page::write_counter(&buffer));
         }
     }
 

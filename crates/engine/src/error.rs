@@ -48,6 +48,26 @@ pub enum Error {
     /// Another process writes this database.
     #[error("{0} is being written by another process")]
     Locked(String),
+    /// It was not closed in order, and is opened for reading only.
+    #[error("{0} was not closed in order: open it for writing once, so that its log is applied")]
+    NeedsRecovery(String),
+    /// A lock was not had: a deadlock, or a wait that took too long. The transaction is to be rolled back and tried again.
+    #[error("{0}")]
+    Lock(#[from] crate::transaction::LockError),
+    /// Another transaction has changed the row since this one's snapshot was taken. The transaction is to be rolled back and tried again.
+    #[error("{object}: row {rid} was changed by a transaction that committed after this one began")]
+    Conflict {
+        /// The table.
+        object: String,
+        /// The row.
+        rid: pagefold_types::Rid,
+    },
+    /// Transactions that run at the same time depend on each other in a circle. The transaction is to be rolled back and tried again.
+    #[error("{0}")]
+    Serialization(#[from] crate::transaction::SerializationFailure),
+    /// The memory for old row versions is full: a transaction that reads has been open for too long.
+    #[error("{0}")]
+    VersionsFull(String),
     /// A write was asked of a database opened for reading.
     #[error("{0} is open for reading only")]
     ReadOnly(String),

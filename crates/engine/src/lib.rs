@@ -12,6 +12,7 @@ mod error;
 pub mod index;
 pub mod log;
 pub mod pool;
+mod recovery;
 mod sampling;
 mod space_map;
 pub mod table_space;
@@ -19,7 +20,7 @@ pub mod table_space;
 mod test_random;
 pub mod transaction;
 
-pub use crate::core::{DATA_DIRECTORY, data_set_path, file_id_of};
+pub use crate::core::{DATA_DIRECTORY, LOG_DIRECTORY, data_set_path, file_id_of};
 pub use data_set::{DataSet, DataSetAttributes, DataSetFacts, Extents};
 pub use error::{Error, Result};
 pub use pool::CounterValues;

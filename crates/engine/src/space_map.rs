@@ -160,6 +160,30 @@ impl SpaceMap {
         }
     }
 
+    /// Redo: the page exists and has this class. The list of free pages is made by [`Self::collect_unallocated`] afterwards.
+    pub(crate) fn redo(&mut self, page: u32, class: u8) {
+        while self.page_count() <= page {
+            let next = self.page_count();
+            let map_page = space_map::is_map_page(next, self.page_bytes);
+            self.push(SpaceWord::new(if map_page { CLASS_NO_ROWS } else { CLASS_UNALLOCATED }, 0));
+            self.changed.insert(space_map::locate(next, self.page_bytes).0);
+        }
+        self.set_class(page, class);
+    }
+
+    /// A page on disk has been written this often; the map may not know that after a crash.
+    pub(crate) fn see_write(&mut self, page: u32, counter: u32) {
+        let word = self.word(page);
+        if page < self.page_count() && word.page_ahead(counter) > 0 {
+            self.set(page, SpaceWord::new(word.class(), counter & 0xFF_FFFF));
+        }
+    }
+
+    /// Makes the list of free pages from the classes.
+    pub(crate) fn collect_unallocated(&mut self) {
+        self.unallocated = (0..self.page_count()).rev().filter(|page| self.words[*page as usize].class() == CLASS_UNALLOCATED).collect();
+    }
+
     /// Appends a word of this class for the next page, which is to be `number`; returns its number.
     pub(crate) fn push_copy(&mut self, class: u8, number: u32) -> u32 {
         let page = self.page_count();
@@ -171,6 +195,9 @@ impl SpaceMap {
     /// Gives a page back. The caller has emptied it.
     pub(crate) fn free(&mut self, page: u32) {
         self.unsettled.remove(&page);
+        if self.word(page).class() == CLASS_UNALLOCATED {
+            return;
+        }
         self.set_class(page, CLASS_UNALLOCATED);
         self.unallocated.push(page);
     }
@@ -194,6 +221,11 @@ impl SpaceMap {
     /// Takes the list of map pages to write.
     pub(crate) fn take_changed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.changed).into_iter().collect()
+    }
+
+    /// Are there map pages to write?
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.changed.is_empty()
     }
 
     /// Puts map pages back on that list: they could not be written.

@@ -33,6 +33,8 @@ pub struct ControlSlot {
     pub next_file_id: u32,
     /// The lowest object id that was never used.
     pub next_object_id: u32,
+    /// Start of the record of the last checkpoint; 0 while the database has no log.
+    pub checkpoint: u64,
 }
 
 /// What a slot's bytes are.
@@ -69,6 +71,7 @@ impl ControlSlot {
         out.extend_from_slice(&self.catalog_writes.to_le_bytes());
         out.extend_from_slice(&self.next_file_id.to_le_bytes());
         out.extend_from_slice(&self.next_object_id.to_le_bytes());
+        out.extend_from_slice(&self.checkpoint.to_le_bytes());
         slot[8..8 + out.len()].copy_from_slice(&out);
         let sum = xxh3_64_with_seed(&slot[8..], ControlSlot::slot_number(self.sequence) as u64);
         put_u64(&mut slot, 0, sum);
@@ -110,6 +113,7 @@ impl ControlSlot {
             catalog_writes: reader.u32()?,
             next_file_id: reader.u32()?,
             next_object_id: reader.u32()?,
+            checkpoint: reader.u64()?,
         };
         if ControlSlot::slot_number(slot.sequence) != number {
             return Err(FormatError::new(format!("sequence {} in slot {number}", slot.sequence)));
@@ -131,6 +135,7 @@ mod tests {
             catalog_writes: 1,
             next_file_id: 6,
             next_object_id: 9,
+            checkpoint: 1 << 40,
         };
         let mut slot = state.build();
         assert_eq!(ControlSlot::parse(&slot, 1), SlotState::Valid(state));

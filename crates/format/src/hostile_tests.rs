@@ -82,7 +82,15 @@ fn headers_maps_and_chains() {
 #[test]
 fn control_slots() {
     let mut random = Random(42);
-    let state = ControlSlot { sequence: 40, database_id: 7, catalog_file_id: 5, catalog_writes: 1, next_file_id: 6, next_object_id: 9 };
+    let state = ControlSlot {
+        sequence: 40,
+        database_id: 7,
+        catalog_file_id: 5,
+        catalog_writes: 1,
+        next_file_id: 6,
+        next_object_id: 9,
+        checkpoint: 1,
+    };
     let (mut valid, mut damaged) = (0, 0);
     for _ in 0..5_000 {
         let mut slot = state.build();
@@ -130,10 +138,10 @@ fn streams_of_ops() {
             let (slot, at) = (random.below(6) as u16, random.below(9) as u16);
             let rid = Rid::new(0, random.below(9) as u32, slot);
             let cut = Place { entry: random.below(9) as usize, rid: random.below(2) as usize };
-            let op = match random.below(14) {
+            let op = match random.below(17) {
                 0 | 1 => PageOp::Data(DataOp::Insert { slot, kind: StoredKind::Raw, bytes: &bytes }),
                 2 => PageOp::Data(DataOp::Replace { slot, kind: StoredKind::Special, bytes: &bytes }),
-                3 => PageOp::Data(DataOp::Patch { slot, at, bytes: &bytes }),
+                3 => PageOp::Data(DataOp::Splice { slot, at, removed: at, bytes: &bytes }),
                 4 => PageOp::Data(DataOp::Delete { slot }),
                 5 | 6 => PageOp::Leaf(LeafOp::Insert { key: &bytes, rid }),
                 7 => PageOp::Leaf(LeafOp::Remove { key: &bytes, rid }),
@@ -141,6 +149,9 @@ fn streams_of_ops() {
                 9 => PageOp::Leaf(LeafOp::KeepFrom { cut }),
                 10 | 11 => PageOp::NonLeaf(NonLeafOp::Insert { separator: &bytes, child: 9 }),
                 12 => PageOp::NonLeaf(NonLeafOp::Remove { index: at }),
+                13 => PageOp::Data(DataOp::MarkDeleted { slot }),
+                14 => PageOp::Data(DataOp::Undelete { slot, kind: StoredKind::Raw }),
+                15 => PageOp::Data(DataOp::Purge { slot }),
                 _ => PageOp::NonLeaf(NonLeafOp::Replace { index: at, separator: &bytes }),
             };
             let mut log = Vec::new();

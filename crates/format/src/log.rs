@@ -10,7 +10,7 @@ use crate::FormatError;
 use crate::data_set_header::DictionaryRoot;
 use crate::op::PageOp;
 use crate::wire::{Reader, put_bytes, put_varint};
-use pagefold_types::{RID_BYTES, Rid};
+use pagefold_types::{LARGE_VALUE_REF_BYTES, LargeValueRef, RID_BYTES, Rid};
 
 /// A position in the stream of log records, in bytes from its start; 0 stands for none.
 pub type Lsn = u64;
@@ -206,9 +206,76 @@ pub enum Undo<'a> {
         /// The page.
         page: u32,
     },
+    /// Nothing: the entry stays for older snapshots, and goes after the commit.
+    KeptEntry {
+        /// The index.
+        object_id: u32,
+        /// The key.
+        key: &'a [u8],
+        /// The row.
+        rid: Rid,
+    },
+    /// Nothing: the pages of a large value stay for older snapshots, and go after the commit.
+    KeptLargeValue {
+        /// The table.
+        object_id: u32,
+        /// The value.
+        value: LargeValueRef,
+    },
+}
+
+/// What a committed transaction leaves for older snapshots, until they are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leftover {
+    /// A deleted row that its page keeps.
+    Ghost {
+        /// The table.
+        object_id: u32,
+        /// The row.
+        rid: Rid,
+        /// Kind bits of its home slot.
+        kind: u8,
+    },
+    /// An index entry of a row that has another key by now.
+    Entry {
+        /// The index.
+        object_id: u32,
+        /// The key.
+        key: Vec<u8>,
+        /// The row.
+        rid: Rid,
+    },
+    /// A large value that no row names any more.
+    LargeValue {
+        /// The table.
+        object_id: u32,
+        /// The value.
+        value: LargeValueRef,
+    },
+}
+
+impl Leftover {
+    fn as_undo(&self) -> Undo<'_> {
+        match self {
+            Leftover::Ghost { object_id, rid, kind } => Undo::DeletedRow { object_id: *object_id, rid: *rid, kind: *kind },
+            Leftover::Entry { object_id, key, rid } => Undo::KeptEntry { object_id: *object_id, key, rid: *rid },
+            Leftover::LargeValue { object_id, value } => Undo::KeptLargeValue { object_id: *object_id, value: *value },
+        }
+    }
 }
 
 impl<'a> Undo<'a> {
+    /// What the action leaves when its transaction commits.
+    #[must_use]
+    pub fn leaves(&self) -> Option<Leftover> {
+        Some(match *self {
+            Undo::DeletedRow { object_id, rid, kind } => Leftover::Ghost { object_id, rid, kind },
+            Undo::KeptEntry { object_id, key, rid } => Leftover::Entry { object_id, key: key.to_vec(), rid },
+            Undo::KeptLargeValue { object_id, value } => Leftover::LargeValue { object_id, value },
+            _ => return None,
+        })
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         let mut head = |tag: u8, object: u32, rid: Rid| {
             out.push(tag);
@@ -236,6 +303,15 @@ impl<'a> Undo<'a> {
                 put_varint(out, file_id.into());
                 put_varint(out, page.into());
             }
+            Undo::KeptEntry { object_id, key, rid } => {
+                head(5, object_id, rid);
+                put_bytes(out, key);
+            }
+            Undo::KeptLargeValue { object_id, value } => {
+                out.push(6);
+                put_varint(out, object_id.into());
+                out.extend_from_slice(&value.to_bytes());
+            }
         }
     }
 
@@ -244,6 +320,10 @@ impl<'a> Undo<'a> {
         let object_id = reader.varint32()?;
         if tag == 4 {
             return Ok(Undo::AllocatedPage { file_id: object_id, page: reader.varint32()? });
+        }
+        if tag == 6 {
+            let value = LargeValueRef::from_bytes(reader.take(LARGE_VALUE_REF_BYTES)?);
+            return Ok(Undo::KeptLargeValue { object_id, value: value.ok_or_else(|| FormatError::new("no reference to a large value"))? });
         }
         let mut bytes = [0; RID_BYTES];
         bytes.copy_from_slice(reader.take(RID_BYTES)?);
@@ -257,6 +337,7 @@ impl<'a> Undo<'a> {
                 Undo::UpdatedRow { object_id, rid, at, removed, before: reader.bytes()? }
             }
             3 => Undo::InsertedEntry { object_id, key: reader.bytes()?, rid },
+            5 => Undo::KeptEntry { object_id, key: reader.bytes()?, rid },
             _ => return Err(FormatError::new(format!("unknown undo {tag}"))),
         })
     }
@@ -389,6 +470,19 @@ pub struct Checkpoint {
     pub transactions: Vec<RunningTransaction>,
     /// Every data set that has a file.
     pub data_sets: Vec<DataSetState>,
+    /// What transactions had left by `redo` and nobody had removed, and what running ones would leave.
+    pub leftovers: Vec<CheckpointLeftover>,
+}
+
+/// Something left, as a checkpoint keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointLeftover {
+    /// The transaction; 0 when it is committed.
+    pub transaction: u64,
+    /// Start of its record before the one that leaves this.
+    pub after: Lsn,
+    /// What is left.
+    pub left: Leftover,
 }
 
 impl Checkpoint {
@@ -405,6 +499,12 @@ impl Checkpoint {
             put_varint(out, data_set.file_id.into());
             put_varint(out, data_set.header_writes.into());
         }
+        put_varint(out, self.leftovers.len() as u64);
+        for leftover in &self.leftovers {
+            put_varint(out, leftover.transaction);
+            put_varint(out, leftover.after);
+            leftover.left.as_undo().encode(out);
+        }
     }
 
     /// Reads the body.
@@ -420,6 +520,11 @@ impl Checkpoint {
         }
         for _ in 0..reader.varint()? {
             checkpoint.data_sets.push(DataSetState { file_id: reader.varint32()?, header_writes: reader.varint32()? });
+        }
+        for _ in 0..reader.varint()? {
+            let (transaction, after) = (reader.varint()?, reader.varint()?);
+            let left = Undo::decode(&mut reader)?.leaves().ok_or_else(|| FormatError::new("a leftover that is none"))?;
+            checkpoint.leftovers.push(CheckpointLeftover { transaction, after, left });
         }
         if !reader.is_empty() {
             return Err(FormatError::new("bytes behind the end of a checkpoint"));
@@ -442,6 +547,8 @@ mod tests {
             Undo::UpdatedRow { object_id: 300, rid, at: 500, removed: 0, before: b"before" },
             Undo::InsertedEntry { object_id: 4, key: b"key", rid },
             Undo::AllocatedPage { file_id: 9, page: u32::MAX },
+            Undo::KeptEntry { object_id: 4, key: b"", rid },
+            Undo::KeptLargeValue { object_id: 4, value: LargeValueRef { first_page: 1, raw_bytes: 2, stored_bytes: 3, partition: 4 } },
         ];
         let changes = [
             Change::Page(PageOp::Data(DataOp::Splice { slot: 7, at: 1, removed: 2, bytes: b"xyz" })),
@@ -478,6 +585,11 @@ mod tests {
             next_transaction: 8,
             transactions: vec![RunningTransaction { id: 7, first: 10, last: 1 << 33 }],
             data_sets: vec![DataSetState { file_id: 1, header_writes: 2 }, DataSetState { file_id: u32::MAX, header_writes: u32::MAX }],
+            leftovers: undos
+                .iter()
+                .filter_map(Undo::leaves)
+                .map(|left| CheckpointLeftover { transaction: 5, after: 1 << 34, left })
+                .collect(),
         };
         let mut bytes = Vec::new();
         checkpoint.encode(&mut bytes);

@@ -97,7 +97,7 @@ mod tests {
             [
                 PageOp::Data(DataOp::Insert { slot: 0, kind: StoredKind::Raw, bytes: b"some row" }),
                 PageOp::Data(DataOp::Replace { slot: 0, kind: StoredKind::Raw, bytes: b"a longer row" }),
-                PageOp::Data(DataOp::Patch { slot: 0, at: 1, bytes: b"x" }),
+                PageOp::Data(DataOp::Splice { slot: 0, at: 1, removed: 1, bytes: b"x" }),
                 PageOp::Data(DataOp::Delete { slot: 0 }),
             ],
             [

@@ -51,7 +51,7 @@ impl Pagefold {
         (format, key_page_bytes): (IndexFormat, usize),
         memory_bytes: usize,
     ) -> Outcome<Pagefold> {
-        let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, direct: true };
+        let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
         let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
         let columns = data.table.schema().columns();
         let primary_key = [ORDER_KEY, LINE_NUMBER].map(|column| columns[column].name.clone()).to_vec();

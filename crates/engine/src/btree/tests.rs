@@ -22,7 +22,7 @@ use std::time::Duration;
 fn open(storage: &Arc<MemoryStorage>, mode: OpenMode, memory_bytes: usize) -> Database {
     let storage: Arc<dyn Storage> = Arc::clone(storage) as Arc<dyn Storage>;
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
-    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, direct: true };
+    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
     Database::open(storage, clock, Path::new("db"), mode, settings).unwrap()
 }
 

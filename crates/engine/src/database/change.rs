@@ -137,8 +137,15 @@ impl<'a> Change<'a> {
     pub fn commit(mut self) -> Result<()> {
         let core = &self.database.core;
         core.check_writable()?;
-        for data_set in self.staged_data_sets() {
-            core.manager.flush(&data_set)?;
+        // What the catalog does not name, recovery does not know: the first partition is named before it has a file.
+        for table in &self.tables {
+            if table.partitions().next().is_none() {
+                table.add_partition()?;
+            }
+        }
+        let staged = self.staged_data_sets();
+        for data_set in &staged {
+            core.manager.flush(data_set)?;
         }
         let mut objects = self.database.objects.write();
         let next = self.next_objects(&objects)?;
@@ -154,6 +161,7 @@ impl<'a> Change<'a> {
             core.poison(&error);
             return Err(error);
         }
+        staged.iter().for_each(|data_set| data_set.set_logged());
         let old = std::mem::replace(&mut *objects, Objects { control, catalog, ..next });
         drop(objects);
         // From here on nothing can fail the change; what cannot be removed now goes at the next open.

@@ -1,12 +1,17 @@
 //! A database directory: opening, and changing atomically what is in it.
 
 mod change;
+mod checkpoint;
 mod control_file;
+mod leftovers;
 mod open;
+mod transaction;
 
 #[cfg(test)]
 mod tests;
 
 pub use change::Change;
 pub use control_file::{ControlFile, control_path, read_control};
+pub(crate) use leftovers::Leftovers;
 pub use open::{Database, OpenMode, Settings};
+pub use transaction::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};

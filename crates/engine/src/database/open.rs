@@ -6,22 +6,27 @@
 //! - what is in memory as the set of tables and indexes is what the control file names.
 
 use super::change::Change;
+use super::checkpoint::read_checkpoint;
 use super::control_file::{create_control, empty_slot, read_control};
 use crate::catalog::{CatalogEntries, DataSetEntry, catalog_attributes, read_catalog, write_catalog};
 use crate::core::{Core, CoreParts, DATA_DIRECTORY, data_set_path, file_id_of};
-use crate::data_set::{DataSet, DataSetAttributes};
+use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
 use crate::index::Index;
+use crate::log::LogSettings;
 use crate::pool::{BufferManager, PoolSettings};
+use crate::recovery::restore_double_writes;
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::data_set_header::ObjectKind;
+use pagefold_format::log::Checkpoint;
 use pagefold_io::{Clock, Lock, Storage, parent_directory};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Object id of the catalog.
 const CATALOG_OBJECT: u32 = 0;
@@ -45,11 +50,23 @@ pub struct Settings {
     pub pools: PoolSettings,
     /// Direct I/O, where the system and the file system allow it.
     pub direct: bool,
+    /// The log.
+    pub log: LogSettings,
+    /// Bytes that old row versions may take in memory.
+    pub version_bytes: u64,
+    /// Bytes of a half of the double-write file; counts when that is made.
+    pub double_write_bytes: u64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { pools: PoolSettings::default(), direct: true }
+        Settings {
+            pools: PoolSettings::default(),
+            direct: true,
+            log: LogSettings::default(),
+            version_bytes: 256 << 20,
+            double_write_bytes: 2 << 20,
+        }
     }
 }
 
@@ -68,6 +85,8 @@ pub struct Database {
     pub(super) core: Arc<Core>,
     pub(super) objects: RwLock<Objects>,
     damaged_slot: Option<(usize, String)>,
+    /// One checkpoint at a time.
+    pub(super) checkpointing: Mutex<()>,
     /// Held until the database is closed.
     _lock: Option<Box<dyn Lock>>,
 }
@@ -123,7 +142,7 @@ impl Database {
             }
             lock = Some(take_lock(storage.as_ref(), directory)?);
         }
-        let parts = |database_id, next_file_id, next_object_id| CoreParts {
+        let parts = |database_id, next_file_id, next_object_id, checkpoint| CoreParts {
             storage: Arc::clone(&storage),
             directory: directory.to_path_buf(),
             database_id,
@@ -132,24 +151,42 @@ impl Database {
             writable: mode != OpenMode::Read,
             next_file_id,
             next_object_id,
+            log_settings: settings.log,
+            checkpoint,
+            version_bytes: settings.version_bytes,
+            double_write_bytes: settings.double_write_bytes,
         };
         // Looked at again under the lock: somebody may have made it meanwhile.
         if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
-            let core = Arc::new(Core::new(parts(new_database_id(clock, directory), 1, CATALOG_OBJECT + 1)));
+            let core = Arc::new(Core::new(parts(new_database_id(clock, directory), 1, CATALOG_OBJECT + 1, 0)));
             remove_unnamed(storage.as_ref(), directory, &[])?;
             create_first_state(&core)?;
         }
         let control = read_control(storage.as_ref(), directory)?;
         let slot = control.current;
-        let core = Arc::new(Core::new(parts(slot.database_id, slot.next_file_id, slot.next_object_id)));
-        let (objects, named) = open_objects(&core, slot)?;
+        let core = Arc::new(Core::new(parts(slot.database_id, slot.next_file_id, slot.next_object_id, slot.checkpoint)));
+        let logged = match slot.checkpoint {
+            0 => None,
+            at => {
+                if mode != OpenMode::Read {
+                    restore_double_writes(storage.as_ref(), directory, slot.database_id)?;
+                }
+                Some(read_checkpoint(&core, at)?)
+            }
+        };
+        let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
+        let database =
+            Database { core, objects: RwLock::new(objects), damaged_slot: control.damaged, checkpointing: Mutex::default(), _lock: lock };
         if mode != OpenMode::Read {
             remove_unnamed(storage.as_ref(), directory, &named)?;
-            if let Some((number, _)) = &control.damaged {
+            if let Some((number, _)) = &database.damaged_slot {
                 empty_slot(storage.as_ref(), directory, *number)?;
             }
         }
-        Ok(Database { core, objects: RwLock::new(objects), damaged_slot: control.damaged, _lock: lock })
+        if let Some((checkpoint, end)) = logged {
+            database.recover(&checkpoint, end)?;
+        }
+        Ok(database)
     }
 
     /// Starts a change of what there is.
@@ -316,10 +353,11 @@ pub(super) fn control_state(core: &Core, sequence: u64, catalog: &DataSet) -> Co
         catalog_writes: catalog.header_writes(),
         next_file_id,
         next_object_id,
+        checkpoint: core.checkpoint.load(Ordering::Relaxed),
     }
 }
 
-fn open_objects(core: &Arc<Core>, control: ControlSlot) -> Result<(Objects, Vec<u32>)> {
+fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: Option<&Checkpoint>) -> Result<(Objects, Vec<u32>)> {
     let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
     let attributes = DataSetAttributes {
         file_id: control.catalog_file_id,
@@ -335,7 +373,7 @@ fn open_objects(core: &Arc<Core>, control: ControlSlot) -> Result<(Objects, Vec<
     if !core.storage.exists(&path)? {
         return Err(Error::Damaged { path: path.display().to_string(), reason: "the catalog is missing".into() });
     }
-    let catalog = core.open_data_set(attributes, &space.attributes().pool, Some(control.catalog_writes))?;
+    let catalog = core.open_data_set(attributes, &space.attributes().pool, Some(HeaderWrites::Exactly(control.catalog_writes)))?;
     space.attach(Arc::clone(&catalog))?;
     let entries = read_catalog(&space)?;
     let mut objects = Objects { control, tables: BTreeMap::new(), indexes: BTreeMap::new(), catalog };
@@ -343,7 +381,7 @@ fn open_objects(core: &Arc<Core>, control: ControlSlot) -> Result<(Objects, Vec<
     for entry in entries.tables {
         let table = Table::create(Arc::clone(core), entry.object_id, entry.attributes)?;
         for data_set in &entry.data_sets {
-            table.attach(open_one(core, table.data_set_attributes(data_set.partition), &table.attributes().pool, data_set)?)?;
+            table.attach(open_one(core, table.data_set_attributes(data_set.partition), &table.attributes().pool, data_set, checkpoint)?)?;
         }
         named.extend(entry.data_sets.iter().map(|d| d.file_id));
         objects.tables.insert(table.name().into(), Arc::new(table));
@@ -351,7 +389,7 @@ fn open_objects(core: &Arc<Core>, control: ControlSlot) -> Result<(Objects, Vec<
     for entry in entries.indexes {
         let Some(table) = objects.tables.values().find(|t| t.object_id == entry.table_id) else { continue };
         let attributes = Index::data_set_attributes(entry.object_id, &entry.attributes);
-        let data_set = open_one(core, attributes, &entry.attributes.pool, &entry.data_sets[0])?;
+        let data_set = open_one(core, attributes, &entry.attributes.pool, &entry.data_sets[0], checkpoint)?;
         named.push(data_set.file_id());
         let schema = &table.attributes().schema;
         let index = Index::attach(Arc::clone(core), entry.object_id, entry.table_id, schema, entry.attributes, data_set);
@@ -360,6 +398,19 @@ fn open_objects(core: &Arc<Core>, control: ControlSlot) -> Result<(Objects, Vec<
     Ok((objects, named))
 }
 
-fn open_one(core: &Core, attributes: DataSetAttributes, pool: &str, entry: &DataSetEntry) -> Result<Arc<DataSet>> {
-    core.open_data_set(DataSetAttributes { file_id: entry.file_id, ..attributes }, pool, entry.header_writes)
+fn open_one(
+    core: &Core,
+    attributes: DataSetAttributes,
+    pool: &str,
+    entry: &DataSetEntry,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<Arc<DataSet>> {
+    let known = match checkpoint {
+        None => entry.header_writes.map(HeaderWrites::Exactly),
+        Some(checkpoint) => {
+            let at_checkpoint = checkpoint.data_sets.iter().find(|d| d.file_id == entry.file_id).map(|d| d.header_writes);
+            entry.header_writes.max(at_checkpoint).map(HeaderWrites::AtLeast)
+        }
+    };
+    core.open_data_set(DataSetAttributes { file_id: entry.file_id, ..attributes }, pool, known)
 }

@@ -17,7 +17,7 @@ fn open(storage: &FaultStorage, mode: OpenMode) -> Result<Database> {
     let pools = PoolSettings { memory_bytes: 1 << 20, background_threads: 0, ..PoolSettings::default() };
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
-    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, direct: true })
+    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, ..Settings::default() })
 }
 
 fn create(database: &Database, name: &str, rows: i64) -> Result<()> {

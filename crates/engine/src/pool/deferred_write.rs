@@ -5,15 +5,37 @@
 //! - write counters are given out here, and the space map has them before the page is written; map pages are written after the pages they describe, the header
 //!   page after the map pages;
 //! - a page that somebody changes is left for later, not waited for: who has it may be waiting for a frame, and so for this writer;
-//! - a failed write poisons the data set.
+//! - a failed write poisons the data set;
+//! - of data sets that are logged, a page is written only when the log is durable up to its LSN, and when its image is safe in the file of double writes: a torn page is restored from there.
 
 use super::counters::add;
+use super::double_write::{DoubleWrite, Protected};
 use super::leaf_io;
 use super::manager::BufferManager;
-use crate::data_set::DataSet;
-use crate::{Error, Result};
+use super::mini_transaction::LogSink;
+use crate::Result;
+use crate::data_set::{DataSet, MapAndHeader};
+use pagefold_format::log::Lsn;
 use pagefold_format::{page, space_map};
+use pagefold_io::AlignedBuffer;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// What keeps the pages of logged data sets from harm.
+#[derive(Debug)]
+pub(crate) struct Protection {
+    pub(crate) log: Arc<dyn LogSink>,
+    pub(crate) double_write: DoubleWrite,
+}
+
+/// Pages in their form on disk, on their way out: numbers ascending, images one behind the other.
+struct Batch<'b> {
+    pages: Vec<u32>,
+    images: &'b mut [u8],
+    /// The highest LSN of a page.
+    lsn: Lsn,
+}
 
 /// What became of a page that was to be copied.
 enum Copied {
@@ -71,27 +93,90 @@ impl BufferManager {
         data_set.check_poison()?;
         let _writer = data_set.write_lock.lock();
         let page_bytes = data_set.page_bytes();
-        let mut buffer = self.cluster_buffers.take();
-        let room = self.cluster_buffers.buffer_bytes() / page_bytes;
-        let mut cluster: Vec<u32> = Vec::with_capacity(room);
+        let mut buffer = self.batch_buffers.take();
+        let room = self.batch_pages(page_bytes);
         let mut writes = 0;
-        for &number in pages {
-            if cluster.len() == room || cluster.last().is_some_and(|last| last + 1 != number) {
-                writes += self.write_cluster(data_set, &mut cluster, &buffer)?;
-            }
-            let at = cluster.len() * page_bytes;
-            match self.copy_out(data_set, number, &mut buffer[at..at + page_bytes])? {
-                Copied::Yes => {
-                    cluster.push(number);
-                    continue;
+        for part in pages.chunks(room) {
+            let mut batch = Batch { pages: Vec::with_capacity(part.len()), images: &mut buffer, lsn: 0 };
+            for &number in part {
+                let at = batch.pages.len() * page_bytes;
+                match self.copy_out(data_set, number, &mut batch.images[at..at + page_bytes]) {
+                    Ok(Copied::Yes) => {
+                        batch.lsn = batch.lsn.max(page::lsn(&batch.images[at..]));
+                        batch.pages.push(number);
+                    }
+                    Ok(Copied::Busy) => busy.push(number),
+                    Ok(Copied::Clean) => {}
+                    Err(error) => {
+                        self.end_batch(data_set, &batch, false);
+                        return Err(error);
+                    }
                 }
-                Copied::Busy => busy.push(number),
-                Copied::Clean => {}
             }
-            writes += self.write_cluster(data_set, &mut cluster, &buffer)?;
+            let written = self.write_batch(data_set, &batch);
+            self.end_batch(data_set, &batch, written.is_ok());
+            writes += written.inspect_err(|error| data_set.poison(error))?;
         }
-        writes += self.write_cluster(data_set, &mut cluster, &buffer)?;
         Ok(writes)
+    }
+
+    /// How many pages a batch has at most.
+    fn batch_pages(&self, page_bytes: usize) -> usize {
+        let room = self.batch_buffers.buffer_bytes() / page_bytes;
+        self.protection().map_or(room, |protection| room.min(protection.double_write.pages_max(page_bytes)))
+    }
+
+    /// The pages of a batch are clean, or dirty again.
+    fn end_batch(&self, data_set: &DataSet, batch: &Batch<'_>, written: bool) {
+        for &number in &batch.pages {
+            data_set.translation.word(number).end_write(written);
+            if !written {
+                self.became_dirty_again(data_set, number);
+            }
+        }
+    }
+
+    /// Writes a batch in clusters; returns the number of writes.
+    fn write_batch(&self, data_set: &DataSet, batch: &Batch<'_>) -> Result<u64> {
+        let page_bytes = data_set.page_bytes();
+        let images = &batch.images[..batch.pages.len() * page_bytes];
+        let protected = self.protect(data_set, &batch.pages, images, batch.lsn)?;
+        let file = data_set.file()?;
+        let room = (self.cluster_buffers.buffer_bytes() / page_bytes).max(1);
+        let mut writes = 0;
+        let mut images = images;
+        for run in batch.pages.chunk_by(|a, b| a + 1 == *b) {
+            for cluster in run.chunks(room) {
+                let (bytes, rest) = images.split_at(cluster.len() * page_bytes);
+                file.write_at(bytes, u64::from(cluster[0]) * page_bytes as u64)?;
+                images = rest;
+                writes += 1;
+            }
+        }
+        protected.into_iter().for_each(Protected::finished);
+        add(&data_set.counters.pages_written, batch.pages.len() as u64);
+        Ok(writes)
+    }
+
+    /// Makes the log durable and puts images of pages into the file of double writes. What comes back is kept until they are written in place.
+    fn protect<'p>(&'p self, data_set: &DataSet, pages: &[u32], images: &[u8], lsn: Lsn) -> Result<Option<Protected<'p>>> {
+        let Some(protection) = self.protection().filter(|_| data_set.is_logged() && !pages.is_empty()) else { return Ok(None) };
+        if lsn > 0 {
+            protection.log.make_durable(lsn)?;
+        }
+        let names: Vec<(u32, u32)> = pages.iter().map(|page| (data_set.file_id(), *page)).collect();
+        let mut sync = |files: &BTreeSet<u32>| self.sync_files(files);
+        protection.double_write.protect(&names, images, data_set.page_bytes(), &mut sync).map(Some)
+    }
+
+    /// Makes the writes in place of data sets durable.
+    fn sync_files(&self, files: &BTreeSet<u32>) -> Result<()> {
+        for file_id in files {
+            // One that is gone was dropped.
+            let Some(data_set) = self.data_set(*file_id) else { continue };
+            data_set.file()?.sync().inspect_err(|error| data_set.poison(error))?;
+        }
+        Ok(())
     }
 
     /// Copies a dirty page in its form on disk.
@@ -117,56 +202,54 @@ impl BufferManager {
         Ok(Copied::Yes)
     }
 
-    fn write_cluster(&self, data_set: &DataSet, cluster: &mut Vec<u32>, buffer: &[u8]) -> Result<u64> {
-        let Some(&first) = cluster.first() else { return Ok(0) };
-        let bytes = cluster.len() * data_set.page_bytes();
-        let offset = u64::from(first) * data_set.page_bytes() as u64;
-        let result = data_set.file().and_then(|file| Ok(file.write_at(&buffer[..bytes], offset)?));
-        for &number in cluster.iter() {
-            data_set.translation.word(number).end_write(result.is_ok());
-            if result.is_err() {
-                self.became_dirty_again(data_set, number);
-            }
-        }
-        add(&data_set.counters.pages_written, cluster.len() as u64);
-        cluster.clear();
-        result.map(|()| 1).inspect_err(|error| data_set.poison(error))
-    }
-
+    /// Writes the map pages that have changed, then the header page.
     fn write_map_and_header(&self, data_set: &DataSet) -> Result<()> {
         let _writer = data_set.write_lock.lock();
-        let mut buffer = self.page_buffers.take();
-        let disk = &mut buffer[..data_set.page_bytes()];
-        let changed = {
-            let mut space = data_set.space();
-            let changed = space.take_changed();
-            // Its own word counts a map page too, so all are counted before any is written.
-            for map_page in &changed {
-                space.count_write(*map_page);
-            }
-            space.take_changed();
-            changed
-        };
-        for (i, map_page) in changed.iter().enumerate() {
-            {
-                let space = data_set.space();
-                space_map::build(disk, *map_page, &space.words_of(*map_page));
-                page::set_write_counter(disk, space.word(*map_page).write_counter());
-            }
-            page::seal(disk, &data_set.identity(*map_page));
-            let offset = u64::from(*map_page) * data_set.page_bytes() as u64;
-            if let Err(error) = data_set.file()?.write_at(disk, offset) {
-                data_set.space().put_back(&changed[i..]);
-                return Err(Error::from(error));
-            }
+        let mut cut = None;
+        match self.log().filter(|_| data_set.is_logged()) {
+            // Nobody can add to the log meanwhile, so counts and maps are those of all records up to here.
+            Some(log) => log.cut(&mut |end| cut = Some(data_set.map_and_header(end))),
+            None => cut = Some(data_set.map_and_header(0)),
         }
-        data_set.header().build(disk);
+        let Some(MapAndHeader { maps, header, lsn }) = cut else { return Ok(()) };
+        let page_bytes = data_set.page_bytes();
+        let mut images = AlignedBuffer::new((maps.len() + 1) * page_bytes, 4096);
+        let mut numbers = Vec::with_capacity(maps.len() + 1);
+        for (map, disk) in maps.iter().zip(images.chunks_exact_mut(page_bytes)) {
+            space_map::build(disk, map.page, &map.words);
+            page::set_write_counter(disk, map.write_counter);
+            page::seal(disk, &data_set.identity(map.page));
+            numbers.push(map.page);
+        }
         let writes = data_set.header_writes.load(Ordering::Relaxed).wrapping_add(1);
-        page::set_write_counter(disk, writes);
-        page::seal(disk, &data_set.identity(0));
-        data_set.file()?.write_at(disk, 0)?;
+        if let Some(disk) = images.chunks_exact_mut(page_bytes).last() {
+            header.build(disk);
+            page::set_lsn(disk, lsn);
+            page::set_write_counter(disk, writes);
+            page::seal(disk, &data_set.identity(0));
+            numbers.push(0);
+        }
+        let written = self.write_in_place(data_set, &numbers, &images, lsn);
+        if let Err(error) = written {
+            data_set.space().put_back(&numbers[..maps.len()]);
+            return Err(error);
+        }
         data_set.header_writes.store(writes, Ordering::Relaxed);
-        add(&data_set.counters.pages_written, changed.len() as u64 + 1);
+        add(&data_set.counters.pages_written, numbers.len() as u64);
+        Ok(())
+    }
+
+    fn write_in_place(&self, data_set: &DataSet, numbers: &[u32], images: &[u8], lsn: Lsn) -> Result<()> {
+        let page_bytes = data_set.page_bytes();
+        let file = data_set.file()?;
+        let room = self.batch_pages(page_bytes);
+        for (numbers, images) in numbers.chunks(room).zip(images.chunks(room * page_bytes)) {
+            let protected = self.protect(data_set, numbers, images, lsn)?;
+            for (number, image) in numbers.iter().zip(images.chunks_exact(page_bytes)) {
+                file.write_at(image, u64::from(*number) * page_bytes as u64)?;
+            }
+            protected.into_iter().for_each(Protected::finished);
+        }
         Ok(())
     }
 }

@@ -9,7 +9,7 @@
 //! - Sequence numbers of batches grow by one and are never used again; a half's valid batches are those from its start on with consecutive
 //!   numbers. So what an earlier filling left behind them does not count, and the valid batches are the last ones there were: when a page
 //!   has images among them, its newest is that of its last write. (As long as pages of live data sets are written in no other way.)
-//! - Opening begins in the half whose batches are older, which keeps this so.
+//! - Opening makes what is there void: recovery has put it in place. Numbers go on behind it.
 //! - Batches begin at multiples of 4,096 bytes: a write cut short damages no sector of the batch before.
 //! - After a failed write or sync, or a write in place that was not finished, nothing is overwritten any more: the next recovery needs it.
 
@@ -136,6 +136,11 @@ impl DoubleWrite {
             let (file, half_bytes) = open(storage, path, database_id, &OpenOptions::read_write())?;
             let halves = read_halves(file.as_ref(), half_bytes)?;
             let area = Area::after(&halves, database_id);
+            // Recovery has taken what it needs. A last batch that is not whole must not count once others have followed it.
+            for half in 0..2 {
+                file.write_at(&[0; BLOCK_BYTES], BLOCK_BYTES as u64 + half * half_bytes)?;
+            }
+            file.sync()?;
             (file, half_bytes, area)
         } else {
             (create(storage, path, database_id, half_bytes)?, half_bytes, Area { half: 0, offset: 0, sequence: 1 })
@@ -245,7 +250,7 @@ impl Area {
     }
 }
 
-/// All images found whole, oldest first: of several of a page, the last is that of its last write. None when there is no file.
+/// All images found whole, oldest first: of several of a page, the last is that of its last write. None of a last batch that is not whole, and when there is no file.
 ///
 /// # Errors
 /// When the file is damaged or of another database; those of the device.
@@ -257,13 +262,18 @@ pub fn images(storage: &dyn Storage, path: &Path, database_id: u128) -> Result<V
     let halves = read_halves(file.as_ref(), half_bytes)?;
     let mut found: Vec<Batch> = batches(&halves, database_id, 0).chain(batches(&halves, database_id, 1)).collect();
     found.sort_by_key(|batch| batch.sequence);
-    let pages = found.iter().flat_map(|batch| batch.entries.chunks_exact(ENTRY_BYTES).zip(batch.images.chunks_exact(batch.page_bytes)));
-    let whole = pages.filter_map(|(entry, bytes)| {
+    let image = |(entry, bytes): (&[u8], &[u8])| {
         let (file_id, page_number) = (get_u32(entry, 0), get_u32(entry, 4));
         verify(bytes, &PageIdentity { database_id, file_id, page_number }).ok()?;
         Some(Image { file_id, page_number, bytes: bytes.to_vec() })
-    });
-    Ok(whole.collect())
+    };
+    let entries =
+        |batch: &Batch<'_>| batch.entries.chunks_exact(ENTRY_BYTES).zip(batch.images.chunks_exact(batch.page_bytes)).map(image).collect();
+    let mut images: Vec<Vec<Option<Image>>> = found.iter().map(entries).collect();
+    // A batch follows only when the one before is durable. So if the last one is not whole, nothing of it was written in place, and a part of it (a header without its map) is none of the
+    // states there were.
+    images.pop_if(|last| last.iter().any(Option::is_none));
+    Ok(images.into_iter().flatten().flatten().collect())
 }
 
 fn is_half_bytes(bytes: u64) -> bool {

@@ -12,7 +12,11 @@ use pagefold_format::page::{self, PageType};
 /// Checks a page as it was read. True when it belongs into the data set's second pool.
 pub(super) fn verify(data_set: &DataSet, number: u32, disk: &[u8]) -> Result<bool> {
     let found = page::verify(disk, &data_set.identity(number)).map_err(|e| data_set.corrupt(number, e))?;
-    let ahead = data_set.space().word(number).page_ahead(page::write_counter(disk));
+    let mut ahead = data_set.space().word(number).page_ahead(page::write_counter(disk));
+    if ahead > 0 && data_set.is_recovering() {
+        data_set.space().see_write(number, page::write_counter(disk));
+        ahead = 0;
+    }
     if ahead != 0 {
         let counter = page::write_counter(disk);
         return Err(data_set

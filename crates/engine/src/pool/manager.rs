@@ -8,6 +8,7 @@
 use super::arena::{Arena, CHUNK_BYTES};
 use super::background::Background;
 use super::counters::add;
+use super::deferred_write::Protection;
 use super::frames::Pool;
 use super::guard::{ExclusivePage, Frame, SharedPage};
 use super::leaf_io;
@@ -65,14 +66,19 @@ pub struct BufferManager {
     pub(super) page_buffers: WorkArea,
     /// Clusters of pages on their way in or out.
     pub(super) cluster_buffers: WorkArea,
+    /// Batches of dirty pages in their form on disk.
+    pub(super) batch_buffers: WorkArea,
     pub(super) clock: Arc<dyn Clock>,
-    log: OnceLock<Arc<dyn LogSink>>,
+    protection: OnceLock<Protection>,
     retired: Mutex<CounterValues>,
     background: Background,
 }
 
 /// Dirty pages met on the way that make the search stop and write them.
 const DIRTY_CANDIDATES: usize = 64;
+
+/// Bytes of a batch of deferred writes: what is protected, and synced, at once.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// How many frames a scan looks at for one without uses before it takes one with.
 const SCAN_CANDIDATES: usize = 64;
@@ -99,7 +105,8 @@ impl BufferManager {
             page_buffers: WorkArea::new(32 * 1024, 32),
             cluster_buffers: WorkArea::new(bytes_per_io, settings.background_threads + 4),
             clock,
-            log: OnceLock::new(),
+            protection: OnceLock::new(),
+            batch_buffers: WorkArea::new(BATCH_BYTES, 2),
             retired: Mutex::default(),
             background: Background::default(),
         });
@@ -115,12 +122,20 @@ impl BufferManager {
 
     /// The log; `None` while changes need none.
     pub(crate) fn log(&self) -> Option<&dyn LogSink> {
-        self.log.get().map(AsRef::as_ref)
+        self.protection.get().map(|protection| protection.log.as_ref())
     }
 
-    /// From now on changes of logged data sets go to this log.
-    pub(crate) fn set_log(&self, log: Arc<dyn LogSink>) {
-        let _ = self.log.set(log);
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    pub(super) fn protection(&self) -> Option<&Protection> {
+        self.protection.get()
+    }
+
+    /// From now on changes of logged data sets go to this log, and their pages are written twice.
+    pub(crate) fn set_protection(&self, protection: Protection) {
+        let _ = self.protection.set(protection);
     }
 
     pub(super) fn background(&self) -> &Background {

@@ -17,20 +17,13 @@ use super::guard::ExclusivePage;
 use super::manager::BufferManager;
 use crate::Result;
 use crate::data_set::DataSet;
+use crate::log::{Appended, Log};
+use crate::transaction::TransactionState;
 use pagefold_format::log::{Action, Change, Counts, DataSetOp, Lsn, RecordKind, Role, Undo, put_change};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Where a record lies in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended {
-    /// Its first byte.
-    pub start: Lsn,
-    /// The byte behind it.
-    pub end: Lsn,
-}
+use std::sync::Arc;
 
 /// Where the records of mini-transactions go.
 pub trait LogSink: Send + Sync + Debug {
@@ -45,17 +38,23 @@ pub trait LogSink: Send + Sync + Debug {
     /// # Errors
     /// When they cannot be made so.
     fn make_durable(&self, lsn: Lsn) -> Result<()>;
+
+    /// Calls `f` with the end of the log while nobody can append.
+    fn cut(&self, f: &mut dyn FnMut(Lsn));
 }
 
-/// The records of a transaction, as far as taking them back needs it.
-#[derive(Debug, Default)]
-pub struct UndoChain {
-    /// The transaction.
-    pub id: u64,
-    /// Start of its first record; 0 before there is one.
-    pub first: AtomicU64,
-    /// Start of the latest record that is still to be taken back, or has taken one back; 0 before there is one.
-    pub last: AtomicU64,
+impl LogSink for Log {
+    fn append(&self, kind: RecordKind, body: &[&[u8]], publish: &mut dyn FnMut(Appended)) -> Result<Appended> {
+        Log::append(self, kind as u8, body, publish)
+    }
+
+    fn make_durable(&self, lsn: Lsn) -> Result<()> {
+        Log::make_durable(self, lsn)
+    }
+
+    fn cut(&self, f: &mut dyn FnMut(Lsn)) {
+        Log::cut(self, f);
+    }
 }
 
 /// For whom something is changed.
@@ -65,9 +64,9 @@ pub enum By<'a> {
     #[default]
     Nobody,
     /// For a transaction.
-    Transaction(&'a UndoChain),
+    Transaction(&'a Arc<TransactionState>),
     /// To take back what a transaction did; `next` is its next record to be taken back.
-    Undo(&'a UndoChain, Lsn),
+    Undo(&'a TransactionState, Lsn),
 }
 
 /// A page of a mini-transaction.
@@ -245,13 +244,21 @@ impl<'a> MiniTransaction<'a> {
         entry.into_iter().for_each(give_back_unused);
     }
 
+    /// Stamps the pages with the LSN of the record that was redone, and lets go of them.
+    pub(crate) fn redone(mut self, lsn: Lsn) {
+        for entry in self.pages.iter_mut().flatten().filter(|e| e.changed) {
+            page::set_lsn(entry.page.bytes_mut(), lsn);
+        }
+        self.changes = 0;
+    }
+
     /// Hands the record over, stamps the pages, lets go of them. Returns the end of the record in the log, 0 when there is none.
     ///
     /// # Errors
     /// When the log refuses.
     pub fn commit(mut self) -> Result<Lsn> {
         let lsn = match self.manager.log() {
-            Some(log) if !self.record.is_empty() => self.append(log)?,
+            Some(log) if !self.record.is_empty() || self.by_transaction() => self.append(log)?,
             _ => {
                 self.publish();
                 0
@@ -264,23 +271,25 @@ impl<'a> MiniTransaction<'a> {
         Ok(lsn)
     }
 
+    /// Is there something to take back, even if no page changes?
+    fn by_transaction(&self) -> bool {
+        matches!(self.by, By::Transaction(_)) && self.undo.is_some()
+    }
+
     fn append(&mut self, log: &dyn LogSink) -> Result<Lsn> {
-        let (role, chain) = match (self.by, self.undo) {
-            (By::Transaction(chain), Some(undo)) => {
-                let previous = chain.last.load(Ordering::Relaxed);
-                (Role::Undoable { transaction: chain.id, previous, undo }, Some(chain))
+        let (role, state) = match (self.by, self.undo) {
+            (By::Transaction(state), Some(undo)) => {
+                (Role::Undoable { transaction: state.id(), previous: state.last_lsn(), undo }, Some(&**state))
             }
-            (By::Undo(chain, next), _) => (Role::Compensation { transaction: chain.id, next }, Some(chain)),
+            (By::Undo(state, next), _) => (Role::Compensation { transaction: state.id(), next }, Some(state)),
             _ => (Role::Structure, None),
         };
         let mut head = Vec::with_capacity(64);
         Action::encode_head(&role, &mut head);
         let appended = log.append(RecordKind::Action, &[&head, &self.record], &mut |place| {
             self.publish();
-            if let Some(chain) = chain {
-                // The first is set before the last: who sees a last sees a first.
-                let _ = chain.first.compare_exchange(0, place.start, Ordering::Relaxed, Ordering::Relaxed);
-                chain.last.store(place.start, Ordering::Release);
+            if let Some(state) = state {
+                state.logged(place.start);
             }
         })?;
         Ok(appended.end)

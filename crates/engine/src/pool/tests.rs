@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::database::{Database, OpenMode, Settings};
+use crate::log::Appended;
 use crate::table_space::{RowBuffer, Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::log::{Action, Change, DataSetOp, RecordKind, next_change};
@@ -32,13 +33,16 @@ impl LogSink for KeepingSink {
     fn make_durable(&self, _lsn: u64) -> Result<()> {
         Ok(())
     }
+    fn cut(&self, f: &mut dyn FnMut(u64)) {
+        f(self.0.lock().len() as u64);
+    }
 }
 
 fn open(settings: PoolSettings) -> Database {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let manager = BufferManager::new(settings, Arc::clone(&clock)).unwrap();
-    let settings = Settings { pools: settings, direct: true };
+    let settings = Settings { pools: settings, ..Settings::default() };
     Database::open_with(storage, clock.as_ref(), Path::new("db"), OpenMode::Create, settings, manager).unwrap()
 }
 
@@ -56,7 +60,9 @@ fn redo_gives_the_same_pages() {
     let records = Arc::new(Mutex::new(Vec::new()));
     let sink = KeepingSink(Arc::clone(&records));
     let database = open(PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() });
-    database.manager().set_log(Arc::new(sink));
+    let storage = MemoryStorage::new();
+    let double_write = double_write::DoubleWrite::create_or_open(&storage, Path::new("doublewrite"), 1, 1 << 20, false).unwrap();
+    database.manager().set_protection(Protection { log: Arc::new(sink), double_write });
     let mut change = database.change();
     let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(4096)).unwrap();
     table.add_partition().unwrap().set_logged();

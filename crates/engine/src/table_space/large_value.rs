@@ -70,7 +70,7 @@ impl Table {
     }
 
     /// Gives the pages of a value back.
-    pub(super) fn free_large(&self, reference: LargeValueRef) -> Result<()> {
+    pub(crate) fn free_large(&self, reference: LargeValueRef) -> Result<()> {
         let data_set = self.large_data_set(reference)?;
         let length = self.large_stored_bytes(reference)?;
         let first = reference.first_page;
@@ -92,7 +92,7 @@ impl Table {
         walk_chain(self, data_set, PageType::LargeValue, first, first, length, |number, _| visit(number))
     }
 
-    fn large_data_set(&self, reference: LargeValueRef) -> Result<&std::sync::Arc<crate::DataSet>> {
+    pub(super) fn large_data_set(&self, reference: LargeValueRef) -> Result<&std::sync::Arc<crate::DataSet>> {
         let partition = u16::try_from(reference.partition).map_err(|_| {
             Error::corrupt(self.object(), reference.first_page, format!("a large value in partition {}", reference.partition))
         })?;

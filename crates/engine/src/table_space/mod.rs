@@ -7,7 +7,9 @@ mod read;
 mod row_image;
 mod scan;
 mod table;
+mod undo;
 mod update_in_place;
+mod visible;
 mod write;
 
 #[cfg(test)]

@@ -212,6 +212,13 @@ impl Table {
     /// Adds the next partition. Its file comes with the first page.
     pub(crate) fn add_partition(&self) -> Result<&Arc<DataSet>> {
         let mut count = self.adding_partition.lock();
+        if self.partitions().any(|partition| partition.is_logged()) {
+            return Err(Error::Parameter(format!(
+                "{} has filled its partition of {} bytes; a further one comes with the next load or reorg",
+                self.object(),
+                self.attributes.partition_bytes
+            )));
+        }
         let data_set = self.core.create_data_set(self.data_set_attributes(*count), &self.attributes.pool)?;
         self.put_partition(&mut count, data_set)
     }

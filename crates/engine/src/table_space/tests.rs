@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn settings() -> Settings {
-    Settings { pools: PoolSettings { memory_bytes: 2 << 20, ..PoolSettings::default() }, direct: true }
+    Settings { pools: PoolSettings { memory_bytes: 2 << 20, ..PoolSettings::default() }, ..Settings::default() }
 }
 
 fn open(storage: &Arc<MemoryStorage>, mode: OpenMode) -> Database {

@@ -12,16 +12,18 @@ use super::row_image::{self, RowImage};
 use super::table::Table;
 use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction, PageHandle};
+use crate::transaction::{Before, Mode, Resource};
 use crate::{Error, Result};
 use pagefold_format::data::{
     AWAY_OVERHEAD, Body, DATA_HEADER_BYTES, DataOp, DataPage, SLOT_BYTES, Stored, StoredKind, StoredRow, row_space,
 };
-use pagefold_format::log::{Counts, Undo};
+use pagefold_format::log::{Counts, Leftover, Undo};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
 use pagefold_format::space_map::{CLASS_FULL, class_needed, class_of};
 use pagefold_types::{ColumnValue, LargeValueRef, Rid, Value, ValueRef};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// How many pages with room are tried before a new one is taken.
 const CANDIDATES: u32 = 4;
@@ -92,6 +94,11 @@ impl Table {
         let slot = view.free_slot();
         let kind = Stored::Home(body).build(view.dictionary_version(), &mut bytes);
         let rid = Rid::new(partition, mtr.number(handle), slot);
+        if let By::Transaction(state) = by {
+            // The slot is free, so nobody holds its lock: whoever sees the row waits for this transaction.
+            self.core.locks.lock(state.id(), Resource::Row(self.object_id, rid), Mode::Exclusive, Duration::ZERO)?;
+        }
+        self.enter_version(by, rid, || Before::Absent)?;
         mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &bytes }))?;
         self.note_space(&mut mtr, handle);
         mtr.count(self.partition(partition)?, Counts { rows: 1, ..Counts::default() });
@@ -160,6 +167,20 @@ impl Table {
         mtr.set_space_class(handle, class);
     }
 
+    /// Brings the space map up to date with a page after redo.
+    pub(crate) fn renew_space_class(&self, data_set: &DataSet, number: u32) -> Result<()> {
+        if data_set.space().word(number).class() < CLASS_FULL {
+            return Ok(());
+        }
+        let class = {
+            let page = self.manager().shared(data_set, number, crate::pool::Access::Scan)?;
+            super::read::check_type(data_set, number, &page)?;
+            self.space_class(&page)
+        };
+        data_set.space().set_class(number, class);
+        Ok(())
+    }
+
     /// The class of a data page as it is now.
     pub(super) fn space_class(&self, bytes: &[u8]) -> u8 {
         let view = DataPage::new(bytes);
@@ -190,7 +211,7 @@ impl Table {
     }
 
     /// Builds the record after a change; `unused` gets the large values that it no longer names.
-    pub(super) fn changed_record(
+    pub(crate) fn changed_record(
         &self,
         by: By<'_>,
         record: &[u8],
@@ -247,16 +268,38 @@ impl Table {
             after = change(before.body())?;
             let (at, removed, bytes) = row_image::difference(&after, &before);
             let undo = Undo::UpdatedRow { object_id: self.object_id, rid, at, removed, before: bytes };
+            self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
             let body = after.body();
             if self.replace_in_place(&mut mtr, place, slot, target.map(|_| rid), body)? {
                 mtr.set_undo(by, undo);
+                self.take_version_back(by, rid);
                 mtr.commit()?;
                 return Ok(true);
             }
             let mut mtr = self.move_row(mtr, rid, home, target.map(|_| (place, slot)), body)?;
             mtr.set_undo(by, undo);
+            self.take_version_back(by, rid);
             mtr.commit()?;
             return Ok(true);
+        }
+    }
+
+    /// Keeps what a row was before a transaction changes it. The page is latched for change, and not changed yet.
+    fn enter_version(&self, by: By<'_>, rid: Rid, before: impl FnOnce() -> Before) -> Result<()> {
+        let By::Transaction(state) = by else { return Ok(()) };
+        self.core.versions.push(self.object_id, rid, state, before()).map(drop).map_err(|e| Error::VersionsFull(e.to_string()))
+    }
+
+    /// A change has been taken back, on the page, which is still latched: its version goes.
+    fn take_version_back(&self, by: By<'_>, rid: Rid) {
+        if let By::Undo(state, _) = by {
+            self.core.versions.take_back(self.object_id, rid, state);
+        }
+    }
+
+    fn enter_leftover(&self, by: By<'_>, left: Leftover) {
+        if let By::Transaction(state) = by {
+            self.core.leftovers.enter(state, left);
         }
     }
 
@@ -376,7 +419,7 @@ impl Table {
 
     /// Takes a row out of its page; its large values stay. False when there is no such row.
     pub(super) fn take_out(&self, by: By<'_>, rid: Rid) -> Result<bool> {
-        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: None }, |slot, _| DataOp::Delete { slot })
+        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: None, pages: &[] }, |slot, _| DataOp::Delete { slot })
     }
 
     /// Deletes a row for a transaction: it stays as a ghost. False when there is no such row.
@@ -385,26 +428,66 @@ impl Table {
     /// When a page is damaged.
     pub(crate) fn mark_deleted(&self, by: By<'_>, rid: Rid) -> Result<bool> {
         let undo = |kind: StoredKind| Undo::DeletedRow { object_id: self.object_id, rid, kind: kind.bits() as u8 };
-        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: Some(&undo) }, |slot, _| DataOp::MarkDeleted { slot })
+        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: Some(&undo), pages: &[] }, |slot, _| DataOp::MarkDeleted { slot })
+    }
+
+    /// The record of a ghost, whose home slot had this kind; `None` when there is none.
+    pub(crate) fn ghost_record(&self, rid: Rid, kind: u8) -> Result<Option<Vec<u8>>> {
+        let Some(kind) = StoredKind::from_bits(u16::from(kind)) else { return Ok(None) };
+        let data_set = self.partition(rid.partition())?;
+        let page = self.data_page(data_set, rid.page())?;
+        let view = DataPage::new(&page);
+        let Some(bytes) = view.ghost(rid.slot()) else { return Ok(None) };
+        let mut buffer = RowBuffer::default();
+        let stored = Stored::parse(StoredRow { kind, bytes }, view.dictionary_version());
+        match stored.map_err(|e| data_set.corrupt(rid.page(), e))? {
+            Stored::Home(body) => self.decode(data_set, rid.page(), body, &mut buffer, <[u8]>::to_vec).map(Some),
+            Stored::Away { .. } => Ok(None),
+            Stored::Forward(target) => {
+                drop(page);
+                let data_set = self.partition(target.partition())?;
+                let page = self.data_page(data_set, target.page())?;
+                let view = DataPage::new(&page);
+                let Some(bytes) = view.ghost(target.slot()) else { return Ok(None) };
+                let row = StoredRow { kind: StoredKind::Special, bytes };
+                match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(target.page(), e))? {
+                    Stored::Away { home, body } if home == rid => {
+                        self.decode(data_set, target.page(), body, &mut buffer, <[u8]>::to_vec).map(Some)
+                    }
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    /// Frees the slots and the large values of a ghost at once.
+    pub(crate) fn purge(&self, rid: Rid, kind: u8, record: &[u8]) -> Result<()> {
+        let Some(kind) = StoredKind::from_bits(u16::from(kind)) else { return Ok(()) };
+        let large = self.layout.large_values(record).map_err(|e| Error::Damaged { path: self.object(), reason: e.to_string() })?;
+        let mut pages = Vec::new();
+        for (_, value) in large {
+            let data_set = self.large_data_set(value)?;
+            self.large_pages(value, |page| pages.push((&**data_set, page)))?;
+        }
+        self.change_slots(By::Nobody, rid, Slots { ghost: Some(kind), rows: 0, undo: None, pages: &pages }, |slot, _| DataOp::Purge {
+            slot,
+        })
+        .map(drop)
     }
 
     /// Makes a ghost, whose home slot had this kind, a row again. False when there is none.
     pub(super) fn undelete(&self, by: By<'_>, rid: Rid, home: StoredKind) -> Result<bool> {
         // A row away from home is always of a special kind.
         let kind = |at_home| if at_home { home } else { StoredKind::Special };
-        let slots = Slots { ghost: Some(home), rows: 1, undo: None };
+        let slots = Slots { ghost: Some(home), rows: 1, undo: None, pages: &[] };
         self.change_slots(by, rid, slots, |slot, at_home| DataOp::Undelete { slot, kind: kind(at_home) })
-    }
-
-    /// Gives the slots of a ghost, whose home slot had this kind, free. False when there is none.
-    pub(super) fn purge_ghost(&self, rid: Rid, home: StoredKind) -> Result<bool> {
-        self.change_slots(By::Nobody, rid, Slots { ghost: Some(home), rows: 0, undo: None }, |slot, _| DataOp::Purge { slot })
     }
 
     /// Applies an op to the home slot of a row or ghost, and to the slot it has moved to.
     fn change_slots(&self, by: By<'_>, rid: Rid, slots: Slots<'_>, op: impl Fn(u16, bool) -> DataOp<'static>) -> Result<bool> {
         let home_set = self.partition(rid.partition())?;
         loop {
+            let mut place = None;
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
             super::read::check_type(home_set, rid.page(), mtr.bytes(home))?;
@@ -420,13 +503,24 @@ impl Table {
                 Stored::Away { .. } => return Ok(false),
                 Stored::Forward(target) => {
                     let Some(handle) = self.latch_without_waiting(&mut mtr, home, rid, target)? else { continue };
-                    mtr.apply(handle, PageOp::Data(op(target.slot(), false)))?;
-                    self.note_space(&mut mtr, handle);
+                    place = Some((handle, target.slot()));
                 }
+            }
+            if matches!(by, By::Transaction(_)) {
+                let (handle, slot) = place.unwrap_or((home, rid.slot()));
+                let image = RowImage::of(self.body_in(mtr.bytes(handle), slot)?);
+                self.enter_version(by, rid, || Before::Present(image.bytes().into()))?;
+                self.enter_leftover(by, Leftover::Ghost { object_id: self.object_id, rid, kind: kind.bits() as u8 });
+            }
+            if let Some((handle, slot)) = place {
+                mtr.apply(handle, PageOp::Data(op(slot, false)))?;
+                self.note_space(&mut mtr, handle);
             }
             mtr.apply(home, PageOp::Data(op(rid.slot(), true)))?;
             self.note_space(&mut mtr, home);
+            self.take_version_back(by, rid);
             mtr.count(home_set, Counts { rows: slots.rows, ..Counts::default() });
+            slots.pages.iter().for_each(|(data_set, page)| mtr.free(data_set, *page));
             match slots.undo {
                 Some(undo) => mtr.set_undo(by, undo(kind)),
                 None => mtr.set_by(by),
@@ -445,6 +539,8 @@ struct Slots<'a> {
     rows: i64,
     /// What takes it back.
     undo: Option<&'a dyn Fn(StoredKind) -> Undo<'static>>,
+    /// Pages to be given back with it.
+    pages: &'a [(&'a DataSet, u32)],
 }
 
 enum Place {

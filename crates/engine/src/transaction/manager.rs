@@ -54,6 +54,11 @@ impl Transactions {
         state
     }
 
+    /// The next transaction gets at least this id: what recovery found.
+    pub(crate) fn continue_from(&self, id: u64) {
+        self.next_id.fetch_max(id, Ordering::Relaxed);
+    }
+
     /// The id that the next transaction will get: what a checkpoint keeps.
     #[must_use]
     pub fn next_id(&self) -> u64 {

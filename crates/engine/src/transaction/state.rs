@@ -23,6 +23,11 @@ impl TransactionState {
         TransactionState { id, commit: AtomicU64::new(ACTIVE), first_lsn: AtomicU64::new(0), last_lsn: AtomicU64::new(0) }
     }
 
+    /// One that was running when the database came down, as the log has it.
+    pub(crate) fn recovered(id: u64, first: u64, last: u64) -> TransactionState {
+        TransactionState { id, commit: AtomicU64::new(ACTIVE), first_lsn: AtomicU64::new(first), last_lsn: AtomicU64::new(last) }
+    }
+
     /// Its number; never 0, never used again.
     #[must_use]
     pub fn id(&self) -> u64 {

@@ -25,7 +25,7 @@ fn open(storage: &FaultStorage, mode: OpenMode) -> Result<Database> {
     let pools = PoolSettings { memory_bytes: 1 << 20, background_threads: 0, ..PoolSettings::default() };
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
-    Ok(Database::open(storage, clock, Path::new(DIRECTORY), mode, Settings { pools, direct: true })?)
+    Ok(Database::open(storage, clock, Path::new(DIRECTORY), mode, Settings { pools, ..Settings::default() })?)
 }
 
 fn write_csv(storage: &FaultStorage, path: &str, rows: std::ops::Range<usize>) {

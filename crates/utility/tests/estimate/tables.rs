@@ -206,7 +206,7 @@ pub(crate) fn mixed(rows: u64, longest: u64, seed: u64) -> Rows {
 }
 
 pub(crate) fn database(storage: Arc<dyn Storage>, memory_bytes: usize) -> Database {
-    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, direct: true };
+    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
     Database::open(storage, Arc::new(SimulatedClock::new(std::time::Duration::ZERO)), Path::new("db"), OpenMode::Create, settings).unwrap()
 }
 

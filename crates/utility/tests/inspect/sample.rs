@@ -41,7 +41,7 @@ pub(crate) fn open(storage: &MemoryStorage, mode: OpenMode) -> pagefold_engine::
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let pools = PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() };
-    Database::open(storage, clock, Path::new(DB), mode, Settings { pools, direct: false })
+    Database::open(storage, clock, Path::new(DB), mode, Settings { pools, direct: false, ..Settings::default() })
 }
 
 pub(crate) fn run_check(storage: &MemoryStorage) -> CheckReport {

@@ -141,7 +141,7 @@ fn predict(rows: u64, page_bytes: u64) -> Vec<Level> {
 
 /// Builds the index; gives its levels as REPORT has them, from the leaves to the root, and the seconds.
 fn build(folder: &Path, rows: u64, page_bytes: usize, memory_bytes: usize) -> Outcome<(Vec<pagefold_utility::LevelStatistics>, f64, u64)> {
-    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, direct: true };
+    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
     let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
     let column = |i: usize| Column::new(["customer", "account", "session"][i], DataType::Char(column_bytes(&PARTS[i]) as u32), false);
     let schema = Schema::new((0..PARTS.len()).map(column).collect())?;

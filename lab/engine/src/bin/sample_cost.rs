@@ -82,7 +82,7 @@ fn half_width(report: &EstimateReport) -> f64 {
 
 impl Bench {
     fn open(&self, folder: &Path, mode: OpenMode) -> Outcome<Database> {
-        let settings = Settings { pools: PoolSettings { memory_bytes: 256 << 20, ..PoolSettings::default() }, direct: true };
+        let settings = Settings { pools: PoolSettings { memory_bytes: 256 << 20, ..PoolSettings::default() }, ..Settings::default() };
         Ok(Database::open(Arc::new(self.storage.clone()), Arc::new(OsClock), folder, mode, settings)?)
     }
 

@@ -1,0 +1,233 @@
+//! Checkpoints, and recovery when a database is opened.
+//!
+//! A checkpoint is fuzzy: others go on changing pages. It notes the end of the log (`redo`), writes every page that was dirty then, syncs, writes maps and headers, and only then a checkpoint
+//! record and the control slot that names it. So recovery reads the log from `redo` of the last whole checkpoint on.
+//!
+//! Invariants:
+//! - segments are given back only below what the last two checkpoints need: when the newer control slot is damaged, the older one still has its log;
+//! - the record comes before the control slot that names it, and is durable before.
+
+use super::control_file::write_control;
+use super::open::{Database, Objects, control_state};
+use crate::core::Core;
+use crate::data_set::DataSet;
+use crate::index::Index;
+use crate::log::{Log, LogReader};
+use crate::pool::{BufferManager, LogSink};
+use crate::recovery::{DataSets, ObjectsById, redo, roll_back};
+use crate::table_space::Table;
+use crate::transaction::TransactionState;
+use crate::{Error, Result};
+use pagefold_format::log::{Checkpoint, DataSetState, Lsn, RecordKind, RunningTransaction};
+use pagefold_format::wire::put_varint;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where a log begins: 0 stands for none.
+const FIRST_LSN: Lsn = 4096;
+
+/// Reads the record of a checkpoint; also its end.
+pub(super) fn read_checkpoint(core: &Core, at: Lsn) -> Result<(Checkpoint, Lsn)> {
+    let directory = core.log_directory();
+    let damaged = |reason: String| Error::Damaged { path: directory.display().to_string(), reason };
+    let mut reader = LogReader::open(core.storage.as_ref(), &directory, core.database_id, at, at + 1)?;
+    let record = reader.next()?.filter(|r| r.start == at && RecordKind::from_u8(r.kind) == Some(RecordKind::Checkpoint));
+    let Some(record) = record else { return Err(damaged(format!("no checkpoint at {at}, which the control file names"))) };
+    let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(format!("the checkpoint at {at}: {e}")))?;
+    Ok((checkpoint, record.end))
+}
+
+/// The objects of a database, by id.
+struct Named<'a> {
+    manager: &'a BufferManager,
+    objects: Objects,
+    data_sets: DataSets,
+}
+
+impl ObjectsById for Named<'_> {
+    fn table(&self, object_id: u32) -> Option<Arc<Table>> {
+        self.objects.tables.values().find(|table| table.object_id == object_id).cloned()
+    }
+    fn index(&self, object_id: u32) -> Option<Arc<Index>> {
+        self.objects.indexes.values().find(|index| index.object_id == object_id).cloned()
+    }
+    fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>> {
+        self.data_sets.get(&file_id).cloned()
+    }
+    fn manager(&self) -> &BufferManager {
+        self.manager
+    }
+}
+
+impl Database {
+    fn named(&self) -> Named<'_> {
+        let objects = self.objects.read().clone();
+        let of_tables = objects.tables.values().flat_map(|table| table.partitions().cloned());
+        let all = of_tables.chain(objects.indexes.values().map(|index| Arc::clone(&index.data_set)));
+        let data_sets = all.map(|data_set| (data_set.file_id(), data_set)).collect();
+        Named { manager: &self.core.manager, objects, data_sets }
+    }
+
+    /// Takes the records of a transaction back, down to but without the one at `until`; 0 for all.
+    ///
+    /// # Errors
+    /// When a record or page cannot be read.
+    pub(crate) fn take_back(&self, state: &TransactionState, until: Lsn) -> Result<()> {
+        match self.core.log() {
+            Some(log) => roll_back(&self.named(), log, state, until),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes sure that there is a log. Afterwards changes of what the catalog names are logged.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn ensure_log(&self) -> Result<()> {
+        if self.core.log().is_some() {
+            return Ok(());
+        }
+        let turn = self.checkpointing.lock();
+        if self.core.log().is_some() {
+            return Ok(());
+        }
+        let core = &self.core;
+        core.check_writable()?;
+        let storage = Arc::clone(&core.storage);
+        let log = Log::create(storage, &core.log_directory(), core.database_id, core.log_settings, FIRST_LSN)?;
+        // Everything that the catalog names is on disk, so there is nothing to write before the first checkpoint.
+        let data_sets = self.named().data_sets.values().filter(|d| d.is_defined()).map(state_of).collect();
+        let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
+        self.record_checkpoint(&log, &checkpoint)?;
+        core.set_log(log)?;
+        drop(turn);
+        Ok(())
+    }
+
+    /// Writes a checkpoint, so that recovery has less to do and old log segments are used again. Others may go on working.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn checkpoint(&self) -> Result<()> {
+        let _turn = self.checkpointing.lock();
+        if self.core.log().is_some() { self.write_checkpoint() } else { Ok(()) }
+    }
+
+    /// Writes the dirty pages of one table or index, those of running transactions too, as the deferred-write engine does when frames are short.
+    ///
+    /// # Errors
+    /// When a page cannot be written.
+    pub fn write_dirty_pages(&self, data_set: &DataSet) -> Result<()> {
+        self.core.manager.flush_pages(data_set)
+    }
+
+    fn write_checkpoint(&self) -> Result<()> {
+        let core = &self.core;
+        let Some(log) = core.log() else { return Ok(()) };
+        core.check_writable()?;
+        let (redo, transactions, leftovers) = log.cut(|end| (end, running(core), core.leftovers.all()));
+        let named = self.named();
+        let mut data_sets = Vec::new();
+        for data_set in named.data_sets.values().filter(|d| d.is_defined()) {
+            if data_set.take_changed() {
+                core.manager.flush(data_set)?;
+            }
+            data_sets.push(state_of(data_set));
+        }
+        core.storage.sync_directory(&core.directory.join(crate::DATA_DIRECTORY))?;
+        let oldest = transactions.iter().map(|t| t.first).chain([redo]).min().unwrap_or(redo);
+        let checkpoint = Checkpoint { redo, next_transaction: core.transactions.next_id(), transactions, data_sets, leftovers };
+        self.record_checkpoint(log, &checkpoint)?;
+        let keep = core.keep_log.swap(oldest, Ordering::Relaxed);
+        // What could not be given back now is given back by the next checkpoint.
+        let _ = log.recycle(keep.min(oldest));
+        Ok(())
+    }
+
+    /// Writes the record of a checkpoint, then the control slot that names it.
+    fn record_checkpoint(&self, log: &Log, checkpoint: &Checkpoint) -> Result<()> {
+        let core = &self.core;
+        let mut body = Vec::new();
+        checkpoint.encode(&mut body);
+        let place = LogSink::append(log, RecordKind::Checkpoint, &[&body], &mut |_| {})?;
+        log.make_durable(place.end)?;
+        let mut objects = self.objects.write();
+        core.checkpoint.store(place.start, Ordering::Relaxed);
+        let control = control_state(core, objects.control.sequence + 1, &objects.catalog);
+        if let Err(error) = write_control(core.storage.as_ref(), &core.directory, &control) {
+            core.poison(&error);
+            return Err(error);
+        }
+        objects.control = control;
+        Ok(())
+    }
+
+    /// Brings the database to where the log ends.
+    pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn) -> Result<()> {
+        let core = &self.core;
+        let named = self.named();
+        let (directory, id) = (core.log_directory(), core.database_id);
+        let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
+        if !core.writable {
+            let seen = redo(&mut reader, checkpoint, &DataSets::new(), &core.manager)?;
+            if seen.records > 0 || !seen.losers.is_empty() {
+                return Err(Error::NeedsRecovery(core.directory.display().to_string()));
+            }
+            named.data_sets.values().for_each(|d| d.set_recovering(false));
+            return Ok(());
+        }
+        let redone = redo(&mut reader, checkpoint, &named.data_sets, &core.manager)?;
+        named.data_sets.values().for_each(|d| d.set_recovering(false));
+        let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
+        core.set_log(log)?;
+        core.transactions.continue_from(redone.next_transaction);
+        if redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty() {
+            return Ok(());
+        }
+        for table in named.objects.tables.values() {
+            for data_set in table.partitions().filter(|d| d.is_defined()) {
+                table.load_dictionaries(data_set)?;
+                for number in redone.pages.get(&data_set.file_id()).into_iter().flatten() {
+                    table.renew_space_class(data_set, *number)?;
+                }
+            }
+        }
+        for loser in redone.losers.values() {
+            self.end_loser(&named, loser)?;
+        }
+        // Of transactions without an end nothing is left.
+        for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
+            self.remove_leftover(&leftover.left)?;
+        }
+        self.write_checkpoint()
+    }
+
+    fn end_loser(&self, named: &Named<'_>, loser: &RunningTransaction) -> Result<()> {
+        let Some(log) = self.core.log() else { return Ok(()) };
+        let state = TransactionState::recovered(loser.id, loser.first, loser.last);
+        roll_back(named, log, &state, 0)?;
+        let mut body = Vec::new();
+        put_varint(&mut body, loser.id);
+        LogSink::append(log.as_ref(), RecordKind::RolledBack, &[&body], &mut |_| {}).map(drop)
+    }
+}
+
+impl Drop for Database {
+    /// Leaves nothing to be redone. What fails here is made good when the database is opened again.
+    fn drop(&mut self) {
+        if self.core.writable && self.core.check_writable().is_ok() {
+            let _ = self.checkpoint();
+        }
+    }
+}
+
+fn state_of(data_set: &Arc<DataSet>) -> DataSetState {
+    DataSetState { file_id: data_set.file_id(), header_writes: data_set.header_writes() }
+}
+
+/// Transactions that have written something and are not ended.
+fn running(core: &Core) -> Vec<RunningTransaction> {
+    let active = core.transactions.active();
+    let written = active.iter().filter(|state| state.last_lsn() != 0);
+    written.map(|state| RunningTransaction { id: state.id(), first: state.first_lsn(), last: state.last_lsn() }).collect()
+}

@@ -1,0 +1,448 @@
+//! Transactions: what a program does with rows, all of it or nothing.
+//!
+//! A transaction reads a snapshot: of the moment in which each statement begins (READ COMMITTED) or in which its first one did (REPEATABLE READ, SERIALIZABLE). Readers never wait. Who changes a
+//! row locks it until the transaction ends; who comes second waits, and goes on from what the first one made of it, or, where the snapshot is that of the transaction, gives up with
+//! [`Error::Conflict`]: first updater wins. SERIALIZABLE adds the detection of dangerous structures (`crate::transaction::Serializable`).
+//!
+//! Invariants:
+//! - a transaction that is dropped is rolled back;
+//! - a statement that fails is taken back alone; after a deadlock, a conflict or a failure of serialization only rollback is left;
+//! - a commit is seen by others only when it is as durable as was asked for.
+
+use super::leftovers::key_of;
+use super::open::Database;
+use crate::btree::Direction;
+use crate::index::Index;
+use crate::log::Lsn;
+use crate::pool::{By, LogSink, MiniTransaction};
+use crate::table_space::{RowBuffer, ScanOutcome, Table};
+use crate::transaction::{Mode, Resource, Snapshot, TransactionState};
+use crate::{Error, Result};
+use pagefold_format::log::{Commit, RecordKind, Undo};
+use pagefold_format::wire::put_varint;
+use pagefold_types::{KeyRange, Rid, Value, ValueRef};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What a transaction sees of others that run at the same time (SQL-92, made precise by Berenson et al. 1995).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each statement sees what was committed when it began.
+    #[default]
+    ReadCommitted,
+    /// Every statement sees what was committed when the first one began: a snapshot.
+    RepeatableRead,
+    /// As if the transactions ran one after the other.
+    Serializable,
+}
+
+/// When a commit returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is on the device.
+    #[default]
+    Durable,
+    /// When it is in the log; a crash of the machine may lose the last ones, whole and in order.
+    Relaxed,
+}
+
+/// Settings of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionOptions {
+    /// What it sees of others.
+    pub isolation: Isolation,
+    /// When its commit returns.
+    pub durability: Durability,
+    /// How long it waits for a lock.
+    pub lock_timeout: Duration,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> TransactionOptions {
+        TransactionOptions { isolation: Isolation::default(), durability: Durability::default(), lock_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// A point to which a transaction can be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint {
+    last: Lsn,
+}
+
+/// A transaction.
+#[derive(Debug)]
+pub struct Transaction<'d> {
+    database: &'d Database,
+    state: Arc<TransactionState>,
+    options: TransactionOptions,
+    /// The snapshot of all statements, except under READ COMMITTED.
+    snapshot: Option<Arc<Snapshot>>,
+    /// The first snapshot: while it is held, no RID that a statement has seen comes to mean another row.
+    pin: Option<Arc<Snapshot>>,
+    /// Rows with versions of this transaction.
+    rows: Vec<(u32, Rid)>,
+    ended: bool,
+    /// Why only rollback is left.
+    failed: Option<Error>,
+}
+
+impl Database {
+    /// Begins a transaction.
+    #[must_use]
+    pub fn begin(&self, options: TransactionOptions) -> Transaction<'_> {
+        let state = self.core.transactions.begin();
+        Transaction { database: self, state, options, snapshot: None, pin: None, rows: Vec::new(), ended: false, failed: None }
+    }
+}
+
+impl<'d> Transaction<'d> {
+    /// Its number; never used again.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.state.id()
+    }
+
+    /// Inserts a row, with its index entries.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`]; when a value does not fit its column or there is no room; those of locks. The row is not there then.
+    pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Rid> {
+        self.statement(|t| {
+            let mut record = Vec::new();
+            table.build_record(By::Transaction(&t.state), values, &mut record)?;
+            let rid = table.insert_record(By::Transaction(&t.state), &record)?;
+            t.rows.push((table.object_id, rid));
+            let mut key = Vec::new();
+            for index in t.database.indexes_of(table) {
+                key_of(table, &index, &record, &mut key)?;
+                t.insert_entry(table, &index, &key, rid)?;
+            }
+            Ok(rid)
+        })
+    }
+
+    /// Changes some columns of a row. False when the snapshot has no such row, or another transaction has deleted it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::insert`]; [`Error::Conflict`].
+    pub fn update(&mut self, table: &Table, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        self.statement(|t| {
+            if !t.lock_row(table, rid)? {
+                return Ok(false);
+            }
+            let mut buffer = RowBuffer::default();
+            let Some(before) = table.read(rid, &mut buffer, <[u8]>::to_vec)? else { return Ok(false) };
+            let (mut after, mut unused) = (Vec::new(), Vec::new());
+            table.changed_record(By::Transaction(&t.state), &before, changes, &mut after, &mut unused)?;
+            let (mut old, mut new) = (Vec::new(), Vec::new());
+            let indexes = t.database.indexes_of(table);
+            for value in unused {
+                t.keep(Undo::KeptLargeValue { object_id: table.object_id, value })?;
+            }
+            if !table.replace_record(By::Transaction(&t.state), rid, &after)? {
+                return Ok(false);
+            }
+            t.rows.push((table.object_id, rid));
+            for index in indexes {
+                key_of(table, &index, &before, &mut old)?;
+                key_of(table, &index, &after, &mut new)?;
+                if old != new {
+                    t.insert_entry(table, &index, &new, rid)?;
+                    t.keep(Undo::KeptEntry { object_id: index.object_id, key: &old, rid })?;
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    /// Deletes a row. False when the snapshot has no such row, or another transaction has deleted it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
+        self.statement(|t| {
+            let found = t.lock_row(table, rid)? && table.mark_deleted(By::Transaction(&t.state), rid)?;
+            if found {
+                t.rows.push((table.object_id, rid));
+            }
+            Ok(found)
+        })
+    }
+
+    /// Calls `visit` with the record of a row. `None` when the snapshot has no such row.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
+        let snapshot = self.snapshot()?;
+        table.read_visible(rid, &snapshot, buffer, visit, |_| ())
+    }
+
+    /// The values of a row; `None` when the snapshot has no such row.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn row(&mut self, table: &Table, rid: Rid) -> Result<Option<Vec<Value>>> {
+        let mut buffer = RowBuffer::default();
+        self.read(table, rid, &mut buffer, |record| table.values(record))?.transpose()
+    }
+
+    /// The RIDs of the rows that have this key, as far as the snapshot sees them.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn find(&mut self, table: &Table, index: &Index, key: &[ValueRef<'_>]) -> Result<Vec<Rid>> {
+        let mut bytes = Vec::new();
+        index.key_layout().encode(key, &mut bytes).map_err(|e| Error::Value(format!("index \"{}\": {e}", index.name())))?;
+        let mut end = bytes.clone();
+        let end = pagefold_types::prefix_end(&mut end).then_some(end);
+        let mut rids = Vec::new();
+        self.range(table, index, KeyRange { start: bytes, end }, Direction::Forward, |rid, _| {
+            rids.push(rid);
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })?;
+        Ok(rids)
+    }
+
+    /// Delivers the rows of a range of keys in key order or backward.
+    ///
+    /// # Errors
+    /// When a page is damaged, or the visitor fails.
+    pub fn range<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        range: KeyRange,
+        direction: Direction,
+        mut visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        let snapshot = self.snapshot()?;
+        let mut buffer = RowBuffer::default();
+        let mut cursor = index.tree().range(range, direction);
+        let mut own = Vec::new();
+        while let Some((key, rid)) = cursor.next()? {
+            // Without versions, an entry is the row's; else it may be that of a key which the row had or will have.
+            let doubt = self.database.core.versions.page_may_have(table.object_id, rid);
+            let flow = table.read_visible(
+                rid,
+                &snapshot,
+                &mut buffer,
+                |record| {
+                    if doubt {
+                        key_of(table, index, record, &mut own)?;
+                        if own != key {
+                            return Ok(ControlFlow::Continue(()));
+                        }
+                    }
+                    visit(rid, record)
+                },
+                |_| (),
+            )?;
+            if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
+                return Ok(ScanOutcome::Stopped);
+            }
+        }
+        Ok(ScanOutcome::Complete)
+    }
+
+    /// Delivers every row in page order.
+    ///
+    /// # Errors
+    /// When a page is damaged, or the visitor fails.
+    pub fn scan<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        let snapshot = self.snapshot()?;
+        table.scan_visible(&snapshot, &mut RowBuffer::default(), visit, |_| ())
+    }
+
+    /// A point to come back to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint { last: self.state.last_lsn() }
+    }
+
+    /// Takes back everything since a savepoint. Locks stay.
+    ///
+    /// # Errors
+    /// When a page or the log cannot be read: the transaction can only be rolled back then.
+    pub fn roll_back_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.check()?;
+        self.take_back(savepoint.last).inspect_err(|e| self.failed = Some(e.clone()))
+    }
+
+    /// Makes everything durable, and seen by others.
+    ///
+    /// # Errors
+    /// When the log cannot be written: whether the transaction is committed shows when the database is opened again. When only rollback is left.
+    pub fn commit(mut self) -> Result<()> {
+        self.check()?;
+        let core = &self.database.core;
+        if let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) {
+            let mut body = Vec::new();
+            let unix_time_ns = core.manager.clock().unix_time().as_nanos() as u64;
+            Commit { transaction: self.state.id(), unix_time_ns }.encode(&mut body);
+            let place = LogSink::append(log.as_ref(), RecordKind::Commit, &[&body], &mut |_| {})?;
+            if self.options.durability == Durability::Durable
+                && let Err(error) = log.make_durable(place.end)
+            {
+                // Nobody knows whether it is committed, so nothing more may be built on it.
+                core.poison(&error);
+                self.ended = true;
+                return Err(error);
+            }
+        }
+        self.ended = true;
+        (self.snapshot, self.pin) = (None, None);
+        if self.rows.is_empty() {
+            core.transactions.end_read_only(&self.state);
+            core.locks.release_all(self.state.id());
+            return Ok(());
+        }
+        let rows = std::mem::take(&mut self.rows);
+        core.transactions.commit(&self.state, |timestamp| core.leftovers.committed(self.state.id(), timestamp, rows));
+        core.locks.release_all(self.state.id());
+        // What cannot be removed now is removed later; the commit stands.
+        let _ = self.database.remove_leftovers();
+        Ok(())
+    }
+
+    /// Takes everything back.
+    ///
+    /// # Errors
+    /// When a page or the log cannot be read: the rest is taken back when the database is opened again, and until then nothing is written.
+    pub fn rollback(mut self) -> Result<()> {
+        self.end_by_rollback()
+    }
+
+    fn end_by_rollback(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        (self.snapshot, self.pin) = (None, None);
+        let core = &self.database.core;
+        if let Err(error) = self.take_back(0) {
+            core.poison(&error);
+            return Err(error);
+        }
+        if let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) {
+            let mut body = Vec::new();
+            put_varint(&mut body, self.state.id());
+            LogSink::append(log.as_ref(), RecordKind::RolledBack, &[&body], &mut |_| {})?;
+        }
+        core.transactions.abort(&self.state);
+        core.locks.release_all(self.state.id());
+        Ok(())
+    }
+
+    fn take_back(&self, until: Lsn) -> Result<()> {
+        self.database.take_back(&self.state, until)?;
+        self.database.core.leftovers.taken_back(self.state.id(), until);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// The snapshot of a statement.
+    fn snapshot(&mut self) -> Result<Arc<Snapshot>> {
+        self.check()?;
+        if let Some(snapshot) = &self.snapshot {
+            return Ok(Arc::clone(snapshot));
+        }
+        let snapshot = Arc::new(self.database.core.transactions.snapshot(self.state.id()));
+        if self.options.isolation != Isolation::ReadCommitted {
+            self.snapshot = Some(Arc::clone(&snapshot));
+        }
+        self.pin.get_or_insert_with(|| Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    /// Runs a statement that changes something; what it did is taken back when it fails.
+    fn statement<R>(&mut self, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.check()?;
+        self.database.core.check_writable()?;
+        self.database.ensure_log()?;
+        if self.options.isolation != Isolation::ReadCommitted || self.pin.is_none() {
+            self.snapshot()?;
+        }
+        let savepoint = self.savepoint();
+        let result = run(self);
+        if let Err(error) = &result {
+            let back = self.take_back(savepoint.last);
+            if matches!(error, Error::Lock(_) | Error::Conflict { .. } | Error::Serialization(_)) {
+                self.failed = Some(error.clone());
+            }
+            if let Err(error) = back {
+                self.database.core.poison(&error);
+                self.failed = Some(error);
+            }
+        }
+        result
+    }
+
+    /// Locks a row for change. False when the snapshot does not see it.
+    fn lock_row(&mut self, table: &Table, rid: Rid) -> Result<bool> {
+        let core = &self.database.core;
+        core.locks.lock(self.state.id(), Resource::Row(table.object_id, rid), Mode::Exclusive, self.options.lock_timeout)?;
+        let Some(snapshot) = self.snapshot.clone() else { return Ok(true) };
+        match core.versions.newest(table.object_id, rid) {
+            Some(writer) if !snapshot.sees(&writer) => {
+                // What it cannot see it cannot change; what it sees and somebody has changed since, neither.
+                let seen = table.read_visible(rid, &snapshot, &mut RowBuffer::default(), |_| (), |_| ())?;
+                if seen.is_some() { Err(Error::Conflict { object: table.name().into(), rid }) } else { Ok(false) }
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Adds an index entry; in a unique index, when no living row has the key.
+    fn insert_entry(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
+        let tree = index.tree();
+        if index.attributes().unique && !index.has_null(key) {
+            let locks = &self.database.core.locks;
+            let timeout = self.options.lock_timeout;
+            locks.lock(self.state.id(), Resource::Key(index.object_id, xxh3_64(key)), Mode::Exclusive, timeout)?;
+            let mut cursor = tree.key_cursor(key);
+            let mut own = Vec::new();
+            while let Some((_, other)) = cursor.next()? {
+                if other == rid {
+                    continue;
+                }
+                // Whoever changes that row just now decides whether the key is taken.
+                locks.lock(self.state.id(), Resource::Row(table.object_id, other), Mode::Exclusive, timeout)?;
+                let found = table.read(other, &mut RowBuffer::default(), |record| key_of(table, index, record, &mut own))?;
+                if found.transpose()?.is_some() && own == key {
+                    return Err(index.duplicate(key));
+                }
+            }
+        }
+        if tree.contains(key, rid)? {
+            // Left by an earlier key of this row, which is its key again.
+            return Ok(());
+        }
+        tree.insert_by(By::Transaction(&self.state), key, rid, false)
+    }
+
+    /// Notes something that stays until the commit and goes after it.
+    fn keep(&self, undo: Undo<'_>) -> Result<()> {
+        if let Some(left) = undo.leaves() {
+            self.database.core.leftovers.enter(&self.state, left);
+        }
+        let mut mtr = MiniTransaction::begin(&self.database.core.manager);
+        mtr.set_undo(By::Transaction(&self.state), undo);
+        mtr.commit().map(drop)
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        // An error has poisoned the database; whoever writes next meets it.
+        let _ = self.end_by_rollback();
+    }
+}

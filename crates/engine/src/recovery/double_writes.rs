@@ -1,0 +1,58 @@
+//! Restoring pages from the file of double writes.
+//!
+//! Invariants:
+//! - of several images of a page only the last counts;
+//! - a page is written only when its image is whole and the page on disk is not, or has an older write counter;
+//! - afterwards the files are synced, so a crash during redo finds them as redo did.
+
+use crate::Result;
+use crate::core::{DOUBLE_WRITE_NAME, data_set_path};
+use crate::pool::double_write;
+use pagefold_format::page::{self, PageIdentity};
+use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Restores what can be; returns the number of pages written.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub(crate) fn restore_double_writes(storage: &dyn Storage, directory: &Path, database_id: u128) -> Result<u64> {
+    let path = directory.join(DOUBLE_WRITE_NAME);
+    let mut files: BTreeMap<u32, Arc<dyn File>> = BTreeMap::new();
+    let mut restored = 0;
+    let mut newest = BTreeMap::new();
+    for image in double_write::images(storage, &path, database_id)? {
+        newest.insert((image.file_id, image.page_number), image);
+    }
+    for image in newest.into_values() {
+        let target = data_set_path(directory, image.file_id);
+        if !storage.exists(&target)? {
+            continue;
+        }
+        let file = match files.get(&image.file_id) {
+            Some(file) => Arc::clone(file),
+            None => storage.open(&target, &OpenOptions { write: true, ..OpenOptions::read_only() })?,
+        };
+        let offset = u64::from(image.page_number) * image.bytes.len() as u64;
+        let mut found = vec![0; image.bytes.len()];
+        let present = file.len()? >= offset + found.len() as u64 && read_exact_at(file.as_ref(), &mut found, offset).is_ok();
+        let identity = PageIdentity { database_id, file_id: image.file_id, page_number: image.page_number };
+        let whole = present && page::verify(&found, &identity).is_ok();
+        if !whole || counter_ahead(page::write_counter(&image.bytes), page::write_counter(&found)) {
+            file.write_at(&image.bytes, offset)?;
+            restored += 1;
+            files.insert(image.file_id, file);
+        }
+    }
+    for file in files.values() {
+        file.sync()?;
+    }
+    Ok(restored)
+}
+
+/// Is counter `a` ahead of `b`? Space maps keep 24 bits of them, so no more count.
+fn counter_ahead(a: u32, b: u32) -> bool {
+    ((a.wrapping_sub(b) << 8) as i32) > 0
+}

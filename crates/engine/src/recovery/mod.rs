@@ -1,0 +1,25 @@
+//! What the log is for: redo after a crash, undo of what was not committed, checkpoints that bound both.
+//!
+//! * `double_writes`: pages whose place on disk is torn or old are restored from their second image
+//! * `redo`: everything from the last checkpoint on is applied again (ARIES: repeating history)
+//! * `undo`: what takes an action back, when a transaction rolls back and after a crash
+//!
+//! | State found at start | What happens |
+//! |---|---|
+//! | no log | the database is what its control file names |
+//! | a log that ends with a checkpoint | the same: closed in order |
+//! | records behind the last checkpoint | double writes are restored, redo from the checkpoint on, undo of transactions without an end, a new checkpoint |
+//! | a torn record at the end of the log | it and what follows never happened: nobody was told that it had |
+//! | a damaged record that was durable | an error that names segment and offset; nothing is changed |
+//! | a crash during any of this | the same again: redo skips what a page already has, undo goes on behind its last compensation record |
+//! | a data set in the log that the catalog does not name | it was dropped: its records are skipped |
+//! | a data set without a file at the checkpoint, with one on disk | the file is made anew: the log has all of it |
+//! | opened for reading only | an error that asks to open for writing once, when there is anything to redo or undo |
+
+mod double_writes;
+mod redo;
+mod undo;
+
+pub(crate) use double_writes::restore_double_writes;
+pub(crate) use redo::{DataSets, redo};
+pub(crate) use undo::{ObjectsById, roll_back};

@@ -1,0 +1,163 @@
+//! Analysis and redo in one pass over the log.
+//!
+//! Invariants:
+//! - history is repeated: actions of transactions that will be taken back are redone, too;
+//! - a page op is applied when the page's LSN is below the end of its record; a page that a record formats is made anew without a look at what is on disk, since the log has
+//!   everything that follows;
+//! - which pages are in use, roots and dictionaries come out right because all their changes from the checkpoint on are applied in order, whatever the map on disk has of them; counts because a header
+//!   says up to which LSN it has them.
+
+use crate::data_set::DataSet;
+use crate::log::LogReader;
+use crate::pool::{BufferManager, MiniTransaction};
+use crate::{Error, Result};
+use pagefold_format::data::DataOp;
+use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_format::log::{
+    Action, Change, Checkpoint, CheckpointLeftover, Commit, DataSetOp, Leftover, Lsn, RecordKind, Role, RunningTransaction, next_change,
+};
+use pagefold_format::op::PageOp;
+use pagefold_format::wire::Reader;
+use pagefold_format::{FormatError, page};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Data sets by file id.
+pub(crate) type DataSets = BTreeMap<u32, Arc<DataSet>>;
+
+/// What the log said.
+#[derive(Debug, Default)]
+pub(crate) struct Redone {
+    /// Transactions without an end, by id.
+    pub(crate) losers: BTreeMap<u64, RunningTransaction>,
+    /// The lowest transaction id never used.
+    pub(crate) next_transaction: u64,
+    /// End of the log.
+    pub(crate) end: Lsn,
+    /// Records that changed something or ended a transaction.
+    pub(crate) records: u64,
+    /// Pages that a record named, by file id.
+    pub(crate) pages: BTreeMap<u32, BTreeSet<u32>>,
+    /// What transactions may have left.
+    pub(crate) leftovers: Vec<CheckpointLeftover>,
+}
+
+/// Redoes what follows a checkpoint; with `data_sets` empty it only looks.
+///
+/// # Errors
+/// When the log is damaged, or a page that it does not make anew cannot be read.
+pub(crate) fn redo(reader: &mut LogReader, checkpoint: &Checkpoint, data_sets: &DataSets, manager: &BufferManager) -> Result<Redone> {
+    let mut redone = Redone {
+        losers: checkpoint.transactions.iter().map(|t| (t.id, *t)).collect(),
+        next_transaction: checkpoint.next_transaction,
+        leftovers: checkpoint.leftovers.clone(),
+        ..Redone::default()
+    };
+    // Pages of the record at hand that had not seen it: all its ops are applied, though the first one stamps the page.
+    let mut redoing: Vec<(u32, u32)> = Vec::new();
+    while let Some(record) = reader.next()? {
+        let damaged = |e: FormatError| Error::Damaged { path: "log".into(), reason: format!("the record at {}: {e}", record.start) };
+        match RecordKind::from_u8(record.kind) {
+            Some(RecordKind::Action) => {
+                let action = Action::decode(record.body).map_err(damaged)?;
+                redone.records += 1;
+                redone.note_transaction(&action.role, record.start);
+                let mut changes = Reader::new(action.changes);
+                redoing.clear();
+                while !changes.is_empty() {
+                    let (file_id, number, change) = next_change(&mut changes).map_err(damaged)?;
+                    // A data set that nobody names was dropped later.
+                    let Some(data_set) = data_sets.get(&file_id) else { continue };
+                    match change {
+                        Change::DataSet(DataSetOp::Free) => {
+                            redone.forget_large_value(number);
+                            redo_data_set(data_set, number, DataSetOp::Free, record.end)?;
+                        }
+                        Change::Page(op) => {
+                            let known = redoing.contains(&(file_id, number));
+                            if redo_page(manager, data_set, number, op, (record.end, known))? && !known {
+                                redoing.push((file_id, number));
+                            }
+                            redone.pages.entry(file_id).or_default().insert(number);
+                        }
+                        Change::DataSet(op) => redo_data_set(data_set, number, op, record.end)?,
+                    }
+                }
+            }
+            Some(RecordKind::Commit) => {
+                let commit = Commit::decode(record.body).map_err(damaged)?;
+                redone.losers.remove(&commit.transaction);
+                let left = redone.leftovers.iter_mut().filter(|l| l.transaction == commit.transaction);
+                left.for_each(|l| l.transaction = 0);
+                redone.records += 1;
+            }
+            Some(RecordKind::RolledBack) => {
+                let id = Reader::new(record.body).varint().map_err(damaged)?;
+                redone.losers.remove(&id);
+                redone.records += 1;
+            }
+            Some(RecordKind::Checkpoint) => {}
+            None => return Err(damaged(FormatError::new(format!("unknown kind {}", record.kind)))),
+        }
+    }
+    redone.end = reader.end();
+    Ok(redone)
+}
+
+impl Redone {
+    /// A page was given back: a large value that began there is gone, and is not to be removed again.
+    fn forget_large_value(&mut self, page: u32) {
+        self.leftovers.retain(|left| !matches!(&left.left, Leftover::LargeValue { value, .. } if value.first_page == page));
+    }
+
+    fn note_transaction(&mut self, role: &Role<'_>, start: Lsn) {
+        let (Role::Undoable { transaction: id, .. } | Role::Compensation { transaction: id, .. }) = *role else { return };
+        self.losers.entry(id).or_insert(RunningTransaction { id, first: start, last: start }).last = start;
+        self.next_transaction = self.next_transaction.max(id + 1);
+        match *role {
+            Role::Undoable { previous, undo, .. } => {
+                let left = undo.leaves().map(|left| CheckpointLeftover { transaction: id, after: previous, left });
+                self.leftovers.extend(left);
+            }
+            // What was taken back leaves nothing.
+            Role::Compensation { next, .. } => self.leftovers.retain(|l| l.transaction != id || l.after < next),
+            Role::Structure => {}
+        }
+    }
+}
+
+/// Applies an op when the page has not seen its record, or is being brought to it (`known`). Did it?
+fn redo_page(manager: &BufferManager, data_set: &DataSet, number: u32, op: PageOp<'_>, (end, known): (Lsn, bool)) -> Result<bool> {
+    let mut mtr = MiniTransaction::begin(manager);
+    let leaf = match op {
+        PageOp::Image(_) | PageOp::Data(DataOp::Format { .. }) | PageOp::Leaf(LeafOp::Format { .. }) => Some(true),
+        PageOp::NonLeaf(NonLeafOp::Format { .. }) => Some(false),
+        _ => None,
+    };
+    let handle = match leaf {
+        Some(leaf) => {
+            // The next write must not have the counter of what is there now.
+            data_set.see_write_counter(number);
+            mtr.adopt(manager.create(data_set, number, leaf)?)
+        }
+        None => mtr.latch(data_set, number)?,
+    };
+    if leaf.is_none() && !known && page::lsn(mtr.bytes(handle)) >= end {
+        return Ok(false);
+    }
+    mtr.apply(handle, op)?;
+    mtr.redone(end);
+    Ok(true)
+}
+
+fn redo_data_set(data_set: &DataSet, page: u32, op: DataSetOp, end: Lsn) -> Result<()> {
+    match op {
+        DataSetOp::Allocate { class } => data_set.redo_space(page, Some(class)),
+        DataSetOp::Free => data_set.redo_space(page, None),
+        DataSetOp::Count(_) if end <= data_set.header_lsn() => Ok(()),
+        other => {
+            data_set.apply(page, other);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Taking back what a transaction did to rows.
+
+use super::row_image::RowImage;
+use super::table::Table;
+use crate::pool::By;
+use crate::{Error, Result};
+use pagefold_format::data::{Body, StoredKind};
+use pagefold_format::log::Undo;
+use pagefold_types::Rid;
+
+impl Table {
+    /// Takes one change of a row back.
+    ///
+    /// # Errors
+    /// When the row is not as the change left it: the log or a page is damaged.
+    pub(crate) fn take_back(&self, by: By<'_>, undo: Undo<'_>) -> Result<()> {
+        let (rid, done) = match undo {
+            Undo::InsertedRow { rid, .. } => (rid, self.take_out(by, rid)?),
+            Undo::DeletedRow { rid, kind, .. } => {
+                let kind = StoredKind::from_bits(u16::from(kind)).ok_or_else(|| self.not_as_logged(rid))?;
+                (rid, self.undelete(by, rid, kind)?)
+            }
+            Undo::UpdatedRow { rid, at, removed, before, .. } => {
+                let back = |body: Body<'_>| RowImage::of(body).spliced(at, removed, before).ok_or_else(|| self.not_as_logged(rid));
+                (rid, self.replace_body(by, rid, back)?)
+            }
+            Undo::InsertedEntry { .. } | Undo::AllocatedPage { .. } | Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => return Ok(()),
+        };
+        if done { Ok(()) } else { Err(self.not_as_logged(rid)) }
+    }
+
+    fn not_as_logged(&self, rid: Rid) -> Error {
+        Error::corrupt(self.object(), rid.page(), format!("slot {} is not as the log says", rid.slot()))
+    }
+}

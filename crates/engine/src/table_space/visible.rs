@@ -1,0 +1,168 @@
+//! Rows as a snapshot sees them.
+//!
+//! A page has the newest state of its rows; what a snapshot must not see yet is put right from the versions in memory, which are looked up under the page's shared latch: a writer enters
+//! them under its exclusive latch, before the page changes.
+//!
+//! Invariants:
+//! - a row is found by way of its home page, wherever it has moved: versions are kept under the home RID, and only its latch makes page and versions agree;
+//! - a row without versions is the same for every snapshot.
+
+use super::read::{RowBuffer, check_type};
+use super::row_image;
+use super::scan::ScanOutcome;
+use super::table::Table;
+use crate::data_set::DataSet;
+use crate::pool::{Access, Prefetch};
+use crate::transaction::{Seen, Snapshot, TransactionState};
+use crate::{Error, Result};
+use pagefold_format::data::{DataPage, Stored};
+use pagefold_types::Rid;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What is at a RID, for one snapshot.
+enum At<R> {
+    Read(R),
+    Nothing,
+    /// The row has moved there; versions do not matter.
+    Away(Rid),
+}
+
+impl Table {
+    /// Calls `visit` with the record of a row as the snapshot sees it. `None` when it sees none. `unseen` gets who has changed the row in a way that the snapshot does not see.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub(crate) fn read_visible<R>(
+        &self,
+        rid: Rid,
+        snapshot: &Snapshot,
+        buffer: &mut RowBuffer,
+        mut visit: impl FnMut(&[u8]) -> R,
+        mut unseen: impl FnMut(&Arc<TransactionState>),
+    ) -> Result<Option<R>> {
+        let data_set = self.partition(rid.partition())?;
+        loop {
+            let target = match self.read_at(data_set, rid, snapshot, buffer, &mut visit, &mut unseen)? {
+                At::Read(read) => return Ok(Some(read)),
+                At::Nothing => return Ok(None),
+                At::Away(target) => target,
+            };
+            let away = self.partition(target.partition())?;
+            let page = self.data_page(away, target.page())?;
+            let view = DataPage::new(&page);
+            match view.row(target.slot()).map(|row| Stored::parse(row, view.dictionary_version())) {
+                Some(Ok(Stored::Away { home, body })) if home == rid => {
+                    return self.decode(away, target.page(), body, buffer, visit).map(Some);
+                }
+                Some(Err(error)) => return Err(away.corrupt(target.page(), error)),
+                // It has been moved or deleted since its home was read, or the pointer is damaged: then it leads here again.
+                _ => {
+                    drop(page);
+                    if !self.points_elsewhere(data_set, rid, target)? {
+                        return Err(away.corrupt(target.page(), format!("row {rid} is said to be in slot {}, but is not", target.slot())));
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_at<R>(
+        &self,
+        data_set: &DataSet,
+        rid: Rid,
+        snapshot: &Snapshot,
+        buffer: &mut RowBuffer,
+        visit: &mut impl FnMut(&[u8]) -> R,
+        unseen: &mut impl FnMut(&Arc<TransactionState>),
+    ) -> Result<At<R>> {
+        let page = self.data_page(data_set, rid.page())?;
+        match self.core.versions.look_noting(self.object_id, rid, snapshot, unseen) {
+            Seen::Absent => return Ok(At::Nothing),
+            Seen::Present(image) => return self.decode(data_set, rid.page(), row_image::body_of(&image), buffer, visit).map(At::Read),
+            Seen::Current | Seen::NotDeleted => {}
+        }
+        let view = DataPage::new(&page);
+        let Some(row) = view.row(rid.slot()) else { return Ok(At::Nothing) };
+        match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
+            Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(At::Read),
+            Stored::Forward(target) => Ok(At::Away(target)),
+            Stored::Away { .. } => Ok(At::Nothing),
+        }
+    }
+
+    /// Does the home slot of a row no longer point to `target`?
+    fn points_elsewhere(&self, data_set: &DataSet, rid: Rid, target: Rid) -> Result<bool> {
+        let page = self.data_page(data_set, rid.page())?;
+        let view = DataPage::new(&page);
+        let Some(row) = view.row(rid.slot()) else { return Ok(true) };
+        let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))?;
+        Ok(stored != Stored::Forward(target))
+    }
+
+    /// Delivers every row that the snapshot sees: RID and record. Rows that have moved are fetched by way of their home, so each comes once whatever moves meanwhile.
+    ///
+    /// # Errors
+    /// When a page is damaged, or the visitor fails.
+    pub(crate) fn scan_visible<E: From<Error>>(
+        &self,
+        snapshot: &Snapshot,
+        buffer: &mut RowBuffer,
+        mut visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
+        mut unseen: impl FnMut(&Arc<TransactionState>),
+    ) -> std::result::Result<ScanOutcome, E> {
+        let mut changed: Vec<(u16, Seen)> = Vec::new();
+        let mut moved: Vec<u16> = Vec::new();
+        for (number, data_set) in self.partitions().enumerate() {
+            let partition = number as u16;
+            let pages: Vec<u32> = data_set.space().data_pages().collect();
+            let window = (self.core.manager.settings().bytes_per_io / data_set.page_bytes()).max(1);
+            for (i, &page_number) in pages.iter().enumerate() {
+                if i % window == 0 {
+                    let to = (i + 2 * window).min(pages.len());
+                    let range = pages[i]..pages[to - 1] + 1;
+                    self.core.manager.prefetch(data_set, Prefetch::Sequential, std::iter::once(range).collect(), None);
+                }
+                moved.clear();
+                let page = self.core.manager.shared(data_set, page_number, Access::Scan)?;
+                check_type(data_set, page_number, &page)?;
+                let versions = &self.core.versions;
+                let others = versions.of_page(self.object_id, partition, page_number, snapshot, &mut changed, |_, by| unseen(by));
+                let view = DataPage::new(&page);
+                let version = view.dictionary_version();
+                let mut next_changed = changed.iter().peekable();
+                let slots = view.slot_count().max(changed.last().map_or(0, |last| last.0 + 1));
+                for slot in 0..slots {
+                    let rid = Rid::new(partition, page_number, slot);
+                    let body = match next_changed.next_if(|(changed, _)| *changed == slot).map_or(&others, |(_, seen)| seen) {
+                        Seen::Absent => continue,
+                        Seen::Present(image) => row_image::body_of(image),
+                        Seen::Current | Seen::NotDeleted => {
+                            let Some(row) = view.row(slot) else { continue };
+                            match Stored::parse(row, version).map_err(|e| data_set.corrupt(page_number, e))? {
+                                Stored::Home(body) => body,
+                                Stored::Away { .. } => continue,
+                                Stored::Forward(_) => {
+                                    moved.push(slot);
+                                    continue;
+                                }
+                            }
+                        }
+                    };
+                    if self.decode(data_set, page_number, body, buffer, |record| visit(rid, record))??.is_break() {
+                        return Ok(ScanOutcome::Stopped);
+                    }
+                }
+                drop(page);
+                for slot in &moved {
+                    let rid = Rid::new(partition, page_number, *slot);
+                    let flow = self.read_visible(rid, snapshot, buffer, |record| visit(rid, record), &mut unseen)?;
+                    if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
+                        return Ok(ScanOutcome::Stopped);
+                    }
+                }
+            }
+        }
+        Ok(ScanOutcome::Complete)
+    }
+}

@@ -1,0 +1,154 @@
+//! Random transactions on a simulated disk, and a crash at every I/O call: what was acknowledged is there, and nothing else.
+//!
+//! A run is given by its seed. Longer runs: `PAGEFOLD_SIMULATION_STATES=10000000 cargo test --release -p pagefold-engine --test simulation -- --nocapture`.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod world;
+
+use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
+use pagefold_engine::{Error, Result};
+use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage};
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::Arc;
+use world::{Random, State, change, contents, create, open};
+
+/// What may be found after a crash now.
+#[derive(Clone, Default)]
+struct Promise {
+    /// What was acknowledged.
+    committed: State,
+    /// What the commit under way makes of it.
+    committing: Option<State>,
+}
+
+#[derive(Default)]
+struct Tally {
+    images: HashSet<u64>,
+    states: u64,
+}
+
+fn work(database: &Database, random: &mut Random, promise: &Mutex<Promise>, transactions: u64) -> Result<()> {
+    for _ in 0..transactions {
+        let mut model = promise.lock().committed.clone();
+        let mut transaction = database.begin(TransactionOptions::default());
+        for _ in 0..=random.below(12) {
+            if random.below(8) == 0 {
+                let savepoint = transaction.savepoint();
+                let mut lost = model.clone();
+                for _ in 0..=random.below(3) {
+                    change(&mut transaction, database, &mut lost, random)?;
+                }
+                transaction.roll_back_to(savepoint)?;
+            }
+            change(&mut transaction, database, &mut model, random)?;
+            if random.below(10) == 0 {
+                steal(database, random)?;
+            }
+        }
+        if random.below(5) == 0 {
+            transaction.rollback()?;
+        } else {
+            promise.lock().committing = Some(model.clone());
+            transaction.commit()?;
+            *promise.lock() = Promise { committed: model, committing: None };
+        }
+        if random.below(9) == 0 {
+            database.checkpoint()?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes pages of running transactions.
+fn steal(database: &Database, random: &mut Random) -> Result<()> {
+    let mut data_sets: Vec<_> = database.tables().iter().flat_map(|table| table.partitions().cloned().collect::<Vec<_>>()).collect();
+    data_sets.extend(database.indexes().iter().map(|index| Arc::clone(index.data_set())));
+    database.write_dirty_pages(&data_sets[random.below(data_sets.len() as u64) as usize])
+}
+
+/// Opens an image and compares; with `again`, crashes at a call of the recovery first.
+fn verify(image: &FaultStorage, promise: &Promise, what: &str) {
+    let database = open(image, OpenMode::Write).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let found = contents(&database);
+    let fits = found == promise.committed || promise.committing.as_ref() == Some(&found);
+    assert!(fits, "{what}: found {found:?}\npromised {:?}\nor {:?}", promise.committed, promise.committing);
+}
+
+fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>>) {
+    let storage = FaultStorage::new(FaultOptions { seed, sector_bytes, ..FaultOptions::default() });
+    create(&storage).unwrap();
+    let promise = Arc::new(Mutex::new(Promise::default()));
+    let (watched, counted) = (Arc::clone(&promise), Arc::clone(tally));
+    storage.set_observer(move |storage, call| {
+        let promise = watched.lock().clone();
+        for policy in [CrashPolicy::DropAll, CrashPolicy::KeepAll, CrashPolicy::Random(storage.calls() ^ seed)] {
+            let image = storage.crash_image(policy);
+            if !counted.lock().images.insert(image.content_hash()) {
+                continue;
+            }
+            let what = format!("seed {seed}, sectors of {sector_bytes}, before call {} ({call:?}), {policy:?}", storage.calls());
+            // Sometimes the recovery crashes too.
+            if storage.calls().is_multiple_of(5) {
+                let calls = storage.calls() % 40;
+                image.crash_at(image.calls() + calls);
+                drop(open(&image, OpenMode::Write));
+                let second = image.crash_image(CrashPolicy::Random(calls));
+                verify(&second, &promise, &format!("{what}, and after {calls} calls of recovery"));
+                counted.lock().states += 1;
+            } else {
+                verify(&image, &promise, &what);
+            }
+            counted.lock().states += 1;
+        }
+    });
+    let database = open(&storage, OpenMode::Write).unwrap();
+    work(&database, &mut Random(seed), &promise, transactions).unwrap();
+    drop(database);
+    storage.clear_observer();
+    verify(&storage, &promise.lock(), &format!("seed {seed}: at the end"));
+}
+
+#[test]
+fn nothing_is_lost_in_a_crash() {
+    let wanted = std::env::var("PAGEFOLD_SIMULATION_STATES").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
+    let tally = Arc::new(Mutex::new(Tally::default()));
+    let first = std::env::var("PAGEFOLD_SIMULATION_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    for seed in first.. {
+        run(seed, if seed % 2 == 0 { 512 } else { 4096 }, 40, &tally);
+        if tally.lock().states >= wanted {
+            break;
+        }
+    }
+    let tally = tally.lock();
+    println!("{} states, {} distinct images", tally.states, tally.images.len());
+}
+
+#[test]
+fn works_without_crashes() -> Result<()> {
+    for seed in 1..6 {
+        let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
+        create(&storage)?;
+        let promise = Mutex::new(Promise::default());
+        for part in 0..4 {
+            let database = open(&storage, OpenMode::Write)?;
+            work(&database, &mut Random(seed * 10 + part), &promise, 60)?;
+            assert_eq!(contents(&database), promise.lock().committed, "seed {seed}, part {part}");
+            drop(database);
+            let database = open(&storage, OpenMode::Write)?;
+            assert_eq!(contents(&database), promise.lock().committed, "seed {seed}, part {part}, opened again");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_reader_asks_for_recovery() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    create(&storage).unwrap();
+    let database = open(&storage, OpenMode::Write).unwrap();
+    work(&database, &mut Random(3), &Mutex::default(), 5).unwrap();
+    let image = storage.crash_image(CrashPolicy::DropAll);
+    assert!(matches!(open(&image, OpenMode::Read), Err(Error::NeedsRecovery(_))));
+}

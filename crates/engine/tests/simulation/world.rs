@@ -1,0 +1,200 @@
+//! A small database, what is done to it, and what must be in it.
+
+use pagefold_codec::row::{RowSample, TrainOptions, train};
+use pagefold_engine::btree::Direction as Way;
+use pagefold_engine::database::{Database, OpenMode, Settings, Transaction, TransactionOptions};
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_engine::log::LogSettings;
+use pagefold_engine::pool::PoolSettings;
+use pagefold_engine::table_space::{Method, RowBuffer, TableAttributes};
+use pagefold_engine::{Error, Result};
+use pagefold_io::{FaultStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Direction, KeyRange, Rid, Schema, Value, ValueRef};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const TABLES: [&str; 2] = ["plain", "coded"];
+
+/// What a table holds: text by number.
+pub(crate) type Rows = BTreeMap<i64, String>;
+/// What the database holds.
+pub(crate) type State = [Rows; 2];
+
+/// Pseudo-random numbers: SplitMix64 (Steele, Lea, Flood 2014).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+pub(crate) fn open(storage: &FaultStorage, mode: OpenMode) -> Result<Database> {
+    // Without background threads the calls come in the same order each time;
+    let pools = PoolSettings { memory_bytes: 2 << 20, background_threads: 0, ..PoolSettings::default() };
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let storage: Arc<dyn Storage> = Arc::new(storage.clone());
+    let log = LogSettings { segment_bytes: 32 << 10, ..LogSettings::default() };
+    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, log, double_write_bytes: 128 << 10, ..Settings::default() })
+}
+
+fn schema() -> Schema {
+    let text = Column::new("text", DataType::Varchar(None), false);
+    Schema::new(vec![Column::new("n", DataType::BigInt, false), text, Column::new("m", DataType::Integer, true)]).unwrap()
+}
+
+pub(crate) fn text_of(random: &mut Random) -> String {
+    let words = ["carefully ", "final ", "deposits ", "sleep ", "furiously ", "xq", "express "];
+    let count = if random.below(12) == 0 { 60 } else { random.below(14) };
+    (0..count).map(|_| words[random.below(7) as usize]).collect()
+}
+
+/// The tables with their indexes, empty.
+pub(crate) fn create(storage: &FaultStorage) -> Result<()> {
+    let database = open(storage, OpenMode::Create)?;
+    let mut change = database.change();
+    for (name, method, page_bytes) in [(TABLES[0], Method::None, 2048), (TABLES[1], Method::Fixed, 4096)] {
+        let mut attributes = TableAttributes::new(name, schema()).with_page_bytes(page_bytes);
+        attributes.method = method;
+        attributes.primary_key = vec![0];
+        let table = change.create_table(attributes)?;
+        if method == Method::Fixed {
+            let mut random = Random(1);
+            let sample: Vec<String> = (0..300).map(|_| text_of(&mut random)).collect();
+            let ends: Vec<u32> = sample
+                .iter()
+                .scan(0, |end, text| {
+                    *end += text.len() as u32;
+                    Some(*end)
+                })
+                .collect();
+            let bytes = sample.concat();
+            let rows = RowSample::new(bytes.as_bytes(), &ends).unwrap();
+            table.set_dictionary(train(&rows, &TrainOptions::default()))?;
+            // The dictionary comes with the first page.
+            let rid = table.insert(&[ValueRef::Int(0), ValueRef::Text(""), ValueRef::Int(0)])?;
+            table.delete(rid)?;
+        }
+        let formats =
+            if method == Method::Fixed { [IndexFormat::Fold, IndexFormat::Plain] } else { [IndexFormat::Plain, IndexFormat::Fold] };
+        let key = |columns, unique, format, suffix: &str| {
+            let attributes = IndexAttributes::new(format!("{name}_{suffix}"), columns, unique);
+            attributes.with_format(format, if format == IndexFormat::Fold { 8192 } else { 2048 })
+        };
+        change.create_index(&table, key(vec![(0, Direction::Ascending)], true, formats[0], "pk"))?;
+        change.create_index(&table, key(vec![(2, Direction::Descending), (0, Direction::Ascending)], false, formats[1], "m"))?;
+    }
+    change.commit()
+}
+
+/// The RID of a row by its number.
+pub(crate) fn find(transaction: &mut Transaction<'_>, database: &Database, table: usize, n: i64) -> Result<Option<Rid>> {
+    let object = database.table(TABLES[table])?;
+    let index = database.index(&format!("{}_pk", TABLES[table]))?;
+    Ok(transaction.find(&object, &index, &[ValueRef::Int(n)])?.first().copied())
+}
+
+/// One random change, made in the transaction and in its model.
+pub(crate) fn change(transaction: &mut Transaction<'_>, database: &Database, model: &mut State, random: &mut Random) -> Result<()> {
+    let table = random.below(2) as usize;
+    let object = database.table(TABLES[table])?;
+    let n = random.below(220) as i64;
+    let known = model[table].contains_key(&n);
+    let text = text_of(random);
+    let m = |text: &str| ValueRef::Int(text.len() as i64 % 7);
+    match random.below(10) {
+        0..4 if !known => {
+            transaction.insert(&object, &[ValueRef::Int(n), ValueRef::Text(&text), m(&text)])?;
+            model[table].insert(n, text);
+        }
+        0..4 => {
+            // Refused, and only that statement with it.
+            let refused = transaction.insert(&object, &[ValueRef::Int(n), ValueRef::Text(&text), m(&text)]);
+            assert!(matches!(refused, Err(Error::DuplicateKey { .. })) || is_io(&refused), "{refused:?}");
+            if is_io(&refused) {
+                return refused.map(drop);
+            }
+        }
+        4..8 => {
+            let Some(rid) = find(transaction, database, table, n)? else {
+                assert!(!known, "row {n} is not found");
+                return Ok(());
+            };
+            assert!(known, "row {n} is found");
+            assert!(transaction.update(&object, rid, &[(1, ValueRef::Text(&text)), (2, m(&text))])?);
+            model[table].insert(n, text);
+        }
+        _ => {
+            let Some(rid) = find(transaction, database, table, n)? else {
+                assert!(!known, "row {n} is not found");
+                return Ok(());
+            };
+            assert!(transaction.delete(&object, rid)?);
+            model[table].remove(&n);
+        }
+    }
+    Ok(())
+}
+
+fn is_io<T>(result: &Result<T>) -> bool {
+    matches!(result, Err(Error::Io(_) | Error::Poisoned(_)))
+}
+
+/// Reads everything, and checks that tables and indexes agree.
+pub(crate) fn contents(database: &Database) -> State {
+    let mut state = State::default();
+    for (table, name) in TABLES.iter().enumerate() {
+        let object = database.table(name).unwrap();
+        let mut rows = 0;
+        let mut rids = BTreeMap::new();
+        object
+            .scan(&mut RowBuffer::default(), |rid, record| {
+                let values = object.values(record)?;
+                let (Value::Int(n), Value::Text(text)) = (&values[0], &values[1]) else { panic!("{values:?}") };
+                assert_eq!(values[2], Value::Int(text.len() as i64 % 7));
+                assert!(state[table].insert(*n, text.to_string()).is_none(), "row {n} twice");
+                rids.insert(rid, *n);
+                rows += 1;
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })
+            .unwrap();
+        assert_eq!(object.row_count(), rows, "{name}: the count of rows");
+        for index in database.indexes_of(&object) {
+            let mut entries = 0;
+            let mut own = Vec::new();
+            let faults = index
+                .tree()
+                .check(&mut |key, rid| {
+                    entries += 1;
+                    own.clear();
+                    let found = object.read(rid, &mut RowBuffer::default(), |record| {
+                        index.key_layout().encode_from_record(object.layout(), record, &mut own).unwrap();
+                    })?;
+                    assert!(found.is_some() && own == key, "{}: an entry without its row {rid}", index.name());
+                    Ok(())
+                })
+                .unwrap();
+            assert!(faults.is_empty(), "{}: {faults:?}", index.name());
+            assert_eq!(entries, rows, "{}: entries", index.name());
+        }
+        let all = KeyRange { start: Vec::new(), end: None };
+        let mut transaction = database.begin(TransactionOptions::default());
+        let index = database.index(&format!("{name}_pk")).unwrap();
+        let mut through_index = Vec::new();
+        transaction
+            .range(&object, &index, all, Way::Forward, |rid, _| {
+                through_index.push(rids[&rid]);
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })
+            .unwrap();
+        assert!(through_index.iter().eq(state[table].keys()));
+    }
+    state
+}
