@@ -8,6 +8,7 @@ mod estimate;
 mod index_build;
 mod key_sort;
 mod load;
+mod load_threads;
 mod options;
 mod print;
 mod progress;

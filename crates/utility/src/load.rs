@@ -1,8 +1,9 @@
 //! LOAD: files into a table, with its indexes.
 //!
-//! One thread reads and packs rows, the other stores them and collects keys. The table appears with all its rows and indexes, or not at all.
+//! One thread reads and packs rows, some compress them, one stores them and collects keys. The table appears with all its rows and indexes, or not at all.
 
 use crate::index_build::{KeyCollector, KeyCollectors};
+use crate::load_threads::{Batches, with_batches};
 use crate::sample::sample_source;
 use crate::{Error, LoadMode, LoadOptions, Progress, Result, Unit};
 use pagefold_engine::database::{Change, Database};
@@ -10,13 +11,9 @@ use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
 use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes, open_source};
-use pagefold_types::{Direction, PackedRow, PackedRows, Schema, Value, ValueRef};
+use pagefold_types::{Direction, PackedRow, Schema, Value, ValueRef};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-
-/// Batches that wait between the two threads.
-const BATCHES_WAITING: usize = 4;
 
 /// What LOAD did.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,15 +62,10 @@ pub fn load_source(
     let mut report = LoadReport { source_bytes: source.bytes_total(), ..LoadReport::default() };
     progress.start(&format!("loading {table}"), source.row_count(), Unit::Rows);
     let packer = Packer::new(&schema, target.layout(), columns, target.record_bytes_max());
-    let collectors = {
-        let (full, filled) = sync_channel::<Result<PackedRows>>(BATCHES_WAITING);
-        let (empty, reusable) = sync_channel::<PackedRows>(BATCHES_WAITING + 2);
-        std::thread::scope(|scope| {
-            let packer = &packer;
-            scope.spawn(move || pack_batches(source, packer, full, &reusable));
-            store_batches(&target, filled, &empty, collectors, &mut report, progress)
-        })?
-    };
+    let compressor = target.dictionary();
+    let collectors = with_batches(source, &packer, compressor.as_deref(), options.encode_threads, |batches| {
+        store_batches(&target, &batches, collectors, &mut report, progress)
+    })?;
     progress.finish();
     report.dictionary = target.dictionary().is_some();
     for data_set in target.partitions() {
@@ -199,72 +191,36 @@ fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress:
     Ok(())
 }
 
-/// Reads and packs; the first error goes down the channel and ends it.
-pub(crate) fn pack_batches(
-    source: &mut dyn Source,
-    packer: &Packer<'_>,
-    full: SyncSender<Result<PackedRows>>,
-    reusable: &Receiver<PackedRows>,
-) {
-    let batches = match source.batches() {
-        Ok(batches) => batches,
-        Err(error) => return drop(full.send(Err(error.into()))),
-    };
-    let mut row = 0u64;
-    for batch in batches {
-        let mut rows = reusable.try_recv().unwrap_or_default();
-        rows.clear();
-        let packed = batch.and_then(|batch| packer.pack(&batch, &mut rows).map(|()| batch.num_rows() as u64));
-        let (outcome, failed) = match packed {
-            Ok(count) => {
-                row += count;
-                (Ok(rows), false)
-            }
-            // Rows are counted from the start of the source, not of the batch.
-            Err(InterchangeError::Value { row: in_batch, error }) => {
-                (Err(Error::Data(format!("row {}: {error}", row + in_batch as u64 + 1))), true)
-            }
-            Err(error) => (Err(error.into()), true),
-        };
-        // The other side hangs up when it has failed.
-        if full.send(outcome).is_err() || failed {
-            return;
-        }
-    }
-}
-
 fn store_batches(
     table: &Table,
-    filled: Receiver<Result<PackedRows>>,
-    empty: &SyncSender<PackedRows>,
+    batches: &Batches,
     mut collectors: KeyCollectors,
     report: &mut LoadReport,
     progress: &dyn Progress,
 ) -> Result<KeyCollectors> {
     let mut loader = BulkLoader::new(table)?;
     let mut record = Vec::new();
-    for rows in filled {
-        let rows = rows?;
-        for row in rows.iter() {
-            let record: &[u8] = match row {
-                PackedRow::Record(record) => record,
+    while let Some(batch) = batches.next() {
+        let batch = batch?;
+        for (row, codes) in batch.iter() {
+            let (record, rid) = match row {
+                PackedRow::Record(record) => (record, loader.push_compressed(record, codes)?),
                 PackedRow::Wide(values) => {
                     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
                     record.clear();
                     table.build_record(By::Nobody, &refs, &mut record)?;
-                    &record
+                    (record.as_slice(), loader.push(&record)?)
                 }
             };
             report.record_bytes += record.len() as u64;
-            let rid = loader.push(record)?;
             collectors.push_row(table, record, rid)?;
         }
-        report.rows += rows.len() as u64;
-        progress.advance(rows.len() as u64);
+        report.rows += batch.len() as u64;
+        progress.advance(batch.len() as u64);
         if progress.interrupted() {
             return Err(Error::Interrupted);
         }
-        let _ = empty.try_send(rows);
+        batches.reuse(batch);
     }
     loader.finish()?;
     Ok(collectors)

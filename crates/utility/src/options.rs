@@ -46,6 +46,9 @@ pub struct LoadOptions {
     pub source: OpenSource,
     /// Memory for sorting keys, in bytes; beyond it sorted runs go to temporary files in the database directory.
     pub sort_bytes: usize,
+    /// Threads that compress rows, beside the one that reads and the one that stores. 0: as many as there are processors, at most four. The table is the
+    /// same with any number; each keeps up to two batches of rows (8,192 each from Parquet) in memory.
+    pub encode_threads: usize,
 }
 
 impl Default for LoadOptions {
@@ -64,6 +67,7 @@ impl Default for LoadOptions {
             keep_dictionary: false,
             source: OpenSource::default(),
             sort_bytes: 64 << 20,
+            encode_threads: 0,
         }
     }
 }

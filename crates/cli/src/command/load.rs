@@ -102,5 +102,6 @@ fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> 
         keep_dictionary: arguments.keep_dictionary,
         source: OpenSource { csv: CsvOptions { schema, ..arguments.text.options()? } },
         sort_bytes: session.sort_bytes(),
+        encode_threads: 0,
     })
 }

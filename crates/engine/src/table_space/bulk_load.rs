@@ -59,14 +59,29 @@ impl<'a> BulkLoader<'a> {
     /// # Errors
     /// When it is longer, or a write fails.
     pub fn push(&mut self, record: &[u8]) -> Result<Rid> {
-        let body = match &self.compressor {
-            Some(compressor) => compressor.compress(record, &mut self.codes),
-            None => Body::Plain(record),
-        };
+        let mut codes = std::mem::take(&mut self.codes);
+        codes.clear();
+        if let Some(compressor) = &self.compressor {
+            compressor.append(record, &mut codes);
+        }
+        let rid = self.push_compressed(record, &codes);
+        self.codes = codes;
+        rid
+    }
+
+    /// Adds a record that has been compressed with the table's dictionary, see [`Compressor::append`]; without codes it is stored as it is.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); also when there are codes and the table has no dictionary.
+    pub fn push_compressed(&mut self, record: &[u8], codes: &[u8]) -> Result<Rid> {
+        let version = self.compressor.as_ref().map_or(0, |c| c.version());
+        let body = if codes.is_empty() { Body::Plain(record) } else { Body::Compressed { version, codes } };
+        if version == 0 && !codes.is_empty() {
+            return Err(Error::Parameter(format!("{} has no dictionary", self.table.object())));
+        }
         if record.len() > self.table.record_bytes_max() {
             return Err(Error::Value(format!("{}: a record of {} bytes", self.table.object(), record.len())));
         }
-        let version = self.compressor.as_ref().map_or(0, |c| c.version());
         let stored = Stored::Home(body);
         self.stored.clear();
         let kind = stored.build(version, &mut self.stored);

@@ -61,26 +61,30 @@ impl Compressor {
     /// Compresses a record into `codes`, or leaves it as it is.
     pub fn compress<'a>(&self, record: &'a [u8], codes: &'a mut Vec<u8>) -> Body<'a> {
         codes.clear();
-        let length = self.encoder().encode(record, codes);
-        self.body(record, codes, length)
+        if self.append(record, codes) { Body::Compressed { version: self.version, codes } } else { Body::Plain(record) }
+    }
+
+    /// Appends the codes of a record to `codes`; false, and nothing appended, when it is better stored as it is.
+    pub fn append(&self, record: &[u8], codes: &mut Vec<u8>) -> bool {
+        let start = codes.len();
+        let takes = self.encoder().encode(record, codes).is_some_and(Compressor::takes);
+        if !takes {
+            codes.truncate(start);
+        }
+        takes
     }
 
     /// Compresses a record that differs little from one whose codes are known, or leaves it as it is.
     pub fn recompress<'a>(&self, before: &[u8], codes_before: &[u8], record: &'a [u8], codes: &'a mut Vec<u8>) -> Body<'a> {
         codes.clear();
-        let length = self.encoder().reencode(before, codes_before, record, codes);
-        self.body(record, codes, length)
+        match self.encoder().reencode(before, codes_before, record, codes) {
+            Some(length) if Compressor::takes(length) => Body::Compressed { version: self.version, codes },
+            _ => Body::Plain(record),
+        }
     }
 
     fn encoder(&self) -> &Encoder {
         self.encoder.get_or_init(|| Encoder::new(&self.dictionary))
-    }
-
-    fn body<'a>(&self, record: &'a [u8], codes: &'a [u8], length: Option<usize>) -> Body<'a> {
-        match length {
-            Some(length) if Compressor::takes(length) => Body::Compressed { version: self.version, codes },
-            _ => Body::Plain(record),
-        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::proposed::{ProposedIndex, ProposedKeys};
 use super::random::SplitMix64;
 use super::ranges::{Clusters, KeyRanges, RANGES_MAX, entry_bytes};
 use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, SampleFacts};
-use crate::load::{pack_batches, primary_key};
+use crate::load::primary_key;
+use crate::load_threads::pack_batches;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{TableEstimator, TableOptions, index_candidates};
 use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema};
@@ -91,7 +92,7 @@ fn for_each_row(
     let (full, filled) = sync_channel::<Result<PackedRows>>(BATCHES_WAITING);
     let (empty, reusable) = sync_channel::<PackedRows>(BATCHES_WAITING + 2);
     std::thread::scope(|scope| {
-        scope.spawn(move || pack_batches(source, packer, full, &reusable));
+        scope.spawn(move || pack_batches(source, packer, &reusable, |rows| full.send(rows).is_ok()));
         for rows in filled {
             let rows = rows?;
             rows.iter().try_for_each(&mut visit)?;

@@ -1,0 +1,174 @@
+//! The threads of LOAD: one reads and packs rows, some compress them, one stores them and collects keys.
+//!
+//! Invariants:
+//! - batches are stored in the order of the source, whatever thread compressed them, so a load gives the same bytes with any number of threads;
+//! - no more batches exist than the queues hold: memory is bounded however the threads are scheduled;
+//! - whoever fails hangs up, which ends the others.
+
+use crate::{Error, Result};
+use pagefold_engine::table_space::Compressor;
+use pagefold_interchange::{InterchangeError, Packer, Source};
+use pagefold_types::{PackedRow, PackedRows};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Batches that wait between two threads.
+pub(crate) const BATCHES_WAITING: usize = 4;
+
+/// Threads that compress, at most, unless told otherwise: more than the one that reads can keep busy.
+const ENCODERS_MAX: usize = 4;
+
+/// Rows, and the codes of those that are stored compressed.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    rows: PackedRows,
+    codes: Vec<u8>,
+    /// By row, end of its codes; a row that is stored as it is has none.
+    ends: Vec<usize>,
+}
+
+impl Batch {
+    fn compress(rows: PackedRows, compressor: &Compressor) -> Batch {
+        let mut batch = Batch { codes: Vec::with_capacity(rows.record_bytes() / 2), ends: Vec::with_capacity(rows.len()), rows };
+        for row in batch.rows.iter() {
+            if let PackedRow::Record(record) = row {
+                compressor.append(record, &mut batch.codes);
+            }
+            batch.ends.push(batch.codes.len());
+        }
+        batch
+    }
+
+    /// How many rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows in order, each with its codes; one without codes is stored as it is.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedRow<'_>, &[u8])> {
+        let mut start = 0;
+        self.rows.iter().enumerate().map(move |(number, row)| {
+            let end = self.ends.get(number).copied().unwrap_or(start);
+            let codes = &self.codes[start..end];
+            start = end;
+            (row, codes)
+        })
+    }
+}
+
+/// Batches in the order of the source: each is promised first, and comes when it is compressed.
+pub(crate) struct Batches {
+    promised: Receiver<Receiver<Result<Batch>>>,
+    empty: SyncSender<PackedRows>,
+}
+
+impl Batches {
+    /// The next batch; `None` behind the last.
+    pub(crate) fn next(&self) -> Option<Result<Batch>> {
+        // Only a thread that panics breaks its promise; the scope passes that on.
+        self.promised.recv().ok().map(|promise| promise.recv().unwrap_or(Err(Error::Interrupted)))
+    }
+
+    /// Gives the memory of a batch back.
+    pub(crate) fn reuse(&self, batch: Batch) {
+        let _ = self.empty.try_send(batch.rows);
+    }
+}
+
+/// Rows to compress, and where to send them then.
+type Work = (PackedRows, SyncSender<Result<Batch>>);
+
+/// How many threads compress: `wanted`; if that is 0, as many as there are processors, but at most four.
+fn encoder_count(wanted: usize) -> usize {
+    match wanted {
+        0 => std::thread::available_parallelism().map_or(1, usize::from).min(ENCODERS_MAX),
+        wanted => wanted,
+    }
+}
+
+/// Calls `store` with the batches of a source, which other threads read, pack, and (given a compressor) compress.
+///
+/// # Errors
+/// Those of `store`, which gets those of the source.
+pub(crate) fn with_batches<R>(
+    source: &mut dyn Source,
+    packer: &Packer<'_>,
+    compressor: Option<&Compressor>,
+    encoders: usize,
+    store: impl FnOnce(Batches) -> Result<R>,
+) -> Result<R> {
+    let encoders = if compressor.is_some() { encoder_count(encoders) } else { 0 };
+    let (promise, promised) = sync_channel(BATCHES_WAITING + encoders);
+    let (empty, reusable) = sync_channel(BATCHES_WAITING + encoders + 2);
+    let (work, waiting) = sync_channel::<Work>(BATCHES_WAITING);
+    std::thread::scope(|scope| {
+        let waiting = Arc::new(Mutex::new(waiting));
+        for compressor in compressor.iter().cycle().take(encoders) {
+            let waiting = Arc::clone(&waiting);
+            scope.spawn(move || compress_batches(compressor, &waiting));
+        }
+        // Only the threads that compress keep it: without them the one that reads must not wait for room.
+        drop(waiting);
+        scope.spawn(move || {
+            pack_batches(source, packer, &reusable, |rows| {
+                let (done, to_come) = sync_channel(1);
+                // The other side hangs up when it has failed.
+                if promise.send(to_come).is_err() {
+                    return false;
+                }
+                match rows {
+                    Ok(rows) if encoders > 0 => work.send((rows, done)).is_ok(),
+                    Ok(rows) => done.send(Ok(Batch { rows, ..Batch::default() })).is_ok(),
+                    Err(error) => done.send(Err(error)).is_ok(),
+                }
+            });
+        });
+        store(Batches { promised, empty })
+    })
+}
+
+fn compress_batches(compressor: &Compressor, waiting: &Mutex<Receiver<Work>>) {
+    loop {
+        // The lock is held while waiting: the others wait for it instead.
+        let work = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((rows, done)) = work else { return };
+        // Nobody wants it any more when storing has failed.
+        let _ = done.send(Ok(Batch::compress(rows, compressor)));
+    }
+}
+
+/// Reads and packs; hands batches to `send` until it returns false. The first error is the last thing handed over.
+pub(crate) fn pack_batches(
+    source: &mut dyn Source,
+    packer: &Packer<'_>,
+    reusable: &Receiver<PackedRows>,
+    mut send: impl FnMut(Result<PackedRows>) -> bool,
+) {
+    let batches = match source.batches() {
+        Ok(batches) => batches,
+        Err(error) => {
+            send(Err(error.into()));
+            return;
+        }
+    };
+    let mut row = 0u64;
+    for batch in batches {
+        let mut rows = reusable.try_recv().unwrap_or_default();
+        rows.clear();
+        let packed = batch.and_then(|batch| packer.pack(&batch, &mut rows).map(|()| batch.num_rows() as u64));
+        let (outcome, failed) = match packed {
+            Ok(count) => {
+                row += count;
+                (Ok(rows), false)
+            }
+            // Rows are counted from the start of the source, not of the batch.
+            Err(InterchangeError::Value { row: in_batch, error }) => {
+                (Err(Error::Data(format!("row {}: {error}", row + in_batch as u64 + 1))), true)
+            }
+            Err(error) => (Err(error.into()), true),
+        };
+        if !send(outcome) || failed {
+            return;
+        }
+    }
+}
