@@ -31,8 +31,10 @@ fn text(rows: usize) -> String {
     text
 }
 
-/// Rows with their RIDs, and the report.
-fn loaded(text: &str, method: Method, encode_threads: usize) -> Result<(Vec<(Rid, Vec<u8>)>, LoadReport)> {
+/// Rows with their RIDs.
+type Rows = Vec<(Rid, Vec<u8>)>;
+
+fn loaded(text: &str, method: Method, encode_threads: usize) -> Result<(Rows, LoadReport)> {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     storage.open(Path::new("t.csv"), &OpenOptions::create()).unwrap().write_at(text.as_bytes(), 0).unwrap();
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
