@@ -19,7 +19,7 @@ const INDEX: &str = "secondary";
 
 /// The table that the indexes are built on: LINEITEM, uncompressed, pages of 8 KB, no primary key.
 pub(super) fn table(folder: &Path, data: &Lineitem, memory_bytes: usize) -> Outcome<Rc<Database>> {
-    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, direct: true };
+    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
     let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
     let options = LoadOptions { method: Method::None, ..LoadOptions::default() };
     load(&database, "lineitem", std::slice::from_ref(&data.path), &options, &Silent)?;
