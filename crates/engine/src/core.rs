@@ -5,7 +5,7 @@ use crate::database::Leftovers;
 use crate::log::{Log, LogSettings};
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
-use crate::transaction::{LockTable, Transactions, VersionStore};
+use crate::transaction::{LockTable, MarkLimits, Serializable, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_io::Storage;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,7 @@ pub(crate) struct Core {
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) versions: VersionStore,
     pub(crate) locks: LockTable,
+    pub(crate) serializable: Serializable,
     pub(crate) leftovers: Leftovers,
     /// Start of the record of the last checkpoint; 0: none yet.
     pub(crate) checkpoint: AtomicU64,
@@ -97,6 +98,7 @@ impl Core {
             double_write_bytes: parts.double_write_bytes,
             versions: VersionStore::new(Arc::clone(&transactions), parts.version_bytes),
             locks: LockTable::new(),
+            serializable: Serializable::new(Arc::clone(&transactions), MarkLimits::default()),
             leftovers: Leftovers::default(),
             transactions,
             checkpoint: AtomicU64::new(parts.checkpoint),

@@ -533,25 +533,22 @@ impl DataSet {
 
     /// Takes a page with this space-map class; extends the file when it must. Until a mini-transaction settles it, it is free on disk.
     pub(crate) fn allocate_page(&self, class: u8) -> Result<u32> {
-        self.allocate_with(|space| space.allocate(class, u32::MAX - 1, self.is_logged()))
+        self.allocate_with(true, |space| space.allocate(class, u32::MAX - 1, self.is_logged()))
     }
 
     /// Takes the next page at the end.
     pub(crate) fn append_page(&self, class: u8) -> Result<u32> {
-        self.allocate_with(|space| space.append(class, u32::MAX - 1))
+        self.allocate_with(false, |space| space.append(class, u32::MAX - 1))
     }
 
-    fn allocate_with(&self, take: impl FnOnce(&mut SpaceMap) -> Result<u32>) -> Result<u32> {
+    fn allocate_with(&self, free_ones: bool, take: impl FnOnce(&mut SpaceMap) -> Result<u32>) -> Result<u32> {
         self.check_poison()?;
         self.file()?;
         let mut space = self.space.lock();
+        // The file first: the map never describes pages that the file has not.
+        self.extend(space.page_count_with_next(free_ones))?;
         let page = take(&mut space)?;
-        let count = space.page_count();
-        if let Err(error) = self.extend(count) {
-            space.free(page);
-            return Err(error);
-        }
-        self.page_count.store(count, Ordering::Release);
+        self.page_count.store(space.page_count(), Ordering::Release);
         Ok(page)
     }
 

@@ -83,6 +83,15 @@ impl SpaceMap {
         self.words.len() as u32
     }
 
+    /// Pages there will be when one more is taken, from the free ones if it may be.
+    pub(crate) fn page_count_with_next(&self, free_ones: bool) -> u32 {
+        let count = self.page_count();
+        match free_ones && !self.unallocated.is_empty() {
+            true => count,
+            false => count + 1 + u32::from(space_map::is_map_page(count, self.page_bytes)),
+        }
+    }
+
     /// A page's word; unallocated beyond the end.
     pub(crate) fn word(&self, page: u32) -> SpaceWord {
         self.words.get(page as usize).copied().unwrap_or_default()

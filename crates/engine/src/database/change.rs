@@ -221,7 +221,8 @@ fn data_set_entry(data_set: &DataSet) -> DataSetEntry {
     DataSetEntry {
         file_id: data_set.file_id(),
         partition: data_set.attributes.partition,
-        header_writes: data_set.is_defined().then(|| data_set.header_writes()),
+        // One without a header is made by recovery: the log has all of it.
+        header_writes: data_set.is_defined().then(|| data_set.header_writes()).filter(|writes| *writes > 0),
     }
 }
 

@@ -96,7 +96,7 @@ impl Database {
         let storage = Arc::clone(&core.storage);
         let log = Log::create(storage, &core.log_directory(), core.database_id, core.log_settings, FIRST_LSN)?;
         // Everything that the catalog names is on disk, so there is nothing to write before the first checkpoint.
-        let data_sets = self.named().data_sets.values().filter(|d| d.is_defined()).map(state_of).collect();
+        let data_sets = self.named().data_sets.values().filter_map(state_of).collect();
         let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
         self.record_checkpoint(&log, &checkpoint)?;
         core.set_log(log)?;
@@ -132,7 +132,7 @@ impl Database {
             if data_set.take_changed() {
                 core.manager.flush(data_set)?;
             }
-            data_sets.push(state_of(data_set));
+            data_sets.extend(state_of(data_set));
         }
         core.storage.sync_directory(&core.directory.join(crate::DATA_DIRECTORY))?;
         let oldest = transactions.iter().map(|t| t.first).chain([redo]).min().unwrap_or(redo);
@@ -221,8 +221,10 @@ impl Drop for Database {
     }
 }
 
-fn state_of(data_set: &Arc<DataSet>) -> DataSetState {
-    DataSetState { file_id: data_set.file_id(), header_writes: data_set.header_writes() }
+/// A data set as a checkpoint has it; `None` when no header was written yet: the log has all of it.
+fn state_of(data_set: &Arc<DataSet>) -> Option<DataSetState> {
+    let header_writes = data_set.header_writes();
+    (data_set.is_defined() && header_writes > 0).then(|| DataSetState { file_id: data_set.file_id(), header_writes })
 }
 
 /// Transactions that have written something and are not ended.

@@ -16,12 +16,12 @@ use crate::index::Index;
 use crate::log::Lsn;
 use crate::pool::{By, LogSink, MiniTransaction};
 use crate::table_space::{RowBuffer, ScanOutcome, Table};
-use crate::transaction::{Mode, Resource, Snapshot, TransactionState};
+use crate::transaction::{Access, Mode, Resource, Serializable, Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{Commit, RecordKind, Undo};
 use pagefold_format::wire::put_varint;
 use pagefold_types::{KeyRange, Rid, Value, ValueRef};
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
@@ -113,7 +113,7 @@ impl<'d> Transaction<'d> {
             let mut record = Vec::new();
             table.build_record(By::Transaction(&t.state), values, &mut record)?;
             let rid = table.insert_record(By::Transaction(&t.state), &record)?;
-            t.rows.push((table.object_id, rid));
+            t.wrote_row(table, rid)?;
             let mut key = Vec::new();
             for index in t.database.indexes_of(table) {
                 key_of(table, &index, &record, &mut key)?;
@@ -144,13 +144,16 @@ impl<'d> Transaction<'d> {
             if !table.replace_record(By::Transaction(&t.state), rid, &after)? {
                 return Ok(false);
             }
-            t.rows.push((table.object_id, rid));
+            t.wrote_row(table, rid)?;
             for index in indexes {
                 key_of(table, &index, &before, &mut old)?;
                 key_of(table, &index, &after, &mut new)?;
                 if old != new {
                     t.insert_entry(table, &index, &new, rid)?;
                     t.keep(Undo::KeptEntry { object_id: index.object_id, key: &old, rid })?;
+                    if let Some(serializable) = t.serializable() {
+                        serializable.on_delete_key(t.state.id(), index.object_id, &old)?;
+                    }
                 }
             }
             Ok(true)
@@ -165,7 +168,7 @@ impl<'d> Transaction<'d> {
         self.statement(|t| {
             let found = t.lock_row(table, rid)? && table.mark_deleted(By::Transaction(&t.state), rid)?;
             if found {
-                t.rows.push((table.object_id, rid));
+                t.wrote_row(table, rid)?;
             }
             Ok(found)
         })
@@ -177,7 +180,47 @@ impl<'d> Transaction<'d> {
     /// When a page is damaged.
     pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
         let snapshot = self.snapshot()?;
-        table.read_visible(rid, &snapshot, buffer, visit, |_| ())
+        self.read_noting(table, rid, &snapshot, buffer, visit)
+    }
+
+    /// Reads a row, and notes that it was read.
+    fn read_noting<R>(
+        &self,
+        table: &Table,
+        rid: Rid,
+        snapshot: &Snapshot,
+        buffer: &mut RowBuffer,
+        visit: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some(serializable) = self.serializable() else { return table.read_visible(rid, snapshot, buffer, visit, |_| ()) };
+        // The mark comes before the look, as a writer looks for marks after the change: one of the two sees the other.
+        serializable.on_read_row(self.state.id(), table.object_id, rid)?;
+        let mut unseen = Vec::new();
+        let read = table.read_visible(rid, snapshot, buffer, visit, |writer| unseen.push(Arc::clone(writer)))?;
+        self.overwritten(&unseen)?;
+        Ok(read)
+    }
+
+    /// Others have changed what was read in a way that the snapshot does not see.
+    fn overwritten(&self, writers: &[Arc<TransactionState>]) -> Result<()> {
+        let Some(serializable) = self.serializable() else { return Ok(()) };
+        for writer in writers {
+            serializable.on_read_of_version_overwritten_by(self.state.id(), writer)?;
+        }
+        Ok(())
+    }
+
+    /// A row was changed: its versions are this transaction's, and who has read it is concerned.
+    fn wrote_row(&mut self, table: &Table, rid: Rid) -> Result<()> {
+        self.rows.push((table.object_id, rid));
+        match self.serializable() {
+            Some(serializable) => Ok(serializable.on_write_row(self.state.id(), table.object_id, rid)?),
+            None => Ok(()),
+        }
+    }
+
+    fn serializable(&self) -> Option<&'d Serializable> {
+        (self.options.isolation == Isolation::Serializable).then_some(&self.database.core.serializable)
     }
 
     /// The values of a row; `None` when the snapshot has no such row.
@@ -219,27 +262,25 @@ impl<'d> Transaction<'d> {
         mut visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
+        if let Some(serializable) = self.serializable() {
+            let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(&range.start), end).map_err(Error::from)?;
+        }
         let mut buffer = RowBuffer::default();
         let mut cursor = index.tree().range(range, direction);
         let mut own = Vec::new();
         while let Some((key, rid)) = cursor.next()? {
             // Without versions, an entry is the row's; else it may be that of a key which the row had or will have.
             let doubt = self.database.core.versions.page_may_have(table.object_id, rid);
-            let flow = table.read_visible(
-                rid,
-                &snapshot,
-                &mut buffer,
-                |record| {
-                    if doubt {
-                        key_of(table, index, record, &mut own)?;
-                        if own != key {
-                            return Ok(ControlFlow::Continue(()));
-                        }
+            let flow = self.read_noting(table, rid, &snapshot, &mut buffer, |record| {
+                if doubt {
+                    key_of(table, index, record, &mut own)?;
+                    if own != key {
+                        return Ok(ControlFlow::Continue(()));
                     }
-                    visit(rid, record)
-                },
-                |_| (),
-            )?;
+                }
+                visit(rid, record)
+            })?;
             if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
                 return Ok(ScanOutcome::Stopped);
             }
@@ -257,7 +298,17 @@ impl<'d> Transaction<'d> {
         visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
-        table.scan_visible(&snapshot, &mut RowBuffer::default(), visit, |_| ())
+        if let Some(serializable) = self.serializable() {
+            serializable.on_read_object(self.state.id(), table.object_id).map_err(Error::from)?;
+        }
+        let mut unseen: Vec<Arc<TransactionState>> = Vec::new();
+        let outcome = table.scan_visible(&snapshot, &mut RowBuffer::default(), visit, |writer| {
+            if unseen.iter().all(|known| known.id() != writer.id()) {
+                unseen.push(Arc::clone(writer));
+            }
+        })?;
+        self.overwritten(&unseen)?;
+        Ok(outcome)
     }
 
     /// A point to come back to.
@@ -282,6 +333,9 @@ impl<'d> Transaction<'d> {
     pub fn commit(mut self) -> Result<()> {
         self.check()?;
         let core = &self.database.core;
+        if let Some(serializable) = self.serializable().filter(|_| self.snapshot.is_some()) {
+            serializable.before_commit(self.state.id())?;
+        }
         if let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) {
             let mut body = Vec::new();
             let unix_time_ns = core.manager.clock().unix_time().as_nanos() as u64;
@@ -297,14 +351,21 @@ impl<'d> Transaction<'d> {
             }
         }
         self.ended = true;
-        (self.snapshot, self.pin) = (None, None);
-        if self.rows.is_empty() {
+        let serializable = self.serializable().filter(|_| self.snapshot.is_some());
+        let rows = std::mem::take(&mut self.rows);
+        if rows.is_empty() && serializable.is_none() {
+            (self.snapshot, self.pin) = (None, None);
             core.transactions.end_read_only(&self.state);
             core.locks.release_all(self.state.id());
             return Ok(());
         }
-        let rows = std::mem::take(&mut self.rows);
-        core.transactions.commit(&self.state, |timestamp| core.leftovers.committed(self.state.id(), timestamp, rows));
+        core.transactions.commit(&self.state, |timestamp| {
+            if let Some(serializable) = serializable {
+                serializable.committed(self.state.id(), timestamp);
+            }
+            core.leftovers.committed(self.state.id(), timestamp, rows);
+        });
+        (self.snapshot, self.pin) = (None, None);
         core.locks.release_all(self.state.id());
         // What cannot be removed now is removed later; the commit stands.
         let _ = self.database.remove_leftovers();
@@ -323,8 +384,11 @@ impl<'d> Transaction<'d> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        (self.snapshot, self.pin) = (None, None);
         let core = &self.database.core;
+        if let Some(serializable) = self.serializable().filter(|_| self.snapshot.is_some()) {
+            serializable.aborted(self.state.id());
+        }
+        (self.snapshot, self.pin) = (None, None);
         if let Err(error) = self.take_back(0) {
             core.poison(&error);
             return Err(error);
@@ -355,7 +419,11 @@ impl<'d> Transaction<'d> {
         if let Some(snapshot) = &self.snapshot {
             return Ok(Arc::clone(snapshot));
         }
-        let snapshot = Arc::new(self.database.core.transactions.snapshot(self.state.id()));
+        let core = &self.database.core;
+        let snapshot = Arc::new(match self.serializable() {
+            Some(serializable) => serializable.begin(&self.state, Access::ReadWrite),
+            None => core.transactions.snapshot(self.state.id()),
+        });
         if self.options.isolation != Isolation::ReadCommitted {
             self.snapshot = Some(Arc::clone(&snapshot));
         }
@@ -389,6 +457,9 @@ impl<'d> Transaction<'d> {
     /// Locks a row for change. False when the snapshot does not see it.
     fn lock_row(&mut self, table: &Table, rid: Rid) -> Result<bool> {
         let core = &self.database.core;
+        if let Some(serializable) = self.serializable() {
+            serializable.on_read_row(self.state.id(), table.object_id, rid)?;
+        }
         core.locks.lock(self.state.id(), Resource::Row(table.object_id, rid), Mode::Exclusive, self.options.lock_timeout)?;
         let Some(snapshot) = self.snapshot.clone() else { return Ok(true) };
         match core.versions.newest(table.object_id, rid) {
@@ -422,11 +493,14 @@ impl<'d> Transaction<'d> {
                 }
             }
         }
-        if tree.contains(key, rid)? {
-            // Left by an earlier key of this row, which is its key again.
-            return Ok(());
+        // It may be there: left by an earlier key of this row, which is its key again.
+        if !tree.contains(key, rid)? {
+            tree.insert_by(By::Transaction(&self.state), key, rid, false)?;
         }
-        tree.insert_by(By::Transaction(&self.state), key, rid, false)
+        match self.serializable() {
+            Some(serializable) => Ok(serializable.on_insert_key(self.state.id(), index.object_id, key)?),
+            None => Ok(()),
+        }
     }
 
     /// Notes something that stays until the commit and goes after it.

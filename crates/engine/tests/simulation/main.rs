@@ -8,7 +8,7 @@ mod world;
 
 use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
 use pagefold_engine::{Error, Result};
-use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage};
+use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, Repeat};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -123,6 +123,50 @@ fn nothing_is_lost_in_a_crash() {
     }
     let tally = tally.lock();
     println!("{} states, {} distinct images", tally.states, tally.images.len());
+}
+
+/// A run with a fault at one call; afterwards the database is opened again, as it is or after a crash.
+fn run_with_fault(seed: u64, transactions: u64, fault: &dyn Fn(&FaultStorage), policy: Option<CrashPolicy>, what: &str) -> bool {
+    let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
+    create(&storage).unwrap();
+    let promise = Mutex::new(Promise::default());
+    fault(&storage);
+    let outcome = open(&storage, OpenMode::Write).and_then(|database| work(&database, &mut Random(seed), &promise, transactions));
+    storage.clear_faults();
+    let promise = promise.into_inner();
+    let found = policy.map_or_else(|| storage.clone(), |policy| storage.crash_image(policy));
+    verify(&found, &promise, what);
+    outcome.is_err()
+}
+
+#[test]
+fn an_error_at_any_call_loses_nothing() {
+    let transactions = 12;
+    let calls = {
+        let storage = FaultStorage::new(FaultOptions { seed: 5, ..FaultOptions::default() });
+        create(&storage).unwrap();
+        let first = storage.calls();
+        let database = open(&storage, OpenMode::Write).unwrap();
+        work(&database, &mut Random(5), &Mutex::default(), transactions).unwrap();
+        drop(database);
+        first..storage.calls() + 3
+    };
+    let mut failed = 0;
+    for call in calls.clone() {
+        for (failure, repeat) in [(Failure::Io, Repeat::Once), (Failure::Io, Repeat::Forever), (Failure::NoSpace, Repeat::Forever)] {
+            let fault = |storage: &FaultStorage| storage.error_at(call, failure, repeat);
+            let what = format!("{failure:?} {repeat:?} at call {call}");
+            failed += u64::from(run_with_fault(5, transactions, &fault, None, &what));
+        }
+        let fault = |storage: &FaultStorage| storage.short_write_at(call, 700, Failure::NoSpace);
+        failed += u64::from(run_with_fault(5, transactions, &fault, None, &format!("short write at call {call}")));
+        // A sync that fails and drops what it should have made durable; then the machine dies.
+        let fault = |storage: &FaultStorage| storage.sync_drops_at(call);
+        let what = format!("a sync that drops its data at call {call}");
+        failed += u64::from(run_with_fault(5, transactions, &fault, Some(CrashPolicy::DropAll), &what));
+    }
+    println!("{} calls, {failed} runs ended early", calls.end - calls.start);
+    assert!(failed > 500, "only {failed} faults were met");
 }
 
 #[test]
