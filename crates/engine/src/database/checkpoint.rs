@@ -125,7 +125,9 @@ impl Database {
         let core = &self.core;
         let Some(log) = core.log() else { return Ok(()) };
         core.check_writable()?;
+        let held = core.leftovers.hold();
         let (redo, transactions, leftovers) = log.cut(|end| (end, running(core), core.leftovers.all()));
+        drop(held);
         let named = self.named();
         let mut data_sets = Vec::new();
         for data_set in named.data_sets.values().filter(|d| d.is_defined()) {

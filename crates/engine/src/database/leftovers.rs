@@ -13,7 +13,7 @@ use crate::transaction::{Mode, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
 use pagefold_types::Rid;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const REMOVER: u64 = u64::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
     lists: Mutex<Lists>,
-    /// One who removes at a time.
+    /// One who removes at a time. While nobody does, the lists say what is on the pages.
     removing: Mutex<()>,
 }
 
@@ -45,8 +45,15 @@ struct Entered {
     left: Leftover,
 }
 
+/// What is to be removed.
+enum Next {
+    Left(Leftover),
+    /// Versions, when nothing else is left of a transaction.
+    Rows(Vec<(u32, Rid)>),
+}
+
 /// What a committed transaction left.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Committed {
     timestamp: u64,
     left: Vec<Leftover>,
@@ -87,10 +94,28 @@ impl Leftovers {
         committed.chain(running.map(|(transaction, e)| CheckpointLeftover { transaction, after: e.after, left: e.left.clone() })).collect()
     }
 
-    /// The oldest list that every snapshot can do without.
-    fn next(&self, oldest: u64) -> Option<Committed> {
-        let lists = self.lists.lock();
-        lists.committed.front().filter(|first| first.timestamp <= oldest).cloned()
+    /// Keeps everybody from removing, for as long as the guard lives.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.removing.lock()
+    }
+
+    /// What to remove next; `None` when some snapshot needs all there is.
+    fn next(&self, oldest: u64) -> Option<Next> {
+        let mut lists = self.lists.lock();
+        if lists.committed.front()?.timestamp > oldest {
+            return None;
+        }
+        match lists.committed.front()?.left.last() {
+            Some(left) => Some(Next::Left(left.clone())),
+            None => lists.committed.pop_front().map(|first| Next::Rows(first.rows)),
+        }
+    }
+
+    /// What came last of [`Self::next`] is removed.
+    fn removed(&self) {
+        if let Some(first) = self.lists.lock().committed.front_mut() {
+            first.left.pop();
+        }
     }
 }
 
@@ -103,17 +128,17 @@ impl Database {
         let leftovers = &self.core.leftovers;
         let Some(_turn) = leftovers.removing.try_lock() else { return Ok(()) };
         let oldest = self.core.transactions.oldest_snapshot();
-        while let Some(first) = leftovers.next(oldest) {
-            for left in &first.left {
-                if !self.remove_leftover(left)? {
-                    // Somebody changes the row just now: next time.
-                    return Ok(());
+        while let Some(next) = leftovers.next(oldest) {
+            match next {
+                Next::Left(left) if self.remove_leftover(&left)? => leftovers.removed(),
+                // Somebody changes the row just now: next time.
+                Next::Left(_) => return Ok(()),
+                Next::Rows(rows) => {
+                    for (object, rid) in rows {
+                        self.core.versions.forget(object, rid, oldest);
+                    }
                 }
             }
-            for (object, rid) in &first.rows {
-                self.core.versions.forget(*object, *rid, oldest);
-            }
-            leftovers.lists.lock().committed.pop_front();
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ const SEQUENCE: usize = MAGIC_AT + 8;
 const PAGE_BYTES: usize = SEQUENCE + 8;
 const COUNT: usize = PAGE_BYTES + 4;
 const ENTRIES: usize = COUNT + 4;
-const ENTRY_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 16;
 const _: () = assert!(ENTRIES == 32);
 
 /// The smallest half.
@@ -160,7 +160,7 @@ impl DoubleWrite {
     /// The most pages of a size that one batch takes.
     #[must_use]
     pub fn pages_max(&self, page_bytes: usize) -> usize {
-        // A header takes 8 bytes a page, and less than a block and a batch's end less than a block beside that.
+        // A header takes 16 bytes a page, and less than a block and a batch's end less than a block beside that.
         let room = (self.half_bytes as usize).saturating_sub(3 * BLOCK_BYTES);
         (room / (page_bytes + ENTRY_BYTES)).max(1)
     }
@@ -191,7 +191,7 @@ impl DoubleWrite {
             self.turn(&mut area, before_reuse)?;
         }
         let at = BLOCK_BYTES as u64 + area.half as u64 * self.half_bytes + area.offset;
-        let header = batch_header(self.database_id, at, area.sequence, pages, page_bytes);
+        let header = batch_header(self.database_id, at, area.sequence, pages, images, page_bytes);
         let written = self.write(at, &header, images);
         written.inspect_err(|error| {
             self.poison.get_or_init(|| error.to_string());
@@ -264,6 +264,10 @@ pub fn images(storage: &dyn Storage, path: &Path, database_id: u128) -> Result<V
     found.sort_by_key(|batch| batch.sequence);
     let image = |(entry, bytes): (&[u8], &[u8])| {
         let (file_id, page_number) = (get_u32(entry, 0), get_u32(entry, 4));
+        // Where an image did not reach the disk there may lie an older one of the same page.
+        if get_u64(entry, 8) != xxh3_64_with_seed(bytes, 0) {
+            return None;
+        }
         verify(bytes, &PageIdentity { database_id, file_id, page_number }).ok()?;
         Some(Image { file_id, page_number, bytes: bytes.to_vec() })
     };
@@ -361,15 +365,17 @@ fn batch_checksum(header: &[u8], database_id: u128, at: u64) -> u64 {
     xxh3_64_with_seed(&header[MAGIC_AT..], xxh3_64_with_seed(&at.to_le_bytes(), xxh3_64_with_seed(&database_id.to_le_bytes(), 0)))
 }
 
-fn batch_header(database_id: u128, at: u64, sequence: u64, pages: &[(u32, u32)], page_bytes: usize) -> Vec<u8> {
+fn batch_header(database_id: u128, at: u64, sequence: u64, pages: &[(u32, u32)], images: &[u8], page_bytes: usize) -> Vec<u8> {
     let mut header = vec![0; header_bytes(pages.len()).expect("the header of a batch that fits in a half")];
     header[MAGIC_AT..SEQUENCE].copy_from_slice(BATCH_MAGIC);
     put_u64(&mut header, SEQUENCE, sequence);
     put_u32(&mut header, PAGE_BYTES, page_bytes as u32);
     put_u32(&mut header, COUNT, pages.len() as u32);
-    for (&(file_id, page_number), entry) in pages.iter().zip(header[ENTRIES..].chunks_exact_mut(ENTRY_BYTES)) {
+    let entries = header[ENTRIES..].chunks_exact_mut(ENTRY_BYTES);
+    for ((&(file_id, page_number), image), entry) in pages.iter().zip(images.chunks_exact(page_bytes)).zip(entries) {
         put_u32(entry, 0, file_id);
         put_u32(entry, 4, page_number);
+        put_u64(entry, 8, xxh3_64_with_seed(image, 0));
     }
     let checksum = batch_checksum(&header, database_id, at);
     put_u64(&mut header, CHECKSUM, checksum);

@@ -19,6 +19,7 @@ use pagefold_format::log::{
 use pagefold_format::op::PageOp;
 use pagefold_format::wire::Reader;
 use pagefold_format::{FormatError, page};
+use pagefold_types::Rid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -74,6 +75,9 @@ pub(crate) fn redo(reader: &mut LogReader, checkpoint: &Checkpoint, data_sets: &
                             redo_data_set(data_set, number, DataSetOp::Free, record.end)?;
                         }
                         Change::Page(op) => {
+                            if let PageOp::Data(DataOp::Purge { slot }) = op {
+                                redone.forget_ghost(data_set, number, slot);
+                            }
                             let known = redoing.contains(&(file_id, number));
                             if redo_page(manager, data_set, number, op, (record.end, known))? && !known {
                                 redoing.push((file_id, number));
@@ -105,6 +109,12 @@ pub(crate) fn redo(reader: &mut LogReader, checkpoint: &Checkpoint, data_sets: &
 }
 
 impl Redone {
+    /// A ghost is gone: its slot may hold another row, or another ghost, by now.
+    fn forget_ghost(&mut self, data_set: &DataSet, page: u32, slot: u16) {
+        let (table, home) = (data_set.attributes.object_id, Rid::new(data_set.attributes.partition, page, slot));
+        self.leftovers.retain(|left| !matches!(&left.left, Leftover::Ghost { object_id, rid, .. } if (*object_id, *rid) == (table, home)));
+    }
+
     /// A page was given back: a large value that began there is gone, and is not to be removed again.
     fn forget_large_value(&mut self, page: u32) {
         self.leftovers.retain(|left| !matches!(&left.left, Leftover::LargeValue { value, .. } if value.first_page == page));

@@ -105,7 +105,7 @@ pub(crate) fn find(transaction: &mut Transaction<'_>, database: &Database, table
 pub(crate) fn change(transaction: &mut Transaction<'_>, database: &Database, model: &mut State, random: &mut Random) -> Result<()> {
     let table = random.below(2) as usize;
     let object = database.table(TABLES[table])?;
-    let n = random.below(220) as i64;
+    let n = random.below(90) as i64;
     let known = model[table].contains_key(&n);
     let text = text_of(random);
     let m = |text: &str| ValueRef::Int(text.len() as i64 % 7);
