@@ -4,6 +4,7 @@ use crate::size::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pagefold::index::IndexFormat;
 use pagefold::table::Method;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -56,6 +57,16 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     /// Load Parquet, CSV or .tbl files into a table
     Load(LoadArguments),
+    /// Put rows into a table by primary key: new ones are inserted, others changed
+    #[command(
+        after_help = "The columns of the files are those of the table, in any order; text has the table's types. Of rows with the same key the last one counts.\n\nExample:\n  pagefold upsert shop.db orders today.csv --rows-per-transaction 10000"
+    )]
+    Upsert(ChangeRowsArguments),
+    /// Delete the rows of a table whose primary keys are in files
+    #[command(
+        after_help = "The files need the columns of the primary key; others do not matter.\n\nExample:\n  pagefold delete shop.db orders cancelled.csv"
+    )]
+    Delete(ChangeRowsArguments),
     /// Write a table to a Parquet, CSV or JSON-lines file
     Export(ExportArguments),
     /// Build an index on a table
@@ -187,6 +198,24 @@ pub(crate) struct LoadArguments {
     /// Types of the columns of a text file: 'id bigint not null, name char(20), price decimal(9,2)'
     #[arg(long, value_name = "LIST")]
     pub(crate) columns: Option<String>,
+    #[command(flatten)]
+    pub(crate) text: TextArguments,
+}
+
+/// All rows in one transaction, unless told otherwise: after an error, a crash or Ctrl-C what was not committed is taken back.
+#[derive(Debug, Args)]
+pub(crate) struct ChangeRowsArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the table; it has a primary key
+    pub(crate) table: String,
+    /// Parquet, CSV, .tsv or .tbl files of the same columns
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Commit after so many rows [default: all in one transaction]
+    #[arg(long, value_name = "N")]
+    pub(crate) rows_per_transaction: Option<NonZeroU64>,
     #[command(flatten)]
     pub(crate) text: TextArguments,
 }

@@ -6,7 +6,7 @@ use crate::progress::Bars;
 use crate::size::{ByteSize, size_text};
 use pagefold::interchange::{CsvOptions, Header};
 use pagefold::io::{Clock, OpenOptions, OsClock, OsStorage, Storage};
-use pagefold::{Database, OpenMode, PoolSettings, Settings};
+use pagefold::{Database, Error, OpenMode, PoolSettings, Settings};
 use serde_json::Value as Json;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -76,9 +76,36 @@ impl Session {
         Ok(Settings { pools, direct: !self.global.buffered, ..Settings::default() })
     }
 
-    /// Opens a database that is there.
+    /// Opens a database that is there. One that was not closed in order is brought in order first, also for reading.
     pub(crate) fn open(&self, directory: &Path, mode: OpenMode) -> Result<Database> {
-        Ok(pagefold::open(directory, mode, self.settings()?)?)
+        let settings = self.settings()?;
+        match pagefold::open(directory, mode, settings) {
+            Err(Error::NeedsRecovery(_)) => {
+                self.recover(directory)?;
+                Ok(pagefold::open(directory, mode, settings)?)
+            }
+            opened => Ok(opened?),
+        }
+    }
+
+    /// Applies the log of a database that was not closed in order, and says so.
+    pub(crate) fn recover(&self, directory: &Path) -> Result<()> {
+        self.bars.clear();
+        let name = directory.display();
+        match pagefold::open(directory, OpenMode::Write, self.settings()?) {
+            Ok(database) => drop(database),
+            Err(Error::Locked(_)) => {
+                return Err(Failure::Failed(format!(
+                    "{name} is being written by another process and was not closed yet: try again when that has ended"
+                )));
+            }
+            Err(error) => {
+                return Err(Failure::Failed(format!("{name} was not closed in order, and its log could not be applied: {error}")));
+            }
+        }
+        // Nobody reads it: no reason to fail.
+        let _ = writeln!(std::io::stderr(), "pagefold: {name} was not closed in order; its log has been applied");
+        Ok(())
     }
 
     /// Opens a database, or makes one where nothing is. True when it is new.

@@ -178,7 +178,22 @@ fn a_closed_pipe_ends_the_output_quietly() {
 fn help_explains_every_command() {
     let place = Place::new();
     let help = place.run(&["--help"]).ok().out;
-    let commands = ["demo", "load", "export", "create-index", "drop", "get", "scan", "estimate", "report", "check", "print", "reorg"];
+    let commands = [
+        "demo",
+        "load",
+        "upsert",
+        "delete",
+        "export",
+        "create-index",
+        "drop",
+        "get",
+        "scan",
+        "estimate",
+        "report",
+        "check",
+        "print",
+        "reorg",
+    ];
     for command in commands {
         assert!(help.contains(command), "{command}");
         let own = place.run(&[command, "--help"]).ok().out;

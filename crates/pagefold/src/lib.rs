@@ -49,7 +49,9 @@
 //! # }
 //! ```
 
-pub use pagefold_engine::database::{Change, Database, OpenMode, Settings};
+pub use pagefold_engine::database::{
+    Change, Database, Durability, Isolation, OpenMode, Savepoint, Settings, Transaction, TransactionOptions,
+};
 pub use pagefold_engine::pool::PoolSettings;
 pub use pagefold_engine::{CounterValues, DataSet, Error, Extents, Result};
 

@@ -1,6 +1,7 @@
-//! LOAD, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT: what commands do, without a command line.
+//! LOAD, UPSERT, DELETE, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT: what commands do, without a command line.
 
 mod access;
+mod change_rows;
 mod check;
 mod drop;
 mod error;
@@ -17,6 +18,7 @@ mod report;
 mod sample;
 
 pub use access::{Scan, ScanOptions, export, get, primary_key_index};
+pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_rows, upsert};
 pub use check::{CheckReport, PageError, check};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
@@ -30,5 +32,5 @@ pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions};
 pub use print::{PrintWhat, Printed, print};
 pub use progress::{Progress, Silent, Unit};
 pub use reorg::{ReorgReport, reorg};
-pub use report::{DatabaseReport, IndexStatistics, LevelStatistics, PoolStatistics, TableStatistics, report};
+pub use report::{DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
 pub use sample::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, sample_source};

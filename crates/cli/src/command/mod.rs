@@ -1,5 +1,6 @@
 //! The commands, one a file.
 
+mod change_rows;
 mod check;
 mod create_index;
 mod drop;
@@ -21,6 +22,8 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => crate::demo::run(session, &arguments),
         Command::Load(arguments) => load::run(session, &arguments),
+        Command::Upsert(arguments) => change_rows::upsert(session, &arguments),
+        Command::Delete(arguments) => change_rows::delete(session, &arguments),
         Command::Export(arguments) => export::run(session, &arguments),
         Command::CreateIndex(arguments) => create_index::run(session, &arguments),
         Command::Drop(arguments) => drop::run(session, &arguments),

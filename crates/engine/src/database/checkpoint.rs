@@ -113,6 +113,13 @@ impl Database {
         if self.core.log().is_some() { self.write_checkpoint() } else { Ok(()) }
     }
 
+    /// Bytes by which the log has grown since the last checkpoint: what recovery would have to read.
+    #[must_use]
+    pub fn log_bytes_since_checkpoint(&self) -> u64 {
+        let core = &self.core;
+        core.log().map_or(0, |log| log.end().saturating_sub(core.checkpoint.load(Ordering::Relaxed)))
+    }
+
     /// Writes the dirty pages of one table or index, those of running transactions too, as the deferred-write engine does when frames are short.
     ///
     /// # Errors
@@ -172,7 +179,7 @@ impl Database {
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
         if !core.writable {
             let seen = redo(&mut reader, checkpoint, &DataSets::new(), &core.manager)?;
-            if seen.records > 0 || !seen.losers.is_empty() {
+            if seen.records > 0 || !seen.losers.is_empty() || !seen.leftovers.is_empty() {
                 return Err(Error::NeedsRecovery(core.directory.display().to_string()));
             }
             named.data_sets.values().for_each(|d| d.set_recovering(false));
@@ -218,6 +225,8 @@ impl Drop for Database {
     /// Leaves nothing to be redone. What fails here is made good when the database is opened again.
     fn drop(&mut self) {
         if self.core.writable && self.core.check_writable().is_ok() {
+            // Nobody has a snapshot any more.
+            let _ = self.remove_leftovers();
             let _ = self.checkpoint();
         }
     }

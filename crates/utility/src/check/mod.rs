@@ -8,6 +8,7 @@
 //! * `files`: page reader, control file, names of files
 //! * `data_set`: header page, space map, and every page's checksum, place and write counter
 //! * `catalog`: the catalog's rows
+//! * `log`: the last checkpoint, and that nothing follows it
 //! * `table`: data pages, rows, moved rows, large values (`large`), dictionaries (`chain`)
 //! * `tree`: the pages of an index in key order
 //! * `difference`: two sets compared in bounded memory
@@ -30,6 +31,7 @@ mod difference;
 mod files;
 mod findings;
 mod large;
+mod log;
 mod run;
 mod table;
 mod tree;
@@ -42,5 +44,6 @@ pub(crate) use chain::read_dictionaries;
 pub(crate) use data_set::{DataSetFile, Expected};
 pub(crate) use files::{PageReader, read_control_slots};
 pub(crate) use findings::Context;
+pub(crate) use log::{apply_checkpoint, read_log};
 pub(crate) use table::table_expected;
 pub(crate) use tree::index_expected;

@@ -5,6 +5,7 @@ use super::data_set::DataSetFile;
 use super::difference::{Buckets, Element, Side, Sum, hash};
 use super::files::{files_on_disk, read_control_slots};
 use super::findings::{CheckReport, Context};
+use super::log::{apply_checkpoint, read_log};
 use super::table::{TableFiles, Visit, table_object};
 use super::tree::{IndexFile, index_expected, index_object};
 use crate::{Progress, Result, Unit};
@@ -18,8 +19,8 @@ use std::path::Path;
 /// Checks the database in a directory, from its files alone.
 ///
 /// # Errors
-/// When the directory holds no database, its control file cannot be read or is of a newer format, the database changes meanwhile, or the user wants to stop. What is
-/// damaged is no error but in the report.
+/// When the directory holds no database, its control file cannot be read or is of a newer format, it was not closed in order (open it for writing first), it changes
+/// meanwhile, or the user wants to stop. What is damaged is no error but in the report.
 pub fn check(storage: &dyn Storage, directory: &Path, progress: &dyn Progress) -> Result<CheckReport> {
     let mut context = Context::new(progress);
     let (control, unnamed) = {
@@ -32,7 +33,11 @@ pub fn check(storage: &dyn Storage, directory: &Path, progress: &dyn Progress) -
     };
     let Some(slot) = control.current else { return Ok(context.finish()) };
     progress.start("checking the catalog", None, Unit::Pages);
-    let (entries, whole) = read_entries(storage, directory, &slot, &mut context)?;
+    let checkpoint = read_log(storage, directory, &slot, &mut context)?;
+    let (mut entries, whole) = read_entries(storage, directory, &slot, &mut context)?;
+    if let Some(checkpoint) = checkpoint {
+        apply_checkpoint(&mut entries, &checkpoint);
+    }
     progress.finish();
     for (path, file_id) in unnamed {
         if !is_named(&entries, &slot, file_id) {

@@ -2,13 +2,16 @@
 //!
 //! * `table`: pages, rows, what compression gives
 //! * `index`: levels with pages, keys and free bytes
+//! * `log`: its files
 //! * `text`: as a person reads it
 
 mod index;
+mod log;
 mod table;
 mod text;
 
 pub use index::{IndexStatistics, LevelStatistics};
+pub use log::LogStatistics;
 pub use table::TableStatistics;
 
 use crate::{Error, Progress, Result, Unit};
@@ -40,6 +43,8 @@ pub struct DatabaseReport {
     pub indexes: Vec<IndexStatistics>,
     /// Buffer pools.
     pub pools: Vec<PoolStatistics>,
+    /// The log, if there is one.
+    pub log: Option<LogStatistics>,
 }
 
 /// Reports on everything, on a table and its indexes, or on an index.
@@ -83,6 +88,7 @@ pub fn report(database: &Database, object: Option<&str>, progress: &dyn Progress
             counters: manager.pool_counters(pool),
         })
         .collect();
+    report.log = LogStatistics::of(database)?;
     Ok(report)
 }
 
@@ -130,6 +136,7 @@ impl DatabaseReport {
             "tables": self.tables.iter().map(TableStatistics::to_json).collect::<Vec<_>>(),
             "indexes": self.indexes.iter().map(IndexStatistics::to_json).collect::<Vec<_>>(),
             "pools": pools,
+            "log": self.log.map(LogStatistics::to_json),
         })
     }
 

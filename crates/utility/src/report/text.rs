@@ -55,6 +55,12 @@ pub(super) fn render(report: &DatabaseReport) -> String {
         }
         out.push_str(&format!("\n{grid}"));
     }
+    if let Some(log) = &report.log {
+        let plural = |n: u64, what: &str| format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" });
+        let spare = if log.spare_segments > 0 { format!(", {} spare", count(log.spare_segments)) } else { String::new() };
+        let segments = plural(log.segments, "segment");
+        out.push_str(&format!("\nLOG {segments}{spare}, {}; last checkpoint at {}\n", size(log.size_bytes), count(log.checkpoint_lsn)));
+    }
     out
 }
 

@@ -1,0 +1,312 @@
+//! UPSERT and DELETE: rows of files, by primary key, in one transaction or in many.
+//!
+//! Invariants:
+//! - a transaction holds whole rows of the source, in their order: after an error or a crash a beginning of the source is in the table, at the end of a transaction;
+//! - a row that is there already is changed in the columns that differ, and in no other;
+//! - of rows with the same key the last one counts.
+
+use crate::access::primary_key_index;
+use crate::load::table_schema;
+use crate::load_threads::with_batches;
+use crate::{Error, Progress, Result, Unit};
+use pagefold_engine::database::{Database, Transaction, TransactionOptions};
+use pagefold_engine::index::Index;
+use pagefold_engine::table_space::Table;
+use pagefold_interchange::{InterchangeError, OpenSource, Packer, Source, TableSchema, open_source};
+use pagefold_types::{Column, ColumnValue, DataType, PackedRow, RowLayout, Schema, Value, ValueRef};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Rows between two looks at whether to stop.
+const ROWS_PER_LOOK: u64 = 256;
+
+/// When the log has grown by so much, a checkpoint is due: so much at most is to be redone after a crash.
+const CHECKPOINT_BYTES: u64 = 256 << 20;
+
+/// Options of UPSERT and DELETE.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeRowsOptions {
+    /// How to read text files. Their columns have the types of the table's.
+    pub source: OpenSource,
+    /// Rows of the source in a transaction; all in one when `None`.
+    pub rows_per_transaction: Option<NonZeroU64>,
+}
+
+/// What UPSERT or DELETE did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeRowsReport {
+    /// Rows of the source.
+    pub rows: u64,
+    /// Rows that were not there before.
+    pub inserted: u64,
+    /// Rows with other values now.
+    pub updated: u64,
+    /// Rows that had these values already.
+    pub unchanged: u64,
+    /// Rows that are no more.
+    pub deleted: u64,
+    /// Keys to delete that no row has.
+    pub not_found: u64,
+    /// Transactions committed.
+    pub transactions: u64,
+}
+
+/// Puts the rows of files into a table: a row whose primary key is there already changes, another is inserted.
+///
+/// # Errors
+/// When the table has no primary key, a file cannot be read or its rows do not fit the table; another unique index has a key already; no room. What is not committed
+/// then is taken back: everything, or all transactions but those that the message names.
+pub fn upsert(
+    database: &Database,
+    table: &str,
+    files: &[PathBuf],
+    options: &ChangeRowsOptions,
+    progress: &dyn Progress,
+) -> Result<ChangeRowsReport> {
+    let target = Target::find(database, table)?;
+    let mut open = options.source.clone();
+    open.csv.schema = Some(target.schema.schema().clone());
+    let mut source = open_source(database.storage().as_ref(), files, &open)?;
+    let columns = target.schema.match_source(source.table(), !source.has_names())?;
+    let packer = Packer::new(&target.schema, target.table.layout(), columns, target.table.record_bytes_max());
+    progress.start(&format!("changing {table}"), source.row_count(), Unit::Rows);
+    let layout = target.table.layout();
+    run(&target, source.as_mut(), &packer, layout, options, progress, |transaction, report, row| target.upsert(transaction, report, row))
+}
+
+/// Deletes the rows of a table whose primary keys the files have; other columns of the files do not matter.
+///
+/// # Errors
+/// As [`upsert`].
+pub fn delete_rows(
+    database: &Database,
+    table: &str,
+    files: &[PathBuf],
+    options: &ChangeRowsOptions,
+    progress: &dyn Progress,
+) -> Result<ChangeRowsReport> {
+    let target = Target::find(database, table)?;
+    let key_columns = &target.table.attributes().primary_key;
+    let keys = target.schema.project(key_columns)?;
+    let storage = database.storage().as_ref();
+    progress.start("reading", None, Unit::Bytes);
+    let mut open = options.source.clone();
+    // A first look says which columns there are. Then text is read again: its keys have the table's types, whatever they look like.
+    let (schema, positions) = key_positions(open_source(storage, files, &open)?.as_ref(), &target, &keys)?;
+    open.csv.schema = Some(schema);
+    let mut source = open_source(storage, files, &open)?;
+    progress.finish();
+    let positions = if source.has_names() { by_name(source.table(), &keys)? } else { positions };
+    keys.match_source(&source.table().project(&positions)?, true)?;
+    let layout = RowLayout::new(keys.schema()).map_err(InterchangeError::from)?;
+    let packer = Packer::new(&keys, &layout, positions, target.table.record_bytes_max());
+    progress.start(&format!("deleting from {table}"), source.row_count(), Unit::Rows);
+    run(&target, source.as_mut(), &packer, &layout, options, progress, |transaction, report, key| target.delete(transaction, report, key))
+}
+
+/// Where the columns of the key are in a source, and the columns to read it with if it is text.
+fn key_positions(source: &dyn Source, target: &Target<'_>, keys: &TableSchema) -> Result<(Schema, Vec<usize>)> {
+    let found = source.table().schema().columns();
+    let own = target.schema.schema();
+    let key_columns = &target.table.attributes().primary_key;
+    let (names, positions): (Vec<&str>, Vec<usize>) = if source.has_names() {
+        (found.iter().map(|c| c.name.as_str()).collect(), by_name(source.table(), keys)?)
+    } else if found.len() == keys.schema().len() {
+        (keys.schema().columns().iter().map(|c| c.name.as_str()).collect(), (0..found.len()).collect())
+    } else if found.len() == own.len() {
+        (own.columns().iter().map(|c| c.name.as_str()).collect(), key_columns.clone())
+    } else {
+        return Err(InterchangeError::Mismatch(format!(
+            "the source has {} columns without names: those of the primary key are {}, the table has {}",
+            found.len(),
+            keys.schema().len(),
+            own.len()
+        ))
+        .into());
+    };
+    let columns = names.into_iter().enumerate().map(|(i, name)| match positions.iter().position(|p| *p == i) {
+        Some(key) => Column::new(name, keys.schema().columns()[key].data_type, false),
+        None => Column::new(name, DataType::Varchar(None), true),
+    });
+    Ok((Schema::new(columns.collect()).map_err(InterchangeError::from)?, positions))
+}
+
+fn by_name(source: &TableSchema, keys: &TableSchema) -> Result<Vec<usize>> {
+    let position = |column: &Column| {
+        let found = source.schema().index_of(&column.name);
+        found.map_err(|e| InterchangeError::Mismatch(format!("the source lacks a column of the primary key: {e}")).into())
+    };
+    keys.schema().columns().iter().map(position).collect()
+}
+
+/// The table whose rows change.
+struct Target<'d> {
+    database: &'d Database,
+    table: Arc<Table>,
+    schema: TableSchema,
+    index: Arc<Index>,
+}
+
+impl<'d> Target<'d> {
+    fn find(database: &'d Database, table: &str) -> Result<Target<'d>> {
+        let table = database.table(table)?;
+        if table.attributes().primary_key.is_empty() {
+            return Err(Error::Data(format!("table \"{}\" has no primary key: its rows cannot be told apart", table.name())));
+        }
+        Ok(Target { database, schema: table_schema(&table)?, index: primary_key_index(database, &table)?, table })
+    }
+
+    fn upsert(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, row: &[ValueRef<'_>]) -> Result<()> {
+        let key: Vec<ValueRef<'_>> = self.table.attributes().primary_key.iter().map(|column| row[*column]).collect();
+        let found = transaction.find(&self.table, &self.index, &key)?;
+        let before = found.first().map(|rid| transaction.row(&self.table, *rid).map(|row| (*rid, row))).transpose()?;
+        let Some((rid, Some(before))) = before else {
+            transaction.insert(&self.table, row)?;
+            report.inserted += 1;
+            return Ok(());
+        };
+        let both = row.iter().zip(&before).enumerate();
+        let changes: Vec<(usize, ValueRef<'_>)> =
+            both.filter(|(_, (new, old))| !is_same(**new, old.as_ref())).map(|(i, (new, _))| (i, *new)).collect();
+        if changes.is_empty() {
+            report.unchanged += 1;
+        } else if transaction.update(&self.table, rid, &changes)? {
+            report.updated += 1;
+        } else {
+            // Another transaction has deleted it since.
+            transaction.insert(&self.table, row)?;
+            report.inserted += 1;
+        }
+        Ok(())
+    }
+
+    fn delete(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, key: &[ValueRef<'_>]) -> Result<()> {
+        let found = transaction.find(&self.table, &self.index, key)?;
+        match found.first() {
+            Some(rid) if transaction.delete(&self.table, *rid)? => report.deleted += 1,
+            _ => report.not_found += 1,
+        }
+        Ok(())
+    }
+}
+
+/// The same bytes? (0.0 is not -0.0, and a NaN is itself.)
+fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+    match (a, b) {
+        (ValueRef::Real(a), ValueRef::Real(b)) => a.to_bits() == b.to_bits(),
+        (ValueRef::Double(a), ValueRef::Double(b)) => a.to_bits() == b.to_bits(),
+        _ => a == b,
+    }
+}
+
+/// Calls `change` with each row of a source, in transactions.
+fn run<'d>(
+    target: &Target<'d>,
+    source: &mut dyn Source,
+    packer: &Packer<'_>,
+    layout: &RowLayout,
+    options: &ChangeRowsOptions,
+    progress: &dyn Progress,
+    change: impl Fn(&mut Transaction<'d>, &mut ChangeRowsReport, &[ValueRef<'_>]) -> Result<()>,
+) -> Result<ChangeRowsReport> {
+    let mut work = Work { database: target.database, transaction: None, report: ChangeRowsReport::default(), committed_rows: 0 };
+    let per_transaction = options.rows_per_transaction.map_or(u64::MAX, NonZeroU64::get);
+    let outcome = with_batches(source, packer, None, 0, |batches| {
+        while let Some(batch) = batches.next() {
+            let batch = batch?;
+            for (row, _) in batch.iter() {
+                work.row(layout, row, &change)?;
+                if work.report.rows - work.committed_rows >= per_transaction {
+                    work.commit()?;
+                }
+                if work.report.rows.is_multiple_of(ROWS_PER_LOOK) {
+                    progress.advance(ROWS_PER_LOOK);
+                    work.look(progress)?;
+                }
+            }
+            batches.reuse(batch);
+        }
+        work.look(progress)?;
+        work.commit()
+    });
+    let outcome = outcome.map(|()| work.report).map_err(|error| work.explain(error));
+    // Before anybody hears of an error, what is not committed is taken back.
+    if let (Some(transaction), Err(_)) = (work.transaction.take(), &outcome) {
+        transaction.rollback()?;
+    }
+    progress.finish();
+    outcome
+}
+
+/// What is done so far.
+struct Work<'d> {
+    database: &'d Database,
+    transaction: Option<Transaction<'d>>,
+    report: ChangeRowsReport,
+    committed_rows: u64,
+}
+
+impl<'d> Work<'d> {
+    fn row(
+        &mut self,
+        layout: &RowLayout,
+        row: PackedRow<'_>,
+        change: impl Fn(&mut Transaction<'d>, &mut ChangeRowsReport, &[ValueRef<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let database = self.database;
+        let transaction = self.transaction.get_or_insert_with(|| database.begin(TransactionOptions::default()));
+        let values: Vec<ValueRef<'_>> = match row {
+            PackedRow::Wide(values) => values.iter().map(Value::as_ref).collect(),
+            PackedRow::Record(record) => {
+                let value = |column| match layout.column(record, column) {
+                    Ok(ColumnValue::Value(value)) => Ok(value),
+                    Ok(ColumnValue::Large(_)) => Err(Error::Data("a packed row names a large value".into())),
+                    Err(error) => Err(InterchangeError::from(error).into()),
+                };
+                (0..layout.column_count()).map(value).collect::<Result<_>>()?
+            }
+        };
+        let number = self.report.rows + 1;
+        change(transaction, &mut self.report, &values).map_err(|error| match error {
+            Error::Engine(error @ pagefold_engine::Error::VersionsFull(_)) => {
+                Error::Data(format!("row {number}: {error} (fewer rows in a transaction)"))
+            }
+            Error::Engine(error @ (pagefold_engine::Error::DuplicateKey { .. } | pagefold_engine::Error::Value(_))) => {
+                Error::Data(format!("row {number}: {error}"))
+            }
+            other => other,
+        })?;
+        self.report.rows = number;
+        Ok(())
+    }
+
+    /// Stops when the user wants to; writes a checkpoint when one is due.
+    fn look(&self, progress: &dyn Progress) -> Result<()> {
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+        if self.database.log_bytes_since_checkpoint() >= CHECKPOINT_BYTES {
+            self.database.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        if let Some(transaction) = self.transaction.take() {
+            transaction.commit()?;
+            self.report.transactions += 1;
+            self.committed_rows = self.report.rows;
+        }
+        Ok(())
+    }
+
+    /// Says what of the source stays, when not everything is as it was.
+    fn explain(&self, error: Error) -> Error {
+        match (self.committed_rows, error) {
+            (0, error) => error,
+            (n, Error::Interrupted) => Error::Data(format!("interrupted; the first {n} rows of the source are committed")),
+            (n, error) => Error::Data(format!("{error}; the first {n} rows of the source are committed")),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What the log adds to the catalog: the state of data sets at the last checkpoint.
+//!
+//! Files say everything only when the database was closed in order: then nothing stands behind the last checkpoint.
+
+use super::findings::Context;
+use crate::Result;
+use pagefold_engine::catalog::{CatalogEntries, DataSetEntry};
+use pagefold_engine::log::LogReader;
+use pagefold_engine::{Error, LOG_DIRECTORY};
+use pagefold_format::control::ControlSlot;
+use pagefold_format::log::{Checkpoint, RecordKind};
+use pagefold_io::Storage;
+use std::path::Path;
+
+/// Reads the log from the last checkpoint on. Damage is reported.
+///
+/// # Errors
+/// [`Error::NeedsRecovery`] when the database was not closed in order; when the log cannot be read.
+pub(crate) fn read_log(
+    storage: &dyn Storage,
+    directory: &Path,
+    slot: &ControlSlot,
+    context: &mut Context<'_>,
+) -> Result<Option<Checkpoint>> {
+    if slot.checkpoint == 0 {
+        return Ok(None);
+    }
+    match last_checkpoint(storage, directory, slot) {
+        Ok(checkpoint) => Ok(Some(checkpoint)),
+        Err(Error::Damaged { path, reason }) => {
+            context.error("log", 0, format!("{path}: {reason}"));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> pagefold_engine::Result<Checkpoint> {
+    let log = directory.join(LOG_DIRECTORY);
+    let at = slot.checkpoint;
+    let damaged = |reason: String| Error::Damaged { path: log.display().to_string(), reason };
+    if !storage.exists(&log)? {
+        return Err(damaged("it is missing".into()));
+    }
+    let mut reader = LogReader::open(storage, &log, slot.database_id, at, at.saturating_add(1))?;
+    let record = reader.next()?.filter(|r| r.start == at && RecordKind::from_u8(r.kind) == Some(RecordKind::Checkpoint));
+    let Some(record) = record else { return Err(damaged(format!("no checkpoint at {at}, which the control file names"))) };
+    let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(format!("the checkpoint at {at}: {e}")))?;
+    let end = record.end;
+    let mut reader = LogReader::open(storage, &log, slot.database_id, checkpoint.redo, end)?;
+    let mut in_order = checkpoint.transactions.is_empty() && checkpoint.leftovers.is_empty();
+    while in_order && let Some(record) = reader.next()? {
+        in_order = RecordKind::from_u8(record.kind) == Some(RecordKind::Checkpoint);
+    }
+    if in_order { Ok(checkpoint) } else { Err(Error::NeedsRecovery(directory.display().to_string())) }
+}
+
+/// Brings what the catalog says of data sets to the state of a checkpoint.
+pub(crate) fn apply_checkpoint(entries: &mut CatalogEntries, checkpoint: &Checkpoint) {
+    let update = |data_set: &mut DataSetEntry| {
+        let found = checkpoint.data_sets.iter().find(|d| d.file_id == data_set.file_id);
+        data_set.header_writes = data_set.header_writes.max(found.map(|d| d.header_writes));
+    };
+    entries.tables.iter_mut().flat_map(|t| &mut t.data_sets).for_each(update);
+    entries.indexes.iter_mut().flat_map(|i| &mut i.data_sets).for_each(update);
+}

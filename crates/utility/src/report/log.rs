@@ -1,0 +1,53 @@
+//! The log, by its files.
+
+use crate::Result;
+use pagefold_engine::LOG_DIRECTORY;
+use pagefold_engine::database::{Database, read_control};
+use pagefold_io::OpenOptions;
+use serde_json::{Value, json};
+
+/// The log of a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogStatistics {
+    /// Bytes of all its files.
+    pub size_bytes: u64,
+    /// Segments with records that may be needed.
+    pub segments: u64,
+    /// Segments that wait to be used again.
+    pub spare_segments: u64,
+    /// Where in the stream of records the last checkpoint is.
+    pub checkpoint_lsn: u64,
+}
+
+impl LogStatistics {
+    /// Of a database; `None` when no transaction has written yet.
+    pub(super) fn of(database: &Database) -> Result<Option<LogStatistics>> {
+        let storage = database.storage().as_ref();
+        let checkpoint_lsn = read_control(storage, database.directory())?.current.checkpoint;
+        let directory = database.directory().join(LOG_DIRECTORY);
+        if checkpoint_lsn == 0 || !storage.exists(&directory)? {
+            return Ok(None);
+        }
+        let mut log = LogStatistics { checkpoint_lsn, ..LogStatistics::default() };
+        for path in storage.list(&directory)? {
+            // A writer may take it away meanwhile.
+            let Ok(file) = storage.open(&path, &OpenOptions::read_only()) else { continue };
+            log.size_bytes += file.len()?;
+            match path.file_name().and_then(|name| name.to_str()) {
+                Some(name) if name.starts_with("spare-") => log.spare_segments += 1,
+                Some(name) if name.ends_with(".pfl") => log.segments += 1,
+                _ => {}
+            }
+        }
+        Ok(Some(log))
+    }
+
+    pub(super) fn to_json(self) -> Value {
+        json!({
+            "size_bytes": self.size_bytes,
+            "segments": self.segments,
+            "spare_segments": self.spare_segments,
+            "checkpoint_lsn": self.checkpoint_lsn,
+        })
+    }
+}
