@@ -1,7 +1,7 @@
 //! What all objects of an open database share: storage, directory, ids, buffer pools.
 
 use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
-use crate::database::Leftovers;
+use crate::database::{Activity, Leftovers};
 use crate::log::{Log, LogSettings};
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
@@ -45,6 +45,7 @@ pub(crate) struct Core {
     pub(crate) locks: LockTable,
     pub(crate) serializable: Serializable,
     pub(crate) leftovers: Leftovers,
+    pub(crate) activity: Activity,
     /// Start of the record of the last checkpoint; 0: none yet.
     pub(crate) checkpoint: AtomicU64,
     /// From here on the last checkpoint but one needs the log.
@@ -100,6 +101,7 @@ impl Core {
             locks: LockTable::new(),
             serializable: Serializable::new(Arc::clone(&transactions), MarkLimits::default()),
             leftovers: Leftovers::default(),
+            activity: Activity::default(),
             transactions,
             checkpoint: AtomicU64::new(parts.checkpoint),
             keep_log: AtomicU64::new(0),

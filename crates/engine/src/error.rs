@@ -51,6 +51,9 @@ pub enum Error {
     /// It was not closed in order, and is opened for reading only.
     #[error("{0} was not closed in order: open it for writing once, so that its log is applied")]
     NeedsRecovery(String),
+    /// Something else is going on that excludes this.
+    #[error("not now: {0}")]
+    Busy(String),
     /// A lock was not had: a deadlock, or a wait that took too long. The transaction is to be rolled back and tried again.
     #[error("{0}")]
     Lock(#[from] crate::transaction::LockError),

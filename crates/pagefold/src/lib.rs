@@ -1,10 +1,11 @@
 //! pagefold: an embedded row store whose tables and indexes are compressed at every level, and which says what compression will save and cost before
 //! you commit to it.
 //!
-//! A database is a directory. One process writes it; others may read. Whoever changes what is in it prepares a [`Change`] and commits that: it happens as a whole or
-//! not at all.
+//! A database is a directory. One process writes it; others may read. Whoever changes which tables and indexes there are prepares a [`Change`] and commits that: it happens as a whole or
+//! not at all. Whoever changes rows does so in a [`Transaction`]: committed, it survives a crash; otherwise nothing of it is ever seen.
 //!
 //! * [`Database`], [`Change`]: tables and indexes by name
+//! * [`Transaction`]: rows and their index entries, with an [`Isolation`] from READ COMMITTED to SERIALIZABLE
 //! * [`table`]: rows by RID, compressed by a [`table::Method`]
 //! * [`index`]: B+trees ordered by (key, RID), plain or folded
 //! * [`types`]: SQL types, values, the packed record, keys, conditions
@@ -18,7 +19,7 @@
 //! use pagefold::io::{MemoryStorage, OsClock};
 //! use pagefold::table::TableAttributes;
 //! use pagefold::types::{Column, DataType, Direction, Schema, Value, ValueRef};
-//! use pagefold::{Database, OpenMode, Settings};
+//! use pagefold::{Database, OpenMode, Settings, TransactionOptions};
 //! use std::path::Path;
 //! use std::sync::Arc;
 //!
@@ -34,17 +35,20 @@
 //! let mut change = database.change();
 //! let ships = change.create_table(TableAttributes::new("ship", schema))?;
 //! let by_name = change.create_index(&ships, IndexAttributes::new("ship_pk", vec![(0, Direction::Ascending)], true))?;
-//!
-//! let row = [ValueRef::Text("Fram"), ValueRef::Int(1892)];
-//! let rid = ships.insert(&row)?;
-//! let mut key = Vec::new();
-//! by_name.key_layout().encode(&row[..1], &mut key)?;
-//! by_name.tree().insert(&key, rid)?;
 //! change.commit()?;
 //!
-//! let found = database.index("ship_pk")?.tree().first_rid(&key)?.expect("the row was inserted");
-//! let record = database.table("ship")?.get(found)?.expect("every index entry has its row");
-//! assert_eq!(ships.values(&record)?[1], Value::Int(1892));
+//! let mut transaction = database.begin(TransactionOptions::default());
+//! let fram = transaction.insert(&ships, &[ValueRef::Text("Fram"), ValueRef::Int(1892)])?;
+//! transaction.insert(&ships, &[ValueRef::Text("Vega"), ValueRef::Null])?;
+//! transaction.commit()?;
+//!
+//! let mut transaction = database.begin(TransactionOptions::default());
+//! transaction.update(&ships, fram, &[(1, ValueRef::Int(1893))])?;
+//! transaction.rollback()?;
+//!
+//! let mut reader = database.begin(TransactionOptions::default());
+//! let found = reader.find(&ships, &by_name, &[ValueRef::Text("Fram")])?;
+//! assert_eq!(reader.row(&ships, found[0])?.expect("what the index finds is there")[1], Value::Int(1892));
 //! # Ok(())
 //! # }
 //! ```

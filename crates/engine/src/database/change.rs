@@ -27,11 +27,19 @@ pub struct Change<'a> {
     dropped_indexes: Vec<Arc<Index>>,
     /// The control slot is being written, or has been.
     in_doubt: bool,
+    /// Why nothing can be changed now: transactions are running.
+    refused: Option<Error>,
 }
 
 impl<'a> Change<'a> {
     pub(super) fn new(database: &'a Database) -> Change<'a> {
-        Change { database, tables: vec![], indexes: vec![], dropped_tables: vec![], dropped_indexes: vec![], in_doubt: false }
+        let refused = database.core.activity.begin_change().err();
+        Change { database, tables: vec![], indexes: vec![], dropped_tables: vec![], dropped_indexes: vec![], in_doubt: false, refused }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.refused.clone().map_or(Ok(()), Err)?;
+        self.database.core.check_writable()
     }
 
     /// A new table. It may have the name of one that this change drops.
@@ -39,7 +47,7 @@ impl<'a> Change<'a> {
     /// # Errors
     /// When the name is taken or an attribute is out of range.
     pub fn create_table(&mut self, attributes: TableAttributes) -> Result<Arc<Table>> {
-        self.database.core.check_writable()?;
+        self.check()?;
         let name = &attributes.name;
         let live = self.database.objects.read().tables.contains_key(name);
         if (live && !self.dropped_tables.iter().any(|t| t.name() == name)) || self.tables.iter().any(|t| t.name() == name) {
@@ -57,7 +65,7 @@ impl<'a> Change<'a> {
     /// # Errors
     /// When the name is taken or an attribute is out of range.
     pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
-        self.database.core.check_writable()?;
+        self.check()?;
         let name = &attributes.name;
         let live = self.database.objects.read().indexes.contains_key(name);
         if (live && !self.dropped_indexes.iter().any(|i| i.name() == name)) || self.indexes.iter().any(|i| i.name() == name) {
@@ -76,7 +84,7 @@ impl<'a> Change<'a> {
     /// # Errors
     /// When there is none of this name.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
-        self.database.core.check_writable()?;
+        self.check()?;
         let table = self.database.table(name)?;
         for index in self.database.indexes_of(&table) {
             if !self.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &index)) {
@@ -92,7 +100,7 @@ impl<'a> Change<'a> {
     /// # Errors
     /// When there is none of this name.
     pub fn drop_index(&mut self, name: &str) -> Result<()> {
-        self.database.core.check_writable()?;
+        self.check()?;
         self.dropped_indexes.push(self.database.index(name)?);
         Ok(())
     }
@@ -135,8 +143,8 @@ impl<'a> Change<'a> {
     /// When a write fails: the database is then as before. When writing the control slot itself fails, only opening it again tells whether the change happened; until
     /// then nothing more is written.
     pub fn commit(mut self) -> Result<()> {
+        self.check()?;
         let core = &self.database.core;
-        core.check_writable()?;
         // What the catalog does not name, recovery does not know: the first partition is named before it has a file.
         for table in &self.tables {
             if table.partitions().next().is_none() {
@@ -208,6 +216,9 @@ impl<'a> Change<'a> {
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
+        if self.refused.is_none() {
+            self.database.core.activity.end_change();
+        }
         if !self.in_doubt {
             for data_set in self.staged_data_sets() {
                 // What stays is removed at the next open.

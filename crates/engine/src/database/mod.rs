@@ -1,5 +1,6 @@
 //! A database directory: opening, and changing atomically what is in it.
 
+mod activity;
 mod change;
 mod checkpoint;
 mod control_file;
@@ -10,6 +11,7 @@ mod transaction;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use activity::Activity;
 pub use change::Change;
 pub use control_file::{ControlFile, control_path, read_control};
 pub(crate) use leftovers::Leftovers;

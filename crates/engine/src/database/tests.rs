@@ -159,3 +159,24 @@ fn not_a_database() {
     storage.create_directory(Path::new("db")).unwrap();
     assert!(matches!(open(&storage, OpenMode::Write), Err(Error::NotADatabase(_))));
 }
+
+#[test]
+fn rows_and_objects_change_one_after_the_other() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create).unwrap();
+    create(&database, "t", 10).unwrap();
+    let table = database.table("t").unwrap();
+    let row = [ValueRef::Int(10), ValueRef::Text("more")];
+    let mut transaction = database.begin(TransactionOptions::default());
+    transaction.insert(&table, &row).unwrap();
+    assert!(matches!(create(&database, "u", 1), Err(Error::Busy(_))));
+    transaction.commit().unwrap();
+    let change = database.change();
+    let mut transaction = database.begin(TransactionOptions::default());
+    assert!(matches!(transaction.insert(&table, &row), Err(Error::Busy(_))));
+    drop(change);
+    transaction.insert(&table, &row).unwrap();
+    transaction.rollback().unwrap();
+    create(&database, "u", 1).unwrap();
+    assert_eq!(table.row_count(), 11);
+}

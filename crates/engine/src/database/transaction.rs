@@ -83,6 +83,8 @@ pub struct Transaction<'d> {
     pin: Option<Arc<Snapshot>>,
     /// Rows with versions of this transaction.
     rows: Vec<(u32, Rid)>,
+    /// It has begun to change rows.
+    writes: bool,
     ended: bool,
     /// Why only rollback is left.
     failed: Option<Error>,
@@ -93,7 +95,17 @@ impl Database {
     #[must_use]
     pub fn begin(&self, options: TransactionOptions) -> Transaction<'_> {
         let state = self.core.transactions.begin();
-        Transaction { database: self, state, options, snapshot: None, pin: None, rows: Vec::new(), ended: false, failed: None }
+        Transaction {
+            database: self,
+            state,
+            options,
+            snapshot: None,
+            pin: None,
+            rows: Vec::new(),
+            writes: false,
+            ended: false,
+            failed: None,
+        }
     }
 }
 
@@ -435,6 +447,10 @@ impl<'d> Transaction<'d> {
     fn statement<R>(&mut self, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         self.check()?;
         self.database.core.check_writable()?;
+        if !self.writes {
+            self.database.core.activity.begin_writing()?;
+            self.writes = true;
+        }
         self.database.ensure_log()?;
         if self.options.isolation != Isolation::ReadCommitted || self.pin.is_none() {
             self.snapshot()?;
@@ -518,5 +534,8 @@ impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         // An error has poisoned the database; whoever writes next meets it.
         let _ = self.end_by_rollback();
+        if self.writes {
+            self.database.core.activity.end_writing();
+        }
     }
 }

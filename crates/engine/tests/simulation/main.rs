@@ -112,7 +112,7 @@ fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>
 
 #[test]
 fn nothing_is_lost_in_a_crash() {
-    let wanted = std::env::var("PAGEFOLD_SIMULATION_STATES").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
+    let wanted = std::env::var("PAGEFOLD_SIMULATION_STATES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
     let tally = Arc::new(Mutex::new(Tally::default()));
     let first = std::env::var("PAGEFOLD_SIMULATION_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     for seed in first.. {
