@@ -29,7 +29,23 @@ struct Tally {
     states: u64,
 }
 
+/// How often, on average, a step is followed by something else.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Transactions to a checkpoint.
+    checkpoint: u64,
+    /// Changes to a write of pages of running transactions.
+    steal: u64,
+}
+
+impl Pace {
+    fn of(seed: u64) -> Pace {
+        Pace { checkpoint: [9, 3, 60][seed as usize % 3], steal: [10, 2, 25][seed as usize / 3 % 3] }
+    }
+}
+
 fn work(database: &Database, random: &mut Random, promise: &Mutex<Promise>, transactions: u64) -> Result<()> {
+    let pace = Pace::of(random.0);
     for _ in 0..transactions {
         let mut model = promise.lock().committed.clone();
         let mut transaction = database.begin(TransactionOptions::default());
@@ -43,7 +59,7 @@ fn work(database: &Database, random: &mut Random, promise: &Mutex<Promise>, tran
                 transaction.roll_back_to(savepoint)?;
             }
             change(&mut transaction, database, &mut model, random)?;
-            if random.below(10) == 0 {
+            if random.below(pace.steal) == 0 {
                 steal(database, random)?;
             }
         }
@@ -54,7 +70,7 @@ fn work(database: &Database, random: &mut Random, promise: &Mutex<Promise>, tran
             transaction.commit()?;
             *promise.lock() = Promise { committed: model, committing: None };
         }
-        if random.below(9) == 0 {
+        if random.below(pace.checkpoint) == 0 {
             database.checkpoint()?;
         }
     }
@@ -112,7 +128,7 @@ fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>
 
 #[test]
 fn nothing_is_lost_in_a_crash() {
-    let wanted = std::env::var("PAGEFOLD_SIMULATION_STATES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
+    let wanted = std::env::var("PAGEFOLD_SIMULATION_STATES").ok().and_then(|n| n.parse().ok()).unwrap_or(6_000);
     let tally = Arc::new(Mutex::new(Tally::default()));
     let first = std::env::var("PAGEFOLD_SIMULATION_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     for seed in first.. {

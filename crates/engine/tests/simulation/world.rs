@@ -42,7 +42,7 @@ pub(crate) fn open(storage: &FaultStorage, mode: OpenMode) -> Result<Database> {
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
     let log = LogSettings { segment_bytes: 32 << 10, ..LogSettings::default() };
-    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, log, double_write_bytes: 128 << 10, ..Settings::default() })
+    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, log, double_write_bytes: 64 << 10, ..Settings::default() })
 }
 
 fn schema() -> Schema {
