@@ -452,6 +452,8 @@ impl<'d> Transaction<'d> {
             self.writes = true;
         }
         self.database.ensure_log()?;
+        // A full device is an error of this statement, before it has changed anything.
+        self.database.core.manager.prepare_log()?;
         if self.options.isolation != Isolation::ReadCommitted || self.pin.is_none() {
             self.snapshot()?;
         }

@@ -171,6 +171,9 @@ impl SegmentFiles {
 
     /// Sees to it that the segments up to position `end` are there.
     pub(super) fn prepare(&self, end: Lsn) -> Result<()> {
+        if self.prepared() >= end {
+            return Ok(());
+        }
         let mut names = self.names.lock();
         while self.prepared() < end {
             self.check_poison()?;

@@ -129,6 +129,14 @@ impl BufferManager {
         &self.clock
     }
 
+    /// Makes room in the log for the records to come.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub(crate) fn prepare_log(&self) -> Result<()> {
+        self.log().map_or(Ok(()), LogSink::prepare)
+    }
+
     pub(super) fn protection(&self) -> Option<&Protection> {
         self.protection.get()
     }

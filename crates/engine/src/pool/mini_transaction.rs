@@ -41,6 +41,12 @@ pub trait LogSink: Send + Sync + Debug {
 
     /// Calls `f` with the end of the log while nobody can append.
     fn cut(&self, f: &mut dyn FnMut(Lsn));
+
+    /// Makes room for the records to come, so that none of them is refused when pages have changed already.
+    ///
+    /// # Errors
+    /// When there is no room: nothing has happened then.
+    fn prepare(&self) -> Result<()>;
 }
 
 impl LogSink for Log {
@@ -54,6 +60,10 @@ impl LogSink for Log {
 
     fn cut(&self, f: &mut dyn FnMut(Lsn)) {
         Log::cut(self, f);
+    }
+
+    fn prepare(&self) -> Result<()> {
+        Log::prepare_next(self)
     }
 }
 

@@ -36,6 +36,9 @@ impl LogSink for KeepingSink {
     fn cut(&self, f: &mut dyn FnMut(u64)) {
         f(self.0.lock().len() as u64);
     }
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 fn open(settings: PoolSettings) -> Database {

@@ -186,6 +186,10 @@ pub(super) fn write_chain(table: &Table, by: By<'_>, data_set: &DataSet, page_ty
     let mut image = vec![0; data_set.page_bytes()];
     let payload = chain::payload_bytes(data_set.page_bytes());
     for (i, number) in numbers.iter().enumerate() {
+        if let Err(error) = table.manager().prepare_log() {
+            numbers[i..].iter().for_each(|number| data_set.give_back(*number));
+            return Err(error);
+        }
         let part = &bytes[(i * payload).min(bytes.len())..((i + 1) * payload).min(bytes.len())];
         let next = numbers.get(i + 1).copied().unwrap_or(0);
         chain::build(&mut image, *number, page_type, next, i as u32, owner, part);

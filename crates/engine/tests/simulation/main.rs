@@ -186,6 +186,46 @@ fn an_error_at_any_call_loses_nothing() {
 }
 
 #[test]
+fn a_full_disk_is_an_error_of_the_statement() {
+    let mut refused = 0;
+    for seed in 1..40 {
+        let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
+        create(&storage).unwrap();
+        let database = open(&storage, OpenMode::Write).unwrap();
+        let promise = Mutex::new(Promise::default());
+        let mut random = Random(seed);
+        work(&database, &mut random, &promise, 3).unwrap();
+        // Room for little more.
+        storage.set_capacity(Some(storage.taken_bytes() + seed * 512));
+        let mut transaction = database.begin(TransactionOptions::default());
+        let mut model = promise.lock().committed.clone();
+        for _ in 0..4_000 {
+            match change(&mut transaction, &database, &mut model, &mut random) {
+                Ok(()) => {}
+                Err(Error::Io(_)) => {
+                    refused += 1;
+                    break;
+                }
+                Err(other) => panic!("seed {seed}: {other}"),
+            }
+        }
+        // What was done before the statement that failed stands, or goes, as its user likes.
+        if seed % 2 == 0 {
+            transaction.rollback().unwrap();
+        } else {
+            transaction.commit().unwrap();
+            promise.lock().committed = model;
+        }
+        storage.set_capacity(None);
+        assert_eq!(contents(&database), promise.lock().committed, "seed {seed}");
+        work(&database, &mut random, &promise, 10).unwrap();
+        drop(database);
+        verify(&storage, &promise.lock(), &format!("seed {seed}, opened again"));
+    }
+    assert!(refused > 10, "only {refused} statements were refused");
+}
+
+#[test]
 fn works_without_crashes() -> Result<()> {
     for seed in 1..6 {
         let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
