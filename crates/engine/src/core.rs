@@ -5,6 +5,7 @@ use crate::database::{Activity, Leftovers};
 use crate::log::{Log, LogSettings};
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
+use crate::table_space::reservations::Reservations;
 use crate::transaction::{LockTable, MarkLimits, Serializable, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_io::Storage;
@@ -46,6 +47,7 @@ pub(crate) struct Core {
     pub(crate) serializable: Serializable,
     pub(crate) leftovers: Leftovers,
     pub(crate) activity: Activity,
+    pub(crate) reservations: Reservations,
     /// Start of the record of the last checkpoint; 0: none yet.
     pub(crate) checkpoint: AtomicU64,
     /// From here on the last checkpoint but one needs the log.
@@ -102,6 +104,7 @@ impl Core {
             serializable: Serializable::new(Arc::clone(&transactions), MarkLimits::default()),
             leftovers: Leftovers::default(),
             activity: Activity::default(),
+            reservations: Reservations::default(),
             transactions,
             checkpoint: AtomicU64::new(parts.checkpoint),
             keep_log: AtomicU64::new(0),

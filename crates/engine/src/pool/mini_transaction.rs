@@ -162,6 +162,13 @@ impl<'a> MiniTransaction<'a> {
         &self.entry(handle).page
     }
 
+    /// The file id of the page's data set, and its number there.
+    #[must_use]
+    pub(crate) fn identity(&self, handle: PageHandle) -> (u32, u32) {
+        let page = &self.entry(handle).page;
+        (page.data_set().file_id(), page.number())
+    }
+
     /// The page's number.
     #[must_use]
     pub fn number(&self, handle: PageHandle) -> u32 {

@@ -4,6 +4,7 @@ mod bulk_load;
 mod dictionaries;
 mod large_value;
 mod read;
+pub(crate) mod reservations;
 mod row_image;
 mod scan;
 mod table;

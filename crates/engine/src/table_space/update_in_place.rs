@@ -5,7 +5,7 @@
 
 use super::read::{RowBuffer, check_type};
 use super::table::Table;
-use crate::pool::MiniTransaction;
+use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_format::data::{Body, DataPage, Stored};
 use pagefold_types::{Rid, ValueError, ValueRef};
@@ -57,7 +57,7 @@ impl Table {
                 (None, _) => Body::Plain(after),
             })
         })??;
-        if !self.replace_in_place(&mut mtr, home, rid.slot(), None, body)? {
+        if !self.replace_in_place(By::Nobody, &mut mtr, home, rid.slot(), None, body)? {
             return Ok(None);
         }
         mtr.commit()?;

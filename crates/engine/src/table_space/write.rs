@@ -127,7 +127,7 @@ impl Table {
             }
             manager.make_resident(data_set, number)?;
             let Some(page) = manager.try_exclusive(data_set, number) else { continue };
-            if self.has_room(&page, space) {
+            if self.has_room(&page, space + self.core.reservations.of_page((data_set.file_id(), number))) {
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
                 self.insert_hint.store(number, Ordering::Relaxed);
@@ -270,7 +270,7 @@ impl Table {
             let undo = Undo::UpdatedRow { object_id: self.object_id, rid, at, removed, before: bytes };
             self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
             let body = after.body();
-            if self.replace_in_place(&mut mtr, place, slot, target.map(|_| rid), body)? {
+            if self.replace_in_place(by, &mut mtr, place, slot, target.map(|_| rid), body)? {
                 mtr.set_undo(by, undo);
                 self.take_version_back(by, rid);
                 mtr.commit()?;
@@ -346,6 +346,7 @@ impl Table {
     /// Replaces a stored row where it is, when its page has room. `away_from` is the home of a row that has moved.
     pub(super) fn replace_in_place(
         &self,
+        by: By<'_>,
         mtr: &mut MiniTransaction<'_>,
         handle: PageHandle,
         slot: u16,
@@ -357,13 +358,21 @@ impl Table {
             Some(home) => Stored::Away { home, body },
             None => Stored::Home(body),
         };
-        if !view.fits_in_place_of(slot, stored.len(view.dictionary_version())) {
+        // What others may need is not taken, but by who takes something back: it is for that.
+        let page = mtr.identity(handle);
+        let reserved = if matches!(by, By::Undo(..)) { 0 } else { self.core.reservations.of_page(page) };
+        let length = stored.len(view.dictionary_version());
+        let grows = view.row(slot).is_some_and(|row| row.bytes.len() < length);
+        if !view.fits_in_place_of(slot, length + if grows { reserved } else { 0 }) {
             return Ok(false);
         }
         let mut bytes = Vec::with_capacity(stored.len(view.dictionary_version()));
         let kind = stored.build(view.dictionary_version(), &mut bytes);
         let Some(before) = view.row(slot) else { return Ok(false) };
         let same_length = before.bytes.len() == bytes.len();
+        if let (By::Transaction(state), Some(freed @ 1..)) = (by, before.bytes.len().checked_sub(bytes.len())) {
+            self.core.reservations.enter(state.id(), page, freed);
+        }
         let op = DataOp::change(slot, before, kind, &bytes);
         mtr.apply(handle, PageOp::Data(op))?;
         if !same_length {

@@ -1,0 +1,82 @@
+//! Room on pages that running transactions may need to take their updates back.
+//!
+//! An update that makes a row shorter frees bytes on its page. Until the transaction ends nobody gets them: so taking it back finds room where it was, and a full disk never fails a rollback. Deleted rows need no
+//! such thing, as ghosts keep their bytes. Nothing of this is on disk: after a crash the room is still there, since nobody was given it.
+//!
+//! Invariant: what is reserved on a page is entered under its exclusive latch, and looked at under it.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A page: file id and number.
+type Page = (u32, u32);
+
+/// Everything reserved in a database.
+#[derive(Debug, Default)]
+pub(crate) struct Reservations {
+    /// Transactions with reservations; 0: nobody has to look.
+    transactions: AtomicUsize,
+    lists: Mutex<Lists>,
+}
+
+#[derive(Debug, Default)]
+struct Lists {
+    of_pages: HashMap<Page, usize>,
+    of_transactions: HashMap<u64, Vec<(Page, usize)>>,
+}
+
+impl Reservations {
+    /// Keeps bytes of a page, which is latched for change, for a transaction.
+    pub(crate) fn enter(&self, transaction: u64, page: Page, bytes: usize) {
+        let mut lists = self.lists.lock();
+        *lists.of_pages.entry(page).or_default() += bytes;
+        lists.of_transactions.entry(transaction).or_default().push((page, bytes));
+        self.transactions.store(lists.of_transactions.len(), Ordering::Release);
+    }
+
+    /// Bytes of a page that are not to be given away.
+    pub(crate) fn of_page(&self, page: Page) -> usize {
+        if self.transactions.load(Ordering::Acquire) == 0 {
+            return 0;
+        }
+        self.lists.lock().of_pages.get(&page).copied().unwrap_or(0)
+    }
+
+    /// The transaction is ended.
+    pub(crate) fn release(&self, transaction: u64) {
+        if self.transactions.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut lists = self.lists.lock();
+        for (page, bytes) in lists.of_transactions.remove(&transaction).unwrap_or_default() {
+            if let Some(reserved) = lists.of_pages.get_mut(&page) {
+                *reserved -= bytes;
+                if *reserved == 0 {
+                    lists.of_pages.remove(&page);
+                }
+            }
+        }
+        self.transactions.store(lists.of_transactions.len(), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reserved_is_given_back_at_the_end() {
+        let all = Reservations::default();
+        all.enter(1, (5, 6), 10);
+        all.enter(2, (5, 6), 7);
+        all.enter(1, (5, 6), 1);
+        all.enter(1, (5, 9), 3);
+        assert_eq!((all.of_page((5, 6)), all.of_page((5, 9)), all.of_page((6, 6))), (18, 3, 0));
+        all.release(1);
+        assert_eq!((all.of_page((5, 6)), all.of_page((5, 9))), (7, 0));
+        all.release(2);
+        assert_eq!(all.of_page((5, 6)), 0);
+        assert_eq!(all.transactions.load(Ordering::Relaxed), 0);
+    }
+}
