@@ -283,8 +283,19 @@ impl DataSet {
 
     /// Is something of it not on disk? A flush that follows makes it so.
     pub(crate) fn take_changed(&self) -> bool {
-        let header = self.changed.swap(false, Ordering::Relaxed);
-        header || self.space().has_changes() || !self.dirty.lock().is_empty()
+        let dirty = self.dirty.lock();
+        let changed = self.changed.swap(false, Ordering::Relaxed) || !dirty.is_empty();
+        drop(dirty);
+        changed || self.space().has_changes()
+    }
+
+    /// Takes the list of dirty pages, to write them. Until a flush, the data set counts as changed.
+    pub(crate) fn take_dirty(&self) -> Vec<u32> {
+        let mut dirty = self.dirty.lock();
+        if !dirty.is_empty() {
+            self.changed.store(true, Ordering::Relaxed);
+        }
+        std::mem::take(&mut *dirty)
     }
 
     /// The map pages to write and the header, as they are now; `lsn` is the end of the log.

@@ -5,6 +5,8 @@
 //! - write counters are given out here, and the space map has them before the page is written; map pages are written after the pages they describe, the header
 //!   page after the map pages;
 //! - a page that somebody changes is left for later, not waited for: who has it may be waiting for a frame, and so for this writer;
+//! - the list of dirty pages is taken and emptied under `write_lock`, and whoever takes it marks the data set as changed: so a flush, or a checkpoint that asks whether one is due, never takes pages
+//!   that the background has yet to write for written ones;
 //! - a failed write poisons the data set;
 //! - of data sets that are logged, a page is written only when the log is durable up to its LSN, and when its image is safe in the file of double writes: a torn page is restored from there.
 
@@ -77,11 +79,14 @@ impl BufferManager {
     /// # Errors
     /// As [`Self::flush`].
     pub(super) fn write_dirty(&self, data_set: &DataSet) -> Result<bool> {
-        let mut pages = std::mem::take(&mut *data_set.dirty.lock());
+        data_set.check_poison()?;
+        // Before the list is taken: whoever finds it empty then, and waits for this lock, finds its pages written.
+        let _writer = data_set.write_lock.lock();
+        let mut pages = data_set.take_dirty();
         pages.sort_unstable();
         pages.dedup();
         let mut busy = Vec::new();
-        let writes = self.write_pages(data_set, &pages, &mut busy)?;
+        let writes = self.write_pages_locked(data_set, &pages, &mut busy)?;
         add(&data_set.counters.deferred_writes, writes);
         let done = busy.is_empty();
         data_set.dirty.lock().extend(busy);
@@ -92,6 +97,11 @@ impl BufferManager {
     pub(super) fn write_pages(&self, data_set: &DataSet, pages: &[u32], busy: &mut Vec<u32>) -> Result<u64> {
         data_set.check_poison()?;
         let _writer = data_set.write_lock.lock();
+        self.write_pages_locked(data_set, pages, busy)
+    }
+
+    /// As [`Self::write_pages`], by whoever holds the data set's `write_lock`.
+    fn write_pages_locked(&self, data_set: &DataSet, pages: &[u32], busy: &mut Vec<u32>) -> Result<u64> {
         let page_bytes = data_set.page_bytes();
         let mut buffer = self.batch_buffers.take();
         let room = self.batch_pages(page_bytes);
