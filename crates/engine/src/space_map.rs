@@ -211,13 +211,21 @@ impl SpaceMap {
         self.unallocated.push(page);
     }
 
-    /// The first page of at least this class.
-    pub(crate) fn find(&self, class: u8) -> Option<u32> {
+    /// The first page, from page `from` on, of at least this class.
+    pub(crate) fn find_from(&self, class: u8, from: u32) -> Option<u32> {
         debug_assert!(class >= CLASS_FULL);
-        if self.tree[1] < class {
+        if from as usize >= self.capacity {
             return None;
         }
-        let mut node = 1;
+        let mut node = self.capacity + from as usize;
+        while self.tree[node] < class {
+            // To the next subtree on the right.
+            node >>= node.trailing_ones();
+            if node == 0 {
+                return None;
+            }
+            node += 1;
+        }
         while node < self.capacity {
             node *= 2;
             if self.tree[node] < class {
@@ -298,7 +306,10 @@ mod tests {
                 }
             }
             let wanted = CLASS_FULL + (seed >> 33) as u8 % 130;
-            assert_eq!(map.find(wanted), model.iter().position(|c| *c >= wanted).map(|p| p as u32));
+            for from in [0, (seed >> 40) as usize % (model.len() + 2)] {
+                let expected = (from..model.len()).find(|page| model[*page] >= wanted).map(|page| page as u32);
+                assert_eq!(map.find_from(wanted, from as u32), expected);
+            }
         }
         assert!(space_map::is_map_page(1, 2048) && map.word(1).class() == CLASS_NO_ROWS);
         assert_eq!(map.map_pages().next(), Some(1));

@@ -141,6 +141,12 @@ impl<'a> Cursor<'a> {
         Ok(Some(Run { leaf: Leaf::new(&self.page), from, to }))
     }
 
+    /// Whether the next entry comes from a leaf that is not copied yet.
+    #[inline]
+    pub(crate) fn is_between_leaves(&self) -> bool {
+        self.from >= self.to
+    }
+
     /// Leaves read so far.
     #[must_use]
     pub fn leaf_count(&self) -> u64 {

@@ -133,7 +133,11 @@ impl Database {
         let Some(log) = core.log() else { return Ok(()) };
         core.check_writable()?;
         let held = core.leftovers.hold();
-        let (redo, transactions, leftovers) = log.cut(|end| (end, running(core), core.leftovers.all()));
+        let (redo, transactions, leftovers) = log.cut(|end| {
+            let active = core.transactions.active();
+            let (ended, running): (Vec<_>, Vec<_>) = active.into_iter().partition(|state| state.is_commit_logged());
+            (end, written(&running), core.leftovers.all(&ended))
+        });
         drop(held);
         let named = self.named();
         let mut data_sets = Vec::new();
@@ -206,7 +210,7 @@ impl Database {
         }
         // Of transactions without an end nothing is left.
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
-            self.remove_leftover(&leftover.left)?;
+            self.remove_leftover(&leftover.left, 0)?;
         }
         self.write_checkpoint()
     }
@@ -238,9 +242,8 @@ fn state_of(data_set: &Arc<DataSet>) -> Option<DataSetState> {
     (data_set.is_defined() && header_writes > 0).then(|| DataSetState { file_id: data_set.file_id(), header_writes })
 }
 
-/// Transactions that have written something and are not ended.
-fn running(core: &Core) -> Vec<RunningTransaction> {
-    let active = core.transactions.active();
-    let written = active.iter().filter(|state| state.last_lsn() != 0);
+/// Those of the running transactions that have written something.
+fn written(running: &[Arc<TransactionState>]) -> Vec<RunningTransaction> {
+    let written = running.iter().filter(|state| state.last_lsn() != 0);
     written.map(|state| RunningTransaction { id: state.id(), first: state.first_lsn(), last: state.last_lsn() }).collect()
 }

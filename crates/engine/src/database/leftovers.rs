@@ -2,31 +2,44 @@
 //!
 //! Invariants:
 //! - something left is entered here before the record that leaves it is in the log, and goes out of here when it is gone from the pages: so a checkpoint knows all of it;
-//! - removing something twice does no harm: a ghost is removed only while it is one, an entry only when its row has another key by now. So after a crash everything that might be left is
-//!   removed again;
-//! - the entries of a row go before its slot does, so an index never leads to another row.
+//! - each is removed once while the database is open. After a crash, when no transaction runs, removing something again does no harm: a ghost is removed only while it is one, an entry only
+//!   when its row has another key by now; large values are told from new ones by the log. So everything that might be left is removed then;
+//! - no checkpoint lists what has been removed already;
+//! - the entries of a row go before its slot does, so an index never leads to another row;
+//! - while an entry may be left, the filter has its row's page. Who has copied a leaf knows by the count of removals whether that still holds for the copy.
 
 use super::open::Database;
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::{Mode, Resource, TransactionState};
+use crate::transaction::{Mode, PageFilter, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
 use pagefold_types::Rid;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// Who holds the locks of removals: no transaction has this id.
 const REMOVER: u64 = u64::MAX;
 
 /// All leftovers of a database.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Leftovers {
     lists: Mutex<Lists>,
     /// One who removes at a time. While nobody does, the lists say what is on the pages.
     removing: Mutex<()>,
+    /// Pages with rows that entries may be left of, by index.
+    entries: PageFilter,
+    /// Number of entries taken out of indexes, here or by rollbacks.
+    removals: AtomicU64,
+}
+
+impl Default for Leftovers {
+    fn default() -> Leftovers {
+        Leftovers { lists: Mutex::default(), removing: Mutex::default(), entries: PageFilter::new(), removals: AtomicU64::new(0) }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,18 +58,11 @@ struct Entered {
     left: Leftover,
 }
 
-/// What is to be removed.
-enum Next {
-    Left(Leftover),
-    /// Versions, when nothing else is left of a transaction.
-    Rows(Vec<(u32, Rid)>),
-}
-
 /// What a committed transaction left.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Committed {
     timestamp: u64,
-    left: Vec<Leftover>,
+    left: VecDeque<Leftover>,
     /// Rows with versions.
     rows: Vec<(u32, Rid)>,
 }
@@ -64,6 +70,7 @@ struct Committed {
 impl Leftovers {
     /// A transaction is about to leave this.
     pub(crate) fn enter(&self, transaction: &TransactionState, left: Leftover) {
+        self.count(&left, PageFilter::enter);
         let entered = Entered { after: transaction.last_lsn(), left };
         self.lists.lock().running.entry(transaction.id()).or_default().push(entered);
     }
@@ -78,20 +85,42 @@ impl Leftovers {
     /// A transaction is taken back down to its record at `last`; 0: wholly.
     pub(crate) fn taken_back(&self, transaction: u64, last: Lsn) {
         let mut lists = self.lists.lock();
-        if last == 0 {
+        let Some(entered) = lists.running.get_mut(&transaction) else { return };
+        entered.retain(|e| {
+            let stays = e.after < last;
+            if !stays {
+                self.count(&e.left, PageFilter::leave);
+            }
+            stays
+        });
+        if entered.is_empty() {
             lists.running.remove(&transaction);
-        } else if let Some(entered) = lists.running.get_mut(&transaction) {
-            entered.retain(|e| e.after < last);
         }
     }
 
-    /// Everything, for a checkpoint.
-    pub(crate) fn all(&self) -> Vec<CheckpointLeftover> {
-        let lists = self.lists.lock();
-        let committed = lists.committed.iter().flat_map(|c| &c.left);
-        let committed = committed.map(|left| CheckpointLeftover { transaction: 0, after: 0, left: left.clone() });
-        let running = lists.running.iter().flat_map(|(id, entered)| entered.iter().map(|e| (*id, e)));
-        committed.chain(running.map(|(transaction, e)| CheckpointLeftover { transaction, after: e.after, left: e.left.clone() })).collect()
+    fn count(&self, left: &Leftover, change: impl Fn(&PageFilter, u64)) {
+        if let Leftover::Entry { object_id, rid, .. } = left {
+            change(&self.entries, PageFilter::hash_of_row(*object_id, *rid));
+        }
+    }
+
+    /// An entry has been taken out of an index, and its row's versions and the filter may forget it after this.
+    pub(crate) fn entry_removed(&self) {
+        self.removals.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::Release);
+    }
+
+    /// Number of entries that have been removed. To be read before a leaf is copied.
+    pub(crate) fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
+    }
+
+    /// Whether an entry in the copy of a leaf may be that of a key which the row no longer has for all snapshots, whoever has removed it since. `removals` is from before the copy.
+    pub(crate) fn may_be_left(&self, index: u32, rid: Rid, removals: u64) -> bool {
+        self.entries.may_have(PageFilter::hash_of_row(index, rid)) || {
+            fence(Ordering::Acquire);
+            self.removals.load(Ordering::Relaxed) != removals
+        }
     }
 
     /// Keeps everybody from removing, for as long as the guard lives.
@@ -99,22 +128,28 @@ impl Leftovers {
         self.removing.lock()
     }
 
-    /// What to remove next; `None` when some snapshot needs all there is.
-    fn next(&self, oldest: u64) -> Option<Next> {
-        let mut lists = self.lists.lock();
-        if lists.committed.front()?.timestamp > oldest {
-            return None;
-        }
-        match lists.committed.front()?.left.last() {
-            Some(left) => Some(Next::Left(left.clone())),
-            None => lists.committed.pop_front().map(|first| Next::Rows(first.rows)),
-        }
+    /// Everything, for a checkpoint. What transactions have left whose commit is in the log by now, though not published, is left for good.
+    pub(crate) fn all(&self, ended: &[Arc<TransactionState>]) -> Vec<CheckpointLeftover> {
+        let lists = self.lists.lock();
+        let committed = lists.committed.iter().flat_map(|c| &c.left);
+        let committed = committed.map(|left| CheckpointLeftover { transaction: 0, after: 0, left: left.clone() });
+        let id_of = |id: u64| if ended.iter().any(|state| state.id() == id) { 0 } else { id };
+        let running = lists.running.iter().flat_map(|(id, entered)| entered.iter().map(move |e| (id_of(*id), e)));
+        committed.chain(running.map(|(transaction, e)| CheckpointLeftover { transaction, after: e.after, left: e.left.clone() })).collect()
     }
 
-    /// What came last of [`Self::next`] is removed.
-    fn removed(&self) {
+    /// What comes next of the oldest list that every snapshot can do without, and when that list was committed; `None` in the end.
+    fn next(&self, oldest: u64) -> Option<(u64, Option<Leftover>)> {
+        let lists = self.lists.lock();
+        let first = lists.committed.front().filter(|first| first.timestamp <= oldest)?;
+        Some((first.timestamp, first.left.front().cloned()))
+    }
+
+    /// What came next is removed.
+    fn removed(&self, left: &Leftover) {
+        self.count(left, PageFilter::leave);
         if let Some(first) = self.lists.lock().committed.front_mut() {
-            first.left.pop();
+            first.left.pop_front();
         }
     }
 }
@@ -128,23 +163,25 @@ impl Database {
         let leftovers = &self.core.leftovers;
         let Some(_turn) = leftovers.removing.try_lock() else { return Ok(()) };
         let oldest = self.core.transactions.oldest_snapshot();
-        while let Some(next) = leftovers.next(oldest) {
-            match next {
-                Next::Left(left) if self.remove_leftover(&left)? => leftovers.removed(),
-                // Somebody changes the row just now: next time.
-                Next::Left(_) => return Ok(()),
-                Next::Rows(rows) => {
-                    for (object, rid) in rows {
-                        self.core.versions.forget(object, rid, oldest);
-                    }
+        while let Some((committed, next)) = leftovers.next(oldest) {
+            let Some(left) = next else {
+                let first = leftovers.lists.lock().committed.pop_front();
+                for (object, rid) in first.iter().flat_map(|first| &first.rows) {
+                    self.core.versions.forget(*object, *rid, committed);
                 }
+                continue;
+            };
+            if !self.remove_leftover(&left, committed)? {
+                // Somebody changes the row just now: next time.
+                return Ok(());
             }
+            leftovers.removed(&left);
         }
         Ok(())
     }
 
-    /// Removes one, if it is still there. False when that has to wait.
-    pub(super) fn remove_leftover(&self, left: &Leftover) -> Result<bool> {
+    /// Removes one, left by the commit at `committed`, if it is still there. False when that has to wait.
+    pub(super) fn remove_leftover(&self, left: &Leftover, committed: u64) -> Result<bool> {
         match left {
             Leftover::Ghost { object_id, rid, kind } => {
                 let Some(table) = self.table_by_id(*object_id) else { return Ok(true) };
@@ -166,7 +203,7 @@ impl Database {
                 if self.core.locks.lock(REMOVER, row, Mode::Exclusive, Duration::ZERO).is_err() {
                     return Ok(false);
                 }
-                let removed = self.remove_entry(&table, &index, key, *rid);
+                let removed = self.remove_entry(&table, &index, key, *rid, committed);
                 self.core.locks.release_all(REMOVER);
                 removed.map(|()| true)
             }
@@ -176,11 +213,14 @@ impl Database {
         }
     }
 
-    fn remove_entry(&self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
+    fn remove_entry(&self, table: &Table, index: &Index, key: &[u8], rid: Rid, committed: u64) -> Result<()> {
         let mut own = Vec::new();
-        let found = table.read(rid, &mut RowBuffer::default(), |record| key_of(table, index, record, &mut own))?;
-        if found.transpose()?.is_none() || own != key {
+        let mut has_key = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
+        let has_it = table.read(rid, &mut RowBuffer::default(), &mut has_key)?.transpose()?.unwrap_or(false);
+        // If it got the key again later and then lost it, the entry is left of that now, and older snapshots may need it.
+        if !has_it && !table.had_after(rid, committed, &mut has_key)? {
             index.tree().delete(key, rid)?;
+            self.core.leftovers.entry_removed();
         }
         Ok(())
     }

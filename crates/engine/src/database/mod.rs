@@ -7,6 +7,7 @@ mod control_file;
 mod leftovers;
 mod open;
 mod transaction;
+mod waiting;
 
 #[cfg(test)]
 mod tests;

@@ -139,6 +139,27 @@ fn errors_at_any_call_leave_the_database_usable() {
     }
 }
 
+/// The moment in which a commit is in the log, and still waits for the device or its turn.
+#[test]
+fn a_checkpoint_during_a_commit_does_not_undo_it() {
+    for commits in [true, false] {
+        let storage = FaultStorage::new(FaultOptions::default());
+        let database = open(&storage, OpenMode::Create).unwrap();
+        create(&database, "a", 3).unwrap();
+        let table = database.table("a").unwrap();
+        let mut transaction = database.begin(TransactionOptions::default());
+        transaction.insert(&table, &[ValueRef::Int(3), ValueRef::Text("some text")]).unwrap();
+        if commits {
+            transaction.log_commit().unwrap();
+        }
+        database.checkpoint().unwrap();
+        let image = storage.crash_image(CrashPolicy::DropAll);
+        let found = contents(&open(&image, OpenMode::Write).unwrap());
+        assert_eq!(found, [("a".to_string(), if commits { 4 } else { 3 })]);
+        drop(transaction);
+    }
+}
+
 #[test]
 fn two_writers_are_refused_and_readers_are_not() {
     let storage = FaultStorage::new(FaultOptions::default());

@@ -186,6 +186,15 @@ impl<'d> Transaction<'d> {
         })
     }
 
+    /// Locks a row against changes by others until the end of the transaction. False when the snapshot has no such row. Under READ COMMITTED, who chose the row by a condition reads it
+    /// again afterwards: it may have been changed or deleted during the wait.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn lock(&mut self, table: &Table, rid: Rid) -> Result<bool> {
+        self.statement(|t| t.lock_row(table, rid))
+    }
+
     /// Calls `visit` with the record of a row. `None` when the snapshot has no such row.
     ///
     /// # Errors
@@ -281,9 +290,15 @@ impl<'d> Transaction<'d> {
         let mut buffer = RowBuffer::default();
         let mut cursor = index.tree().range(range, direction);
         let mut own = Vec::new();
-        while let Some((key, rid)) = cursor.next()? {
-            // Without versions, an entry is the row's; else it may be that of a key which the row had or will have.
-            let doubt = self.database.core.versions.page_may_have(table.object_id, rid);
+        let core = &self.database.core;
+        let mut removals = 0;
+        loop {
+            if cursor.is_between_leaves() {
+                removals = core.leftovers.removals();
+            }
+            let Some((key, rid)) = cursor.next()? else { break };
+            // Without versions, and unless it is left of an earlier commit, an entry is the row's; else it may be that of a key which the row had or will have.
+            let doubt = core.versions.page_may_have(table.object_id, rid) || core.leftovers.may_be_left(index.object_id, rid, removals);
             let flow = self.read_noting(table, rid, &snapshot, &mut buffer, |record| {
                 if doubt {
                     key_of(table, index, record, &mut own)?;
@@ -348,19 +363,15 @@ impl<'d> Transaction<'d> {
         if let Some(serializable) = self.serializable().filter(|_| self.snapshot.is_some()) {
             serializable.before_commit(self.state.id())?;
         }
-        if let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) {
-            let mut body = Vec::new();
-            let unix_time_ns = core.manager.clock().unix_time().as_nanos() as u64;
-            Commit { transaction: self.state.id(), unix_time_ns }.encode(&mut body);
-            let place = LogSink::append(log.as_ref(), RecordKind::Commit, &[&body], &mut |_| {})?;
-            if self.options.durability == Durability::Durable
-                && let Err(error) = log.make_durable(place.end)
-            {
-                // Nobody knows whether it is committed, so nothing more may be built on it.
-                core.poison(&error);
-                self.ended = true;
-                return Err(error);
-            }
+        if let Some(end) = self.log_commit()?
+            && self.options.durability == Durability::Durable
+            && let Some(log) = core.log()
+            && let Err(error) = log.make_durable(end)
+        {
+            // Nobody knows whether it is committed, so nothing more may be built on it.
+            core.poison(&error);
+            self.ended = true;
+            return Err(error);
         }
         self.ended = true;
         let serializable = self.serializable().filter(|_| self.snapshot.is_some());
@@ -382,6 +393,18 @@ impl<'d> Transaction<'d> {
         // What cannot be removed now is removed later; the commit stands.
         let _ = self.database.remove_leftovers();
         Ok(())
+    }
+
+    /// Puts the record of the commit into the log; where that ends. `None` when there is nothing to commit.
+    pub(super) fn log_commit(&self) -> Result<Option<Lsn>> {
+        let core = &self.database.core;
+        let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) else { return Ok(None) };
+        let mut body = Vec::new();
+        let unix_time_ns = core.manager.clock().unix_time().as_nanos() as u64;
+        Commit { transaction: self.state.id(), unix_time_ns }.encode(&mut body);
+        // A checkpoint behind this record must not call the transaction running: recovery would not see the record, and take everything back.
+        let place = LogSink::append(log.as_ref(), RecordKind::Commit, &[&body], &mut |_| self.state.note_commit_logged())?;
+        Ok(Some(place.end))
     }
 
     /// Takes everything back.
@@ -416,9 +439,9 @@ impl<'d> Transaction<'d> {
     }
 
     fn take_back(&self, until: Lsn) -> Result<()> {
-        self.database.take_back(&self.state, until)?;
+        // First the list: a checkpoint in between must not have what is not left any more, while a transaction without an end is taken back wholly after a crash.
         self.database.core.leftovers.taken_back(self.state.id(), until);
-        Ok(())
+        self.database.take_back(&self.state, until)
     }
 
     fn check(&self) -> Result<()> {

@@ -63,7 +63,9 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
         }
         Undo::InsertedEntry { object_id, key, rid } => {
             let Some(index) = objects.index(object_id) else { return Ok(()) };
-            index.tree().delete_by(by, key, rid).map(drop)
+            index.tree().delete_by(by, key, rid)?;
+            index.core.leftovers.entry_removed();
+            Ok(())
         }
         Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => Ok(()),
         Undo::AllocatedPage { file_id, page } => {

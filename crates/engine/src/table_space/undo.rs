@@ -3,6 +3,7 @@
 use super::row_image::RowImage;
 use super::table::Table;
 use crate::pool::By;
+use crate::transaction::Resource;
 use crate::{Error, Result};
 use pagefold_format::data::{Body, StoredKind};
 use pagefold_format::log::Undo;
@@ -15,7 +16,14 @@ impl Table {
     /// When the row is not as the change left it: the log or a page is damaged.
     pub(crate) fn take_back(&self, by: By<'_>, undo: Undo<'_>) -> Result<()> {
         let (rid, done) = match undo {
-            Undo::InsertedRow { rid, .. } => (rid, self.take_out(by, rid)?),
+            Undo::InsertedRow { rid, .. } => {
+                let done = self.take_out(by, rid)?;
+                if let By::Undo(state, _) = by {
+                    // There is no such row any more, and others may want the slot.
+                    self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
+                }
+                (rid, done)
+            }
             Undo::DeletedRow { rid, kind, .. } => {
                 let kind = StoredKind::from_bits(u16::from(kind)).ok_or_else(|| self.not_as_logged(rid))?;
                 (rid, self.undelete(by, rid, kind)?)

@@ -11,7 +11,6 @@ use super::read::{RowBuffer, check_type};
 use super::row_image;
 use super::scan::ScanOutcome;
 use super::table::Table;
-use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
 use crate::transaction::{Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
@@ -19,14 +18,6 @@ use pagefold_format::data::{DataPage, Stored};
 use pagefold_types::Rid;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// What is at a RID, for one snapshot.
-enum At<R> {
-    Read(R),
-    Nothing,
-    /// The row has moved there; versions do not matter.
-    Away(Rid),
-}
 
 impl Table {
     /// Calls `visit` with the record of a row as the snapshot sees it. `None` when it sees none. `unseen` gets who has changed the row in a way that the snapshot does not see.
@@ -38,66 +29,44 @@ impl Table {
         rid: Rid,
         snapshot: &Snapshot,
         buffer: &mut RowBuffer,
-        mut visit: impl FnMut(&[u8]) -> R,
+        visit: impl FnMut(&[u8]) -> R,
         mut unseen: impl FnMut(&Arc<TransactionState>),
     ) -> Result<Option<R>> {
         let data_set = self.partition(rid.partition())?;
-        loop {
-            let target = match self.read_at(data_set, rid, snapshot, buffer, &mut visit, &mut unseen)? {
-                At::Read(read) => return Ok(Some(read)),
-                At::Nothing => return Ok(None),
-                At::Away(target) => target,
-            };
-            let away = self.partition(target.partition())?;
-            let page = self.data_page(away, target.page())?;
-            let view = DataPage::new(&page);
-            match view.row(target.slot()).map(|row| Stored::parse(row, view.dictionary_version())) {
-                Some(Ok(Stored::Away { home, body })) if home == rid => {
-                    return self.decode(away, target.page(), body, buffer, visit).map(Some);
-                }
-                Some(Err(error)) => return Err(away.corrupt(target.page(), error)),
-                // It has been moved or deleted since its home was read, or the pointer is damaged: then it leads here again.
-                _ => {
-                    drop(page);
-                    if !self.points_elsewhere(data_set, rid, target)? {
-                        return Err(away.corrupt(target.page(), format!("row {rid} is said to be in slot {}, but is not", target.slot())));
-                    }
-                }
-            }
-        }
-    }
-
-    fn read_at<R>(
-        &self,
-        data_set: &DataSet,
-        rid: Rid,
-        snapshot: &Snapshot,
-        buffer: &mut RowBuffer,
-        visit: &mut impl FnMut(&[u8]) -> R,
-        unseen: &mut impl FnMut(&Arc<TransactionState>),
-    ) -> Result<At<R>> {
-        let page = self.data_page(data_set, rid.page())?;
-        match self.core.versions.look_noting(self.object_id, rid, snapshot, unseen) {
-            Seen::Absent => return Ok(At::Nothing),
-            Seen::Present(image) => return self.decode(data_set, rid.page(), row_image::body_of(&image), buffer, visit).map(At::Read),
+        let home = self.data_page(data_set, rid.page())?;
+        match self.core.versions.look_noting(self.object_id, rid, snapshot, &mut unseen) {
+            Seen::Absent => return Ok(None),
+            Seen::Present(image) => return self.decode(data_set, rid.page(), row_image::body_of(&image), buffer, visit).map(Some),
             Seen::Current | Seen::NotDeleted => {}
         }
+        let view = DataPage::new(&home);
+        let Some(row) = view.row(rid.slot()) else { return Ok(None) };
+        let target = match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
+            Stored::Home(body) => return self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
+            Stored::Away { .. } => return Ok(None),
+            Stored::Forward(target) => target,
+        };
+        // The home stays latched: else somebody could change the row between the look at its versions and the look at the row. Writers wait for no page while they hold another one.
+        let away = self.partition(target.partition())?;
+        let page = self.data_page(away, target.page())?;
         let view = DataPage::new(&page);
-        let Some(row) = view.row(rid.slot()) else { return Ok(At::Nothing) };
-        match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
-            Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(At::Read),
-            Stored::Forward(target) => Ok(At::Away(target)),
-            Stored::Away { .. } => Ok(At::Nothing),
+        match view.row(target.slot()).map(|row| Stored::parse(row, view.dictionary_version())) {
+            Some(Ok(Stored::Away { home, body })) if home == rid => self.decode(away, target.page(), body, buffer, visit).map(Some),
+            Some(Err(error)) => Err(away.corrupt(target.page(), error)),
+            _ => Err(away.corrupt(target.page(), format!("row {rid} is said to be in slot {}, but is not", target.slot()))),
         }
     }
 
-    /// Does the home slot of a row no longer point to `target`?
-    fn points_elsewhere(&self, data_set: &DataSet, rid: Rid, target: Rid) -> Result<bool> {
-        let page = self.data_page(data_set, rid.page())?;
-        let view = DataPage::new(&page);
-        let Some(row) = view.row(rid.slot()) else { return Ok(true) };
-        let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))?;
-        Ok(stored != Stored::Forward(target))
+    /// Whether the row had a record that passes a test at some time after the commit at `after`, as far as a snapshot may need that.
+    pub(crate) fn had_after(&self, rid: Rid, after: u64, mut test: impl FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+        let data_set = self.partition(rid.partition())?;
+        let mut buffer = RowBuffer::default();
+        for image in self.core.versions.bodies_after(self.object_id, rid, after) {
+            if self.decode(data_set, rid.page(), row_image::body_of(&image), &mut buffer, &mut test)?? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Delivers every row that the snapshot sees: RID and record. Rows that have moved are fetched by way of their home, so each comes once whatever moves meanwhile.

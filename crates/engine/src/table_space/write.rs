@@ -89,16 +89,24 @@ impl Table {
             None => Body::Plain(record),
         };
         let mut bytes = Vec::new();
-        let (partition, mut mtr, handle) = self.page_for(row_space(Stored::Home(body).len(self.newest_version())))?;
-        let view = DataPage::new(mtr.bytes(handle));
-        let slot = view.free_slot();
-        let kind = Stored::Home(body).build(view.dictionary_version(), &mut bytes);
-        let rid = Rid::new(partition, mtr.number(handle), slot);
-        if let By::Transaction(state) = by {
-            // The slot is free, so nobody holds its lock: whoever sees the row waits for this transaction.
-            self.core.locks.lock(state.id(), Resource::Row(self.object_id, rid), Mode::Exclusive, Duration::ZERO)?;
+        let space = row_space(Stored::Home(body).len(self.newest_version()));
+        let (mut partition, mut mtr, mut handle) = self.page_for(space, false)?;
+        let rid = match self.free_row(by, partition, &mtr, handle) {
+            Some(rid) => rid,
+            None => {
+                drop(mtr);
+                (partition, mtr, handle) = self.page_for(space, true)?;
+                let free = self.free_row(by, partition, &mtr, handle);
+                free.ok_or_else(|| Error::corrupt(self.object(), mtr.number(handle), "a row of a page not made yet is locked"))?
+            }
+        };
+        let slot = rid.slot();
+        let kind = Stored::Home(body).build(DataPage::new(mtr.bytes(handle)).dictionary_version(), &mut bytes);
+        if let (Err(error), By::Transaction(state)) = (self.enter_version(by, rid, || Before::Absent), by) {
+            // A new page goes back, and others may make it again.
+            self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
+            return Err(error);
         }
-        self.enter_version(by, rid, || Before::Absent)?;
         mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &bytes }))?;
         self.note_space(&mut mtr, handle);
         mtr.count(self.partition(partition)?, Counts { rows: 1, ..Counts::default() });
@@ -107,21 +115,38 @@ impl Table {
         Ok(rid)
     }
 
+    /// A free slot of a page, locked for a transaction: whoever sees the row waits for it. `None` when others still lock all of them: they took an insert back, or waited for one that was
+    /// taken back, or for one that deleted the row.
+    fn free_row(&self, by: By<'_>, partition: u16, mtr: &MiniTransaction<'_>, handle: PageHandle) -> Option<Rid> {
+        let number = mtr.number(handle);
+        let view = DataPage::new(mtr.bytes(handle));
+        let mut free = view.free_slots().filter(|slot| *slot <= pagefold_types::SLOT_MAX).map(|slot| Rid::new(partition, number, slot));
+        let By::Transaction(state) = by else { return free.next() };
+        let locks = &self.core.locks;
+        free.find(|rid| locks.lock(state.id(), Resource::Row(self.object_id, *rid), Mode::Exclusive, Duration::ZERO).is_ok())
+    }
+
     fn newest_version(&self) -> u16 {
         self.dictionaries.newest().map_or(0, |c| c.version())
     }
 
-    /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version.
-    fn page_for(&self, space: usize) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
+    /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version; a new one if that is asked for.
+    fn page_for(&self, space: usize, new: bool) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
         // A row of another version than the page's has a longer prefix.
         let space = space + 3;
         let manager = self.manager();
         let (mut partition, mut data_set) = self.last_partition()?;
         let class = class_needed(space, data_set.page_bytes());
         let hint = self.insert_hint.load(Ordering::Relaxed);
-        for attempt in 0..CANDIDATES {
-            let candidate = if attempt == 0 && hint != 0 { Some(hint) } else { data_set.space().find(class) };
+        let mut from = 0;
+        for attempt in 0..if new { 0 } else { CANDIDATES } {
+            let hinted = attempt == 0 && hint != 0;
+            let candidate = if hinted { Some(hint) } else { data_set.space().find_from(class, from) };
             let Some(number) = candidate else { break };
+            if !hinted {
+                // The same page again would be as busy, or its room as reserved.
+                from = number + 1;
+            }
             if number >= data_set.page_count() || data_set.space().word(number).class() < class {
                 continue;
             }
@@ -390,7 +415,7 @@ impl Table {
         old: Option<(PageHandle, u16)>,
         body: Body<'_>,
     ) -> Result<MiniTransaction<'a>> {
-        let (partition, mut away, handle) = self.page_for(AWAY_OVERHEAD + SLOT_BYTES + body_len(body))?;
+        let (partition, mut away, handle) = self.page_for(AWAY_OVERHEAD + SLOT_BYTES + body_len(body), false)?;
         let view = DataPage::new(away.bytes(handle));
         let target_slot = view.free_slot();
         let mut bytes = Vec::new();

@@ -107,6 +107,17 @@ impl Chain {
         self.entries().last().map(|entry| &entry.by)
     }
 
+    /// The bodies before changes that were not committed at or before `after`.
+    pub(super) fn bodies_after(&self, after: u64) -> Vec<Arc<[u8]>> {
+        let later = self.entries().iter().filter(|entry| !entry.by.committed_by(after));
+        later
+            .filter_map(|entry| match &entry.before {
+                Before::Present(body) => Some(Arc::clone(body)),
+                Before::Absent | Before::NotDeleted => None,
+            })
+            .collect()
+    }
+
     /// Who inserted the row, when the chain begins with that.
     pub(super) fn inserted_by(&self) -> Option<&Arc<TransactionState>> {
         self.entries().first().filter(|entry| entry.before == Before::Absent).map(|entry| &entry.by)

@@ -100,7 +100,16 @@ impl LockTable {
 
     /// Takes back one request. `true` when the transaction no longer holds the resource. Nothing happens when it does not hold it.
     pub fn release(&self, transaction: u64, resource: Resource) -> bool {
-        if !self.give_up(transaction, resource, 1) {
+        self.release_requests(transaction, resource, 1)
+    }
+
+    /// Gives up a resource, however often it was asked for. Nothing happens when the transaction does not hold it.
+    pub fn release_wholly(&self, transaction: u64, resource: Resource) {
+        self.release_requests(transaction, resource, u32::MAX);
+    }
+
+    fn release_requests(&self, transaction: u64, resource: Resource, requests: u32) -> bool {
+        if !self.give_up(transaction, resource, requests) {
             return false;
         }
         let mut owners = self.owner_shard(transaction).lock();
@@ -136,6 +145,12 @@ impl LockTable {
         let graph = self.graph.lock();
         let Some(waiter) = graph.get(&transaction) else { return false };
         self.shard(waiter.resource).lock().get_mut(&waiter.resource).is_some_and(|queue| queue.withdraw(waiter, Some(Outcome::Cancelled)))
+    }
+
+    /// Number of transactions that wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.graph.lock().len()
     }
 
     /// Number of victims so far.

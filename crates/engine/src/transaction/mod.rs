@@ -21,6 +21,7 @@ pub use lock_error::{LockError, WaitFor};
 pub use lock_queue::{Mode, Resource};
 pub use locks::LockTable;
 pub use manager::Transactions;
+pub(crate) use page_filter::PageFilter;
 pub use read_marks::MarkLimits;
 pub use serializable::{Access, Serializable, SerializationFailure};
 pub use snapshot::{Horizon, Snapshot};

@@ -89,6 +89,10 @@ impl PageVersions {
         Seen::Current
     }
 
+    pub(super) fn bodies_after(&self, slot: u16, after: u64) -> Vec<Arc<[u8]>> {
+        self.chain(slot).map_or_else(Vec::new, |chain| chain.bodies_after(after))
+    }
+
     pub(super) fn newest_by(&self, slot: u16) -> Option<&Arc<TransactionState>> {
         self.chain(slot).and_then(Chain::newest_by).or(self.added_by.as_ref())
     }

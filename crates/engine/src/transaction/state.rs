@@ -2,9 +2,10 @@
 //!
 //! Invariants:
 //! - The commit word changes once: from 0 (active) to a timestamp or to `u64::MAX` (aborted). Timestamps are between these two.
+//! - Once its commit is in the log it is never taken back, though others may not see it yet.
 //! - `first_lsn` is set once, by the first log record; `last_lsn` never goes back. 0 = none.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ACTIVE: u64 = 0;
 const ABORTED: u64 = u64::MAX;
@@ -16,16 +17,23 @@ pub struct TransactionState {
     commit: AtomicU64,
     first_lsn: AtomicU64,
     last_lsn: AtomicU64,
+    commit_logged: AtomicBool,
 }
 
 impl TransactionState {
     pub(super) fn new(id: u64) -> TransactionState {
-        TransactionState { id, commit: AtomicU64::new(ACTIVE), first_lsn: AtomicU64::new(0), last_lsn: AtomicU64::new(0) }
+        TransactionState::recovered(id, 0, 0)
     }
 
     /// One that was running when the database came down, as the log has it.
     pub(crate) fn recovered(id: u64, first: u64, last: u64) -> TransactionState {
-        TransactionState { id, commit: AtomicU64::new(ACTIVE), first_lsn: AtomicU64::new(first), last_lsn: AtomicU64::new(last) }
+        TransactionState {
+            id,
+            commit: AtomicU64::new(ACTIVE),
+            first_lsn: AtomicU64::new(first),
+            last_lsn: AtomicU64::new(last),
+            commit_logged: AtomicBool::new(false),
+        }
     }
 
     /// Its number; never 0, never used again.
@@ -84,6 +92,17 @@ impl TransactionState {
             self.first_lsn.store(start, Ordering::Release);
         }
         self.last_lsn.store(start, Ordering::Release);
+    }
+
+    /// Notes that the record of its commit is in the log.
+    pub(crate) fn note_commit_logged(&self) {
+        self.commit_logged.store(true, Ordering::Release);
+    }
+
+    /// Whether the record of its commit is in the log, durable or not.
+    #[must_use]
+    pub fn is_commit_logged(&self) -> bool {
+        self.commit_logged.load(Ordering::Acquire)
     }
 
     pub(super) fn publish(&self, timestamp: u64) {

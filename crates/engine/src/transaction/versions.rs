@@ -215,6 +215,16 @@ impl VersionStore {
         pages.get(&(object, page)).map_or(Seen::Current, |versions| versions.look_at_all(snapshot, rows, unseen))
     }
 
+    /// What a row was before each change that was not committed at or before `after`, as far as that is known.
+    #[must_use]
+    pub fn bodies_after(&self, object: u32, rid: Rid, after: u64) -> Vec<Arc<[u8]>> {
+        let (page, hash) = located(object, rid);
+        if !self.filter.may_have(hash) {
+            return Vec::new();
+        }
+        self.shard(hash).0.read().get(&(object, page)).map_or_else(Vec::new, |versions| versions.bodies_after(rid.slot(), after))
+    }
+
     /// Who changed the row, or added its page, last, as far as that is still known: when it is `None`, every snapshot sees the page.
     #[must_use]
     pub fn newest(&self, object: u32, rid: Rid) -> Option<Arc<TransactionState>> {
@@ -371,7 +381,8 @@ impl VersionStore {
     }
 }
 
-fn page_of(rid: Rid) -> u64 {
+/// The part of a RID that all rows of its page share.
+pub(super) fn page_of(rid: Rid) -> u64 {
     rid.to_u64() >> 12
 }
 

@@ -192,6 +192,13 @@ impl<'a> DataPage<'a> {
         (0..self.slot_count()).find(|slot| self.is_free(*slot)).unwrap_or(self.slot_count())
     }
 
+    /// Slot numbers that a row can be inserted into, ascending; the last one is the next new one.
+    pub fn free_slots(&self) -> impl Iterator<Item = u16> {
+        let none = self.row_count() == self.slot_count();
+        let known = if none { 0..0 } else { 0..self.slot_count() };
+        known.filter(|slot| self.is_free(*slot)).chain(std::iter::once(self.slot_count()))
+    }
+
     /// Is this slot, below the slot count, empty?
     pub(super) fn is_free(&self, slot: u16) -> bool {
         let (offset, _, bits) = self.slot_fields(slot);

@@ -1,0 +1,230 @@
+//! Versions and what they leave: nothing is seen that should not be, nothing goes too early, everything goes.
+
+use crate::world::{World, all_keys, parts};
+use pagefold_engine::Error;
+use pagefold_engine::btree::Direction as Way;
+use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead};
+use pagefold_types::ValueRef;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[test]
+fn a_slot_whose_lock_is_still_held_is_passed_over() {
+    let world = World::new();
+    world.fill([(1, 10)]);
+    // Taken back by savepoint, and by a statement that failed; the locks stay.
+    let mut first = world.begin(ReadCommitted);
+    let savepoint = first.savepoint();
+    world.insert(&mut first, 2, 20, "").unwrap();
+    first.roll_back_to(savepoint).unwrap();
+    assert!(matches!(world.insert(&mut first, 1, 30, ""), Err(Error::DuplicateKey { .. })));
+    let mut second = world.begin_impatient(ReadCommitted);
+    world.insert(&mut second, 3, 40, "").unwrap();
+    world.insert(&mut first, 4, 50, "").unwrap();
+    second.commit().unwrap();
+    first.commit().unwrap();
+    assert_eq!(world.check().len(), 3);
+}
+
+#[test]
+fn a_removal_that_had_to_stop_goes_on_where_it_was() {
+    let world = World::new();
+    let large = "x".repeat(20_000);
+    let rids = world.fill([(1, 10), (2, 20)]);
+    let mut setup = world.begin(ReadCommitted);
+    assert!(setup.update(&world.table, rids[0], &[(2, ValueRef::Text(&large))]).unwrap());
+    setup.commit().unwrap();
+    let old = {
+        let mut old = world.begin(RepeatableRead);
+        world.see(&mut old);
+        old
+    };
+    let mut leaves = world.begin(ReadCommitted);
+    assert!(leaves.delete(&world.table, rids[0]).unwrap());
+    world.set(&mut leaves, 2, 21).unwrap();
+    leaves.commit().unwrap();
+    // Who holds row 2 keeps the removal of its old entry from being done, but not that of row 1.
+    let mut holder = world.begin(ReadCommitted);
+    world.set(&mut holder, 2, 22).unwrap();
+    old.commit().unwrap();
+    world.database.remove_leftovers().unwrap();
+    // Slot and pages of row 1 are used again.
+    let other = "y".repeat(20_000);
+    let mut user = world.begin(ReadCommitted);
+    let rid = world.insert(&mut user, 3, 30, &other).unwrap();
+    assert_eq!(rid, rids[0], "the test wants the slot to be used again");
+    user.commit().unwrap();
+    let mut deleter = world.begin(ReadCommitted);
+    assert!(deleter.delete(&world.table, rid).unwrap());
+    world.database.remove_leftovers().unwrap();
+    deleter.rollback().unwrap();
+    holder.commit().unwrap();
+    let mut more = world.begin(ReadCommitted);
+    world.insert(&mut more, 4, 40, &"z".repeat(30_000)).unwrap();
+    more.commit().unwrap();
+    let rows = world.check();
+    assert!(rows[&3] == (30, other), "row 3 has lost its large value");
+    assert_eq!(rows.len(), 3);
+}
+
+#[test]
+fn an_entry_stays_while_a_snapshot_needs_it_again() {
+    let world = World::new();
+    world.fill([(1, 10), (2, 20)]);
+    let mut before = world.begin(RepeatableRead);
+    world.see(&mut before);
+    // The row has the value 10, then 11, then 10 again, then 12.
+    for value in [11, 10] {
+        let mut t = world.begin(ReadCommitted);
+        world.set(&mut t, 1, value).unwrap();
+        t.commit().unwrap();
+    }
+    let mut between = world.begin(RepeatableRead);
+    let seen = world.see(&mut between);
+    let mut t = world.begin(ReadCommitted);
+    world.set(&mut t, 1, 12).unwrap();
+    t.commit().unwrap();
+    before.commit().unwrap();
+    world.database.remove_leftovers().unwrap();
+    assert_eq!(world.select(&mut between, |value| value == 10), [(1, 10)]);
+    assert_eq!(world.see(&mut between), seen);
+    between.commit().unwrap();
+    world.check();
+}
+
+/// As before, but the row is deleted in the end.
+#[test]
+fn an_entry_of_a_deleted_row_stays_while_a_snapshot_needs_it_again() {
+    let world = World::new();
+    let rids = world.fill([(1, 10), (2, 20)]);
+    let mut before = world.begin(RepeatableRead);
+    world.see(&mut before);
+    for value in [11, 10] {
+        let mut t = world.begin(ReadCommitted);
+        world.set(&mut t, 1, value).unwrap();
+        t.commit().unwrap();
+    }
+    let mut between = world.begin(RepeatableRead);
+    let seen = world.see(&mut between);
+    let mut t = world.begin(ReadCommitted);
+    assert!(t.delete(&world.table, rids[0]).unwrap());
+    t.commit().unwrap();
+    before.commit().unwrap();
+    world.database.remove_leftovers().unwrap();
+    assert_eq!(world.see(&mut between), seen);
+    between.commit().unwrap();
+    assert_eq!(world.check().len(), 1);
+}
+
+#[test]
+fn a_cursor_does_not_believe_entries_that_were_removed_under_it() {
+    for isolation in [ReadCommitted, RepeatableRead] {
+        let world = World::new();
+        world.fill((0..20).map(|n| (n, n)));
+        let mut old = world.begin(RepeatableRead);
+        world.see(&mut old);
+        let mut t = world.begin(ReadCommitted);
+        world.set(&mut t, 10, 15).unwrap();
+        t.commit().unwrap();
+        // The entry of value 10 is in the leaf that the cursor has copied when it is removed.
+        let mut old = Some(old);
+        let mut reader = world.begin(isolation);
+        let mut seen = Vec::new();
+        reader
+            .range(&world.table, &world.by_value, all_keys(), Way::Forward, |_, record| {
+                if let Some(old) = old.take() {
+                    old.commit()?;
+                    world.database.remove_leftovers()?;
+                }
+                let (number, (value, _)) = parts(&world.table.values(record)?);
+                seen.push((value, number));
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })
+            .unwrap();
+        let mut expected: Vec<_> = (0..20).map(|n| (if n == 10 { 15 } else { n }, n)).collect();
+        expected.sort_unstable();
+        assert_eq!(seen, expected, "{isolation:?}");
+    }
+}
+
+/// The same with an entry of a change that is taken back.
+#[test]
+fn a_cursor_does_not_believe_entries_that_were_taken_back_under_it() {
+    let world = World::new();
+    // Row 399 is on another page than row 0, and its entries on the same leaf.
+    world.fill((0..400).map(|n| (n, if n == 399 { 3 } else { n })));
+    let mut t = world.begin(ReadCommitted);
+    world.set(&mut t, 399, 5).unwrap();
+    let mut t = Some(t);
+    let mut reader = world.begin(ReadCommitted);
+    let mut seen = Vec::new();
+    reader
+        .range(&world.table, &world.by_value, all_keys(), Way::Forward, |_, record| {
+            seen.push(parts(&world.table.values(record)?).0);
+            Ok::<_, Error>(ControlFlow::Continue(t.take().map_or(Ok(()), |t| t.rollback())?))
+        })
+        .unwrap();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..400).collect::<Vec<_>>());
+}
+
+/// Each commit has left entries; of the second one's, the versions must not go with those of the first one.
+#[test]
+fn versions_stay_as_long_as_the_entries_of_their_commit() {
+    let world = World::new();
+    // So many that the two rows are on different pages.
+    world.fill((0..400).map(|n| (n, n)));
+    let mut old = world.begin(RepeatableRead);
+    world.see(&mut old);
+    let mut t = world.begin(ReadCommitted);
+    world.set(&mut t, 1, 1001).unwrap();
+    t.commit().unwrap();
+    let mut t = world.begin(ReadCommitted);
+    world.set(&mut t, 399, 1003).unwrap();
+    world.set(&mut t, 1, 1002).unwrap();
+    t.commit().unwrap();
+    let mut holder = world.begin(ReadCommitted);
+    world.set(&mut holder, 399, 1004).unwrap();
+    old.commit().unwrap();
+    // The first list is done, the second one waits for row 399.
+    world.database.remove_leftovers().unwrap();
+    let rows = world.committed();
+    assert_eq!(rows[&1].0, 1002);
+    holder.commit().unwrap();
+    world.check();
+}
+
+/// A row away from home is changed in place again and again, and always taken back: nobody may see that.
+#[test]
+fn changes_of_a_moved_row_are_not_seen_before_their_commit() {
+    let world = World::new();
+    let rids = world.fill((0..200).map(|n| (n, n)));
+    let mut t = world.begin(ReadCommitted);
+    let long = "a".repeat(900);
+    assert!(t.update(&world.table, rids[5], &[(2, ValueRef::Text(&long))]).unwrap());
+    t.commit().unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let other = "b".repeat(900);
+            for _ in 0..4_000 {
+                let mut t = world.begin(ReadCommitted);
+                assert!(t.update(&world.table, rids[5], &[(2, ValueRef::Text(&other))]).unwrap());
+                t.rollback().unwrap();
+            }
+            done.store(true, Ordering::Release);
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut snapshot = world.begin(RepeatableRead);
+                while !done.load(Ordering::Acquire) {
+                    for t in [&mut snapshot, &mut world.begin(ReadCommitted)] {
+                        let row = world.row(t, rids[5]).unwrap();
+                        assert!(row.1.1 == long, "an uncommitted change is seen");
+                    }
+                }
+            });
+        }
+    });
+    world.check();
+}

@@ -1,0 +1,11 @@
+//! What transactions see of each other.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod hermitage;
+mod leftovers;
+mod model;
+mod readers;
+mod threads;
+mod waits;
+mod world;
