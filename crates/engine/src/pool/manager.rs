@@ -408,7 +408,7 @@ impl BufferManager {
                     return Ok(guard);
                 }
                 word.release_exclusive();
-                if word.try_evict(unit, Evict::Force) == Eviction::Evicted {
+                if word.try_evict(unit, in_second, Evict::Force) == Eviction::Evicted {
                     data_set.pools[usize::from(in_second)].push_free(unit);
                     continue;
                 }
@@ -511,7 +511,7 @@ impl BufferManager {
         while access == Access::Scan
             && let Some(unit) = pool.pop_ring()
         {
-            match self.try_evict(unit, Evict::Unused) {
+            match self.try_evict(pool, unit, Evict::Unused) {
                 (Eviction::Evicted, _) => return Ok(Some(unit)),
                 (Eviction::Dirty, Some(page)) => dirty.push(page),
                 _ => {}
@@ -525,7 +525,7 @@ impl BufferManager {
         for (how, most) in rounds {
             for _ in 0..*most {
                 let Some(unit) = pool.next_candidate() else { break };
-                match self.try_evict(unit, *how) {
+                match self.try_evict(pool, unit, *how) {
                     (Eviction::Evicted, _) => return Ok(Some(unit)),
                     (Eviction::Dirty, Some(page)) if dirty.len() < DIRTY_CANDIDATES => dirty.push(page),
                     _ => {}
@@ -539,13 +539,17 @@ impl BufferManager {
         Ok(None)
     }
 
-    fn try_evict(&self, unit: u32, how: Evict) -> (Eviction, Option<(Arc<DataSet>, u32)>) {
+    /// Takes the page of a frame out of memory if it is one of this pool: the frame's chunk may have gone to another pool since the frame was chosen (by the ring, or the clock's hand).
+    fn try_evict(&self, pool: &Pool, unit: u32, how: Evict) -> (Eviction, Option<(Arc<DataSet>, u32)>) {
         let owner = self.owners[unit as usize].load(Ordering::Acquire);
         let page = owner as u32;
         let Some(data_set) = self.data_sets.read().get(&((owner >> 32) as u32)).and_then(Weak::upgrade) else {
             return (Eviction::Kept, None);
         };
-        let outcome = data_set.translation.word(page).try_evict(unit, how);
+        let Some(second) = data_set.pools.iter().position(|own| std::ptr::eq(&raw const **own, pool)) else {
+            return (Eviction::Kept, None);
+        };
+        let outcome = data_set.translation.word(page).try_evict(unit, second == 1, how);
         (outcome, Some((data_set, page)))
     }
 
@@ -580,7 +584,7 @@ impl BufferManager {
         };
         for unit in &units {
             if !taken.contains(unit) {
-                match self.try_evict(*unit, Evict::Force) {
+                match self.try_evict(pool, *unit, Evict::Force) {
                     (Eviction::Evicted, _) => taken.push(*unit),
                     (Eviction::Dirty, Some(page)) => dirty.push(page),
                     _ => {}
@@ -601,7 +605,9 @@ impl BufferManager {
     fn write_for_frames(&self, mut pages: Vec<(Arc<DataSet>, u32)>) -> Result<()> {
         pages.sort_unstable_by_key(|(data_set, page)| (data_set.file_id(), *page));
         for group in pages.chunk_by(|a, b| a.0.file_id() == b.0.file_id()) {
-            let numbers: Vec<u32> = group.iter().map(|(_, page)| *page).collect();
+            let mut numbers: Vec<u32> = group.iter().map(|(_, page)| *page).collect();
+            // Ring and clock may have met the same page.
+            numbers.dedup();
             // Busy ones are in the list of dirty pages still.
             let writes = self.write_pages(&group[0].0, &numbers, &mut Vec::new())?;
             add(&group[0].0.counters.synchronous_writes, writes);

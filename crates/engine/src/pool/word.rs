@@ -204,11 +204,12 @@ impl PageWord {
         self.0.fetch_and(!WRITING, Ordering::Release);
     }
 
-    /// Takes the page in this frame out of memory if nobody has it and it is clean.
-    pub(crate) fn try_evict(&self, unit: u32, how: Evict) -> Eviction {
+    /// Takes the page in this frame, of the first or second pool, out of memory if nobody has it and it is clean.
+    pub(crate) fn try_evict(&self, unit: u32, second: bool, how: Evict) -> Eviction {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
-            if word & UNIT_MASK != u64::from(unit) + 1 || word & (EXCLUSIVE | SHARED_MASK | WRITING) != 0 {
+            let elsewhere = word & UNIT_MASK != u64::from(unit) + 1 || (word & SECOND_POOL != 0) != second;
+            if elsewhere || word & (EXCLUSIVE | SHARED_MASK | WRITING) != 0 {
                 return Eviction::Kept;
             }
             let used = word & USE_MASK != 0;
@@ -290,18 +291,20 @@ mod tests {
         word.release_shared();
         assert_eq!(word.try_exclusive(), Latch::Taken(5, true));
         assert!(word.set_dirty() && !word.set_dirty());
-        assert_eq!(word.try_evict(5, Evict::Force), Eviction::Kept);
+        assert_eq!(word.try_evict(5, true, Evict::Force), Eviction::Kept);
         word.release_exclusive();
-        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Kept);
-        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Kept);
-        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Dirty);
+        assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Kept);
+        assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Kept);
+        assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Dirty);
         assert_eq!(word.try_shared(false), Latch::Taken(5, true));
         assert!(word.begin_write());
         word.release_shared();
-        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Kept);
+        assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Kept);
         word.end_write(true);
-        assert_eq!(word.try_evict(4, Evict::Clock), Eviction::Kept);
-        assert_eq!(word.try_evict(5, Evict::Clock), Eviction::Evicted);
+        assert_eq!(word.try_evict(4, true, Evict::Clock), Eviction::Kept);
+        // Of a pool that has taken the frame over meanwhile.
+        assert_eq!(word.try_evict(5, false, Evict::Force), Eviction::Kept);
+        assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Evicted);
         assert_eq!(word.try_shared(true), Latch::NotResident);
         assert!(word.claim());
         word.abandon();

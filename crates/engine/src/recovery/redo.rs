@@ -20,7 +20,7 @@ use pagefold_format::op::PageOp;
 use pagefold_format::wire::Reader;
 use pagefold_format::{FormatError, page};
 use pagefold_types::Rid;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Data sets by file id.
@@ -41,6 +41,8 @@ pub(crate) struct Redone {
     pub(crate) pages: BTreeMap<u32, BTreeSet<u32>>,
     /// What transactions may have left.
     pub(crate) leftovers: Vec<CheckpointLeftover>,
+    /// What the checkpoint has of running transactions, by transaction and start of its record before.
+    listed: HashMap<(u64, Lsn), Leftover>,
 }
 
 /// Redoes what follows a checkpoint; with `data_sets` empty it only looks.
@@ -52,6 +54,8 @@ pub(crate) fn redo(reader: &mut LogReader, checkpoint: &Checkpoint, data_sets: &
         losers: checkpoint.transactions.iter().map(|t| (t.id, *t)).collect(),
         next_transaction: checkpoint.next_transaction,
         leftovers: checkpoint.leftovers.clone(),
+        // A transaction enters what it leaves before its record is in the log; a checkpoint may come in between.
+        listed: checkpoint.leftovers.iter().filter(|l| l.transaction != 0).map(|l| ((l.transaction, l.after), l.left.clone())).collect(),
         ..Redone::default()
     };
     // Pages of the record at hand that had not seen it: all its ops are applied, though the first one stamps the page.
@@ -126,7 +130,8 @@ impl Redone {
         self.next_transaction = self.next_transaction.max(id + 1);
         match *role {
             Role::Undoable { previous, undo, .. } => {
-                let left = undo.leaves().map(|left| CheckpointLeftover { transaction: id, after: previous, left });
+                let left = undo.leaves().filter(|left| self.listed.get(&(id, previous)) != Some(left));
+                let left = left.map(|left| CheckpointLeftover { transaction: id, after: previous, left });
                 self.leftovers.extend(left);
             }
             // What was taken back leaves nothing.
