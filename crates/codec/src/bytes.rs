@@ -36,6 +36,14 @@ pub fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     len + a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count()
 }
 
+/// What turns `from` into `to`: where they differ, how many bytes go there, which come.
+#[must_use]
+pub fn difference<'t>(from: &[u8], to: &'t [u8]) -> (usize, usize, &'t [u8]) {
+    let head = common_prefix(from, to);
+    let tail = common_suffix(&from[head..], &to[head..]);
+    (head, from.len() - head - tail, &to[head..to.len() - tail])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -46,10 +46,10 @@ struct Named<'a> {
 
 impl ObjectsById for Named<'_> {
     fn table(&self, object_id: u32) -> Option<Arc<Table>> {
-        self.objects.tables.values().find(|table| table.object_id == object_id).cloned()
+        self.objects.table(object_id)
     }
     fn index(&self, object_id: u32) -> Option<Arc<Index>> {
-        self.objects.indexes.values().find(|index| index.object_id == object_id).cloned()
+        self.objects.index(object_id)
     }
     fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>> {
         self.data_sets.get(&file_id).cloned()
@@ -73,10 +73,18 @@ impl Database {
     /// # Errors
     /// When a record or page cannot be read.
     pub(crate) fn take_back(&self, state: &TransactionState, until: Lsn) -> Result<()> {
-        match self.core.log() {
+        match self.core.log().filter(|_| state.last_lsn() > until) {
             Some(log) => roll_back(&self.named(), log, state, until),
             None => Ok(()),
         }
+    }
+
+    /// Logs that a transaction, if it has logged anything, is taken back wholly.
+    pub(super) fn log_rolled_back(&self, state: &TransactionState) -> Result<()> {
+        let Some(log) = self.core.log().filter(|_| state.last_lsn() != 0) else { return Ok(()) };
+        let mut body = Vec::new();
+        put_varint(&mut body, state.id());
+        LogSink::append(log.as_ref(), RecordKind::RolledBack, &[&body], &mut |_| {}).map(drop)
     }
 
     /// Makes sure that there is a log. Afterwards changes of what the catalog names are logged.
@@ -219,9 +227,7 @@ impl Database {
         let Some(log) = self.core.log() else { return Ok(()) };
         let state = TransactionState::recovered(loser.id, loser.first, loser.last);
         roll_back(named, log, &state, 0)?;
-        let mut body = Vec::new();
-        put_varint(&mut body, loser.id);
-        LogSink::append(log.as_ref(), RecordKind::RolledBack, &[&body], &mut |_| {}).map(drop)
+        self.log_rolled_back(&state)
     }
 }
 

@@ -226,11 +226,11 @@ impl Database {
     }
 
     pub(super) fn table_by_id(&self, object_id: u32) -> Option<Arc<Table>> {
-        self.objects.read().tables.values().find(|table| table.object_id == object_id).cloned()
+        self.objects.read().table(object_id)
     }
 
     pub(super) fn index_by_id(&self, object_id: u32) -> Option<Arc<Index>> {
-        self.objects.read().indexes.values().find(|index| index.object_id == object_id).cloned()
+        self.objects.read().index(object_id)
     }
 }
 

@@ -79,6 +79,16 @@ pub(super) struct Objects {
     pub(super) catalog: Arc<DataSet>,
 }
 
+impl Objects {
+    pub(super) fn table(&self, object_id: u32) -> Option<Arc<Table>> {
+        self.tables.values().find(|table| table.object_id == object_id).cloned()
+    }
+
+    pub(super) fn index(&self, object_id: u32) -> Option<Arc<Index>> {
+        self.indexes.values().find(|index| index.object_id == object_id).cloned()
+    }
+}
+
 /// An open database.
 #[derive(Debug)]
 pub struct Database {

@@ -19,7 +19,6 @@ use crate::table_space::{RowBuffer, ScanOutcome, Table};
 use crate::transaction::{Access, Mode, Resource, Serializable, Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{Commit, RecordKind, Undo};
-use pagefold_format::wire::put_varint;
 use pagefold_types::{KeyRange, Rid, Value, ValueRef};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -428,11 +427,7 @@ impl<'d> Transaction<'d> {
             core.poison(&error);
             return Err(error);
         }
-        if let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) {
-            let mut body = Vec::new();
-            put_varint(&mut body, self.state.id());
-            LogSink::append(log.as_ref(), RecordKind::RolledBack, &[&body], &mut |_| {})?;
-        }
+        self.database.log_rolled_back(&self.state)?;
         core.transactions.abort(&self.state);
         core.locks.release_all(self.state.id());
         Ok(())

@@ -1,5 +1,6 @@
 //! The body of a row as versions and undo records keep it: dictionary version, then the bytes; version 0 stands for a plain record.
 
+use pagefold_codec::bytes;
 use pagefold_format::data::Body;
 
 /// Bytes before the body.
@@ -50,11 +51,8 @@ pub(crate) fn body_of(image: &[u8]) -> Body<'_> {
 
 /// What turns `from` into `to`: where, how many bytes go, which come.
 pub(super) fn difference<'t>(from: &RowImage, to: &'t RowImage) -> (u16, u16, &'t [u8]) {
-    let (from, to) = (&from.0, &to.0);
-    let shorter = from.len().min(to.len());
-    let head = from.iter().zip(to).take_while(|(a, b)| a == b).count();
-    let tail = from.iter().rev().zip(to.iter().rev()).take(shorter - head).take_while(|(a, b)| a == b).count();
-    (head as u16, (from.len() - head - tail) as u16, &to[head..to.len() - tail])
+    let (at, removed, bytes) = bytes::difference(&from.0, &to.0);
+    (at as u16, removed as u16, bytes)
 }
 
 #[cfg(test)]

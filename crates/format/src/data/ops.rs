@@ -6,6 +6,7 @@ use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, Data
 use crate::FormatError;
 use crate::page::{self, PageType, get_u16, is_page_size, put_u16};
 use crate::wire::{Reader, put_bytes};
+use pagefold_codec::bytes::difference;
 use pagefold_types::SLOT_MAX;
 
 /// One change of a data page.
@@ -78,11 +79,8 @@ impl<'a> DataOp<'a> {
         if before.kind != kind {
             return DataOp::Replace { slot, kind, bytes: after };
         }
-        let shorter = before.bytes.len().min(after.len());
-        let head = before.bytes.iter().zip(after).take_while(|(a, b)| a == b).count();
-        let tail = before.bytes.iter().rev().zip(after.iter().rev()).take(shorter - head).take_while(|(a, b)| a == b).count();
-        let removed = (before.bytes.len() - head - tail) as u16;
-        DataOp::Splice { slot, at: head as u16, removed, bytes: &after[head..after.len() - tail] }
+        let (at, removed, bytes) = difference(before.bytes, after);
+        DataOp::Splice { slot, at: at as u16, removed: removed as u16, bytes }
     }
 }
 
