@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::storage::{File, Lock, OpenOptions, Storage};
+use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
 
 /// What went through since the start, or between two readings (see [`since`](Self::since)). Calls that failed count as calls but carry no
 /// bytes.
@@ -142,6 +142,11 @@ impl Storage for CountingStorage {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         add(&self.counters.opens, 1);
         self.inner.lock(path)
+    }
+
+    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
+        add(&self.counters.opens, 1);
+        self.inner.lock_waiting(path, kind)
     }
 }
 

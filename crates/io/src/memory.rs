@@ -1,52 +1,27 @@
 //! Storage in memory: fast, sparse, with an optional capacity. Nothing survives the process, so syncs do nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::error::{error_at, error_on};
+use crate::error::error_at;
+use crate::named::{NamedFiles, Names};
 use crate::range::{check_alignment, check_len, check_writable, range_end};
 use crate::sparse::SparseBytes;
-use crate::storage::{File, Lock, OpenOptions, Storage};
+use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
 use crate::tree::{Node, Tree};
 
 /// Files in memory. Clones share the files; [`snapshot`](Self::snapshot) makes an independent copy.
 #[derive(Debug, Clone)]
 pub struct MemoryStorage {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
     alignment: usize,
     space: Arc<Space>,
-    names: Mutex<Names>,
-}
-
-#[derive(Debug, Default)]
-struct Names {
-    tree: Tree,
-    files: BTreeMap<u64, Arc<Inode>>,
-    locked: BTreeSet<u64>,
-    next_number: u64,
-}
-
-impl Names {
-    fn number(&mut self) -> u64 {
-        self.next_number += 1;
-        self.next_number
-    }
-
-    /// Drops the files that have no name any more; open handles keep theirs.
-    fn drop_unnamed(&mut self) {
-        let named = self.tree.files();
-        self.files.retain(|number, _| named.contains(number));
-    }
+    files: Arc<NamedFiles<Inode>>,
 }
 
 /// What the files take together, in whole chunks of 4 KB.
@@ -72,7 +47,6 @@ impl Space {
 
 #[derive(Debug)]
 struct Inode {
-    number: u64,
     space: Arc<Space>,
     content: RwLock<SparseBytes>,
 }
@@ -105,26 +79,27 @@ impl MemoryStorage {
     pub fn with(alignment: usize, capacity: Option<u64>) -> Self {
         assert!(alignment.is_power_of_two(), "alignment {alignment}");
         let space = Arc::new(Space { capacity: capacity.unwrap_or(u64::MAX), taken: AtomicU64::new(0) });
-        Self { shared: Arc::new(Shared { alignment, space, names: Mutex::default() }) }
+        let files = NamedFiles::from(Names::new(Tree::default(), BTreeMap::new(), 0));
+        Self { alignment, space, files: Arc::new(files) }
     }
 
     /// Bytes of space that all files take, those without a name but with an open handle included.
     #[must_use]
     pub fn taken_bytes(&self) -> u64 {
-        self.shared.space.taken.load(Ordering::Relaxed)
+        self.space.taken.load(Ordering::Relaxed)
     }
 
     /// An independent copy of all named files as they are now, without locks. Content is shared until one side writes.
     #[must_use]
     pub fn snapshot(&self) -> Self {
-        let (tree, contents, next_number) = self.parts();
-        Self::from_parts(self.shared.alignment, Some(self.shared.space.capacity), tree, contents, next_number)
+        let (tree, contents, last_number) = self.parts();
+        Self::from_parts(self.alignment, Some(self.space.capacity), tree, contents, last_number)
     }
 
     /// A hash of all names and contents; holes and zeros are the same.
     #[must_use]
     pub fn content_hash(&self) -> u64 {
-        let names = self.shared.names.lock();
+        let names = self.files.names();
         let mut hasher = Xxh3::new();
         for (path, node) in names.tree.reachable() {
             hash_path(&mut hasher, &path);
@@ -137,9 +112,9 @@ impl MemoryStorage {
 
     /// Names, contents by number, and the last number used.
     pub(crate) fn parts(&self) -> (Tree, BTreeMap<u64, SparseBytes>, u64) {
-        let names = self.shared.names.lock();
+        let names = self.files.names();
         let contents = names.files.iter().map(|(&number, inode)| (number, inode.content.read().clone()));
-        (names.tree.clone(), contents.collect(), names.next_number)
+        (names.tree.clone(), contents.collect(), names.last_number)
     }
 
     /// The reverse of [`parts`](Self::parts). What is there may exceed the capacity.
@@ -148,34 +123,20 @@ impl MemoryStorage {
         capacity: Option<u64>,
         tree: Tree,
         contents: BTreeMap<u64, SparseBytes>,
-        next_number: u64,
+        last_number: u64,
     ) -> Self {
         let storage = Self::with(alignment, capacity);
-        let space = &storage.shared.space;
-        space.taken.store(contents.values().map(SparseBytes::taken_bytes).sum(), Ordering::Relaxed);
-        let inode = |(number, content)| (number, Arc::new(Inode { number, space: Arc::clone(space), content: RwLock::new(content) }));
-        let files = contents.into_iter().map(inode).collect();
-        *storage.shared.names.lock() = Names { tree, files, locked: BTreeSet::new(), next_number };
+        storage.space.taken.store(contents.values().map(SparseBytes::taken_bytes).sum(), Ordering::Relaxed);
+        let inode = |(number, content)| {
+            let inode = Inode { space: Arc::clone(&storage.space), content: RwLock::new(content) };
+            (number, Arc::new(inode))
+        };
+        *storage.files.names() = Names::new(tree, contents.into_iter().map(inode).collect(), last_number);
         storage
     }
 
-    /// The file's number and content, created first if the options say so.
-    fn inode(&self, path: &Path, options: &OpenOptions) -> io::Result<Arc<Inode>> {
-        let mut names = self.shared.names.lock();
-        match names.tree.find(path) {
-            Ok(_) if options.create_new => Err(io::ErrorKind::AlreadyExists.into()),
-            Ok(Node::Directory(_)) => Err(io::ErrorKind::IsADirectory.into()),
-            Ok(Node::File(number)) => names.files.get(&number).map(Arc::clone).ok_or_else(|| io::ErrorKind::NotFound.into()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && (options.create || options.create_new) => {
-                let number = names.number();
-                let change = names.tree.plan_create(path, Node::File(number))?;
-                names.tree.apply(&change);
-                let inode = Arc::new(Inode { number, space: Arc::clone(&self.shared.space), content: RwLock::default() });
-                names.files.insert(number, Arc::clone(&inode));
-                Ok(inode)
-            }
-            Err(error) => Err(error),
-        }
+    fn empty_inode(&self) -> Inode {
+        Inode { space: Arc::clone(&self.space), content: RwLock::default() }
     }
 }
 
@@ -190,86 +151,45 @@ pub(crate) fn hash_path(hasher: &mut Xxh3, path: &[std::ffi::OsString]) {
 
 impl Storage for MemoryStorage {
     fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn File>> {
-        options.check(path)?;
-        let inode = self.inode(path, options).map_err(|error| error_on("open", path, error))?;
-        let alignment = if options.direct { self.shared.alignment } else { 1 };
+        let inode = self.files.open(path, options, || self.empty_inode())?;
+        let alignment = if options.direct { self.alignment } else { 1 };
         Ok(Arc::new(MemoryFile { inode, path: path.to_owned(), writable: options.write, alignment }))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut names = self.shared.names.lock();
-        let change = names.tree.plan_remove(path).map_err(|error| error_on("remove", path, error))?;
-        names.tree.apply(&change);
-        names.drop_unnamed();
-        Ok(())
+        self.files.remove(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut names = self.shared.names.lock();
-        let change = names.tree.plan_rename(from, to).map_err(|error| error_on("rename", from, error_on("to", to, error)))?;
-        if let Some(change) = change {
-            names.tree.apply(&change);
-            names.tree.drop_unreachable();
-            names.drop_unnamed();
-        }
-        Ok(())
+        self.files.rename(from, to)
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        Ok(self.shared.names.lock().tree.find(path).is_ok())
+        Ok(self.files.exists(path))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        let names = self.shared.names.lock().tree.list(directory).map_err(|error| error_on("list", directory, error))?;
-        Ok(names.iter().map(|name| directory.join(name)).collect())
+        self.files.list(directory)
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        let mut names = self.shared.names.lock();
-        let number = names.number();
-        let change = names.tree.plan_create(path, Node::Directory(number)).map_err(|error| error_on("create directory", path, error))?;
-        names.tree.apply(&change);
-        Ok(())
+        self.files.create_directory(path)
     }
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
-        let mut names = self.shared.names.lock();
-        let change = names.tree.plan_remove_directory(path).map_err(|error| error_on("remove directory", path, error))?;
-        names.tree.apply(&change);
-        names.tree.drop_unreachable();
-        Ok(())
+        self.files.remove_directory(path)
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        let names = self.shared.names.lock();
-        names.tree.directory(path).map(drop).map_err(|error| error_on("sync directory", path, error))
+        self.files.sync_directory(path)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let inode = self.inode(path, &OpenOptions::create()).map_err(|error| error_on("lock", path, error))?;
-        if !self.shared.names.lock().locked.insert(inode.number) {
-            return Err(error_on("lock", path, io::ErrorKind::WouldBlock.into()));
-        }
-        Ok(Box::new(MemoryLock { shared: Arc::clone(&self.shared), number: inode.number, path: path.to_owned() }))
+        self.files.lock(path, LockKind::Exclusive, false, || self.empty_inode())
     }
-}
 
-#[derive(Debug)]
-struct MemoryLock {
-    shared: Arc<Shared>,
-    number: u64,
-    path: PathBuf,
-}
-
-impl Lock for MemoryLock {
-    fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for MemoryLock {
-    fn drop(&mut self) {
-        self.shared.names.lock().locked.remove(&self.number);
+    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
+        self.files.lock(path, kind, true, || self.empty_inode())
     }
 }
 

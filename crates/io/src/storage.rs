@@ -128,6 +128,22 @@ pub trait Storage: Send + Sync + Debug {
     /// # Errors
     /// `WouldBlock` when it is taken, by this process or another.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+
+    /// As [`lock`](Storage::lock), but waits for as long as it is taken. In which order those who wait get it is not said. Shared locks exclude
+    /// exclusive ones only.
+    ///
+    /// # Errors
+    /// The system's; never `WouldBlock`.
+    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>>;
+}
+
+/// Whom a lock excludes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockKind {
+    /// Exclusive locks.
+    Shared,
+    /// All other locks.
+    Exclusive,
 }
 
 /// A lock that is held until it is dropped.

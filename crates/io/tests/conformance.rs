@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pagefold_io::{
-    AlignedBuffer, CountingStorage, FaultOptions, FaultStorage, File, FileReader, FileWriter, MemoryStorage, OpenOptions, OsStorage,
-    Storage, parent_directory, read_exact_at, read_file,
+    AlignedBuffer, CountingStorage, FaultOptions, FaultStorage, File, FileReader, FileWriter, LockKind, MemoryStorage, OpenOptions,
+    OsStorage, Overlay, Storage, parent_directory, read_exact_at, read_file,
 };
 
 /// Runs a test on each storage, in an empty directory of its own.
@@ -20,11 +20,13 @@ fn on_all(test: impl Fn(&dyn Storage, &Path)) {
         test(&OsStorage, shm.path());
     }
     let fault = FaultOptions { alignment: 512, ..FaultOptions::default() };
-    let storages: [Arc<dyn Storage>; 4] = [
+    let scratch = MemoryStorage::new().open(Path::new("/scratch"), &OpenOptions::create_new()).unwrap();
+    let storages: [Arc<dyn Storage>; 5] = [
         Arc::new(MemoryStorage::new()),
         Arc::new(MemoryStorage::with(4096, None)),
         Arc::new(FaultStorage::new(fault)),
         Arc::new(CountingStorage::new(Arc::new(MemoryStorage::with(512, None)))),
+        Arc::new(Overlay::new([], scratch).unwrap()),
     ];
     for storage in &storages {
         storage.create_directory(Path::new("/test")).unwrap();
@@ -219,6 +221,46 @@ fn a_lock_excludes_until_it_is_dropped() {
         assert!(storage.exists(&path).unwrap(), "the lock file stays");
         let nowhere = root.join("no/lock");
         assert_eq!(kind(storage.lock(&nowhere), &nowhere), ErrorKind::NotFound);
+    });
+}
+
+#[test]
+fn who_waits_gets_the_lock() {
+    on_all(|storage, root| {
+        let path = root.join("lock");
+        let shared = storage.lock_waiting(&path, LockKind::Shared).unwrap();
+        let second = storage.lock_waiting(&path, LockKind::Shared).unwrap();
+        assert_eq!((second.path(), kind(storage.lock(&path), &path)), (&*path, ErrorKind::WouldBlock));
+        drop(shared);
+        assert_eq!(kind(storage.lock(&path), &path), ErrorKind::WouldBlock, "one of two still has it");
+        let order = std::sync::Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _lock = storage.lock_waiting(&path, LockKind::Exclusive).unwrap();
+                order.lock().unwrap().push("waited");
+            });
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            order.lock().unwrap().push("gave back");
+            drop(second);
+        });
+        assert_eq!(*order.lock().unwrap(), ["gave back", "waited"]);
+        let total = std::sync::atomic::AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let _lock = storage.lock_waiting(&path, LockKind::Exclusive).unwrap();
+                        let before = total.load(std::sync::atomic::Ordering::Relaxed);
+                        std::thread::yield_now();
+                        total.store(before + 1, std::sync::atomic::Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(total.into_inner(), 200, "one at a time");
+        drop(storage.lock(&path).unwrap());
+        let nowhere = root.join("no/lock");
+        assert_eq!(kind(storage.lock_waiting(&nowhere, LockKind::Shared), &nowhere), ErrorKind::NotFound);
     });
 }
 

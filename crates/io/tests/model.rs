@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pagefold_io::{FaultOptions, FaultStorage, File, MemoryStorage, OpenOptions, OsStorage, Storage};
+use pagefold_io::{FaultOptions, FaultStorage, File, MemoryStorage, OpenOptions, OsStorage, Overlay, Storage};
 
 struct Random(u64);
 
@@ -135,8 +135,11 @@ fn all_storages_answer_alike() {
     for seed in 1..=60 {
         let mut random = Random(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed));
         let directory = tempfile::tempdir().unwrap();
-        let simulated: [Arc<dyn Storage>; 2] =
-            [Arc::new(MemoryStorage::new()), Arc::new(FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() }))];
+        let simulated: [Arc<dyn Storage>; 3] = [
+            Arc::new(MemoryStorage::new()),
+            Arc::new(FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() })),
+            Arc::new(Overlay::new([], scratch()).unwrap()),
+        ];
         let mut sides = vec![Side::new(Arc::new(OsStorage), directory.path())];
         for storage in simulated {
             storage.create_directory(Path::new("/root")).unwrap();
@@ -155,4 +158,83 @@ fn all_storages_answer_alike() {
     for kind in ["NotFound", "AlreadyExists", "IsADirectory", "NotADirectory", "DirectoryNotEmpty", "InvalidInput"] {
         assert!(kinds.contains_key(kind), "{kind} never came up: {kinds:?}");
     }
+}
+
+/// A file for what is written over others.
+fn scratch() -> Arc<dyn File> {
+    MemoryStorage::new().open(Path::new("scratch"), &OpenOptions::create_new()).unwrap()
+}
+
+#[test]
+fn changes_over_files_are_as_changes_of_copies_and_leave_the_files_alone() {
+    for seed in 1..=60 {
+        let mut random = Random(0xD134_2543_DE82_EF95_u64.wrapping_mul(seed));
+        let base = MemoryStorage::new();
+        for name in ["root", "root/d"] {
+            base.create_directory(Path::new(name)).unwrap();
+        }
+        let names = ["a", "b", "d/a", "d/b"];
+        for name in names {
+            let file = base.open(&Path::new("root").join(name), &OpenOptions::create_new()).unwrap();
+            for _ in 0..random.below(4) {
+                let bytes: Vec<u8> = (0..random.below(9000)).map(|_| random.below(256) as u8).collect();
+                file.write_at(&bytes, random.below(20_000)).unwrap();
+            }
+        }
+        let before = base.content_hash();
+        let files = names.map(|name| {
+            let path = Path::new("root").join(name);
+            let file = base.open(&path, &OpenOptions::read_only()).unwrap();
+            (path, file)
+        });
+        let scratch = scratch();
+        let overlay = Overlay::new(files, Arc::clone(&scratch)).unwrap();
+        let over: Arc<dyn Storage> = Arc::new(overlay.clone());
+        let mut sides = [Arc::new(base.snapshot()) as Arc<dyn Storage>, over].map(|side| Side::new(side, Path::new("root")));
+        for number in 0..400 {
+            let step = step(&mut random, sides[0].handles.len());
+            let answers = sides.each_mut().map(|side| side.run(&step));
+            assert!(answers[0] == answers[1], "seed {seed}, step {number}: {step:?}");
+        }
+        assert_eq!(base.content_hash(), before, "seed {seed}: a file underneath was changed");
+        assert_eq!(scratch.len().unwrap(), overlay.scratch_bytes(), "seed {seed}");
+        // What nobody has any more gives its blocks back.
+        for side in &mut sides {
+            side.handles.clear();
+        }
+        for name in names {
+            let _ = overlay.remove(&Path::new("root").join(name));
+        }
+        let fresh = overlay.open(Path::new("fresh"), &OpenOptions::create_new()).unwrap();
+        let bytes = overlay.scratch_bytes();
+        fresh.write_at(&vec![1; 4096.min(bytes as usize)], 0).unwrap();
+        assert_eq!(overlay.scratch_bytes(), bytes, "seed {seed}: blocks of files that are gone are used again");
+    }
+}
+
+#[test]
+fn an_overlay_that_cannot_write_says_so_and_stays_as_it_is() {
+    let full = MemoryStorage::with(1, Some(8192));
+    let scratch = full.open(Path::new("scratch"), &OpenOptions::create_new()).unwrap();
+    let base = MemoryStorage::new().open(Path::new("a"), &OpenOptions::create_new()).unwrap();
+    base.write_at(&[1; 20_000], 0).unwrap();
+    let overlay = Overlay::new([(PathBuf::from("a"), Arc::clone(&base))], scratch).unwrap();
+    let file = overlay.open(Path::new("a"), &OpenOptions::read_write()).unwrap();
+    file.write_at(&[2; 8192], 0).unwrap();
+    let error = file.write_at(&[3; 100], 10_000).unwrap_err();
+    assert!(error.kind() == std::io::ErrorKind::StorageFull && error.to_string().contains("write a at offset 10000"), "{error}");
+    let mut bytes = vec![0; 20_000];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 20_000);
+    assert!(bytes[..8192] == [2; 8192] && bytes[8192..] == [1; 11_808]);
+    file.write_at(&[4; 4096], 4096).unwrap();
+    file.write_at(&[0; 4096], 12_288).unwrap();
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 20_000);
+    assert!(bytes[4096..8192] == [4; 4096] && bytes[12_288..16_384] == [0; 4096], "zeros take no space");
+    assert!(
+        Overlay::new(
+            [(PathBuf::from("a"), Arc::clone(&base)), (PathBuf::from("a/b"), base)],
+            full.open(Path::new("s"), &OpenOptions::create()).unwrap()
+        )
+        .is_err()
+    );
 }

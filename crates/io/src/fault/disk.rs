@@ -13,6 +13,7 @@ use std::io;
 
 use super::call::{Call, CallKind};
 use super::plan::Plan;
+use crate::held::Held;
 use crate::sparse::SparseBytes;
 use crate::tree::{Change, Node, Place, Tree};
 
@@ -106,7 +107,7 @@ pub(super) struct Disk {
     pub(super) names: Vec<Pending<NameChange>>,
     pub(super) inodes: BTreeMap<u64, Inode>,
     pub(super) next_number: u64,
-    pub(super) locked: BTreeSet<u64>,
+    pub(super) locked: Held,
     pub(super) crashed: bool,
     pub(super) plan: Plan,
     pub(super) calls: u64,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::call::{Call, CallKind};
@@ -17,7 +17,7 @@ use super::plan::{Failure, Fault, Repeat, Trigger};
 use crate::error::{error_at, error_on};
 use crate::memory::{MemoryStorage, hash_path};
 use crate::range::range_end;
-use crate::storage::{File, Lock, OpenOptions, Storage};
+use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
 use crate::tree::{Change, Node};
 
 type Observer = Arc<dyn Fn(&FaultStorage, &Call) + Send + Sync>;
@@ -53,6 +53,8 @@ pub struct FaultStorage {
 
 struct Shared {
     disk: Mutex<Disk>,
+    /// A lock was given back, or the machine has stopped.
+    unlocked: Condvar,
     observer: RwLock<Option<Observer>>,
 }
 
@@ -76,7 +78,7 @@ impl FaultStorage {
     }
 
     fn from_disk(disk: Disk) -> Self {
-        Self { shared: Arc::new(Shared { disk: Mutex::new(disk), observer: RwLock::new(None) }) }
+        Self { shared: Arc::new(Shared { disk: Mutex::new(disk), unlocked: Condvar::new(), observer: RwLock::new(None) }) }
     }
 
     /// A disk with the files of a memory storage, all durable.
@@ -277,7 +279,10 @@ impl FaultStorage {
         let fault = disk.plan.decide(&call);
         match fault {
             Some(Fault::Error(failure)) => return Err(failure.error()),
-            Some(Fault::Crash) => disk.crashed = true,
+            Some(Fault::Crash) => {
+                disk.crashed = true;
+                self.shared.unlocked.notify_all();
+            }
             _ => {}
         }
         Ok((disk, fault))
@@ -310,7 +315,8 @@ impl FaultStorage {
     }
 
     pub(super) fn unlock(&self, number: u64) {
-        self.shared.disk.lock().locked.remove(&number);
+        self.shared.disk.lock().locked.give_back(number);
+        self.shared.unlocked.notify_all();
     }
 
     pub(super) fn close_inode(&self, number: u64) {
@@ -403,9 +409,24 @@ impl Storage for FaultStorage {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let number = self.open_inode(path, &OpenOptions::create(), CallKind::Lock).map_err(|error| error_on("lock", path, error))?;
-        if !self.shared.disk.lock().locked.insert(number) {
+        if !self.shared.disk.lock().locked.take(number, LockKind::Exclusive) {
             self.close_inode(number);
             return Err(error_on("lock", path, io::ErrorKind::WouldBlock.into()));
+        }
+        Ok(Box::new(FaultLock { storage: self.clone(), number, path: path.to_owned() }))
+    }
+
+    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
+        let number = self.open_inode(path, &OpenOptions::create(), CallKind::Lock).map_err(|error| error_on("lock", path, error))?;
+        let mut disk = self.shared.disk.lock();
+        while !disk.crashed && !disk.locked.take(number, kind) {
+            self.shared.unlocked.wait(&mut disk);
+        }
+        let crashed = disk.crashed;
+        drop(disk);
+        if crashed {
+            self.close_inode(number);
+            return Err(error_on("lock", path, simulated_crash()));
         }
         Ok(Box::new(FaultLock { storage: self.clone(), number, path: path.to_owned() }))
     }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::error::error_on;
 use crate::os::direct;
 use crate::os::file::OsFile;
-use crate::storage::{File, Lock, OpenOptions, Storage};
+use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
 
 /// The operating system's file system. Paths mean what they mean to the process.
 #[derive(Debug, Clone, Copy, Default)]
@@ -88,13 +88,27 @@ impl Storage for OsStorage {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let file = open_regular(path, &OpenOptions::create()).map_err(|error| error_on("lock", path, error))?;
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Box::new(OsLock { path: path.to_owned(), _file: file })),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error_on("lock", path, error.into())),
-            }
+        take_lock(path, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
+        take_lock(
+            path,
+            match kind {
+                LockKind::Shared => FlockOperation::LockShared,
+                LockKind::Exclusive => FlockOperation::LockExclusive,
+            },
+        )
+    }
+}
+
+fn take_lock(path: &Path, operation: FlockOperation) -> io::Result<Box<dyn Lock>> {
+    let file = open_regular(path, &OpenOptions::create()).map_err(|error| error_on("lock", path, error))?;
+    loop {
+        match flock(&file, operation) {
+            Ok(()) => return Ok(Box::new(OsLock { path: path.to_owned(), _file: file })),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error_on("lock", path, error.into())),
         }
     }
 }
