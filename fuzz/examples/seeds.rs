@@ -61,7 +61,7 @@ fn whole_pages() {
     put("page", "dictionary", &page);
     chain::build(&mut page, 8, PageType::LargeValue, 0, 1, 7, b"a part of a large value");
     put("page", "large-value", &page);
-    let slot = ControlSlot { sequence: 41, database_id: 77, catalog_file_id: 5, catalog_writes: 1, next_file_id: 6, next_object_id: 9 };
+    let slot = ControlSlot { sequence: 41, database_id: 77, catalog_file_id: 5, catalog_writes: 1, next_file_id: 6, next_object_id: 9, checkpoint: 0, log_id: 77 };
     put("control", "slot", &[&[1], &slot.build()[8..80]].concat());
 }
 

@@ -9,6 +9,7 @@ use crate::table_space::reservations::Reservations;
 use crate::transaction::{LockTable, MarkLimits, Serializable, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_io::Storage;
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -31,6 +32,7 @@ pub(crate) struct Core {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
     pub(crate) database_id: u128,
+    pub(crate) log_id: u128,
     pub(crate) manager: Arc<BufferManager>,
     pub(crate) direct: bool,
     pub(crate) writable: bool,
@@ -52,6 +54,10 @@ pub(crate) struct Core {
     pub(crate) checkpoint: AtomicU64,
     /// From here on the last checkpoint but one needs the log.
     pub(crate) keep_log: AtomicU64,
+    /// Where log goes that recovery does not need any more.
+    pub(crate) archive: Mutex<Option<PathBuf>>,
+    /// The time in the last record of a commit. Held while the next one is logged: so times in the log never go back while the database is open.
+    pub(crate) last_commit_ns: Mutex<u64>,
 }
 
 /// Everything a [`Core`] is made of.
@@ -59,6 +65,7 @@ pub(crate) struct CoreParts {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
     pub(crate) database_id: u128,
+    pub(crate) log_id: u128,
     pub(crate) manager: Arc<BufferManager>,
     pub(crate) direct: bool,
     pub(crate) writable: bool,
@@ -68,6 +75,7 @@ pub(crate) struct CoreParts {
     pub(crate) checkpoint: u64,
     pub(crate) version_bytes: u64,
     pub(crate) double_write_bytes: u64,
+    pub(crate) archive: Option<PathBuf>,
 }
 
 /// Where a data set lies.
@@ -90,6 +98,7 @@ impl Core {
             storage: parts.storage,
             directory: parts.directory,
             database_id: parts.database_id,
+            log_id: parts.log_id,
             manager: parts.manager,
             direct: parts.direct,
             writable: parts.writable,
@@ -108,6 +117,8 @@ impl Core {
             transactions,
             checkpoint: AtomicU64::new(parts.checkpoint),
             keep_log: AtomicU64::new(0),
+            archive: Mutex::new(parts.archive),
+            last_commit_ns: Mutex::default(),
         }
     }
 

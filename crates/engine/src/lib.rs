@@ -2,6 +2,7 @@
 //!
 //! `docs/ARCHITECTURE.md` has the rules that hold between the parts.
 
+pub mod backup;
 pub mod btree;
 pub mod catalog;
 mod copy_pages;
@@ -12,6 +13,7 @@ mod error;
 pub mod index;
 pub mod log;
 pub mod pool;
+mod progress;
 mod recovery;
 mod sampling;
 mod space_map;
@@ -24,3 +26,4 @@ pub use crate::core::{DATA_DIRECTORY, LOG_DIRECTORY, data_set_path, file_id_of};
 pub use data_set::{DataSet, DataSetAttributes, DataSetFacts, Extents};
 pub use error::{Error, Result};
 pub use pool::CounterValues;
+pub use progress::{Progress, Silent, Unit};

@@ -35,6 +35,8 @@ pub struct ControlSlot {
     pub next_object_id: u32,
     /// Start of the record of the last checkpoint; 0 while the database has no log.
     pub checkpoint: u64,
+    /// Whose log it is: the database's own id, or the one it got when it was made from a copy. So the logs of databases that were one once are told apart.
+    pub log_id: u128,
 }
 
 /// What a slot's bytes are.
@@ -72,6 +74,7 @@ impl ControlSlot {
         out.extend_from_slice(&self.next_file_id.to_le_bytes());
         out.extend_from_slice(&self.next_object_id.to_le_bytes());
         out.extend_from_slice(&self.checkpoint.to_le_bytes());
+        out.extend_from_slice(&self.log_id.to_le_bytes());
         slot[8..8 + out.len()].copy_from_slice(&out);
         let sum = xxh3_64_with_seed(&slot[8..], ControlSlot::slot_number(self.sequence) as u64);
         put_u64(&mut slot, 0, sum);
@@ -106,7 +109,7 @@ impl ControlSlot {
             return Ok(SlotState::Newer(version));
         }
         reader.take(4)?;
-        let slot = ControlSlot {
+        let mut slot = ControlSlot {
             sequence: reader.u64()?,
             database_id: reader.u128()?,
             catalog_file_id: reader.u32()?,
@@ -114,7 +117,11 @@ impl ControlSlot {
             next_file_id: reader.u32()?,
             next_object_id: reader.u32()?,
             checkpoint: reader.u64()?,
+            log_id: reader.u128()?,
         };
+        if slot.log_id == 0 {
+            slot.log_id = slot.database_id;
+        }
         if ControlSlot::slot_number(slot.sequence) != number {
             return Err(FormatError::new(format!("sequence {} in slot {number}", slot.sequence)));
         }
@@ -136,6 +143,7 @@ mod tests {
             next_file_id: 6,
             next_object_id: 9,
             checkpoint: 1 << 40,
+            log_id: 0x0123_4567_89AB_CDEF_0123_4567_89AB_CDF0,
         };
         let mut slot = state.build();
         assert_eq!(ControlSlot::parse(&slot, 1), SlotState::Valid(state));

@@ -90,6 +90,7 @@ fn control_slots() {
         next_file_id: 6,
         next_object_id: 9,
         checkpoint: 1,
+        log_id: 7,
     };
     let (mut valid, mut damaged) = (0, 0);
     for _ in 0..5_000 {

@@ -4,6 +4,7 @@
 
 pub mod chain;
 pub mod control;
+pub mod copy;
 pub mod data;
 pub mod data_set_header;
 mod error;

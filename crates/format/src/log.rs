@@ -27,13 +27,15 @@ pub enum RecordKind {
     RolledBack = 18,
     /// A checkpoint: [`Checkpoint`].
     Checkpoint = 19,
+    /// Which catalog counts from here on: [`CatalogChange`].
+    Catalog = 20,
 }
 
 impl RecordKind {
     /// The kind of this number.
     #[must_use]
     pub fn from_u8(number: u8) -> Option<RecordKind> {
-        [RecordKind::Action, RecordKind::Commit, RecordKind::RolledBack, RecordKind::Checkpoint]
+        [RecordKind::Action, RecordKind::Commit, RecordKind::RolledBack, RecordKind::Checkpoint, RecordKind::Catalog]
             .into_iter()
             .find(|kind| *kind as u8 == number)
     }
@@ -439,6 +441,32 @@ impl Commit {
     }
 }
 
+/// Which catalog counts from here on. Logged before the control file says so; when that is then not written, the next open logs that the one before still counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatalogChange {
+    /// Its file id.
+    pub catalog_file_id: u32,
+    /// When, in nanoseconds since 1970-01-01 UTC.
+    pub unix_time_ns: u64,
+}
+
+impl CatalogChange {
+    /// Appends the body.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.catalog_file_id.into());
+        out.extend_from_slice(&self.unix_time_ns.to_le_bytes());
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// When the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Result<CatalogChange, FormatError> {
+        let mut reader = Reader::new(bytes);
+        Ok(CatalogChange { catalog_file_id: reader.varint32()?, unix_time_ns: reader.u64()? })
+    }
+}
+
 /// A data set at a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataSetState {
@@ -599,5 +627,10 @@ mod tests {
         bytes.clear();
         commit.encode(&mut bytes);
         assert_eq!(Commit::decode(&bytes).unwrap(), commit);
+        let change = CatalogChange { catalog_file_id: 300, unix_time_ns: 1 << 61 };
+        bytes.clear();
+        change.encode(&mut bytes);
+        assert_eq!(CatalogChange::decode(&bytes).unwrap(), change);
+        assert!((0..bytes.len()).all(|length| CatalogChange::decode(&bytes[..length]).is_err()));
     }
 }

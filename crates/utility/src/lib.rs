@@ -12,7 +12,6 @@ mod load;
 mod load_threads;
 mod options;
 mod print;
-mod progress;
 mod reorg;
 mod report;
 mod sample;
@@ -29,8 +28,8 @@ pub use estimate::{
 pub use index_build::{IndexReport, create_index};
 pub use load::{LoadReport, load, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions};
+pub use pagefold_engine::{Progress, Silent, Unit};
 pub use print::{PrintWhat, Printed, print};
-pub use progress::{Progress, Silent, Unit};
 pub use reorg::{ReorgReport, reorg};
 pub use report::{DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
 pub use sample::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, sample_source};

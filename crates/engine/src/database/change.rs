@@ -1,7 +1,7 @@
 //! A change of what is in the database: atomic, by fresh data sets beside the live ones.
 //!
-//! Order of a commit: data sets of new objects are flushed and synced; a complete new catalog is written as a fresh data set and synced; the directory is synced; the
-//! other control slot is written and synced. That is the commit. Then old data sets are removed.
+//! Order of a commit: data sets of new objects are flushed and synced; a complete new catalog is written as a fresh data set and synced; the directory is synced; the log, if there is one, is told
+//! (what follows means nothing to a copy of before: `crate::backup`); the other control slot is written and synced. That is the commit. Then old data sets are removed.
 //!
 //! Invariants:
 //! - nothing that the current control slot names is changed before the commit;
@@ -161,6 +161,10 @@ impl<'a> Change<'a> {
         if let Err(error) = core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY)) {
             let _ = core.drop_data_set(&catalog);
             return Err(error.into());
+        }
+        if let Err(error) = self.database.log_catalog(catalog.file_id()) {
+            let _ = core.drop_data_set(&catalog);
+            return Err(error);
         }
         let control = control_state(core, objects.control.sequence + 1, &catalog);
         // From here on the change may have happened, whatever is reported: its files stay until the next open has seen which.

@@ -9,7 +9,7 @@
 
 use super::control_file::write_control;
 use super::open::{Database, Objects, control_state};
-use crate::core::Core;
+use crate::core::LOG_DIRECTORY;
 use crate::data_set::DataSet;
 use crate::index::Index;
 use crate::log::{Log, LogReader};
@@ -18,19 +18,21 @@ use crate::recovery::{DataSets, ObjectsById, redo, roll_back};
 use crate::table_space::Table;
 use crate::transaction::TransactionState;
 use crate::{Error, Result};
-use pagefold_format::log::{Checkpoint, DataSetState, Lsn, RecordKind, RunningTransaction};
+use pagefold_format::log::{CatalogChange, Checkpoint, DataSetState, Lsn, RecordKind, RunningTransaction};
 use pagefold_format::wire::put_varint;
+use pagefold_io::Storage;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Where a log begins: 0 stands for none.
 const FIRST_LSN: Lsn = 4096;
 
-/// Reads the record of a checkpoint; also its end.
-pub(super) fn read_checkpoint(core: &Core, at: Lsn) -> Result<(Checkpoint, Lsn)> {
-    let directory = core.log_directory();
+/// Reads the record of a checkpoint of the database in a directory; also its end.
+pub(crate) fn read_checkpoint(storage: &dyn Storage, directory: &Path, log_id: u128, at: Lsn) -> Result<(Checkpoint, Lsn)> {
+    let directory = directory.join(LOG_DIRECTORY);
     let damaged = |reason: String| Error::Damaged { path: directory.display().to_string(), reason };
-    let mut reader = LogReader::open(core.storage.as_ref(), &directory, core.database_id, at, at + 1)?;
+    let mut reader = LogReader::open(storage, &directory, log_id, at, at.saturating_add(1))?;
     let record = reader.next()?.filter(|r| r.start == at && RecordKind::from_u8(r.kind) == Some(RecordKind::Checkpoint));
     let Some(record) = record else { return Err(damaged(format!("no checkpoint at {at}, which the control file names"))) };
     let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(format!("the checkpoint at {at}: {e}")))?;
@@ -87,6 +89,16 @@ impl Database {
         LogSink::append(log.as_ref(), RecordKind::RolledBack, &[&body], &mut |_| {}).map(drop)
     }
 
+    /// Logs, durably, which catalog counts from here on.
+    pub(super) fn log_catalog(&self, catalog_file_id: u32) -> Result<()> {
+        let Some(log) = self.core.log() else { return Ok(()) };
+        let mut body = Vec::new();
+        let unix_time_ns = self.core.manager.clock().unix_time().as_nanos() as u64;
+        CatalogChange { catalog_file_id, unix_time_ns }.encode(&mut body);
+        let place = LogSink::append(log.as_ref(), RecordKind::Catalog, &[&body], &mut |_| {})?;
+        log.make_durable(place.end)
+    }
+
     /// Makes sure that there is a log. Afterwards changes of what the catalog names are logged.
     ///
     /// # Errors
@@ -102,7 +114,7 @@ impl Database {
         let core = &self.core;
         core.check_writable()?;
         let storage = Arc::clone(&core.storage);
-        let log = Log::create(storage, &core.log_directory(), core.database_id, core.log_settings, FIRST_LSN)?;
+        let log = Log::create(storage, &core.log_directory(), core.log_id, core.log_settings, FIRST_LSN)?;
         // Everything that the catalog names is on disk, so there is nothing to write before the first checkpoint.
         let data_sets = self.named().data_sets.values().filter_map(state_of).collect();
         let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
@@ -119,6 +131,15 @@ impl Database {
     pub fn checkpoint(&self) -> Result<()> {
         let _turn = self.checkpointing.lock();
         if self.core.log().is_some() { self.write_checkpoint() } else { Ok(()) }
+    }
+
+    /// Closes the database in order. Dropping it does the same, but keeps errors to itself.
+    ///
+    /// # Errors
+    /// When something cannot be written: the next open then brings the database in order.
+    pub fn close(self) -> Result<()> {
+        self.remove_leftovers()?;
+        self.checkpoint()
     }
 
     /// Bytes by which the log has grown since the last checkpoint: what recovery would have to read.
@@ -161,7 +182,7 @@ impl Database {
         self.record_checkpoint(log, &checkpoint)?;
         let keep = core.keep_log.swap(oldest, Ordering::Relaxed);
         // What could not be given back now is given back by the next checkpoint.
-        let _ = log.recycle(keep.min(oldest));
+        let _ = self.give_back_log(log, keep.min(oldest));
         Ok(())
     }
 
@@ -187,7 +208,7 @@ impl Database {
     pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn) -> Result<()> {
         let core = &self.core;
         let named = self.named();
-        let (directory, id) = (core.log_directory(), core.database_id);
+        let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
         if !core.writable {
             let seen = redo(&mut reader, checkpoint, &DataSets::new(), &core.manager)?;
@@ -202,6 +223,12 @@ impl Database {
         let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
         core.set_log(log)?;
         core.transactions.continue_from(redone.next_transaction);
+        *core.last_commit_ns.lock() = redone.last_commit_ns;
+        let current = named.objects.control.catalog_file_id;
+        if redone.catalog.is_some_and(|change| change.catalog_file_id != current) {
+            // The change was logged and then not made.
+            self.log_catalog(current)?;
+        }
         if redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty() {
             return Ok(());
         }

@@ -14,7 +14,10 @@ mod tests;
 
 pub(crate) use activity::Activity;
 pub use change::Change;
+pub(crate) use checkpoint::read_checkpoint;
 pub use control_file::{ControlFile, control_path, read_control};
+pub(crate) use control_file::{create_control, write_control};
 pub(crate) use leftovers::Leftovers;
 pub use open::{Database, OpenMode, Settings};
+pub(crate) use open::{Objects, core_parts, new_id, open_objects};
 pub use transaction::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};

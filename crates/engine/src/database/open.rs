@@ -8,6 +8,7 @@
 use super::change::Change;
 use super::checkpoint::read_checkpoint;
 use super::control_file::{create_control, empty_slot, read_control};
+use crate::backup::read_archive;
 use crate::catalog::{CatalogEntries, DataSetEntry, catalog_attributes, read_catalog, write_catalog};
 use crate::core::{Core, CoreParts, DATA_DIRECTORY, data_set_path, file_id_of};
 use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
@@ -72,19 +73,19 @@ impl Default for Settings {
 
 /// Tables and indexes by name, and the data set that says so.
 #[derive(Clone, Debug)]
-pub(super) struct Objects {
-    pub(super) control: ControlSlot,
-    pub(super) tables: BTreeMap<String, Arc<Table>>,
-    pub(super) indexes: BTreeMap<String, Arc<Index>>,
-    pub(super) catalog: Arc<DataSet>,
+pub(crate) struct Objects {
+    pub(crate) control: ControlSlot,
+    pub(crate) tables: BTreeMap<String, Arc<Table>>,
+    pub(crate) indexes: BTreeMap<String, Arc<Index>>,
+    pub(crate) catalog: Arc<DataSet>,
 }
 
 impl Objects {
-    pub(super) fn table(&self, object_id: u32) -> Option<Arc<Table>> {
+    pub(crate) fn table(&self, object_id: u32) -> Option<Arc<Table>> {
         self.tables.values().find(|table| table.object_id == object_id).cloned()
     }
 
-    pub(super) fn index(&self, object_id: u32) -> Option<Arc<Index>> {
+    pub(crate) fn index(&self, object_id: u32) -> Option<Arc<Index>> {
         self.indexes.values().find(|index| index.object_id == object_id).cloned()
     }
 }
@@ -92,7 +93,7 @@ impl Objects {
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
-    pub(super) core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     pub(super) objects: RwLock<Objects>,
     damaged_slot: Option<(usize, String)>,
     /// One checkpoint at a time.
@@ -101,8 +102,8 @@ pub struct Database {
     _lock: Option<Box<dyn Lock>>,
 }
 
-/// A database id nobody else has: random by the hasher's keys, the time and the path.
-fn new_database_id(clock: &dyn Clock, directory: &Path) -> u128 {
+/// An id that nothing else has: random by the hasher's keys, the time and the path.
+pub(crate) fn new_id(clock: &dyn Clock, directory: &Path) -> u128 {
     let half = |salt: u64| {
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u64(salt);
@@ -111,6 +112,46 @@ fn new_database_id(clock: &dyn Clock, directory: &Path) -> u128 {
         u128::from(hasher.finish())
     };
     half(1) << 64 | half(2)
+}
+
+/// What a state of the control file and settings say of an open database, one for reading.
+pub(crate) fn core_parts(
+    storage: &Arc<dyn Storage>,
+    directory: &Path,
+    control: ControlSlot,
+    settings: &Settings,
+    manager: &Arc<BufferManager>,
+) -> CoreParts {
+    CoreParts {
+        storage: Arc::clone(storage),
+        directory: directory.to_path_buf(),
+        database_id: control.database_id,
+        log_id: control.log_id,
+        manager: Arc::clone(manager),
+        direct: settings.direct,
+        writable: false,
+        next_file_id: control.next_file_id,
+        next_object_id: control.next_object_id,
+        log_settings: settings.log,
+        checkpoint: control.checkpoint,
+        version_bytes: settings.version_bytes,
+        double_write_bytes: settings.double_write_bytes,
+        archive: None,
+    }
+}
+
+/// What a database has before its first state.
+fn before_first_state(database_id: u128) -> ControlSlot {
+    ControlSlot {
+        sequence: 0,
+        database_id,
+        catalog_file_id: 0,
+        catalog_writes: 0,
+        next_file_id: 1,
+        next_object_id: CATALOG_OBJECT + 1,
+        checkpoint: 0,
+        log_id: database_id,
+    }
 }
 
 impl Database {
@@ -152,36 +193,28 @@ impl Database {
             }
             lock = Some(take_lock(storage.as_ref(), directory)?);
         }
-        let parts = |database_id, next_file_id, next_object_id, checkpoint| CoreParts {
-            storage: Arc::clone(&storage),
-            directory: directory.to_path_buf(),
-            database_id,
-            manager: Arc::clone(&manager),
-            direct: settings.direct,
+        let archive = if mode == OpenMode::Read { None } else { read_archive(storage.as_ref(), directory)? };
+        let parts = |control: ControlSlot| CoreParts {
             writable: mode != OpenMode::Read,
-            next_file_id,
-            next_object_id,
-            log_settings: settings.log,
-            checkpoint,
-            version_bytes: settings.version_bytes,
-            double_write_bytes: settings.double_write_bytes,
+            archive: archive.clone(),
+            ..core_parts(&storage, directory, control, &settings, &manager)
         };
         // Looked at again under the lock: somebody may have made it meanwhile.
         if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
-            let core = Arc::new(Core::new(parts(new_database_id(clock, directory), 1, CATALOG_OBJECT + 1, 0)));
+            let core = Arc::new(Core::new(parts(before_first_state(new_id(clock, directory)))));
             remove_unnamed(storage.as_ref(), directory, &[])?;
             create_first_state(&core)?;
         }
         let control = read_control(storage.as_ref(), directory)?;
         let slot = control.current;
-        let core = Arc::new(Core::new(parts(slot.database_id, slot.next_file_id, slot.next_object_id, slot.checkpoint)));
+        let core = Arc::new(Core::new(parts(slot)));
         let logged = match slot.checkpoint {
             0 => None,
             at => {
                 if mode != OpenMode::Read {
                     restore_double_writes(storage.as_ref(), directory, slot.database_id)?;
                 }
-                Some(read_checkpoint(&core, at)?)
+                Some(read_checkpoint(storage.as_ref(), directory, slot.log_id, at)?)
             }
         };
         let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
@@ -364,10 +397,12 @@ pub(super) fn control_state(core: &Core, sequence: u64, catalog: &DataSet) -> Co
         next_file_id,
         next_object_id,
         checkpoint: core.checkpoint.load(Ordering::Relaxed),
+        log_id: core.log_id,
     }
 }
 
-fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: Option<&Checkpoint>) -> Result<(Objects, Vec<u32>)> {
+/// Opens what a state of the control file names; also the file ids of all of it.
+pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: Option<&Checkpoint>) -> Result<(Objects, Vec<u32>)> {
     let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
     let attributes = DataSetAttributes {
         file_id: control.catalog_file_id,

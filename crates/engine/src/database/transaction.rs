@@ -399,7 +399,9 @@ impl<'d> Transaction<'d> {
         let core = &self.database.core;
         let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) else { return Ok(None) };
         let mut body = Vec::new();
-        let unix_time_ns = core.manager.clock().unix_time().as_nanos() as u64;
+        let mut last_commit_ns = core.last_commit_ns.lock();
+        let unix_time_ns = (core.manager.clock().unix_time().as_nanos() as u64).max(*last_commit_ns);
+        *last_commit_ns = unix_time_ns;
         Commit { transaction: self.state.id(), unix_time_ns }.encode(&mut body);
         // A checkpoint behind this record must not call the transaction running: recovery would not see the record, and take everything back.
         let place = LogSink::append(log.as_ref(), RecordKind::Commit, &[&body], &mut |_| self.state.note_commit_logged())?;

@@ -27,7 +27,7 @@ static ZEROS: [u8; ZERO_BYTES] = [0; ZERO_BYTES];
 pub(super) struct SegmentFiles {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
-    database_id: u128,
+    log_id: u128,
     geometry: Geometry,
     spares_max: usize,
     sync: bool,
@@ -62,11 +62,11 @@ fn new_path(directory: &Path) -> PathBuf {
 }
 
 impl SegmentFiles {
-    fn new(storage: Arc<dyn Storage>, directory: &Path, database_id: u128, geometry: Geometry, settings: LogSettings) -> SegmentFiles {
+    fn new(storage: Arc<dyn Storage>, directory: &Path, log_id: u128, geometry: Geometry, settings: LogSettings) -> SegmentFiles {
         SegmentFiles {
             storage,
             directory: directory.to_path_buf(),
-            database_id,
+            log_id,
             geometry,
             spares_max: settings.spare_segments,
             sync: settings.sync,
@@ -81,12 +81,12 @@ impl SegmentFiles {
     pub(super) fn create(
         storage: Arc<dyn Storage>,
         directory: &Path,
-        database_id: u128,
+        log_id: u128,
         geometry: Geometry,
         settings: LogSettings,
         start: Lsn,
     ) -> Result<SegmentFiles> {
-        let files = SegmentFiles::new(storage, directory, database_id, geometry, settings);
+        let files = SegmentFiles::new(storage, directory, log_id, geometry, settings);
         for path in files.storage.list(directory)? {
             if segment_number(&path).is_some() || is_spare(&path) {
                 files.storage.remove(&path)?;
@@ -104,12 +104,12 @@ impl SegmentFiles {
     pub(super) fn open(
         storage: Arc<dyn Storage>,
         directory: &Path,
-        database_id: u128,
+        log_id: u128,
         (numbers, geometry): (Vec<u64>, Geometry),
         settings: LogSettings,
         end: Lsn,
     ) -> Result<SegmentFiles> {
-        let files = SegmentFiles::new(storage, directory, database_id, geometry, settings);
+        let files = SegmentFiles::new(storage, directory, log_id, geometry, settings);
         let last = geometry.segment_of(end);
         let mut names = files.names.lock();
         for number in numbers {
@@ -119,7 +119,7 @@ impl SegmentFiles {
                 continue;
             }
             names.present.insert(number);
-            match open_segment(files.storage.as_ref(), directory, number, database_id, Some(geometry), &OpenOptions::read_write()) {
+            match open_segment(files.storage.as_ref(), directory, number, log_id, Some(geometry), &OpenOptions::read_write()) {
                 Ok((file, _)) => {
                     if number == last {
                         zero(file.as_ref(), geometry.offset_of(end), geometry.segment_bytes())?;
@@ -188,7 +188,7 @@ impl SegmentFiles {
 
     /// Makes the segment with this number, the one behind the last.
     fn make(&self, names: &mut Names, number: u64) -> Result<()> {
-        let header = SegmentHeader { database_id: self.database_id, number, segment_bytes: self.geometry.segment_bytes() }.build();
+        let header = SegmentHeader { log_id: self.log_id, number, segment_bytes: self.geometry.segment_bytes() }.build();
         let (path, made) = match names.spares.pop() {
             Some(path) => {
                 let made = self.make_over(&path, &header);
@@ -250,6 +250,12 @@ impl SegmentFiles {
             self.poison.get_or_init(|| error.to_string());
             Error::from(error)
         })
+    }
+
+    /// The numbers of the segments wholly below `lsn`.
+    pub(super) fn segments_below(&self, lsn: Lsn) -> Vec<u64> {
+        let wholly_below = |number: &u64| self.geometry.is_segment(*number) && self.geometry.end_of(*number) <= lsn;
+        self.names.lock().present.iter().copied().take_while(wholly_below).collect()
     }
 
     /// Keeps some of the segments wholly below `lsn` as spares, removes the others.

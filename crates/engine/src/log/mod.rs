@@ -17,6 +17,7 @@
 //!   write or sync of records, or of the directory, poisons the log for good; what was durable before stays so.
 
 mod files;
+mod parts;
 pub mod reader;
 pub mod record;
 pub mod segment;
@@ -24,6 +25,8 @@ pub mod segment;
 mod tests;
 pub mod writer;
 
+pub(crate) use parts::{LogParts, SegmentSources, archive_name};
 pub use reader::LogReader;
 pub use record::{BODY_BYTES_MAX, Lsn, Record, RecordRef};
+pub(crate) use segment::{segment_number, segment_path};
 pub use writer::{Appended, Log, LogSettings};

@@ -41,12 +41,12 @@ impl LogReader {
     /// # Errors
     /// When there is no log, the segment of `from` is missing, or the header of a segment from there on is damaged, of another database or of
     /// another segment; those of the device.
-    pub fn open(storage: &dyn Storage, directory: &Path, database_id: u128, from: Lsn, known_durable: Lsn) -> Result<LogReader> {
-        let (numbers, geometry) = discover(storage, directory, database_id)?;
+    pub fn open(storage: &dyn Storage, directory: &Path, log_id: u128, from: Lsn, known_durable: Lsn) -> Result<LogReader> {
+        let (numbers, geometry) = discover(storage, directory, log_id)?;
         let first = geometry.segment_of(from);
         let mut segments = BTreeMap::new();
         for number in numbers.into_iter().filter(|&number| number >= first) {
-            let (file, _) = open_segment(storage, directory, number, database_id, Some(geometry), &OpenOptions::read_only())?;
+            let (file, _) = open_segment(storage, directory, number, log_id, Some(geometry), &OpenOptions::read_only())?;
             segments.insert(number, file);
         }
         if !segments.contains_key(&first) {
@@ -56,7 +56,7 @@ impl LogReader {
         Ok(LogReader {
             directory: directory.to_path_buf(),
             geometry,
-            frames: Frames::new(database_id),
+            frames: Frames::new(log_id),
             segments,
             available: geometry.start_of(gap),
             known_durable,
@@ -71,6 +71,24 @@ impl LogReader {
     #[must_use]
     pub fn segment_bytes(&self) -> u64 {
         self.geometry.segment_bytes()
+    }
+
+    /// The number of the segment in which a position lies.
+    pub(crate) fn segment_of(&self, at: Lsn) -> u64 {
+        self.geometry.segment_of(at)
+    }
+
+    /// Reads bytes of the stream, of records that have been read.
+    ///
+    /// # Errors
+    /// Those of the device; when they are not in the segments.
+    pub(crate) fn read_bytes(&self, start: Lsn, bytes: &mut [u8]) -> Result<()> {
+        // From the first one to `available` no segment is missing.
+        let first_is_there = self.segments.contains_key(&self.geometry.segment_of(start));
+        if !first_is_there || start.saturating_add(bytes.len() as u64) > self.available {
+            return Err(damaged_record(&self.directory, self.geometry, start, "the segment is missing"));
+        }
+        read_stream(self.geometry, &self.segments, start, bytes)
     }
 
     /// The end of what has been read; once there is no next record, the end of the log.

@@ -85,8 +85,8 @@ pub(super) fn parts(frame: &[u8]) -> (u8, &[u8]) {
 }
 
 impl Frames {
-    pub(super) fn new(database_id: u128) -> Frames {
-        Frames { seed: xxh3_64_with_seed(&database_id.to_le_bytes(), 0) }
+    pub(super) fn new(log_id: u128) -> Frames {
+        Frames { seed: xxh3_64_with_seed(&log_id.to_le_bytes(), 0) }
     }
 
     fn checksum(self, start: Lsn, frame: &[u8]) -> u64 {

@@ -33,7 +33,7 @@ const _: () = assert!(HEADER.is_multiple_of(SEGMENT_BYTES_STEP) && SEGMENT_BYTES
 /// What a segment's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
-    pub(super) database_id: u128,
+    pub(super) log_id: u128,
     pub(super) number: u64,
     pub(super) segment_bytes: u64,
 }
@@ -46,7 +46,7 @@ impl SegmentHeader {
         fields.extend_from_slice(&[0; 4]);
         fields.extend_from_slice(&self.segment_bytes.to_le_bytes());
         fields.extend_from_slice(&self.number.to_le_bytes());
-        fields.extend_from_slice(&self.database_id.to_le_bytes());
+        fields.extend_from_slice(&self.log_id.to_le_bytes());
         let mut header = [0; SEGMENT_HEADER_BYTES];
         header[8..8 + fields.len()].copy_from_slice(&fields);
         let checksum = xxh3_64_with_seed(&header[8..], 0);
@@ -71,7 +71,7 @@ impl SegmentHeader {
         reader.take(4).map_err(short)?;
         let segment_bytes = reader.u64().map_err(short)?;
         let number = reader.u64().map_err(short)?;
-        Ok(SegmentHeader { segment_bytes, number, database_id: reader.u128().map_err(short)? })
+        Ok(SegmentHeader { segment_bytes, number, log_id: reader.u128().map_err(short)? })
     }
 }
 
@@ -148,12 +148,12 @@ impl Geometry {
 }
 
 /// Where a segment lies.
-pub(super) fn segment_path(directory: &Path, number: u64) -> PathBuf {
+pub(crate) fn segment_path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:016x}.pfl"))
 }
 
 /// The number of a segment by its file's name; `None` for other files.
-pub(super) fn segment_number(path: &Path) -> Option<u64> {
+pub(crate) fn segment_number(path: &Path) -> Option<u64> {
     let digits = path.file_name()?.to_str()?.strip_suffix(".pfl")?;
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     (digits.len() == 16 && digits.bytes().all(is_digit)).then(|| u64::from_str_radix(digits, 16).ok())?
@@ -164,7 +164,7 @@ pub(super) fn open_segment(
     storage: &dyn Storage,
     directory: &Path,
     number: u64,
-    database_id: u128,
+    log_id: u128,
     expected: Option<Geometry>,
     options: &OpenOptions,
 ) -> Result<(Arc<dyn File>, Geometry)> {
@@ -180,8 +180,8 @@ pub(super) fn open_segment(
     let mut bytes = [0; SEGMENT_HEADER_BYTES];
     read_exact_at(file.as_ref(), &mut bytes, 0)?;
     let header = SegmentHeader::parse(&bytes, &path)?;
-    if header.database_id != database_id {
-        return Err(damaged(&path, "a segment of another database"));
+    if header.log_id != log_id {
+        return Err(damaged(&path, "a segment of another database's log"));
     }
     if header.number != number {
         return Err(damaged(&path, format!("its header says that it is segment {:016x}", header.number)));
@@ -200,13 +200,13 @@ pub(super) fn open_segment(
 }
 
 /// The numbers of the segments in a directory, ascending, and the length that they have by the first valid header.
-pub(super) fn discover(storage: &dyn Storage, directory: &Path, database_id: u128) -> Result<(Vec<u64>, Geometry)> {
+pub(super) fn discover(storage: &dyn Storage, directory: &Path, log_id: u128) -> Result<(Vec<u64>, Geometry)> {
     let mut numbers: Vec<u64> = storage.list(directory)?.iter().filter_map(|path| segment_number(path)).collect();
     numbers.sort_unstable();
     let mut first_error = None;
     // From the newest: old ones may be damaged without anybody needing them.
     for &number in numbers.iter().rev() {
-        match open_segment(storage, directory, number, database_id, None, &OpenOptions::read_only()) {
+        match open_segment(storage, directory, number, log_id, None, &OpenOptions::read_only()) {
             Ok((_, geometry)) => return Ok((numbers, geometry)),
             Err(error @ Error::Io(_)) => return Err(error),
             Err(error) => first_error = first_error.or(Some(error)),
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_bit_flip_in_a_header_is_found() {
-        let header = SegmentHeader { database_id: 5, number: 6, segment_bytes: 16 << 10 };
+        let header = SegmentHeader { log_id: 5, number: 6, segment_bytes: 16 << 10 };
         let mut bytes = header.build();
         let path = Path::new("x");
         assert_eq!(SegmentHeader::parse(&bytes, path).unwrap(), header);

@@ -99,7 +99,7 @@ impl Log {
     ///
     /// # Errors
     /// When a setting is out of range; those of making files.
-    pub fn create(storage: Arc<dyn Storage>, directory: &Path, database_id: u128, settings: LogSettings, start: Lsn) -> Result<Log> {
+    pub fn create(storage: Arc<dyn Storage>, directory: &Path, log_id: u128, settings: LogSettings, start: Lsn) -> Result<Log> {
         let geometry = Geometry::new(settings.segment_bytes)?;
         if start == 0 {
             return Err(Error::Parameter("a log starts at position 1 or later: 0 stands for none".into()));
@@ -108,24 +108,24 @@ impl Log {
             storage.create_directory(directory)?;
         }
         storage.sync_directory(parent_directory(directory))?;
-        let files = SegmentFiles::create(storage, directory, database_id, geometry, settings, start)?;
-        Ok(Log::at(files, database_id, settings, start))
+        let files = SegmentFiles::create(storage, directory, log_id, geometry, settings, start)?;
+        Ok(Log::at(files, log_id, settings, start))
     }
 
     /// A log that a reader has read up to `end`: makes all of it durable, zeroes or removes what lies behind, and appends there.
     ///
     /// # Errors
     /// When there is no log, or its last segment is damaged; those of the device. It can be tried again: nothing before `end` has changed.
-    pub fn open(storage: Arc<dyn Storage>, directory: &Path, database_id: u128, settings: LogSettings, end: Lsn) -> Result<Log> {
-        let found = discover(storage.as_ref(), directory, database_id)?;
-        let files = SegmentFiles::open(storage, directory, database_id, found, settings, end)?;
-        Ok(Log::at(files, database_id, settings, end))
+    pub fn open(storage: Arc<dyn Storage>, directory: &Path, log_id: u128, settings: LogSettings, end: Lsn) -> Result<Log> {
+        let found = discover(storage.as_ref(), directory, log_id)?;
+        let files = SegmentFiles::open(storage, directory, log_id, found, settings, end)?;
+        Ok(Log::at(files, log_id, settings, end))
     }
 
-    fn at(files: SegmentFiles, database_id: u128, settings: LogSettings, end: Lsn) -> Log {
+    fn at(files: SegmentFiles, log_id: u128, settings: LogSettings, end: Lsn) -> Log {
         Log {
             files,
-            frames: Frames::new(database_id),
+            frames: Frames::new(log_id),
             sync: settings.sync,
             tail: Mutex::new(Tail { end, base: end, ..Tail::default() }),
             end: AtomicU64::new(end),
@@ -237,6 +237,11 @@ impl Log {
     pub fn prepare_next(&self) -> Result<()> {
         let geometry = self.files.geometry();
         self.files.prepare(geometry.end_of(geometry.segment_of(self.end())).saturating_add(1))
+    }
+
+    /// The numbers of the segments that [`Self::recycle`] would give back.
+    pub(crate) fn segments_below(&self, lsn: Lsn) -> Vec<u64> {
+        self.files.segments_below(lsn.min(self.durable()))
     }
 
     /// Segments wholly below `lsn` and below what is durable are kept to be used again, or removed. Nothing reads there any more.

@@ -14,7 +14,8 @@ use crate::{Error, Result};
 use pagefold_format::data::DataOp;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::{
-    Action, Change, Checkpoint, CheckpointLeftover, Commit, DataSetOp, Leftover, Lsn, RecordKind, Role, RunningTransaction, next_change,
+    Action, CatalogChange, Change, Checkpoint, CheckpointLeftover, Commit, DataSetOp, Leftover, Lsn, RecordKind, Role, RunningTransaction,
+    next_change,
 };
 use pagefold_format::op::PageOp;
 use pagefold_format::wire::Reader;
@@ -39,6 +40,10 @@ pub(crate) struct Redone {
     pub(crate) records: u64,
     /// Pages that a record named, by file id.
     pub(crate) pages: BTreeMap<u32, BTreeSet<u32>>,
+    /// The last word on which catalog counts.
+    pub(crate) catalog: Option<CatalogChange>,
+    /// The latest time of a commit, in nanoseconds since 1970-01-01 UTC.
+    pub(crate) last_commit_ns: u64,
     /// What transactions may have left.
     pub(crate) leftovers: Vec<CheckpointLeftover>,
     /// What the checkpoint has of running transactions, by transaction and start of its record before.
@@ -95,6 +100,7 @@ pub(crate) fn redo(reader: &mut LogReader, checkpoint: &Checkpoint, data_sets: &
             Some(RecordKind::Commit) => {
                 let commit = Commit::decode(record.body).map_err(damaged)?;
                 redone.losers.remove(&commit.transaction);
+                redone.last_commit_ns = redone.last_commit_ns.max(commit.unix_time_ns);
                 let left = redone.leftovers.iter_mut().filter(|l| l.transaction == commit.transaction);
                 left.for_each(|l| l.transaction = 0);
                 redone.records += 1;
@@ -105,6 +111,7 @@ pub(crate) fn redo(reader: &mut LogReader, checkpoint: &Checkpoint, data_sets: &
                 redone.records += 1;
             }
             Some(RecordKind::Checkpoint) => {}
+            Some(RecordKind::Catalog) => redone.catalog = Some(CatalogChange::decode(record.body).map_err(damaged)?),
             None => return Err(damaged(FormatError::new(format!("unknown kind {}", record.kind)))),
         }
     }

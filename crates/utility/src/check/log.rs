@@ -42,15 +42,15 @@ fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) 
     if !storage.exists(&log)? {
         return Err(damaged("it is missing".into()));
     }
-    let mut reader = LogReader::open(storage, &log, slot.database_id, at, at.saturating_add(1))?;
+    let mut reader = LogReader::open(storage, &log, slot.log_id, at, at.saturating_add(1))?;
     let record = reader.next()?.filter(|r| r.start == at && RecordKind::from_u8(r.kind) == Some(RecordKind::Checkpoint));
     let Some(record) = record else { return Err(damaged(format!("no checkpoint at {at}, which the control file names"))) };
     let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(format!("the checkpoint at {at}: {e}")))?;
     let end = record.end;
-    let mut reader = LogReader::open(storage, &log, slot.database_id, checkpoint.redo, end)?;
+    let mut reader = LogReader::open(storage, &log, slot.log_id, checkpoint.redo, end)?;
     let mut in_order = checkpoint.transactions.is_empty() && checkpoint.leftovers.is_empty();
     while in_order && let Some(record) = reader.next()? {
-        in_order = RecordKind::from_u8(record.kind) == Some(RecordKind::Checkpoint);
+        in_order = matches!(RecordKind::from_u8(record.kind), Some(RecordKind::Checkpoint | RecordKind::Catalog));
     }
     if in_order { Ok(checkpoint) } else { Err(Error::NeedsRecovery(directory.display().to_string())) }
 }

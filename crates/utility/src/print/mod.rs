@@ -80,6 +80,7 @@ fn control(storage: &dyn Storage, directory: &Path) -> Result<Printed> {
                 "state": if control.current == Some(*state) { "current" } else { "previous" },
                 "sequence": state.sequence,
                 "database_id": format!("{:032x}", state.database_id),
+                "log_id": format!("{:032x}", state.log_id),
                 "catalog_file": format!("{:08x}", state.catalog_file_id),
                 "catalog_header_writes": state.catalog_writes,
                 "next_file": format!("{:08x}", state.next_file_id),

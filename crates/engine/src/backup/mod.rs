@@ -1,0 +1,36 @@
+//! COPY of a database in use, and making a database from copies and log.
+//!
+//! * `hold`: keeps the log while a copy is taken
+//! * `source`: the database as its files have it, whoever writes it
+//! * `walk`: the pages of a data set, map before pages
+//! * `take`: taking a copy
+//! * `stream`: a copy as one file
+//! * `restore`: a database directory that is being made
+//! * `recover`: from copies and log to a database
+//! * `archive`: keeping the log for that
+//!
+//! A copy is fuzzy: pages are read while transactions go on, each as it is on disk at that moment. The log from the last checkpoint before the first page to behind the last one makes it whole, as
+//! after a crash: opening it is recovery. It needs nothing of the process that writes, but that no log is given back meanwhile.
+//!
+//! Why that is enough: a page is on disk only when the log up to its LSN is durable, so a log that is read after the last page has everything that pages have. Of each data set the header is read before
+//! map pages, and map pages before the pages they describe; they are written the other way round. So a page may be newer than its map word and a map newer than its header, as after a crash, never older.
+//! A page changed since the checkpoint has its changes in the log; one that was made since has all of itself there, so it may be missing.
+//!
+//! A change of tables and indexes is not in the log, but that it happened is. A copy during which one happens begins anew. Recovery from a copy stops before the next one.
+
+mod archive;
+mod hold;
+mod recover;
+mod restore;
+mod source;
+mod stream;
+mod take;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub(crate) use archive::read_archive;
+pub use archive::{ArchiveState, archive_state};
+pub use recover::{RecoverOptions, Recovered, Stop, Until, recover};
+pub use stream::CopyReader;
+pub use take::{CopyReport, copy_to_directory, copy_to_file};

@@ -1,0 +1,338 @@
+//! RECOVER: from a copy, the copies that go on from it, and log, to a database as it was at some moment.
+//!
+//! Invariants:
+//! - copies and log are checked to belong together before anything counts: ids, positions, checksums; what is missing is named;
+//! - the result is the database as of one position of the log: every transaction committed before, nothing of any other;
+//! - that position lies behind everything that pages of the copies have.
+
+use super::restore::NewDatabase;
+use super::source::Source;
+use super::stream::{CopyReader, Part};
+use super::take::{LogName, Sink, advance};
+use super::walk::{Visitor, walk};
+use crate::database::Settings;
+use crate::log::{LogReader, SegmentSources};
+use crate::{Error, Progress, Result, Unit};
+use pagefold_format::FormatError;
+use pagefold_format::copy::Manifest;
+use pagefold_format::log::{CatalogChange, Commit, Lsn, RecordKind};
+use pagefold_io::{Clock, Storage};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const TELL_BYTES: u64 = 1 << 20;
+
+/// Up to where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// The end of the log that there is.
+    #[default]
+    End,
+    /// All transactions that committed up to this time, in nanoseconds since 1970-01-01 UTC.
+    Time(u64),
+    /// All log records that end at or before this position.
+    Lsn(Lsn),
+}
+
+/// What to recover with.
+#[derive(Clone, Debug, Default)]
+pub struct RecoverOptions {
+    /// Directories with log: archives, and the old database if it is still there.
+    pub logs: Vec<PathBuf>,
+    /// Up to where.
+    pub until: Until,
+}
+
+/// Why it goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// There is no more log.
+    EndOfLog,
+    /// What was asked for.
+    Asked,
+    /// Tables or indexes were loaded, built or dropped then (nanoseconds since 1970-01-01 UTC), which the log does not have: only a copy taken afterwards has that.
+    TablesChanged(u64),
+}
+
+/// What was recovered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Position in the log up to which.
+    pub log_end: Lsn,
+    /// Why no further.
+    pub stop: Stop,
+    /// The latest time of a commit that was read from the log, in nanoseconds since 1970-01-01 UTC; 0 when there was none.
+    pub last_commit_ns: u64,
+    /// Pages taken from copies.
+    pub pages: u64,
+}
+
+/// Makes a database in the new directory `target` from a copy and those that go on from it, in their order, and log.
+///
+/// # Errors
+/// When the directory is there, a copy is damaged or missing, a segment of the log is damaged or missing, or the copies hold more than what was asked for. There is no database then.
+pub fn recover(
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    target: &Path,
+    copies: &[PathBuf],
+    options: &RecoverOptions,
+    settings: Settings,
+    progress: &dyn Progress,
+) -> Result<Recovered> {
+    let mut chain = copies.iter().map(|path| CopyReader::open(storage.as_ref(), path)).collect::<Result<Vec<_>>>()?;
+    check_chain(&chain)?;
+    let Some(last) = chain.last() else { return Err(Error::Parameter("no copy to recover from".into())) };
+    let (manifest, last_path) = (last.manifest().clone(), last.path().to_path_buf());
+    let mut fresh = NewDatabase::create(Arc::clone(storage), Arc::clone(clock), target)?;
+    let bytes = chain.iter().map(CopyReader::length).sum();
+    progress.start("reading copies", Some(bytes), Unit::Bytes);
+    let mut pages = 0;
+    for copy in &mut chain {
+        pages += put_parts(copy, &manifest, &mut fresh, progress)?;
+    }
+    let mut found = Found { log_end: manifest.log_end, stop: Stop::EndOfLog, last_commit_ns: manifest.last_commit_ns };
+    if manifest.segment_bytes == 0 {
+        if !options.logs.is_empty() || options.until != Until::End {
+            let reason = "when it was taken the database had no log: it cannot be taken any further".into();
+            return Err(Error::Damaged { path: last_path.display().to_string(), reason });
+        }
+    } else {
+        let log = Log { storage, manifest: &manifest, copy: &last_path, progress };
+        let missing = log.gather(&mut fresh, &options.logs)?;
+        found = log.find_stop(&fresh.log_directory(), options.until)?;
+        if let Some(number) = missing.filter(|_| found.stop == Stop::EndOfLog) {
+            let (start, end) = fresh.log_parts(log.name())?.positions(number);
+            let given = options.logs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+            return Err(Error::Damaged {
+                path: given,
+                reason: format!("segment {number:016x} of the log (positions {start} to {end}) is missing, later ones are there"),
+            });
+        }
+    }
+    fresh.complete(&manifest, found.log_end)?;
+    check_pages(storage, clock, fresh.directory(), &manifest, progress)?;
+    progress.start("applying the log", None, Unit::Bytes);
+    fresh.finish(&manifest, found.log_end, settings)?;
+    progress.finish();
+    Ok(Recovered { log_end: found.log_end, stop: found.stop, last_commit_ns: found.last_commit_ns, pages })
+}
+
+fn check_chain(chain: &[CopyReader]) -> Result<()> {
+    let Some(first) = chain.first() else { return Ok(()) };
+    if let Some(base) = first.manifest().base {
+        return Err(first.damaged(format!("it goes on from copy {:032x}, which is missing before it", base.copy_id)));
+    }
+    for pair in chain.windows(2) {
+        let (before, copy) = (&pair[0], &pair[1]);
+        let Some(base) = copy.manifest().base else {
+            return Err(copy.damaged("it is a whole copy: what comes before it is not needed, and not wanted"));
+        };
+        if base.copy_id != before.copy_id() {
+            let before = before.path().display();
+            return Err(copy.damaged(format!("it goes on from copy {:032x}, which is missing: {before} is another one", base.copy_id)));
+        }
+        let (old, new) = (before.manifest(), copy.manifest());
+        if (old.control.database_id, old.control.log_id, old.redo) != (new.control.database_id, new.control.log_id, base.redo) {
+            return Err(copy.damaged(format!("its manifest and that of {} contradict each other", before.path().display())));
+        }
+    }
+    Ok(())
+}
+
+/// Puts the pages of a copy in their places, and its log if it is the last one; returns the number of pages.
+fn put_parts(copy: &mut CopyReader, last: &Manifest, fresh: &mut NewDatabase, progress: &dyn Progress) -> Result<u64> {
+    let own = copy.manifest().clone();
+    let damaged = |copy: &CopyReader, reason: String| Err(copy.damaged(reason));
+    let log = LogName { log_id: own.control.log_id, segment_bytes: own.segment_bytes };
+    let (mut pages_put, mut log_end) = (0, own.log_start);
+    while let Some(part) = copy.next()? {
+        match part {
+            Part::Pages { file_id, page_bytes, first, pages } => {
+                let count = pages.len() as u32 / page_bytes;
+                let known = own.data_set(file_id).filter(|d| d.page_bytes == page_bytes && first + count <= d.page_count);
+                if known.is_none() {
+                    return damaged(copy, format!("pages of file {file_id:08x} from {first} on, which its manifest does not have"));
+                }
+                match last.data_set(file_id) {
+                    Some(wanted) if wanted.page_bytes == page_bytes => fresh.pages(file_id, page_bytes, first, pages)?,
+                    Some(_) => return damaged(copy, format!("file {file_id:08x} has another page size in a later copy")),
+                    // Dropped later.
+                    None => {}
+                }
+                pages_put += u64::from(count);
+                advance(progress, pages.len() as u64)?;
+            }
+            Part::Log { start, bytes } => {
+                let end = start + bytes.len() as u64;
+                if start != log_end || end > own.log_end {
+                    return damaged(copy, format!("log from {start} to {end} where {log_end} is next"));
+                }
+                log_end = end;
+                if own == *last {
+                    fresh.log(log, start, bytes)?;
+                }
+                advance(progress, bytes.len() as u64)?;
+            }
+        }
+    }
+    if log_end != own.log_end {
+        return damaged(copy, format!("its log ends at {log_end}, not at {}", own.log_end));
+    }
+    Ok(pages_put)
+}
+
+/// Reads every page that the maps name, so that none is missing or older than it should be.
+fn check_pages(
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    directory: &Path,
+    manifest: &Manifest,
+    progress: &dyn Progress,
+) -> Result<()> {
+    let bytes = manifest.data_sets.iter().map(|d| u64::from(d.page_count) * u64::from(d.page_bytes)).sum();
+    progress.start("checking pages", Some(bytes), Unit::Bytes);
+    for data_set in Source::open(storage, clock, directory)?.data_sets() {
+        walk(&data_set, clock.as_ref(), &mut Checking { progress })?;
+    }
+    Ok(())
+}
+
+struct Checking<'a> {
+    progress: &'a dyn Progress,
+}
+
+impl Visitor for Checking<'_> {
+    fn wants(&self, _page: &[u8]) -> bool {
+        false
+    }
+
+    fn pages(&mut self, _first: u32, _pages: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn advance(&mut self, bytes: u64) -> Result<()> {
+        advance(self.progress, bytes)
+    }
+}
+
+/// Where the log is to end.
+struct Found {
+    log_end: Lsn,
+    stop: Stop,
+    last_commit_ns: u64,
+}
+
+/// The log that the last copy begins.
+struct Log<'a> {
+    storage: &'a Arc<dyn Storage>,
+    manifest: &'a Manifest,
+    copy: &'a Path,
+    progress: &'a dyn Progress,
+}
+
+impl Log<'_> {
+    fn name(&self) -> LogName {
+        LogName { log_id: self.manifest.control.log_id, segment_bytes: self.manifest.segment_bytes }
+    }
+
+    fn open(&self, directory: &Path, from: Lsn) -> Result<LogReader> {
+        LogReader::open(self.storage.as_ref(), directory, self.manifest.control.log_id, from, self.manifest.log_end)
+    }
+
+    /// Adds the segments that go on from the copy's log; returns the number of one that is missing before others.
+    fn gather(&self, fresh: &mut NewDatabase, directories: &[PathBuf]) -> Result<Option<u64>> {
+        let end = self.manifest.log_end;
+        let sources = SegmentSources::find(self.storage.as_ref(), directories, self.manifest.control.log_id)?;
+        let (log_directory, name) = (fresh.log_directory(), self.name());
+        let parts = fresh.log_parts(name)?;
+        let Some(last) = sources.last() else { return Ok(None) };
+        let known = self.manifest.log_start..end;
+        let mut reached = end;
+        for number in parts.segment_of(end)..=last {
+            let places = sources.of(number);
+            let mut best = None;
+            for (i, place) in places.iter().enumerate() {
+                parts.take(number, place, &known)?;
+                if places.len() > 1 {
+                    let mut reader = self.open(&log_directory, reached)?;
+                    // What is damaged will be said when all is there.
+                    while let Ok(Some(_)) = reader.next() {}
+                    best = best.max(Some((reader.end(), usize::MAX - i)));
+                }
+            }
+            if let Some((end, i)) = best {
+                parts.take(number, &places[usize::MAX - i], &known)?;
+                reached = end;
+            } else if places.is_empty() && parts.positions(number).0.max(end) < parts.positions(number).1 {
+                return Ok(Some(number));
+            }
+            advance(self.progress, 0)?;
+        }
+        Ok(None)
+    }
+
+    /// Reads the log as recovery will, up to where it is to end.
+    fn find_stop(&self, directory: &Path, until: Until) -> Result<Found> {
+        self.progress.start("reading the log", None, Unit::Bytes);
+        let damaged = |start: Lsn, e: FormatError| Error::Damaged {
+            path: directory.display().to_string(),
+            reason: format!("the record at {start}: {e}"),
+        };
+        let mut reader = self.open(directory, self.manifest.redo)?;
+        let mut found = Found { log_end: self.manifest.redo, stop: Stop::EndOfLog, last_commit_ns: 0 };
+        // Where tables or indexes were changed, unless that is taken back.
+        let mut changed: Option<(Lsn, u64)> = None;
+        let mut told = found.log_end;
+        while let Some(record) = reader.next()? {
+            let commit_ns = match RecordKind::from_u8(record.kind) {
+                Some(RecordKind::Commit) => Some(Commit::decode(record.body).map_err(|e| damaged(record.start, e))?.unix_time_ns),
+                Some(RecordKind::Catalog) => {
+                    let change = CatalogChange::decode(record.body).map_err(|e| damaged(record.start, e))?;
+                    let other = change.catalog_file_id != self.manifest.control.catalog_file_id;
+                    changed = other.then_some(changed.unwrap_or((found.log_end, change.unix_time_ns)));
+                    None
+                }
+                _ => None,
+            };
+            let too_far = match until {
+                Until::End => false,
+                Until::Time(time) => commit_ns.is_some_and(|commit| commit > time),
+                Until::Lsn(lsn) => record.end > lsn,
+            };
+            if too_far {
+                found.stop = Stop::Asked;
+                break;
+            }
+            if changed.is_some() && !matches!(RecordKind::from_u8(record.kind), Some(RecordKind::Catalog | RecordKind::Checkpoint)) {
+                break;
+            }
+            found.last_commit_ns = found.last_commit_ns.max(commit_ns.unwrap_or(0));
+            found.log_end = record.end;
+            if record.end - told >= TELL_BYTES {
+                advance(self.progress, record.end - told)?;
+                told = record.end;
+            }
+        }
+        if let Some((before, time)) = changed {
+            (found.log_end, found.stop) = (before, Stop::TablesChanged(time));
+        }
+        self.check_not_before_copy(&found, until)?;
+        Ok(found)
+    }
+
+    /// What pages have cannot be taken away.
+    fn check_not_before_copy(&self, found: &Found, until: Until) -> Result<()> {
+        let Manifest { log_end, begun_ns, last_commit_ns, .. } = *self.manifest;
+        let too_early = match until {
+            // Without a commit in its log, those that it has are older than itself.
+            Until::Time(time) => time < if last_commit_ns > 0 { last_commit_ns } else { begun_ns },
+            _ => found.stop == Stop::Asked && found.log_end < log_end,
+        };
+        if too_early {
+            let reason = "it was taken later than what is asked for: use an earlier copy, or fewer of those that go on from it".into();
+            return Err(Error::Damaged { path: self.copy.display().to_string(), reason });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! Taking a copy of a database, whoever writes it meanwhile.
+//!
+//! Invariants:
+//! - the log is held from before the last checkpoint is looked for until the copy has the log;
+//! - the end of the log is looked for after the last page was read, and whether the catalog still counts after that.
+
+use super::hold::LogHold;
+use super::restore::NewDatabase;
+use super::source::Source;
+use super::stream::{CopyReader, CopyWriter};
+use super::walk::{Visitor, walk};
+use crate::database::{Database, Settings, new_id, read_control};
+use crate::log::LogReader;
+use crate::{Error, LOG_DIRECTORY, Progress, Result, Unit};
+use pagefold_format::copy::{BaseCopy, CopiedDataSet, Manifest};
+use pagefold_format::log::{Commit, Lsn, RecordKind};
+use pagefold_format::page;
+use pagefold_io::{Clock, Storage};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a copy begins anew because tables or indexes were changed meanwhile.
+const ATTEMPTS: u32 = 5;
+/// How often the end of a log that grows is looked for.
+const END_ATTEMPTS: u32 = 20;
+const END_WAIT: Duration = Duration::from_millis(5);
+const LOG_PIECE_BYTES: usize = 1 << 20;
+
+/// Whose log it is, and how it is cut into segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogName {
+    pub(super) log_id: u128,
+    pub(super) segment_bytes: u64,
+}
+
+/// Where the parts of a copy go.
+pub(super) trait Sink {
+    /// Consecutive pages of a data set.
+    fn pages(&mut self, file_id: u32, page_bytes: u32, first: u32, pages: &[u8]) -> Result<()>;
+    /// Bytes of the log.
+    fn log(&mut self, log: LogName, start: Lsn, bytes: &[u8]) -> Result<()>;
+}
+
+/// What a copy came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyReport {
+    /// Data sets.
+    pub data_sets: u64,
+    /// Pages that were copied, header and map pages included.
+    pub pages: u64,
+    /// Their bytes.
+    pub page_bytes: u64,
+    /// Bytes of log.
+    pub log_bytes: u64,
+    /// Where the log ends in it; 0: the database has none.
+    pub log_end: Lsn,
+    /// The latest time of a commit in its part of the log, in nanoseconds since 1970-01-01 UTC; 0 when there is none.
+    pub last_commit_ns: u64,
+    /// Bytes of the file, or of the directory's data sets.
+    pub size_bytes: u64,
+}
+
+impl Database {
+    /// Brings the files to a state from which a copy takes least: a checkpoint, and a log, without which a copy cannot be taken further.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn prepare_copy(&self) -> Result<()> {
+        self.ensure_log()?;
+        self.checkpoint()
+    }
+
+    /// Copies the database into a file while it is used; with `base`, a copy taken before, only what has changed since. Made into a database again by [`super::recover`].
+    ///
+    /// # Errors
+    /// When the file is there, the base is of another database, a page is damaged, or something cannot be read or written. There is no file then.
+    pub fn copy(&self, target: &Path, base: Option<&Path>, progress: &dyn Progress) -> Result<CopyReport> {
+        self.prepare_copy()?;
+        copy_to_file(self.storage(), self.manager().clock(), self.directory(), target, base, progress)
+    }
+}
+
+/// Copies the database in a directory into a file, whoever writes it meanwhile; with `base`, a copy taken before, only what has changed since.
+///
+/// # Errors
+/// As [`Database::copy`]; when tables or indexes are changed all the time.
+pub fn copy_to_file(
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    directory: &Path,
+    target: &Path,
+    base: Option<&Path>,
+    progress: &dyn Progress,
+) -> Result<CopyReport> {
+    let base = base.map(|path| CopyReader::open(storage.as_ref(), path)).transpose()?;
+    Taking { storage, clock, directory, base, progress }.repeat(|taking| {
+        let mut writer = CopyWriter::create(Arc::clone(storage), target, new_id(clock.as_ref(), target))?;
+        let Some((manifest, mut report)) = taking.take(&mut writer)? else { return Ok(None) };
+        report.size_bytes = writer.finish(&manifest)?;
+        Ok(Some(report))
+    })
+}
+
+/// Copies the database in a directory into a new database of its own, whoever writes it meanwhile.
+///
+/// # Errors
+/// As [`copy_to_file`].
+pub fn copy_to_directory(
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    directory: &Path,
+    target: &Path,
+    settings: Settings,
+    progress: &dyn Progress,
+) -> Result<CopyReport> {
+    Taking { storage, clock, directory, base: None, progress }.repeat(|taking| {
+        let mut fresh = NewDatabase::create(Arc::clone(storage), Arc::clone(clock), target)?;
+        let Some((manifest, report)) = taking.take(&mut fresh)? else { return Ok(None) };
+        fresh.finish(&manifest, manifest.log_end, settings)?;
+        Ok(Some(report))
+    })
+}
+
+struct Taking<'a> {
+    storage: &'a Arc<dyn Storage>,
+    clock: &'a Arc<dyn Clock>,
+    directory: &'a Path,
+    base: Option<CopyReader>,
+    progress: &'a dyn Progress,
+}
+
+impl Taking<'_> {
+    /// Until nobody changes tables or indexes meanwhile.
+    fn repeat(&self, once: impl Fn(&Self) -> Result<Option<CopyReport>>) -> Result<CopyReport> {
+        for _ in 0..ATTEMPTS {
+            let before = self.catalog_file_id()?;
+            match once(self) {
+                Ok(Some(report)) => return Ok(report),
+                Ok(None) => {}
+                // Files that go while they are opened are no damage.
+                Err(error) if matches!(error, Error::Interrupted | Error::Exists { .. }) || self.catalog_file_id()? == before => {
+                    return Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+        Err(Error::Busy("tables or indexes were loaded, built or dropped during each attempt to copy the database".into()))
+    }
+
+    fn catalog_file_id(&self) -> Result<u32> {
+        Ok(read_control(self.storage.as_ref(), self.directory)?.current.catalog_file_id)
+    }
+
+    /// `None`: tables or indexes were changed meanwhile.
+    fn take(&self, sink: &mut dyn Sink) -> Result<Option<(Manifest, CopyReport)>> {
+        let hold = LogHold::take(self.storage.as_ref(), self.clock.as_ref(), self.directory)?;
+        let begun_ns = self.clock.unix_time().as_nanos() as u64;
+        let source = Source::open(self.storage, self.clock, self.directory)?;
+        self.check_base(&source)?;
+        let data_sets = source.data_sets();
+        let bytes = data_sets.iter().map(|data_set| u64::from(data_set.page_count()) * data_set.page_bytes() as u64).sum();
+        self.progress.start("copying pages", Some(bytes), Unit::Bytes);
+        let mut copied = Vec::with_capacity(data_sets.len());
+        let mut report = CopyReport { data_sets: data_sets.len() as u64, ..CopyReport::default() };
+        let mut lsn = 0;
+        for data_set in &data_sets {
+            let (file_id, page_bytes) = (data_set.file_id(), data_set.page_bytes() as u32);
+            let since = self.base.as_ref().map(CopyReader::manifest).filter(|base| base.data_set(file_id).is_some()).map(|base| base.redo);
+            let mut pages = Pages { file_id, page_bytes, since, lsn, sink, report: &mut report, progress: self.progress };
+            let page_count = walk(data_set, self.clock.as_ref(), &mut pages)?;
+            lsn = pages.lsn;
+            copied.push(CopiedDataSet { file_id, page_bytes, page_count });
+        }
+        let mut manifest = Manifest {
+            base: self.base.as_ref().map(|base| BaseCopy { copy_id: base.copy_id(), redo: base.manifest().redo }),
+            control: source.control,
+            redo: 0,
+            log_start: 0,
+            log_end: 0,
+            segment_bytes: 0,
+            begun_ns,
+            last_commit_ns: 0,
+            data_sets: copied,
+        };
+        if let (Some(log_start), Some(checkpoint)) = (source.log_start(), &source.checkpoint) {
+            (manifest.redo, manifest.log_start) = (checkpoint.redo, log_start);
+            self.take_log(&mut manifest, sink)?;
+            if manifest.log_end < lsn {
+                let path = self.directory.join(LOG_DIRECTORY).display().to_string();
+                let reason = format!("it ends at {}, but a page has a change of {lsn}", manifest.log_end);
+                return Err(Error::Damaged { path, reason });
+            }
+        }
+        drop(hold);
+        self.progress.finish();
+        report.log_bytes = manifest.log_end - manifest.log_start;
+        (report.log_end, report.last_commit_ns) = (manifest.log_end, manifest.last_commit_ns);
+        report.size_bytes = report.page_bytes;
+        let unchanged = self.catalog_file_id()? == source.control.catalog_file_id;
+        Ok(unchanged.then_some((manifest, report)))
+    }
+
+    fn check_base(&self, source: &Source) -> Result<()> {
+        let Some(base) = &self.base else { return Ok(()) };
+        let (control, now) = (&base.manifest().control, &source.control);
+        if control.database_id != now.database_id {
+            return Err(base.damaged(format!("a copy of another database than {}", self.directory.display())));
+        }
+        if control.log_id != now.log_id || base.manifest().segment_bytes == 0 {
+            return Err(base.damaged("the database has another log since: take a whole copy"));
+        }
+        Ok(())
+    }
+
+    /// Finds the end of the log, and copies it.
+    fn take_log(&self, manifest: &mut Manifest, sink: &mut dyn Sink) -> Result<()> {
+        let directory = self.directory.join(LOG_DIRECTORY);
+        let open = |at| LogReader::open(self.storage.as_ref(), &directory, manifest.control.log_id, at, 0);
+        let mut reader = open(manifest.log_start)?;
+        let mut attempt = 1;
+        let end = loop {
+            match reader.next() {
+                Ok(Some(record)) if RecordKind::from_u8(record.kind) == Some(RecordKind::Commit) => {
+                    let commit = Commit::decode(record.body).map_err(|e| {
+                        let path = directory.display().to_string();
+                        Error::Damaged { path, reason: format!("the record at {}: {e}", record.start) }
+                    })?;
+                    manifest.last_commit_ns = manifest.last_commit_ns.max(commit.unix_time_ns);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break reader.end(),
+                // Two groups may have been written between the look at the first one and the look behind it.
+                Err(Error::Damaged { .. }) if attempt < END_ATTEMPTS => {
+                    attempt += 1;
+                    self.clock.sleep(END_WAIT);
+                    reader = open(reader.end())?;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let reader = open(manifest.log_start)?;
+        manifest.log_end = end;
+        manifest.segment_bytes = reader.segment_bytes();
+        let log = LogName { log_id: manifest.control.log_id, segment_bytes: manifest.segment_bytes };
+        self.progress.start("copying the log", Some(end - manifest.log_start), Unit::Bytes);
+        let mut at = manifest.log_start;
+        let mut piece = vec![0; LOG_PIECE_BYTES];
+        while at < end {
+            let bytes = usize::try_from(end - at).map_or(LOG_PIECE_BYTES, |left| left.min(LOG_PIECE_BYTES));
+            reader.read_bytes(at, &mut piece[..bytes])?;
+            sink.log(log, at, &piece[..bytes])?;
+            at += bytes as u64;
+            advance(self.progress, bytes as u64)?;
+        }
+        Ok(())
+    }
+}
+
+/// Tells of progress; an error when it is to stop.
+pub(super) fn advance(progress: &dyn Progress, bytes: u64) -> Result<()> {
+    progress.advance(bytes);
+    if progress.interrupted() { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// The pages of a data set on their way into a copy.
+struct Pages<'a> {
+    file_id: u32,
+    page_bytes: u32,
+    /// Only what was changed since.
+    since: Option<Lsn>,
+    /// The highest LSN of a page.
+    lsn: Lsn,
+    sink: &'a mut dyn Sink,
+    report: &'a mut CopyReport,
+    progress: &'a dyn Progress,
+}
+
+impl Visitor for Pages<'_> {
+    fn wants(&self, page: &[u8]) -> bool {
+        self.since.is_none_or(|since| page::lsn(page) >= since)
+    }
+
+    fn pages(&mut self, first: u32, pages: &[u8]) -> Result<()> {
+        let count = pages.len() / self.page_bytes as usize;
+        self.lsn = pages.chunks_exact(self.page_bytes as usize).map(page::lsn).fold(self.lsn, Lsn::max);
+        self.report.pages += count as u64;
+        self.report.page_bytes += pages.len() as u64;
+        self.sink.pages(self.file_id, self.page_bytes, first, pages)
+    }
+
+    fn advance(&mut self, bytes: u64) -> Result<()> {
+        advance(self.progress, bytes)
+    }
+}
