@@ -318,3 +318,19 @@ fn a_damaged_log_is_named() {
     std::fs::write(&log, good).unwrap();
     place.run(&["check", "db"]).ok();
 }
+
+#[test]
+fn a_table_in_use_gets_further_partitions() {
+    let place = Place::new();
+    place.write("first.csv", &rows_csv(0..2000));
+    place.write("more.csv", &rows_csv(2000..9000));
+    let small = ["load", "db", "t", "first.csv", "--primary-key", "id", "--page-size", "2K", "--partition-size", "64K"];
+    place.run(&small).ok();
+    place.run(&["upsert", "db", "t", "more.csv", "--rows-per-transaction", "500"]).ok();
+    assert!(exported(&place) == rows_csv(0..9000));
+    place.run(&["check", "db"]).ok();
+    // A new catalog names all of them.
+    place.run(&["create-index", "db", "by_name", "t(name)"]).ok();
+    assert!(exported(&place) == rows_csv(0..9000));
+    place.run(&["check", "db"]).ok();
+}

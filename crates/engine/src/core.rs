@@ -166,6 +166,11 @@ impl Core {
         })
     }
 
+    /// Redo has met a file id: new ones are higher.
+    pub(crate) fn see_file_id(&self, file_id: u32) {
+        self.next_file_id.fetch_max(file_id.saturating_add(1), Ordering::Relaxed);
+    }
+
     /// A fresh data set, without a file yet.
     pub(crate) fn create_data_set(&self, mut attributes: DataSetAttributes, pool: &str) -> Result<Arc<DataSet>> {
         self.check_writable()?;

@@ -445,6 +445,8 @@ impl DataSet {
                     facts.dictionaries.push(DictionaryRoot { version, first_page: page, bytes });
                 }
             }
+            // The table says which partitions it has.
+            DataSetOp::Partition { .. } => {}
         }
     }
 

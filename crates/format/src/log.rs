@@ -65,6 +65,13 @@ pub enum DataSetOp {
         /// Bytes of its chain.
         bytes: u32,
     },
+    /// The data set is a partition of a table from now on. Comes before everything else about it.
+    Partition {
+        /// The table.
+        object_id: u32,
+        /// Which one.
+        partition: u16,
+    },
 }
 
 /// Differences of the counts that a data set's header keeps.
@@ -122,7 +129,16 @@ pub fn put_change(out: &mut Vec<u8>, file_id: u32, page: u32, change: &Change<'_
             put_varint(out, version.into());
             put_varint(out, bytes.into());
         }
+        DataSetOp::Partition { object_id, partition } => {
+            out.push(TAG_DATA_SET + 5);
+            put_varint(out, object_id.into());
+            put_varint(out, partition.into());
+        }
     }
+}
+
+fn short(number: u32) -> Result<u16, FormatError> {
+    u16::try_from(number).map_err(|_| FormatError::new("a number of more than 16 bits"))
 }
 
 /// The next change, with its file id and page number.
@@ -137,13 +153,13 @@ pub fn next_change<'a>(reader: &mut Reader<'a>) -> Result<(u32, u32, Change<'a>)
         return Ok((file_id, page, Change::Page(PageOp::decode(reader)?)));
     }
     *reader = ahead;
-    let short = |n: u32| u16::try_from(n).map_err(|_| FormatError::new("a number of more than 16 bits"));
     let op = match tag - TAG_DATA_SET {
         0 => DataSetOp::Allocate { class: reader.u8()? },
         1 => DataSetOp::Free,
         2 => DataSetOp::Root { levels: short(reader.varint32()?)? },
         3 => DataSetOp::Count(Counts { rows: signed(reader)?, data_pages: signed(reader)?, keys: signed(reader)? }),
         4 => DataSetOp::Dictionary { version: short(reader.varint32()?)?, bytes: reader.varint32()? },
+        5 => DataSetOp::Partition { object_id: reader.varint32()?, partition: short(reader.varint32()?)? },
         _ => return Err(FormatError::new(format!("unknown change {tag}"))),
     };
     Ok((file_id, page, Change::DataSet(op)))
@@ -472,8 +488,12 @@ impl CatalogChange {
 pub struct DataSetState {
     /// Its file id.
     pub file_id: u32,
-    /// Write counter of its header page.
+    /// Write counter of its header page; 0: none was written yet, and the log has all of it.
     pub header_writes: u32,
+    /// Table or index it belongs to.
+    pub object_id: u32,
+    /// Partition number. The catalog may not have it yet.
+    pub partition: u16,
 }
 
 /// A transaction that ran at a checkpoint.
@@ -496,7 +516,7 @@ pub struct Checkpoint {
     pub next_transaction: u64,
     /// Transactions that had written something at `redo` and were not ended.
     pub transactions: Vec<RunningTransaction>,
-    /// Every data set that has a file.
+    /// Every data set.
     pub data_sets: Vec<DataSetState>,
     /// What transactions had left by `redo` and nobody had removed, and what running ones would leave.
     pub leftovers: Vec<CheckpointLeftover>,
@@ -524,8 +544,8 @@ impl Checkpoint {
         }
         put_varint(out, self.data_sets.len() as u64);
         for data_set in &self.data_sets {
-            put_varint(out, data_set.file_id.into());
-            put_varint(out, data_set.header_writes.into());
+            let DataSetState { file_id, header_writes, object_id, partition } = *data_set;
+            [file_id, header_writes, object_id, partition.into()].into_iter().for_each(|n| put_varint(out, n.into()));
         }
         put_varint(out, self.leftovers.len() as u64);
         for leftover in &self.leftovers {
@@ -547,7 +567,8 @@ impl Checkpoint {
             checkpoint.transactions.push(RunningTransaction { id: reader.varint()?, first: reader.varint()?, last: reader.varint()? });
         }
         for _ in 0..reader.varint()? {
-            checkpoint.data_sets.push(DataSetState { file_id: reader.varint32()?, header_writes: reader.varint32()? });
+            let (file_id, header_writes, object_id) = (reader.varint32()?, reader.varint32()?, reader.varint32()?);
+            checkpoint.data_sets.push(DataSetState { file_id, header_writes, object_id, partition: short(reader.varint32()?)? });
         }
         for _ in 0..reader.varint()? {
             let (transaction, after) = (reader.varint()?, reader.varint()?);
@@ -585,6 +606,7 @@ mod tests {
             Change::DataSet(DataSetOp::Root { levels: 4 }),
             Change::DataSet(DataSetOp::Count(Counts { rows: -1, data_pages: i64::MIN, keys: i64::MAX })),
             Change::DataSet(DataSetOp::Dictionary { version: 2, bytes: 70_000 }),
+            Change::DataSet(DataSetOp::Partition { object_id: 80_000, partition: 4095 }),
         ];
         let roles = undos.map(|undo| Role::Undoable { transaction: 1 << 40, previous: u64::MAX, undo });
         for role in roles.into_iter().chain([Role::Structure, Role::Compensation { transaction: 5, next: 0 }]) {
@@ -612,7 +634,10 @@ mod tests {
             redo: 1 << 50,
             next_transaction: 8,
             transactions: vec![RunningTransaction { id: 7, first: 10, last: 1 << 33 }],
-            data_sets: vec![DataSetState { file_id: 1, header_writes: 2 }, DataSetState { file_id: u32::MAX, header_writes: u32::MAX }],
+            data_sets: vec![
+                DataSetState { file_id: 1, header_writes: 2, object_id: 3, partition: 4 },
+                DataSetState { file_id: u32::MAX, header_writes: u32::MAX, object_id: u32::MAX, partition: u16::MAX },
+            ],
             leftovers: undos
                 .iter()
                 .filter_map(Undo::leaves)

@@ -10,7 +10,7 @@
 use super::control_file::write_control;
 use super::open::{Database, Objects, control_state};
 use crate::core::LOG_DIRECTORY;
-use crate::data_set::DataSet;
+use crate::data_set::{DataSet, DataSetAttributes};
 use crate::index::Index;
 use crate::log::{Log, LogReader};
 use crate::pool::{BufferManager, LogSink};
@@ -64,7 +64,7 @@ impl ObjectsById for Named<'_> {
 impl Database {
     fn named(&self) -> Named<'_> {
         let objects = self.objects.read().clone();
-        let of_tables = objects.tables.values().flat_map(|table| table.partitions().cloned());
+        let of_tables = objects.tables.values().flat_map(|table| table.all_partitions());
         let all = of_tables.chain(objects.indexes.values().map(|index| Arc::clone(&index.data_set)));
         let data_sets = all.map(|data_set| (data_set.file_id(), data_set)).collect();
         Named { manager: &self.core.manager, objects, data_sets }
@@ -116,7 +116,7 @@ impl Database {
         let storage = Arc::clone(&core.storage);
         let log = Log::create(storage, &core.log_directory(), core.log_id, core.log_settings, FIRST_LSN)?;
         // Everything that the catalog names is on disk, so there is nothing to write before the first checkpoint.
-        let data_sets = self.named().data_sets.values().filter_map(state_of).collect();
+        let data_sets = self.named().data_sets.values().map(|data_set| state_of(data_set)).collect();
         let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
         self.record_checkpoint(&log, &checkpoint)?;
         core.set_log(log)?;
@@ -170,11 +170,11 @@ impl Database {
         drop(held);
         let named = self.named();
         let mut data_sets = Vec::new();
-        for data_set in named.data_sets.values().filter(|d| d.is_defined()) {
-            if data_set.take_changed() {
+        for data_set in named.data_sets.values() {
+            if data_set.is_defined() && data_set.take_changed() {
                 core.manager.flush(data_set)?;
             }
-            data_sets.extend(state_of(data_set));
+            data_sets.push(state_of(data_set));
         }
         core.storage.sync_directory(&core.directory.join(crate::DATA_DIRECTORY))?;
         let oldest = transactions.iter().map(|t| t.first).chain([redo]).min().unwrap_or(redo);
@@ -207,18 +207,19 @@ impl Database {
     /// Brings the database to where the log ends.
     pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn) -> Result<()> {
         let core = &self.core;
-        let named = self.named();
+        let mut named = self.named();
         let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
         if !core.writable {
-            let seen = redo(&mut reader, checkpoint, &DataSets::new(), &core.manager)?;
+            let seen = redo(&mut reader, checkpoint, &mut DataSets::new(), &core.manager, |_| None)?;
             if seen.records > 0 || !seen.losers.is_empty() || !seen.leftovers.is_empty() {
                 return Err(Error::NeedsRecovery(core.directory.display().to_string()));
             }
             named.data_sets.values().for_each(|d| d.set_recovering(false));
             return Ok(());
         }
-        let redone = redo(&mut reader, checkpoint, &named.data_sets, &core.manager)?;
+        let Named { objects, data_sets, .. } = &mut named;
+        let redone = redo(&mut reader, checkpoint, data_sets, &core.manager, |id| objects.table(id))?;
         named.data_sets.values().for_each(|d| d.set_recovering(false));
         let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
         core.set_log(log)?;
@@ -269,10 +270,11 @@ impl Drop for Database {
     }
 }
 
-/// A data set as a checkpoint has it; `None` when no header was written yet: the log has all of it.
-fn state_of(data_set: &Arc<DataSet>) -> Option<DataSetState> {
-    let header_writes = data_set.header_writes();
-    (data_set.is_defined() && header_writes > 0).then(|| DataSetState { file_id: data_set.file_id(), header_writes })
+/// A data set as a checkpoint has it.
+fn state_of(data_set: &DataSet) -> DataSetState {
+    let header_writes = if data_set.is_defined() { data_set.header_writes() } else { 0 };
+    let DataSetAttributes { file_id, object_id, partition, .. } = data_set.attributes;
+    DataSetState { file_id, header_writes, object_id, partition }
 }
 
 /// Those of the running transactions that have written something.

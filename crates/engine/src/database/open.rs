@@ -20,7 +20,7 @@ use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::data_set_header::ObjectKind;
-use pagefold_format::log::Checkpoint;
+use pagefold_format::log::{Checkpoint, DataSetState};
 use pagefold_io::{Clock, Lock, Storage, parent_directory};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -429,6 +429,12 @@ pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: O
             table.attach(open_one(core, table.data_set_attributes(data_set.partition), &table.attributes().pool, data_set, checkpoint)?)?;
         }
         named.extend(entry.data_sets.iter().map(|d| d.file_id));
+        for state in added_partitions(checkpoint, entry.object_id, &entry.data_sets) {
+            let attributes = DataSetAttributes { file_id: state.file_id, ..table.data_set_attributes(state.partition) };
+            core.see_file_id(state.file_id);
+            table.attach(core.open_data_set(attributes, &table.attributes().pool, header_writes(state.header_writes))?)?;
+            named.push(state.file_id);
+        }
         objects.tables.insert(table.name().into(), Arc::new(table));
     }
     for entry in entries.indexes {
@@ -453,9 +459,22 @@ fn open_one(
     let known = match checkpoint {
         None => entry.header_writes.map(HeaderWrites::Exactly),
         Some(checkpoint) => {
-            let at_checkpoint = checkpoint.data_sets.iter().find(|d| d.file_id == entry.file_id).map(|d| d.header_writes);
-            entry.header_writes.max(at_checkpoint).map(HeaderWrites::AtLeast)
+            let at_checkpoint = checkpoint.data_sets.iter().find(|d| d.file_id == entry.file_id).map_or(0, |d| d.header_writes);
+            header_writes(entry.header_writes.unwrap_or(0).max(at_checkpoint))
         }
     };
     core.open_data_set(DataSetAttributes { file_id: entry.file_id, ..attributes }, pool, known)
+}
+
+/// How often a header must have been written that a checkpoint, or the catalog, knows to have been written so often; 0: the log has all of the data set.
+fn header_writes(known: u32) -> Option<HeaderWrites> {
+    (known > 0).then_some(HeaderWrites::AtLeast(known))
+}
+
+/// The partitions of a table that a checkpoint has and the catalog does not, in their order.
+fn added_partitions<'a>(checkpoint: Option<&'a Checkpoint>, object_id: u32, known: &[DataSetEntry]) -> Vec<&'a DataSetState> {
+    let of_table = checkpoint.into_iter().flat_map(|c| &c.data_sets).filter(|state| state.object_id == object_id);
+    let mut added: Vec<_> = of_table.filter(|state| known.iter().all(|entry| entry.file_id != state.file_id)).collect();
+    added.sort_unstable_by_key(|state| state.partition);
+    added
 }

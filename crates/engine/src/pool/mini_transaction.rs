@@ -226,6 +226,11 @@ impl<'a> MiniTransaction<'a> {
         self.note(data_set, first_page, DataSetOp::Dictionary { version, bytes });
     }
 
+    /// From this commit on the data set is a partition of a table.
+    pub fn add_partition(&mut self, data_set: &'a DataSet, object_id: u32, partition: u16) {
+        self.note(data_set, 0, DataSetOp::Partition { object_id, partition });
+    }
+
     /// Sets the free-space class of a data page in the space map. A hint for inserts: not part of the page, found again by reading it.
     pub fn set_space_class(&mut self, handle: PageHandle, class: u8) {
         let entry = self.entry(handle);

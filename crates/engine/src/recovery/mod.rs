@@ -12,7 +12,7 @@
 //! | a torn record at the end of the log | it and what follows never happened: nobody was told that it had |
 //! | a damaged record that was durable | an error that names segment and offset; nothing is changed |
 //! | a crash during any of this | the same again: redo skips what a page already has, undo goes on behind its last compensation record |
-//! | a data set in the log that the catalog does not name | it was dropped: its records are skipped |
+//! | a partition in the log that neither catalog nor checkpoint name | it is added to its table, and its file made anew; if the table was dropped, its records are skipped |
 //! | a data set without a file at the checkpoint, with one on disk | the file is made anew: the log has all of it |
 //! | opened for reading only | an error that asks to open for writing once, when there is anything to redo or undo |
 

@@ -10,6 +10,7 @@
 use crate::data_set::DataSet;
 use crate::log::LogReader;
 use crate::pool::{BufferManager, MiniTransaction};
+use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::data::DataOp;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
@@ -50,11 +51,17 @@ pub(crate) struct Redone {
     listed: HashMap<(u64, Lsn), Leftover>,
 }
 
-/// Redoes what follows a checkpoint; with `data_sets` empty it only looks.
+/// Redoes what follows a checkpoint; with `data_sets` empty it only looks. Partitions that were added since come into `data_sets`.
 ///
 /// # Errors
 /// When the log is damaged, or a page that it does not make anew cannot be read.
-pub(crate) fn redo(reader: &mut LogReader, checkpoint: &Checkpoint, data_sets: &DataSets, manager: &BufferManager) -> Result<Redone> {
+pub(crate) fn redo(
+    reader: &mut LogReader,
+    checkpoint: &Checkpoint,
+    data_sets: &mut DataSets,
+    manager: &BufferManager,
+    table: impl Fn(u32) -> Option<Arc<Table>>,
+) -> Result<Redone> {
     let mut redone = Redone {
         losers: checkpoint.transactions.iter().map(|t| (t.id, *t)).collect(),
         next_transaction: checkpoint.next_transaction,
@@ -76,6 +83,12 @@ pub(crate) fn redo(reader: &mut LogReader, checkpoint: &Checkpoint, data_sets: &
                 redoing.clear();
                 while !changes.is_empty() {
                     let (file_id, number, change) = next_change(&mut changes).map_err(damaged)?;
+                    if let Change::DataSet(DataSetOp::Partition { object_id, partition }) = change {
+                        // A table that nobody names was dropped later.
+                        let added = table(object_id).map(|table| table.redo_partition(file_id, partition)).transpose()?.flatten();
+                        data_sets.extend(added.map(|data_set| (file_id, data_set)));
+                        continue;
+                    }
                     // A data set that nobody names was dropped later.
                     let Some(data_set) = data_sets.get(&file_id) else { continue };
                     match change {

@@ -28,7 +28,7 @@ impl Table {
                 value.len()
             )));
         }
-        let (partition, data_set) = self.last_partition()?;
+        let (partition, data_set) = self.growing_partition()?;
         let mut stored = Vec::with_capacity(value.len() / 2);
         let mut compressed = Vec::new();
         for chunk in value.chunks(BLOCK_BYTES) {

@@ -2,12 +2,13 @@
 //!
 //! Invariants:
 //! - partition p of the table is `partitions[p]`; partitions are only ever added at the end (partition-by-growth);
+//! - a partition of a live table is in the log before it is in `partitions`; while `adding_partition` is free, both agree;
 //! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages.
 
 use super::dictionaries::DictionarySet;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
-use crate::pool::BufferManager;
+use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_format::data::{self, AWAY_OVERHEAD};
 use pagefold_format::data_set_header::ObjectKind;
@@ -158,7 +159,7 @@ pub struct Table {
     partitions: Box<[OnceLock<Arc<DataSet>>]>,
     adding_partition: Mutex<u16>,
     pub(crate) dictionaries: DictionarySet,
-    /// Where the last insert found room: the next one looks there first. Partition (high) and page.
+    /// The page where the last insert found room: the next one looks there first, in the last partition.
     pub(super) insert_hint: AtomicU32,
 }
 
@@ -198,6 +199,9 @@ impl Table {
             self.load_dictionaries(&data_set)?;
         }
         let mut count = self.adding_partition.lock();
+        if data_set.attributes.partition != *count {
+            return Err(data_set.corrupt(0, format!("partition {} where {count} comes next", data_set.attributes.partition)));
+        }
         self.put_partition(&mut count, data_set).map(drop)
     }
 
@@ -211,16 +215,37 @@ impl Table {
 
     /// Adds the next partition. Its file comes with the first page.
     pub(crate) fn add_partition(&self) -> Result<&Arc<DataSet>> {
-        let mut count = self.adding_partition.lock();
-        if self.partitions().any(|partition| partition.is_logged()) {
-            return Err(Error::Parameter(format!(
-                "{} has filled its partition of {} bytes; a further one comes with the next load or reorg",
-                self.object(),
-                self.attributes.partition_bytes
-            )));
+        self.make_partition(&mut self.adding_partition.lock())
+    }
+
+    /// Makes the next partition. That of a table which the catalog names is in the log before anybody can use it.
+    fn make_partition(&self, count: &mut u16) -> Result<&Arc<DataSet>> {
+        if usize::from(*count) >= self.partitions.len() {
+            return Err(Error::Parameter(format!("{} has all {count} partitions it can have", self.object())));
         }
         let data_set = self.core.create_data_set(self.data_set_attributes(*count), &self.attributes.pool)?;
-        self.put_partition(&mut count, data_set)
+        if self.partitions().any(|partition| partition.is_logged()) {
+            if self.core.log().is_none() {
+                return Err(Error::Parameter(format!("{} needs a further partition, which only a transaction can add", self.object())));
+            }
+            data_set.set_logged();
+            let mut mtr = MiniTransaction::begin(&self.core.manager);
+            mtr.add_partition(&data_set, self.object_id, *count);
+            mtr.commit()?;
+        }
+        self.put_partition(count, data_set)
+    }
+
+    /// Redo of adding a partition. `None` when the table has it, or another one would be missing before it.
+    pub(crate) fn redo_partition(&self, file_id: u32, partition: u16) -> Result<Option<Arc<DataSet>>> {
+        let mut count = self.adding_partition.lock();
+        if partition != *count {
+            return Ok(None);
+        }
+        self.core.see_file_id(file_id);
+        let attributes = DataSetAttributes { file_id, ..self.data_set_attributes(partition) };
+        let data_set = self.core.open_data_set(attributes, &self.attributes.pool, None)?;
+        self.put_partition(&mut count, Arc::clone(&data_set)).map(|_| Some(data_set))
     }
 
     /// The partition after `last`, the first for `None`: a new one, unless another thread has just added it.
@@ -230,8 +255,23 @@ impl Table {
         if let Some(data_set) = self.partitions.get(wanted).and_then(OnceLock::get) {
             return Ok(data_set);
         }
-        let data_set = self.core.create_data_set(self.data_set_attributes(*count), &self.attributes.pool)?;
-        self.put_partition(&mut count, data_set)
+        self.make_partition(&mut count)
+    }
+
+    /// All partitions, those too whose record is in the log and which nobody can use yet.
+    pub(crate) fn all_partitions(&self) -> Vec<Arc<DataSet>> {
+        let _none_is_added = self.adding_partition.lock();
+        self.partitions().cloned().collect()
+    }
+
+    /// The partition that takes new pages: the last one, unless that is full.
+    pub(super) fn growing_partition(&self) -> Result<(u16, &Arc<DataSet>)> {
+        let (number, data_set) = self.last_partition()?;
+        if !self.partition_is_full(data_set) {
+            return Ok((number, data_set));
+        }
+        let next = self.partition_after(Some(number))?;
+        Ok((next.attributes.partition, next))
     }
 
     /// What the data set of a partition is.

@@ -103,7 +103,9 @@ impl Table {
         let slot = rid.slot();
         let kind = Stored::Home(body).build(DataPage::new(mtr.bytes(handle)).dictionary_version(), &mut bytes);
         if let (Err(error), By::Transaction(state)) = (self.enter_version(by, rid, || Before::Absent), by) {
-            // A new page goes back, and others may make it again.
+            // A new page stays, empty, for who comes next.
+            self.note_space(&mut mtr, handle);
+            mtr.commit()?;
             self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
             return Err(error);
         }
@@ -135,11 +137,38 @@ impl Table {
         // A row of another version than the page's has a longer prefix.
         let space = space + 3;
         let manager = self.manager();
-        let (mut partition, mut data_set) = self.last_partition()?;
+        let (last, data_set) = self.last_partition()?;
+        if !new {
+            if let Some((mtr, handle)) = self.page_with_room(data_set, space, self.insert_hint.load(Ordering::Relaxed))? {
+                self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
+                return Ok((last, mtr, handle));
+            }
+            // Room that deletes have left in the partitions before is used before another partition is added.
+            if self.partition_is_full(data_set) {
+                for (number, data_set) in self.partitions().enumerate().take(last.into()) {
+                    if let Some((mtr, handle)) = self.page_with_room(data_set, space, 0)? {
+                        return Ok((number as u16, mtr, handle));
+                    }
+                }
+            }
+        }
+        let (partition, data_set) = self.growing_partition()?;
+        self.store_dictionary(data_set)?;
+        let mut mtr = MiniTransaction::begin(manager);
+        let handle = mtr.create(data_set, CLASS_FULL, true)?;
+        let page_number = mtr.number(handle);
+        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.newest_version() }))?;
+        mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
+        self.insert_hint.store(page_number, Ordering::Relaxed);
+        Ok((partition, mtr, handle))
+    }
+
+    /// A page of a partition with `space` bytes of room, latched; first the hinted one, if there is a hint.
+    fn page_with_room<'a>(&'a self, data_set: &'a DataSet, space: usize, hint: u32) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
+        let manager = self.manager();
         let class = class_needed(space, data_set.page_bytes());
-        let hint = self.insert_hint.load(Ordering::Relaxed);
         let mut from = 0;
-        for attempt in 0..if new { 0 } else { CANDIDATES } {
+        for attempt in 0..CANDIDATES {
             let hinted = attempt == 0 && hint != 0;
             let candidate = if hinted { Some(hint) } else { data_set.space().find_from(class, from) };
             let Some(number) = candidate else { break };
@@ -155,8 +184,7 @@ impl Table {
             if self.has_room(&page, space + self.core.reservations.of_page((data_set.file_id(), number))) {
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
-                self.insert_hint.store(number, Ordering::Relaxed);
-                return Ok((partition, mtr, handle));
+                return Ok(Some((mtr, handle)));
             }
             // The map promised too much (MAXROWS): correct it, or the same page comes again.
             let mut mtr = MiniTransaction::begin(manager);
@@ -164,18 +192,7 @@ impl Table {
             self.note_space(&mut mtr, handle);
             mtr.commit()?;
         }
-        if self.partition_is_full(data_set) {
-            data_set = self.partition_after(Some(partition))?;
-            partition = data_set.attributes.partition;
-        }
-        self.store_dictionary(data_set)?;
-        let mut mtr = MiniTransaction::begin(manager);
-        let handle = mtr.create(data_set, CLASS_FULL, true)?;
-        let page_number = mtr.number(handle);
-        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.newest_version() }))?;
-        mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
-        self.insert_hint.store(page_number, Ordering::Relaxed);
-        Ok((partition, mtr, handle))
+        Ok(None)
     }
 
     fn has_room(&self, bytes: &[u8], space: usize) -> bool {

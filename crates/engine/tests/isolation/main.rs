@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod growth;
 mod hermitage;
 mod leftovers;
 mod model;

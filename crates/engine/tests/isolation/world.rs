@@ -44,11 +44,19 @@ pub(crate) struct Form {
     pub(crate) format: IndexFormat,
     pub(crate) memory_bytes: usize,
     pub(crate) background_threads: usize,
+    /// Rows on a page at most, and pages of a partition, for a table that is to have many partitions.
+    pub(crate) small_partitions: Option<(u16, u64)>,
 }
 
 impl Default for Form {
     fn default() -> Form {
-        Form { method: Method::None, format: IndexFormat::Plain, memory_bytes: 4 << 20, background_threads: 0 }
+        Form {
+            method: Method::None,
+            format: IndexFormat::Plain,
+            memory_bytes: 4 << 20,
+            background_threads: 0,
+            small_partitions: None,
+        }
     }
 }
 
@@ -81,6 +89,9 @@ fn create(database: &Database, form: Form) -> Result<()> {
     let mut attributes = TableAttributes::new("t", schema).with_page_bytes(2048);
     attributes.method = form.method;
     attributes.primary_key = vec![0];
+    if let Some((maxrows, pages)) = form.small_partitions {
+        (attributes.maxrows, attributes.partition_bytes) = (maxrows, pages * 2048);
+    }
     let table = change.create_table(attributes)?;
     if form.method == Method::Fixed {
         let mut random = Random(1);

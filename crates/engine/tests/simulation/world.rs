@@ -56,13 +56,16 @@ pub(crate) fn text_of(random: &mut Random) -> String {
     (0..count).map(|_| words[random.below(7) as usize]).collect()
 }
 
-/// The tables with their indexes, empty.
-pub(crate) fn create(storage: &FaultStorage) -> Result<()> {
+/// The tables with their indexes, empty. With small partitions, they soon need further ones.
+pub(crate) fn create(storage: &FaultStorage, small_partitions: bool) -> Result<()> {
     let database = open(storage, OpenMode::Create)?;
     let mut change = database.change();
     for (name, method, page_bytes) in [(TABLES[0], Method::None, 2048), (TABLES[1], Method::Fixed, 4096)] {
         let mut attributes = TableAttributes::new(name, schema()).with_page_bytes(page_bytes);
         attributes.method = method;
+        if small_partitions {
+            (attributes.maxrows, attributes.partition_bytes) = (2, 16 * page_bytes as u64);
+        }
         attributes.primary_key = vec![0];
         let table = change.create_table(attributes)?;
         if method == Method::Fixed {

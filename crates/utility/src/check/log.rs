@@ -8,7 +8,7 @@ use pagefold_engine::catalog::{CatalogEntries, DataSetEntry};
 use pagefold_engine::log::LogReader;
 use pagefold_engine::{Error, LOG_DIRECTORY};
 use pagefold_format::control::ControlSlot;
-use pagefold_format::log::{Checkpoint, RecordKind};
+use pagefold_format::log::{Checkpoint, DataSetState, RecordKind};
 use pagefold_io::Storage;
 use std::path::Path;
 
@@ -55,12 +55,20 @@ fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) 
     if in_order { Ok(checkpoint) } else { Err(Error::NeedsRecovery(directory.display().to_string())) }
 }
 
-/// Brings what the catalog says of data sets to the state of a checkpoint.
+/// Brings what the catalog says of data sets to the state of a checkpoint, which may know more partitions.
 pub(crate) fn apply_checkpoint(entries: &mut CatalogEntries, checkpoint: &Checkpoint) {
+    let written = |state: &DataSetState| Some(state.header_writes).filter(|writes| *writes > 0);
     let update = |data_set: &mut DataSetEntry| {
         let found = checkpoint.data_sets.iter().find(|d| d.file_id == data_set.file_id);
-        data_set.header_writes = data_set.header_writes.max(found.map(|d| d.header_writes));
+        data_set.header_writes = data_set.header_writes.max(found.and_then(written));
     };
+    for table in &mut entries.tables {
+        let mut added: Vec<_> = checkpoint.data_sets.iter().filter(|state| state.object_id == table.object_id).collect();
+        added.retain(|state| table.data_sets.iter().all(|known| known.file_id != state.file_id));
+        added.sort_unstable_by_key(|state| state.partition);
+        let entry = |state: &DataSetState| DataSetEntry { file_id: state.file_id, partition: state.partition, header_writes: written(state) };
+        table.data_sets.extend(added.into_iter().map(entry));
+    }
     entries.tables.iter_mut().flat_map(|t| &mut t.data_sets).for_each(update);
     entries.indexes.iter_mut().flat_map(|i| &mut i.data_sets).for_each(update);
 }

@@ -1,0 +1,101 @@
+//! A table in use grows into further partitions: nothing is lost, and room in the partitions before is used first.
+
+use crate::world::{Form, Random, World, open};
+use pagefold_engine::btree::Direction as Way;
+use pagefold_engine::database::Isolation::ReadCommitted;
+use pagefold_engine::database::OpenMode;
+use pagefold_engine::index::IndexFormat;
+use pagefold_engine::table_space::Method;
+use pagefold_io::{MemoryStorage, Storage};
+use std::sync::Arc;
+
+const FORM: Form = Form {
+    method: Method::None,
+    format: IndexFormat::Plain,
+    memory_bytes: 4 << 20,
+    background_threads: 1,
+    small_partitions: Some((4, 16)),
+};
+
+fn partitions(world: &World) -> usize {
+    world.table.partitions().count()
+}
+
+#[test]
+fn partitions_come_while_threads_insert_and_are_there_after_the_next_open() {
+    for method in [Method::None, Method::Fixed] {
+        // The dictionary is in every partition.
+        let form = Form { method, small_partitions: Some((4, if method == Method::Fixed { 40 } else { 16 })), ..FORM };
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let world = open(&storage, form, OpenMode::Create);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let world = &world;
+                scope.spawn(move || {
+                    let mut random = Random(thread);
+                    for part in 0..10 {
+                        let mut t = world.begin(ReadCommitted);
+                        for i in 0..20 {
+                            let number = (thread as i64 * 10 + part) * 20 + i;
+                            world.insert(&mut t, number, number % 7, &random.text(9)).unwrap();
+                        }
+                        if part % 4 == 3 { t.rollback().unwrap() } else { t.commit().unwrap() }
+                        if part == 5 {
+                            world.database.checkpoint().unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        let rows = world.check();
+        assert_eq!(rows.len(), 4 * 8 * 20);
+        let count = partitions(&world);
+        assert!(count >= 5, "{count} partitions");
+        drop(world);
+        let world = open(&storage, form, OpenMode::Write);
+        assert_eq!(partitions(&world), count);
+        assert!(world.check() == rows, "rows after the next open");
+        // A new catalog names them all.
+        world.database.change().commit().unwrap();
+        drop(world);
+        let world = open(&storage, form, OpenMode::Write);
+        assert_eq!(partitions(&world), count);
+        assert!(world.check() == rows, "rows after a new catalog");
+    }
+}
+
+#[test]
+fn room_in_earlier_partitions_is_used_before_another_one_comes() {
+    let world = World::with(FORM);
+    world.fill((0..400).map(|number| (number, 1)));
+    let count = partitions(&world);
+    assert!(count >= 7, "{count} partitions");
+    let mut first = 400;
+    for _ in 0..5 {
+        let mut t = world.begin(ReadCommitted);
+        for (rid, ..) in world.through(&mut t, &world.by_number, Way::Forward).into_iter().take(300) {
+            assert!(t.delete(&world.table, rid).unwrap());
+        }
+        t.commit().unwrap();
+        world.database.remove_leftovers().unwrap();
+        world.fill((first..first + 300).map(|number| (number, 1)));
+        first += 300;
+    }
+    assert_eq!(partitions(&world), count);
+    assert_eq!(world.check().len(), 400);
+}
+
+#[test]
+fn large_values_go_to_further_partitions() {
+    let world = World::with(FORM);
+    let mut random = Random(7);
+    let texts: Vec<String> = (0..12).map(|_| (0..9000).map(|_| char::from(b'a' + random.below(26) as u8)).collect()).collect();
+    let mut t = world.begin(ReadCommitted);
+    for (number, text) in texts.iter().enumerate() {
+        world.insert(&mut t, number as i64, 0, text).unwrap();
+    }
+    t.commit().unwrap();
+    assert!(partitions(&world) >= 3, "{} partitions", partitions(&world));
+    let rows = world.check();
+    assert!(texts.iter().enumerate().all(|(number, text)| rows[&(number as i64)].1 == *text));
+}
