@@ -177,6 +177,9 @@ pub(crate) struct LoadArguments {
     /// Add the new rows to an existing table
     #[arg(long)]
     pub(crate) append: bool,
+    /// With --append: commit after so many rows [default: all in one transaction]
+    #[arg(long, value_name = "N", requires = "append")]
+    pub(crate) rows_per_transaction: Option<NonZeroU64>,
     /// With --replace: keep the dictionary instead of training another
     #[arg(long, requires = "replace")]
     pub(crate) keep_dictionary: bool,

@@ -1,7 +1,7 @@
 //! What all objects of an open database share: storage, directory, ids, buffer pools.
 
 use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
-use crate::database::{Activity, Leftovers};
+use crate::database::{Activity, Leftovers, Maintenance};
 use crate::log::{Log, LogSettings};
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) log: OnceLock<Arc<Log>>,
     pub(crate) log_settings: LogSettings,
     double_write_bytes: u64,
+    pub(crate) checkpoint_bytes: u64,
+    pub(crate) maintenance: Maintenance,
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) versions: VersionStore,
     pub(crate) locks: LockTable,
@@ -76,6 +78,7 @@ pub(crate) struct CoreParts {
     pub(crate) version_bytes: u64,
     pub(crate) double_write_bytes: u64,
     pub(crate) archive: Option<PathBuf>,
+    pub(crate) checkpoint_bytes: u64,
 }
 
 /// Where a data set lies.
@@ -108,6 +111,8 @@ impl Core {
             log: OnceLock::new(),
             log_settings: parts.log_settings,
             double_write_bytes: parts.double_write_bytes,
+            checkpoint_bytes: parts.checkpoint_bytes,
+            maintenance: Maintenance::default(),
             versions: VersionStore::new(Arc::clone(&transactions), parts.version_bytes),
             locks: LockTable::new(),
             serializable: Serializable::new(Arc::clone(&transactions), MarkLimits::default()),

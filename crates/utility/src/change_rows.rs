@@ -1,4 +1,4 @@
-//! UPSERT and DELETE: rows of files, by primary key, in one transaction or in many.
+//! UPSERT and DELETE: rows of files, by primary key, in one transaction or in many; and LOAD that adds to a table.
 //!
 //! Invariants:
 //! - a transaction holds whole rows of the source, in their order: after an error or a crash a beginning of the source is in the table, at the end of a transaction;
@@ -20,9 +20,6 @@ use std::sync::Arc;
 
 /// Rows between two looks at whether to stop.
 const ROWS_PER_LOOK: u64 = 256;
-
-/// When the log has grown by so much, a checkpoint is due: so much at most is to be redone after a crash.
-const CHECKPOINT_BYTES: u64 = 256 << 20;
 
 /// Options of UPSERT and DELETE.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +47,8 @@ pub struct ChangeRowsReport {
     pub not_found: u64,
     /// Transactions committed.
     pub transactions: u64,
+    /// Bytes of the packed records of the source, without those that are too wide for a page.
+    pub record_bytes: u64,
 }
 
 /// Puts the rows of files into a table: a row whose primary key is there already changes, another is inserted.
@@ -72,7 +71,10 @@ pub fn upsert(
     let packer = Packer::new(&target.schema, target.table.layout(), columns, target.table.record_bytes_max());
     progress.start(&format!("changing {table}"), source.row_count(), Unit::Rows);
     let layout = target.table.layout();
-    run(&target, source.as_mut(), &packer, layout, options, progress, |transaction, report, row| target.upsert(transaction, report, row))
+    let per_transaction = options.rows_per_transaction;
+    run(database, source.as_mut(), &packer, layout, per_transaction, progress, |transaction, report, row| {
+        target.upsert(transaction, report, row)
+    })
 }
 
 /// Deletes the rows of a table whose primary keys the files have; other columns of the files do not matter.
@@ -102,11 +104,34 @@ pub fn delete_rows(
     let layout = RowLayout::new(keys.schema()).map_err(InterchangeError::from)?;
     let packer = Packer::new(&keys, &layout, positions, target.table.record_bytes_max());
     progress.start(&format!("deleting from {table}"), source.row_count(), Unit::Rows);
-    run(&target, source.as_mut(), &packer, &layout, options, progress, |transaction, report, key| target.delete(transaction, report, key))
+    let per_transaction = options.rows_per_transaction;
+    run(database, source.as_mut(), &packer, &layout, per_transaction, progress, |transaction, report, key| {
+        target.delete(transaction, report, key)
+    })
+}
+
+/// Adds the rows of a source to a table. Returns how many, and the bytes of their records.
+pub(crate) fn append_rows(
+    database: &Database,
+    table: &Table,
+    source: &mut dyn Source,
+    rows_per_transaction: Option<NonZeroU64>,
+    progress: &dyn Progress,
+) -> Result<(u64, u64)> {
+    let schema = table_schema(table)?;
+    let columns = schema.match_source(source.table(), !source.has_names())?;
+    let packer = Packer::new(&schema, table.layout(), columns, table.record_bytes_max());
+    progress.start(&format!("adding to {}", table.name()), source.row_count(), Unit::Rows);
+    let report = run(database, source, &packer, table.layout(), rows_per_transaction, progress, |transaction, report, row| {
+        transaction.insert(table, row)?;
+        report.inserted += 1;
+        Ok(())
+    })?;
+    Ok((report.rows, report.record_bytes))
 }
 
 /// Where the columns of the key are in a source, and the columns to read it with if it is text.
-fn key_positions(source: &dyn Source, target: &Target<'_>, keys: &TableSchema) -> Result<(Schema, Vec<usize>)> {
+fn key_positions(source: &dyn Source, target: &Target, keys: &TableSchema) -> Result<(Schema, Vec<usize>)> {
     let found = source.table().schema().columns();
     let own = target.schema.schema();
     let key_columns = &target.table.attributes().primary_key;
@@ -141,20 +166,19 @@ fn by_name(source: &TableSchema, keys: &TableSchema) -> Result<Vec<usize>> {
 }
 
 /// The table whose rows change.
-struct Target<'d> {
-    database: &'d Database,
+struct Target {
     table: Arc<Table>,
     schema: TableSchema,
     index: Arc<Index>,
 }
 
-impl<'d> Target<'d> {
-    fn find(database: &'d Database, table: &str) -> Result<Target<'d>> {
+impl Target {
+    fn find(database: &Database, table: &str) -> Result<Target> {
         let table = database.table(table)?;
         if table.attributes().primary_key.is_empty() {
             return Err(Error::Data(format!("table \"{}\" has no primary key: its rows cannot be told apart", table.name())));
         }
-        Ok(Target { database, schema: table_schema(&table)?, index: primary_key_index(database, &table)?, table })
+        Ok(Target { schema: table_schema(&table)?, index: primary_key_index(database, &table)?, table })
     }
 
     fn upsert(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, row: &[ValueRef<'_>]) -> Result<()> {
@@ -202,16 +226,16 @@ fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
 
 /// Calls `change` with each row of a source, in transactions.
 fn run<'d>(
-    target: &Target<'d>,
+    database: &'d Database,
     source: &mut dyn Source,
     packer: &Packer<'_>,
     layout: &RowLayout,
-    options: &ChangeRowsOptions,
+    rows_per_transaction: Option<NonZeroU64>,
     progress: &dyn Progress,
     change: impl Fn(&mut Transaction<'d>, &mut ChangeRowsReport, &[ValueRef<'_>]) -> Result<()>,
 ) -> Result<ChangeRowsReport> {
-    let mut work = Work { database: target.database, transaction: None, report: ChangeRowsReport::default(), committed_rows: 0 };
-    let per_transaction = options.rows_per_transaction.map_or(u64::MAX, NonZeroU64::get);
+    let mut work = Work { database, transaction: None, report: ChangeRowsReport::default(), committed_rows: 0 };
+    let per_transaction = rows_per_transaction.map_or(u64::MAX, NonZeroU64::get);
     let outcome = with_batches(source, packer, None, 0, |batches| {
         while let Some(batch) = batches.next() {
             let batch = batch?;
@@ -259,6 +283,7 @@ impl<'d> Work<'d> {
         let values: Vec<ValueRef<'_>> = match row {
             PackedRow::Wide(values) => values.iter().map(Value::as_ref).collect(),
             PackedRow::Record(record) => {
+                self.report.record_bytes += record.len() as u64;
                 let value = |column| match layout.column(record, column) {
                     Ok(ColumnValue::Value(value)) => Ok(value),
                     Ok(ColumnValue::Large(_)) => Err(Error::Data("a packed row names a large value".into())),
@@ -281,15 +306,9 @@ impl<'d> Work<'d> {
         Ok(())
     }
 
-    /// Stops when the user wants to; writes a checkpoint when one is due.
+    /// Stops when the user wants to.
     fn look(&self, progress: &dyn Progress) -> Result<()> {
-        if progress.interrupted() {
-            return Err(Error::Interrupted);
-        }
-        if self.database.log_bytes_since_checkpoint() >= CHECKPOINT_BYTES {
-            self.database.checkpoint()?;
-        }
-        Ok(())
+        if progress.interrupted() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     fn commit(&mut self) -> Result<()> {

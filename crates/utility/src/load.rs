@@ -1,7 +1,8 @@
 //! LOAD: files into a table, with its indexes.
 //!
-//! One thread reads and packs rows, some compress them, one stores them and collects keys. The table appears with all its rows and indexes, or not at all.
+//! Rows are added to a table that is there in transactions (`change_rows`). Else: one thread reads and packs rows, some compress them, one stores them and collects keys. The table appears with all its rows and indexes, or not at all.
 
+use crate::change_rows::append_rows;
 use crate::index_build::{KeyCollector, KeyCollectors};
 use crate::load_threads::{Batches, with_batches};
 use crate::sample::sample_source;
@@ -56,6 +57,9 @@ pub fn load_source(
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadReport> {
+    if let (Ok(target), LoadMode::Append) = (database.table(table), options.mode) {
+        return append(database, &target, source, options, progress);
+    }
     let mut change = database.change();
     let (target, schema, collectors) = prepare(database, &mut change, table, source, options, progress)?;
     let columns = schema.match_source(source.table(), !source.has_names())?;
@@ -67,17 +71,40 @@ pub fn load_source(
         store_batches(&target, &batches, collectors, &mut report, progress)
     })?;
     progress.finish();
-    report.dictionary = target.dictionary().is_some();
-    for data_set in target.partitions() {
-        report.pages += u64::from(data_set.page_count());
-        report.size_bytes += u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
-    }
+    report.note_table(&target);
     for collector in collectors.into_vec() {
         let (index, _) = collector.build(progress)?;
         report.index_bytes += u64::from(index.data_set().page_count()) * index.data_set().page_bytes() as u64;
     }
     change.commit()?;
     Ok(report)
+}
+
+/// Adds rows to a table that is in use.
+fn append(
+    database: &Database,
+    table: &Arc<Table>,
+    source: &mut dyn Source,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+) -> Result<LoadReport> {
+    let mut report = LoadReport { source_bytes: source.bytes_total(), ..LoadReport::default() };
+    (report.rows, report.record_bytes) = append_rows(database, table, source, options.rows_per_transaction, progress)?;
+    report.note_table(table);
+    for index in database.indexes_of(table) {
+        report.index_bytes += u64::from(index.data_set().page_count()) * index.data_set().page_bytes() as u64;
+    }
+    Ok(report)
+}
+
+impl LoadReport {
+    fn note_table(&mut self, table: &Table) {
+        self.dictionary = table.dictionary().is_some();
+        for data_set in table.partitions() {
+            self.pages += u64::from(data_set.page_count());
+            self.size_bytes += u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
+        }
+    }
 }
 
 /// The table to fill, its columns, and the indexes whose keys are to be collected.
@@ -90,18 +117,8 @@ fn prepare<'a>(
     progress: &dyn Progress,
 ) -> Result<(Arc<Table>, TableSchema, KeyCollectors)> {
     let existing = database.table(name).ok();
-    match (&existing, options.mode) {
-        (Some(_), LoadMode::Create) => {
-            return Err(Error::Data(format!("table \"{name}\" already exists; use --replace or --append")));
-        }
-        (Some(old), LoadMode::Append) => {
-            let table = change.fork_table(name)?;
-            let schema = table_schema(old)?;
-            let collectors = KeyCollectors::for_copies(database, change, old, &table, options.sort_bytes)?;
-            let collectors = collectors.scan(&table, progress)?;
-            return Ok((table, schema, collectors));
-        }
-        _ => {}
+    if existing.is_some() && options.mode == LoadMode::Create {
+        return Err(Error::Data(format!("table \"{name}\" already exists; use --replace or --append")));
     }
     let mut schema = source.table().clone();
     let primary_key = primary_key(&mut schema, &options.primary_key, name)?;

@@ -4,6 +4,7 @@ use pagefold_engine::Extents;
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_interchange::OpenSource;
+use std::num::NonZeroU64;
 
 /// What LOAD does with a table that exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub enum LoadMode {
     Create,
     /// Puts the new rows in the place of the old ones; indexes are built again.
     Replace,
-    /// Adds the new rows; indexes are kept up.
+    /// Adds the new rows in transactions, under the table's own dictionary.
     Append,
 }
 
@@ -40,6 +41,8 @@ pub struct LoadOptions {
     pub extents: Extents,
     /// Bytes of a partition.
     pub partition_bytes: Option<u64>,
+    /// With `Append`: rows in a transaction; all in one when `None`.
+    pub rows_per_transaction: Option<NonZeroU64>,
     /// With `Replace`: keep the dictionary instead of training another.
     pub keep_dictionary: bool,
     /// How to read the files.
@@ -64,6 +67,7 @@ impl Default for LoadOptions {
             maxrows: None,
             extents: Extents::default(),
             partition_bytes: None,
+            rows_per_transaction: None,
             keep_dictionary: false,
             source: OpenSource::default(),
             sort_bytes: 64 << 20,

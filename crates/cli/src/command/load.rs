@@ -99,6 +99,7 @@ fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> 
         maxrows: arguments.maxrows,
         extents: Extents { first_bytes: arguments.first_extent.0, second_bytes: arguments.second_extent.0 },
         partition_bytes: Some(arguments.partition_size.0),
+        rows_per_transaction: arguments.rows_per_transaction,
         keep_dictionary: arguments.keep_dictionary,
         source: OpenSource { csv: CsvOptions { schema, ..arguments.text.options()? } },
         sort_bytes: session.sort_bytes(),

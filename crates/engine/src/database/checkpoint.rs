@@ -8,7 +8,8 @@
 //! - the record comes before the control slot that names it, and is durable before.
 
 use super::control_file::write_control;
-use super::open::{Database, Objects, control_state};
+use super::maintenance::Work;
+use super::open::{Database, DatabaseState, Objects, control_state};
 use crate::core::LOG_DIRECTORY;
 use crate::data_set::{DataSet, DataSetAttributes};
 use crate::index::Index;
@@ -61,7 +62,7 @@ impl ObjectsById for Named<'_> {
     }
 }
 
-impl Database {
+impl DatabaseState {
     fn named(&self) -> Named<'_> {
         let objects = self.objects.read().clone();
         let of_tables = objects.tables.values().flat_map(|table| table.all_partitions());
@@ -147,6 +148,15 @@ impl Database {
     pub fn log_bytes_since_checkpoint(&self) -> u64 {
         let core = &self.core;
         core.log().map_or(0, |log| log.end().saturating_sub(core.checkpoint.load(Ordering::Relaxed)))
+    }
+
+    /// A checkpoint when the log has grown enough for one, by the thread for that, or else by this one.
+    pub(super) fn checkpoint_when_due(&self) {
+        let limit = self.core.checkpoint_bytes;
+        if self.log_bytes_since_checkpoint() >= limit && !self.core.maintenance.ask(Work::Checkpoint) {
+            // Who has committed does not fail for it: what keeps it from being written is met by whoever writes next.
+            let _ = self.checkpoint();
+        }
     }
 
     /// Writes the dirty pages of one table or index, those of running transactions too, as the deferred-write engine does when frames are short.
@@ -262,6 +272,7 @@ impl Database {
 impl Drop for Database {
     /// Leaves nothing to be redone. What fails here is made good when the database is opened again.
     fn drop(&mut self) {
+        drop(self.maintenance.take());
         if self.core.writable && self.core.check_writable().is_ok() {
             // Nobody has a snapshot any more.
             let _ = self.remove_leftovers();

@@ -8,7 +8,7 @@
 //! - the entries of a row go before its slot does, so an index never leads to another row;
 //! - while an entry may be left, the filter has its row's page. Who has copied a leaf knows by the count of removals whether that still holds for the copy.
 
-use super::open::Database;
+use super::open::DatabaseState;
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Mode, PageFilter, Resource, TransactionState};
@@ -128,6 +128,11 @@ impl Leftovers {
         self.removing.lock()
     }
 
+    /// Has any commit left something that is still there?
+    pub(crate) fn are_there(&self) -> bool {
+        !self.lists.lock().committed.is_empty()
+    }
+
     /// Everything, for a checkpoint. What transactions have left whose commit is in the log by now, though not published, is left for good.
     pub(crate) fn all(&self, ended: &[Arc<TransactionState>]) -> Vec<CheckpointLeftover> {
         let lists = self.lists.lock();
@@ -154,7 +159,7 @@ impl Leftovers {
     }
 }
 
-impl Database {
+impl DatabaseState {
     /// Removes what no snapshot needs any more. Called after commits; who finds another at it does nothing.
     ///
     /// # Errors

@@ -5,10 +5,13 @@ mod change;
 mod checkpoint;
 mod control_file;
 mod leftovers;
+mod maintenance;
 mod open;
 mod transaction;
 mod waiting;
 
+#[cfg(test)]
+mod maintenance_tests;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +21,7 @@ pub(crate) use checkpoint::read_checkpoint;
 pub use control_file::{ControlFile, control_path, read_control};
 pub(crate) use control_file::{create_control, write_control};
 pub(crate) use leftovers::Leftovers;
-pub use open::{Database, OpenMode, Settings};
+pub(crate) use maintenance::Maintenance;
+pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{Objects, core_parts, new_id, open_objects};
 pub use transaction::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};

@@ -8,6 +8,7 @@
 use super::change::Change;
 use super::checkpoint::read_checkpoint;
 use super::control_file::{create_control, empty_slot, read_control};
+use super::maintenance::MaintenanceThread;
 use crate::backup::read_archive;
 use crate::catalog::{CatalogEntries, DataSetEntry, catalog_attributes, read_catalog, write_catalog};
 use crate::core::{Core, CoreParts, DATA_DIRECTORY, data_set_path, file_id_of};
@@ -25,6 +26,7 @@ use pagefold_io::{Clock, Lock, Storage, parent_directory};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -57,6 +59,8 @@ pub struct Settings {
     pub version_bytes: u64,
     /// Bytes of a half of the double-write file; counts when that is made.
     pub double_write_bytes: u64,
+    /// A checkpoint is written when the log has grown by so many bytes: as much at most is to be redone after a crash.
+    pub checkpoint_bytes: u64,
 }
 
 impl Default for Settings {
@@ -67,6 +71,7 @@ impl Default for Settings {
             log: LogSettings::default(),
             version_bytes: 256 << 20,
             double_write_bytes: 2 << 20,
+            checkpoint_bytes: 256 << 20,
         }
     }
 }
@@ -90,16 +95,30 @@ impl Objects {
     }
 }
 
+/// What all threads of an open database work on, the one for maintenance too.
+#[derive(Debug)]
+pub struct DatabaseState {
+    pub(crate) core: Arc<Core>,
+    pub(super) objects: RwLock<Objects>,
+    /// One checkpoint at a time.
+    pub(super) checkpointing: Mutex<()>,
+}
+
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
-    pub(crate) core: Arc<Core>,
-    pub(super) objects: RwLock<Objects>,
+    state: Arc<DatabaseState>,
     damaged_slot: Option<(usize, String)>,
-    /// One checkpoint at a time.
-    pub(super) checkpointing: Mutex<()>,
+    pub(super) maintenance: Option<MaintenanceThread>,
     /// Held until the database is closed.
     _lock: Option<Box<dyn Lock>>,
+}
+
+impl Deref for Database {
+    type Target = DatabaseState;
+    fn deref(&self) -> &DatabaseState {
+        &self.state
+    }
 }
 
 /// An id that nothing else has: random by the hasher's keys, the time and the path.
@@ -136,6 +155,7 @@ pub(crate) fn core_parts(
         checkpoint: control.checkpoint,
         version_bytes: settings.version_bytes,
         double_write_bytes: settings.double_write_bytes,
+        checkpoint_bytes: settings.checkpoint_bytes,
         archive: None,
     }
 }
@@ -218,8 +238,8 @@ impl Database {
             }
         };
         let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
-        let database =
-            Database { core, objects: RwLock::new(objects), damaged_slot: control.damaged, checkpointing: Mutex::default(), _lock: lock };
+        let state = Arc::new(DatabaseState { core, objects: RwLock::new(objects), checkpointing: Mutex::default() });
+        let mut database = Database { state, damaged_slot: control.damaged, maintenance: None, _lock: lock };
         if mode != OpenMode::Read {
             remove_unnamed(storage.as_ref(), directory, &named)?;
             if let Some((number, _)) = &database.damaged_slot {
@@ -228,6 +248,9 @@ impl Database {
         }
         if let Some((checkpoint, end)) = logged {
             database.recover(&checkpoint, end)?;
+        }
+        if mode != OpenMode::Read && settings.pools.background_threads > 0 {
+            database.maintenance = MaintenanceThread::start(&database.state);
         }
         Ok(database)
     }
@@ -303,7 +326,9 @@ impl Database {
         let objects = self.objects.read();
         objects.indexes.get(name).cloned().ok_or_else(|| unknown("index", name, objects.indexes.keys()))
     }
+}
 
+impl DatabaseState {
     /// The indexes of a table, by name.
     #[must_use]
     pub fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {

@@ -10,6 +10,7 @@
 //! - a commit is seen by others only when it is as durable as was asked for.
 
 use super::leftovers::key_of;
+use super::maintenance::Work;
 use super::open::Database;
 use crate::btree::Direction;
 use crate::index::Index;
@@ -43,8 +44,10 @@ pub enum Durability {
     /// When it is on the device.
     #[default]
     Durable,
-    /// When it is in the log; a crash of the machine may lose the last ones, whole and in order.
+    /// When it is written to the log: it outlives the process. A crash of the machine may lose the commits of the last moment, whole and in order; a thread syncs them soon.
     Relaxed,
+    /// At once. The end of the process may lose the last commits, too, whole and in order: they are written with the next commit that asks for more, with a checkpoint, or when there are many.
+    Off,
 }
 
 /// Settings of a transaction.
@@ -363,9 +366,7 @@ impl<'d> Transaction<'d> {
             serializable.before_commit(self.state.id())?;
         }
         if let Some(end) = self.log_commit()?
-            && self.options.durability == Durability::Durable
-            && let Some(log) = core.log()
-            && let Err(error) = log.make_durable(end)
+            && let Err(error) = self.reach_durability(end)
         {
             // Nobody knows whether it is committed, so nothing more may be built on it.
             core.poison(&error);
@@ -379,6 +380,7 @@ impl<'d> Transaction<'d> {
             (self.snapshot, self.pin) = (None, None);
             core.transactions.end_read_only(&self.state);
             core.locks.release_all(self.state.id());
+            self.snapshot_ended();
             return Ok(());
         }
         core.transactions.commit(&self.state, |timestamp| {
@@ -392,6 +394,25 @@ impl<'d> Transaction<'d> {
         // What cannot be removed now is removed later; the commit stands.
         let _ = self.database.remove_leftovers();
         Ok(())
+    }
+
+    /// Waits until the commit whose record ends here is as durable as was asked for.
+    fn reach_durability(&self, end: Lsn) -> Result<()> {
+        let core = &self.database.core;
+        let Some(log) = core.log() else { return Ok(()) };
+        match self.options.durability {
+            Durability::Durable => log.make_durable(end),
+            Durability::Relaxed => log.write_out().inspect(|()| _ = core.maintenance.ask(Work::Sync)),
+            Durability::Off => Ok(()),
+        }
+    }
+
+    /// A snapshot of this transaction has ended: perhaps the last one that needed something.
+    fn snapshot_ended(&self) {
+        let core = &self.database.core;
+        if core.leftovers.are_there() {
+            core.maintenance.ask(Work::Leftovers);
+        }
     }
 
     /// Puts the record of the commit into the log; where that ends. `None` when there is nothing to commit.
@@ -432,6 +453,7 @@ impl<'d> Transaction<'d> {
         self.database.log_rolled_back(&self.state)?;
         core.transactions.abort(&self.state);
         core.locks.release_all(self.state.id());
+        self.snapshot_ended();
         Ok(())
     }
 
@@ -489,6 +511,7 @@ impl<'d> Transaction<'d> {
                 self.failed = Some(error);
             }
         }
+        self.database.checkpoint_when_due();
         result
     }
 

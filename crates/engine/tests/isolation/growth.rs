@@ -39,7 +39,11 @@ fn partitions_come_while_threads_insert_and_are_there_after_the_next_open() {
                             let number = (thread as i64 * 10 + part) * 20 + i;
                             world.insert(&mut t, number, number % 7, &random.text(9)).unwrap();
                         }
-                        if part % 4 == 3 { t.rollback().unwrap() } else { t.commit().unwrap() }
+                        if part % 4 == 3 {
+                            t.rollback().unwrap()
+                        } else {
+                            t.commit().unwrap()
+                        }
                         if part == 5 {
                             world.database.checkpoint().unwrap();
                         }

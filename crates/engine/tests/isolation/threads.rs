@@ -137,13 +137,15 @@ const SMALL: usize = 1 << 20;
 
 #[test]
 fn of_rows_as_they_are() {
-    let form = Form { method: Method::None, format: IndexFormat::Plain, memory_bytes: SMALL, background_threads: 2, small_partitions: None };
+    let form =
+        Form { method: Method::None, format: IndexFormat::Plain, memory_bytes: SMALL, background_threads: 2, small_partitions: None };
     debit_and_credit(form, &[ReadCommitted, RepeatableRead]);
 }
 
 #[test]
 fn of_coded_rows_with_folded_indexes() {
-    let form = Form { method: Method::Fixed, format: IndexFormat::Fold, memory_bytes: SMALL, background_threads: 2, small_partitions: None };
+    let form =
+        Form { method: Method::Fixed, format: IndexFormat::Fold, memory_bytes: SMALL, background_threads: 2, small_partitions: None };
     debit_and_credit(form, &[RepeatableRead, ReadCommitted]);
 }
 

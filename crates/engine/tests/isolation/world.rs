@@ -50,13 +50,7 @@ pub(crate) struct Form {
 
 impl Default for Form {
     fn default() -> Form {
-        Form {
-            method: Method::None,
-            format: IndexFormat::Plain,
-            memory_bytes: 4 << 20,
-            background_threads: 0,
-            small_partitions: None,
-        }
+        Form { method: Method::None, format: IndexFormat::Plain, memory_bytes: 4 << 20, background_threads: 0, small_partitions: None }
     }
 }
 

@@ -66,7 +66,8 @@ pub(crate) fn apply_checkpoint(entries: &mut CatalogEntries, checkpoint: &Checkp
         let mut added: Vec<_> = checkpoint.data_sets.iter().filter(|state| state.object_id == table.object_id).collect();
         added.retain(|state| table.data_sets.iter().all(|known| known.file_id != state.file_id));
         added.sort_unstable_by_key(|state| state.partition);
-        let entry = |state: &DataSetState| DataSetEntry { file_id: state.file_id, partition: state.partition, header_writes: written(state) };
+        let entry =
+            |state: &DataSetState| DataSetEntry { file_id: state.file_id, partition: state.partition, header_writes: written(state) };
         table.data_sets.extend(added.into_iter().map(entry));
     }
     entries.tables.iter_mut().flat_map(|t| &mut t.data_sets).for_each(update);

@@ -1,0 +1,135 @@
+//! What happens by itself: checkpoints, removal of what readers needed, syncs; and what each durability promises.
+
+use super::*;
+use crate::pool::PoolSettings;
+use crate::table_space::{RowBuffer, Table, TableAttributes};
+use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Rid, Schema, ValueRef};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const CHECKPOINT_BYTES: u64 = 256 << 10;
+
+fn open(storage: &FaultStorage, mode: OpenMode, background_threads: usize) -> Database {
+    let pools = PoolSettings { memory_bytes: 4 << 20, background_threads, ..PoolSettings::default() };
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let log = crate::log::LogSettings { segment_bytes: 64 << 10, ..crate::log::LogSettings::default() };
+    let settings = Settings { pools, log, checkpoint_bytes: CHECKPOINT_BYTES, ..Settings::default() };
+    let storage: Arc<dyn Storage> = Arc::new(storage.clone());
+    let database = Database::open(storage, clock, Path::new("db"), mode, settings).unwrap();
+    if mode == OpenMode::Create {
+        let columns = vec![Column::new("n", DataType::BigInt, false), Column::new("t", DataType::Varchar(None), false)];
+        let mut change = database.change();
+        change.create_table(TableAttributes::new("t", Schema::new(columns).unwrap())).unwrap();
+        change.commit().unwrap();
+    }
+    database
+}
+
+fn insert(database: &Database, durability: Durability, numbers: std::ops::Range<i64>) -> Vec<Rid> {
+    let table = database.table("t").unwrap();
+    let mut transaction = database.begin(TransactionOptions { durability, ..TransactionOptions::default() });
+    let text = "text ".repeat(40);
+    let rids = numbers.map(|n| transaction.insert(&table, &[ValueRef::Int(n), ValueRef::Text(&text)]).unwrap()).collect();
+    transaction.commit().unwrap();
+    rids
+}
+
+fn count(table: &Table) -> u64 {
+    let mut rows = 0;
+    let outcome = table.scan(&mut RowBuffer::default(), |_, _| {
+        rows += 1;
+        Ok::<_, crate::Error>(ControlFlow::Continue(()))
+    });
+    outcome.unwrap();
+    rows
+}
+
+#[test]
+fn a_checkpoint_comes_when_the_log_has_grown() {
+    for background_threads in [0, 1] {
+        let storage = FaultStorage::new(FaultOptions::default());
+        let database = open(&storage, OpenMode::Create, background_threads);
+        let mut segments_max = 0;
+        for part in 0..60 {
+            insert(&database, Durability::Durable, part * 200..part * 200 + 200);
+            if background_threads == 0 {
+                assert!(database.log_bytes_since_checkpoint() < CHECKPOINT_BYTES + (32 << 10));
+            }
+            // The thread comes round to it some time.
+            while database.log_bytes_since_checkpoint() >= CHECKPOINT_BYTES {
+                std::thread::yield_now();
+            }
+            let log = storage.list(Path::new("db/log")).unwrap();
+            segments_max = segments_max.max(log.iter().filter(|path| path.to_string_lossy().contains("/0")).count());
+        }
+        assert!(segments_max <= 20, "{segments_max} segments: the log is not recycled");
+        drop(database);
+        assert_eq!(count(&open(&storage, OpenMode::Write, 0).table("t").unwrap()), 60 * 200);
+    }
+}
+
+#[test]
+fn a_long_transaction_is_no_obstacle() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create, 0);
+    insert(&database, Durability::Durable, 0..12_000);
+    assert!(database.log_bytes_since_checkpoint() < CHECKPOINT_BYTES + (32 << 10));
+    assert_eq!(count(&database.table("t").unwrap()), 12_000);
+}
+
+#[test]
+fn what_a_reader_needed_goes_when_it_ends() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create, 1);
+    let table = database.table("t").unwrap();
+    for by_rollback in [false, true] {
+        let rids = insert(&database, Durability::Durable, 0..50);
+        let mut reader = database.begin(TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() });
+        assert!(reader.row(&table, rids[0]).unwrap().is_some());
+        let mut deleter = database.begin(TransactionOptions::default());
+        for rid in &rids {
+            assert!(deleter.delete(&table, *rid).unwrap());
+        }
+        deleter.commit().unwrap();
+        assert!(reader.row(&table, rids[7]).unwrap().is_some());
+        assert!(database.core.leftovers.are_there());
+        if by_rollback {
+            reader.rollback().unwrap()
+        } else {
+            reader.commit().unwrap()
+        }
+        // No commit follows.
+        while database.core.leftovers.are_there() {
+            std::thread::yield_now();
+        }
+        assert!(table.ghost_record(rids[0], 0).unwrap().is_none());
+    }
+}
+
+#[test]
+fn each_durability_keeps_what_it_promises() {
+    // What a process that is killed leaves, and what a machine that loses power does.
+    let kept = |storage: &FaultStorage, policy| count(&open(&storage.crash_image(policy), OpenMode::Write, 0).table("t").unwrap());
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create, 0);
+    insert(&database, Durability::Durable, 0..10);
+    assert_eq!((kept(&storage, CrashPolicy::KeepAll), kept(&storage, CrashPolicy::DropAll)), (10, 10));
+    insert(&database, Durability::Relaxed, 10..20);
+    assert_eq!((kept(&storage, CrashPolicy::KeepAll), kept(&storage, CrashPolicy::DropAll)), (20, 10));
+    insert(&database, Durability::Off, 20..30);
+    assert_eq!((kept(&storage, CrashPolicy::KeepAll), kept(&storage, CrashPolicy::DropAll)), (20, 10));
+    insert(&database, Durability::Durable, 30..40);
+    assert_eq!((kept(&storage, CrashPolicy::KeepAll), kept(&storage, CrashPolicy::DropAll)), (40, 40));
+    insert(&database, Durability::Off, 40..50);
+    drop(database);
+    assert_eq!(kept(&storage, CrashPolicy::DropAll), 50);
+    // With a thread for it, a relaxed commit is synced soon.
+    let database = open(&storage, OpenMode::Write, 1);
+    insert(&database, Durability::Relaxed, 50..60);
+    while kept(&storage, CrashPolicy::DropAll) < 60 {
+        std::thread::yield_now();
+    }
+}
