@@ -242,18 +242,9 @@ pub enum Undo<'a> {
     },
 }
 
-/// What a committed transaction leaves for older snapshots, until they are gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a committed transaction leaves for older snapshots, until they are gone. In the order in which they go: the entries of a row before its slot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Leftover {
-    /// A deleted row that its page keeps.
-    Ghost {
-        /// The table.
-        object_id: u32,
-        /// The row.
-        rid: Rid,
-        /// Kind bits of its home slot.
-        kind: u8,
-    },
     /// An index entry of a row that has another key by now.
     Entry {
         /// The index.
@@ -269,6 +260,15 @@ pub enum Leftover {
         object_id: u32,
         /// The value.
         value: LargeValueRef,
+    },
+    /// A deleted row that its page keeps.
+    Ghost {
+        /// The table.
+        object_id: u32,
+        /// The row.
+        rid: Rid,
+        /// Kind bits of its home slot.
+        kind: u8,
     },
 }
 

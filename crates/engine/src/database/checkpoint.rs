@@ -256,7 +256,7 @@ impl DatabaseState {
         }
         // Of transactions without an end nothing is left.
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
-            self.remove_leftover(&leftover.left, 0)?;
+            self.remove_leftover(&leftover.left, 0, &core.transactions.horizon())?;
         }
         self.write_checkpoint()
     }

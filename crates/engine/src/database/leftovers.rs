@@ -5,13 +5,15 @@
 //! - each is removed once while the database is open. After a crash, when no transaction runs, removing something again does no harm: a ghost is removed only while it is one, an entry only
 //!   when its row has another key by now; large values are told from new ones by the log. So everything that might be left is removed then;
 //! - no checkpoint lists what has been removed already;
-//! - the entries of a row go before its slot does, so an index never leads to another row;
+//! - something goes when no snapshot needs it, however old some snapshots are: what a row was between two of them is needed by none. So under a long reader the lists grow with the rows that it
+//!   sees otherwise, and not with the changes;
+//! - the slot of a deleted row is not used again while a transaction may remember its RID (`Transactions::pin`);
 //! - while an entry may be left, the filter has its row's page. Who has copied a leaf knows by the count of removals whether that still holds for the copy.
 
 use super::open::DatabaseState;
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::{Mode, PageFilter, Resource, TransactionState};
+use crate::transaction::{Horizon, Mode, PageFilter, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
 use pagefold_types::Rid;
@@ -48,6 +50,7 @@ struct Lists {
     running: BTreeMap<u64, Vec<Entered>>,
     /// Of those that are committed, in the order of their commits.
     committed: VecDeque<Committed>,
+    held: Held,
 }
 
 /// What a running transaction would leave.
@@ -59,13 +62,25 @@ struct Entered {
 }
 
 /// What a committed transaction left.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Committed {
     timestamp: u64,
     left: VecDeque<Leftover>,
-    /// Rows with versions.
+    /// Rows that got versions by it.
     rows: Vec<(u32, Rid)>,
 }
+
+/// What some snapshot, or somebody who changes the row, kept from going when its turn came; each with the timestamp of the last commit that left it.
+#[derive(Debug, Default)]
+struct Held {
+    left: BTreeMap<Leftover, u64>,
+    rows: BTreeMap<(u32, Rid), u64>,
+    /// When they were last looked at: the oldest snapshot and the last commit.
+    looked_at: (u64, u64),
+}
+
+/// A snapshot that is so many commits old is not waited for: what it does not need goes before it ends.
+const LONG_COMMITS: u64 = 256;
 
 impl Leftovers {
     /// A transaction is about to leave this.
@@ -130,31 +145,70 @@ impl Leftovers {
 
     /// Has any commit left something that is still there?
     pub(crate) fn are_there(&self) -> bool {
-        !self.lists.lock().committed.is_empty()
+        let lists = self.lists.lock();
+        !lists.committed.is_empty() || !lists.held.left.is_empty() || !lists.held.rows.is_empty()
     }
 
     /// Everything, for a checkpoint. What transactions have left whose commit is in the log by now, though not published, is left for good.
     pub(crate) fn all(&self, ended: &[Arc<TransactionState>]) -> Vec<CheckpointLeftover> {
         let lists = self.lists.lock();
-        let committed = lists.committed.iter().flat_map(|c| &c.left);
+        let committed = lists.committed.iter().flat_map(|c| &c.left).chain(lists.held.left.keys());
         let committed = committed.map(|left| CheckpointLeftover { transaction: 0, after: 0, left: left.clone() });
         let id_of = |id: u64| if ended.iter().any(|state| state.id() == id) { 0 } else { id };
         let running = lists.running.iter().flat_map(|(id, entered)| entered.iter().map(move |e| (id_of(*id), e)));
         committed.chain(running.map(|(transaction, e)| CheckpointLeftover { transaction, after: e.after, left: e.left.clone() })).collect()
     }
 
-    /// What comes next of the oldest list that every snapshot can do without, and when that list was committed; `None` in the end.
-    fn next(&self, oldest: u64) -> Option<(u64, Option<Leftover>)> {
+    /// The oldest list, when its turn has come: every snapshot sees the commit, or those that do not are old.
+    fn next(&self, oldest: u64, newest_commit: u64, newest_before: impl Fn(u64) -> Option<u64>) -> Option<Committed> {
         let lists = self.lists.lock();
-        let first = lists.committed.front().filter(|first| first.timestamp <= oldest)?;
-        Some((first.timestamp, first.left.front().cloned()))
+        let first = lists.committed.front()?;
+        let long_ago = |snapshot: u64| snapshot + LONG_COMMITS <= newest_commit;
+        (first.timestamp <= oldest || newest_before(first.timestamp).is_none_or(long_ago)).then(|| first.clone())
     }
 
-    /// What came next is removed.
-    fn removed(&self, left: &Leftover) {
-        self.count(left, PageFilter::leave);
-        if let Some(first) = self.lists.lock().committed.front_mut() {
+    /// Something of the oldest list is gone, or is held.
+    fn done(&self, left: &Leftover, held: Option<u64>) {
+        let mut lists = self.lists.lock();
+        if let Some(first) = lists.committed.front_mut() {
             first.left.pop_front();
+        }
+        match held {
+            None => self.count(left, PageFilter::leave),
+            // It counts once, however often it was left.
+            Some(timestamp) => {
+                if lists.held.left.insert(left.clone(), timestamp).is_some() {
+                    self.count(left, PageFilter::leave);
+                }
+            }
+        }
+    }
+
+    /// The oldest list is done; `rows` still have versions.
+    fn finish(&self, timestamp: u64, rows: &[(u32, Rid)]) {
+        let mut lists = self.lists.lock();
+        lists.committed.pop_front();
+        lists.held.rows.extend(rows.iter().map(|row| (*row, timestamp)));
+    }
+
+    /// What was held and may go by now: all that every snapshot can do without. While there are snapshots, it is looked for only when the oldest one has ended, and not at every commit.
+    fn due(&self, oldest: u64, newest_commit: u64) -> (Vec<(Leftover, u64)>, Vec<(u32, Rid)>) {
+        let mut lists = self.lists.lock();
+        let (oldest_then, commit_then) = lists.held.looked_at;
+        if oldest < newest_commit && (oldest == oldest_then || newest_commit < commit_then + LONG_COMMITS) {
+            return (Vec::new(), Vec::new());
+        }
+        lists.held.looked_at = (oldest, newest_commit);
+        let left = lists.held.left.iter().filter(|(_, timestamp)| **timestamp <= oldest);
+        let left = left.map(|(left, timestamp)| (left.clone(), *timestamp)).collect();
+        let rows = lists.held.rows.iter().filter(|(_, timestamp)| **timestamp <= oldest);
+        (left, rows.map(|(row, _)| *row).collect())
+    }
+
+    /// Something held is gone.
+    fn released(&self, left: &Leftover) {
+        if self.lists.lock().held.left.remove(left).is_some() {
+            self.count(left, PageFilter::leave);
         }
     }
 }
@@ -165,31 +219,46 @@ impl DatabaseState {
     /// # Errors
     /// When a page is damaged or cannot be written.
     pub fn remove_leftovers(&self) -> Result<()> {
-        let leftovers = &self.core.leftovers;
+        let (leftovers, transactions) = (&self.core.leftovers, &self.core.transactions);
         let Some(_turn) = leftovers.removing.try_lock() else { return Ok(()) };
-        let oldest = self.core.transactions.oldest_snapshot();
-        while let Some((committed, next)) = leftovers.next(oldest) {
-            let Some(left) = next else {
-                let first = leftovers.lists.lock().committed.pop_front();
-                for (object, rid) in first.iter().flat_map(|first| &first.rows) {
-                    self.core.versions.forget(*object, *rid, committed);
+        let newest_commit = transactions.last_commit();
+        let oldest = transactions.oldest_snapshot().min(transactions.oldest_pin());
+        let (left, rows) = leftovers.due(oldest, newest_commit);
+        if !left.is_empty() || !rows.is_empty() {
+            let horizon = transactions.horizon();
+            for (left, timestamp) in left {
+                if self.remove_leftover(&left, timestamp, &horizon)? {
+                    leftovers.released(&left);
                 }
-                continue;
-            };
-            if !self.remove_leftover(&left, committed)? {
-                // Somebody changes the row just now: next time.
-                return Ok(());
             }
-            leftovers.removed(&left);
+            for (object, rid) in rows {
+                if !self.core.versions.needed(object, rid, &horizon).0 {
+                    leftovers.lists.lock().held.rows.remove(&(object, rid));
+                }
+            }
+        }
+        let (horizon, pins) = (transactions.horizon(), transactions.pins());
+        let newest_before = |commit| horizon.newest_before(commit).max(pins.newest_before(commit));
+        while let Some(next) = leftovers.next(oldest, newest_commit, newest_before) {
+            for left in &next.left {
+                let gone = self.remove_leftover(left, next.timestamp, &horizon)?;
+                leftovers.done(left, (!gone).then_some(next.timestamp));
+            }
+            let mut rows = next.rows;
+            rows.retain(|(object, rid)| self.core.versions.needed(*object, *rid, &horizon).0);
+            leftovers.finish(next.timestamp, &rows);
         }
         Ok(())
     }
 
-    /// Removes one, left by the commit at `committed`, if it is still there. False when that has to wait.
-    pub(super) fn remove_leftover(&self, left: &Leftover, committed: u64) -> Result<bool> {
+    /// Removes one, left by the commit at `committed`, if it is still there. False when a snapshot needs it, or somebody changes its row just now.
+    pub(super) fn remove_leftover(&self, left: &Leftover, committed: u64, horizon: &Horizon) -> Result<bool> {
         match left {
             Leftover::Ghost { object_id, rid, kind } => {
                 let Some(table) = self.table_by_id(*object_id) else { return Ok(true) };
+                if committed > self.core.transactions.oldest_pin() || table.is_needed(*rid, horizon, |_| Ok(true))? {
+                    return Ok(false);
+                }
                 if let Some(record) = table.ghost_record(*rid, *kind)? {
                     let mut key = Vec::new();
                     for index in self.indexes_of(&table) {
@@ -208,26 +277,34 @@ impl DatabaseState {
                 if self.core.locks.lock(REMOVER, row, Mode::Exclusive, Duration::ZERO).is_err() {
                     return Ok(false);
                 }
-                let removed = self.remove_entry(&table, &index, key, *rid, committed);
+                let removed = self.remove_entry(&table, &index, key, *rid, horizon);
                 self.core.locks.release_all(REMOVER);
-                removed.map(|()| true)
+                removed
             }
             Leftover::LargeValue { object_id, value } => {
+                // Which row had it is not known: it stays while any snapshot is older.
+                if committed > horizon.oldest() {
+                    return Ok(false);
+                }
                 self.table_by_id(*object_id).map_or(Ok(()), |table| table.free_large(*value)).map(|()| true)
             }
         }
     }
 
-    fn remove_entry(&self, table: &Table, index: &Index, key: &[u8], rid: Rid, committed: u64) -> Result<()> {
+    /// False when a snapshot still comes to the row by this entry.
+    fn remove_entry(&self, table: &Table, index: &Index, key: &[u8], rid: Rid, horizon: &Horizon) -> Result<bool> {
         let mut own = Vec::new();
         let mut has_key = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
-        let has_it = table.read(rid, &mut RowBuffer::default(), &mut has_key)?.transpose()?.unwrap_or(false);
-        // If it got the key again later and then lost it, the entry is left of that now, and older snapshots may need it.
-        if !has_it && !table.had_after(rid, committed, &mut has_key)? {
-            index.tree().delete(key, rid)?;
-            self.core.leftovers.entry_removed();
+        if table.read(rid, &mut RowBuffer::default(), &mut has_key)?.transpose()?.unwrap_or(false) {
+            // It is the row's again. When that ends, it is left anew.
+            return Ok(true);
         }
-        Ok(())
+        if table.is_needed(rid, horizon, &mut has_key)? {
+            return Ok(false);
+        }
+        index.tree().delete(key, rid)?;
+        self.core.leftovers.entry_removed();
+        Ok(true)
     }
 
     pub(super) fn table_by_id(&self, object_id: u32) -> Option<Arc<Table>> {

@@ -81,10 +81,8 @@ pub struct Transaction<'d> {
     options: TransactionOptions,
     /// The snapshot of all statements, except under READ COMMITTED.
     snapshot: Option<Arc<Snapshot>>,
-    /// The first snapshot: while it is held, no RID that a statement has seen comes to mean another row.
-    pin: Option<Arc<Snapshot>>,
-    /// Rows with versions of this transaction.
-    rows: Vec<(u32, Rid)>,
+    /// Under READ COMMITTED, of the first statement: while it is held, no RID that a statement has seen comes to mean another row.
+    pin: Option<Snapshot>,
     /// It has begun to change rows.
     writes: bool,
     ended: bool,
@@ -97,17 +95,7 @@ impl Database {
     #[must_use]
     pub fn begin(&self, options: TransactionOptions) -> Transaction<'_> {
         let state = self.core.transactions.begin();
-        Transaction {
-            database: self,
-            state,
-            options,
-            snapshot: None,
-            pin: None,
-            rows: Vec::new(),
-            writes: false,
-            ended: false,
-            failed: None,
-        }
+        Transaction { database: self, state, options, snapshot: None, pin: None, writes: false, ended: false, failed: None }
     }
 }
 
@@ -235,7 +223,6 @@ impl<'d> Transaction<'d> {
 
     /// A row was changed: its versions are this transaction's, and who has read it is concerned.
     fn wrote_row(&mut self, table: &Table, rid: Rid) -> Result<()> {
-        self.rows.push((table.object_id, rid));
         match self.serializable() {
             Some(serializable) => Ok(serializable.on_write_row(self.state.id(), table.object_id, rid)?),
             None => Ok(()),
@@ -375,7 +362,7 @@ impl<'d> Transaction<'d> {
         }
         self.ended = true;
         let serializable = self.serializable().filter(|_| self.snapshot.is_some());
-        let rows = std::mem::take(&mut self.rows);
+        let rows = self.state.take_rows();
         if rows.is_empty() && serializable.is_none() {
             (self.snapshot, self.pin) = (None, None);
             core.transactions.end_read_only(&self.state);
@@ -474,6 +461,9 @@ impl<'d> Transaction<'d> {
             return Ok(Arc::clone(snapshot));
         }
         let core = &self.database.core;
+        if self.options.isolation == Isolation::ReadCommitted {
+            self.pin.get_or_insert_with(|| core.transactions.pin());
+        }
         let snapshot = Arc::new(match self.serializable() {
             Some(serializable) => serializable.begin(&self.state, Access::ReadWrite),
             None => core.transactions.snapshot(self.state.id()),
@@ -481,7 +471,6 @@ impl<'d> Transaction<'d> {
         if self.options.isolation != Isolation::ReadCommitted {
             self.snapshot = Some(Arc::clone(&snapshot));
         }
-        self.pin.get_or_insert_with(|| Arc::clone(&snapshot));
         Ok(snapshot)
     }
 

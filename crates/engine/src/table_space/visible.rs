@@ -12,7 +12,7 @@ use super::row_image;
 use super::scan::ScanOutcome;
 use super::table::Table;
 use crate::pool::{Access, Prefetch};
-use crate::transaction::{Seen, Snapshot, TransactionState};
+use crate::transaction::{Horizon, Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::data::{DataPage, Stored};
 use pagefold_types::Rid;
@@ -57,11 +57,11 @@ impl Table {
         }
     }
 
-    /// Whether the row had a record that passes a test at some time after the commit at `after`, as far as a snapshot may need that.
-    pub(crate) fn had_after(&self, rid: Rid, after: u64, mut test: impl FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+    /// Whether some snapshot sees an earlier record of the row that passes a test.
+    pub(crate) fn is_needed(&self, rid: Rid, horizon: &Horizon, mut test: impl FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let data_set = self.partition(rid.partition())?;
         let mut buffer = RowBuffer::default();
-        for image in self.core.versions.bodies_after(self.object_id, rid, after) {
+        for image in self.core.versions.needed(self.object_id, rid, horizon).1 {
             if self.decode(data_set, rid.page(), row_image::body_of(&image), &mut buffer, &mut test)?? {
                 return Ok(true);
             }

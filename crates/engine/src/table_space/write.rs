@@ -329,7 +329,10 @@ impl Table {
     /// Keeps what a row was before a transaction changes it. The page is latched for change, and not changed yet.
     fn enter_version(&self, by: By<'_>, rid: Rid, before: impl FnOnce() -> Before) -> Result<()> {
         let By::Transaction(state) = by else { return Ok(()) };
-        self.core.versions.push(self.object_id, rid, state, before()).map(drop).map_err(|e| Error::VersionsFull(e.to_string()))
+        if self.core.versions.push(self.object_id, rid, state, before()).map_err(|e| Error::VersionsFull(e.to_string()))? {
+            state.note_row(self.object_id, rid);
+        }
+        Ok(())
     }
 
     /// A change has been taken back, on the page, which is still latched: its version goes.

@@ -107,15 +107,13 @@ impl Chain {
         self.entries().last().map(|entry| &entry.by)
     }
 
-    /// The bodies before changes that were not committed at or before `after`.
-    pub(super) fn bodies_after(&self, after: u64) -> Vec<Arc<[u8]>> {
-        let later = self.entries().iter().filter(|entry| !entry.by.committed_by(after));
-        later
-            .filter_map(|entry| match &entry.before {
-                Before::Present(body) => Some(Arc::clone(body)),
-                Before::Absent | Before::NotDeleted => None,
-            })
-            .collect()
+    /// The bodies before all changes.
+    pub(super) fn bodies(&self) -> Vec<Arc<[u8]>> {
+        let bodies = self.entries().iter().filter_map(|entry| match &entry.before {
+            Before::Present(body) => Some(Arc::clone(body)),
+            Before::Absent | Before::NotDeleted => None,
+        });
+        bodies.collect()
     }
 
     /// Who inserted the row, when the chain begins with that.

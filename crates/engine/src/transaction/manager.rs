@@ -29,6 +29,8 @@ pub struct Transactions {
     last_commit: AtomicU64,
     commit_turn: Mutex<()>,
     snapshots: SnapshotTable,
+    /// Of transactions that remember RIDs from one statement to the next.
+    pins: SnapshotTable,
     active: Box<[ActiveShard]>,
 }
 
@@ -42,6 +44,7 @@ impl Transactions {
             last_commit: AtomicU64::new(0),
             commit_turn: Mutex::new(()),
             snapshots: SnapshotTable::new(),
+            pins: SnapshotTable::new(),
             active: (0..SHARDS).map(|_| ActiveShard::default()).collect(),
         }
     }
@@ -113,6 +116,24 @@ impl Transactions {
         assert!(state.is_active(), "transaction {} has ended already", state.id());
         state.publish_abort();
         self.remove(state);
+    }
+
+    /// Whatever was committed later stays as far as RIDs go: no slot comes to hold another row while this lives. Nothing is read by it.
+    #[must_use]
+    pub fn pin(&self) -> Snapshot {
+        self.pins.take(0, &self.last_commit, || self.clock.monotonic())
+    }
+
+    /// All pins.
+    #[must_use]
+    pub fn pins(&self) -> Horizon {
+        self.pins.horizon(&self.last_commit)
+    }
+
+    /// The timestamp at or before which slots of deleted rows may be used again, as far as pins go.
+    #[must_use]
+    pub fn oldest_pin(&self) -> u64 {
+        self.pins.oldest(&self.last_commit)
     }
 
     /// The timestamp at or before which all commits are seen by every snapshot, now and later.

@@ -89,8 +89,8 @@ impl PageVersions {
         Seen::Current
     }
 
-    pub(super) fn bodies_after(&self, slot: u16, after: u64) -> Vec<Arc<[u8]>> {
-        self.chain(slot).map_or_else(Vec::new, |chain| chain.bodies_after(after))
+    pub(super) fn bodies(&self, slot: u16) -> Vec<Arc<[u8]>> {
+        self.chain(slot).map_or_else(Vec::new, Chain::bodies)
     }
 
     pub(super) fn newest_by(&self, slot: u16) -> Option<&Arc<TransactionState>> {

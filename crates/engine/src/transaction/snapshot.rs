@@ -68,6 +68,12 @@ impl Horizon {
         self.in_use.first().map_or(self.last_commit, |&first| first.min(self.last_commit))
     }
 
+    /// The newest snapshot in use that does not see the commit at `commit`.
+    #[must_use]
+    pub fn newest_before(&self, commit: u64) -> Option<u64> {
+        self.in_use.get(self.in_use.partition_point(|&timestamp| timestamp < commit).checked_sub(1)?).copied()
+    }
+
     /// Whether some snapshot, now or later, sees the commit at `from` but not the one at `until`.
     #[must_use]
     pub fn separates(&self, from: u64, until: u64) -> bool {

@@ -5,6 +5,8 @@
 //! - Once its commit is in the log it is never taken back, though others may not see it yet.
 //! - `first_lsn` is set once, by the first log record; `last_lsn` never goes back. 0 = none.
 
+use pagefold_types::Rid;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ACTIVE: u64 = 0;
@@ -18,6 +20,8 @@ pub struct TransactionState {
     first_lsn: AtomicU64,
     last_lsn: AtomicU64,
     commit_logged: AtomicBool,
+    /// Rows with versions that it was the first to enter, by table.
+    rows: Mutex<Vec<(u32, Rid)>>,
 }
 
 impl TransactionState {
@@ -33,6 +37,7 @@ impl TransactionState {
             first_lsn: AtomicU64::new(first),
             last_lsn: AtomicU64::new(last),
             commit_logged: AtomicBool::new(false),
+            rows: Mutex::default(),
         }
     }
 
@@ -103,6 +108,16 @@ impl TransactionState {
     #[must_use]
     pub fn is_commit_logged(&self) -> bool {
         self.commit_logged.load(Ordering::Acquire)
+    }
+
+    /// Notes a row that has a version of this transaction now.
+    pub(crate) fn note_row(&self, object: u32, rid: Rid) {
+        self.rows.lock().push((object, rid));
+    }
+
+    /// The rows noted.
+    pub(crate) fn take_rows(&self) -> Vec<(u32, Rid)> {
+        std::mem::take(&mut *self.rows.lock())
     }
 
     pub(super) fn publish(&self, timestamp: u64) {

@@ -3,8 +3,8 @@
 //! Invariants:
 //! - A writer pushes under the page's exclusive latch, before the page changes; it takes back under that latch, after the page is as it
 //!   was. A reader looks under the shared latch. So page and chain always belong together.
-//! - The slot of a deleted row is not used again, nor its bytes changed, while the row's chain has an entry of another transaction. The one
-//!   that deleted it may overwrite it and then pushes `Present` with the bytes of the deleted row.
+//! - The bytes of a deleted row are not changed while `NotDeleted` stands for them, nor is its slot used again while a snapshot sees the row.
+//!   The one that deleted it may overwrite it and then pushes `Present` with the bytes of the deleted row.
 //! - Lock order: the sweep, one shard, then the table of snapshots. Nothing else is locked or waited for inside.
 //! - The bytes counted are those of maps' entries, vectors and bodies, as allocated; [`VersionStore::push`] keeps them below the limit.
 
@@ -215,14 +215,19 @@ impl VersionStore {
         pages.get(&(object, page)).map_or(Seen::Current, |versions| versions.look_at_all(snapshot, rows, unseen))
     }
 
-    /// What a row was before each change that was not committed at or before `after`, as far as that is known.
-    #[must_use]
-    pub fn bodies_after(&self, object: u32, rid: Rid, after: u64) -> Vec<Arc<[u8]>> {
-        let (page, hash) = located(object, rid);
-        if !self.filter.may_have(hash) {
-            return Vec::new();
-        }
-        self.shard(hash).0.read().get(&(object, page)).map_or_else(Vec::new, |versions| versions.bodies_after(rid.slot(), after))
+    /// Drops the versions of a row that no snapshot needs. What is left: whether there is any, and the bodies that it had in them.
+    pub fn needed(&self, object: u32, rid: Rid, horizon: &Horizon) -> (bool, Vec<Arc<[u8]>>) {
+        let mut needed = (false, Vec::new());
+        self.change(object, rid, |versions, slot| {
+            versions.forget_addition(horizon.oldest());
+            let Ok(at) = versions.find(slot) else { return };
+            if versions.chains[at].chain.prune(horizon) {
+                versions.chains.remove(at);
+            } else {
+                needed = (true, versions.bodies(slot));
+            }
+        });
+        needed
     }
 
     /// Who changed the row, or added its page, last, as far as that is still known: when it is `None`, every snapshot sees the page.

@@ -1,6 +1,6 @@
 //! Versions and what they leave: nothing is seen that should not be, nothing goes too early, everything goes.
 
-use crate::world::{World, all_keys, parts};
+use crate::world::{Random, World, all_keys, parts};
 use pagefold_engine::Error;
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead};
@@ -227,4 +227,63 @@ fn changes_of_a_moved_row_are_not_seen_before_their_commit() {
         }
     });
     world.check();
+}
+
+fn entries(world: &World) -> [usize; 2] {
+    [&world.by_number, &world.by_value].map(|index| {
+        let mut entries = 0;
+        let faults = index.tree().check(&mut |_, _| {
+            entries += 1;
+            Ok(())
+        });
+        assert_eq!(faults.unwrap().len(), 0);
+        entries
+    })
+}
+
+/// A reader that stays open holds what it sees, and not each of the many changes since.
+#[test]
+fn under_a_long_reader_space_does_not_grow_with_the_changes() {
+    const ROWS: i64 = 60;
+    for isolation in [RepeatableRead, ReadCommitted] {
+        let world = World::new();
+        world.fill((0..ROWS).map(|n| (n, n)));
+        let mut reader = world.begin(isolation);
+        let seen = world.see(&mut reader);
+        let mut random = Random(3);
+        let mut pages = 0;
+        for change in 0..3_000 {
+            // A row gets another key, another one is inserted and goes again; a row of the reader is deleted and comes back under its number.
+            let mut t = world.begin(ReadCommitted);
+            world.set(&mut t, random.below(ROWS as u64) as i64, 1000 + random.below(5000) as i64).unwrap();
+            let fresh = world.insert(&mut t, 10_000 + change, change, "some text").unwrap();
+            t.commit().unwrap();
+            let mut t = world.begin(ReadCommitted);
+            assert!(t.delete(&world.table, fresh).unwrap());
+            let number = random.below(ROWS as u64) as i64;
+            let rid = world.find(&mut t, number).unwrap();
+            assert!(t.delete(&world.table, rid).unwrap());
+            t.commit().unwrap();
+            let mut t = world.begin(ReadCommitted);
+            world.insert(&mut t, number, 7, "again").unwrap();
+            t.commit().unwrap();
+            if change == 1_000 {
+                pages = world.table.partitions().next().unwrap().page_count();
+            }
+        }
+        // Rows now and then, and what waits for its turn: three commits a change, 256 commits.
+        let [by_number, by_value] = entries(&world);
+        if isolation == RepeatableRead {
+            assert!(by_number <= 2 * ROWS as usize + 2 * 256, "{by_number} entries by number");
+            assert!(by_value <= 2 * ROWS as usize + 3 * 256, "{by_value} entries by value");
+            let now = world.table.partitions().next().unwrap().page_count();
+            assert!(now <= pages + 2, "{now} pages, and {pages} after the first thousand changes");
+            assert!(world.see(&mut reader) == seen, "the reader sees something else");
+        } else {
+            // It remembers RIDs: no slot is used again, but entries of other keys go.
+            assert!(by_value <= 6_000 + 3 * 256 + 2 * ROWS as usize, "{by_value} entries by value");
+        }
+        reader.commit().unwrap();
+        assert_eq!(world.check().len(), ROWS as usize);
+    }
 }

@@ -17,7 +17,7 @@ pub const LARGE_VALUE_REF_BYTES: usize = 16;
 pub const LARGE_VALUE_BYTES_MAX: usize = 1 << 30;
 
 /// Where a large value lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LargeValueRef {
     /// Its first page.
     pub first_page: u32,
