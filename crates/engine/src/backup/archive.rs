@@ -7,7 +7,7 @@
 //! - a file in an archive is never overwritten: segments lie under the id of their log.
 
 use super::hold::LogHold;
-use crate::database::{Database, read_checkpoint, read_control};
+use crate::database::{Database, DatabaseState, read_checkpoint, read_control};
 use crate::log::{Log, Lsn, archive_name, segment_number, segment_path};
 use crate::{Error, LOG_DIRECTORY, Result};
 use pagefold_format::page::{get_u64, put_u64};
@@ -45,7 +45,9 @@ impl Database {
         *core.archive.lock() = archive.map(Path::to_path_buf);
         Ok(())
     }
+}
 
+impl DatabaseState {
     /// Gives back the log below a position, unless a copy is being taken. With an archive, only what is there by then.
     pub(crate) fn give_back_log(&self, log: &Log, below: Lsn) -> Result<()> {
         let core = &self.core;

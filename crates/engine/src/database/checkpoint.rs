@@ -134,15 +134,6 @@ impl DatabaseState {
         if self.core.log().is_some() { self.write_checkpoint() } else { Ok(()) }
     }
 
-    /// Closes the database in order. Dropping it does the same, but keeps errors to itself.
-    ///
-    /// # Errors
-    /// When something cannot be written: the next open then brings the database in order.
-    pub fn close(self) -> Result<()> {
-        self.remove_leftovers()?;
-        self.checkpoint()
-    }
-
     /// Bytes by which the log has grown since the last checkpoint: what recovery would have to read.
     #[must_use]
     pub fn log_bytes_since_checkpoint(&self) -> u64 {
@@ -266,6 +257,18 @@ impl DatabaseState {
         let state = TransactionState::recovered(loser.id, loser.first, loser.last);
         roll_back(named, log, &state, 0)?;
         self.log_rolled_back(&state)
+    }
+}
+
+impl Database {
+    /// Closes the database in order. Dropping it does the same, but keeps errors to itself.
+    ///
+    /// # Errors
+    /// When something cannot be written: the next open then brings the database in order.
+    pub fn close(mut self) -> Result<()> {
+        drop(self.maintenance.take());
+        self.remove_leftovers()?;
+        self.checkpoint()
     }
 }
 

@@ -79,6 +79,13 @@ struct Held {
     looked_at: (u64, u64),
 }
 
+/// What was held and may go by now.
+#[derive(Debug, Default)]
+struct Due {
+    left: Vec<(Leftover, u64)>,
+    rows: Vec<(u32, Rid)>,
+}
+
 /// A snapshot that is so many commits old is not waited for: what it does not need goes before it ends.
 const LONG_COMMITS: u64 = 256;
 
@@ -192,17 +199,17 @@ impl Leftovers {
     }
 
     /// What was held and may go by now: all that every snapshot can do without. While there are snapshots, it is looked for only when the oldest one has ended, and not at every commit.
-    fn due(&self, oldest: u64, newest_commit: u64) -> (Vec<(Leftover, u64)>, Vec<(u32, Rid)>) {
+    fn due(&self, oldest: u64, newest_commit: u64) -> Due {
         let mut lists = self.lists.lock();
         let (oldest_then, commit_then) = lists.held.looked_at;
         if oldest < newest_commit && (oldest == oldest_then || newest_commit < commit_then + LONG_COMMITS) {
-            return (Vec::new(), Vec::new());
+            return Due::default();
         }
         lists.held.looked_at = (oldest, newest_commit);
         let left = lists.held.left.iter().filter(|(_, timestamp)| **timestamp <= oldest);
         let left = left.map(|(left, timestamp)| (left.clone(), *timestamp)).collect();
         let rows = lists.held.rows.iter().filter(|(_, timestamp)| **timestamp <= oldest);
-        (left, rows.map(|(row, _)| *row).collect())
+        Due { left, rows: rows.map(|(row, _)| *row).collect() }
     }
 
     /// Something held is gone.
@@ -223,7 +230,7 @@ impl DatabaseState {
         let Some(_turn) = leftovers.removing.try_lock() else { return Ok(()) };
         let newest_commit = transactions.last_commit();
         let oldest = transactions.oldest_snapshot().min(transactions.oldest_pin());
-        let (left, rows) = leftovers.due(oldest, newest_commit);
+        let Due { left, rows } = leftovers.due(oldest, newest_commit);
         if !left.is_empty() || !rows.is_empty() {
             let horizon = transactions.horizon();
             for (left, timestamp) in left {
