@@ -5,6 +5,7 @@
 use pagefold_codec::row::Dictionary;
 use pagefold_format::chain;
 use pagefold_format::control::ControlSlot;
+use pagefold_format::copy::{BaseCopy, CopiedDataSet, CopyBlock, CopyHeader, Manifest};
 use pagefold_format::data::{DataOp, StoredKind};
 use pagefold_format::data_set_header::{DataSetHeader, DictionaryRoot, ObjectKind};
 use pagefold_format::index::folded::fold;
@@ -62,7 +63,24 @@ fn whole_pages() {
     chain::build(&mut page, 8, PageType::LargeValue, 0, 1, 7, b"a part of a large value");
     put("page", "large-value", &page);
     let slot = ControlSlot { sequence: 41, database_id: 77, catalog_file_id: 5, catalog_writes: 1, next_file_id: 6, next_object_id: 9, checkpoint: 0, log_id: 77 };
-    put("control", "slot", &[&[1], &slot.build()[8..80]].concat());
+    let manifest = Manifest {
+        base: Some(BaseCopy { copy_id: 9, redo: 4096 }),
+        control: slot,
+        redo: 5000,
+        log_start: 4096,
+        log_end: 9000,
+        segment_bytes: 16 << 20,
+        begun_ns: 1 << 60,
+        last_commit_ns: 1 << 60,
+        data_sets: vec![CopiedDataSet { file_id: 3, page_bytes: 4096, page_count: 90 }],
+    };
+    let mut bytes = vec![2];
+    manifest.encode(&mut bytes);
+    put("copy", "manifest", &bytes);
+    put("copy", "header", &[&[0], &CopyHeader { copy_id: 9, manifest: 64, length: 200 }.build()[8..]].concat());
+    let block = CopyBlock::Pages { file_id: 3, page_bytes: 4096, first: 7 }.build(&page, 9, 64);
+    put("copy", "pages", &[&[1], &block[..], &page].concat());
+    put("control", "slot", &[&[1], &slot.build()[8..96]].concat());
 }
 
 fn index_pages() {

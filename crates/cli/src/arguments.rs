@@ -1,11 +1,15 @@
 //! The command line.
 
+mod copies;
+
 use crate::size::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pagefold::index::IndexFormat;
 use pagefold::table::Method;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+
+pub(crate) use copies::{ArchiveLogArguments, CopyArguments, RecoverArguments, time_text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,6 +91,12 @@ pub(crate) enum Command {
     Print(PrintArguments),
     /// Write a table or index anew, with another compression, format or page size
     Reorg(ReorgArguments),
+    /// Copy a database while it is used: into one file, whole or what has changed, or into a new database
+    Copy(CopyArguments),
+    /// Make a database from copies and log, as it was at their end or at a time
+    Recover(RecoverArguments),
+    /// Keep the log of a database in a directory, for `recover`
+    ArchiveLog(ArchiveLogArguments),
 }
 
 fn method(text: &str) -> Result<Method, String> {

@@ -166,8 +166,8 @@ impl CopyBlock {
                 }
                 CopyBlock::Pages { file_id, page_bytes, first }
             }
-            2 if start.checked_add(bytes as u64).is_some() => CopyBlock::Log { start },
-            3 => CopyBlock::Manifest,
+            2 if (file_id, page_bytes) == (0, 0) && start.checked_add(bytes as u64).is_some() => CopyBlock::Log { start },
+            3 if (file_id, page_bytes, start) == (0, 0, 0) => CopyBlock::Manifest,
             _ => return Err(FormatError::new(format!("a block of kind {kind}"))),
         };
         if bytes > block.body_bytes_max() {

@@ -11,6 +11,7 @@
 //! * [`types`]: SQL types, values, the packed record, keys, conditions
 //! * [`interchange`]: Parquet, CSV and Arrow record batches in and out
 //! * [`utility`]: load, export, create index, reorg, drop, check, print, report
+//! * [`backup`]: copies of a database in use, recovery to a point in time
 //! * [`advisor`]: what each method and page size would give, before anything is changed
 //! * [`io`]: storage and clock; nothing else touches files or time
 //!
@@ -94,6 +95,15 @@ pub mod types {
 /// Parquet, CSV and Arrow record batches in and out.
 pub mod interchange {
     pub use pagefold_interchange::*;
+}
+
+/// Copies of a database in use, databases from copies and log, and the archive of the log.
+pub mod backup {
+    pub use pagefold_engine::backup::{
+        ArchiveState, CopyReader, CopyReport, RecoverOptions, Recovered, Stop, Until, archive_state, copy_to_directory, copy_to_file,
+        recover,
+    };
+    pub use pagefold_engine::{Progress, Silent, Unit};
 }
 
 /// LOAD, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT.

@@ -1,7 +1,9 @@
 //! The commands, one a file.
 
+mod archive_log;
 mod change_rows;
 mod check;
+mod copy;
 mod create_index;
 mod drop;
 mod estimate;
@@ -9,6 +11,7 @@ mod export;
 mod get;
 mod load;
 mod print;
+mod recover;
 mod reorg;
 mod report;
 mod scan;
@@ -34,5 +37,8 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Check(arguments) => check::run(session, &arguments),
         Command::Print(arguments) => print::run(session, &arguments),
         Command::Reorg(arguments) => reorg::run(session, &arguments),
+        Command::Copy(arguments) => copy::run(session, &arguments),
+        Command::Recover(arguments) => recover::run(session, &arguments),
+        Command::ArchiveLog(arguments) => archive_log::run(session, &arguments),
     }
 }

@@ -207,7 +207,7 @@ impl Taking<'_> {
         if control.database_id != now.database_id {
             return Err(base.damaged(format!("a copy of another database than {}", self.directory.display())));
         }
-        if control.log_id != now.log_id || base.manifest().segment_bytes == 0 {
+        if control.log_id != now.log_id {
             return Err(base.damaged("the database has another log since: take a whole copy"));
         }
         Ok(())

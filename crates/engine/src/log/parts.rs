@@ -103,20 +103,19 @@ impl SegmentSources {
     pub(crate) fn find(storage: &dyn Storage, directories: &[PathBuf], log_id: u128) -> Result<SegmentSources> {
         let mut sources = SegmentSources::default();
         for directory in directories {
-            let mut found = false;
+            storage.list(directory)?;
             for place in [directory.clone(), directory.join(archive_name(log_id)), directory.join(crate::LOG_DIRECTORY)] {
                 if !storage.exists(&place)? {
                     continue;
                 }
                 for number in storage.list(&place)?.iter().filter_map(|path| segment_number(path)) {
                     sources.0.entry(number).or_default().insert(place.clone());
-                    found = true;
                 }
             }
-            if !found {
-                let path = directory.display().to_string();
-                return Err(Error::Damaged { path, reason: "no segment of the log of this database is there".into() });
-            }
+        }
+        if sources.0.is_empty() && !directories.is_empty() {
+            let path = directories.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+            return Err(Error::Damaged { path, reason: "no segment of the log of this database is there".into() });
         }
         Ok(sources)
     }

@@ -134,7 +134,7 @@ fn a_missing_segment_is_named_unless_nothing_of_it_is_wanted() {
     let error = recover(&known.place, "made", &["whole.pfc"], &["archive", "db"], Until::End).unwrap_err();
     assert!(matches!(&error, Error::Damaged { path, .. } if path.contains(name)), "{error}");
     // Neither are directories without log, or with that of another database.
-    let error = recover(&known.place, "made", &["whole.pfc"], &["archive", "early/data"], Until::End).unwrap_err().to_string();
+    let error = recover(&known.place, "made", &["whole.pfc"], &["early/data"], Until::End).unwrap_err().to_string();
     assert!(error.contains("early/data: no segment"), "{error}");
     let error = recover(&known.place, "made", &["whole.pfc"], &["early"], Until::End).unwrap_err().to_string();
     assert!(error.contains("another database's log") || error.contains("missing"), "{error}");

@@ -316,4 +316,10 @@ fn a_database_without_log_can_be_copied() {
     let made = place.open("made", OpenMode::Write).unwrap();
     insert(&made, 5, "row");
     assert_eq!(contents(&made)[0].len(), 1);
+    // What goes on from it holds everything.
+    let database = place.open("db", OpenMode::Write).unwrap();
+    insert(&database, 6, "row");
+    database.copy(Path::new("later.pfc"), Some(Path::new("copy.pfc")), &Silent).unwrap();
+    recover(&place, "later", &["copy.pfc", "later.pfc"], &[], Until::End).unwrap();
+    assert_eq!(contents(&place.open("later", OpenMode::Write).unwrap()), contents(&database));
 }

@@ -2,12 +2,13 @@
 
 use crate::Result;
 use pagefold_engine::LOG_DIRECTORY;
+use pagefold_engine::backup::archive_state;
 use pagefold_engine::database::{Database, read_control};
 use pagefold_io::OpenOptions;
 use serde_json::{Value, json};
 
 /// The log of a database.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogStatistics {
     /// Bytes of all its files.
     pub size_bytes: u64,
@@ -15,6 +16,10 @@ pub struct LogStatistics {
     pub segments: u64,
     /// Segments that wait to be used again.
     pub spare_segments: u64,
+    /// Segments that recovery does not need, and that wait to be archived.
+    pub waiting_segments: u64,
+    /// Why they wait, as far as that can be seen.
+    pub archive_problem: Option<String>,
     /// Where in the stream of records the last checkpoint is.
     pub checkpoint_lsn: u64,
 }
@@ -39,15 +44,20 @@ impl LogStatistics {
                 _ => {}
             }
         }
+        if let Some(archive) = archive_state(storage, database.directory())? {
+            (log.waiting_segments, log.archive_problem) = (archive.waiting_segments, archive.problem);
+        }
         Ok(Some(log))
     }
 
-    pub(super) fn to_json(self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         json!({
             "size_bytes": self.size_bytes,
             "segments": self.segments,
             "spare_segments": self.spare_segments,
             "checkpoint_lsn": self.checkpoint_lsn,
+            "segments_to_archive": self.waiting_segments,
+            "archive_problem": self.archive_problem,
         })
     }
 }

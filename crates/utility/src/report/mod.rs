@@ -136,7 +136,7 @@ impl DatabaseReport {
             "tables": self.tables.iter().map(TableStatistics::to_json).collect::<Vec<_>>(),
             "indexes": self.indexes.iter().map(IndexStatistics::to_json).collect::<Vec<_>>(),
             "pools": pools,
-            "log": self.log.map(LogStatistics::to_json),
+            "log": self.log.as_ref().map(LogStatistics::to_json),
         })
     }
 

@@ -60,6 +60,10 @@ pub(super) fn render(report: &DatabaseReport) -> String {
         let spare = if log.spare_segments > 0 { format!(", {} spare", count(log.spare_segments)) } else { String::new() };
         let segments = plural(log.segments, "segment");
         out.push_str(&format!("\nLOG {segments}{spare}, {}; last checkpoint at {}\n", size(log.size_bytes), count(log.checkpoint_lsn)));
+        if let Some(problem) = &log.archive_problem {
+            let waiting = plural(log.waiting_segments, "segment");
+            out.push_str(&format!("    WARNING {problem}: {waiting} of the log cannot be given back, and the log grows\n"));
+        }
     }
     out
 }

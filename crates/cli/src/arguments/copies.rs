@@ -1,0 +1,88 @@
+//! Arguments of `copy`, `recover` and `archive-log`.
+
+use clap::Args;
+use pagefold::types::{DataType, TimeUnit, Value, text};
+use std::path::PathBuf;
+
+/// Transactions go on meanwhile, in other processes too; the copy is the database as of its end.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A TARGET that ends with .pfc is one file, for `pagefold recover`; any other is a new directory with a database that is ready for use.\n\nExamples:\n  pagefold copy shop.db sunday.pfc\n  pagefold copy shop.db monday.pfc --incremental sunday.pfc\n  pagefold copy shop.db test.db"
+)]
+pub(crate) struct CopyArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// File (.pfc) or directory to make
+    pub(crate) target: PathBuf,
+    /// Copy only what has changed since this copy was taken
+    #[arg(long, value_name = "COPY")]
+    pub(crate) incremental: Option<PathBuf>,
+}
+
+/// The new database goes on by itself: what the old one logs afterwards is not taken for its log.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Times are UTC. Without --log, --until or --until-lsn the database is as it was when the last copy was taken.\n\nExamples:\n  pagefold recover new.db sunday.pfc monday.pfc\n  pagefold recover new.db sunday.pfc --log /backup/log --log shop.db --until '2026-11-21 12:00:00.123'"
+)]
+pub(crate) struct RecoverArguments {
+    /// Directory of the database to make
+    #[arg(value_name = "NEWDB")]
+    pub(crate) database: PathBuf,
+    /// A copy, and those that go on from it, in their order
+    #[arg(required = true, value_name = "COPY")]
+    pub(crate) copies: Vec<PathBuf>,
+    /// Directory with log to apply: an archive, or the old database; can be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log: Vec<PathBuf>,
+    /// Only transactions that committed up to this time
+    #[arg(long, value_name = "TIME", value_parser = unix_ns, conflicts_with = "until_lsn")]
+    pub(crate) until: Option<u64>,
+    /// Only what the log has up to this position
+    #[arg(long, value_name = "N")]
+    pub(crate) until_lsn: Option<u64>,
+}
+
+/// With an archive, `recover` can go on from a copy to any later moment.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Log goes there when crash recovery does not need it any more; the newest is with the database. While the archive cannot be written, log stays with the database.\n\nExamples:\n  pagefold archive-log shop.db /backup/log\n  pagefold archive-log shop.db --off"
+)]
+pub(crate) struct ArchiveLogArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Existing directory for the log; without it and --off: say what is set
+    #[arg(value_name = "DIR", conflicts_with = "off")]
+    pub(crate) archive: Option<PathBuf>,
+    /// Archive no longer
+    #[arg(long)]
+    pub(crate) off: bool,
+}
+
+const TIME: DataType = DataType::Timestamp { unit: TimeUnit::Nano, with_zone: false };
+
+/// Nanoseconds since 1970 of a time in UTC.
+fn unix_ns(time: &str) -> Result<u64, String> {
+    match text::parse(time, &TIME) {
+        Ok(Value::Int(ns)) => u64::try_from(ns).map_err(|_| format!("{time} is before 1970")),
+        Ok(_) | Err(_) => Err(format!("\"{time}\" is no time such as '2026-11-21 12:00:00.123'")),
+    }
+}
+
+/// A time in UTC as people read it.
+pub(crate) fn time_text(unix_ns: u64) -> String {
+    text::to_text(Value::Int(i64::try_from(unix_ns).unwrap_or(i64::MAX)).as_ref(), &TIME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(unix_ns("1970-01-01 00:00:01.5"), Ok(1_500_000_000));
+        assert_eq!(unix_ns(&time_text(1_700_000_000_123_456_789)), Ok(1_700_000_000_123_456_789));
+        assert!(unix_ns("1969-12-31 00:00:00").is_err() && unix_ns("noon").is_err());
+    }
+}
