@@ -221,13 +221,22 @@ impl Leftovers {
 }
 
 impl DatabaseState {
-    /// Removes what no snapshot needs any more. Called after commits; who finds another at it does nothing.
+    /// Removes what no snapshot needs any more.
     ///
     /// # Errors
     /// When a page is damaged or cannot be written.
     pub fn remove_leftovers(&self) -> Result<()> {
+        let _turn = self.core.leftovers.removing.lock();
+        self.remove_in_turn()
+    }
+
+    /// The same, after a commit; who finds another at it leaves it to him.
+    pub(super) fn remove_leftovers_unless_busy(&self) -> Result<()> {
+        self.core.leftovers.removing.try_lock().map_or(Ok(()), |_turn| self.remove_in_turn())
+    }
+
+    fn remove_in_turn(&self) -> Result<()> {
         let (leftovers, transactions) = (&self.core.leftovers, &self.core.transactions);
-        let Some(_turn) = leftovers.removing.try_lock() else { return Ok(()) };
         let newest_commit = transactions.last_commit();
         let oldest = transactions.oldest_snapshot().min(transactions.oldest_pin());
         let Due { left, rows } = leftovers.due(oldest, newest_commit);

@@ -379,7 +379,7 @@ impl<'d> Transaction<'d> {
         (self.snapshot, self.pin) = (None, None);
         core.locks.release_all(self.state.id());
         // What cannot be removed now is removed later; the commit stands.
-        let _ = self.database.remove_leftovers();
+        let _ = self.database.remove_leftovers_unless_busy();
         Ok(())
     }
 
