@@ -1,0 +1,92 @@
+//! A storage whose syncs take at least as long as those of a slower device.
+
+use pagefold_io::{File, Lock, LockKind, OpenOptions, Storage};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Passes everything on; each sync of a file waits first.
+#[derive(Debug)]
+pub struct SlowSync {
+    inner: Arc<dyn Storage>,
+    wait: Duration,
+}
+
+impl SlowSync {
+    /// Syncs of files take `wait` longer.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Storage>, wait: Duration) -> SlowSync {
+        SlowSync { inner, wait }
+    }
+}
+
+impl Storage for SlowSync {
+    fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(SlowFile { inner: self.inner.open(path, options)?, wait: self.wait }))
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.inner.exists(path)
+    }
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        self.inner.list(directory)
+    }
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        self.inner.create_directory(path)
+    }
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove_directory(path)
+    }
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.inner.sync_directory(path)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.inner.lock(path)
+    }
+    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
+        self.inner.lock_waiting(path, kind)
+    }
+}
+
+#[derive(Debug)]
+struct SlowFile {
+    inner: Arc<dyn File>,
+    wait: Duration,
+}
+
+impl File for SlowFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.inner.write_at(buf, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        std::thread::sleep(self.wait);
+        self.inner.sync()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.inner.set_len(len)
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.inner.allocate(offset, len)
+    }
+    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.inner.punch_hole(offset, len)
+    }
+    fn alignment(&self) -> usize {
+        self.inner.alignment()
+    }
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+}
