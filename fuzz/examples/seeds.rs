@@ -13,6 +13,9 @@ use pagefold_format::index::header::FOLDED_PAGE_BYTES;
 use pagefold_format::index::leaf::{Leaf, Place};
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_format::log::{
+    Action, Change, Checkpoint, CheckpointLeftover, Counts, DataSetOp, DataSetState, Role, RunningTransaction, Undo, put_change,
+};
 use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
 use pagefold_format::space_map::{self, SpaceWord};
@@ -143,6 +146,42 @@ fn data_pages() {
     put("page_op", "data", &[&[0], ops.as_slice()].concat());
 }
 
+fn log_records() {
+    let rid = Rid::new(0, 5, 6);
+    let undos = [
+        Undo::InsertedRow { object_id: 1, rid },
+        Undo::DeletedRow { object_id: 1, rid, kind: 1 },
+        Undo::UpdatedRow { object_id: 1, rid, at: 3, removed: 2, before: b"before" },
+        Undo::InsertedEntry { object_id: 2, key: b"key", rid },
+        Undo::AllocatedPage { file_id: 3, page: 9 },
+    ];
+    let changes = [
+        Change::Page(PageOp::Data(DataOp::Insert { slot: 3, kind: StoredKind::Raw, bytes: b"another row" })),
+        Change::Page(PageOp::Leaf(LeafOp::Insert { key: b"key", rid })),
+        Change::Page(PageOp::NonLeaf(NonLeafOp::SetFirstChild { child: 5 })),
+        Change::DataSet(DataSetOp::Allocate { class: 200 }),
+        Change::DataSet(DataSetOp::Count(Counts { rows: -1, data_pages: 1, keys: 300 })),
+        Change::DataSet(DataSetOp::Dictionary { version: 2, bytes: 70_000 }),
+    ];
+    for (i, undo) in undos.into_iter().enumerate() {
+        let mut body = vec![0, i as u8];
+        Action::encode_head(&Role::Undoable { transaction: 300, previous: 70_000, undo }, &mut body);
+        changes.iter().for_each(|change| put_change(&mut body, 3, 9, change));
+        put("log_record", &format!("action-{i}"), &body);
+    }
+    let checkpoint = Checkpoint {
+        redo: 1 << 40,
+        next_transaction: 8,
+        transactions: vec![RunningTransaction { id: 7, first: 10, last: 1 << 33 }],
+        data_sets: vec![DataSetState { file_id: 1, header_writes: 2 }],
+        leftovers: undos.iter().filter_map(Undo::leaves).map(|left| CheckpointLeftover { transaction: 5, after: 1, left }).collect(),
+    };
+    let mut body = vec![2, 0];
+    checkpoint.encode(&mut body);
+    put("log_record", "checkpoint", &body);
+    put("log_segment", "0", &[0, 0x40, 0x10, 3, 1, 2, 3]);
+}
+
 fn codecs() {
     let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
     tokens.extend(["th", "the", "ing", "and the ", "a token of thirty-two bytes, long"].map(|t| t.as_bytes()[..t.len().min(32)].to_vec()));
@@ -258,6 +297,7 @@ fn main() {
     index_pages();
     data_pages();
     codecs();
+    log_records();
     rows();
     #[cfg(feature = "engine")]
     catalog();

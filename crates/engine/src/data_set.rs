@@ -10,7 +10,7 @@ use crate::pool::frames::Pool;
 use crate::pool::translation::Translation;
 use crate::space_map::SpaceMap;
 use crate::{CounterValues, Error, Result};
-use pagefold_format::data_set_header::{DataSetHeader, DictionaryRoot, ObjectKind};
+use pagefold_format::data_set_header::{DICTIONARIES_MAX, DataSetHeader, DictionaryRoot, ObjectKind};
 use pagefold_format::log::{DataSetOp, Lsn};
 use pagefold_format::page::{PageIdentity, PageType};
 use pagefold_format::space_map::SpaceWord;
@@ -35,6 +35,9 @@ impl Default for Extents {
         Extents { first_bytes: 64 * 1024, second_bytes: 0 }
     }
 }
+
+/// The most pages of a data set.
+const PAGES_MAX: u32 = u32::MAX - 1;
 
 /// The sliding scale ends here.
 const SLIDING_EXTENT_MAX: u64 = 64 << 20;
@@ -437,7 +440,7 @@ impl DataSet {
                 let mut facts = self.facts.lock();
                 facts.rows = facts.rows.saturating_add_signed(counts.rows);
                 facts.keys = facts.keys.saturating_add_signed(counts.keys);
-                facts.data_pages = (i64::from(facts.data_pages) + counts.data_pages).clamp(0, u32::MAX.into()) as u32;
+                facts.data_pages = i64::from(facts.data_pages).saturating_add(counts.data_pages).clamp(0, u32::MAX.into()) as u32;
             }
             DataSetOp::Dictionary { version, bytes } => {
                 let mut facts = self.facts.lock();
@@ -467,9 +470,20 @@ impl DataSet {
         self.header_lsn.load(Ordering::Relaxed)
     }
 
+    /// Has it this dictionary, or fewer than there can be?
+    pub(crate) fn has_room_for_dictionary(&self, version: u16) -> bool {
+        let facts = self.facts.lock();
+        facts.dictionaries.len() < DICTIONARIES_MAX || facts.dictionaries.iter().any(|root| root.version == version)
+    }
+
     /// Redo of taking a page (with its class) or giving it back.
     pub(crate) fn redo_space(&self, page: u32, class: Option<u8>) -> Result<()> {
+        if page == 0 || page >= PAGES_MAX || space_map::is_map_page(page, self.attributes.page_bytes) {
+            return Err(self.corrupt(page, "the log has it as a page that was taken or given back"));
+        }
         self.file()?;
+        // The file first: so the device bounds what a damaged log makes of the map.
+        self.extend(page + 1)?;
         self.space().redo(page, class.unwrap_or(space_map::CLASS_UNALLOCATED));
         self.extend_to_map()
     }
@@ -546,12 +560,12 @@ impl DataSet {
 
     /// Takes a page with this space-map class; extends the file when it must. Until a mini-transaction settles it, it is free on disk.
     pub(crate) fn allocate_page(&self, class: u8) -> Result<u32> {
-        self.allocate_with(true, |space| space.allocate(class, u32::MAX - 1, self.is_logged()))
+        self.allocate_with(true, |space| space.allocate(class, PAGES_MAX, self.is_logged()))
     }
 
     /// Takes the next page at the end.
     pub(crate) fn append_page(&self, class: u8) -> Result<u32> {
-        self.allocate_with(false, |space| space.append(class, u32::MAX - 1))
+        self.allocate_with(false, |space| space.append(class, PAGES_MAX))
     }
 
     fn allocate_with(&self, free_ones: bool, take: impl FnOnce(&mut SpaceMap) -> Result<u32>) -> Result<u32> {

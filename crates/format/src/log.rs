@@ -176,6 +176,14 @@ impl DataSetOp {
     }
 }
 
+/// Ids of transactions are below this, so that the next one is a number, too.
+const TRANSACTION_ID_END: u64 = 1 << 62;
+
+fn transaction_id(reader: &mut Reader<'_>) -> Result<u64, FormatError> {
+    let id = reader.varint()?;
+    if id < TRANSACTION_ID_END { Ok(id) } else { Err(FormatError::new(format!("transaction {id}: no database has so many"))) }
+}
+
 /// What takes an action back, logically: pages may have split or rows moved since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo<'a> {
@@ -421,10 +429,10 @@ impl<'a> Action<'a> {
         let role = match reader.u8()? {
             0 => Role::Structure,
             1 => {
-                let (transaction, previous) = (reader.varint()?, reader.varint()?);
+                let (transaction, previous) = (transaction_id(&mut reader)?, reader.varint()?);
                 Role::Undoable { transaction, previous, undo: Undo::decode(&mut reader)? }
             }
-            2 => Role::Compensation { transaction: reader.varint()?, next: reader.varint()? },
+            2 => Role::Compensation { transaction: transaction_id(&mut reader)?, next: reader.varint()? },
             other => return Err(FormatError::new(format!("unknown action {other}"))),
         };
         Ok(Action { role, changes: reader.rest() })
@@ -453,7 +461,7 @@ impl Commit {
     /// When the bytes are none.
     pub fn decode(bytes: &[u8]) -> Result<Commit, FormatError> {
         let mut reader = Reader::new(bytes);
-        Ok(Commit { transaction: reader.varint()?, unix_time_ns: reader.u64()? })
+        Ok(Commit { transaction: transaction_id(&mut reader)?, unix_time_ns: reader.u64()? })
     }
 }
 
@@ -561,17 +569,21 @@ impl Checkpoint {
     /// When the bytes are none.
     pub fn decode(bytes: &[u8]) -> Result<Checkpoint, FormatError> {
         let mut reader = Reader::new(bytes);
-        let mut checkpoint = Checkpoint { redo: reader.varint()?, next_transaction: reader.varint()?, ..Checkpoint::default() };
+        let mut checkpoint = Checkpoint { redo: reader.varint()?, next_transaction: transaction_id(&mut reader)?, ..Checkpoint::default() };
         // Each takes a byte at least, so a hostile count ends with the bytes.
         for _ in 0..reader.varint()? {
-            checkpoint.transactions.push(RunningTransaction { id: reader.varint()?, first: reader.varint()?, last: reader.varint()? });
+            checkpoint.transactions.push(RunningTransaction {
+                id: transaction_id(&mut reader)?,
+                first: reader.varint()?,
+                last: reader.varint()?,
+            });
         }
         for _ in 0..reader.varint()? {
             let (file_id, header_writes, object_id) = (reader.varint32()?, reader.varint32()?, reader.varint32()?);
             checkpoint.data_sets.push(DataSetState { file_id, header_writes, object_id, partition: short(reader.varint32()?)? });
         }
         for _ in 0..reader.varint()? {
-            let (transaction, after) = (reader.varint()?, reader.varint()?);
+            let (transaction, after) = (transaction_id(&mut reader)?, reader.varint()?);
             let left = Undo::decode(&mut reader)?.leaves().ok_or_else(|| FormatError::new("a leftover that is none"))?;
             checkpoint.leftovers.push(CheckpointLeftover { transaction, after, left });
         }

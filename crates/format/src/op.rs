@@ -3,14 +3,16 @@
 //! Invariant: an op is a value; `apply` is deterministic, so redo is the op itself. An op read back from a log is untrusted: `apply` checks every offset.
 
 use crate::FormatError;
+use crate::chain::ChainPage;
 use crate::data::DataOp;
 use crate::index::ops::{LeafOp, NonLeafOp};
+use crate::page::{HEADER_BYTES, PageType, page_type};
 use crate::wire::Reader;
 
 /// One change of one page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PageOp<'a> {
-    /// The whole page as it is in memory, checksum and write counter apart.
+    /// The whole page as it is in memory, checksum and write counter apart: one of a chain. Pages of all other types change by their own ops only.
     Image(&'a [u8]),
     /// A change of a data page.
     Data(DataOp<'a>),
@@ -28,9 +30,13 @@ impl PageOp<'_> {
     pub fn apply(&self, page: &mut [u8]) -> Result<(), FormatError> {
         match self {
             PageOp::Image(image) => {
-                if image.len() != page.len() {
+                if image.len() != page.len() || image.len() < HEADER_BYTES {
                     return Err(FormatError::new(format!("image of {} bytes for a page of {}", image.len(), page.len())));
                 }
+                match page_type(image) {
+                    Some(chained @ (PageType::Dictionary | PageType::LargeValue)) => ChainPage::parse(image, chained)?,
+                    other => return Err(FormatError::new(format!("image of a page of type {other:?}"))),
+                };
                 page.copy_from_slice(image);
                 Ok(())
             }
@@ -84,6 +90,21 @@ mod tests {
     use crate::index::header::LeafKind;
     use crate::index::leaf::Place;
     use pagefold_types::Rid;
+
+    #[test]
+    fn images_are_of_chained_pages() {
+        let mut image = vec![0; 2048];
+        let mut page = vec![0; 2048];
+        assert!(PageOp::Image(&image).apply(&mut page).is_err());
+        crate::chain::build(&mut image, 4, PageType::LargeValue, 0, 0, 4, b"a part");
+        assert!(PageOp::Image(&image[..2046]).apply(&mut page).is_err());
+        PageOp::Image(&image).apply(&mut page).unwrap();
+        assert!(page == image);
+        crate::page::set_low_end(&mut image, 2049);
+        assert!(PageOp::Image(&image).apply(&mut page).is_err() && page != image);
+        PageOp::Data(DataOp::Format { page_number: 4, dictionary_version: 0 }).apply(&mut image).unwrap();
+        assert!(PageOp::Image(&image).apply(&mut page).is_err());
+    }
 
     #[test]
     fn an_op_of_another_page_type_is_refused() {

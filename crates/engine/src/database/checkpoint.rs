@@ -119,6 +119,8 @@ impl DatabaseState {
         // Everything that the catalog names is on disk, so there is nothing to write before the first checkpoint.
         let data_sets = self.named().data_sets.values().map(|data_set| state_of(data_set)).collect();
         let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
+        // Twice: a control slot that knows of no log would have a database without it, should the other one be damaged.
+        self.record_checkpoint(&log, &checkpoint)?;
         self.record_checkpoint(&log, &checkpoint)?;
         core.set_log(log)?;
         drop(turn);

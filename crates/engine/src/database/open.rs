@@ -231,10 +231,12 @@ impl Database {
         let logged = match slot.checkpoint {
             0 => None,
             at => {
-                if mode != OpenMode::Read {
-                    restore_double_writes(storage.as_ref(), directory, slot.database_id)?;
-                }
-                Some(read_checkpoint(storage.as_ref(), directory, slot.log_id, at)?)
+                let durable = match mode {
+                    OpenMode::Read => 0,
+                    _ => restore_double_writes(storage.as_ref(), directory, slot.database_id)?,
+                };
+                let (checkpoint, end) = read_checkpoint(storage.as_ref(), directory, slot.log_id, at)?;
+                Some((checkpoint, end.max(durable)))
             }
         };
         let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
@@ -246,8 +248,8 @@ impl Database {
                 empty_slot(storage.as_ref(), directory, *number)?;
             }
         }
-        if let Some((checkpoint, end)) = logged {
-            database.recover(&checkpoint, end)?;
+        if let Some((checkpoint, durable)) = logged {
+            database.recover(&checkpoint, durable)?;
         }
         if mode != OpenMode::Read && settings.pools.background_threads > 0 {
             database.maintenance = MaintenanceThread::start(&database.state);

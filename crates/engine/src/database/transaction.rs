@@ -109,7 +109,8 @@ impl<'d> Transaction<'d> {
     /// Inserts a row, with its index entries.
     ///
     /// # Errors
-    /// [`Error::DuplicateKey`]; when a value does not fit its column or there is no room; those of locks. The row is not there then.
+    /// [`Error::DuplicateKey`]; [`Error::Conflict`] when the key was given or taken since the snapshot of the transaction; when a value does not fit its column or there is no room; those of
+    /// locks. The row is not there then.
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Rid> {
         self.statement(|t| {
             let mut record = Vec::new();
@@ -358,6 +359,7 @@ impl<'d> Transaction<'d> {
             // Nobody knows whether it is committed, so nothing more may be built on it.
             core.poison(&error);
             self.ended = true;
+            core.locks.release_all(self.state.id());
             return Err(error);
         }
         self.ended = true;
@@ -433,11 +435,11 @@ impl<'d> Transaction<'d> {
             serializable.aborted(self.state.id());
         }
         (self.snapshot, self.pin) = (None, None);
-        if let Err(error) = self.take_back(0) {
+        if let Err(error) = self.take_back(0).and_then(|()| self.database.log_rolled_back(&self.state)) {
             core.poison(&error);
+            core.locks.release_all(self.state.id());
             return Err(error);
         }
-        self.database.log_rolled_back(&self.state)?;
         core.transactions.abort(&self.state);
         core.locks.release_all(self.state.id());
         self.snapshot_ended();
@@ -504,13 +506,20 @@ impl<'d> Transaction<'d> {
         result
     }
 
+    /// Waits for a lock. One who could not end gives its locks up, too, but then nothing may be built on what it has done.
+    fn acquire(&self, resource: Resource) -> Result<()> {
+        let core = &self.database.core;
+        core.locks.lock(self.state.id(), resource, Mode::Exclusive, self.options.lock_timeout)?;
+        core.check_writable()
+    }
+
     /// Locks a row for change. False when the snapshot does not see it.
     fn lock_row(&mut self, table: &Table, rid: Rid) -> Result<bool> {
         let core = &self.database.core;
         if let Some(serializable) = self.serializable() {
             serializable.on_read_row(self.state.id(), table.object_id, rid)?;
         }
-        core.locks.lock(self.state.id(), Resource::Row(table.object_id, rid), Mode::Exclusive, self.options.lock_timeout)?;
+        self.acquire(Resource::Row(table.object_id, rid))?;
         let Some(snapshot) = self.snapshot.clone() else { return Ok(true) };
         match core.versions.newest(table.object_id, rid) {
             Some(writer) if !snapshot.sees(&writer) => {
@@ -526,21 +535,22 @@ impl<'d> Transaction<'d> {
     fn insert_entry(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
         let tree = index.tree();
         if index.attributes().unique && !index.has_null(key) {
-            let locks = &self.database.core.locks;
-            let timeout = self.options.lock_timeout;
-            locks.lock(self.state.id(), Resource::Key(index.object_id, xxh3_64(key)), Mode::Exclusive, timeout)?;
+            self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
             let mut cursor = tree.key_cursor(key);
-            let mut own = Vec::new();
+            let (mut own, mut taken) = (Vec::new(), false);
             while let Some((_, other)) = cursor.next()? {
                 if other == rid {
                     continue;
                 }
                 // Whoever changes that row just now decides whether the key is taken.
-                locks.lock(self.state.id(), Resource::Row(table.object_id, other), Mode::Exclusive, timeout)?;
+                self.acquire(Resource::Row(table.object_id, other))?;
                 let found = table.read(other, &mut RowBuffer::default(), |record| key_of(table, index, record, &mut own))?;
-                if found.transpose()?.is_some() && own == key {
-                    return Err(index.duplicate(key));
-                }
+                let is_taken = found.transpose()?.is_some() && own == key;
+                self.check_key(table, index, key, other, is_taken)?;
+                taken |= is_taken;
+            }
+            if taken {
+                return Err(index.duplicate(key));
             }
         }
         // It may be there: left by an earlier key of this row, which is its key again.
@@ -551,6 +561,26 @@ impl<'d> Transaction<'d> {
             Some(serializable) => Ok(serializable.on_insert_key(self.state.id(), index.object_id, key)?),
             None => Ok(()),
         }
+    }
+
+    /// A row that has a key, or had it, is looked at as it is now, not as the snapshot has it. A conflict when the transaction would otherwise see the key twice; under SERIALIZABLE also when
+    /// it would learn of a row that came after its snapshot.
+    fn check_key(&self, table: &Table, index: &Index, key: &[u8], rid: Rid, is_taken: bool) -> Result<()> {
+        let Some(snapshot) = &self.snapshot else { return Ok(()) };
+        if let Some(serializable) = self.serializable() {
+            serializable.on_read_row(self.state.id(), table.object_id, rid)?;
+        }
+        if self.database.core.versions.newest(table.object_id, rid).is_none_or(|writer| snapshot.sees(&writer)) {
+            return Ok(());
+        }
+        let conflicts = if is_taken {
+            self.serializable().is_some()
+        } else {
+            let mut own = Vec::new();
+            let visible = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
+            table.read_visible(rid, snapshot, &mut RowBuffer::default(), visible, |_| ())?.transpose()?.unwrap_or(false)
+        };
+        if conflicts { Err(Error::Conflict { object: table.name().into(), rid }) } else { Ok(()) }
     }
 
     /// Notes something that stays until the commit and goes after it.

@@ -8,22 +8,24 @@
 use crate::Result;
 use crate::core::{DOUBLE_WRITE_NAME, data_set_path};
 use crate::pool::double_write;
+use pagefold_format::log::Lsn;
 use pagefold_format::page::{self, PageIdentity};
 use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Restores what can be; returns the number of pages written.
+/// Restores what can be; returns a position up to which the log was durable: pages go to that file when the log is durable up to their LSNs.
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub(crate) fn restore_double_writes(storage: &dyn Storage, directory: &Path, database_id: u128) -> Result<u64> {
+pub(crate) fn restore_double_writes(storage: &dyn Storage, directory: &Path, database_id: u128) -> Result<Lsn> {
     let path = directory.join(DOUBLE_WRITE_NAME);
     let mut files: BTreeMap<u32, Arc<dyn File>> = BTreeMap::new();
-    let mut restored = 0;
+    let mut durable = 0;
     let mut newest = BTreeMap::new();
     for image in double_write::images(storage, &path, database_id)? {
+        durable = durable.max(page::lsn(&image.bytes));
         newest.insert((image.file_id, image.page_number), image);
     }
     for image in newest.into_values() {
@@ -42,14 +44,13 @@ pub(crate) fn restore_double_writes(storage: &dyn Storage, directory: &Path, dat
         let whole = present && page::verify(&found, &identity).is_ok();
         if !whole || counter_ahead(page::write_counter(&image.bytes), page::write_counter(&found)) {
             file.write_at(&image.bytes, offset)?;
-            restored += 1;
             files.insert(image.file_id, file);
         }
     }
     for file in files.values() {
         file.sync()?;
     }
-    Ok(restored)
+    Ok(durable)
 }
 
 /// Is counter `a` ahead of `b`? Space maps keep 24 bits of them, so no more count.

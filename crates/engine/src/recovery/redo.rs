@@ -170,6 +170,8 @@ fn redo_page(manager: &BufferManager, data_set: &DataSet, number: u32, op: PageO
         _ => None,
     };
     let handle = match leaf {
+        // A page that was never taken is not made: the record that takes it comes before.
+        Some(_) if number >= data_set.page_count() => return Err(data_set.corrupt(number, "the log formats a page that it has not taken")),
         Some(leaf) => {
             // The next write must not have the counter of what is there now.
             data_set.see_write_counter(number);
@@ -181,6 +183,9 @@ fn redo_page(manager: &BufferManager, data_set: &DataSet, number: u32, op: PageO
         return Ok(false);
     }
     mtr.apply(handle, op)?;
+    if page::page_number(mtr.bytes(handle)) != number {
+        return Err(data_set.corrupt(number, format!("the log makes it page {}", page::page_number(mtr.bytes(handle)))));
+    }
     mtr.redone(end);
     Ok(true)
 }
@@ -190,6 +195,9 @@ fn redo_data_set(data_set: &DataSet, page: u32, op: DataSetOp, end: Lsn) -> Resu
         DataSetOp::Allocate { class } => data_set.redo_space(page, Some(class)),
         DataSetOp::Free => data_set.redo_space(page, None),
         DataSetOp::Count(_) if end <= data_set.header_lsn() => Ok(()),
+        DataSetOp::Dictionary { version, .. } if !data_set.has_room_for_dictionary(version) => {
+            Err(data_set.corrupt(page, format!("the log adds dictionary version {version} to as many as there can be")))
+        }
         other => {
             data_set.apply(page, other);
             Ok(())

@@ -70,6 +70,9 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
         Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => Ok(()),
         Undo::AllocatedPage { file_id, page } => {
             let Some(data_set) = objects.data_set(file_id) else { return Ok(()) };
+            if page == 0 || page >= data_set.page_count() {
+                return Err(data_set.corrupt(page, "the log has it as a page that was taken"));
+            }
             let mut mtr = MiniTransaction::begin(objects.manager());
             mtr.free(&data_set, page);
             mtr.set_by(by);

@@ -4,7 +4,9 @@
 
 mod growth;
 mod hermitage;
+mod interleavings;
 mod leftovers;
+mod list_append;
 mod model;
 mod readers;
 mod threads;

@@ -13,6 +13,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+const THREADS: usize = 16;
+const TRANSFERS: usize = 300;
 const ACCOUNTS: i64 = 6_000;
 const MONEY: i64 = ACCOUNTS * 100;
 
@@ -85,15 +87,15 @@ fn debit_and_credit(form: Form, isolations: &[Isolation]) {
         world.insert(&mut t, number, 100, &random.text(30)).unwrap();
     }
     t.commit().unwrap();
-    let (commits, retries, writers) = (AtomicU64::new(0), AtomicU64::new(0), AtomicUsize::new(8));
+    let (commits, retries, writers) = (AtomicU64::new(0), AtomicU64::new(0), AtomicUsize::new(THREADS));
     std::thread::scope(|scope| {
-        for thread in 0..8_usize {
+        for thread in 0..THREADS {
             let (world, commits, retries, writers) = (&world, &commits, &retries, &writers);
             let isolation = isolations[thread % isolations.len()];
             scope.spawn(move || {
                 let _running = Running(writers);
                 let mut random = Random(100 + thread as u64);
-                for _ in 0..600 {
+                for _ in 0..TRANSFERS {
                     let mut t = world.begin(isolation);
                     match transfer(world, &mut t, &mut random).and_then(|()| if random.below(10) == 0 { t.rollback() } else { t.commit() })
                     {
@@ -125,7 +127,9 @@ fn debit_and_credit(form: Form, isolations: &[Isolation]) {
         });
     });
     let (commits, retries) = (commits.into_inner(), retries.into_inner());
-    assert!(commits > 8 * 600 / 4, "{commits} commits, {retries} to be tried again");
+    let counters = world.database.manager().counters();
+    println!("{form:?}, {isolations:?}: {commits} commits, {retries} others; pages: {}", shown(&counters.fields()));
+    assert!(commits as usize > THREADS * TRANSFERS / 4, "{commits} commits, {retries} to be tried again");
     let rows = world.check();
     audit(&world, &mut world.begin(RepeatableRead)).unwrap();
     drop(world);
@@ -133,24 +137,37 @@ fn debit_and_credit(form: Form, isolations: &[Isolation]) {
     assert!(world.check() == rows, "not the same after it was opened again");
 }
 
-const SMALL: usize = 1 << 20;
+fn shown(fields: &[(&str, u64)]) -> String {
+    fields.iter().map(|(name, count)| format!("{count} {name} ")).collect()
+}
+
+/// A pool that holds a part of the data.
+fn small(method: Method, format: IndexFormat) -> Form {
+    let chunks = if (method, format) == (Method::Fixed, IndexFormat::Plain) { 3 } else { 4 };
+    Form { method, format, memory_bytes: chunks * (256 << 10), background_threads: 2, small_partitions: None }
+}
 
 #[test]
 fn of_rows_as_they_are() {
-    let form =
-        Form { method: Method::None, format: IndexFormat::Plain, memory_bytes: SMALL, background_threads: 2, small_partitions: None };
-    debit_and_credit(form, &[ReadCommitted, RepeatableRead]);
+    debit_and_credit(small(Method::None, IndexFormat::Plain), &[ReadCommitted, RepeatableRead]);
+}
+
+#[test]
+fn of_rows_as_they_are_with_folded_indexes() {
+    debit_and_credit(small(Method::None, IndexFormat::Fold), &[RepeatableRead, ReadCommitted]);
+}
+
+#[test]
+fn of_coded_rows() {
+    debit_and_credit(small(Method::Fixed, IndexFormat::Plain), &[ReadCommitted, RepeatableRead]);
 }
 
 #[test]
 fn of_coded_rows_with_folded_indexes() {
-    let form =
-        Form { method: Method::Fixed, format: IndexFormat::Fold, memory_bytes: SMALL, background_threads: 2, small_partitions: None };
-    debit_and_credit(form, &[RepeatableRead, ReadCommitted]);
+    debit_and_credit(small(Method::Fixed, IndexFormat::Fold), &[RepeatableRead, ReadCommitted]);
 }
 
 #[test]
 fn one_after_the_other() {
-    let form = Form { method: Method::None, format: IndexFormat::Fold, memory_bytes: SMALL, background_threads: 2, small_partitions: None };
-    debit_and_credit(form, &[Serializable]);
+    debit_and_credit(small(Method::None, IndexFormat::Fold), &[Serializable]);
 }

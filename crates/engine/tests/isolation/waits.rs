@@ -1,11 +1,13 @@
 //! Who waits for whom: deadlocks, timeouts, savepoints, unique keys.
 
-use crate::world::World;
+use crate::world::{Form, World, open};
 use pagefold_engine::Error;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead};
-use pagefold_engine::database::{Transaction, TransactionOptions};
+use pagefold_engine::database::{OpenMode, Transaction, TransactionOptions};
 use pagefold_engine::transaction::LockError;
+use pagefold_io::{Failure, FaultOptions, FaultStorage, Repeat, Storage};
 use pagefold_types::ValueRef;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -168,4 +170,26 @@ fn a_key_leaves_and_comes_back_in_one_transaction() {
         drop(old);
         assert_eq!(world.check(), if commits { after } else { before });
     }
+}
+
+#[test]
+fn nobody_waits_for_one_whose_commit_failed() {
+    let disk = FaultStorage::new(FaultOptions::default());
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    let world = open(&storage, Form::default(), OpenMode::Create);
+    world.fill([(1, 10)]);
+    let mut a = world.begin(ReadCommitted);
+    world.set(&mut a, 1, 11).unwrap();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| world.set(&mut world.begin(ReadCommitted), 1, 12));
+        world.until_waiting(1);
+        disk.error_at(disk.calls(), Failure::Io, Repeat::Forever);
+        assert!(a.commit().is_err());
+        assert!(matches!(second.join().unwrap(), Err(Error::Poisoned(_))));
+    });
+    disk.clear_faults();
+    drop(world);
+    // The commit failed for its caller; what is in the log shows now.
+    let rows = open(&storage, Form::default(), OpenMode::Write).check();
+    assert!([10, 11].contains(&rows[&1].0), "{rows:?}");
 }

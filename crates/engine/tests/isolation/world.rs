@@ -63,17 +63,21 @@ pub(crate) struct World {
 }
 
 pub(crate) fn open(storage: &Arc<dyn Storage>, form: Form, mode: OpenMode) -> World {
+    try_open(storage, form, mode).unwrap()
+}
+
+pub(crate) fn try_open(storage: &Arc<dyn Storage>, form: Form, mode: OpenMode) -> Result<World> {
     let pools = PoolSettings { memory_bytes: form.memory_bytes, background_threads: form.background_threads, ..PoolSettings::default() };
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let log = LogSettings { segment_bytes: 1 << 20, ..LogSettings::default() };
     let settings = Settings { pools, log, double_write_bytes: 512 << 10, ..Settings::default() };
-    let database = Database::open(Arc::clone(storage), clock, Path::new("db"), mode, settings).unwrap();
+    let database = Database::open(Arc::clone(storage), clock, Path::new("db"), mode, settings)?;
     if mode == OpenMode::Create {
-        create(&database, form).unwrap();
+        create(&database, form)?;
     }
-    let table = database.table("t").unwrap();
-    let (by_number, by_value) = (database.index("number").unwrap(), database.index("value").unwrap());
-    World { database, table, by_number, by_value }
+    let table = database.table("t")?;
+    let (by_number, by_value) = (database.index("number")?, database.index("value")?);
+    Ok(World { database, table, by_number, by_value })
 }
 
 fn create(database: &Database, form: Form) -> Result<()> {

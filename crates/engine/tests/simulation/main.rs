@@ -4,15 +4,21 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod flips;
+mod hostile_log;
+mod lost_writes;
 mod world;
 
-use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
+use pagefold_engine::database::{Database, Isolation, OpenMode, TransactionOptions, control_path, read_control};
 use pagefold_engine::{Error, Result};
-use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, Repeat};
+use pagefold_format::control::{CONTROL_SLOT_BYTES, ControlSlot, SlotState};
+use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, Storage, read_exact_at};
+use pagefold_types::ValueRef;
 use parking_lot::Mutex;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
-use world::{Random, State, change, contents, create, open};
+use world::{Random, State, TABLES, change, contents, create, open};
 
 /// What may be found after a crash now.
 #[derive(Clone, Default)]
@@ -92,6 +98,21 @@ fn verify(image: &FaultStorage, promise: &Promise, what: &str) {
     assert!(fits, "{what}: found {found:?}\npromised {:?}\nor {:?}", promise.committed, promise.committing);
 }
 
+/// With the newer control slot damaged, the older one has all that it takes. Not when the two have different catalogs: the older one's files are gone then, and that is said.
+fn verify_older_slot(image: &FaultStorage, promise: &Promise, what: &str) {
+    let path = control_path(Path::new("db"));
+    let current = read_control(image, Path::new("db")).unwrap().current;
+    let older = 1 - ControlSlot::slot_number(current.sequence);
+    let mut slot = [0; CONTROL_SLOT_BYTES];
+    let file = image.open(&path, &OpenOptions::read_only()).unwrap();
+    read_exact_at(file.as_ref(), &mut slot, (older * CONTROL_SLOT_BYTES) as u64).unwrap();
+    if !matches!(ControlSlot::parse(&slot, older), SlotState::Valid(found) if found.catalog_file_id == current.catalog_file_id) {
+        return;
+    }
+    image.flip_bit(&path, ((1 - older) * CONTROL_SLOT_BYTES + 40) as u64, 3).unwrap();
+    verify(image, promise, &format!("{what}, the newer control slot damaged"));
+}
+
 fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>>) {
     let storage = FaultStorage::new(FaultOptions { seed, sector_bytes, ..FaultOptions::default() });
     create(&storage, seed.is_multiple_of(3)).unwrap();
@@ -117,6 +138,10 @@ fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>
                 verify(&image, &promise, &what);
             }
             counted.lock().states += 1;
+            if storage.calls() % 7 == 3 {
+                verify_older_slot(&storage.crash_image(policy), &promise, &what);
+                counted.lock().states += 1;
+            }
         }
     });
     let database = open(&storage, OpenMode::Write).unwrap();
@@ -241,6 +266,42 @@ fn works_without_crashes() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A slot that is used again may hold a ghost of another kind than the one that the log tells of first.
+#[test]
+fn a_ghost_in_the_slot_of_one_that_was_removed() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    create(&storage, false).unwrap();
+    let database = open(&storage, OpenMode::Write).unwrap();
+    let table = database.table(TABLES[1]).unwrap();
+    let odd: String = (0..60u32).filter_map(|i| char::from_u32(33 + i * 37 % 90)).collect();
+    let insert = |n: i64, text: &str| {
+        let mut t = database.begin(TransactionOptions::default());
+        let rid = t.insert(&table, &[ValueRef::Int(n), ValueRef::Text(text), ValueRef::Int(text.len() as i64 % 7)]).unwrap();
+        t.commit().unwrap();
+        rid
+    };
+    let delete = |rid| {
+        let mut t = database.begin(TransactionOptions::default());
+        assert!(t.delete(&table, rid).unwrap());
+        t.commit().unwrap();
+    };
+    // One that does not shrink, one that does; and the other way round.
+    let known = "carefully final deposits sleep furiously ";
+    for (first, second) in [(odd.as_str(), known), (known, odd.as_str())] {
+        let rid = insert(1, first);
+        database.checkpoint().unwrap();
+        delete(rid);
+        assert_eq!(insert(2, second), rid, "the slot is used again");
+        let mut reader = database.begin(TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() });
+        assert!(reader.row(&table, rid).unwrap().is_some());
+        delete(rid);
+        assert!(reader.row(&table, rid).unwrap().is_some());
+        verify(&storage.crash_image(CrashPolicy::DropAll), &Promise::default(), "with a ghost");
+        drop(reader);
+        database.remove_leftovers().unwrap();
+    }
 }
 
 #[test]

@@ -152,52 +152,68 @@ fn is_io<T>(result: &Result<T>) -> bool {
 
 /// Reads everything, and checks that tables and indexes agree.
 pub(crate) fn contents(database: &Database) -> State {
+    try_contents(database).unwrap_or_else(|reason| panic!("{reason}"))
+}
+
+/// As [`contents`]; what is wrong, in words.
+pub(crate) fn try_contents(database: &Database) -> std::result::Result<State, String> {
     let mut state = State::default();
-    for (table, name) in TABLES.iter().enumerate() {
-        let object = database.table(name).unwrap();
-        let mut rows = 0;
-        let mut rids = BTreeMap::new();
-        object
-            .scan(&mut RowBuffer::default(), |rid, record| {
-                let values = object.values(record)?;
-                let (Value::Int(n), Value::Text(text)) = (&values[0], &values[1]) else { panic!("{values:?}") };
-                assert_eq!(values[2], Value::Int(text.len() as i64 % 7));
-                assert!(state[table].insert(*n, text.to_string()).is_none(), "row {n} twice");
-                rids.insert(rid, *n);
-                rows += 1;
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })
-            .unwrap();
-        assert_eq!(object.row_count(), rows, "{name}: the count of rows");
-        for index in database.indexes_of(&object) {
-            let mut entries = 0;
-            let mut own = Vec::new();
-            let faults = index
-                .tree()
-                .check(&mut |key, rid| {
-                    entries += 1;
-                    own.clear();
-                    let found = object.read(rid, &mut RowBuffer::default(), |record| {
-                        index.key_layout().encode_from_record(object.layout(), record, &mut own).unwrap();
-                    })?;
-                    assert!(found.is_some() && own == key, "{}: an entry without its row {rid}", index.name());
-                    Ok(())
-                })
-                .unwrap();
-            assert!(faults.is_empty(), "{}: {faults:?}", index.name());
-            assert_eq!(entries, rows, "{}: entries", index.name());
-        }
-        let all = KeyRange { start: Vec::new(), end: None };
-        let mut transaction = database.begin(TransactionOptions::default());
-        let index = database.index(&format!("{name}_pk")).unwrap();
-        let mut through_index = Vec::new();
-        transaction
-            .range(&object, &index, all, Way::Forward, |rid, _| {
-                through_index.push(rids[&rid]);
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })
-            .unwrap();
-        assert!(through_index.iter().eq(state[table].keys()));
+    for (rows, name) in state.iter_mut().zip(TABLES) {
+        *rows = rows_of(database, name)?;
     }
-    state
+    Ok(state)
+}
+
+fn rows_of(database: &Database, name: &str) -> std::result::Result<Rows, String> {
+    let in_words = |e: Error| e.to_string();
+    let object = database.table(name).map_err(in_words)?;
+    let (mut state, mut rids, mut faults) = (Rows::new(), BTreeMap::new(), Vec::new());
+    let scanned = object.scan(&mut RowBuffer::default(), |rid, record| {
+        let values = object.values(record)?;
+        let (Value::Int(n), Value::Text(text)) = (&values[0], &values[1]) else { panic!("{values:?}") };
+        if values[2] != Value::Int(text.len() as i64 % 7) {
+            faults.push(format!("{values:?}"));
+        }
+        if state.insert(*n, text.to_string()).is_some() {
+            faults.push(format!("row {n} twice"));
+        }
+        rids.insert(rid, *n);
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    });
+    scanned.map_err(in_words)?;
+    let rows = rids.len() as u64;
+    if object.row_count() != rows {
+        faults.push(format!("{rows} rows, {} counted", object.row_count()));
+    }
+    for index in database.indexes_of(&object) {
+        let (mut entries, mut own) = (0, Vec::new());
+        let found = index.tree().check(&mut |key, rid| {
+            entries += 1;
+            own.clear();
+            let found = object.read(rid, &mut RowBuffer::default(), |record| {
+                index.key_layout().encode_from_record(object.layout(), record, &mut own).unwrap();
+            })?;
+            if found.is_none() || own != key {
+                faults.push(format!("{}: an entry without its row {rid}", index.name()));
+            }
+            Ok(())
+        });
+        faults.extend(found.map_err(in_words)?.iter().map(|fault| format!("{}: {fault:?}", index.name())));
+        if entries != rows {
+            faults.push(format!("{}: {entries} entries", index.name()));
+        }
+    }
+    let all = KeyRange { start: Vec::new(), end: None };
+    let mut transaction = database.begin(TransactionOptions::default());
+    let index = database.index(&format!("{name}_pk")).map_err(in_words)?;
+    let mut through_index = Vec::new();
+    let ranged = transaction.range(&object, &index, all, Way::Forward, |rid, _| {
+        through_index.push(rids.get(&rid).copied());
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    });
+    ranged.map_err(in_words)?;
+    if !through_index.iter().flatten().eq(state.keys()) || through_index.len() != state.len() {
+        faults.push(format!("rows by {} and by scan differ", index.name()));
+    }
+    if faults.is_empty() { Ok(state) } else { Err(format!("{name}: {}", faults.join("; "))) }
 }
