@@ -6,7 +6,7 @@ use crate::progress::Bars;
 use crate::size::{ByteSize, size_text};
 use pagefold::interchange::{CsvOptions, Header};
 use pagefold::io::{Clock, OpenOptions, OsClock, OsStorage, Storage};
-use pagefold::{Database, Error, OpenMode, PoolSettings, Settings};
+use pagefold::{Database, OpenMode, PoolSettings, Settings};
 use serde_json::Value as Json;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -76,36 +76,9 @@ impl Session {
         Ok(Settings { pools, direct: !self.global.buffered, ..Settings::default() })
     }
 
-    /// Opens a database that is there. One that was not closed in order is brought in order first, also for reading.
+    /// Opens a database that is there.
     pub(crate) fn open(&self, directory: &Path, mode: OpenMode) -> Result<Database> {
-        let settings = self.settings()?;
-        match pagefold::open(directory, mode, settings) {
-            Err(Error::NeedsRecovery(_)) => {
-                self.recover(directory)?;
-                Ok(pagefold::open(directory, mode, settings)?)
-            }
-            opened => Ok(opened?),
-        }
-    }
-
-    /// Applies the log of a database that was not closed in order, and says so.
-    pub(crate) fn recover(&self, directory: &Path) -> Result<()> {
-        self.bars.clear();
-        let name = directory.display();
-        match pagefold::open(directory, OpenMode::Write, self.settings()?) {
-            Ok(database) => drop(database),
-            Err(Error::Locked(_)) => {
-                return Err(Failure::Failed(format!(
-                    "{name} is being written by another process and was not closed yet: try again when that has ended"
-                )));
-            }
-            Err(error) => {
-                return Err(Failure::Failed(format!("{name} was not closed in order, and its log could not be applied: {error}")));
-            }
-        }
-        // Nobody reads it: no reason to fail.
-        let _ = writeln!(std::io::stderr(), "pagefold: {name} was not closed in order; its log has been applied");
-        Ok(())
+        Ok(pagefold::open(directory, mode, self.settings()?)?)
     }
 
     /// Opens a database, or makes one where nothing is. True when it is new.
@@ -115,7 +88,7 @@ impl Session {
             // What a crash in the middle of making a database leaves may be there, nothing else.
             let foreign = OsStorage.list(directory)?.into_iter().find(|path| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                !(name == "lock" || name == "data" || name.starts_with("control"))
+                !(name == "lock" || name == "data" || name == "readers" || name.starts_with("control"))
             });
             if let Some(path) = foreign {
                 let directory = directory.display();
@@ -157,7 +130,7 @@ pub(crate) fn check_files(files: &[PathBuf]) -> Result<()> {
 /// Removes a database that this command made and did not fill.
 pub(crate) fn remove_new_database(directory: &Path) {
     // Whatever cannot be removed stays: a database without tables.
-    for inside in [directory.join("data"), directory.to_path_buf()] {
+    for inside in [directory.join("data"), directory.join("readers"), directory.to_path_buf()] {
         for path in OsStorage.list(&inside).unwrap_or_default() {
             let _ = OsStorage.remove(&path);
         }

@@ -5,6 +5,7 @@ use crate::database::{Activity, Leftovers, Maintenance};
 use crate::log::{Log, LogSettings};
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
+use crate::readers::{Gate, Passage};
 use crate::table_space::reservations::Reservations;
 use crate::transaction::{LockTable, MarkLimits, Serializable, Transactions, VersionStore};
 use crate::{Error, Result};
@@ -36,6 +37,8 @@ pub(crate) struct Core {
     pub(crate) manager: Arc<BufferManager>,
     pub(crate) direct: bool,
     pub(crate) writable: bool,
+    /// The files are a reader's own: they may be changed although the database may not.
+    pub(crate) private: bool,
     next_file_id: AtomicU32,
     next_object_id: AtomicU32,
     poison: OnceLock<String>,
@@ -71,6 +74,8 @@ pub(crate) struct CoreParts {
     pub(crate) manager: Arc<BufferManager>,
     pub(crate) direct: bool,
     pub(crate) writable: bool,
+    /// The files are a reader's own: they may be changed although the database may not.
+    pub(crate) private: bool,
     pub(crate) next_file_id: u32,
     pub(crate) next_object_id: u32,
     pub(crate) log_settings: LogSettings,
@@ -105,6 +110,7 @@ impl Core {
             manager: parts.manager,
             direct: parts.direct,
             writable: parts.writable,
+            private: parts.private,
             next_file_id: AtomicU32::new(parts.next_file_id),
             next_object_id: AtomicU32::new(parts.next_object_id),
             poison: OnceLock::new(),
@@ -140,6 +146,11 @@ impl Core {
     /// The ids that come next.
     pub(crate) fn next_ids(&self) -> (u32, u32) {
         (self.next_file_id.load(Ordering::Relaxed), self.next_object_id.load(Ordering::Relaxed))
+    }
+
+    /// Passes the gate, before a change of what a reader that registers needs.
+    pub(crate) fn pass(&self) -> Result<Option<Passage<'_>>> {
+        self.manager.gate().map(Gate::pass).transpose()
     }
 
     /// After this nothing is written until the database is opened again.
@@ -199,9 +210,9 @@ impl Core {
         match header_writes {
             Some(writes) => {
                 data_set.set_recovering(matches!(writes, HeaderWrites::AtLeast(_)));
-                data_set.open(self.writable, writes)?;
+                data_set.open(self.writable || self.private, writes)?;
             }
-            None if self.writable => data_set.remove()?,
+            None if self.writable || self.private => data_set.remove()?,
             None => {}
         }
         self.manager.register(&data_set);
@@ -216,10 +227,15 @@ impl Core {
     /// From now on changes of what the catalog names go to this log, and its pages are written twice.
     pub(crate) fn set_log(&self, log: Log) -> Result<()> {
         let log = Arc::new(log);
-        let path = self.double_write_path();
-        let sync = self.log_settings.sync;
-        let area = DoubleWrite::create_or_open(self.storage.as_ref(), &path, self.database_id, self.double_write_bytes, sync)?;
-        self.manager.set_protection(Protection { log: Arc::clone(&log) as Arc<dyn LogSink>, double_write: area });
+        // What a reader writes is nobody's but its own, and gone with it.
+        let double_write = if self.writable {
+            let path = self.double_write_path();
+            let sync = self.log_settings.sync;
+            Some(DoubleWrite::create_or_open(self.storage.as_ref(), &path, self.database_id, self.double_write_bytes, sync)?)
+        } else {
+            None
+        };
+        self.manager.set_protection(Protection { log: Arc::clone(&log) as Arc<dyn LogSink>, double_write });
         let _ = self.log.set(log);
         Ok(())
     }

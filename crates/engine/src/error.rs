@@ -48,9 +48,6 @@ pub enum Error {
     /// Another process writes this database.
     #[error("{0} is being written by another process")]
     Locked(String),
-    /// It was not closed in order, and is opened for reading only.
-    #[error("{0} was not closed in order: open it for writing once, so that its log is applied")]
-    NeedsRecovery(String),
     /// Something else is going on that excludes this.
     #[error("not now: {0}")]
     Busy(String),

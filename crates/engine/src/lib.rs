@@ -14,6 +14,7 @@ pub mod index;
 pub mod log;
 pub mod pool;
 mod progress;
+pub mod readers;
 mod recovery;
 mod sampling;
 mod space_map;

@@ -18,7 +18,7 @@ mod sample;
 
 pub use access::{Scan, ScanOptions, export, get, primary_key_index};
 pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_rows, upsert};
-pub use check::{CheckReport, PageError, check};
+pub use check::{CheckReport, PageError, check, check_files};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
 pub use estimate::{

@@ -3,17 +3,13 @@
 use crate::arguments::CheckArguments;
 use crate::failure::{Failure, Result};
 use crate::session::Session;
-use pagefold::io::OsStorage;
+use pagefold::io::{Clock, OsClock, OsStorage, Storage};
 use pagefold::utility;
+use std::sync::Arc;
 
 pub(super) fn run(session: &Session, arguments: &CheckArguments) -> Result<()> {
-    let found = match utility::check(&OsStorage, &arguments.database, &session.bars) {
-        Err(utility::Error::Engine(pagefold::Error::NeedsRecovery(_))) => {
-            session.recover(&arguments.database)?;
-            utility::check(&OsStorage, &arguments.database, &session.bars)?
-        }
-        found => found?,
-    };
+    let (storage, clock): (Arc<dyn Storage>, Arc<dyn Clock>) = (Arc::new(OsStorage), Arc::new(OsClock));
+    let found = utility::check(&storage, &clock, &arguments.database, session.settings()?, &session.bars)?;
     session.bars.clear();
     if session.global.json {
         session.print_json(&found.to_json())?;

@@ -1,6 +1,8 @@
 //! Runs the program and looks at what it says.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
+pub mod changes;
+
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -9,6 +9,7 @@
 use super::hold::LogHold;
 use crate::database::{Database, DatabaseState, read_checkpoint, read_control};
 use crate::log::{Log, Lsn, archive_name, segment_number, segment_path};
+use crate::readers::Passage;
 use crate::{Error, LOG_DIRECTORY, Result};
 use pagefold_format::page::{get_u64, put_u64};
 use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
@@ -62,7 +63,10 @@ impl DatabaseState {
             let to = archive.join(archive_name(core.log_id));
             archive_segments(core.storage.as_ref(), &core.log_directory(), &to, &archive, &numbers)?;
         }
-        log.recycle(below)
+        // A reader that is there may need what they hold.
+        let passage = core.pass()?;
+        let is_read = passage.as_ref().map_or(Ok(false), Passage::meets_reader)?;
+        log.recycle(below, !is_read)
     }
 }
 

@@ -139,7 +139,8 @@ fn start_new_log(storage: &Arc<dyn Storage>, directory: &Path, log_id: u128, set
     let control = read_control(storage.as_ref(), directory)?.current;
     let (last, end) = read_checkpoint(storage.as_ref(), directory, control.log_id, control.checkpoint)?;
     if !(last.transactions.is_empty() && last.leftovers.is_empty()) {
-        return Err(Error::NeedsRecovery(directory.display().to_string()));
+        let reason = "its last checkpoint has transactions that run: it was not closed in order".into();
+        return Err(Error::Damaged { path: directory.display().to_string(), reason });
     }
     let log = Log::create(Arc::clone(storage), &directory.join(LOG_DIRECTORY), log_id, settings, end)?;
     let mut body = Vec::new();

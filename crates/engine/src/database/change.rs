@@ -162,6 +162,7 @@ impl<'a> Change<'a> {
             let _ = core.drop_data_set(&catalog);
             return Err(error.into());
         }
+        let passage = core.pass().inspect_err(|_| drop(core.drop_data_set(&catalog)))?;
         if let Err(error) = self.database.log_catalog(catalog.file_id()) {
             let _ = core.drop_data_set(&catalog);
             return Err(error);
@@ -173,6 +174,7 @@ impl<'a> Change<'a> {
             core.poison(&error);
             return Err(error);
         }
+        drop(passage);
         staged.iter().for_each(|data_set| data_set.set_logged());
         let old = std::mem::replace(&mut *objects, Objects { control, catalog, ..next });
         drop(objects);

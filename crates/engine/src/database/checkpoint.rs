@@ -197,33 +197,31 @@ impl DatabaseState {
         let place = LogSink::append(log, RecordKind::Checkpoint, &[&body], &mut |_| {})?;
         log.make_durable(place.end)?;
         let mut objects = self.objects.write();
+        let passage = core.pass()?;
         core.checkpoint.store(place.start, Ordering::Relaxed);
         let control = control_state(core, objects.control.sequence + 1, &objects.catalog);
         if let Err(error) = write_control(core.storage.as_ref(), &core.directory, &control) {
             core.poison(&error);
             return Err(error);
         }
+        drop(passage);
         objects.control = control;
         Ok(())
     }
 
-    /// Brings the database to where the log ends.
+    /// Brings the database to where the log ends. Of a reader, its pages in memory and its overlay.
     pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn) -> Result<()> {
         let core = &self.core;
         let mut named = self.named();
         let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
-        if !core.writable {
-            let seen = redo(&mut reader, checkpoint, &mut DataSets::new(), &core.manager, |_| None)?;
-            if seen.records > 0 || !seen.losers.is_empty() || !seen.leftovers.is_empty() {
-                return Err(Error::NeedsRecovery(core.directory.display().to_string()));
-            }
-            named.data_sets.values().for_each(|d| d.set_recovering(false));
-            return Ok(());
-        }
         let Named { objects, data_sets, .. } = &mut named;
         let redone = redo(&mut reader, checkpoint, data_sets, &core.manager, |id| objects.table(id))?;
         named.data_sets.values().for_each(|d| d.set_recovering(false));
+        let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty();
+        if in_order && !core.writable {
+            return Ok(());
+        }
         let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
         core.set_log(log)?;
         core.transactions.continue_from(redone.next_transaction);
@@ -233,7 +231,7 @@ impl DatabaseState {
             // The change was logged and then not made.
             self.log_catalog(current)?;
         }
-        if redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty() {
+        if in_order {
             return Ok(());
         }
         for table in named.objects.tables.values() {
@@ -251,7 +249,7 @@ impl DatabaseState {
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
             self.remove_leftover(&leftover.left, 0, &core.transactions.horizon())?;
         }
-        self.write_checkpoint()
+        if core.writable { self.write_checkpoint() } else { Ok(()) }
     }
 
     fn end_loser(&self, named: &Named<'_>, loser: &RunningTransaction) -> Result<()> {

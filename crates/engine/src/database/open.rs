@@ -16,6 +16,7 @@ use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
 use crate::index::Index;
 use crate::log::LogSettings;
 use crate::pool::{BufferManager, PoolSettings};
+use crate::readers::{Gate, Snapshot};
 use crate::recovery::restore_double_writes;
 use crate::table_space::Table;
 use crate::{Error, Result};
@@ -38,7 +39,7 @@ const LOCK_NAME: &str = "lock";
 /// How to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// For reading; any number of processes at once.
+    /// For reading; any number of processes at once, beside one that writes. What was committed when it was opened is seen for as long as it is open.
     Read,
     /// For reading and writing; one process.
     Write,
@@ -149,6 +150,7 @@ pub(crate) fn core_parts(
         manager: Arc::clone(manager),
         direct: settings.direct,
         writable: false,
+        private: false,
         next_file_id: control.next_file_id,
         next_object_id: control.next_object_id,
         log_settings: settings.log,
@@ -202,12 +204,15 @@ impl Database {
         settings: Settings,
         manager: Arc<BufferManager>,
     ) -> Result<Database> {
+        let mut storage = storage;
         let exists = storage.exists(&super::control_file::control_path(directory))?;
         if !exists && mode != OpenMode::Create {
             return Err(Error::NotADatabase(directory.display().to_string()));
         }
         let mut lock = None;
-        if mode != OpenMode::Read {
+        if mode == OpenMode::Read {
+            storage = Snapshot::take(&storage, directory, settings.direct)?.storage();
+        } else {
             if !exists {
                 prepare_directory(storage.as_ref(), directory)?;
             }
@@ -216,6 +221,8 @@ impl Database {
         let archive = if mode == OpenMode::Read { None } else { read_archive(storage.as_ref(), directory)? };
         let parts = |control: ControlSlot| CoreParts {
             writable: mode != OpenMode::Read,
+            private: mode == OpenMode::Read,
+            log_settings: LogSettings { sync: settings.log.sync && mode != OpenMode::Read, ..settings.log },
             archive: archive.clone(),
             ..core_parts(&storage, directory, control, &settings, &manager)
         };
@@ -228,12 +235,20 @@ impl Database {
         let control = read_control(storage.as_ref(), directory)?;
         let slot = control.current;
         let core = Arc::new(Core::new(parts(slot)));
+        let mut gate = None;
+        if mode != OpenMode::Read {
+            let gate = gate.insert(Arc::new(Gate::new(Arc::clone(&storage), directory, slot.database_id)?));
+            manager.set_gate(Arc::clone(gate));
+        }
+        let passage = gate.as_ref().map(|gate| gate.pass()).transpose()?;
         let logged = match slot.checkpoint {
             0 => None,
             at => {
-                let durable = match mode {
-                    OpenMode::Read => 0,
-                    _ => restore_double_writes(storage.as_ref(), directory, slot.database_id)?,
+                let durable = match &passage {
+                    Some(passage) => restore_double_writes(storage.as_ref(), directory, slot.database_id, &mut |image, file| {
+                        passage.preserve(image.file_id, image.bytes.len(), &[image.page_number], file)
+                    })?,
+                    None => 0,
                 };
                 let (checkpoint, end) = read_checkpoint(storage.as_ref(), directory, slot.log_id, at)?;
                 Some((checkpoint, end.max(durable)))
@@ -248,6 +263,7 @@ impl Database {
                 empty_slot(storage.as_ref(), directory, *number)?;
             }
         }
+        drop(passage);
         if let Some((checkpoint, durable)) = logged {
             database.recover(&checkpoint, durable)?;
         }

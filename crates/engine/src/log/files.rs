@@ -258,15 +258,16 @@ impl SegmentFiles {
         self.names.lock().present.iter().copied().take_while(wholly_below).collect()
     }
 
-    /// Keeps some of the segments wholly below `lsn` as spares, removes the others.
-    pub(super) fn recycle(&self, lsn: Lsn) -> Result<()> {
+    /// Keeps some of the segments wholly below `lsn` as spares, if they may be written over, removes the others.
+    pub(super) fn recycle(&self, lsn: Lsn, reuse: bool) -> Result<()> {
         let mut names = self.names.lock();
         while let Some(&number) = names.present.first()
             && self.geometry.is_segment(number)
             && self.geometry.end_of(number) <= lsn
         {
             let path = segment_path(&self.directory, number);
-            if names.spares.len() < self.spares_max
+            if reuse
+                && names.spares.len() < self.spares_max
                 && self.storage.open(&path, &OpenOptions::read_only())?.len()? == self.geometry.segment_bytes()
             {
                 let spare = spare_path(&self.directory, number);

@@ -26,7 +26,8 @@ mod tests;
 pub mod writer;
 
 pub(crate) use parts::{LogParts, SegmentSources, archive_name};
+pub(crate) use reader::LogEnd;
 pub use reader::LogReader;
 pub use record::{BODY_BYTES_MAX, Lsn, Record, RecordRef};
-pub(crate) use segment::{segment_number, segment_path};
+pub(crate) use segment::{SEGMENT_HEADER_BYTES, segment_number, segment_path};
 pub use writer::{Appended, Log, LogSettings};

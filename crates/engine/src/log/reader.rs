@@ -9,7 +9,7 @@
 use super::files::damaged_record;
 use super::record::{FLUSH_BYTES, FLUSH_KIND, FRAME_HEADER_BYTES, Frames, Lsn, RecordRef, frame_bytes, parts};
 use super::segment::{Geometry, damaged, discover, open_segment, segment_path};
-use crate::Result;
+use crate::{Error, Result};
 use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -192,6 +192,46 @@ impl LogReader {
             }
         }
         Ok(None)
+    }
+}
+
+/// Where a log ended at a moment.
+#[derive(Clone, Debug)]
+pub(crate) struct LogEnd {
+    /// The end.
+    pub(crate) end: Lsn,
+    /// The segment in which that lies.
+    pub(crate) segment: u64,
+    /// Its offset in that.
+    pub(crate) offset: u64,
+    /// Records between where the search began and the end.
+    pub(crate) records: u64,
+}
+
+impl LogEnd {
+    /// Looks for the end of a log to which another process may be writing: what follows meanwhile may be seen or not.
+    ///
+    /// # Errors
+    /// As [`LogReader::open`] and [`LogReader::next`].
+    pub(crate) fn find(storage: &dyn Storage, directory: &Path, database_id: u128, from: Lsn) -> Result<LogEnd> {
+        let (mut at, mut records, mut doubtful) = (from, 0, None);
+        loop {
+            let mut reader = LogReader::open(storage, directory, database_id, at, 0)?;
+            let ended = loop {
+                match reader.next() {
+                    Ok(Some(_)) => records += 1,
+                    Ok(None) => break None,
+                    Err(error) => break Some(error),
+                }
+            };
+            let (end, geometry) = (reader.end(), reader.geometry);
+            match ended {
+                None => return Ok(LogEnd { end, segment: geometry.segment_of(end), offset: geometry.offset_of(end), records }),
+                // The record was not whole when it was read, but was before something behind it was: it is by now, unless it is damaged.
+                Some(Error::Damaged { .. }) if doubtful != Some(end) => (at, doubtful) = (end, Some(end)),
+                Some(error) => return Err(error),
+            }
+        }
     }
 }
 

@@ -244,12 +244,13 @@ impl Log {
         self.files.segments_below(lsn.min(self.durable()))
     }
 
-    /// Segments wholly below `lsn` and below what is durable are kept to be used again, or removed. Nothing reads there any more.
+    /// Segments wholly below `lsn` and below what is durable are kept to be used again, or removed; without `reuse` all of them are removed: who has them open
+    /// still reads what they hold.
     ///
     /// # Errors
     /// Those of the device; it can be tried again.
-    pub fn recycle(&self, lsn: Lsn) -> Result<()> {
-        self.files.recycle(lsn.min(self.durable()))
+    pub fn recycle(&self, lsn: Lsn, reuse: bool) -> Result<()> {
+        self.files.recycle(lsn.min(self.durable()), reuse)
     }
 
     /// Leads until `mark` has reached `lsn`, or waits for the one who leads.

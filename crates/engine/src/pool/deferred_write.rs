@@ -8,7 +8,8 @@
 //! - the list of dirty pages is taken and emptied under `write_lock`, and whoever takes it marks the data set as changed: so a flush, or a checkpoint that asks whether one is due, never takes pages
 //!   that the background has yet to write for written ones;
 //! - a failed write poisons the data set;
-//! - of data sets that are logged, a page is written only when the log is durable up to its LSN, and when its image is safe in the file of double writes: a torn page is restored from there.
+//! - of data sets that are logged, a page is written only when the log is durable up to its LSN, and when its image is safe in the file of double writes: a torn page is restored from there; and
+//!   when readers that need what it is on disk have that (`readers/`).
 
 use super::counters::add;
 use super::double_write::{DoubleWrite, Protected};
@@ -17,6 +18,7 @@ use super::manager::BufferManager;
 use super::mini_transaction::LogSink;
 use crate::Result;
 use crate::data_set::{DataSet, MapAndHeader};
+use crate::readers::Passage;
 use pagefold_format::log::Lsn;
 use pagefold_format::{page, space_map};
 use pagefold_io::AlignedBuffer;
@@ -28,7 +30,8 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(crate) struct Protection {
     pub(crate) log: Arc<dyn LogSink>,
-    pub(crate) double_write: DoubleWrite,
+    /// A reader has none.
+    pub(crate) double_write: Option<DoubleWrite>,
 }
 
 /// Pages in their form on disk, on their way out: numbers ascending, images one behind the other.
@@ -133,7 +136,8 @@ impl BufferManager {
     /// How many pages a batch has at most.
     fn batch_pages(&self, page_bytes: usize) -> usize {
         let room = self.batch_buffers.buffer_bytes() / page_bytes;
-        self.protection().map_or(room, |protection| room.min(protection.double_write.pages_max(page_bytes)))
+        let double_write = self.protection().and_then(|protection| protection.double_write.as_ref());
+        double_write.map_or(room, |double_write| room.min(double_write.pages_max(page_bytes)))
     }
 
     /// The pages of a batch are clean, or dirty again.
@@ -150,6 +154,7 @@ impl BufferManager {
     fn write_batch(&self, data_set: &DataSet, batch: &Batch<'_>) -> Result<u64> {
         let page_bytes = data_set.page_bytes();
         let images = &batch.images[..batch.pages.len() * page_bytes];
+        let passage = self.pass(data_set, &batch.pages)?;
         let protected = self.protect(data_set, &batch.pages, images, batch.lsn)?;
         let file = data_set.file()?;
         let room = (self.cluster_buffers.buffer_bytes() / page_bytes).max(1);
@@ -164,8 +169,17 @@ impl BufferManager {
             }
         }
         protected.into_iter().for_each(Protected::finished);
+        drop(passage);
         add(&data_set.counters.pages_written, batch.pages.len() as u64);
         Ok(writes)
+    }
+
+    /// Preserves what these pages (ascending, but for the header) are on disk for the readers that need it. No reader registers before the passage is dropped.
+    fn pass<'g>(&'g self, data_set: &DataSet, pages: &[u32]) -> Result<Option<Passage<'g>>> {
+        let Some(gate) = self.gate().filter(|_| data_set.is_logged() && !pages.is_empty()) else { return Ok(None) };
+        let passage = gate.pass()?;
+        passage.preserve(data_set.file_id(), data_set.page_bytes(), pages, data_set.file()?.as_ref())?;
+        Ok(Some(passage))
     }
 
     /// Makes the log durable and puts images of pages into the file of double writes. What comes back is kept until they are written in place.
@@ -174,9 +188,10 @@ impl BufferManager {
         if lsn > 0 {
             protection.log.make_durable(lsn)?;
         }
+        let Some(double_write) = &protection.double_write else { return Ok(None) };
         let names: Vec<(u32, u32)> = pages.iter().map(|page| (data_set.file_id(), *page)).collect();
         let mut sync = |files: &BTreeSet<u32>| self.sync_files(files);
-        protection.double_write.protect(&names, images, data_set.page_bytes(), &mut sync).map(Some)
+        double_write.protect(&names, images, data_set.page_bytes(), &mut sync).map(Some)
     }
 
     /// Makes the writes in place of data sets durable.
@@ -254,11 +269,13 @@ impl BufferManager {
         let file = data_set.file()?;
         let room = self.batch_pages(page_bytes);
         for (numbers, images) in numbers.chunks(room).zip(images.chunks(room * page_bytes)) {
+            let passage = self.pass(data_set, numbers)?;
             let protected = self.protect(data_set, numbers, images, lsn)?;
             for (number, image) in numbers.iter().zip(images.chunks_exact(page_bytes)) {
                 file.write_at(image, u64::from(*number) * page_bytes as u64)?;
             }
             protected.into_iter().for_each(Protected::finished);
+            drop(passage);
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::mini_transaction::LogSink;
 use super::word::{Evict, Eviction, Latch, PageWord};
 use super::work_area::WorkArea;
 use crate::data_set::DataSet;
+use crate::readers::Gate;
 use crate::{CounterValues, Error, Result};
 use pagefold_format::page::is_page_size;
 use pagefold_io::Clock;
@@ -70,6 +71,7 @@ pub struct BufferManager {
     pub(super) batch_buffers: WorkArea,
     pub(super) clock: Arc<dyn Clock>,
     protection: OnceLock<Protection>,
+    gate: OnceLock<Arc<Gate>>,
     retired: Mutex<CounterValues>,
     background: Background,
 }
@@ -106,6 +108,7 @@ impl BufferManager {
             cluster_buffers: WorkArea::new(bytes_per_io, settings.background_threads + 4),
             clock,
             protection: OnceLock::new(),
+            gate: OnceLock::new(),
             batch_buffers: WorkArea::new(BATCH_BYTES, 2),
             retired: Mutex::default(),
             background: Background::default(),
@@ -118,6 +121,16 @@ impl BufferManager {
     #[must_use]
     pub fn settings(&self) -> &PoolSettings {
         &self.settings
+    }
+
+    /// What pages of live data sets pass before they are written in place.
+    pub(crate) fn gate(&self) -> Option<&Gate> {
+        self.gate.get().map(Arc::as_ref)
+    }
+
+    /// From now on pages of live data sets pass this gate before they are written in place.
+    pub(crate) fn set_gate(&self, gate: Arc<Gate>) {
+        let _ = self.gate.set(gate);
     }
 
     /// The log; `None` while changes need none.

@@ -65,7 +65,7 @@ fn redo_gives_the_same_pages() {
     let database = open(PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() });
     let storage = MemoryStorage::new();
     let double_write = double_write::DoubleWrite::create_or_open(&storage, Path::new("doublewrite"), 1, 1 << 20, false).unwrap();
-    database.manager().set_protection(Protection { log: Arc::new(sink), double_write });
+    database.manager().set_protection(Protection { log: Arc::new(sink), double_write: Some(double_write) });
     let mut change = database.change();
     let table = change.create_table(TableAttributes::new("t", schema()).with_page_bytes(4096)).unwrap();
     table.add_partition().unwrap().set_logged();

@@ -7,7 +7,7 @@
 
 use crate::Result;
 use crate::core::{DOUBLE_WRITE_NAME, data_set_path};
-use crate::pool::double_write;
+use crate::pool::double_write::{self, Image};
 use pagefold_format::log::Lsn;
 use pagefold_format::page::{self, PageIdentity};
 use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
@@ -19,12 +19,34 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub(crate) fn restore_double_writes(storage: &dyn Storage, directory: &Path, database_id: u128) -> Result<Lsn> {
-    let path = directory.join(DOUBLE_WRITE_NAME);
+pub(crate) fn restore_double_writes(
+    storage: &dyn Storage,
+    directory: &Path,
+    database_id: u128,
+    before: &mut BeforeWrite<'_>,
+) -> Result<Lsn> {
+    let images = double_write::images(storage, &directory.join(DOUBLE_WRITE_NAME), database_id)?;
+    put_back(storage, directory, database_id, images, before)
+}
+
+/// Called before an image is written in place.
+pub(crate) type BeforeWrite<'a> = dyn FnMut(&Image, &dyn File) -> Result<()> + 'a;
+
+/// As [`restore_double_writes`], of images that have been read.
+///
+/// # Errors
+/// When a data set cannot be read or written.
+pub(crate) fn put_back(
+    storage: &dyn Storage,
+    directory: &Path,
+    database_id: u128,
+    images: Vec<Image>,
+    before: &mut BeforeWrite<'_>,
+) -> Result<Lsn> {
     let mut files: BTreeMap<u32, Arc<dyn File>> = BTreeMap::new();
     let mut durable = 0;
     let mut newest = BTreeMap::new();
-    for image in double_write::images(storage, &path, database_id)? {
+    for image in images {
         durable = durable.max(page::lsn(&image.bytes));
         newest.insert((image.file_id, image.page_number), image);
     }
@@ -43,6 +65,7 @@ pub(crate) fn restore_double_writes(storage: &dyn Storage, directory: &Path, dat
         let identity = PageIdentity { database_id, file_id: image.file_id, page_number: image.page_number };
         let whole = present && page::verify(&found, &identity).is_ok();
         if !whole || counter_ahead(page::write_counter(&image.bytes), page::write_counter(&found)) {
+            before(&image, file.as_ref())?;
             file.write_at(&image.bytes, offset)?;
             files.insert(image.file_id, file);
         }

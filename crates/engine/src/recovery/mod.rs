@@ -14,12 +14,12 @@
 //! | a crash during any of this | the same again: redo skips what a page already has, undo goes on behind its last compensation record |
 //! | a partition in the log that neither catalog nor checkpoint name | it is added to its table, and its file made anew; if the table was dropped, its records are skipped |
 //! | a data set without a file at the checkpoint, with one on disk | the file is made anew: the log has all of it |
-//! | opened for reading only | an error that asks to open for writing once, when there is anything to redo or undo |
+//! | opened for reading only | the same, in the reader's overlay, without a checkpoint (`readers/`) |
 
 mod double_writes;
 mod redo;
 mod undo;
 
-pub(crate) use double_writes::restore_double_writes;
+pub(crate) use double_writes::{put_back, restore_double_writes};
 pub(crate) use redo::{DataSets, redo};
 pub(crate) use undo::{ObjectsById, roll_back};

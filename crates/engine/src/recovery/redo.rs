@@ -51,7 +51,7 @@ pub(crate) struct Redone {
     listed: HashMap<(u64, Lsn), Leftover>,
 }
 
-/// Redoes what follows a checkpoint; with `data_sets` empty it only looks. Partitions that were added since come into `data_sets`.
+/// Redoes what follows a checkpoint. Partitions that were added since come into `data_sets`.
 ///
 /// # Errors
 /// When the log is damaged, or a page that it does not make anew cannot be read.

@@ -8,6 +8,7 @@ mod interleavings;
 mod leftovers;
 mod list_append;
 mod model;
+mod processes;
 mod readers;
 mod threads;
 mod waits;

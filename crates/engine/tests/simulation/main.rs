@@ -305,11 +305,19 @@ fn a_ghost_in_the_slot_of_one_that_was_removed() {
 }
 
 #[test]
-fn a_reader_asks_for_recovery() {
+fn a_reader_recovers_for_itself() {
     let storage = FaultStorage::new(FaultOptions::default());
     create(&storage, false).unwrap();
     let database = open(&storage, OpenMode::Write).unwrap();
-    work(&database, &mut Random(3), &Mutex::default(), 5).unwrap();
+    let promise = Mutex::new(Promise::default());
+    work(&database, &mut Random(3), &promise, 5).unwrap();
     let image = storage.crash_image(CrashPolicy::DropAll);
-    assert!(matches!(open(&image, OpenMode::Read), Err(Error::NeedsRecovery(_))));
+    let committed = &promise.lock().committed;
+    for _ in 0..2 {
+        assert_eq!(&contents(&open(&image, OpenMode::Read).unwrap()), committed);
+    }
+    let hash = image.content_hash();
+    drop(open(&image, OpenMode::Read).unwrap());
+    assert_eq!(image.content_hash(), hash, "nothing stays of a reader");
+    assert_eq!(&contents(&open(&image, OpenMode::Write).unwrap()), committed);
 }

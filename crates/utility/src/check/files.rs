@@ -137,8 +137,8 @@ pub(crate) fn read_control_slots(storage: &dyn Storage, directory: &Path, contex
     Ok(ControlSlots { current, slots })
 }
 
-/// Files in the data directory with their file ids, if they have one; those excepted that a writer is preparing, from `being_written` on.
-pub(crate) fn files_on_disk(storage: &dyn Storage, directory: &Path, being_written: u32) -> Result<Vec<(PathBuf, Option<u32>)>> {
+/// Files in the data directory with their file ids, if they have one.
+pub(crate) fn files_on_disk(storage: &dyn Storage, directory: &Path) -> Result<Vec<(PathBuf, Option<u32>)>> {
     let data = directory.join(DATA_DIRECTORY);
     if !storage.exists(&data)? {
         return Ok(Vec::new());
@@ -147,6 +147,5 @@ pub(crate) fn files_on_disk(storage: &dyn Storage, directory: &Path, being_writt
         let file_id = file_id_of(&path);
         (path, file_id)
     });
-    // While a writer runs, temporary files are its own.
-    Ok(files.filter(|(_, file_id)| file_id.map_or(being_written == u32::MAX, |id| id < being_written)).collect())
+    Ok(files.collect())
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 /// Reads the log from the last checkpoint on. Damage is reported.
 ///
 /// # Errors
-/// [`Error::NeedsRecovery`] when the database was not closed in order; when the log cannot be read.
+/// When the database was not closed in order, and when the log cannot be read.
 pub(crate) fn read_log(
     storage: &dyn Storage,
     directory: &Path,
@@ -26,7 +26,10 @@ pub(crate) fn read_log(
         return Ok(None);
     }
     match last_checkpoint(storage, directory, slot) {
-        Ok(checkpoint) => Ok(Some(checkpoint)),
+        Ok((checkpoint, true)) => Ok(Some(checkpoint)),
+        Ok((_, false)) => {
+            Err(crate::Error::Data(format!("{} was not closed in order: its files do not say everything", directory.display())))
+        }
         Err(Error::Damaged { path, reason }) => {
             context.error("log", 0, format!("{path}: {reason}"));
             Ok(None)
@@ -35,7 +38,23 @@ pub(crate) fn read_log(
     }
 }
 
-fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> pagefold_engine::Result<Checkpoint> {
+/// Does the log end with a checkpoint? So it does when it is damaged: its files say what they say.
+///
+/// # Errors
+/// When the log cannot be read.
+pub(super) fn is_in_order(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> Result<bool> {
+    if slot.checkpoint == 0 {
+        return Ok(true);
+    }
+    match last_checkpoint(storage, directory, slot) {
+        Ok((_, in_order)) => Ok(in_order),
+        Err(Error::Damaged { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The last checkpoint; true when nothing follows it.
+fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> pagefold_engine::Result<(Checkpoint, bool)> {
     let log = directory.join(LOG_DIRECTORY);
     let at = slot.checkpoint;
     let damaged = |reason: String| Error::Damaged { path: log.display().to_string(), reason };
@@ -52,7 +71,7 @@ fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) 
     while in_order && let Some(record) = reader.next()? {
         in_order = matches!(RecordKind::from_u8(record.kind), Some(RecordKind::Checkpoint | RecordKind::Catalog));
     }
-    if in_order { Ok(checkpoint) } else { Err(Error::NeedsRecovery(directory.display().to_string())) }
+    Ok((checkpoint, in_order))
 }
 
 /// Brings what the catalog says of data sets to the state of a checkpoint, which may know more partitions.

@@ -1,9 +1,9 @@
 //! CHECK: every page of a database, every row, every index entry against its row and every row against its entries.
 //!
-//! Pages are read straight from the files and decoded by the views of `pagefold-format`; no buffer pool, no open database. So damage of one page hides nothing else, and
+//! Pages are read straight from the files (or from a snapshot of them, with the log applied) and decoded by the views of `pagefold-format`; no buffer pool, no open database. So damage of one page hides nothing else, and
 //! nothing that is read is trusted. The work goes on after every error.
 //!
-//! * `run`: the order of it all; [`check`]
+//! * `run`: the order of it all; [`check`], [`check_files`]
 //! * `findings`: what was found; [`CheckReport`]
 //! * `files`: page reader, control file, names of files
 //! * `data_set`: header page, space map, and every page's checksum, place and write counter
@@ -37,7 +37,7 @@ mod table;
 mod tree;
 
 pub use findings::{CheckReport, PageError};
-pub use run::check;
+pub use run::{check, check_files};
 
 pub(crate) use catalog::{catalog_entry, read_entries};
 pub(crate) use chain::read_dictionaries;

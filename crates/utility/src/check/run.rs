@@ -5,32 +5,71 @@ use super::data_set::DataSetFile;
 use super::difference::{Buckets, Element, Side, Sum, hash};
 use super::files::{files_on_disk, read_control_slots};
 use super::findings::{CheckReport, Context};
-use super::log::{apply_checkpoint, read_log};
+use super::log::{apply_checkpoint, is_in_order, read_log};
 use super::table::{TableFiles, Visit, table_object};
 use super::tree::{IndexFile, index_expected, index_object};
 use crate::{Progress, Result, Unit};
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
+use pagefold_engine::database::{Database, OpenMode, Settings, read_control};
+use pagefold_engine::readers::Snapshot;
 use pagefold_format::control::ControlSlot;
-use pagefold_io::Storage;
+use pagefold_io::{Clock, Storage};
 use pagefold_types::{KeyError, Rid, RowLayout};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Checks the database in a directory, beside a process that writes it, too: as it was at one moment, with its log applied in memory and in a file of the reader's own.
+///
+/// # Errors
+/// When the directory holds no database, its control file cannot be read or is of a newer format, the log cannot be applied, or the user wants to stop. What is damaged is no error but in
+/// the report.
+pub fn check(
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    directory: &Path,
+    settings: Settings,
+    progress: &dyn Progress,
+) -> Result<CheckReport> {
+    // A writer has files that nobody names yet, and has removed all others.
+    let lock = if storage.exists(&directory.join("control"))? { storage.lock(&directory.join("lock")).map(Some) } else { Ok(None) };
+    let is_written = lock.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+    let unnamed = if is_written { Vec::new() } else { files_on_disk(storage.as_ref(), directory)? };
+    drop(lock);
+    let snapshot = match Snapshot::take(storage, directory, settings.direct) {
+        Ok(snapshot) => snapshot.storage(),
+        // What keeps a reader out is found in the files.
+        Err(pagefold_engine::Error::Damaged { .. }) => return check_files(storage.as_ref(), directory, progress),
+        Err(error) => return Err(error.into()),
+    };
+    let slot = read_control(snapshot.as_ref(), directory)?.current;
+    if !is_in_order(snapshot.as_ref(), directory, &slot)? {
+        // Of the snapshot only.
+        drop(Database::open(Arc::clone(&snapshot), Arc::clone(clock), directory, OpenMode::Write, settings)?);
+    }
+    check_named(snapshot.as_ref(), directory, unnamed, progress)
+}
 
 /// Checks the database in a directory, from its files alone.
 ///
 /// # Errors
-/// When the directory holds no database, its control file cannot be read or is of a newer format, it was not closed in order (open it for writing first), it changes
-/// meanwhile, or the user wants to stop. What is damaged is no error but in the report.
-pub fn check(storage: &dyn Storage, directory: &Path, progress: &dyn Progress) -> Result<CheckReport> {
+/// When the directory holds no database, its control file cannot be read or is of a newer format, it was not closed in order, it changes meanwhile, or the user wants to stop. What is damaged
+/// is no error but in the report.
+pub fn check_files(storage: &dyn Storage, directory: &Path, progress: &dyn Progress) -> Result<CheckReport> {
+    let unnamed = files_on_disk(storage, directory)?;
+    check_named(storage, directory, unnamed, progress)
+}
+
+/// Checks the database; files in `unnamed` that it does not name are errors.
+fn check_named(
+    storage: &dyn Storage,
+    directory: &Path,
+    unnamed: Vec<(PathBuf, Option<u32>)>,
+    progress: &dyn Progress,
+) -> Result<CheckReport> {
     let mut context = Context::new(progress);
-    let (control, unnamed) = {
-        // Under the lock, if it can be had: what a writer prepares is not named yet, and not lost either.
-        let lock = storage.lock(&directory.join("lock"));
-        let writer = lock.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock);
-        let control = read_control_slots(storage, directory, &mut context)?;
-        let next_file_id = control.current.map_or(0, |slot| slot.next_file_id);
-        (control, files_on_disk(storage, directory, if writer { next_file_id } else { u32::MAX })?)
-    };
+    let control = read_control_slots(storage, directory, &mut context)?;
     let Some(slot) = control.current else { return Ok(context.finish()) };
     progress.start("checking the catalog", None, Unit::Pages);
     let checkpoint = read_log(storage, directory, &slot, &mut context)?;

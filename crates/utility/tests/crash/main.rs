@@ -10,7 +10,7 @@ use pagefold_engine::table_space::{Method, RowBuffer};
 use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, SimulatedClock, Storage};
 use pagefold_types::Direction;
 use pagefold_utility::{
-    Error, IndexOptions, LoadMode, LoadOptions, ReorgOptions, Result, Silent, check, create_index, drop_object, load, reorg,
+    Error, IndexOptions, LoadMode, LoadOptions, ReorgOptions, Result, Silent, check_files, create_index, drop_object, load, reorg,
 };
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -69,7 +69,7 @@ fn state(storage: &FaultStorage, what: &str) -> Vec<String> {
     let database = open(storage, OpenMode::Write).unwrap_or_else(|e| panic!("{what}: {e}"));
     let seen = contents(&database);
     drop(database);
-    let report = check(storage, Path::new(DIRECTORY), &Silent).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let report = check_files(storage, Path::new(DIRECTORY), &Silent).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert!(report.errors.is_empty(), "{what}: {:?}", report.errors);
     let objects = open(storage, OpenMode::Read).unwrap();
     let named = 1 + objects.tables().len() + objects.indexes().len();

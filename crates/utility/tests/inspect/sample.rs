@@ -13,7 +13,7 @@ use pagefold_format::data_set_header::DataSetHeader;
 use pagefold_format::space_map::{self, CLASS_UNALLOCATED, SpaceWord};
 use pagefold_io::{MemoryStorage, OpenOptions, SimulatedClock, Storage, read_exact_at, read_file};
 use pagefold_types::{Column, DataType, Direction, Rid, Schema, Value, ValueRef};
-use pagefold_utility::{CheckReport, Silent, check};
+use pagefold_utility::{CheckReport, Silent, check_files};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) fn open(storage: &MemoryStorage, mode: OpenMode) -> pagefold_engine::
 }
 
 pub(crate) fn run_check(storage: &MemoryStorage) -> CheckReport {
-    check(storage, Path::new(DB), &Silent).unwrap()
+    check_files(storage, Path::new(DB), &Silent).unwrap()
 }
 
 pub(crate) fn schema() -> Schema {

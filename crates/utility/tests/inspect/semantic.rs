@@ -11,7 +11,7 @@ use pagefold_format::page::{self, PageIdentity, PageType, put_u32};
 use pagefold_format::space_map::{CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
 use pagefold_io::{MemoryStorage, OpenOptions, Storage};
 use pagefold_types::Rid;
-use pagefold_utility::{Error, PrintWhat, Silent, check, print, report};
+use pagefold_utility::{Error, PrintWhat, Silent, check_files, print, report};
 use std::path::Path;
 
 struct Pages {
@@ -242,7 +242,7 @@ fn control_slots() {
         let _ = print(&storage, Path::new(DB), object, 0, PrintWhat::Page(0));
     }
     // A newer format is not touched, and a directory without database is none.
-    let nowhere = check(&storage, Path::new("nowhere"), &Silent);
+    let nowhere = check_files(&storage, Path::new("nowhere"), &Silent);
     assert!(matches!(nowhere, Err(Error::Engine(pagefold_engine::Error::NotADatabase(_)))));
     control.write(&storage, &good);
     assert!(run_check(&storage).is_clean());

@@ -69,7 +69,7 @@ impl Model {
                 if let Some(record) = self.records.iter().rfind(|record| record.end <= self.durable) {
                     self.from = record.start;
                 }
-                pass(log.recycle(self.from))?;
+                pass(log.recycle(self.from, true))?;
             }
         }
         Ok(Some(log))

@@ -125,7 +125,7 @@ fn segments_are_used_again() {
         if seed % 20 == 0 {
             log.make_durable(log.end()).unwrap();
             kept.drain(..kept.len().saturating_sub(10));
-            log.recycle(kept[0].start).unwrap();
+            log.recycle(kept[0].start, true).unwrap();
             log.prepare_next().unwrap();
         }
     }
@@ -137,7 +137,7 @@ fn segments_are_used_again() {
     assert!(segments > 100 && made < segments / 2, "{made} of {segments} segments were made anew");
     // What is not durable is not recycled.
     let end = append(&log, 1, &vec![1; 50_000]).unwrap().end;
-    log.recycle(end).unwrap();
+    log.recycle(end, true).unwrap();
     assert_eq!(read(storage.as_ref(), kept.last().unwrap().start, 0).unwrap().0.len(), 1);
     // Opening cleans up, and keeps spares.
     log.make_durable(end).unwrap();

@@ -1,0 +1,216 @@
+//! The reader's side: taking a snapshot of a database's files.
+//!
+//! While `gate` is held alone, the files are what a crash would leave: whole pages, one state of the control file, a log that covers what the pages have. What is not preserved by the writer is
+//! copied meanwhile (the control file, and the images of double writes), or bounded: of the log only what was there counts.
+
+use super::preserved::Registered;
+use super::view::{Kind, Preserved, ViewFile};
+use super::{is_preserved_pages, lock_gate, make_directory, readers_directory};
+use crate::Result;
+use crate::core::{DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, file_id_of};
+use crate::database::{control_path, read_control};
+use crate::log::{LogEnd, SEGMENT_HEADER_BYTES, segment_number};
+use crate::pool::double_write::{self, Image};
+use crate::recovery::put_back;
+use pagefold_format::control::{CONTROL_SLOT_BYTES, CONTROL_SLOTS, ControlSlot};
+use pagefold_io::{File, Lock, LockKind, MemoryStorage, OpenOptions, Overlay, Storage, read_file};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a reader that cannot write to the directory may keep in memory of its own changes.
+const UNREGISTERED_BYTES_MAX: u64 = 256 << 20;
+
+/// The files of a database as they are at one moment, for as long as it or a handle of it is open. Changes stay private.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    files: Overlay,
+    registered: bool,
+}
+
+/// A reader's preserved-pages file. Dropping it ends the registration.
+#[derive(Debug)]
+pub(super) struct Registration {
+    storage: Arc<dyn Storage>,
+    path: PathBuf,
+    _lock: Box<dyn Lock>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // What cannot be removed is removed by who finds that its lock is free.
+        let _ = self.storage.remove(&self.path);
+    }
+}
+
+/// What is done while nobody writes.
+struct Place {
+    registration: Registration,
+    file: Arc<dyn File>,
+    scratch: Arc<dyn File>,
+    gate: Box<dyn Lock>,
+}
+
+/// A database's files, open.
+struct Found {
+    slot: ControlSlot,
+    control: (Arc<dyn File>, Vec<u8>),
+    data_sets: Vec<(PathBuf, u32, Arc<dyn File>, u64)>,
+    log: Vec<(PathBuf, Arc<dyn File>, u64)>,
+    end: Option<LogEnd>,
+    /// Images of double writes, when recovery may need them.
+    images: Vec<Image>,
+}
+
+impl Snapshot {
+    /// Takes a snapshot of the database in a directory: waits while a batch of pages is being written. Where the directory cannot be written, the reader cannot be registered: its files are
+    /// what they are, also when somebody writes to them.
+    ///
+    /// # Errors
+    /// When there is no database, its control file or its log is damaged, or a file cannot be read.
+    pub fn take(storage: &Arc<dyn Storage>, directory: &Path, direct: bool) -> Result<Snapshot> {
+        // Most of the log is looked through before others have to wait.
+        let seen = read_control(storage.as_ref(), directory)
+            .and_then(|control| log_end(storage.as_ref(), directory, &control.current, None))
+            .ok()
+            .flatten();
+        match enter(storage, &readers_directory(directory)) {
+            Ok(place) => {
+                let found = find(storage.as_ref(), directory, direct, seen)?;
+                let lengths = found.data_sets.iter().map(|(_, file_id, _, length)| (*file_id, *length)).collect();
+                let registered = Registered { database_id: found.slot.database_id, lengths };
+                let preserved = Arc::new(Preserved::begin(place.file, &registered, place.registration)?);
+                drop(place.gate);
+                Snapshot::of(found, directory, place.scratch, Some(&preserved))
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+                let found = find(storage.as_ref(), directory, direct, seen)?;
+                let memory = MemoryStorage::with(1, Some(UNREGISTERED_BYTES_MAX));
+                Snapshot::of(found, directory, memory.open(Path::new("scratch"), &OpenOptions::create_new())?, None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn of(found: Found, directory: &Path, scratch: Arc<dyn File>, preserved: Option<&Arc<Preserved>>) -> Result<Snapshot> {
+        let (control, bytes) = found.control;
+        let length = bytes.len() as u64;
+        let control: Arc<dyn File> = Arc::new(ViewFile { file: control, length, kind: Kind::Copied(bytes) });
+        let mut files = vec![(control_path(directory), control)];
+        for (path, file_id, file, length) in found.data_sets {
+            files.push((path, Arc::new(ViewFile { file, length, kind: Kind::DataSet(file_id, preserved.cloned()) })));
+        }
+        for (path, file, length) in found.log {
+            let written = match (segment_number(&path), &found.end) {
+                (Some(number), Some(end)) if number < end.segment => length,
+                (Some(number), Some(end)) if number == end.segment => end.offset,
+                // Made ahead: nothing but its header.
+                (Some(_), _) => SEGMENT_HEADER_BYTES as u64,
+                (None, _) => 0,
+            };
+            files.push((path, Arc::new(ViewFile { file, length, kind: Kind::Segment(written) })));
+        }
+        let files = Overlay::new(files, scratch)?;
+        for name in [DATA_DIRECTORY, LOG_DIRECTORY] {
+            if !files.exists(&directory.join(name))? {
+                files.create_directory(&directory.join(name))?;
+            }
+        }
+        put_back(&files, directory, found.slot.database_id, found.images, &mut |_, _| Ok(()))?;
+        Ok(Snapshot { files, registered: preserved.is_some() })
+    }
+
+    /// The files, under their paths. They can be changed: nobody else sees that.
+    #[must_use]
+    pub fn storage(&self) -> Arc<dyn Storage> {
+        Arc::new(self.files.clone())
+    }
+
+    /// Does a process that writes the database know of it? If not, its pages may change.
+    #[must_use]
+    pub fn is_registered(&self) -> bool {
+        self.registered
+    }
+
+    /// Bytes that the changes take in the scratch file.
+    #[must_use]
+    pub fn scratch_bytes(&self) -> u64 {
+        self.files.scratch_bytes()
+    }
+}
+
+/// Makes a reader's files, with nobody else at work. Files of readers that died are removed.
+fn enter(storage: &Arc<dyn Storage>, readers: &Path) -> std::io::Result<Place> {
+    make_directory(storage.as_ref(), readers)?;
+    let gate = lock_gate(storage.as_ref(), readers, LockKind::Exclusive)?;
+    for path in storage.list(readers)? {
+        let left = path.extension().is_some_and(|extension| extension == "tmp");
+        if left || (is_preserved_pages(&path) && storage.lock(&path).is_ok()) {
+            storage.remove(&path)?;
+        }
+    }
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write(readers.as_os_str().as_encoded_bytes());
+    let path = readers.join(format!("{:016x}.pfr", hasher.finish()));
+    let lock = storage.lock(&path)?;
+    let file = storage.open(&path, &OpenOptions::read_write())?;
+    let registration = Registration { storage: Arc::clone(storage), path: path.clone(), _lock: lock };
+    // Its handle keeps it; without a name it goes with the process.
+    let scratch_path = path.with_extension("tmp");
+    let scratch = storage.open(&scratch_path, &OpenOptions::create_new())?;
+    storage.remove(&scratch_path)?;
+    Ok(Place { registration, file, scratch, gate })
+}
+
+/// Opens what there is.
+fn find(storage: &dyn Storage, directory: &Path, direct: bool, seen: Option<LogEnd>) -> Result<Found> {
+    let slot = read_control(storage, directory)?.current;
+    let path = control_path(directory);
+    let control = (storage.open(&path, &OpenOptions::read_only())?, read_file(storage, &path, CONTROL_SLOTS * CONTROL_SLOT_BYTES)?);
+    let mut data_sets = Vec::new();
+    for path in storage.list(&directory.join(DATA_DIRECTORY))? {
+        let Some(file_id) = file_id_of(&path) else { continue };
+        let Some(file) = open_if_there(storage, &path, direct)? else { continue };
+        let length = file.len()?;
+        data_sets.push((path, file_id, file, length));
+    }
+    let mut log = Vec::new();
+    if slot.checkpoint != 0 {
+        for path in storage.list(&directory.join(LOG_DIRECTORY))? {
+            let Some(file) = open_if_there(storage, &path, false)? else { continue };
+            let length = file.len()?;
+            log.push((path, file, length));
+        }
+    }
+    let end = log_end(storage, directory, &slot, seen)?;
+    // When nothing follows the checkpoint, everything before it is in place and durable.
+    let images = if end.as_ref().is_some_and(|end| end.records > 1) {
+        double_write::images(storage, &directory.join(DOUBLE_WRITE_NAME), slot.database_id)?
+    } else {
+        Vec::new()
+    };
+    Ok(Found { slot, control, data_sets, log, end, images })
+}
+
+/// A file that may be removed at any time, because nobody names it.
+fn open_if_there(storage: &dyn Storage, path: &Path, direct: bool) -> Result<Option<Arc<dyn File>>> {
+    match storage.open(path, &OpenOptions::read_only().direct(direct)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
+}
+
+/// Where the log ends, looked for from the last checkpoint on, or from where it was `seen` to end before.
+fn log_end(storage: &dyn Storage, directory: &Path, slot: &ControlSlot, seen: Option<LogEnd>) -> Result<Option<LogEnd>> {
+    if slot.checkpoint == 0 {
+        return Ok(None);
+    }
+    let (from, records) = match seen {
+        Some(seen) if seen.end > slot.checkpoint => (seen.end, seen.records),
+        _ => (slot.checkpoint, 0),
+    };
+    let mut end = LogEnd::find(storage, &directory.join(LOG_DIRECTORY), slot.log_id, from)?;
+    end.records += records;
+    Ok(Some(end))
+}
