@@ -66,7 +66,7 @@ pub fn upsert(
     let target = Target::find(database, table)?;
     let mut open = options.source.clone();
     open.csv.schema = Some(target.schema.schema().clone());
-    let mut source = open_source(database.storage().as_ref(), files, &open)?;
+    let mut source = open_source(database.outside().as_ref(), files, &open)?;
     let columns = target.schema.match_source(source.table(), !source.has_names())?;
     let packer = Packer::new(&target.schema, target.table.layout(), columns, target.table.record_bytes_max());
     progress.start(&format!("changing {table}"), source.row_count(), Unit::Rows);
@@ -91,7 +91,7 @@ pub fn delete_rows(
     let target = Target::find(database, table)?;
     let key_columns = &target.table.attributes().primary_key;
     let keys = target.schema.project(key_columns)?;
-    let storage = database.storage().as_ref();
+    let storage = database.outside().as_ref();
     progress.start("reading", None, Unit::Bytes);
     let mut open = options.source.clone();
     // A first look says which columns there are. Then text is read again: its keys have the table's types, whatever they look like.

@@ -41,7 +41,7 @@ pub struct LoadReport {
 /// When a file cannot be read or its rows do not fit the table; a duplicate primary key; no room. The database is then as it was.
 pub fn load(database: &Database, table: &str, files: &[PathBuf], options: &LoadOptions, progress: &dyn Progress) -> Result<LoadReport> {
     progress.start("reading", None, Unit::Bytes);
-    let mut source = open_source(database.storage().as_ref(), files, &options.source)?;
+    let mut source = open_source(database.outside().as_ref(), files, &options.source)?;
     progress.finish();
     load_source(database, table, source.as_mut(), options, progress)
 }

@@ -46,10 +46,10 @@ pub(super) fn run(session: &Session, arguments: &ExportArguments) -> Result<()> 
         utility::export(&database, &arguments.table, sink.as_mut(), &session.bars)?;
         return Ok(());
     }
-    let mut sink = FileSink::create(Arc::clone(database.storage()), &arguments.file, &format, &schema)?;
+    let mut sink = FileSink::create(Arc::clone(database.outside()), &arguments.file, &format, &schema)?;
     let rows = utility::export(&database, &arguments.table, &mut sink, &session.bars)?;
     session.bars.clear();
-    let written = database.storage().open(&arguments.file, &pagefold::io::OpenOptions::read_only())?.len()?;
+    let written = database.outside().open(&arguments.file, &pagefold::io::OpenOptions::read_only())?.len()?;
     if session.global.json {
         return session.print_json(&json!({
             "table": arguments.table,

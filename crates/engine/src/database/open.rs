@@ -109,6 +109,8 @@ pub struct DatabaseState {
 #[derive(Debug)]
 pub struct Database {
     state: Arc<DatabaseState>,
+    /// The storage as others see it.
+    outside: Arc<dyn Storage>,
     damaged_slot: Option<(usize, String)>,
     pub(super) maintenance: Option<MaintenanceThread>,
     /// Held until the database is closed.
@@ -204,6 +206,7 @@ impl Database {
         settings: Settings,
         manager: Arc<BufferManager>,
     ) -> Result<Database> {
+        let outside = Arc::clone(&storage);
         let mut storage = storage;
         let exists = storage.exists(&super::control_file::control_path(directory))?;
         if !exists && mode != OpenMode::Create {
@@ -256,7 +259,7 @@ impl Database {
         };
         let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
         let state = Arc::new(DatabaseState { core, objects: RwLock::new(objects), checkpointing: Mutex::default() });
-        let mut database = Database { state, damaged_slot: control.damaged, maintenance: None, _lock: lock };
+        let mut database = Database { state, outside, damaged_slot: control.damaged, maintenance: None, _lock: lock };
         if mode != OpenMode::Read {
             remove_unnamed(storage.as_ref(), directory, &named)?;
             if let Some((number, _)) = &database.damaged_slot {
@@ -291,7 +294,13 @@ impl Database {
         &self.core.manager
     }
 
-    /// The storage.
+    /// The storage as others see it: where files that have nothing to do with the database are read and written.
+    #[must_use]
+    pub fn outside(&self) -> &Arc<dyn Storage> {
+        &self.outside
+    }
+
+    /// The storage of the database. That of a reader shows it one state of its files; what is written to it nobody else sees, and it goes with the reader.
     #[must_use]
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.core.storage

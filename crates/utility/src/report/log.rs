@@ -27,7 +27,7 @@ pub struct LogStatistics {
 impl LogStatistics {
     /// Of a database; `None` when no transaction has written yet.
     pub(super) fn of(database: &Database) -> Result<Option<LogStatistics>> {
-        let storage = database.storage().as_ref();
+        let storage = database.outside().as_ref();
         let checkpoint_lsn = read_control(storage, database.directory())?.current.checkpoint;
         let directory = database.directory().join(LOG_DIRECTORY);
         if checkpoint_lsn == 0 || !storage.exists(&directory)? {

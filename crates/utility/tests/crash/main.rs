@@ -5,6 +5,7 @@
 
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::index::IndexFormat;
+use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{Method, RowBuffer};
 use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, SimulatedClock, Storage};
@@ -25,7 +26,9 @@ fn open(storage: &FaultStorage, mode: OpenMode) -> Result<Database> {
     let pools = PoolSettings { memory_bytes: 1 << 20, background_threads: 0, ..PoolSettings::default() };
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
-    Ok(Database::open(storage, clock, Path::new(DIRECTORY), mode, Settings { pools, ..Settings::default() })?)
+    let log = LogSettings { segment_bytes: 64 << 10, ..LogSettings::default() };
+    let settings = Settings { pools, log, double_write_bytes: 64 << 10, ..Settings::default() };
+    Ok(Database::open(storage, clock, Path::new(DIRECTORY), mode, settings)?)
 }
 
 fn write_csv(storage: &FaultStorage, path: &str, rows: std::ops::Range<usize>) {
