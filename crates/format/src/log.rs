@@ -542,6 +542,14 @@ pub struct CheckpointLeftover {
 }
 
 impl Checkpoint {
+    /// The partitions of a table that are not known from elsewhere, in their order.
+    pub fn added_partitions(&self, object_id: u32, known: impl Fn(u32) -> bool) -> Vec<&DataSetState> {
+        let of_table = self.data_sets.iter().filter(|state| state.object_id == object_id);
+        let mut added: Vec<_> = of_table.filter(|state| !known(state.file_id)).collect();
+        added.sort_unstable_by_key(|state| state.partition);
+        added
+    }
+
     /// Appends the body.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.redo);

@@ -30,7 +30,10 @@ use std::sync::atomic::Ordering;
 const FIRST_LSN: Lsn = 4096;
 
 /// Reads the record of a checkpoint of the database in a directory; also its end.
-pub(crate) fn read_checkpoint(storage: &dyn Storage, directory: &Path, log_id: u128, at: Lsn) -> Result<(Checkpoint, Lsn)> {
+///
+/// # Errors
+/// When the log is missing, or has no checkpoint at this position; when it cannot be read.
+pub fn read_checkpoint(storage: &dyn Storage, directory: &Path, log_id: u128, at: Lsn) -> Result<(Checkpoint, Lsn)> {
     let directory = directory.join(LOG_DIRECTORY);
     let damaged = |reason: String| Error::Damaged { path: directory.display().to_string(), reason };
     let mut reader = LogReader::open(storage, &directory, log_id, at, at.saturating_add(1))?;
@@ -268,7 +271,9 @@ impl Database {
     pub fn close(mut self) -> Result<()> {
         drop(self.maintenance.take());
         self.remove_leftovers()?;
-        self.checkpoint()
+        self.checkpoint()?;
+        self.closed = true;
+        Ok(())
     }
 }
 
@@ -276,7 +281,7 @@ impl Drop for Database {
     /// Leaves nothing to be redone. What fails here is made good when the database is opened again.
     fn drop(&mut self) {
         drop(self.maintenance.take());
-        if self.core.writable && self.core.check_writable().is_ok() {
+        if !self.closed && self.core.check_writable().is_ok() {
             // Nobody has a snapshot any more.
             let _ = self.remove_leftovers();
             let _ = self.checkpoint();

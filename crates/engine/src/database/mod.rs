@@ -17,7 +17,7 @@ mod tests;
 
 pub(crate) use activity::Activity;
 pub use change::Change;
-pub(crate) use checkpoint::read_checkpoint;
+pub use checkpoint::read_checkpoint;
 pub use control_file::{ControlFile, control_path, read_control};
 pub(crate) use control_file::{create_control, write_control};
 pub(crate) use leftovers::Leftovers;

@@ -22,7 +22,7 @@ use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::data_set_header::ObjectKind;
-use pagefold_format::log::{Checkpoint, DataSetState};
+use pagefold_format::log::Checkpoint;
 use pagefold_io::{Clock, Lock, Storage, parent_directory};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -113,6 +113,8 @@ pub struct Database {
     outside: Arc<dyn Storage>,
     damaged_slot: Option<(usize, String)>,
     pub(super) maintenance: Option<MaintenanceThread>,
+    /// It is in order, and nothing is left to do when it is dropped.
+    pub(super) closed: bool,
     /// Held until the database is closed.
     _lock: Option<Box<dyn Lock>>,
 }
@@ -259,7 +261,7 @@ impl Database {
         };
         let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
         let state = Arc::new(DatabaseState { core, objects: RwLock::new(objects), checkpointing: Mutex::default() });
-        let mut database = Database { state, outside, damaged_slot: control.damaged, maintenance: None, _lock: lock };
+        let mut database = Database { state, outside, damaged_slot: control.damaged, maintenance: None, closed: false, _lock: lock };
         if mode != OpenMode::Read {
             remove_unnamed(storage.as_ref(), directory, &named)?;
             if let Some((number, _)) = &database.damaged_slot {
@@ -481,7 +483,8 @@ pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: O
             table.attach(open_one(core, table.data_set_attributes(data_set.partition), &table.attributes().pool, data_set, checkpoint)?)?;
         }
         named.extend(entry.data_sets.iter().map(|d| d.file_id));
-        for state in added_partitions(checkpoint, entry.object_id, &entry.data_sets) {
+        let known = |file_id| entry.data_sets.iter().any(|d| d.file_id == file_id);
+        for state in checkpoint.into_iter().flat_map(|c| c.added_partitions(entry.object_id, known)) {
             let attributes = DataSetAttributes { file_id: state.file_id, ..table.data_set_attributes(state.partition) };
             core.see_file_id(state.file_id);
             table.attach(core.open_data_set(attributes, &table.attributes().pool, header_writes(state.header_writes))?)?;
@@ -521,12 +524,4 @@ fn open_one(
 /// How often a header must have been written that a checkpoint, or the catalog, knows to have been written so often; 0: the log has all of the data set.
 fn header_writes(known: u32) -> Option<HeaderWrites> {
     (known > 0).then_some(HeaderWrites::AtLeast(known))
-}
-
-/// The partitions of a table that a checkpoint has and the catalog does not, in their order.
-fn added_partitions<'a>(checkpoint: Option<&'a Checkpoint>, object_id: u32, known: &[DataSetEntry]) -> Vec<&'a DataSetState> {
-    let of_table = checkpoint.into_iter().flat_map(|c| &c.data_sets).filter(|state| state.object_id == object_id);
-    let mut added: Vec<_> = of_table.filter(|state| known.iter().all(|entry| entry.file_id != state.file_id)).collect();
-    added.sort_unstable_by_key(|state| state.partition);
-    added
 }

@@ -399,7 +399,7 @@ impl<'d> Transaction<'d> {
     /// A snapshot of this transaction has ended: perhaps the last one that needed something.
     fn snapshot_ended(&self) {
         let core = &self.database.core;
-        if core.leftovers.are_there() {
+        if core.leftovers.may_be_there() {
             core.maintenance.ask(Work::Leftovers);
         }
     }

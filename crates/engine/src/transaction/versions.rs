@@ -259,23 +259,6 @@ impl VersionStore {
         found
     }
 
-    /// Drops the versions of a row that every snapshot sees: committed at or before `oldest` ([`Transactions::oldest_snapshot`]), and all
-    /// that are older; the page's addition, too. `true` when none is left that concerns the row.
-    pub fn forget(&self, object: u32, rid: Rid, oldest: u64) -> bool {
-        let mut left = false;
-        self.change(object, rid, |versions, slot| {
-            versions.forget_addition(oldest);
-            left = versions.added_by.is_some();
-            let Ok(at) = versions.find(slot) else { return };
-            if versions.chains[at].chain.forget(oldest) {
-                versions.chains.remove(at);
-            } else {
-                left = true;
-            }
-        });
-        !left
-    }
-
     /// Drops every version that no snapshot needs, shard by shard; returns the bytes freed.
     pub fn sweep(&self) -> u64 {
         let horizon = self.transactions.horizon();

@@ -5,6 +5,7 @@
 use super::findings::Context;
 use crate::Result;
 use pagefold_engine::catalog::{CatalogEntries, DataSetEntry};
+use pagefold_engine::database::read_checkpoint;
 use pagefold_engine::log::LogReader;
 use pagefold_engine::{Error, LOG_DIRECTORY};
 use pagefold_format::control::ControlSlot;
@@ -56,16 +57,10 @@ pub(super) fn is_in_order(storage: &dyn Storage, directory: &Path, slot: &Contro
 /// The last checkpoint; true when nothing follows it.
 fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> pagefold_engine::Result<(Checkpoint, bool)> {
     let log = directory.join(LOG_DIRECTORY);
-    let at = slot.checkpoint;
-    let damaged = |reason: String| Error::Damaged { path: log.display().to_string(), reason };
     if !storage.exists(&log)? {
-        return Err(damaged("it is missing".into()));
+        return Err(Error::Damaged { path: log.display().to_string(), reason: "it is missing".into() });
     }
-    let mut reader = LogReader::open(storage, &log, slot.log_id, at, at.saturating_add(1))?;
-    let record = reader.next()?.filter(|r| r.start == at && RecordKind::from_u8(r.kind) == Some(RecordKind::Checkpoint));
-    let Some(record) = record else { return Err(damaged(format!("no checkpoint at {at}, which the control file names"))) };
-    let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(format!("the checkpoint at {at}: {e}")))?;
-    let end = record.end;
+    let (checkpoint, end) = read_checkpoint(storage, directory, slot.log_id, slot.checkpoint)?;
     let mut reader = LogReader::open(storage, &log, slot.log_id, checkpoint.redo, end)?;
     let mut in_order = checkpoint.transactions.is_empty() && checkpoint.leftovers.is_empty();
     while in_order && let Some(record) = reader.next()? {
@@ -82,9 +77,7 @@ pub(crate) fn apply_checkpoint(entries: &mut CatalogEntries, checkpoint: &Checkp
         data_set.header_writes = data_set.header_writes.max(found.and_then(written));
     };
     for table in &mut entries.tables {
-        let mut added: Vec<_> = checkpoint.data_sets.iter().filter(|state| state.object_id == table.object_id).collect();
-        added.retain(|state| table.data_sets.iter().all(|known| known.file_id != state.file_id));
-        added.sort_unstable_by_key(|state| state.partition);
+        let added = checkpoint.added_partitions(table.object_id, |file_id| table.data_sets.iter().any(|known| known.file_id == file_id));
         let entry =
             |state: &DataSetState| DataSetEntry { file_id: state.file_id, partition: state.partition, header_writes: written(state) };
         table.data_sets.extend(added.into_iter().map(entry));

@@ -10,7 +10,7 @@ use super::table::{TableFiles, Visit, table_object};
 use super::tree::{IndexFile, index_expected, index_object};
 use crate::{Progress, Result, Unit};
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
-use pagefold_engine::database::{Database, OpenMode, Settings, read_control};
+use pagefold_engine::database::{Database, OpenMode, Settings, control_path, read_control};
 use pagefold_engine::readers::Snapshot;
 use pagefold_format::control::ControlSlot;
 use pagefold_io::{Clock, Storage};
@@ -33,7 +33,7 @@ pub fn check(
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
     // A writer has files that nobody names yet, and has removed all others.
-    let lock = if storage.exists(&directory.join("control"))? { storage.lock(&directory.join("lock")).map(Some) } else { Ok(None) };
+    let lock = if storage.exists(&control_path(directory))? { storage.lock(&directory.join("lock")).map(Some) } else { Ok(None) };
     let is_written = lock.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
     let unnamed = if is_written { Vec::new() } else { files_on_disk(storage.as_ref(), directory)? };
     drop(lock);

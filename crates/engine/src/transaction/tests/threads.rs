@@ -109,7 +109,7 @@ impl World {
         self.locks.release_all(state.id());
         drop(snapshot);
         for (row, _) in undo {
-            self.versions.forget(TABLE, rid(row), self.transactions.oldest_snapshot());
+            self.versions.needed(TABLE, rid(row), &self.transactions.horizon());
         }
         done.is_ok()
     }

@@ -221,7 +221,7 @@ impl World {
             }
             10 => {
                 let row = self.random.index(ROWS);
-                self.store.forget(TABLE, rid(row), self.transactions.oldest_snapshot());
+                self.store.needed(TABLE, rid(row), &self.transactions.horizon());
             }
             11 => drop(self.store.sweep()),
             12 => {
@@ -274,7 +274,7 @@ fn one_long_reader_holds_one_version_of_each_row() {
     assert_eq!(store.look(TABLE, rid(0), &reader), Seen::Present(vec![0; 100].into()));
     assert!(store.bytes() < 4096, "{}", store.bytes());
     drop(reader);
-    assert!(store.forget(TABLE, rid(0), transactions.oldest_snapshot()));
+    assert!(!store.needed(TABLE, rid(0), &transactions.horizon()).0);
     assert_eq!(store.bytes(), 0);
 }
 
