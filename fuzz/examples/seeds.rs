@@ -3,6 +3,7 @@
 //! `cargo run --example seeds` in `fuzz/`; with the features `engine` and `interchange` for their targets, too.
 
 use pagefold_codec::row::Dictionary;
+use pagefold_codec::splice::Splice;
 use pagefold_format::chain;
 use pagefold_format::control::ControlSlot;
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, CopyBlock, CopyHeader, Manifest};
@@ -14,6 +15,7 @@ use pagefold_format::index::leaf::{Leaf, Place};
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::{
+    Earlier,
     Action, Change, Checkpoint, CheckpointLeftover, Counts, DataSetOp, DataSetState, Role, RunningTransaction, Undo, put_change,
 };
 use pagefold_format::op::PageOp;
@@ -138,7 +140,7 @@ fn data_pages() {
     let ops = encode(&[
         PageOp::Data(DataOp::Insert { slot: 3, kind: StoredKind::Raw, bytes: b"another row" }),
         PageOp::Data(DataOp::Replace { slot: 0, kind: StoredKind::Compressed, bytes: &[9; 40] }),
-        PageOp::Data(DataOp::Splice { slot: 3, at: 2, removed: 3, bytes: b"xyz" }),
+        PageOp::Data(DataOp::Splice { slot: 3, splice: Splice::of_bytes(2, 3, b"xyz") }),
         PageOp::Data(DataOp::Delete { slot: 6 }),
         PageOp::Data(DataOp::Format { page_number: 5, dictionary_version: 0 }),
     ]);
@@ -151,7 +153,8 @@ fn log_records() {
     let undos = [
         Undo::InsertedRow { object_id: 1, rid },
         Undo::DeletedRow { object_id: 1, rid, kind: 1 },
-        Undo::UpdatedRow { object_id: 1, rid, at: 3, removed: 2, before: b"before" },
+        Undo::UpdatedRow { object_id: 1, rid, before: Earlier::Spliced(Splice::of_bytes(3, 2, b"before")) },
+        Undo::UpdatedRow { object_id: 1, rid, before: Earlier::Whole { version: 1, bytes: b"before" } },
         Undo::InsertedEntry { object_id: 2, key: b"key", rid },
         Undo::AllocatedPage { file_id: 3, page: 9 },
     ];

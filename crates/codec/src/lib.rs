@@ -5,5 +5,6 @@ pub mod bytes;
 mod error;
 pub mod index;
 pub mod row;
+pub mod splice;
 
 pub use error::CodecError;

@@ -13,6 +13,7 @@ use crate::page::{PageType, page_type};
 use crate::space_map::{self, SpaceWord};
 use crate::test_random::Random;
 use crate::wire::Reader;
+use pagefold_codec::splice::{Splice, Unit};
 use pagefold_types::Rid;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -142,7 +143,13 @@ fn streams_of_ops() {
             let op = match random.below(17) {
                 0 | 1 => PageOp::Data(DataOp::Insert { slot, kind: StoredKind::Raw, bytes: &bytes }),
                 2 => PageOp::Data(DataOp::Replace { slot, kind: StoredKind::Special, bytes: &bytes }),
-                3 => PageOp::Data(DataOp::Splice { slot, at, removed: at, bytes: &bytes }),
+                3 => {
+                    let unit = if random.below(2) == 0 { Unit::Bytes } else { Unit::Codes };
+                    PageOp::Data(DataOp::Splice {
+                        slot,
+                        splice: Splice { unit, at, removed: at, inserted: random.below(4) as u16, bytes: &bytes },
+                    })
+                }
                 4 => PageOp::Data(DataOp::Delete { slot }),
                 5 | 6 => PageOp::Leaf(LeafOp::Insert { key: &bytes, rid }),
                 7 => PageOp::Leaf(LeafOp::Remove { key: &bytes, rid }),

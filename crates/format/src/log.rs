@@ -9,7 +9,8 @@
 use crate::FormatError;
 use crate::data_set_header::DictionaryRoot;
 use crate::op::PageOp;
-use crate::wire::{Reader, put_bytes, put_varint};
+use crate::wire::{Reader, put_bytes, put_splice, put_varint, read_splice};
+use pagefold_codec::splice::Splice;
 use pagefold_types::{LARGE_VALUE_REF_BYTES, LargeValueRef, RID_BYTES, Rid};
 
 /// A position in the stream of log records, in bytes from its start; 0 stands for none.
@@ -137,10 +138,6 @@ pub fn put_change(out: &mut Vec<u8>, file_id: u32, page: u32, change: &Change<'_
     }
 }
 
-fn short(number: u32) -> Result<u16, FormatError> {
-    u16::try_from(number).map_err(|_| FormatError::new("a number of more than 16 bits"))
-}
-
 /// The next change, with its file id and page number.
 ///
 /// # Errors
@@ -156,10 +153,10 @@ pub fn next_change<'a>(reader: &mut Reader<'a>) -> Result<(u32, u32, Change<'a>)
     let op = match tag - TAG_DATA_SET {
         0 => DataSetOp::Allocate { class: reader.u8()? },
         1 => DataSetOp::Free,
-        2 => DataSetOp::Root { levels: short(reader.varint32()?)? },
+        2 => DataSetOp::Root { levels: reader.varint16()? },
         3 => DataSetOp::Count(Counts { rows: signed(reader)?, data_pages: signed(reader)?, keys: signed(reader)? }),
-        4 => DataSetOp::Dictionary { version: short(reader.varint32()?)?, bytes: reader.varint32()? },
-        5 => DataSetOp::Partition { object_id: reader.varint32()?, partition: short(reader.varint32()?)? },
+        4 => DataSetOp::Dictionary { version: reader.varint16()?, bytes: reader.varint32()? },
+        5 => DataSetOp::Partition { object_id: reader.varint32()?, partition: reader.varint16()? },
         _ => return Err(FormatError::new(format!("unknown change {tag}"))),
     };
     Ok((file_id, page, Change::DataSet(op)))
@@ -182,6 +179,20 @@ const TRANSACTION_ID_END: u64 = 1 << 62;
 fn transaction_id(reader: &mut Reader<'_>) -> Result<u64, FormatError> {
     let id = reader.varint()?;
     if id < TRANSACTION_ID_END { Ok(id) } else { Err(FormatError::new(format!("transaction {id}: no database has so many"))) }
+}
+
+/// What a stored row was before a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Earlier<'a> {
+    /// The same form, with another piece.
+    Spliced(Splice<'a>),
+    /// Another form.
+    Whole {
+        /// Dictionary version; 0: a plain record.
+        version: u16,
+        /// The record or its codes.
+        bytes: &'a [u8],
+    },
 }
 
 /// What takes an action back, logically: pages may have split or rows moved since.
@@ -209,12 +220,8 @@ pub enum Undo<'a> {
         object_id: u32,
         /// The row.
         rid: Rid,
-        /// Where the bytes differ.
-        at: u16,
-        /// How many bytes are to go.
-        removed: u16,
-        /// The bytes that were there.
-        before: &'a [u8],
+        /// What it was.
+        before: Earlier<'a>,
     },
     /// Take the entry out.
     InsertedEntry {
@@ -314,11 +321,14 @@ impl<'a> Undo<'a> {
                 head(1, object_id, rid);
                 out.push(kind);
             }
-            Undo::UpdatedRow { object_id, rid, at, removed, before } => {
+            Undo::UpdatedRow { object_id, rid, before: Earlier::Spliced(splice) } => {
                 head(2, object_id, rid);
-                put_varint(out, at.into());
-                put_varint(out, removed.into());
-                put_bytes(out, before);
+                put_splice(out, splice);
+            }
+            Undo::UpdatedRow { object_id, rid, before: Earlier::Whole { version, bytes } } => {
+                head(7, object_id, rid);
+                put_varint(out, version.into());
+                put_bytes(out, bytes);
             }
             Undo::InsertedEntry { object_id, key, rid } => {
                 head(3, object_id, rid);
@@ -354,13 +364,13 @@ impl<'a> Undo<'a> {
         let mut bytes = [0; RID_BYTES];
         bytes.copy_from_slice(reader.take(RID_BYTES)?);
         let rid = Rid::from_bytes(bytes);
-        let short = |n: u32| u16::try_from(n).map_err(|_| FormatError::new("a number of more than 16 bits"));
         Ok(match tag {
             0 => Undo::InsertedRow { object_id, rid },
             1 => Undo::DeletedRow { object_id, rid, kind: reader.u8()? },
-            2 => {
-                let (at, removed) = (short(reader.varint32()?)?, short(reader.varint32()?)?);
-                Undo::UpdatedRow { object_id, rid, at, removed, before: reader.bytes()? }
+            2 => Undo::UpdatedRow { object_id, rid, before: Earlier::Spliced(read_splice(reader)?) },
+            7 => {
+                let before = Earlier::Whole { version: reader.varint16()?, bytes: reader.bytes()? };
+                Undo::UpdatedRow { object_id, rid, before }
             }
             3 => Undo::InsertedEntry { object_id, key: reader.bytes()?, rid },
             5 => Undo::KeptEntry { object_id, key: reader.bytes()?, rid },
@@ -588,7 +598,7 @@ impl Checkpoint {
         }
         for _ in 0..reader.varint()? {
             let (file_id, header_writes, object_id) = (reader.varint32()?, reader.varint32()?, reader.varint32()?);
-            checkpoint.data_sets.push(DataSetState { file_id, header_writes, object_id, partition: short(reader.varint32()?)? });
+            checkpoint.data_sets.push(DataSetState { file_id, header_writes, object_id, partition: reader.varint16()? });
         }
         for _ in 0..reader.varint()? {
             let (transaction, after) = (transaction_id(&mut reader)?, reader.varint()?);
@@ -606,6 +616,7 @@ impl Checkpoint {
 mod tests {
     use super::*;
     use crate::data::DataOp;
+    use pagefold_codec::splice::Unit;
 
     #[test]
     fn everything_comes_back() {
@@ -613,14 +624,20 @@ mod tests {
         let undos = [
             Undo::InsertedRow { object_id: 1, rid },
             Undo::DeletedRow { object_id: u32::MAX, rid, kind: 3 },
-            Undo::UpdatedRow { object_id: 300, rid, at: 500, removed: 0, before: b"before" },
+            Undo::UpdatedRow { object_id: 300, rid, before: Earlier::Spliced(Splice::of_bytes(500, 0, b"before")) },
+            Undo::UpdatedRow {
+                object_id: 300,
+                rid,
+                before: Earlier::Spliced(Splice { unit: Unit::Codes, at: 9, removed: 4, inserted: 3, bytes: b"codes" }),
+            },
+            Undo::UpdatedRow { object_id: 300, rid, before: Earlier::Whole { version: 2, bytes: b"before" } },
             Undo::InsertedEntry { object_id: 4, key: b"key", rid },
             Undo::AllocatedPage { file_id: 9, page: u32::MAX },
             Undo::KeptEntry { object_id: 4, key: b"", rid },
             Undo::KeptLargeValue { object_id: 4, value: LargeValueRef { first_page: 1, raw_bytes: 2, stored_bytes: 3, partition: 4 } },
         ];
         let changes = [
-            Change::Page(PageOp::Data(DataOp::Splice { slot: 7, at: 1, removed: 2, bytes: b"xyz" })),
+            Change::Page(PageOp::Data(DataOp::Splice { slot: 700, splice: Splice::of_bytes(1, 2, b"xyz") })),
             Change::DataSet(DataSetOp::Allocate { class: 200 }),
             Change::DataSet(DataSetOp::Free),
             Change::DataSet(DataSetOp::Root { levels: 4 }),

@@ -89,6 +89,7 @@ mod tests {
     use crate::data::StoredKind;
     use crate::index::header::LeafKind;
     use crate::index::leaf::Place;
+    use pagefold_codec::splice::Splice;
     use pagefold_types::Rid;
 
     #[test]
@@ -118,7 +119,7 @@ mod tests {
             [
                 PageOp::Data(DataOp::Insert { slot: 0, kind: StoredKind::Raw, bytes: b"some row" }),
                 PageOp::Data(DataOp::Replace { slot: 0, kind: StoredKind::Raw, bytes: b"a longer row" }),
-                PageOp::Data(DataOp::Splice { slot: 0, at: 1, removed: 1, bytes: b"x" }),
+                PageOp::Data(DataOp::Splice { slot: 0, splice: Splice::of_bytes(1, 1, b"x") }),
                 PageOp::Data(DataOp::Delete { slot: 0 }),
             ],
             [

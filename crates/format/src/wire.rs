@@ -3,6 +3,7 @@
 //! Invariant: a [`Reader`] never reads past its bytes and never allocates.
 
 use crate::FormatError;
+use pagefold_codec::splice::{Splice, Unit};
 
 /// Appends a length (u16) and the bytes. Everything inside a page is shorter than 64 KB.
 ///
@@ -21,6 +22,26 @@ pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
         number >>= 7;
     }
     out.push(number as u8);
+}
+
+/// Appends a splice: where, with the unit in the lowest bit (1: codes), how many units go, how many come, and those.
+pub fn put_splice(out: &mut Vec<u8>, splice: Splice<'_>) {
+    put_varint(out, u64::from(splice.at) << 1 | u64::from(splice.unit == Unit::Codes));
+    put_varint(out, splice.removed.into());
+    put_varint(out, splice.inserted.into());
+    out.extend_from_slice(splice.bytes);
+}
+
+/// Reads a splice back.
+///
+/// # Errors
+/// When the bytes are none.
+pub fn read_splice<'a>(reader: &mut Reader<'a>) -> Result<Splice<'a>, FormatError> {
+    let head = reader.varint32()?;
+    let unit = if head & 1 == 1 { Unit::Codes } else { Unit::Bytes };
+    let at = u16::try_from(head >> 1).map_err(|_| FormatError::new("a change far behind a row"))?;
+    let (removed, inserted) = (reader.varint16()?, reader.varint16()?);
+    Ok(Splice { unit, at, removed, inserted, bytes: reader.take(Splice::piece_len(unit, inserted))? })
 }
 
 /// A cursor over untrusted bytes.
@@ -102,6 +123,14 @@ impl<'a> Reader<'a> {
     /// When fewer are left.
     pub fn u128(&mut self) -> Result<u128, FormatError> {
         self.array().map(u128::from_le_bytes)
+    }
+
+    /// A number as [`put_varint`] writes it, of at most 16 bits.
+    ///
+    /// # Errors
+    /// When bytes are missing, or the number has more bits.
+    pub fn varint16(&mut self) -> Result<u16, FormatError> {
+        u16::try_from(self.varint()?).map_err(|_| FormatError::new("a number of more than 16 bits"))
     }
 
     /// A number as [`put_varint`] writes it.

@@ -1,10 +1,10 @@
 //! The engines under one interface.
 
 use pagefold_engine::Error as EngineError;
-use pagefold_engine::database::{Database, OpenMode, Settings};
+use pagefold_engine::database::{Database, Durability, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::index::{Index, IndexFormat};
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{Method, RowBuffer, Table};
+use pagefold_engine::table_space::{Method, Table};
 use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab_engine::data::{EXTENDED_PRICE, LINE_NUMBER, Lineitem, ORDER_KEY, Outcome, QUANTITY};
 use pagefold_types::{RowLayout, Value, ValueRef};
@@ -27,8 +27,7 @@ pub(crate) trait Engine {
     fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()>;
 }
 
-/// Rows in a transaction, for engines that have them.
-#[cfg(feature = "rivals")]
+/// Rows in a transaction of updates.
 pub(crate) const ROWS_PER_TRANSACTION: usize = 100;
 
 /// pagefold, by method.
@@ -38,8 +37,7 @@ pub(crate) struct Pagefold {
     key_page_bytes: usize,
     table: Arc<Table>,
     index: Arc<Index>,
-    buffer: RowBuffer,
-    _database: Database,
+    database: Database,
 }
 
 impl Pagefold {
@@ -59,13 +57,7 @@ impl Pagefold {
         load(&database, "lineitem", std::slice::from_ref(&data.path), &options, &Silent)?;
         let table = database.table("lineitem")?;
         let index = pagefold_utility::primary_key_index(&database, &table)?;
-        Ok(Pagefold { method, format, key_page_bytes, table, index, buffer: RowBuffer::default(), _database: database })
-    }
-
-    fn key(&self, (order, line): (i64, i64), key: &mut Vec<u8>) -> Outcome<()> {
-        key.clear();
-        self.index.key_layout().encode(&[ValueRef::Int(order), ValueRef::Int(line)], key)?;
-        Ok(())
+        Ok(Pagefold { method, format, key_page_bytes, table, index, database })
     }
 }
 
@@ -85,13 +77,12 @@ impl Engine for Pagefold {
     }
 
     fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64> {
-        let mut key = Vec::new();
         let mut sum = 0;
         let layout = self.table.layout();
-        for wanted in keys {
-            self.key(*wanted, &mut key)?;
-            let rid = self.index.tree().first_rid(&key)?.ok_or("a key is missing")?;
-            sum += self.table.read(rid, &mut self.buffer, |record| two(layout, record))?.ok_or("a row is missing")??;
+        let mut transaction = self.database.begin(TransactionOptions::default());
+        for (order, line) in keys {
+            let key = [ValueRef::Int(*order), ValueRef::Int(*line)];
+            sum += transaction.get(&self.table, &self.index, &key, |_, record| two(layout, record))?.ok_or("a key is missing")??;
         }
         Ok(sum)
     }
@@ -100,7 +91,8 @@ impl Engine for Pagefold {
         let mut sum = 0;
         let layout = self.table.layout();
         let (quantity, price) = (layout.reader(QUANTITY)?, layout.reader(EXTENDED_PRICE)?);
-        self.table.scan(&mut self.buffer, |_, record| {
+        let mut transaction = self.database.begin(TransactionOptions::default());
+        transaction.scan(&self.table, |_, record| {
             let damaged = |e: pagefold_types::RecordError| EngineError::Value(e.to_string());
             sum += quantity.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
             sum += price.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
@@ -110,14 +102,18 @@ impl Engine for Pagefold {
     }
 
     fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()> {
-        let mut key = Vec::new();
         let value = Value::Decimal(i128::from(quantity));
-        for wanted in keys {
-            self.key(*wanted, &mut key)?;
-            let rid = self.index.tree().first_rid(&key)?.ok_or("a key is missing")?;
-            if !self.table.update(rid, &[(QUANTITY, value.as_ref())])? {
-                return Err("a row is missing".into());
+        let options = TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() };
+        for group in keys.chunks(ROWS_PER_TRANSACTION) {
+            let mut transaction = self.database.begin(options);
+            for (order, line) in group {
+                let key = [ValueRef::Int(*order), ValueRef::Int(*line)];
+                let rid = transaction.get(&self.table, &self.index, &key, |rid, _| rid)?.ok_or("a key is missing")?;
+                if !transaction.update(&self.table, rid, &[(QUANTITY, value.as_ref())])? {
+                    return Err("a row is missing".into());
+                }
             }
+            transaction.commit()?;
         }
         Ok(())
     }

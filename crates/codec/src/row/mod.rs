@@ -12,6 +12,7 @@ mod table;
 mod train;
 
 pub use codes::{CODE_BITS, CODE_COUNT, code_count, compressed_len};
+pub(crate) use codes::{CodeWriter, code_at};
 pub use dictionary::Dictionary;
 pub use encode::Encoder;
 pub use sample::RowSample;

@@ -58,6 +58,11 @@ impl Index {
         Index { core, object_id, table_id, attributes, key_layout, data_set }
     }
 
+    /// Is a column that passes the test part of the key?
+    pub(crate) fn has_column(&self, test: impl Fn(usize) -> bool) -> bool {
+        self.attributes.columns.iter().any(|(column, _)| test(*column))
+    }
+
     /// Its attributes.
     #[must_use]
     pub fn attributes(&self) -> &IndexAttributes {

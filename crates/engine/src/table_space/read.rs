@@ -10,18 +10,23 @@ use crate::pool::{Access, SharedPage};
 use crate::{Error, Result};
 use pagefold_codec::row::DECODE_SLACK;
 use pagefold_format::data::{Body, DataPage, Stored};
-use pagefold_format::page::{self, PAGE_SIZE_MAX, PageType};
+use pagefold_format::page::{self, PageType};
 use pagefold_types::Rid;
 
-/// Where compressed rows are decoded to; reused from row to row.
-#[derive(Debug)]
+/// Where compressed rows are decoded to; reused from row to row. Takes memory with the first of them.
+#[derive(Debug, Default)]
 pub struct RowBuffer {
     bytes: Vec<u8>,
 }
 
-impl Default for RowBuffer {
-    fn default() -> RowBuffer {
-        RowBuffer { bytes: vec![0; PAGE_SIZE_MAX + DECODE_SLACK] }
+impl RowBuffer {
+    /// Room for a row of a table of this page size.
+    #[inline]
+    fn room(&mut self, page_bytes: usize) -> &mut [u8] {
+        if self.bytes.len() < page_bytes + DECODE_SLACK {
+            self.bytes.resize(page_bytes + DECODE_SLACK, 0);
+        }
+        &mut self.bytes
     }
 }
 
@@ -93,7 +98,7 @@ impl Table {
                 let compressor = self.dictionaries.get(version).ok_or_else(|| no_dictionary(data_set, page, version))?;
                 let length = compressor
                     .dictionary()
-                    .decode_into(codes, &mut buffer.bytes, self.attributes.page_bytes)
+                    .decode_into(codes, buffer.room(self.attributes.page_bytes), self.attributes.page_bytes)
                     .map_err(|e| data_set.corrupt(page, e))?;
                 Ok(visit(&buffer.bytes[..length]))
             }

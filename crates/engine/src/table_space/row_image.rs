@@ -1,7 +1,8 @@
-//! The body of a row as versions and undo records keep it: dictionary version, then the bytes; version 0 stands for a plain record.
+//! The body of a row as versions in memory keep it: dictionary version, then the bytes; version 0 stands for a plain record. And as undo records keep it: by what differs.
 
-use pagefold_codec::bytes;
+use pagefold_codec::splice::Splice;
 use pagefold_format::data::Body;
+use pagefold_format::log::Earlier;
 
 /// Bytes before the body.
 const VERSION_BYTES: usize = 2;
@@ -12,10 +13,7 @@ pub(crate) struct RowImage(Vec<u8>);
 
 impl RowImage {
     pub(crate) fn of(body: Body<'_>) -> RowImage {
-        let (version, bytes) = match body {
-            Body::Plain(record) => (0, record),
-            Body::Compressed { version, codes } => (version, codes),
-        };
+        let (version, bytes) = parts(body);
         let mut image = Vec::with_capacity(VERSION_BYTES + bytes.len());
         image.extend_from_slice(&version.to_le_bytes());
         image.extend_from_slice(bytes);
@@ -30,11 +28,25 @@ impl RowImage {
         body_of(&self.0)
     }
 
-    /// The image with `removed` bytes from `at` on replaced; `None` when it has none such.
-    pub(crate) fn spliced(&self, at: u16, removed: u16, bytes: &[u8]) -> Option<RowImage> {
-        let (at, end) = (usize::from(at), usize::from(at) + usize::from(removed));
-        let image = [self.0.get(..at)?, bytes, self.0.get(end..)?].concat();
-        (image.len() >= VERSION_BYTES).then_some(RowImage(image))
+    /// What a body was before a change; `None` when it was not changed so.
+    pub(super) fn earlier(now: Body<'_>, before: Earlier<'_>) -> Option<RowImage> {
+        match before {
+            Earlier::Whole { version: 0, bytes } => Some(RowImage::of(Body::Plain(bytes))),
+            Earlier::Whole { version, bytes } => Some(RowImage::of(Body::Compressed { version, codes: bytes })),
+            Earlier::Spliced(splice) => {
+                let (version, bytes) = parts(now);
+                let mut image = version.to_le_bytes().to_vec();
+                splice.apply(bytes, &mut image).ok()?;
+                Some(RowImage(image))
+            }
+        }
+    }
+}
+
+fn parts(body: Body<'_>) -> (u16, &[u8]) {
+    match body {
+        Body::Plain(record) => (0, record),
+        Body::Compressed { version, codes } => (version, codes),
     }
 }
 
@@ -49,10 +61,18 @@ pub(crate) fn body_of(image: &[u8]) -> Body<'_> {
     }
 }
 
-/// What turns `from` into `to`: where, how many bytes go, which come.
-pub(super) fn difference<'t>(from: &RowImage, to: &'t RowImage) -> (u16, u16, &'t [u8]) {
-    let (at, removed, bytes) = bytes::difference(&from.0, &to.0);
-    (at as u16, removed as u16, bytes)
+/// What takes a change from `before` to `after` back; `codes` is room for codes.
+pub(super) fn earlier<'b>(after: Body<'_>, before: Body<'b>, codes: &'b mut Vec<u8>) -> Earlier<'b> {
+    match (after, before) {
+        (Body::Plain(after), Body::Plain(before)) => Earlier::Spliced(Splice::between(after, before)),
+        (Body::Compressed { version, codes: after }, Body::Compressed { version: same, codes: before }) if version == same => {
+            Earlier::Spliced(Splice::between_codes(after, before, codes))
+        }
+        (_, before) => {
+            let (version, bytes) = parts(before);
+            Earlier::Whole { version, bytes }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -60,24 +80,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_lead_back() {
+    fn what_was_before_comes_back() {
         let bodies = [
             Body::Plain(b""),
             Body::Plain(b"abcabc"),
             Body::Plain(b"abc"),
             Body::Plain(b"aaaa"),
-            Body::Plain(b"aaa"),
             Body::Compressed { version: 1, codes: b"abcabc" },
+            Body::Compressed { version: 1, codes: b"abcabca\x0b" },
+            Body::Compressed { version: 1, codes: b"no whole codes" },
             Body::Compressed { version: 513, codes: b"xabcabc" },
         ];
-        for from in bodies {
-            for to in bodies {
-                let (from, to) = (RowImage::of(from), RowImage::of(to));
-                let (at, removed, bytes) = difference(&from, &to);
-                assert_eq!(from.spliced(at, removed, bytes).unwrap(), to);
-                assert_eq!(body_of(to.bytes()), to.body());
+        for after in bodies {
+            for before in bodies {
+                let mut codes = Vec::new();
+                let image = RowImage::earlier(after, earlier(after, before, &mut codes)).unwrap();
+                assert_eq!(image, RowImage::of(before));
+                assert_eq!(body_of(image.bytes()), before);
             }
         }
-        assert!(RowImage::of(Body::Plain(b"ab")).spliced(3, 2, b"").is_none());
+        assert!(RowImage::earlier(Body::Plain(b"ab"), Earlier::Spliced(Splice::of_bytes(3, 2, b""))).is_none());
     }
 }

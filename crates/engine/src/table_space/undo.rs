@@ -28,8 +28,8 @@ impl Table {
                 let kind = StoredKind::from_bits(u16::from(kind)).ok_or_else(|| self.not_as_logged(rid))?;
                 (rid, self.undelete(by, rid, kind)?)
             }
-            Undo::UpdatedRow { rid, at, removed, before, .. } => {
-                let back = |body: Body<'_>| RowImage::of(body).spliced(at, removed, before).ok_or_else(|| self.not_as_logged(rid));
+            Undo::UpdatedRow { rid, before, .. } => {
+                let back = |body: Body<'_>| RowImage::earlier(body, before).ok_or_else(|| self.not_as_logged(rid));
                 (rid, self.replace_body(by, rid, back)?)
             }
             Undo::InsertedEntry { .. } | Undo::AllocatedPage { .. } | Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => return Ok(()),

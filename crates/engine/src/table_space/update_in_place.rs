@@ -1,10 +1,12 @@
-//! Changing fixed-width columns of a row where it is.
+//! Changing fixed-width columns of a row.
 //!
 //! Such a change keeps the length of the record, so all of it happens under one latch of the row's page: the record is decoded and changed, and only the codes
 //! near the change are made anew. Invariant: buffers are the thread's own, so nothing is allocated for a row.
 
 use super::read::{RowBuffer, check_type};
+use super::row_image::RowImage;
 use super::table::Table;
+use super::write::LatchedRow;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_format::data::{Body, DataPage, Stored};
@@ -24,13 +26,18 @@ thread_local! {
 }
 
 impl Table {
-    /// Changes fixed-width columns of a row that is at home. Whether there is such a row; `None`, and nothing has happened, when the row is not at home or
-    /// cannot stay on its page.
-    pub(super) fn update_in_place(&self, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<Option<bool>> {
-        SCRATCH.with_borrow_mut(|scratch| self.update_in_place_with(rid, changes, scratch))
+    /// Changes fixed-width columns of a row that is at home. Whether there is such a row; `None`, and nothing has happened, when the row is not at home or a column is of variable width.
+    ///
+    /// # Errors
+    /// When a value does not fit its column, or the row has to move and there is no room.
+    pub(crate) fn update_fixed(&self, by: By<'_>, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<Option<bool>> {
+        if changes.iter().any(|(column, _)| self.layout.fixed_span(*column).is_none()) {
+            return Ok(None);
+        }
+        SCRATCH.with_borrow_mut(|scratch| self.update_fixed_with(by, rid, changes, scratch))
     }
 
-    fn update_in_place_with(&self, rid: Rid, changes: &[(usize, ValueRef<'_>)], scratch: &mut Scratch) -> Result<Option<bool>> {
+    fn update_fixed_with(&self, by: By<'_>, rid: Rid, changes: &[(usize, ValueRef<'_>)], scratch: &mut Scratch) -> Result<Option<bool>> {
         let refused = |e: ValueError| Error::Value(format!("{}: {e}", self.object()));
         let data_set = self.partition(rid.partition())?;
         let mut mtr = MiniTransaction::begin(self.manager());
@@ -57,10 +64,8 @@ impl Table {
                 (None, _) => Body::Plain(after),
             })
         })??;
-        if !self.replace_in_place(By::Nobody, &mut mtr, home, rid.slot(), None, body)? {
-            return Ok(None);
-        }
-        mtr.commit()?;
+        let image = RowImage::of(old);
+        self.replace_latched(by, mtr, &LatchedRow { rid, home, away: None }, &image, body)?;
         Ok(Some(true))
     }
 }

@@ -57,6 +57,32 @@ impl Table {
         }
     }
 
+    /// Calls `visit` with the record of a row that is the same for every snapshot taken now. `None` when that is not certain: there are versions on its page, it has moved, `is_doubtful` says
+    /// so, or there is no such row. What it asks, it asks while the page cannot change.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    #[inline]
+    pub(crate) fn read_settled<R>(
+        &self,
+        rid: Rid,
+        buffer: &mut RowBuffer,
+        is_doubtful: impl FnOnce() -> bool,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let data_set = self.partition(rid.partition())?;
+        let page = self.data_page(data_set, rid.page())?;
+        let view = DataPage::new(&page);
+        let Some(row) = view.row(rid.slot()) else { return Ok(None) };
+        if self.core.versions.page_may_have(self.object_id, rid) || is_doubtful() {
+            return Ok(None);
+        }
+        match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
+            Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
+            Stored::Away { .. } | Stored::Forward(_) => Ok(None),
+        }
+    }
+
     /// Whether some snapshot sees an earlier record of the row that passes a test.
     pub(crate) fn is_needed(&self, rid: Rid, horizon: &Horizon, mut test: impl FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let data_set = self.partition(rid.partition())?;

@@ -234,9 +234,7 @@ impl Table {
     /// # Errors
     /// When a value does not fit its column, or there is no room.
     pub fn update(&self, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
-        if changes.iter().all(|(column, _)| self.layout.fixed_span(*column).is_some())
-            && let Some(found) = self.update_in_place(rid, changes)?
-        {
+        if let Some(found) = self.update_fixed(By::Nobody, rid, changes)? {
             return Ok(found);
         }
         let mut buffer = RowBuffer::default();
@@ -295,7 +293,6 @@ impl Table {
     pub(super) fn replace_body(&self, by: By<'_>, rid: Rid, change: impl Fn(Body<'_>) -> Result<RowImage>) -> Result<bool> {
         let home_set = self.partition(rid.partition())?;
         loop {
-            let (before, after);
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
             let Some(stored) = self.stored(home_set, mtr.bytes(home), rid)? else { return Ok(false) };
@@ -306,24 +303,36 @@ impl Table {
                     None => continue,
                 },
             };
-            before = RowImage::of(self.body_in(mtr.bytes(place), slot)?);
-            after = change(before.body())?;
-            let (at, removed, bytes) = row_image::difference(&after, &before);
-            let undo = Undo::UpdatedRow { object_id: self.object_id, rid, at, removed, before: bytes };
-            self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
-            let body = after.body();
-            if self.replace_in_place(by, &mut mtr, place, slot, target.map(|_| rid), body)? {
-                mtr.set_undo(by, undo);
-                self.take_version_back(by, rid);
-                mtr.commit()?;
-                return Ok(true);
-            }
-            let mut mtr = self.move_row(mtr, rid, home, target.map(|_| (place, slot)), body)?;
-            mtr.set_undo(by, undo);
-            self.take_version_back(by, rid);
-            mtr.commit()?;
+            let before = RowImage::of(self.body_in(mtr.bytes(place), slot)?);
+            let after = change(before.body())?;
+            let row = LatchedRow { rid, home, away: target.map(|target| (place, target.slot())) };
+            self.replace_latched(by, mtr, &row, &before, after.body())?;
             return Ok(true);
         }
+    }
+
+    /// Puts another body in the place of a row's, all of whose pages are latched.
+    pub(super) fn replace_latched<'a>(
+        &'a self,
+        by: By<'_>,
+        mut mtr: MiniTransaction<'a>,
+        row: &LatchedRow,
+        before: &RowImage,
+        after: Body<'_>,
+    ) -> Result<()> {
+        let rid = row.rid;
+        self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
+        let (place, slot) = row.away.unwrap_or((row.home, rid.slot()));
+        if !self.replace_in_place(by, &mut mtr, place, slot, row.away.map(|_| rid), after)? {
+            mtr = self.move_row(mtr, rid, row.home, row.away, after)?;
+        }
+        let mut codes = Vec::new();
+        let before = row_image::earlier(after, before.body(), &mut codes);
+        // Shorter than its pages live: what it refers to is made here.
+        let mut mtr = mtr;
+        mtr.set_undo(by, Undo::UpdatedRow { object_id: self.object_id, rid, before });
+        self.take_version_back(by, rid);
+        mtr.commit().map(drop)
     }
 
     /// Keeps what a row was before a transaction changes it. The page is latched for change, and not changed yet.
@@ -418,7 +427,8 @@ impl Table {
         if let (By::Transaction(state), Some(freed @ 1..)) = (by, before.bytes.len().checked_sub(bytes.len())) {
             self.core.reservations.enter(state.id(), page, freed);
         }
-        let op = DataOp::change(slot, before, kind, &bytes);
+        let mut codes = Vec::new();
+        let op = DataOp::change(slot, before, kind, &bytes, &mut codes);
         mtr.apply(handle, PageOp::Data(op))?;
         if !same_length {
             self.note_space(mtr, handle);
@@ -583,6 +593,14 @@ impl Table {
             return Ok(true);
         }
     }
+}
+
+/// A row whose pages are latched.
+pub(super) struct LatchedRow {
+    pub(super) rid: Rid,
+    pub(super) home: PageHandle,
+    /// Where it is, if not at home.
+    pub(super) away: Option<(PageHandle, u16)>,
 }
 
 /// What [`Table::change_slots`] is to do.

@@ -287,3 +287,30 @@ fn under_a_long_reader_space_does_not_grow_with_the_changes() {
         assert_eq!(world.check().len(), ROWS as usize);
     }
 }
+
+#[test]
+fn keys_come_without_the_table_unless_its_rows_have_versions() {
+    let world = World::new();
+    let rids = world.fill((0..500).map(|number| (number, number * 10)));
+    world.database.remove_leftovers().unwrap();
+    let asked = || world.table.partitions().map(|data_set| data_set.counters().getpages).sum::<u64>();
+    let mut keys = || {
+        let (mut t, mut found) = (world.begin(RepeatableRead), 0);
+        let before = asked();
+        t.keys(&world.table, &world.by_value, all_keys(), Way::Forward, |_, _| {
+            found += 1;
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        (found, asked() - before)
+    };
+    assert_eq!(keys(), (500, 0));
+    // One row in doubt: only those of its page are looked at.
+    let mut writer = world.begin(ReadCommitted);
+    assert!(writer.update(&world.table, rids[250], &[(1, ValueRef::Int(7))]).unwrap());
+    let (found, looked_at) = keys();
+    assert!(found == 500 && (1..200).contains(&looked_at), "{found} keys, {looked_at} rows looked at");
+    writer.commit().unwrap();
+    world.database.remove_leftovers().unwrap();
+    assert_eq!(keys(), (500, 0));
+}

@@ -189,6 +189,19 @@ impl World {
             Ok::<_, Error>(ControlFlow::Continue(()))
         });
         assert_eq!(outcome.unwrap(), ScanOutcome::Complete);
+        // Without the table: the same rows, with the same keys. Under READ COMMITTED others may have committed since.
+        if t.isolation() != Isolation::ReadCommitted {
+            let mut keys = Vec::new();
+            let outcome = t.keys(&self.table, index, all_keys(), way, |key, rid| {
+                let values = index.key_layout().decode(key).unwrap();
+                let Value::Int(value) = values[0] else { panic!("a key of {values:?}") };
+                keys.push((rid, value));
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            });
+            assert_eq!(outcome.unwrap(), ScanOutcome::Complete);
+            let key = |row: &(Rid, i64, i64, String)| if index.name() == "number" { row.1 } else { row.2 };
+            assert!(keys.into_iter().eq(rows.iter().map(|row| (row.0, key(row)))), "keys of {} and rows by it", index.name());
+        }
         rows
     }
 
@@ -221,6 +234,9 @@ impl World {
         for (rid, number) in &rids {
             let (found, row) = self.row(t, *rid).unwrap();
             assert!(found == *number && row == rows[number], "row {number} by RID and by scan");
+            let got = t.get(&self.table, &self.by_number, &[ValueRef::Int(*number)], |at, record| (at, self.table.values(record))).unwrap();
+            let (at, values) = got.unwrap();
+            assert!(at == *rid && parts(&values.unwrap()) == (found, row), "row {number} by its key and by scan");
         }
         rows
     }

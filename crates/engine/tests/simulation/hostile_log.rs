@@ -4,12 +4,13 @@
 
 use crate::world::{Random, create, open, try_contents};
 use crate::{Promise, work};
+use pagefold_codec::splice::{Splice, Unit};
 use pagefold_engine::LOG_DIRECTORY;
 use pagefold_engine::database::{OpenMode, TransactionOptions, read_control};
 use pagefold_engine::log::{Log, LogReader, LogSettings};
 use pagefold_format::data::DataOp;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
-use pagefold_format::log::{Action, Change, Checkpoint, Commit, Counts, DataSetOp, RecordKind, Role, Undo, put_change};
+use pagefold_format::log::{Action, Change, Checkpoint, Commit, Counts, DataSetOp, Earlier, RecordKind, Role, Undo, put_change};
 use pagefold_format::op::PageOp;
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, Storage};
 use pagefold_types::{LargeValueRef, Rid};
@@ -115,7 +116,15 @@ impl Target {
         let undo = match random.below(7) {
             0 => Undo::InsertedRow { object_id, rid },
             1 => Undo::DeletedRow { object_id, rid, kind: random.below(256) as u8 },
-            2 => Undo::UpdatedRow { object_id, rid, at: random.below(90) as u16, removed: random.below(90) as u16, before: &[7; 40] },
+            2 => {
+                let unit = if random.below(2) == 0 { Unit::Bytes } else { Unit::Codes };
+                let (at, removed) = (random.below(90) as u16, random.below(90) as u16);
+                let before = match random.below(3) {
+                    0 => Earlier::Whole { version: random.below(3) as u16, bytes: &[7; 40] },
+                    _ => Earlier::Spliced(Splice { unit, at, removed, inserted: 20, bytes: &[7; 30][..Splice::piece_len(unit, 20)] }),
+                };
+                Undo::UpdatedRow { object_id, rid, before }
+            }
             3 => Undo::InsertedEntry { object_id, key: &key[..random.below(9) as usize], rid },
             4 => Undo::AllocatedPage { file_id: object_id, page: number(random) },
             5 => Undo::KeptEntry { object_id, key: &key, rid },

@@ -5,8 +5,8 @@
 use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, DataPage, LOW_BITS, ROWS, SLOT_BYTES, StoredKind, StoredRow};
 use crate::FormatError;
 use crate::page::{self, PageType, get_u16, is_page_size, put_u16};
-use crate::wire::{Reader, put_bytes};
-use pagefold_codec::bytes::difference;
+use crate::wire::{Reader, put_bytes, put_splice, put_varint, read_splice};
+use pagefold_codec::splice::{Splice, Unit};
 use pagefold_types::SLOT_MAX;
 
 /// One change of a data page.
@@ -37,16 +37,12 @@ pub enum DataOp<'a> {
         /// The row.
         bytes: &'a [u8],
     },
-    /// Some bytes of a row in the place of some others.
+    /// A piece of a row in the place of another.
     Splice {
         /// The slot.
         slot: u16,
-        /// Where in the row.
-        at: u16,
-        /// How many bytes go.
-        removed: u16,
-        /// The bytes that come.
-        bytes: &'a [u8],
+        /// The pieces.
+        splice: Splice<'a>,
     },
     /// A slot becomes free.
     Delete {
@@ -73,14 +69,17 @@ pub enum DataOp<'a> {
 }
 
 impl<'a> DataOp<'a> {
-    /// The op that turns the row `before` into `after`: the bytes that differ when the kind stays, else the whole row.
+    /// The op that turns the row `before` into `after`: what differs when the kind stays, else the whole row. `codes` is room for codes.
     #[must_use]
-    pub fn change(slot: u16, before: StoredRow<'_>, kind: StoredKind, after: &'a [u8]) -> DataOp<'a> {
+    pub fn change(slot: u16, before: StoredRow<'_>, kind: StoredKind, after: &'a [u8], codes: &'a mut Vec<u8>) -> DataOp<'a> {
         if before.kind != kind {
             return DataOp::Replace { slot, kind, bytes: after };
         }
-        let (at, removed, bytes) = difference(before.bytes, after);
-        DataOp::Splice { slot, at: at as u16, removed: removed as u16, bytes }
+        let splice = match kind {
+            StoredKind::Compressed => Splice::between_codes(before.bytes, after, codes),
+            StoredKind::Raw | StoredKind::Special => Splice::between(before.bytes, after),
+        };
+        DataOp::Splice { slot, splice }
     }
 }
 
@@ -105,7 +104,7 @@ impl DataOp<'_> {
             }
             DataOp::Insert { slot, kind, bytes } => insert(page, slot, kind, bytes),
             DataOp::Replace { slot, kind, bytes } => replace(page, slot, kind, bytes),
-            DataOp::Splice { slot, at, removed, bytes } => splice(page, slot, at, removed, bytes),
+            DataOp::Splice { slot, splice } => splice_row(page, slot, splice),
             DataOp::Delete { slot } => {
                 used_slot(page, slot)?;
                 free(page, slot);
@@ -145,12 +144,10 @@ impl DataOp<'_> {
                 out.extend_from_slice(&(slot | kind.bits() << 12).to_le_bytes());
                 put_bytes(out, bytes);
             }
-            DataOp::Splice { slot, at, removed, bytes } => {
+            DataOp::Splice { slot, splice } => {
                 out.push(3);
-                out.extend_from_slice(&slot.to_le_bytes());
-                out.extend_from_slice(&at.to_le_bytes());
-                out.extend_from_slice(&removed.to_le_bytes());
-                put_bytes(out, bytes);
+                put_varint(out, slot.into());
+                put_splice(out, splice);
             }
             DataOp::Delete { slot } | DataOp::MarkDeleted { slot } | DataOp::Purge { slot } => {
                 out.push(match self {
@@ -182,7 +179,7 @@ impl DataOp<'_> {
                 let bytes = reader.bytes()?;
                 if tag == 1 { DataOp::Insert { slot, kind, bytes } } else { DataOp::Replace { slot, kind, bytes } }
             }
-            3 => DataOp::Splice { slot: reader.u16()?, at: reader.u16()?, removed: reader.u16()?, bytes: reader.bytes()? },
+            3 => DataOp::Splice { slot: reader.varint16()?, splice: read_splice(reader)? },
             4 => DataOp::Delete { slot: reader.u16()? },
             5 => DataOp::MarkDeleted { slot: reader.u16()? },
             6 => DataOp::Purge { slot: reader.u16()? },
@@ -301,18 +298,16 @@ fn ghost_slot(page: &[u8], slot: u16) -> Result<(usize, usize), FormatError> {
     Ok((offset, length))
 }
 
-fn splice(page: &mut [u8], slot: u16, at: u16, removed: u16, bytes: &[u8]) -> Result<(), FormatError> {
+fn splice_row(page: &mut [u8], slot: u16, splice: Splice<'_>) -> Result<(), FormatError> {
     let (offset, length, bits) = used_slot(page, slot)?;
-    let (at, removed) = (usize::from(at), usize::from(removed));
-    if at + removed > length {
-        return Err(FormatError::new(format!("change of {at}..{} in a row of {length} bytes", at + removed)));
-    }
-    if bytes.len() == removed {
-        page[offset + at..offset + at + removed].copy_from_slice(bytes);
+    let row = &page[offset..offset + length];
+    let (at, end) = (usize::from(splice.at), usize::from(splice.at) + splice.bytes.len());
+    if splice.unit == Unit::Bytes && splice.bytes.len() == usize::from(splice.removed) && end <= length {
+        page[offset + at..offset + end].copy_from_slice(splice.bytes);
         return Ok(());
     }
-    let row = &page[offset..offset + length];
-    let fresh = [&row[..at], bytes, &row[at + removed..]].concat();
+    let mut fresh = Vec::with_capacity(length + splice.bytes.len() + 1);
+    splice.apply(row, &mut fresh).map_err(|e| FormatError::new(format!("change of slot {slot}: {e}")))?;
     let kind = StoredKind::from_bits(bits).ok_or_else(|| FormatError::new(format!("slot {slot} has no kind")))?;
     replace(page, slot, kind, &fresh)
 }
@@ -406,7 +401,7 @@ mod tests {
                     }
                     3 => {
                         let Some(row) = model.get_mut(&slot).filter(|row| row.1.len() >= 8) else {
-                            assert!(apply(&mut page, DataOp::Splice { slot, at: 3, removed: 5, bytes: &[9] }).is_err());
+                            assert!(apply(&mut page, DataOp::Splice { slot, splice: Splice::of_bytes(3, 5, &[9]) }).is_err());
                             continue;
                         };
                         let mut after = row.1.clone();
@@ -415,7 +410,7 @@ mod tests {
                         let bytes = before.bytes.to_vec();
                         let before = StoredRow { bytes: &bytes, ..before };
                         let fits = DataPage::new(&page).fits_in_place_of(slot, after.len());
-                        assert_eq!(apply(&mut page, DataOp::change(slot, before, row.0, &after)).is_ok(), fits);
+                        assert_eq!(apply(&mut page, DataOp::change(slot, before, row.0, &after, &mut Vec::new())).is_ok(), fits);
                         if fits {
                             row.1 = after;
                         }

@@ -1,6 +1,7 @@
 //! Pages that are valid by themselves and wrong together: sealed anew, so that no checksum tells.
 
 use crate::sample::{DB, Place, control_slot, file_of, open, places, run_check, sample};
+use pagefold_codec::splice::Splice;
 use pagefold_engine::database::OpenMode;
 use pagefold_format::control::CONTROL_SLOT_BYTES;
 use pagefold_format::data::{DataOp, DataPage, Stored};
@@ -92,7 +93,7 @@ fn a_row_with_another_key() {
     let home = |slot: &u16| view.row(*slot).is_some_and(|row| matches!(Stored::parse(row, 0), Ok(Stored::Home(_))) && row.bytes.len() > 20);
     let slot = (0..view.slot_count()).find(home).unwrap();
     // The NULL bitmap takes one byte; the id follows.
-    DataOp::Splice { slot, at: 1, removed: 8, bytes: &77_777i64.to_le_bytes() }.apply(&mut bytes).unwrap();
+    DataOp::Splice { slot, splice: Splice::of_bytes(1, 8, &77_777i64.to_le_bytes()) }.apply(&mut bytes).unwrap();
     pages.write(number, &mut bytes);
     expect(&storage, "index \"small_id\"", &format!("of row {}: the row has the key (77777)", Rid::new(0, number, slot)));
 }
@@ -188,7 +189,7 @@ fn two_rows_that_share_a_large_value() {
             first = Some(reference);
             continue;
         };
-        DataOp::Splice { slot, at: at as u16, removed: other.len() as u16, bytes: other }.apply(&mut bytes).unwrap();
+        DataOp::Splice { slot, splice: Splice::of_bytes(at, other.len(), other) }.apply(&mut bytes).unwrap();
         pages.write(number, &mut bytes);
         expect(&storage, "table \"small\"", "which something else names too");
         return;

@@ -60,11 +60,8 @@ fn step(world: &World, t: &mut Transaction<'_>, op: Op) -> Result<Outcome> {
     let found = |found: bool| Ok(if found { Outcome::Done } else { Outcome::Absent });
     match op {
         Op::Read(number) => {
-            let mut rows = Vec::new();
-            for rid in t.find(&world.table, &world.by_number, &[ValueRef::Int(number)])? {
-                rows.extend(t.row(&world.table, rid)?.map(|row| short(&parts(&row))));
-            }
-            Ok(Outcome::Rows(rows))
+            let row = t.get(&world.table, &world.by_number, &[ValueRef::Int(number)], |_, record| world.table.values(record))?;
+            Ok(Outcome::Rows(row.transpose()?.iter().map(|row| short(&parts(row))).collect()))
         }
         Op::ReadAll | Op::ReadByValue => {
             let index = if op == Op::ReadAll { &world.by_number } else { &world.by_value };
@@ -74,6 +71,12 @@ fn step(world: &World, t: &mut Transaction<'_>, op: Op) -> Result<Outcome> {
                 Ok::<_, Error>(ControlFlow::Continue(()))
             })?;
             assert!(rows.is_sorted_by_key(|row| if op == Op::ReadAll { row.0 } else { row.1 }), "{rows:?}");
+            let mut keys = 0;
+            t.keys(&world.table, index, crate::world::all_keys(), Direction::Forward, |_, _| {
+                keys += 1;
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })?;
+            assert_eq!(keys, rows.len(), "keys without their rows");
             rows.sort_unstable();
             Ok(Outcome::Rows(rows))
         }

@@ -1,0 +1,187 @@
+//! What turns one stored row into another: one piece in the place of another.
+//!
+//! Pieces are counted in bytes or in 12-bit codes. In codes, because a change in the number of codes shifts all that follow by half bytes: as bytes the whole rest of the row would differ.
+//!
+//! Invariant: counts are those of the rows that a splice was made of; [`Splice::apply`] checks them against any other row.
+
+use crate::CodecError;
+use crate::bytes::difference;
+use crate::row::{CODE_BITS, CodeWriter, code_at, code_count, compressed_len};
+
+/// What a splice counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Codes of 12 bits, see [`crate::row`].
+    Codes,
+}
+
+/// One piece of a row in the place of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Splice<'a> {
+    /// What is counted.
+    pub unit: Unit,
+    /// Units before the piece.
+    pub at: u16,
+    /// Units that go.
+    pub removed: u16,
+    /// Units that come.
+    pub inserted: u16,
+    /// What comes: [`piece_len`](Self::piece_len) bytes.
+    pub bytes: &'a [u8],
+}
+
+const NO_SUCH_PIECE: CodecError = CodecError::Row("has no such piece");
+
+/// A row has at most 32 KB.
+fn short(n: usize) -> u16 {
+    u16::try_from(n).expect("a row has less than 64 KB")
+}
+
+impl<'a> Splice<'a> {
+    /// These bytes in the place of so many others.
+    ///
+    /// # Panics
+    /// When there are 64 KB or more.
+    #[must_use]
+    pub fn of_bytes(at: usize, removed: usize, bytes: &'a [u8]) -> Splice<'a> {
+        Splice { unit: Unit::Bytes, at: short(at), removed: short(removed), inserted: short(bytes.len()), bytes }
+    }
+
+    /// The shortest one between two rows.
+    ///
+    /// # Panics
+    /// When a row has 64 KB or more.
+    #[must_use]
+    pub fn between(from: &[u8], to: &'a [u8]) -> Splice<'a> {
+        let (at, removed, bytes) = difference(from, to);
+        Splice::of_bytes(at, removed, bytes)
+    }
+
+    /// The shortest one between two rows of codes: of bytes, unless codes take fewer. `codes` gets those.
+    ///
+    /// # Panics
+    /// As [`between`](Self::between).
+    #[must_use]
+    pub fn between_codes(from: &[u8], to: &'a [u8], codes: &'a mut Vec<u8>) -> Splice<'a> {
+        let as_bytes = Splice::between(from, to);
+        let (Some(from_count), Some(to_count)) = (code_count(from.len()), code_count(to.len())) else { return as_bytes };
+        let fewer = from_count.min(to_count);
+        // The codes that lie in the bytes before the piece are the same, and perhaps the one that ends in it.
+        let mut head = (usize::from(as_bytes.at) * 8 / CODE_BITS as usize).min(fewer);
+        while head < fewer && code_at(from, head) == code_at(to, head) {
+            head += 1;
+        }
+        let tail = (1..=fewer - head).take_while(|back| code_at(from, from_count - back) == code_at(to, to_count - back)).count();
+        let inserted = to_count - head - tail;
+        if compressed_len(inserted) >= as_bytes.bytes.len() {
+            return as_bytes;
+        }
+        codes.clear();
+        let mut writer = CodeWriter::new(codes);
+        (head..to_count - tail).for_each(|index| writer.push(code_at(to, index)));
+        writer.finish();
+        Splice { unit: Unit::Codes, at: short(head), removed: short(from_count - head - tail), inserted: short(inserted), bytes: codes }
+    }
+
+    /// Bytes that so many units take.
+    #[must_use]
+    pub fn piece_len(unit: Unit, units: u16) -> usize {
+        match unit {
+            Unit::Bytes => usize::from(units),
+            Unit::Codes => compressed_len(usize::from(units)),
+        }
+    }
+
+    /// Appends what a row becomes.
+    ///
+    /// # Errors
+    /// When the row has no such piece, or is not one of codes; nothing is appended then.
+    pub fn apply(&self, row: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
+        let (at, end) = (usize::from(self.at), usize::from(self.at) + usize::from(self.removed));
+        if self.bytes.len() != Splice::piece_len(self.unit, self.inserted) {
+            return Err(CodecError::Row("a piece of another length"));
+        }
+        match self.unit {
+            Unit::Bytes => {
+                let tail = row.get(end..).ok_or(NO_SUCH_PIECE)?;
+                [&row[..at], self.bytes, tail].into_iter().for_each(|part| out.extend_from_slice(part));
+            }
+            Unit::Codes => {
+                if code_count(row.len()).is_none_or(|count| end > count) {
+                    return Err(NO_SUCH_PIECE);
+                }
+                let mut writer = CodeWriter::new(out);
+                writer.push_first(row, at);
+                (0..usize::from(self.inserted)).for_each(|index| writer.push(code_at(self.bytes, index)));
+                writer.finish_with(row, end);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(codes: &[u16]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = CodeWriter::new(&mut out);
+        codes.iter().for_each(|&code| writer.push(code));
+        writer.finish();
+        out
+    }
+
+    #[test]
+    fn leads_from_one_row_to_the_other() {
+        let mut state = 3_u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut in_codes = 0;
+        for _ in 0..20_000 {
+            // Few different codes, so that pieces can be placed in more ways than one.
+            let alphabet = if random(2) == 0 { 2 } else { 4096 };
+            let from: Vec<u16> = (0..random(40)).map(|_| random(alphabet) as u16).collect();
+            let at = random(from.len() as u64 + 1) as usize;
+            let end = at + random((from.len() - at) as u64 + 1).min(3) as usize;
+            let mut to = from.clone();
+            let piece: Vec<u16> = (0..random(4)).map(|_| random(alphabet) as u16).collect();
+            to.splice(at..end, piece.iter().copied());
+            let (from, to) = (row(&from), row(&to));
+            let mut codes = Vec::new();
+            let splice = Splice::between_codes(&from, &to, &mut codes);
+            in_codes += u32::from(splice.unit == Unit::Codes);
+            assert!(splice.bytes.len() <= compressed_len(piece.len()).max(1) + 1);
+            for splice in [splice, Splice::between(&from, &to)] {
+                let mut out = b"before".to_vec();
+                splice.apply(&from, &mut out).unwrap();
+                assert_eq!(out[6..], to);
+            }
+        }
+        assert!(in_codes > 2000, "{in_codes}");
+    }
+
+    #[test]
+    fn a_piece_that_is_not_there_is_refused() {
+        let from = row(&[1, 2, 3, 4, 5]);
+        for unit in [Unit::Bytes, Unit::Codes] {
+            for (at, removed, inserted, len) in
+                (0..12).flat_map(|at| (0..12).flat_map(move |removed| [(at, removed, 2, 3), (at, removed, 3, 3), (at, removed, 0, 0)]))
+            {
+                let bytes = &[7; 8][..len];
+                let splice = Splice { unit, at, removed, inserted, bytes };
+                let units = if unit == Unit::Bytes { from.len() } else { 5 };
+                let fits = usize::from(at + removed) <= units && len == Splice::piece_len(unit, inserted);
+                let mut out = Vec::new();
+                assert_eq!(splice.apply(&from, &mut out).is_ok(), fits, "{splice:?}");
+                assert!(fits || out.is_empty());
+            }
+        }
+        let splice = Splice { unit: Unit::Codes, at: 0, removed: 0, inserted: 0, bytes: &[] };
+        assert!(splice.apply(&[1, 2, 3, 4], &mut Vec::new()).is_err(), "no row of codes has four bytes");
+    }
+}

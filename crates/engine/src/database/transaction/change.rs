@@ -1,0 +1,190 @@
+//! Changing rows with their index entries.
+
+use super::super::leftovers::key_of;
+use super::Transaction;
+use crate::index::Index;
+use crate::pool::{By, MiniTransaction};
+use crate::table_space::{RowBuffer, Table};
+use crate::transaction::Resource;
+use crate::{Error, Result};
+use pagefold_format::log::Undo;
+use pagefold_types::{Rid, ValueRef};
+use xxhash_rust::xxh3::xxh3_64;
+
+impl Transaction<'_> {
+    /// Inserts a row, with its index entries.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`]; [`Error::Conflict`] when the key was given or taken since the snapshot of the transaction; when a value does not fit its column or there is no room; those of
+    /// locks. The row is not there then.
+    pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Rid> {
+        self.statement(|t| {
+            let mut record = Vec::new();
+            table.build_record(By::Transaction(&t.state), values, &mut record)?;
+            let rid = table.insert_record(By::Transaction(&t.state), &record)?;
+            t.wrote_row(table, rid)?;
+            let mut key = Vec::new();
+            for index in t.database.indexes_of(table) {
+                key_of(table, &index, &record, &mut key)?;
+                t.insert_entry(table, &index, &key, rid)?;
+            }
+            Ok(rid)
+        })
+    }
+
+    /// Changes some columns of a row. False when the snapshot has no such row, or another transaction has deleted it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::insert`]; [`Error::Conflict`].
+    pub fn update(&mut self, table: &Table, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        self.statement(|t| {
+            if !t.lock_row(table, rid)? {
+                return Ok(false);
+            }
+            let indexes = t.database.indexes_of(table);
+            if indexes.iter().all(|index| !index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column)))
+                && let Some(found) = table.update_fixed(By::Transaction(&t.state), rid, changes)?
+            {
+                if found {
+                    t.wrote_row(table, rid)?;
+                }
+                return Ok(found);
+            }
+            let mut buffer = RowBuffer::default();
+            let Some(before) = table.read(rid, &mut buffer, <[u8]>::to_vec)? else { return Ok(false) };
+            let (mut after, mut unused) = (Vec::new(), Vec::new());
+            table.changed_record(By::Transaction(&t.state), &before, changes, &mut after, &mut unused)?;
+            let (mut old, mut new) = (Vec::new(), Vec::new());
+            for value in unused {
+                t.keep(Undo::KeptLargeValue { object_id: table.object_id, value })?;
+            }
+            if !table.replace_record(By::Transaction(&t.state), rid, &after)? {
+                return Ok(false);
+            }
+            t.wrote_row(table, rid)?;
+            for index in indexes {
+                key_of(table, &index, &before, &mut old)?;
+                key_of(table, &index, &after, &mut new)?;
+                if old != new {
+                    t.insert_entry(table, &index, &new, rid)?;
+                    t.keep(Undo::KeptEntry { object_id: index.object_id, key: &old, rid })?;
+                    if let Some(serializable) = t.serializable() {
+                        serializable.on_delete_key(t.state.id(), index.object_id, &old)?;
+                    }
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    /// Deletes a row. False when the snapshot has no such row, or another transaction has deleted it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
+        self.statement(|t| {
+            let found = t.lock_row(table, rid)? && table.mark_deleted(By::Transaction(&t.state), rid)?;
+            if found {
+                t.wrote_row(table, rid)?;
+            }
+            Ok(found)
+        })
+    }
+
+    /// Locks a row against changes by others until the end of the transaction. False when the snapshot has no such row. Under READ COMMITTED, who chose the row by a condition reads it
+    /// again afterwards: it may have been changed or deleted during the wait.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn lock(&mut self, table: &Table, rid: Rid) -> Result<bool> {
+        self.statement(|t| t.lock_row(table, rid))
+    }
+
+    /// A row was changed: its versions are this transaction's, and who has read it is concerned.
+    fn wrote_row(&mut self, table: &Table, rid: Rid) -> Result<()> {
+        match self.serializable() {
+            Some(serializable) => Ok(serializable.on_write_row(self.state.id(), table.object_id, rid)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Locks a row for change. False when the snapshot does not see it.
+    fn lock_row(&mut self, table: &Table, rid: Rid) -> Result<bool> {
+        let core = &self.database.core;
+        if let Some(serializable) = self.serializable() {
+            serializable.on_read_row(self.state.id(), table.object_id, rid)?;
+        }
+        self.acquire(Resource::Row(table.object_id, rid))?;
+        let Some(snapshot) = self.snapshot.clone() else { return Ok(true) };
+        match core.versions.newest(table.object_id, rid) {
+            Some(writer) if !snapshot.sees(&writer) => {
+                // What it cannot see it cannot change; what it sees and somebody has changed since, neither.
+                let seen = table.read_visible(rid, &snapshot, &mut RowBuffer::default(), |_| (), |_| ())?;
+                if seen.is_some() { Err(Error::Conflict { object: table.name().into(), rid }) } else { Ok(false) }
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Adds an index entry; in a unique index, when no living row has the key.
+    fn insert_entry(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
+        let tree = index.tree();
+        if index.attributes().unique && !index.has_null(key) {
+            self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
+            let mut cursor = tree.key_cursor(key);
+            let (mut own, mut taken) = (Vec::new(), false);
+            while let Some((_, other)) = cursor.next()? {
+                if other == rid {
+                    continue;
+                }
+                // Whoever changes that row just now decides whether the key is taken.
+                self.acquire(Resource::Row(table.object_id, other))?;
+                let found = table.read(other, &mut RowBuffer::default(), |record| key_of(table, index, record, &mut own))?;
+                let is_taken = found.transpose()?.is_some() && own == key;
+                self.check_key(table, index, key, other, is_taken)?;
+                taken |= is_taken;
+            }
+            if taken {
+                return Err(index.duplicate(key));
+            }
+        }
+        // It may be there: left by an earlier key of this row, which is its key again.
+        if !tree.contains(key, rid)? {
+            tree.insert_by(By::Transaction(&self.state), key, rid, false)?;
+        }
+        match self.serializable() {
+            Some(serializable) => Ok(serializable.on_insert_key(self.state.id(), index.object_id, key)?),
+            None => Ok(()),
+        }
+    }
+
+    /// A row that has a key, or had it, is looked at as it is now, not as the snapshot has it. A conflict when the transaction would otherwise see the key twice; under SERIALIZABLE also when
+    /// it would learn of a row that came after its snapshot.
+    fn check_key(&self, table: &Table, index: &Index, key: &[u8], rid: Rid, is_taken: bool) -> Result<()> {
+        let Some(snapshot) = &self.snapshot else { return Ok(()) };
+        if let Some(serializable) = self.serializable() {
+            serializable.on_read_row(self.state.id(), table.object_id, rid)?;
+        }
+        if self.database.core.versions.newest(table.object_id, rid).is_none_or(|writer| snapshot.sees(&writer)) {
+            return Ok(());
+        }
+        let conflicts = if is_taken {
+            self.serializable().is_some()
+        } else {
+            let mut own = Vec::new();
+            let visible = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
+            table.read_visible(rid, snapshot, &mut RowBuffer::default(), visible, |_| ())?.transpose()?.unwrap_or(false)
+        };
+        if conflicts { Err(Error::Conflict { object: table.name().into(), rid }) } else { Ok(()) }
+    }
+
+    /// Notes something that stays until the commit and goes after it.
+    fn keep(&self, undo: Undo<'_>) -> Result<()> {
+        if let Some(left) = undo.leaves() {
+            self.database.core.leftovers.enter(&self.state, left);
+        }
+        let mut mtr = MiniTransaction::begin(&self.database.core.manager);
+        mtr.set_undo(By::Transaction(&self.state), undo);
+        mtr.commit().map(drop)
+    }
+}

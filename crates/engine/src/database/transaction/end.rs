@@ -1,0 +1,134 @@
+//! Savepoints, commit and rollback.
+
+use super::super::maintenance::Work;
+use super::{Durability, Savepoint, Transaction};
+use crate::Result;
+use crate::log::Lsn;
+use crate::pool::LogSink;
+use pagefold_format::log::{Commit, RecordKind};
+
+impl Transaction<'_> {
+    /// A point to come back to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint { last: self.state.last_lsn() }
+    }
+
+    /// Takes back everything since a savepoint. Locks stay.
+    ///
+    /// # Errors
+    /// When a page or the log cannot be read: the transaction can only be rolled back then.
+    pub fn roll_back_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.check()?;
+        self.take_back(savepoint.last).inspect_err(|e| self.failed = Some(e.clone()))
+    }
+
+    /// Makes everything durable, and seen by others.
+    ///
+    /// # Errors
+    /// When the log cannot be written: whether the transaction is committed shows when the database is opened again. When only rollback is left.
+    pub fn commit(mut self) -> Result<()> {
+        self.check()?;
+        let core = &self.database.core;
+        if let Some(serializable) = self.serializable().filter(|_| self.snapshot.is_some()) {
+            serializable.before_commit(self.state.id())?;
+        }
+        if let Some(end) = self.log_commit()?
+            && let Err(error) = self.reach_durability(end)
+        {
+            // Nobody knows whether it is committed, so nothing more may be built on it.
+            core.poison(&error);
+            self.ended = true;
+            core.locks.release_all(self.state.id());
+            return Err(error);
+        }
+        self.ended = true;
+        let serializable = self.serializable().filter(|_| self.snapshot.is_some());
+        let rows = self.state.take_rows();
+        if rows.is_empty() && serializable.is_none() {
+            (self.snapshot, self.pin) = (None, None);
+            core.transactions.end_read_only(&self.state);
+            core.locks.release_all(self.state.id());
+            self.snapshot_ended();
+            return Ok(());
+        }
+        core.transactions.commit(&self.state, |timestamp| {
+            if let Some(serializable) = serializable {
+                serializable.committed(self.state.id(), timestamp);
+            }
+            core.leftovers.committed(self.state.id(), timestamp, rows);
+        });
+        (self.snapshot, self.pin) = (None, None);
+        core.locks.release_all(self.state.id());
+        // What cannot be removed now is removed later; the commit stands.
+        let _ = self.database.remove_leftovers_unless_busy();
+        Ok(())
+    }
+
+    /// Waits until the commit whose record ends here is as durable as was asked for.
+    fn reach_durability(&self, end: Lsn) -> Result<()> {
+        let core = &self.database.core;
+        let Some(log) = core.log() else { return Ok(()) };
+        match self.options.durability {
+            Durability::Durable => log.make_durable(end),
+            Durability::Relaxed => log.write_out().inspect(|()| _ = core.maintenance.ask(Work::Sync)),
+            Durability::Off => Ok(()),
+        }
+    }
+
+    /// A snapshot of this transaction has ended: perhaps the last one that needed something.
+    fn snapshot_ended(&self) {
+        let core = &self.database.core;
+        if core.leftovers.may_be_there() {
+            core.maintenance.ask(Work::Leftovers);
+        }
+    }
+
+    /// Puts the record of the commit into the log; where that ends. `None` when there is nothing to commit.
+    pub(in crate::database) fn log_commit(&self) -> Result<Option<Lsn>> {
+        let core = &self.database.core;
+        let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) else { return Ok(None) };
+        let mut body = Vec::new();
+        let mut last_commit_ns = core.last_commit_ns.lock();
+        let unix_time_ns = (core.manager.clock().unix_time().as_nanos() as u64).max(*last_commit_ns);
+        *last_commit_ns = unix_time_ns;
+        Commit { transaction: self.state.id(), unix_time_ns }.encode(&mut body);
+        // A checkpoint behind this record must not call the transaction running: recovery would not see the record, and take everything back.
+        let place = LogSink::append(log.as_ref(), RecordKind::Commit, &[&body], &mut |_| self.state.note_commit_logged())?;
+        Ok(Some(place.end))
+    }
+
+    /// Takes everything back.
+    ///
+    /// # Errors
+    /// When a page or the log cannot be read: the rest is taken back when the database is opened again, and until then nothing is written.
+    pub fn rollback(mut self) -> Result<()> {
+        self.end_by_rollback()
+    }
+
+    pub(super) fn end_by_rollback(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        let core = &self.database.core;
+        if let Some(serializable) = self.serializable().filter(|_| self.snapshot.is_some()) {
+            serializable.aborted(self.state.id());
+        }
+        (self.snapshot, self.pin) = (None, None);
+        if let Err(error) = self.take_back(0).and_then(|()| self.database.log_rolled_back(&self.state)) {
+            core.poison(&error);
+            core.locks.release_all(self.state.id());
+            return Err(error);
+        }
+        core.transactions.abort(&self.state);
+        core.locks.release_all(self.state.id());
+        self.snapshot_ended();
+        Ok(())
+    }
+
+    pub(super) fn take_back(&self, until: Lsn) -> Result<()> {
+        // First the list: a checkpoint in between must not have what is not left any more, while a transaction without an end is taken back wholly after a crash.
+        self.database.core.leftovers.taken_back(self.state.id(), until);
+        self.database.take_back(&self.state, until)
+    }
+}

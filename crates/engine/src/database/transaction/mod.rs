@@ -1,0 +1,210 @@
+//! Transactions: what a program does with rows, all of it or nothing.
+//!
+//! A transaction reads a snapshot: of the moment in which each statement begins (READ COMMITTED) or in which its first one did (REPEATABLE READ, SERIALIZABLE). Readers never wait. Who changes a
+//! row locks it until the transaction ends; who comes second waits, and goes on from what the first one made of it, or, where the snapshot is that of the transaction, gives up with
+//! [`Error::Conflict`]: first updater wins. SERIALIZABLE adds the detection of dangerous structures (`crate::transaction::Serializable`).
+//!
+//! Invariants:
+//! - a transaction that is dropped is rolled back;
+//! - a statement that fails is taken back alone; after a deadlock, a conflict or a failure of serialization only rollback is left;
+//! - a commit is seen by others only when it is as durable as was asked for.
+
+mod change;
+mod end;
+mod read;
+
+use super::open::Database;
+use crate::log::Lsn;
+use crate::table_space::RowBuffer;
+use crate::transaction::{Access, Mode, Resource, Serializable, Snapshot, TransactionState};
+use crate::{Error, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a transaction sees of others that run at the same time (SQL-92, made precise by Berenson et al. 1995).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each statement sees what was committed when it began.
+    #[default]
+    ReadCommitted,
+    /// Every statement sees what was committed when the first one began: a snapshot.
+    RepeatableRead,
+    /// As if the transactions ran one after the other.
+    Serializable,
+}
+
+/// When a commit returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is on the device.
+    #[default]
+    Durable,
+    /// When it is written to the log: it outlives the process. A crash of the machine may lose the commits of the last moment, whole and in order; a thread syncs them soon.
+    Relaxed,
+    /// At once. The end of the process may lose the last commits, too, whole and in order: they are written with the next commit that asks for more, with a checkpoint, or when there are many.
+    Off,
+}
+
+/// Settings of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionOptions {
+    /// What it sees of others.
+    pub isolation: Isolation,
+    /// When its commit returns.
+    pub durability: Durability,
+    /// How long it waits for a lock.
+    pub lock_timeout: Duration,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> TransactionOptions {
+        TransactionOptions { isolation: Isolation::default(), durability: Durability::default(), lock_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// A point to which a transaction can be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint {
+    last: Lsn,
+}
+
+/// A transaction.
+#[derive(Debug)]
+pub struct Transaction<'d> {
+    database: &'d Database,
+    state: Arc<TransactionState>,
+    options: TransactionOptions,
+    /// The snapshot of all statements, except under READ COMMITTED.
+    snapshot: Option<Arc<Snapshot>>,
+    /// Under READ COMMITTED, of the first statement: while it is held, no RID that a statement has seen comes to mean another row.
+    pin: Option<Snapshot>,
+    /// It has begun to change rows.
+    writes: bool,
+    ended: bool,
+    /// Why only rollback is left.
+    failed: Option<Error>,
+    /// Of statements, kept from one to the next.
+    scratch: Scratch,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    row: RowBuffer,
+    key: Vec<u8>,
+}
+
+impl Database {
+    /// Begins a transaction.
+    #[must_use]
+    pub fn begin(&self, options: TransactionOptions) -> Transaction<'_> {
+        let state = self.core.transactions.begin();
+        Transaction {
+            database: self,
+            state,
+            options,
+            snapshot: None,
+            pin: None,
+            writes: false,
+            ended: false,
+            failed: None,
+            scratch: Scratch::default(),
+        }
+    }
+}
+
+impl<'d> Transaction<'d> {
+    /// What it sees of others.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.options.isolation
+    }
+
+    /// Its number; never used again.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.state.id()
+    }
+
+    /// Inserts a row, with its index entries.
+
+    fn serializable(&self) -> Option<&'d Serializable> {
+        (self.options.isolation == Isolation::Serializable).then_some(&self.database.core.serializable)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Under READ COMMITTED: from now on no RID that this transaction sees comes to mean another row.
+    fn pin(&mut self) {
+        self.pin.get_or_insert_with(|| self.database.core.transactions.pin());
+    }
+
+    /// The snapshot of a statement.
+    fn snapshot(&mut self) -> Result<Arc<Snapshot>> {
+        self.check()?;
+        if let Some(snapshot) = &self.snapshot {
+            return Ok(Arc::clone(snapshot));
+        }
+        let core = &self.database.core;
+        if self.options.isolation == Isolation::ReadCommitted {
+            self.pin();
+        }
+        let snapshot = Arc::new(match self.serializable() {
+            Some(serializable) => serializable.begin(&self.state, Access::ReadWrite),
+            None => core.transactions.snapshot(self.state.id()),
+        });
+        if self.options.isolation != Isolation::ReadCommitted {
+            self.snapshot = Some(Arc::clone(&snapshot));
+        }
+        Ok(snapshot)
+    }
+
+    /// Runs a statement that changes something; what it did is taken back when it fails.
+    fn statement<R>(&mut self, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.check()?;
+        self.database.core.check_writable()?;
+        if !self.writes {
+            self.database.core.activity.begin_writing()?;
+            self.writes = true;
+        }
+        self.database.ensure_log()?;
+        // A full device is an error of this statement, before it has changed anything.
+        self.database.core.manager.prepare_log()?;
+        if self.options.isolation != Isolation::ReadCommitted || self.pin.is_none() {
+            self.snapshot()?;
+        }
+        let savepoint = self.savepoint();
+        let result = run(self);
+        if let Err(error) = &result {
+            let back = self.take_back(savepoint.last);
+            if matches!(error, Error::Lock(_) | Error::Conflict { .. } | Error::Serialization(_)) {
+                self.failed = Some(error.clone());
+            }
+            if let Err(error) = back {
+                self.database.core.poison(&error);
+                self.failed = Some(error);
+            }
+        }
+        self.database.checkpoint_when_due();
+        result
+    }
+
+    /// Waits for a lock. One who could not end gives its locks up, too, but then nothing may be built on what it has done.
+    fn acquire(&self, resource: Resource) -> Result<()> {
+        let core = &self.database.core;
+        core.locks.lock(self.state.id(), resource, Mode::Exclusive, self.options.lock_timeout)?;
+        core.check_writable()
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        // An error has poisoned the database; whoever writes next meets it.
+        let _ = self.end_by_rollback();
+        if self.writes {
+            self.database.core.reservations.release(self.state.id());
+            self.database.core.activity.end_writing();
+        }
+    }
+}

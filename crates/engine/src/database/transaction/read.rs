@@ -1,0 +1,236 @@
+//! Reading rows as the transaction sees them.
+
+use super::super::leftovers::key_of;
+use super::{Isolation, Transaction};
+use crate::btree::Direction;
+use crate::index::Index;
+use crate::table_space::{RowBuffer, ScanOutcome, Table};
+use crate::transaction::{Snapshot, TransactionState};
+use crate::{Error, Result};
+use pagefold_types::{KeyRange, Rid, Value, ValueRef};
+use std::mem;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+impl Transaction<'_> {
+    /// Calls `visit` with the record of a row. `None` when the snapshot has no such row.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
+        let snapshot = self.snapshot()?;
+        self.read_noting(table, rid, &snapshot, buffer, visit)
+    }
+
+    /// Reads a row, and notes that it was read.
+    fn read_noting<R>(
+        &self,
+        table: &Table,
+        rid: Rid,
+        snapshot: &Snapshot,
+        buffer: &mut RowBuffer,
+        visit: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some(serializable) = self.serializable() else { return table.read_visible(rid, snapshot, buffer, visit, |_| ()) };
+        // The mark comes before the look, as a writer looks for marks after the change: one of the two sees the other.
+        serializable.on_read_row(self.state.id(), table.object_id, rid)?;
+        let mut unseen = Vec::new();
+        let read = table.read_visible(rid, snapshot, buffer, visit, |writer| unseen.push(Arc::clone(writer)))?;
+        self.overwritten(&unseen)?;
+        Ok(read)
+    }
+
+    /// Others have changed what was read in a way that the snapshot does not see.
+    fn overwritten(&self, writers: &[Arc<TransactionState>]) -> Result<()> {
+        let Some(serializable) = self.serializable() else { return Ok(()) };
+        for writer in writers {
+            serializable.on_read_of_version_overwritten_by(self.state.id(), writer)?;
+        }
+        Ok(())
+    }
+
+    /// The values of a row; `None` when the snapshot has no such row.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn row(&mut self, table: &Table, rid: Rid) -> Result<Option<Vec<Value>>> {
+        let mut buffer = mem::take(&mut self.scratch.row);
+        let row = self.read(table, rid, &mut buffer, |record| table.values(record));
+        self.scratch.row = buffer;
+        row?.transpose()
+    }
+
+    /// Calls `visit` with RID and record of the first row that has this key. `None` when the snapshot sees none.
+    ///
+    /// # Errors
+    /// When a value does not fit the key, or a page is damaged.
+    pub fn get<R>(&mut self, table: &Table, index: &Index, key: &[ValueRef<'_>], visit: impl FnMut(Rid, &[u8]) -> R) -> Result<Option<R>> {
+        let mut scratch = mem::take(&mut self.scratch);
+        scratch.key.clear();
+        let encoded = index.key_layout().encode(key, &mut scratch.key);
+        let found = match encoded {
+            Ok(_) => self.get_encoded(table, index, &scratch.key, &mut scratch.row, visit),
+            Err(e) => Err(Error::Value(format!("index \"{}\": {e}", index.name()))),
+        };
+        self.scratch = scratch;
+        found
+    }
+
+    fn get_encoded<R>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        key: &[u8],
+        buffer: &mut RowBuffer,
+        mut visit: impl FnMut(Rid, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if self.options.isolation == Isolation::ReadCommitted {
+            self.check()?;
+            self.pin();
+            let core = &self.database.core;
+            let removals = core.leftovers.removals();
+            // What is committed has its entry.
+            let Some(rid) = index.tree().first_rid(key)? else { return Ok(None) };
+            // A row without versions, found by an entry that is no leftover, is what every snapshot taken now sees: none is needed.
+            let is_left = || core.leftovers.may_be_left(index.object_id, rid, removals);
+            if let Some(found) = table.read_settled(rid, buffer, is_left, |record| visit(rid, record))? {
+                return Ok(Some(found));
+            }
+        }
+        let mut end = key.to_vec();
+        let end = pagefold_types::prefix_end(&mut end).then_some(end);
+        let mut found = None;
+        self.range(table, index, KeyRange { start: key.to_vec(), end }, Direction::Forward, |rid, record| {
+            found = Some(visit(rid, record));
+            Ok::<_, Error>(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The RIDs of the rows that have this key, as far as the snapshot sees them.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn find(&mut self, table: &Table, index: &Index, key: &[ValueRef<'_>]) -> Result<Vec<Rid>> {
+        let mut bytes = Vec::new();
+        index.key_layout().encode(key, &mut bytes).map_err(|e| Error::Value(format!("index \"{}\": {e}", index.name())))?;
+        let mut end = bytes.clone();
+        let end = pagefold_types::prefix_end(&mut end).then_some(end);
+        let mut rids = Vec::new();
+        self.range(table, index, KeyRange { start: bytes, end }, Direction::Forward, |rid, _| {
+            rids.push(rid);
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })?;
+        Ok(rids)
+    }
+
+    /// Delivers the rows of a range of keys in key order or backward.
+    ///
+    /// # Errors
+    /// When a page is damaged, or the visitor fails.
+    pub fn range<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        range: KeyRange,
+        direction: Direction,
+        mut visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        let (mut buffer, mut own) = (RowBuffer::default(), Vec::new());
+        self.entries(table, index, range, direction, |t, snapshot, key, rid, is_doubtful| {
+            let flow = t.read_noting(table, rid, snapshot, &mut buffer, |record| {
+                if is_doubtful {
+                    key_of(table, index, record, &mut own)?;
+                    if own != key {
+                        return Ok(ControlFlow::Continue(()));
+                    }
+                }
+                visit(rid, record)
+            })?;
+            flow.unwrap_or(Ok(ControlFlow::Continue(())))
+        })
+    }
+
+    /// Delivers the keys of a range, with their rows' RIDs, in key order or backward. The table is asked only about rows on pages with versions, and about entries that may be left of an earlier key.
+    ///
+    /// # Errors
+    /// When a page is damaged, or the visitor fails.
+    pub fn keys<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        range: KeyRange,
+        direction: Direction,
+        mut visit: impl FnMut(&[u8], Rid) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        let (mut buffer, mut own) = (RowBuffer::default(), Vec::new());
+        self.entries(table, index, range, direction, |t, snapshot, key, rid, is_doubtful| {
+            if is_doubtful {
+                let has_key = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
+                if !t.read_noting(table, rid, snapshot, &mut buffer, has_key)?.transpose()?.unwrap_or(false) {
+                    return Ok(ControlFlow::Continue(()));
+                }
+            }
+            visit(key, rid)
+        })
+    }
+
+    /// Delivers the entries of a range of keys. The last argument says that an entry may be that of a key which its row had or will have, or of a row that the snapshot does not see; otherwise
+    /// the row is there for every snapshot, with this key.
+    fn entries<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        range: KeyRange,
+        direction: Direction,
+        mut visit: impl FnMut(&Self, &Snapshot, &[u8], Rid, bool) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        let snapshot = self.snapshot()?;
+        let serializable = self.serializable();
+        if let Some(serializable) = serializable {
+            let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(&range.start), end).map_err(Error::from)?;
+        }
+        let mut cursor = index.tree().range(range, direction);
+        let core = &self.database.core;
+        let mut removals = 0;
+        loop {
+            if cursor.is_between_leaves() {
+                removals = core.leftovers.removals();
+            }
+            let Some((key, rid)) = cursor.next()? else { break };
+            if let Some(serializable) = serializable {
+                // The mark comes before the look, as a writer looks for marks after the change: one of the two sees the other.
+                serializable.on_read_row(self.state.id(), table.object_id, rid).map_err(Error::from)?;
+            }
+            let doubt = core.versions.page_may_have(table.object_id, rid) || core.leftovers.may_be_left(index.object_id, rid, removals);
+            if visit(self, &snapshot, key, rid, doubt)?.is_break() {
+                return Ok(ScanOutcome::Stopped);
+            }
+        }
+        Ok(ScanOutcome::Complete)
+    }
+
+    /// Delivers every row in page order.
+    ///
+    /// # Errors
+    /// When a page is damaged, or the visitor fails.
+    pub fn scan<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        let snapshot = self.snapshot()?;
+        if let Some(serializable) = self.serializable() {
+            serializable.on_read_object(self.state.id(), table.object_id).map_err(Error::from)?;
+        }
+        let mut unseen: Vec<Arc<TransactionState>> = Vec::new();
+        let outcome = table.scan_visible(&snapshot, &mut RowBuffer::default(), visit, |writer| {
+            if unseen.iter().all(|known| known.id() != writer.id()) {
+                unseen.push(Arc::clone(writer));
+            }
+        })?;
+        self.overwritten(&unseen)?;
+        Ok(outcome)
+    }
+}
