@@ -12,9 +12,10 @@
 //! | Offset | Size | Field |
 //! |---|---|---|
 //! | 0 | 1 | version: 1 |
-//! | 1 | 1 | zero |
+//! | 1 | 1 | type: 0 (F, codes of 12 bits), 1 (H, Huffman codes) |
 //! | 2 | 2 | number of tokens |
 //! | 4 | | the tokens in code order, each as below |
+//! | | | type H only: the lengths of their code words, see [`HuffmanCodes`](super::HuffmanCodes) |
 //!
 //! | Size | Field |
 //! |---|---|
@@ -32,6 +33,15 @@ const NIBBLE_MAX: usize = 15;
 pub(super) const SINGLE_BYTES: usize = 256;
 
 const BAD_COUNT: CodecError = CodecError::Dictionary("number of tokens is not 256 to 4,096");
+
+/// How rows are encoded with a dictionary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DictionaryType {
+    /// F: codes of 12 bits (method `fixed`).
+    Fixed = 0,
+    /// H: Huffman codes of up to 16 bits (method `huffman`).
+    Huffman = 1,
+}
 
 /// Tokens by code: immutable, and enough to decode rows. To encode them, make an [`Encoder`](super::Encoder) of it.
 #[derive(Clone)]
@@ -99,7 +109,12 @@ impl Dictionary {
     /// The serial form.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![VERSION, 0];
+        self.to_bytes_of_type(DictionaryType::Fixed)
+    }
+
+    /// The serial form up to the last token, for a dictionary of this type.
+    pub(super) fn to_bytes_of_type(&self, dictionary_type: DictionaryType) -> Vec<u8> {
+        let mut bytes = vec![VERSION, dictionary_type as u8];
         bytes.extend_from_slice(&self.count.to_le_bytes());
         let mut before: &[u8] = &[];
         for token in self.tokens() {
@@ -120,13 +135,27 @@ impl Dictionary {
     /// Reads the serial form back.
     ///
     /// # Errors
-    /// When `bytes` is not exactly a serial form. Any bytes at all are safe to hand in.
+    /// When `bytes` is not exactly a serial form of type F. Any bytes at all are safe to hand in.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CodecError> {
+        match Self::read(bytes)? {
+            (dictionary, DictionaryType::Fixed, []) => Ok(dictionary),
+            (_, DictionaryType::Fixed, _) => Err(CodecError::Dictionary("bytes after the last token")),
+            (_, DictionaryType::Huffman, _) => Err(CodecError::Dictionary("type is not F")),
+        }
+    }
+
+    /// Reads the tokens, and returns the type and what follows them.
+    pub(super) fn read(bytes: &[u8]) -> Result<(Self, DictionaryType, &[u8]), CodecError> {
         let truncated = CodecError::Dictionary("truncated");
-        let (&[version, zero, low, high], mut rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(truncated)?;
-        if version != VERSION || zero != 0 {
+        let (&[version, dictionary_type, low, high], mut rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(truncated)?;
+        if version != VERSION {
             return Err(CodecError::Dictionary("unknown version"));
         }
+        let dictionary_type = match dictionary_type {
+            0 => DictionaryType::Fixed,
+            1 => DictionaryType::Huffman,
+            _ => return Err(CodecError::Dictionary("unknown type")),
+        };
         let count = usize::from(u16::from_le_bytes([low, high]));
         if !(SINGLE_BYTES..=CODE_COUNT).contains(&count) {
             return Err(BAD_COUNT);
@@ -153,11 +182,8 @@ impl Dictionary {
             token[shared..len].copy_from_slice(own);
             tokens.push((token, len));
         }
-        if !rest.is_empty() {
-            return Err(CodecError::Dictionary("bytes after the last token"));
-        }
         let tokens: Vec<&[u8]> = tokens.iter().map(|(bytes, len)| &bytes[..*len]).collect();
-        Self::from_sorted(&tokens)
+        Ok((Self::from_sorted(&tokens)?, dictionary_type, rest))
     }
 }
 

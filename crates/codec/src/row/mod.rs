@@ -1,9 +1,11 @@
-//! Rows, one by one: a dictionary of 4,096 byte strings per partition, and 12-bit codes for them (method `fixed`).
+//! Rows, one by one: a dictionary of 4,096 byte strings per partition, and codes for them, of 12 bits (method `fixed`) or of as many as their
+//! frequency asks for (method `huffman`).
 
 mod codes;
 mod decode;
 mod dictionary;
 mod encode;
+mod huffman;
 mod matcher;
 mod merge;
 mod reencode;
@@ -13,8 +15,9 @@ mod train;
 
 pub use codes::{CODE_BITS, CODE_COUNT, code_count, compressed_len};
 pub(crate) use codes::{CodeWriter, code_at};
-pub use dictionary::Dictionary;
+pub use dictionary::{Dictionary, DictionaryType};
 pub use encode::Encoder;
+pub use huffman::*;
 pub use sample::RowSample;
 pub use table::{DECODE_SLACK, MAX_TOKEN_LEN};
 pub use train::{TrainOptions, train};

@@ -10,6 +10,7 @@
 )]
 
 use std::ptr;
+use std::sync::Arc;
 
 use super::codes::{CODE_BITS, CODE_COUNT, CODE_MASK};
 
@@ -28,7 +29,7 @@ pub(super) struct TokenTable {
     /// By code: offset of the token in `bytes` (upper 24 bits) and its length (lower 8); 0 where there is no token.
     index: Box<[u32; CODE_COUNT]>,
     /// Tokens one behind the other; one that the next begins with shares its bytes.
-    bytes: Box<[u8]>,
+    bytes: Arc<[u8]>,
     /// The processor has AVX.
     #[cfg(target_arch = "x86_64")]
     wide_copies: bool,
@@ -51,7 +52,7 @@ impl TokenTable {
         bytes.extend_from_slice(&[0; MAX_TOKEN_LEN]);
         Self {
             index,
-            bytes: bytes.into_boxed_slice(),
+            bytes: bytes.into(),
             #[cfg(target_arch = "x86_64")]
             wide_copies: std::arch::is_x86_feature_detected!("avx"),
         }
@@ -72,6 +73,16 @@ impl TokenTable {
     pub(super) fn token(&self, code: u16) -> &[u8] {
         let (offset, len) = self.index.get(usize::from(code)).map_or((0, 0), |&entry| split(entry));
         &self.bytes[offset..offset + len]
+    }
+
+    /// The entry of the index for `code`, which [`split`] takes apart; 0 when there is no token.
+    pub(super) fn entry(&self, code: u16) -> u32 {
+        self.index.get(usize::from(code)).copied().unwrap_or(0)
+    }
+
+    /// What the entries' offsets refer to: [`MAX_TOKEN_LEN`] bytes can be read at each.
+    pub(super) fn shared_bytes(&self) -> Arc<[u8]> {
+        Arc::clone(&self.bytes)
     }
 
     /// Bytes of the table.
@@ -187,6 +198,6 @@ impl TokenTable {
 
 /// Offset and length in an entry of the index.
 #[inline(always)]
-fn split(entry: u32) -> (usize, usize) {
+pub(super) fn split(entry: u32) -> (usize, usize) {
     ((entry >> 8) as usize, (entry & 0xff) as usize)
 }

@@ -56,7 +56,7 @@ pub fn train(sample: &RowSample<'_>, options: &TrainOptions) -> Dictionary {
 }
 
 /// Rows of `sample`, evenly spread, of about `bytes` bytes together; all of them when they have no more.
-fn part<'a>(sample: &RowSample<'a>, bytes: usize) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn part<'a>(sample: &RowSample<'a>, bytes: usize) -> impl Iterator<Item = &'a [u8]> {
     let rows = sample.len() as u128;
     let taken = rows * bytes.min(sample.byte_len()) as u128 / sample.byte_len().max(1) as u128;
     let sample = *sample;

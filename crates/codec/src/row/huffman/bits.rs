@@ -1,0 +1,197 @@
+//! Bits in bytes: the first bit of a row is the highest of its first byte. Behind the last code word the last byte is padded with ones.
+
+use super::codes::CodeWord;
+
+/// Reads bits from the front. What lies behind the last byte reads as ones.
+///
+/// Invariant: the low `64 - count` bits of `bits` are either zero or what the stream has there already.
+pub(super) struct BitReader<'a> {
+    data: &'a [u8],
+    /// The byte to be read next; may be behind the end.
+    next: usize,
+    /// The next bits of the stream from the highest bit down.
+    bits: u64,
+    /// How many of them are accounted for.
+    count: u32,
+}
+
+impl<'a> BitReader<'a> {
+    /// Bits that can be taken after a refill.
+    pub(super) const REFILLED_BITS: usize = 56;
+
+    #[inline(always)]
+    pub(super) fn new(data: &'a [u8]) -> Self {
+        Self { data, next: 0, bits: 0, count: 0 }
+    }
+
+    /// Makes at least [`Self::REFILLED_BITS`] bits ready. The address of what is loaded does not depend on the code words since the refill before
+    /// (Giesen, "Reading bits in far too many ways", part 2, 2018, variant 4).
+    #[inline(always)]
+    pub(super) fn refill(&mut self) {
+        let word = match self.data.get(self.next..).and_then(<[u8]>::first_chunk) {
+            Some(word) => u64::from_be_bytes(*word),
+            None => self.last_word(),
+        };
+        self.bits |= word >> self.count;
+        self.next += ((63 - self.count) >> 3) as usize;
+        self.count |= 56;
+    }
+
+    /// The bits from `next` on, fewer than eight bytes, with ones behind them.
+    #[inline(always)]
+    fn last_word(&self) -> u64 {
+        let left = self.data.len().saturating_sub(self.next) as u32;
+        match self.data.last_chunk() {
+            // Two shifts, as none may be left and a shift by 64 is none.
+            Some(last) => u64::from_be_bytes(*last) << 1 << (63 - left * 8) | u64::MAX >> (left * 8),
+            None => {
+                let word = self.data.iter().skip(self.next).fold(0, |word, &byte| word << 8 | u64::from(byte));
+                word << 1 << (63 - left * 8) | u64::MAX >> (left * 8)
+            }
+        }
+    }
+
+    /// The next bits, from the highest down: as many as are left of those made ready.
+    #[inline(always)]
+    pub(super) fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Takes `len` bits, fewer than 64, of those made ready.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, len: u32) {
+        self.bits <<= len;
+        self.count = self.count.wrapping_sub(len);
+    }
+
+    /// Bits not taken yet; negative when more have been taken than there are.
+    #[inline(always)]
+    pub(super) fn remaining(&self) -> isize {
+        self.count as isize + 8 * (self.data.len() as isize - self.next as isize)
+    }
+
+    /// Bits taken.
+    #[inline(always)]
+    pub(super) fn position(&self) -> usize {
+        self.next * 8 - self.count as usize
+    }
+
+    /// All bits that remain, up to seven, are ones. They have been made ready.
+    #[inline(always)]
+    pub(super) fn rest_is_ones(&self) -> bool {
+        self.bits >> 57 == 0x7f
+    }
+}
+
+/// Appends bits to bytes.
+pub(super) struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    /// Bits not yet in `out`, in the low bits.
+    bits: u64,
+    /// How many, fewer than eight between calls.
+    count: u32,
+}
+
+impl<'a> BitWriter<'a> {
+    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out, bits: 0, count: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, word: CodeWord) {
+        self.push_bits(u64::from(word.bits), u32::from(word.len));
+    }
+
+    /// Appends the low `len` bits, at most 32; the others are zero.
+    #[inline(always)]
+    fn push_bits(&mut self, bits: u64, len: u32) {
+        debug_assert!(len <= 32 && bits >> len == 0);
+        self.bits = self.bits << len | bits;
+        self.count += len;
+        if self.count >= 32 {
+            self.count -= 32;
+            self.out.extend_from_slice(&((self.bits >> self.count) as u32).to_be_bytes());
+        }
+    }
+
+    /// Appends the bits `from..to` of `data`.
+    ///
+    /// # Panics
+    /// When it has fewer.
+    pub(super) fn push_range(&mut self, data: &[u8], from: usize, to: usize) {
+        let mut at = from;
+        while at < to {
+            let len = (to - at).min(32 - at % 8);
+            let (start, end) = (at / 8, (at + len).div_ceil(8));
+            let word = data[start..end].iter().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
+            let bits = word >> (end * 8 - at - len) & ((1 << len) - 1);
+            self.push_bits(bits, len as u32);
+            at += len;
+        }
+    }
+
+    /// Pads the last byte with ones.
+    pub(super) fn finish(mut self) {
+        let padding = self.count.wrapping_neg() % 8;
+        self.push_bits((1 << padding) - 1, padding);
+        while self.count > 0 {
+            self.count -= 8;
+            self.out.push((self.bits >> self.count) as u8);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::tests::random;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "safe code, slow there")]
+    fn what_is_written_is_read() {
+        let mut state = 3;
+        for count in 0..60 {
+            let words: Vec<CodeWord> = (0..count)
+                .map(|_| {
+                    let len = 1 + random(&mut state, 16) as u8;
+                    CodeWord { bits: random(&mut state, 1 << len) as u16, len }
+                })
+                .collect();
+            let written = |words: &[CodeWord]| {
+                let mut out = vec![9];
+                let mut writer = BitWriter::new(&mut out);
+                words.iter().for_each(|&word| writer.push(word));
+                writer.finish();
+                out.split_off(1)
+            };
+            let bytes = written(&words);
+            let total: usize = words.iter().map(|word| usize::from(word.len)).sum();
+            assert_eq!(bytes.len(), total.div_ceil(8));
+            let mut reader = BitReader::new(&bytes);
+            let mut at = 0;
+            for word in &words {
+                reader.refill();
+                assert_eq!(reader.position(), at);
+                assert_eq!((reader.bits() >> (64 - word.len)) as u16, word.bits);
+                reader.skip(u32::from(word.len));
+                at += usize::from(word.len);
+                assert_eq!(reader.remaining(), bytes.len() as isize * 8 - at as isize);
+            }
+            reader.refill();
+            assert_eq!(reader.bits() >> 8, u64::MAX >> 8);
+            // Any part of the bits, behind any other.
+            for _ in 0..50 {
+                let from = random(&mut state, words.len() + 1);
+                let to = from + random(&mut state, words.len() - from + 1);
+                let bits = |words: &[CodeWord]| words.iter().map(|word| usize::from(word.len)).sum::<usize>();
+                let before = random(&mut state, words.len() + 1);
+                let mut out = Vec::new();
+                let mut writer = BitWriter::new(&mut out);
+                words[..before].iter().for_each(|&word| writer.push(word));
+                writer.push_range(&bytes, bits(&words[..from]), bits(&words[..to]));
+                writer.finish();
+                assert_eq!(out, written(&[&words[..before], &words[from..to]].concat()));
+            }
+        }
+    }
+}
