@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example seeds` in `fuzz/`; with the features `engine` and `interchange` for their targets, too.
 
-use pagefold_codec::row::Dictionary;
+use pagefold_codec::row::{Dictionary, HuffmanCodes, HuffmanDictionary, HuffmanEncoder};
 use pagefold_codec::splice::Splice;
 use pagefold_format::chain;
 use pagefold_format::control::ControlSlot;
@@ -188,7 +188,17 @@ fn log_records() {
 fn codecs() {
     let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
     tokens.extend(["th", "the", "ing", "and the ", "a token of thirty-two bytes, long"].map(|t| t.as_bytes()[..t.len().min(32)].to_vec()));
-    let dictionary = Dictionary::from_tokens(&tokens).expect("a dictionary").to_bytes();
+    let dictionary = Dictionary::from_tokens(&tokens).expect("a dictionary");
+    let counts: Vec<u32> = (0..dictionary.token_count() as u32).map(|token| token * token).collect();
+    let huffman = HuffmanDictionary::new(dictionary.clone(), HuffmanCodes::from_counts(&counts)).expect("a code for each token");
+    let mut row = Vec::new();
+    HuffmanEncoder::new(&huffman).encode(b"the thing and the other thing", &mut row).expect("smaller");
+    for own in [0, 1, 2] {
+        let changed = b"the thing and then the other";
+        let input = [&[200, 0, 3, own, row.len() as u8, 0], &*row, &[changed.len() as u8, 0], changed, &*huffman.to_bytes()].concat();
+        put("huffman", &own.to_string(), &input);
+    }
+    let dictionary = dictionary.to_bytes();
     for own in [0, 1, 2] {
         let row = [0x10, 0x20, 0x03, 0x04, 0x05, 0x06, 0x61, 0x00];
         let input = [&[200, 0, 3, own, row.len() as u8, 0], row.as_slice(), &dictionary].concat();

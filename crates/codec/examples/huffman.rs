@@ -60,19 +60,14 @@ fn report(name: &str, make: fn(&mut rows::Random, usize) -> Vec<u8>) {
         dictionary.codes(),
     );
     let rows: Vec<&[u8]> = all.iter().skip(1).step_by(3).take(MEASURED).map(Vec::as_slice).collect();
-    let store = |encode: &dyn Fn(&[u8], &mut Vec<u8>) -> Option<usize>| {
-        let mut stored = Vec::new();
-        let mut ends = vec![0];
-        for row in &rows {
-            encode(row, &mut stored).expect("smaller");
-            ends.push(stored.len());
-        }
-        (stored, ends)
-    };
-    let slices = |stored: &(Vec<u8>, Vec<usize>)| -> Vec<Vec<u8>> { stored.1.windows(2).map(|w| stored.0[w[0]..w[1]].to_vec()).collect() };
-    let fixed = slices(&store(&|row, out| encoder.fixed().encode(row, out)));
-    let (huffman, huffman_ends) = store(&|row, out| encoder.encode(row, out));
-    let huffman: Vec<&[u8]> = huffman_ends.windows(2).map(|w| &huffman[w[0]..w[1]]).collect();
+    let (mut stored, mut ends) = ([Vec::new(), Vec::new()], [vec![0], vec![0]]);
+    for row in &rows {
+        encoder.fixed().encode(row, &mut stored[0]).expect("smaller");
+        encoder.encode(row, &mut stored[1]).expect("smaller");
+        ends.iter_mut().zip(&stored).for_each(|(ends, stored)| ends.push(stored.len()));
+    }
+    let slices = |index: usize| -> Vec<&[u8]> { ends[index].windows(2).map(|ends| &stored[index][ends[0]..ends[1]]).collect() };
+    let (fixed, huffman) = (slices(0), slices(1));
     let mut buffer = vec![0; ROW_MAX + DECODE_SLACK];
     for ((row, fixed), huffman) in rows.iter().zip(&fixed).zip(&huffman) {
         let len = dictionary.tokens().decode_into(fixed, &mut buffer, ROW_MAX).expect("a row");

@@ -103,7 +103,7 @@ pub(super) fn random_dictionary(count: usize, len_max: usize, alphabet: usize, s
     Dictionary::from_tokens(&tokens).unwrap()
 }
 
-fn log_rows(count: usize) -> (Vec<u8>, Vec<u32>) {
+pub(super) fn log_rows(count: usize) -> (Vec<u8>, Vec<u32>) {
     let words = ["carefully", "final", "deposits", "sleep", "furiously", "TRUCK", "DELIVER IN PERSON", "1996-03-1", "quick"];
     let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     let mut state = 1;

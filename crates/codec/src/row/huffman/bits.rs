@@ -2,64 +2,72 @@
 
 use super::codes::CodeWord;
 
-/// Reads bits from the front. What lies behind the last byte reads as ones.
+/// Reads bits from the front.
 ///
-/// Invariant: the low `64 - count` bits of `bits` are either zero or what the stream has there already.
+/// Invariants: `data` has eight bytes or more, all of them the row's unless the row is shorter; the low `64 - count` bits of `bits` are zero or what
+/// comes there.
 pub(super) struct BitReader<'a> {
     data: &'a [u8],
-    /// The byte to be read next; may be behind the end.
+    /// Bytes of the row.
+    len: usize,
+    /// The byte to be read next; may lie up to seven behind the end.
     next: usize,
-    /// The next bits of the stream from the highest bit down.
+    /// The next bits, from the highest down. Behind the last bit of the row there are zeros.
     bits: u64,
     /// How many of them are accounted for.
     count: u32,
 }
 
+/// Room for a row too short to be loaded as one word.
+pub(super) type ShortRow = [u8; 8];
+
 impl<'a> BitReader<'a> {
-    /// Bits that can be taken after a refill.
+    /// Bits that are ready after a refill.
     pub(super) const REFILLED_BITS: usize = 56;
 
+    /// A reader of `data`, which is copied to `short` when it has fewer than eight bytes.
     #[inline(always)]
-    pub(super) fn new(data: &'a [u8]) -> Self {
-        Self { data, next: 0, bits: 0, count: 0 }
+    pub(super) fn new(data: &'a [u8], short: &'a mut ShortRow) -> Self {
+        let len = data.len();
+        let data = if len < short.len() {
+            *short = ShortRow::default();
+            short[..len].copy_from_slice(data);
+            short
+        } else {
+            data
+        };
+        Self { data, len, next: 0, bits: 0, count: 0 }
     }
 
-    /// Makes at least [`Self::REFILLED_BITS`] bits ready. The address of what is loaded does not depend on the code words since the refill before
+    /// Makes bits ready. What is loaded, and from where, does not depend on the code words since the refill before, so that they need not wait for it
     /// (Giesen, "Reading bits in far too many ways", part 2, 2018, variant 4).
     #[inline(always)]
     pub(super) fn refill(&mut self) {
-        let word = match self.data.get(self.next..).and_then(<[u8]>::first_chunk) {
-            Some(word) => u64::from_be_bytes(*word),
-            None => self.last_word(),
-        };
-        self.bits |= word >> self.count;
+        // The last word of the row at most, shifted by what has been read of it. Two shifts, as a shift by 64 is none.
+        let byte = self.next.min(self.data.len() - size_of::<u64>());
+        let read = ((self.next - byte) * 4) as u32 & 63;
+        let word = self.data[byte..].first_chunk().map_or(0, |word| u64::from_be_bytes(*word));
+        self.bits |= word << read << read >> self.count;
         self.next += ((63 - self.count) >> 3) as usize;
         self.count |= 56;
     }
 
-    /// The bits from `next` on, fewer than eight bytes, with ones behind them.
-    #[inline(always)]
-    fn last_word(&self) -> u64 {
-        let left = self.data.len().saturating_sub(self.next) as u32;
-        match self.data.last_chunk() {
-            // Two shifts, as none may be left and a shift by 64 is none.
-            Some(last) => u64::from_be_bytes(*last) << 1 << (63 - left * 8) | u64::MAX >> (left * 8),
-            None => {
-                let word = self.data.iter().skip(self.next).fold(0, |word, &byte| word << 8 | u64::from(byte));
-                word << 1 << (63 - left * 8) | u64::MAX >> (left * 8)
-            }
-        }
-    }
-
-    /// The next bits, from the highest down: as many as are left of those made ready.
+    /// The bits that are ready, from the highest down.
     #[inline(always)]
     pub(super) fn bits(&self) -> u64 {
         self.bits
     }
 
-    /// Takes `len` bits, fewer than 64, of those made ready.
+    /// The bits that are ready, and ones behind the last of the row.
     #[inline(always)]
-    pub(super) fn skip(&mut self, len: u32) {
+    pub(super) fn padded_bits(&self) -> u64 {
+        self.bits | u64::MAX.checked_shr(self.remaining().max(0) as u32).unwrap_or(0)
+    }
+
+    /// Takes `len` bits, fewer than 64, of those that are ready. They may go beyond the last of the row, which [`remaining`](Self::remaining)
+    /// tells.
+    #[inline(always)]
+    pub(super) fn take(&mut self, len: u32) {
         self.bits <<= len;
         self.count = self.count.wrapping_sub(len);
     }
@@ -67,19 +75,13 @@ impl<'a> BitReader<'a> {
     /// Bits not taken yet; negative when more have been taken than there are.
     #[inline(always)]
     pub(super) fn remaining(&self) -> isize {
-        self.count as isize + 8 * (self.data.len() as isize - self.next as isize)
+        self.count as isize + 8 * (self.len as isize - self.next as isize)
     }
 
     /// Bits taken.
     #[inline(always)]
     pub(super) fn position(&self) -> usize {
         self.next * 8 - self.count as usize
-    }
-
-    /// All bits that remain, up to seven, are ones. They have been made ready.
-    #[inline(always)]
-    pub(super) fn rest_is_ones(&self) -> bool {
-        self.bits >> 57 == 0x7f
     }
 }
 
@@ -167,18 +169,22 @@ mod tests {
             let bytes = written(&words);
             let total: usize = words.iter().map(|word| usize::from(word.len)).sum();
             assert_eq!(bytes.len(), total.div_ceil(8));
-            let mut reader = BitReader::new(&bytes);
+            let mut short = ShortRow::default();
+            let mut reader = BitReader::new(&bytes, &mut short);
             let mut at = 0;
             for word in &words {
                 reader.refill();
                 assert_eq!(reader.position(), at);
                 assert_eq!((reader.bits() >> (64 - word.len)) as u16, word.bits);
-                reader.skip(u32::from(word.len));
+                assert_eq!((reader.padded_bits() >> (64 - word.len)) as u16, word.bits);
+                reader.take(u32::from(word.len));
                 at += usize::from(word.len);
                 assert_eq!(reader.remaining(), bytes.len() as isize * 8 - at as isize);
             }
             reader.refill();
-            assert_eq!(reader.bits() >> 8, u64::MAX >> 8);
+            assert_eq!(reader.padded_bits(), u64::MAX);
+            reader.take(9);
+            assert!(reader.remaining() < 0);
             // Any part of the bits, behind any other.
             for _ in 0..50 {
                 let from = random(&mut state, words.len() + 1);

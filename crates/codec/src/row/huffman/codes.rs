@@ -157,12 +157,8 @@ impl std::fmt::Debug for HuffmanCodes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::huffman::tests::random_codes;
     use crate::row::tests::random;
-
-    pub(in crate::row::huffman) fn random_codes(count: usize, skew: usize, state: &mut u64) -> HuffmanCodes {
-        let counts: Vec<u32> = (0..count).map(|_| random(state, 1 << random(state, skew)) as u32).collect();
-        HuffmanCodes::from_counts(&counts)
-    }
 
     #[test]
     fn words_are_free_of_prefixes_and_the_last_is_all_ones() {

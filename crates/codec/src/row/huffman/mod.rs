@@ -16,7 +16,6 @@ mod table;
 mod train;
 
 pub use codes::{CODE_WORD_BITS_MAX, HuffmanCodes};
-pub use decode::DECODE_LANES;
 pub use dictionary::{HuffmanDictionary, RowDictionary};
 pub use encode::{EncodedLens, HuffmanEncoder};
 pub use train::{DictionaryChoice, train_row_dictionary};

@@ -85,8 +85,11 @@ mod tests {
         let mut state = 3;
         for _ in 0..400 {
             let count = 2 + random(&mut state, 9);
-            let mut weights: Vec<u64> =
-                (0..count).map(|_| 1 << random(&mut state, 12)).map(|top| 1 + random(&mut state, top) as u64).collect();
+            let mut weight = || {
+                let top = 1 << random(&mut state, 12);
+                1 + random(&mut state, top) as u64
+            };
+            let mut weights: Vec<u64> = (0..count).map(|_| weight()).collect();
             weights.sort_unstable_by_key(|&weight| Reverse(weight));
             for limit in count.next_power_of_two().ilog2().max(1)..7 {
                 let lens = length_limited(&weights, limit);

@@ -4,7 +4,8 @@
 //! Between the two, the bytes are parsed anew. The result is nearly as short as that of a full parse: only near the change can another cut
 //! be better.
 
-use super::bits::{BitReader, BitWriter};
+use super::bits::{BitReader, BitWriter, ShortRow};
+use super::codes::PADDING_BITS_MAX;
 use super::encode::HuffmanEncoder;
 use super::parse::parse;
 use crate::bytes::{common_prefix, common_suffix};
@@ -48,7 +49,8 @@ impl HuffmanEncoder {
     /// of `len` bytes.
     fn kept(&self, codes: &[u8], len: usize, prefix: usize, suffix: usize) -> Option<(Boundary, Boundary, Boundary)> {
         let same_from = len - suffix;
-        let mut reader = BitReader::new(codes);
+        let mut short = ShortRow::default();
+        let mut reader = BitReader::new(codes, &mut short);
         let mut now = Boundary::default();
         // The last boundaries up to the change, the newest first.
         let mut last = [now; KEEP_OFF + 1];
@@ -63,15 +65,14 @@ impl HuffmanEncoder {
                 to = to.or((behind == KEEP_OFF).then_some(now));
                 behind += 1;
             }
-            reader.refill();
-            now.at += self.table.next_len(&mut reader);
+            now.at += self.table.skip_code(&mut reader);
             now.bit = reader.position();
             if reader.remaining() < 0 {
                 return None;
             }
         }
         reader.refill();
-        let whole = now.at == len && (0..8).contains(&reader.remaining()) && (reader.remaining() == 0 || reader.rest_is_ones());
-        whole.then_some((last[KEEP_OFF], to.unwrap_or(now), now))
+        let padded = reader.remaining() <= PADDING_BITS_MAX as isize && reader.padded_bits() == u64::MAX;
+        (now.at == len && padded).then_some((last[KEEP_OFF], to.unwrap_or(now), now))
     }
 }
