@@ -145,9 +145,10 @@ fn streams_of_ops() {
                 2 => PageOp::Data(DataOp::Replace { slot, kind: StoredKind::Special, bytes: &bytes }),
                 3 => {
                     let unit = if random.below(2) == 0 { Unit::Bytes } else { Unit::Codes };
+                    let inserted = if unit == Unit::Bytes { bytes.len() } else { bytes.len() * 8 / 12 } as u16;
                     PageOp::Data(DataOp::Splice {
                         slot,
-                        splice: Splice { unit, at, removed: at, inserted: random.below(4) as u16, bytes: &bytes },
+                        splice: Splice { unit, at, removed: at, inserted, bytes: &bytes[..Splice::piece_len(unit, inserted)] },
                     })
                 }
                 4 => PageOp::Data(DataOp::Delete { slot }),

@@ -146,6 +146,9 @@ impl<'a> Reader<'a> {
                 break;
             }
             number |= bits << shift;
+            if byte == 0 && shift > 0 {
+                return Err(FormatError::new("a number in more bytes than it needs"));
+            }
             if byte & 0x80 == 0 {
                 return Ok(number);
             }
