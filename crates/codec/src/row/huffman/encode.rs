@@ -45,9 +45,7 @@ impl HuffmanEncoder {
     /// compressed form would not be smaller than the row. Codes of 12 bits may do better: [`encoded_lens`](Self::encoded_lens).
     pub fn encode(&self, row: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let start = out.len();
-        let mut writer = BitWriter::new(out);
-        self.codes(row, |token| writer.push(self.words[usize::from(token)]));
-        writer.finish();
+        self.write(row, out);
         let len = out.len() - start;
         if len < row.len() {
             Some(len)
@@ -55,6 +53,14 @@ impl HuffmanEncoder {
             out.truncate(start);
             None
         }
+    }
+
+    /// Appends the code words of the row, whatever their length; returns a number of tokens that no way to cut the row falls below.
+    pub(in crate::row) fn write(&self, row: &[u8], out: &mut Vec<u8>) -> usize {
+        let mut writer = BitWriter::new(out);
+        let tokens = self.codes(row, |token| writer.push(self.words[usize::from(token)]));
+        writer.finish();
+        tokens
     }
 
     /// Bytes that `row` takes as [`encode`](Self::encode) would write it; `None` when that would leave it as it is.
@@ -70,15 +76,20 @@ impl HuffmanEncoder {
     }
 
     fn huffman_len(&self, row: &[u8]) -> usize {
-        let mut bits = 0;
-        self.codes(row, |token| bits += usize::from(self.words[usize::from(token)].len));
-        bits.div_ceil(8)
+        self.cost(row).0
     }
 
-    /// Calls `emit` with each token of `row` in order.
+    /// Bytes of the row's code words, and the number that [`write`](Self::write) returns.
+    pub(in crate::row) fn cost(&self, row: &[u8]) -> (usize, usize) {
+        let mut bits = 0;
+        let tokens = self.codes(row, |token| bits += usize::from(self.words[usize::from(token)].len));
+        (bits.div_ceil(8), tokens)
+    }
+
+    /// Calls `emit` with each token of `row` in order; see [`parse`].
     #[inline]
-    pub(super) fn codes(&self, row: &[u8], emit: impl FnMut(u16)) {
-        parse(&self.fixed.matcher, &self.words, row, emit);
+    pub(super) fn codes(&self, row: &[u8], emit: impl FnMut(u16)) -> usize {
+        parse(&self.fixed.matcher, &self.words, row, emit)
     }
 }
 
