@@ -7,12 +7,12 @@ const ROWS: &[u8] = include_bytes!("golden/huffman_rows_v1.bin");
 
 /// The tokens of the golden dictionary of type F, and frequencies for them: 267, so that the last code length stands alone in its byte.
 fn dictionary() -> HuffmanDictionary {
-    let fixed = Dictionary::from_bytes(include_bytes!("golden/row_dictionary_v1.bin")).unwrap();
+    let fixed = Dictionary::from_bytes(include_bytes!("golden/row_dictionary_v1.bin")).expect("a dictionary");
     let tokens: Vec<&[u8]> = fixed.tokens().chain([&b"sixteen"[..]]).collect();
-    let tokens = Dictionary::from_tokens(&tokens).unwrap();
+    let tokens = Dictionary::from_tokens(&tokens).expect("a dictionary");
     let counts: Vec<u32> =
         tokens.tokens().map(|token| if token.len() > 1 { 100 << (token.len() % 13) } else { u32::from(token[0]) / 8 }).collect();
-    HuffmanDictionary::new(tokens, HuffmanCodes::from_counts(&counts)).unwrap()
+    HuffmanDictionary::new(tokens, HuffmanCodes::from_counts(&counts)).expect("a dictionary")
 }
 
 const GOLDEN_ROWS: [&[u8]; 5] =
