@@ -22,7 +22,7 @@ use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
 use pagefold_format::space_map::{self, SpaceWord};
 use pagefold_fuzz::{pages, schema};
-use pagefold_types::{Column, DataType, Direction, KeyLayout, Rid, RowLayout, Schema, Value, text};
+use pagefold_types::{Column, CompactLayout, DataType, Direction, KeyLayout, Rid, RowLayout, Schema, Value, text};
 use std::path::PathBuf;
 
 /// Writes one input.
@@ -240,6 +240,10 @@ fn rows() {
         let mut record = input.clone();
         layout.encode(&values, &mut record).expect("a row");
         put("record", &i.to_string(), &record);
+        let packed = record.split_off(input.len());
+        if CompactLayout::new(layout).compact(&packed, &mut record).is_some() {
+            put("compact_record", &i.to_string(), &record);
+        }
         let columns: Vec<_> =
             (0..schema.len().min(8)).map(|c| (c, if c == 1 { Direction::Descending } else { Direction::Ascending })).collect();
         input.push(2);

@@ -139,6 +139,9 @@ pub enum RecordError {
         /// The column, from 0.
         column: usize,
     },
+    /// The lengths of a compact record's columns, or the sums of them, are not those of its bytes.
+    #[error("lengths of the columns are damaged")]
+    Lengths,
     /// The last end offset is not the end of the record.
     #[error("{bytes} bytes behind the last column")]
     Trailing {

@@ -1,6 +1,7 @@
-//! The packed record.
+//! The packed record, and the compact one.
 
 mod batch;
+mod compact;
 mod encode;
 mod large;
 mod layout;
@@ -8,6 +9,7 @@ mod read;
 mod validate;
 
 pub use batch::{BatchWriter, PackedRow, PackedRows};
+pub use compact::CompactLayout;
 pub use large::{ColumnValue, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef};
 pub use layout::{RECORD_BYTES_MAX, RowLayout};
 pub use read::ColumnReader;

@@ -20,7 +20,7 @@ impl ColumnLayout {
         if fits { Ok(()) } else { Err(RecordError::Value { column: index }) }
     }
 
-    fn check_fixed(&self, index: usize, bytes: &[u8]) -> Result<(), RecordError> {
+    pub(super) fn check_fixed(&self, index: usize, bytes: &[u8]) -> Result<(), RecordError> {
         let fits = match self.data_type {
             DataType::Boolean => bytes[0] <= 1,
             DataType::Decimal { precision, .. } => get_decimal(bytes).unsigned_abs() < decimal_limit(precision).unsigned_abs(),

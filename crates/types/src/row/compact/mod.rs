@@ -1,0 +1,9 @@
+//! The compact record (method `row`): a packed record in which each value takes as few bytes as it needs.
+
+mod encode;
+mod expand;
+mod layout;
+mod read;
+mod validate;
+
+pub use layout::CompactLayout;

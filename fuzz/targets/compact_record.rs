@@ -1,0 +1,40 @@
+//! A compact record under any schema.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pagefold_fuzz::input::Input;
+use pagefold_fuzz::schema;
+use pagefold_types::{CompactLayout, RECORD_BYTES_MAX, RowLayout};
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Input(data);
+    let Some(schema) = schema::take(&mut input) else { return };
+    let Ok(packed_layout) = RowLayout::new(&schema) else { return };
+    let layout = CompactLayout::new(packed_layout.clone());
+    let record = input.rest();
+    let columns = packed_layout.column_count();
+    let valid = layout.validate(record);
+    let mut packed = b"before".to_vec();
+    let expanded = layout.expand(record, &mut packed);
+    assert!(packed.starts_with(b"before") && packed.len() - 6 == expanded.unwrap_or(0) && packed.len() - 6 <= RECORD_BYTES_MAX);
+    for column in 0..=columns {
+        let span = layout.column_span(record, column);
+        assert!(span.is_ok() || valid.is_err() || column == columns);
+        if let Ok(span) = span {
+            assert!(record.get(span).is_some());
+        }
+        let _ = (layout.column(record, column), layout.large_value(record, column), layout.is_null(record, column));
+        let _ = (layout.boolean(record, column), layout.int(record, column), layout.decimal(record, column));
+        let _ = (layout.real(record, column), layout.double(record, column), layout.uuid(record, column));
+    }
+    if valid.is_err() {
+        return;
+    }
+    expanded.expect("valid");
+    packed_layout.validate(&packed[6..]).expect("a packed record");
+    let mut again = Vec::new();
+    match layout.compact(&packed[6..], &mut again) {
+        Some(_) => assert_eq!(again, record, "two compact records of the same values"),
+        None => assert!(record.len() >= packed.len() - 6),
+    }
+});
