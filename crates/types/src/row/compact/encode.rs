@@ -1,5 +1,6 @@
 //! Compact records from packed ones.
 
+use super::expand::extend_sign;
 use super::layout::{CompactLayout, INLINE_MAX, LARGE_BIT, LONG, LONG_INLINE};
 use crate::data_type::Physical;
 use crate::row::RECORD_BYTES_MAX;
@@ -9,15 +10,14 @@ use crate::row::layout::ColumnLayout;
 type Left<'r> = (&'r [u8], bool);
 
 /// Two's complement without the bytes that the sign of the others tells.
+#[inline]
 fn minimal(bytes: &[u8]) -> &[u8] {
-    let sign = if bytes.last().is_some_and(|top| top & 0x80 != 0) { 0xff } else { 0 };
-    let mut len = bytes.iter().rposition(|&byte| byte != sign).map_or(0, |last| last + 1);
-    // The top bit of what is left has to be the sign; of -1 nothing would be left.
-    let told = if len == 0 { 0 } else { bytes[len - 1] & 0x80 };
-    if told != sign & 0x80 {
-        len += 1;
-    }
-    &bytes[..len]
+    let mut all = [0; 16];
+    extend_sign(bytes, &mut all);
+    let value = i128::from_le_bytes(all);
+    // The bits that are not all the sign, and one that is.
+    let bits = if value == 0 { 0 } else { i128::BITS - (value ^ value >> 127).leading_zeros() + 1 };
+    &bytes[..bits.div_ceil(8) as usize]
 }
 
 /// IEEE 754 without the low-order bytes that are zero.
@@ -68,63 +68,63 @@ impl CompactLayout {
         if large { Some((bytes, true)) } else { Some((left(column.physical, bytes)?, false)) }
     }
 
-    /// Bytes of the inline and of the long part.
-    fn part_lens(&self, packed: &[u8]) -> Option<(usize, usize)> {
-        let (mut inline, mut long) = (0, 0);
-        for column in &self.packed.columns {
-            let left = self.left_of(column, packed)?;
-            if is_inline(left) {
-                inline += left.0.len();
-            } else {
-                inline += LONG_INLINE;
-                long += left.0.len();
-            }
-        }
-        Some((inline, long))
-    }
-
     /// Bytes that the compact record of `packed` takes; `None` when that is not smaller, or `packed` is no packed record of this layout.
     #[must_use]
     pub fn compact_len(&self, packed: &[u8]) -> Option<usize> {
-        let (inline, long) = self.part_lens(packed)?;
-        Some(self.header_len() + inline + long).filter(|&len| len < packed.len() && len <= RECORD_BYTES_MAX)
+        let mut len = self.header_len();
+        for column in &self.packed.columns {
+            let left = self.left_of(column, packed)?;
+            len += left.0.len() + if is_inline(left) { 0 } else { LONG_INLINE };
+        }
+        Some(len).filter(|&len| len < packed.len() && len <= RECORD_BYTES_MAX)
     }
 
     /// Appends the compact record of `packed` to `out` and returns its length; or leaves `out` as it was and returns `None` when it would not be
     /// smaller, or `packed` is no packed record of this layout.
     pub fn compact(&self, packed: &[u8], out: &mut Vec<u8>) -> Option<usize> {
-        let (inline, long) = self.part_lens(packed)?;
-        let header = self.header_len();
-        let len = header + inline + long;
-        if len >= packed.len() || len > RECORD_BYTES_MAX {
-            return None;
+        let start = out.len();
+        let len = self.append(packed, start, out).filter(|&len| len < packed.len() && len <= RECORD_BYTES_MAX);
+        if len.is_none() {
+            out.truncate(start);
         }
-        let out_start = out.len();
-        out.resize(out_start + len, 0);
-        let record = &mut out[out_start..];
-        let bitmap = self.packed.bitmap_len();
-        record[..bitmap].copy_from_slice(&packed[..bitmap]);
-        let (mut at, mut long_at) = (header, header + inline);
+        len
+    }
+
+    fn append(&self, packed: &[u8], start: usize, out: &mut Vec<u8>) -> Option<usize> {
+        let (header, bitmap) = (self.header_len(), self.packed.bitmap_len());
+        out.extend_from_slice(packed.get(..bitmap)?);
+        out.resize(start + header, 0);
+        let mut any_long = false;
         for (index, column) in self.packed.columns.iter().enumerate() {
             if let Some(sum_at) = self.sum_at(index) {
-                record[sum_at..sum_at + 2].copy_from_slice(&((at - header) as u16).to_le_bytes());
+                let sum = (out.len() - start - header) as u16;
+                out[start + sum_at..start + sum_at + 2].copy_from_slice(&sum.to_le_bytes());
             }
-            // As before, when the lengths were added.
-            let (bytes, large) = self.left_of(column, packed).unwrap_or_default();
-            if is_inline((bytes, large)) {
-                self.set_length(record, index, bytes.len());
-                record[at..at + bytes.len()].copy_from_slice(bytes);
-                at += bytes.len();
+            let left = self.left_of(column, packed)?;
+            if is_inline(left) {
+                self.set_length(&mut out[start..], index, left.0.len());
+                out.extend_from_slice(left.0);
+            } else {
+                // Its end is known when all inline values are there.
+                self.set_length(&mut out[start..], index, LONG);
+                out.extend_from_slice(&[0; LONG_INLINE]);
+                any_long = true;
+            }
+        }
+        let mut at = start + header;
+        for (index, column) in self.packed.columns.iter().enumerate().filter(|_| any_long) {
+            let length = self.length(&out[start..], index)?;
+            if length != LONG {
+                at += length;
                 continue;
             }
-            self.set_length(record, index, LONG);
-            record[long_at..long_at + bytes.len()].copy_from_slice(bytes);
-            long_at += bytes.len();
-            let end = long_at as u16 | if large { LARGE_BIT } else { 0 };
-            record[at..at + LONG_INLINE].copy_from_slice(&end.to_le_bytes());
+            let (bytes, large) = self.left_of(column, packed)?;
+            out.extend_from_slice(bytes);
+            // What is too long for the type is longer than `packed`, too, and not kept.
+            let end = (out.len() - start) as u16 | if large { LARGE_BIT } else { 0 };
+            out[at..at + LONG_INLINE].copy_from_slice(&end.to_le_bytes());
             at += LONG_INLINE;
         }
-        debug_assert_eq!((at, long_at), (header + inline, len));
-        Some(len)
+        Some(out.len() - start)
     }
 }

@@ -4,10 +4,17 @@
 //! packed record is for [`CompactLayout::validate`] to say.
 
 use super::encode::padding;
-use super::layout::{CompactLayout, LARGE_BIT, LONG, LONG_INLINE, get_u16};
+use super::layout::{CompactLayout, INLINE_MAX, LARGE_BIT, LONG, LONG_INLINE, get_u16};
 use crate::RecordError;
 use crate::data_type::Physical;
 use crate::row::RECORD_BYTES_MAX;
+
+/// Bytes that a value in the inline part is read as, and written as.
+const WORD: usize = size_of::<u128>();
+
+const BLANKS: u128 = u128::from_le_bytes([b' '; WORD]);
+
+const _: () = assert!(INLINE_MAX < WORD, "a shift by the bits of an inline value is less than a word");
 
 /// Writes the two's complement of `bytes` to `to`, which is as long or longer; or as much of it as fits.
 #[inline]
@@ -50,24 +57,27 @@ impl CompactLayout {
     }
 
     fn expand_at(&self, compact: &[u8], out_start: usize, out: &mut Vec<u8>) -> Result<usize, RecordError> {
-        let header = self.header_len();
+        let (header, fixed_len) = (self.header_len(), self.packed.fixed_len());
         if compact.len() < header {
             return Err(self.length_error(compact));
         }
-        out.resize(out_start + self.packed.fixed_len(), 0);
+        // Room for all that can come, blanks where CHAR is padded.
+        out.resize(out_start + fixed_len, 0);
+        out.resize(out_start + (fixed_len + compact.len() + self.chars).min(RECORD_BYTES_MAX) + WORD, b' ');
+        let record = &mut out[out_start..];
         let bitmap = self.packed.bitmap_len();
-        out[out_start..out_start + bitmap].copy_from_slice(&compact[..bitmap]);
-        let mut at = header;
+        record[..bitmap].copy_from_slice(&compact[..bitmap]);
+        let (mut at, mut end) = (header, fixed_len);
         let mut long_at = self.inline_offset(compact, self.packed.column_count());
         for (index, column) in self.packed.columns.iter().enumerate() {
             let damaged = RecordError::EndOffset { column: index };
             let length = usize::from(compact[bitmap + index / 2] >> (index % 2 * 4) & 15);
+            let word = word_at(compact, at);
             let (value, large) = if length == LONG {
                 let word = get_u16(compact, at).ok_or(damaged)?;
                 let end = usize::from(word & !LARGE_BIT);
                 let value = compact.get(long_at..end).ok_or(damaged)?;
-                at += LONG_INLINE;
-                long_at = end;
+                (at, long_at) = (at + LONG_INLINE, end);
                 (value, word & LARGE_BIT != 0)
             } else {
                 let value = compact.get(at..at + length).ok_or(damaged)?;
@@ -75,24 +85,21 @@ impl CompactLayout {
                 (value, false)
             };
             if let Some(width) = column.physical.fixed_width() {
-                if value.is_empty() && column.physical != Physical::Uuid {
-                    continue;
-                }
-                let place = out_start + usize::from(column.offset);
-                let to = &mut out[place..place + width];
+                let place = usize::from(column.offset);
+                let to = &mut record[place..place + width];
                 match column.physical {
                     Physical::Real | Physical::Double => extend_low(value, to),
                     Physical::Uuid => to[..value.len().min(width)].copy_from_slice(&value[..value.len().min(width)]),
-                    _ => match (compact.get(at.wrapping_sub(length)..).and_then(<[u8]>::first_chunk), to.len()) {
-                        // Integers of the usual widths with a load and a store.
-                        (Some(word), 8) if length <= 8 => {
-                            to.copy_from_slice(&sign_extended(u64::from_le_bytes(*word), length).to_le_bytes());
+                    _ if length <= 8 && width <= 8 => {
+                        let integer = sign_extended(word as u64, length).to_le_bytes();
+                        // The usual widths with one store.
+                        match width {
+                            8 => to.copy_from_slice(&integer),
+                            4 => to.copy_from_slice(&integer[..4]),
+                            _ => to.iter_mut().zip(integer).for_each(|(to, byte)| *to = byte),
                         }
-                        (Some(word), 4) if length <= 8 => {
-                            to.copy_from_slice(&(sign_extended(u64::from_le_bytes(*word), length) as u32).to_le_bytes());
-                        }
-                        _ => extend_sign(value, to),
-                    },
+                    }
+                    _ => extend_sign(value, to),
                 }
                 continue;
             }
@@ -102,14 +109,31 @@ impl CompactLayout {
                 }
                 _ => 0,
             };
-            let end = out.len() - out_start + value.len() + blanks;
+            let start = end;
+            end += value.len() + blanks;
             if end > RECORD_BYTES_MAX {
-                return Err(RecordError::Length { bytes: end, least: self.packed.fixed_len(), most: RECORD_BYTES_MAX });
+                return Err(RecordError::Length { bytes: end, least: fixed_len, most: RECORD_BYTES_MAX });
             }
-            out.extend_from_slice(value);
-            out.resize(out_start + end, b' ');
-            column.set_end(&mut out[out_start..], end, large);
+            if length == LONG {
+                record[start..start + value.len()].copy_from_slice(value);
+            } else {
+                // All 16 bytes, blanks behind the value.
+                let behind = u128::MAX << (8 * length);
+                record[start..start + WORD].copy_from_slice(&(word & !behind | BLANKS & behind).to_le_bytes());
+            }
+            column.set_end(record, end, large);
         }
-        Ok(out.len() - out_start)
+        out.truncate(out_start + end);
+        Ok(end)
+    }
+}
+
+/// The bytes of `compact` from `at` on that fit a word, zeros behind its end.
+#[inline]
+fn word_at(compact: &[u8], at: usize) -> u128 {
+    let rest = compact.get(at..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(word) => u128::from_le_bytes(*word),
+        None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u128::from(byte)),
     }
 }

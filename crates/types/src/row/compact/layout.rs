@@ -25,7 +25,8 @@
 use std::ops::Range;
 
 use crate::RecordError;
-use crate::row::layout::RowLayout;
+use crate::data_type::Physical;
+use crate::row::layout::{RECORD_BYTES_MAX, RowLayout};
 
 /// The longest value in the inline part, in bytes.
 pub(super) const INLINE_MAX: usize = 14;
@@ -53,6 +54,8 @@ pub struct CompactLayout {
     sums_start: usize,
     /// Bytes of NULL bitmap, lengths and sums.
     inline_start: usize,
+    /// Characters of all CHAR columns, as far as a record can have them: at most so many bytes are blanks.
+    pub(super) chars: usize,
 }
 
 /// A column's place.
@@ -69,7 +72,9 @@ impl CompactLayout {
         let columns = packed.column_count();
         let sums_start = packed.bitmap_len() + columns.div_ceil(2);
         let inline_start = sums_start + 2 * columns.div_ceil(GROUP).saturating_sub(1);
-        Self { packed, sums_start, inline_start }
+        let chars = packed.columns.iter().map(|column| if let Physical::Char { chars } = column.physical { chars as usize } else { 0 });
+        let chars = chars.sum::<usize>().min(RECORD_BYTES_MAX);
+        Self { packed, sums_start, inline_start, chars }
     }
 
     /// The layout of the packed records.
@@ -173,7 +178,7 @@ impl CompactLayout {
 
     #[cold]
     pub(super) fn length_error(&self, record: &[u8]) -> RecordError {
-        RecordError::Length { bytes: record.len(), least: self.inline_start, most: crate::RECORD_BYTES_MAX }
+        RecordError::Length { bytes: record.len(), least: self.inline_start, most: RECORD_BYTES_MAX }
     }
 }
 
