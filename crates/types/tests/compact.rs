@@ -176,6 +176,35 @@ fn integers_take_the_bytes_they_need() {
 }
 
 #[test]
+fn values_have_one_form() {
+    // One column: the record is its length, then its bytes.
+    let valid = |data_type, bytes: &[u8]| {
+        let (_, layout) = layouts(&Schema::new(vec![Column::new("a", data_type, false)]).unwrap());
+        let long = [&[15, 3 + bytes.len() as u8, 0], bytes].concat();
+        assert!(bytes.len() > 14 || layout.validate(&long).is_err(), "a short value as a long one");
+        layout.validate(&[&[bytes.len() as u8], bytes].concat()).is_ok()
+    };
+    let decimal = DataType::Decimal { precision: 3, scale: 0 };
+    for (data_type, good, bad) in [
+        (DataType::Integer, &[&[][..], &[1], &[0xff], &[0x80, 0]], &[&[0][..], &[1, 0], &[0xff, 0xff], &[1, 0, 0, 0, 0]]),
+        (DataType::Boolean, &[&[][..], &[1], &[1], &[1]], &[&[0][..], &[2], &[0xff], &[1, 0]]),
+        (decimal, &[&[][..], &[1], &[0xe7, 3], &[0x19, 0xfc]], &[&[0][..], &[0xe8, 3], &[0x18, 0xfc], &[1, 0, 0]]),
+        (DataType::Double, &[&[][..], &[0x80], &[0xf8, 0x3f], &[1, 0]], &[&[0][..], &[0, 0x3f], &[0, 0], &[0; 9]]),
+        (DataType::Char(4), &[&b""[..], b"abcd", b" b", "äöü€".as_bytes()], &[&b" "[..], b"abc ", b"abcde", b"\xff"]),
+        (DataType::Varchar(Some(4)), &[&b""[..], b"abcd", b"a ", "äöü€".as_bytes()], &[&b"abcde"[..], b"\xff", b"     ", b"abc\xc3"]),
+        (DataType::Uuid, &[], &[&[0_u8; 0][..], &[1], &[1; 14], &[0; 13]]),
+    ] as [(DataType, &[&[u8]], &[&[u8]; 4]); 7]
+    {
+        for bytes in good {
+            assert!(valid(data_type, bytes), "{data_type:?} {bytes:?}");
+        }
+        for bytes in bad {
+            assert!(!valid(data_type, bytes), "{data_type:?} {bytes:?}");
+        }
+    }
+}
+
+#[test]
 fn a_value_of_the_same_length_is_changed_in_place() {
     let columns = vec![Column::new("a", DataType::Integer, false), Column::new("b", DataType::Char(30), false)];
     let (packed_layout, layout) = layouts(&Schema::new(columns).unwrap());

@@ -21,6 +21,7 @@ pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_rows, upsert};
 pub use check::{CheckReport, PageError, check, check_files};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
+pub use estimate::add_every_method;
 pub use estimate::{
     EstimateOptions, EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, Proposal, SampleFacts, Scratch,
     estimate_index, estimate_source, estimate_table,

@@ -1,12 +1,12 @@
-//! The threads of LOAD: one reads and packs rows, some compress them, one stores them and collects keys.
+//! The threads of LOAD: one reads and packs rows, some encode them, one stores them and collects keys.
 //!
 //! Invariants:
-//! - batches are stored in the order of the source, whatever thread compressed them, so a load gives the same bytes with any number of threads;
+//! - batches are stored in the order of the source, whatever thread encoded them, so a load gives the same bytes with any number of threads;
 //! - no more batches exist than the queues hold: memory is bounded however the threads are scheduled;
 //! - whoever fails hangs up, which ends the others.
 
 use crate::{Error, Result};
-use pagefold_engine::table_space::Compressor;
+use pagefold_format::data::forms::RecordEncoder;
 use pagefold_interchange::{InterchangeError, Packer, Source};
 use pagefold_types::{PackedRow, PackedRows};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,26 +15,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Batches that wait between two threads.
 pub(crate) const BATCHES_WAITING: usize = 4;
 
-/// Threads that compress, at most, unless told otherwise: more than the one that reads can keep busy.
+/// Threads that encode, at most, unless told otherwise: more than the one that reads can keep busy.
 const ENCODERS_MAX: usize = 4;
 
-/// Rows, and the codes of those that are stored compressed.
+/// Rows, and what is stored of them.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     rows: PackedRows,
-    codes: Vec<u8>,
-    /// By row, end of its codes; a row that is stored as it is has none.
-    ends: Vec<usize>,
+    encoded: Vec<u8>,
+    /// By row, its form, and the end of what is stored of it; nothing of a row that is stored as it is.
+    ends: Vec<(u16, usize)>,
 }
 
 impl Batch {
-    fn compress(rows: PackedRows, compressor: &Compressor) -> Batch {
-        let mut batch = Batch { codes: Vec::with_capacity(rows.record_bytes() / 2), ends: Vec::with_capacity(rows.len()), rows };
+    fn encode(rows: PackedRows, encoder: &RecordEncoder) -> Batch {
+        let mut batch = Batch { encoded: Vec::with_capacity(rows.record_bytes() / 2), ends: Vec::with_capacity(rows.len()), rows };
         for row in batch.rows.iter() {
-            if let PackedRow::Record(record) = row {
-                compressor.append(record, &mut batch.codes);
-            }
-            batch.ends.push(batch.codes.len());
+            let form = match row {
+                PackedRow::Record(record) => encoder.append(record, &mut batch.encoded),
+                PackedRow::Wide(_) => 0,
+            };
+            batch.ends.push((form, batch.encoded.len()));
         }
         batch
     }
@@ -44,19 +45,19 @@ impl Batch {
         self.rows.len()
     }
 
-    /// The rows in order, each with its codes; one without codes is stored as it is.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedRow<'_>, &[u8])> {
+    /// The rows in order, each with its form and what is stored of it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedRow<'_>, u16, &[u8])> {
         let mut start = 0;
         self.rows.iter().enumerate().map(move |(number, row)| {
-            let end = self.ends.get(number).copied().unwrap_or(start);
-            let codes = &self.codes[start..end];
+            let (form, end) = self.ends.get(number).copied().unwrap_or((0, start));
+            let encoded = &self.encoded[start..end];
             start = end;
-            (row, codes)
+            (row, form, encoded)
         })
     }
 }
 
-/// Batches in the order of the source: each is promised first, and comes when it is compressed.
+/// Batches in the order of the source: each is promised first, and comes when it is encoded.
 pub(crate) struct Batches {
     promised: Receiver<Receiver<Result<Batch>>>,
     empty: SyncSender<PackedRows>,
@@ -75,10 +76,10 @@ impl Batches {
     }
 }
 
-/// Rows to compress, and where to send them then.
+/// Rows to encode, and where to send them then.
 type Work = (PackedRows, SyncSender<Result<Batch>>);
 
-/// How many threads compress: `wanted`; if that is 0, as many as there are processors, but at most four.
+/// How many threads encode: `wanted`; if that is 0, as many as there are processors, but at most four.
 fn encoder_count(wanted: usize) -> usize {
     match wanted {
         0 => std::thread::available_parallelism().map_or(1, usize::from).min(ENCODERS_MAX),
@@ -86,28 +87,28 @@ fn encoder_count(wanted: usize) -> usize {
     }
 }
 
-/// Calls `store` with the batches of a source, which other threads read, pack, and (given a compressor) compress.
+/// Calls `store` with the batches of a source, which other threads read, pack, and (given an encoder) encode.
 ///
 /// # Errors
 /// Those of `store`, which gets those of the source.
 pub(crate) fn with_batches<R>(
     source: &mut dyn Source,
     packer: &Packer<'_>,
-    compressor: Option<&Compressor>,
+    encoder: Option<&RecordEncoder>,
     encoders: usize,
     store: impl FnOnce(Batches) -> Result<R>,
 ) -> Result<R> {
-    let encoders = if compressor.is_some() { encoder_count(encoders) } else { 0 };
+    let encoders = if encoder.is_some() { encoder_count(encoders) } else { 0 };
     let (promise, promised) = sync_channel(BATCHES_WAITING + encoders);
     let (empty, reusable) = sync_channel(BATCHES_WAITING + encoders + 2);
     let (work, waiting) = sync_channel::<Work>(BATCHES_WAITING);
     std::thread::scope(|scope| {
         let waiting = Arc::new(Mutex::new(waiting));
-        for compressor in compressor.iter().cycle().take(encoders) {
+        for encoder in encoder.iter().cycle().take(encoders) {
             let waiting = Arc::clone(&waiting);
-            scope.spawn(move || compress_batches(compressor, &waiting));
+            scope.spawn(move || encode_batches(encoder, &waiting));
         }
-        // Only the threads that compress keep it: without them the one that reads must not wait for room.
+        // Only the threads that encode keep it: without them the one that reads must not wait for room.
         drop(waiting);
         scope.spawn(move || {
             pack_batches(source, packer, &reusable, |rows| {
@@ -127,13 +128,13 @@ pub(crate) fn with_batches<R>(
     })
 }
 
-fn compress_batches(compressor: &Compressor, waiting: &Mutex<Receiver<Work>>) {
+fn encode_batches(encoder: &RecordEncoder, waiting: &Mutex<Receiver<Work>>) {
     loop {
         // The lock is held while waiting: the others wait for it instead.
         let work = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((rows, done)) = work else { return };
         // Nobody wants it any more when storing has failed.
-        let _ = done.send(Ok(Batch::compress(rows, compressor)));
+        let _ = done.send(Ok(Batch::encode(rows, encoder)));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::sample::{SAMPLE_ROWS, SampledRecords};
 use crate::{Error, Progress, ReorgOptions, Result, Unit};
 use pagefold_engine::database::Database;
 use pagefold_engine::pool::By;
-use pagefold_engine::table_space::{BulkLoader, Method, RowBuffer, Table, TableAttributes};
+use pagefold_engine::table_space::{BulkLoader, RowBuffer, Table, TableAttributes};
 use std::ops::ControlFlow;
 
 /// Rows between two looks at whether to stop.
@@ -52,11 +52,11 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
     let mut change = database.change();
     change.drop_table(old.name())?;
     let table = change.create_table(attributes)?;
-    if method == Method::Fixed {
+    if let Some(kind) = method.dictionary_type() {
         let kept = old.dictionary().filter(|_| options.keep_dictionary);
         let dictionary = match kept {
             Some(compressor) => Some(compressor.dictionary().clone()),
-            None => sample_table(old, progress)?.train(old.row_count(), page_bytes),
+            None => sample_table(old, progress)?.train(kind, old.row_count(), page_bytes),
         };
         if let Some(dictionary) = dictionary {
             table.set_dictionary(dictionary)?;

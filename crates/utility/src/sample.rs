@@ -3,10 +3,12 @@
 //! Invariant: deterministic for a given source, so that a full estimate equals the load.
 
 use crate::Result;
-use pagefold_codec::row::{Dictionary, Encoder, RowSample, TrainOptions, train};
-use pagefold_engine::table_space::Compressor;
+use pagefold_codec::row::{
+    Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowEncoder, RowSample, TrainOptions, train_row_dictionary,
+};
 use pagefold_format::chain;
-use pagefold_format::data::{Body, Stored, row_space};
+use pagefold_format::data::forms::{RecordEncoder, plain_len};
+use pagefold_format::data::row_space;
 use pagefold_interchange::{Packer, Source, TableSchema};
 use pagefold_types::{PackedRow, PackedRows, RowLayout};
 
@@ -54,36 +56,46 @@ impl SampledRecords {
 
     /// Trains a dictionary, and keeps it if for `rows_total` rows like these it saves more pages of `page_bytes` than it takes.
     #[must_use]
-    pub fn train(&self, rows_total: u64, page_bytes: usize) -> Option<Dictionary> {
-        self.dictionary(&TrainOptions::default()).filter(|dictionary| self.pays(dictionary, rows_total, page_bytes))
+    pub fn train(&self, kind: DictionaryType, rows_total: u64, page_bytes: usize) -> Option<RowDictionary> {
+        let dictionary = self.dictionary(&TrainOptions::default(), kind)?;
+        self.pays(&dictionary, rows_total, page_bytes).then_some(dictionary)
     }
 
-    /// Trains a dictionary; `None` without rows.
+    /// Trains a dictionary; `None` without rows. One of type H only where that is smaller.
     #[must_use]
-    pub fn dictionary(&self, options: &TrainOptions) -> Option<Dictionary> {
+    pub fn dictionary(&self, options: &TrainOptions, kind: DictionaryType) -> Option<RowDictionary> {
         let sample = RowSample::new(&self.bytes, &self.ends).ok()?;
-        (!sample.is_empty()).then(|| train(&sample, options))
+        (!sample.is_empty()).then(|| train_row_dictionary(&sample, options, choice(kind)))
+    }
+
+    /// A dictionary with the tokens of another one.
+    #[must_use]
+    pub fn dictionary_of(&self, tokens: &Dictionary, options: &TrainOptions, kind: DictionaryType) -> Option<RowDictionary> {
+        let sample = RowSample::new(&self.bytes, &self.ends).ok()?;
+        (!sample.is_empty()).then(|| RowDictionary::of_tokens(tokens.clone(), &sample, options, choice(kind)))
     }
 
     /// Does a dictionary save more pages of `page_bytes` than it takes, for `rows_total` rows like these?
     #[must_use]
-    pub fn pays(&self, dictionary: &Dictionary, rows_total: u64, page_bytes: usize) -> bool {
+    pub fn pays(&self, dictionary: &RowDictionary, rows_total: u64, page_bytes: usize) -> bool {
         dictionary_pays(dictionary, self, rows_total, page_bytes)
     }
 }
 
+fn choice(kind: DictionaryType) -> DictionaryChoice {
+    match kind {
+        DictionaryType::Fixed => DictionaryChoice::Fixed,
+        DictionaryType::Huffman => DictionaryChoice::Smaller,
+    }
+}
+
 /// Does a dictionary save more pages than it takes, for `rows_total` rows like those of the sample?
-fn dictionary_pays(dictionary: &Dictionary, sample: &SampledRecords, rows_total: u64, page_bytes: usize) -> bool {
-    let encoder = Encoder::new(dictionary);
-    let mut codes = Vec::new();
+fn dictionary_pays(dictionary: &RowDictionary, sample: &SampledRecords, rows_total: u64, page_bytes: usize) -> bool {
+    let encoder = RecordEncoder::Codes { version: 1, encoder: RowEncoder::new(dictionary) };
     let (mut plain, mut compressed) = (0u64, 0u64);
     for record in sample.iter() {
-        codes.clear();
-        let raw = Stored::Home(Body::Plain(record)).len(1);
-        // The same rule as `Compressor::compress`.
-        let stored = encoder.encode(record, &mut codes).filter(|length| Compressor::takes(*length)).unwrap_or(raw);
-        plain += row_space(raw) as u64;
-        compressed += row_space(stored) as u64;
+        plain += row_space(plain_len(record)) as u64;
+        compressed += row_space(encoder.stored_len(record).0) as u64;
     }
     let scale = rows_total.max(sample.len() as u64) as f64 / sample.len() as f64;
     let saved_pages = (plain - compressed.min(plain)) as f64 * scale / page_bytes as f64;

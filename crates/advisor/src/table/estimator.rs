@@ -1,19 +1,20 @@
-//! All methods and page sizes at once: each record is encoded once for each dictionary, and counted into the pages of every candidate.
+//! All methods and page sizes at once: each record is encoded once for each encoder, and counted into the pages of every candidate.
 //!
-//! Invariant: what is stored of a row is what `BulkLoader` stores: codes when they are shorter than the record and not shorter than a forward pointer, else the record.
+//! Invariant: what is stored of a row is what `BulkLoader` stores: both ask a `RecordEncoder`.
 
 use super::estimate::TableEstimate;
 use super::large::stored_bytes;
 use super::packer::{TableOptions, TablePacker};
 use crate::Result;
-use pagefold_codec::row::{Dictionary, Encoder};
-use pagefold_format::data::{Body, STORED_BYTES_MIN, Stored};
+use pagefold_format::data::STORED_BYTES_MIN;
+use pagefold_format::data::forms::{RecordEncoder, plain_len};
 use pagefold_types::{ColumnValue, LargeValueRef, Rid, RowLayout, ValueRef};
 
 /// One method and page size.
 struct Candidate {
     method: &'static str,
     encoder: Option<usize>,
+    dictionary: bool,
     packer: TablePacker,
     record_bytes: u64,
     compressed_rows: u64,
@@ -21,9 +22,9 @@ struct Candidate {
     slot_max: u16,
 }
 
-/// A dictionary, and what its codes are to be scaled by.
+/// An encoder, and what its output is to be scaled by.
 struct ScaledEncoder {
-    encoder: Encoder,
+    encoder: RecordEncoder,
     scale: f64,
     /// Bytes that rounding has left over.
     carry: f64,
@@ -56,27 +57,29 @@ impl<'l> TableEstimator<'l> {
         }
     }
 
-    /// Makes a dictionary known; gives its number.
-    pub fn add_dictionary(&mut self, dictionary: &Dictionary) -> usize {
-        self.encoders.push(ScaledEncoder { encoder: Encoder::new(dictionary), scale: 1.0, carry: 0.0 });
+    /// Makes an encoder known; gives its number.
+    pub fn add_encoder(&mut self, encoder: RecordEncoder) -> usize {
+        self.encoders.push(ScaledEncoder { encoder, scale: 1.0, carry: 0.0 });
         self.encoders.len() - 1
     }
 
-    /// From now on the codes of a dictionary count `scale` times their length: for a dictionary that stands for another one, which nobody has trained yet.
+    /// From now on what an encoder gives counts `scale` times its length: for a dictionary that stands for another one, which nobody has trained yet.
     ///
     /// # Panics
-    /// When there is no such dictionary.
-    pub fn set_scale(&mut self, dictionary: usize, scale: f64) {
-        self.encoders[dictionary].scale = scale;
+    /// When there is no such encoder.
+    pub fn set_scale(&mut self, encoder: usize, scale: f64) {
+        self.encoders[encoder].scale = scale;
     }
 
-    /// Adds a candidate; gives its number. `dictionary`: its number and the bytes of its serial form.
-    pub fn add(&mut self, method: &'static str, options: TableOptions, dictionary: Option<(usize, usize)>) -> usize {
+    /// Adds a candidate; gives its number. `encoder`: its number, and the bytes of its dictionary's serial form if it has one.
+    pub fn add(&mut self, method: &'static str, options: TableOptions, encoder: Option<(usize, Option<usize>)>) -> usize {
+        let dictionary = encoder.and_then(|(_, bytes)| bytes);
         self.limit_min = self.limit_min.min(options.record_bytes_max());
-        let packer = TablePacker::new(options, dictionary.map(|(_, bytes)| bytes));
+        let packer = TablePacker::new(options, dictionary);
         self.candidates.push(Candidate {
             method,
-            encoder: dictionary.map(|(number, _)| number),
+            encoder: encoder.map(|(number, _)| number),
+            dictionary: dictionary.is_some(),
             packer,
             record_bytes: 0,
             compressed_rows: 0,
@@ -164,8 +167,7 @@ impl<'l> TableEstimator<'l> {
     }
 
     fn stored_len(&mut self, encoder: Option<usize>, record: &[u8]) -> (usize, bool) {
-        let codes = encoder.and_then(|number| self.encoders[number].encoded_len(record)).filter(|length| *length >= STORED_BYTES_MIN);
-        (codes.unwrap_or_else(|| Stored::Home(Body::Plain(record)).len(1)), codes.is_some())
+        encoder.map_or_else(|| (plain_len(record), false), |number| self.encoders[number].stored_len(record))
     }
 
     fn measure(&mut self, record: &[u8]) {
@@ -182,7 +184,7 @@ impl<'l> TableEstimator<'l> {
         debug_assert!(!self.sampled);
         self.candidates
             .into_iter()
-            .map(|c| TableEstimate::exact(c.method, c.encoder.is_some(), c.record_bytes, c.compressed_rows, &c.packer))
+            .map(|c| TableEstimate::exact(c.method, c.dictionary, c.record_bytes, c.compressed_rows, &c.packer))
             .collect()
     }
 
@@ -195,14 +197,7 @@ impl<'l> TableEstimator<'l> {
             .zip(margins.iter().copied().chain(std::iter::repeat(0.0)))
             .map(|(mut c, margin)| {
                 c.packer.end_sample();
-                TableEstimate::of_sample(
-                    (c.method, c.encoder.is_some()),
-                    (c.record_bytes, c.compressed_rows),
-                    &c.packer,
-                    rows,
-                    clusters,
-                    margin,
-                )
+                TableEstimate::of_sample((c.method, c.dictionary), (c.record_bytes, c.compressed_rows), &c.packer, rows, clusters, margin)
             })
             .collect()
     }
@@ -210,15 +205,15 @@ impl<'l> TableEstimator<'l> {
 
 impl ScaledEncoder {
     #[inline]
-    fn encoded_len(&mut self, record: &[u8]) -> Option<usize> {
-        let length = self.encoder.encoded_len(record)?;
-        if self.scale == 1.0 {
-            return Some(length);
+    fn stored_len(&mut self, record: &[u8]) -> (usize, bool) {
+        let (length, compressed) = self.encoder.stored_len(record);
+        if self.scale == 1.0 || !compressed {
+            return (length, compressed);
         }
         let scaled = length as f64 * self.scale + self.carry;
         let whole = (scaled as usize).clamp(STORED_BYTES_MIN.min(length), record.len());
         self.carry = (scaled - whole as f64).clamp(-1.0, 1.0);
-        Some(whole)
+        (whole, true)
     }
 }
 

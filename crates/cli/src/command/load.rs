@@ -54,7 +54,7 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     text += &format!(
         "  method {}{}, {} pages of {}: {}\n",
         attributes.method,
-        if attributes.method != pagefold::table::Method::None && !loaded.dictionary {
+        if attributes.method.dictionary_type().is_some() && !loaded.dictionary {
             " (a dictionary would not pay: rows are as they are)"
         } else {
             ""

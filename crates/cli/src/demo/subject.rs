@@ -7,7 +7,7 @@ use pagefold::advisor::{TableEstimate, TableEstimator, TableOptions};
 use pagefold::interchange::{Packer, Source};
 use pagefold::table::Method;
 use pagefold::types::{ColumnReader, PackedRow, PackedRows, Physical, RecordError, RowLayout};
-use pagefold::utility::{Progress, Unit, sample_source};
+use pagefold::utility::{Progress, Unit, add_every_method, sample_source};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Page size of the tables.
@@ -191,15 +191,9 @@ fn survey(spec: &Spec, source: &mut TpchSource, progress: &dyn Progress) -> Resu
     let options = TableOptions::new(TABLE_PAGE_BYTES);
     let limit = options.record_bytes_max();
     let mut estimator = TableEstimator::new(&layout, &key_columns);
-    for method in Method::ALL {
-        let dictionary = match method {
-            Method::None => None,
-            // The sample and the decision of LOAD.
-            _ => sample_source(source, &schema, &layout, limit)?.train(source.rows(), TABLE_PAGE_BYTES),
-        };
-        let dictionary = dictionary.map(|d| (estimator.add_dictionary(&d), d.to_bytes().len()));
-        estimator.add(method.name(), options, dictionary);
-    }
+    // The sample and the decision of LOAD.
+    let sample = sample_source(source, &schema, &layout, limit)?;
+    add_every_method(&mut estimator, &layout, &sample, source.rows(), options);
 
     let mut truth = Truth::default();
     let mut probes = Reservoir::new(KEYS_MAX, 0x5EED);

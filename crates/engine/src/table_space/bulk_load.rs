@@ -5,22 +5,19 @@
 //! - pages are built in memory and written once, past the pool;
 //! - nothing of the load is seen before the catalog names the data set.
 
-use super::dictionaries::Compressor;
 use super::table::Table;
 use super::write::page_room;
 use crate::pool::BulkWriter;
 use crate::{Error, Result};
-use pagefold_format::data::{Body, DataOp, DataPage, PagePacker, Stored};
+use pagefold_format::data::{DataOp, DataPage, PagePacker, Stored, forms};
 use pagefold_format::space_map::CLASS_FULL;
 use pagefold_types::Rid;
-use std::sync::Arc;
 
 /// Fills a table.
 pub struct BulkLoader<'a> {
     table: &'a Table,
     writer: BulkWriter<'a>,
     partition: u16,
-    compressor: Option<Arc<Compressor>>,
     packer: PagePacker,
     image: Vec<u8>,
     number: Option<u32>,
@@ -36,7 +33,6 @@ impl<'a> BulkLoader<'a> {
     /// When the data set or the dictionary cannot be written.
     pub fn new(table: &'a Table) -> Result<BulkLoader<'a>> {
         let (partition, data_set) = table.last_partition()?;
-        let compressor = table.dictionary();
         table.store_dictionary(data_set)?;
         let attributes = table.attributes();
         debug_assert!(page_room(attributes.page_bytes) >= table.record_bytes_max());
@@ -44,7 +40,6 @@ impl<'a> BulkLoader<'a> {
             table,
             writer: BulkWriter::new(data_set),
             partition,
-            compressor,
             packer: PagePacker::new(attributes.page_bytes, attributes.pctfree, attributes.maxrows),
             image: vec![0; attributes.page_bytes],
             number: None,
@@ -61,33 +56,28 @@ impl<'a> BulkLoader<'a> {
     pub fn push(&mut self, record: &[u8]) -> Result<Rid> {
         let mut codes = std::mem::take(&mut self.codes);
         codes.clear();
-        if let Some(compressor) = &self.compressor {
-            compressor.append(record, &mut codes);
-        }
-        let rid = self.push_compressed(record, &codes);
+        let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
+        let rid = self.push_encoded(record, form, &codes);
         self.codes = codes;
         rid
     }
 
-    /// Adds a record that has been compressed with the table's dictionary, see [`Compressor::append`]; without codes it is stored as it is.
+    /// Adds a record that the table's encoder has brought into a form: see [`Table::encoder`].
     ///
     /// # Errors
-    /// As [`push`](Self::push); also when there are codes and the table has no dictionary.
-    pub fn push_compressed(&mut self, record: &[u8], codes: &[u8]) -> Result<Rid> {
-        let version = self.compressor.as_ref().map_or(0, |c| c.version());
-        let body = if codes.is_empty() { Body::Plain(record) } else { Body::Compressed { version, codes } };
-        if version == 0 && !codes.is_empty() {
-            return Err(Error::Parameter(format!("{} has no dictionary", self.table.object())));
-        }
+    /// As [`push`](Self::push).
+    pub fn push_encoded(&mut self, record: &[u8], form: u16, encoded: &[u8]) -> Result<Rid> {
+        let page_form = self.table.page_form();
+        let body = forms::body(form, record, encoded);
         if record.len() > self.table.record_bytes_max() {
             return Err(Error::Value(format!("{}: a record of {} bytes", self.table.object(), record.len())));
         }
         let stored = Stored::Home(body);
         self.stored.clear();
-        let kind = stored.build(version, &mut self.stored);
+        let kind = stored.build(page_form, &mut self.stored);
         if self.packer.push(self.stored.len()) {
             self.finish_page()?;
-            self.start_page(version)?;
+            self.start_page(page_form)?;
         }
         let number = self.number.unwrap_or_default();
         let slot = DataPage::new(&self.image).slot_count();

@@ -8,9 +8,9 @@ use super::table::Table;
 use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
-use pagefold_codec::row::{Dictionary, Encoder};
+use pagefold_codec::row::{RowDictionary, RowEncoder};
 use pagefold_format::chain::{self, ChainPage};
-use pagefold_format::data::{Body, STORED_BYTES_MIN};
+use pagefold_format::data::forms::{self, RecordEncoder};
 use pagefold_format::data_set_header::DICTIONARIES_MAX;
 use pagefold_format::log::Undo;
 use pagefold_format::op::PageOp;
@@ -25,8 +25,8 @@ const DICTIONARY_BYTES_MAX: usize = 128 * 1024;
 /// A dictionary ready to compress with.
 pub struct Compressor {
     version: u16,
-    dictionary: Dictionary,
-    encoder: OnceLock<Encoder>,
+    dictionary: RowDictionary,
+    encoder: OnceLock<RecordEncoder>,
 }
 
 impl fmt::Debug for Compressor {
@@ -36,7 +36,7 @@ impl fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    pub(crate) fn new(version: u16, dictionary: Dictionary) -> Compressor {
+    pub(crate) fn new(version: u16, dictionary: RowDictionary) -> Compressor {
         Compressor { version, dictionary, encoder: OnceLock::new() }
     }
 
@@ -48,43 +48,12 @@ impl Compressor {
 
     /// The dictionary.
     #[must_use]
-    pub fn dictionary(&self) -> &Dictionary {
+    pub fn dictionary(&self) -> &RowDictionary {
         &self.dictionary
     }
 
-    /// Are codes of so many bytes worth storing? Shorter ones could not give way to a forward pointer.
-    #[must_use]
-    pub fn takes(length: usize) -> bool {
-        length >= STORED_BYTES_MIN
-    }
-
-    /// Compresses a record into `codes`, or leaves it as it is.
-    pub fn compress<'a>(&self, record: &'a [u8], codes: &'a mut Vec<u8>) -> Body<'a> {
-        codes.clear();
-        if self.append(record, codes) { Body::Compressed { version: self.version, codes } } else { Body::Plain(record) }
-    }
-
-    /// Appends the codes of a record to `codes`; false, and nothing appended, when it is better stored as it is.
-    pub fn append(&self, record: &[u8], codes: &mut Vec<u8>) -> bool {
-        let start = codes.len();
-        let takes = self.encoder().encode(record, codes).is_some_and(Compressor::takes);
-        if !takes {
-            codes.truncate(start);
-        }
-        takes
-    }
-
-    /// Compresses a record that differs little from one whose codes are known, or leaves it as it is.
-    pub fn recompress<'a>(&self, before: &[u8], codes_before: &[u8], record: &'a [u8], codes: &'a mut Vec<u8>) -> Body<'a> {
-        codes.clear();
-        match self.encoder().reencode(before, codes_before, record, codes) {
-            Some(length) if Compressor::takes(length) => Body::Compressed { version: self.version, codes },
-            _ => Body::Plain(record),
-        }
-    }
-
-    fn encoder(&self) -> &Encoder {
-        self.encoder.get_or_init(|| Encoder::new(&self.dictionary))
+    fn encoder(&self) -> &RecordEncoder {
+        self.encoder.get_or_init(|| RecordEncoder::Codes { version: self.version, encoder: RowEncoder::new(&self.dictionary) })
     }
 }
 
@@ -99,6 +68,12 @@ impl DictionarySet {
     #[inline]
     pub(crate) fn get(&self, version: u16) -> Option<&Arc<Compressor>> {
         self.slots.get(usize::from(version).wrapping_sub(1))?.get()
+    }
+
+    /// The dictionary that a form needs.
+    #[inline]
+    pub(super) fn of_form(&self, form: u16) -> Option<&RowDictionary> {
+        self.get(forms::dictionary_of(form)?).map(|compressor| &compressor.dictionary)
     }
 
     /// The newest one.
@@ -118,11 +93,25 @@ impl Table {
         self.dictionaries.newest().cloned()
     }
 
+    /// What brings new records into the form of the table; `None` where they are stored as they are.
+    #[must_use]
+    pub fn encoder(&self) -> Option<&RecordEncoder> {
+        match &self.compact_encoder {
+            Some(encoder) => Some(encoder),
+            None => self.dictionaries.newest().map(|compressor| compressor.encoder()),
+        }
+    }
+
+    /// The form of new pages.
+    pub(super) fn page_form(&self) -> u16 {
+        self.encoder().map_or(0, RecordEncoder::page_form)
+    }
+
     /// Makes this the dictionary of a table that has none.
     ///
     /// # Errors
     /// When there is one.
-    pub fn set_dictionary(&self, dictionary: Dictionary) -> Result<()> {
+    pub fn set_dictionary(&self, dictionary: RowDictionary) -> Result<()> {
         if self.dictionaries.put(Arc::new(Compressor::new(1, dictionary))) {
             Ok(())
         } else {
@@ -159,7 +148,7 @@ impl Table {
                 return Err(data_set.corrupt(0, format!("a dictionary of {length} bytes; the longest has {DICTIONARY_BYTES_MAX}")));
             }
             let bytes = read_chain(self, data_set, PageType::Dictionary, root.first_page, u32::from(root.version), length)?;
-            let dictionary = Dictionary::from_bytes(&bytes)
+            let dictionary = RowDictionary::from_bytes(&bytes)
                 .map_err(|e| data_set.corrupt(root.first_page, format!("dictionary version {}: {e}", root.version)))?;
             if !self.dictionaries.put(Arc::new(Compressor::new(root.version, dictionary))) {
                 return Err(data_set.corrupt(0, format!("dictionary version {} is out of range", root.version)));

@@ -5,10 +5,10 @@
 //! - what comes out has passed the checksum of its page, but the record itself is not trusted: readers check it.
 
 use super::table::Table;
+use crate::Result;
 use crate::data_set::DataSet;
 use crate::pool::{Access, SharedPage};
-use crate::{Error, Result};
-use pagefold_codec::row::DECODE_SLACK;
+use pagefold_format::data::forms;
 use pagefold_format::data::{Body, DataPage, Stored};
 use pagefold_format::page::{self, PageType};
 use pagefold_types::Rid;
@@ -17,17 +17,6 @@ use pagefold_types::Rid;
 #[derive(Debug, Default)]
 pub struct RowBuffer {
     bytes: Vec<u8>,
-}
-
-impl RowBuffer {
-    /// Room for a row of a table of this page size.
-    #[inline]
-    fn room(&mut self, page_bytes: usize) -> &mut [u8] {
-        if self.bytes.len() < page_bytes + DECODE_SLACK {
-            self.bytes.resize(page_bytes + DECODE_SLACK, 0);
-        }
-        &mut self.bytes
-    }
 }
 
 impl Table {
@@ -95,10 +84,8 @@ impl Table {
         match body {
             Body::Plain(record) => Ok(visit(record)),
             Body::Compressed { version, codes } => {
-                let compressor = self.dictionaries.get(version).ok_or_else(|| no_dictionary(data_set, page, version))?;
-                let length = compressor
-                    .dictionary()
-                    .decode_into(codes, buffer.room(self.attributes.page_bytes), self.attributes.page_bytes)
+                let (dictionary, cap) = (self.dictionaries.of_form(version), self.attributes.page_bytes);
+                let length = forms::decode(version, codes, dictionary, &self.compact, cap, &mut buffer.bytes)
                     .map_err(|e| data_set.corrupt(page, e))?;
                 Ok(visit(&buffer.bytes[..length]))
             }
@@ -112,9 +99,4 @@ pub(super) fn check_type(data_set: &DataSet, number: u32, bytes: &[u8]) -> Resul
         return Err(data_set.corrupt(number, "not a data page"));
     }
     Ok(())
-}
-
-#[cold]
-fn no_dictionary(data_set: &DataSet, page: u32, version: u16) -> Error {
-    data_set.corrupt(page, format!("a row of dictionary version {version}, which does not exist"))
 }

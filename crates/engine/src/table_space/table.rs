@@ -10,10 +10,12 @@ use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
+use pagefold_codec::row::DictionaryType;
+use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data::{self, AWAY_OVERHEAD};
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page::is_page_size;
-use pagefold_types::{PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
+use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
 use parking_lot::Mutex;
 use std::fmt;
 use std::str::FromStr;
@@ -25,20 +27,36 @@ use std::sync::{Arc, OnceLock};
 pub enum Method {
     /// Records as they are.
     None,
+    /// Each value in as few bytes as it needs.
+    Row,
     /// 12-bit codes of a 4,096-entry dictionary per partition.
     Fixed,
+    /// Codes of up to 16 bits, short for what is frequent, of such a dictionary.
+    Huffman,
 }
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 2] = [Method::None, Method::Fixed];
+    pub const ALL: [Method; 4] = [Method::None, Method::Row, Method::Fixed, Method::Huffman];
 
     /// Its name in commands and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Method::None => "none",
+            Method::Row => "row",
             Method::Fixed => "fixed",
+            Method::Huffman => "huffman",
+        }
+    }
+
+    /// The type of its dictionary; `None` when it has none.
+    #[must_use]
+    pub fn dictionary_type(self) -> Option<DictionaryType> {
+        match self {
+            Method::None | Method::Row => None,
+            Method::Fixed => Some(DictionaryType::Fixed),
+            Method::Huffman => Some(DictionaryType::Huffman),
         }
     }
 }
@@ -156,6 +174,10 @@ pub struct Table {
     pub(crate) object_id: u32,
     pub(crate) attributes: TableAttributes,
     pub(crate) layout: RowLayout,
+    /// Of rows that are compact records.
+    pub(super) compact: CompactLayout,
+    /// Under the method `row`.
+    pub(super) compact_encoder: Option<RecordEncoder>,
     partitions: Box<[OnceLock<Arc<DataSet>>]>,
     adding_partition: Mutex<u16>,
     pub(crate) dictionaries: DictionarySet,
@@ -171,10 +193,13 @@ impl Table {
     pub(crate) fn create(core: Arc<Core>, object_id: u32, attributes: TableAttributes) -> Result<Table> {
         attributes.check()?;
         let layout = RowLayout::new(&attributes.schema).map_err(|e| Error::Parameter(format!("table \"{}\": {e}", attributes.name)))?;
+        let compact = CompactLayout::new(layout.clone());
         let table = Table {
             core,
             object_id,
             layout,
+            compact_encoder: (attributes.method == Method::Row).then(|| RecordEncoder::Compact(compact.clone())),
+            compact,
             partitions: (0..=PARTITION_MAX).map(|_| OnceLock::new()).collect(),
             adding_partition: Mutex::new(0),
             dictionaries: DictionarySet::default(),

@@ -6,7 +6,7 @@ use crate::pool::By;
 use crate::pool::PoolSettings;
 use crate::test_random::Random;
 use crate::{Error, Extents};
-use pagefold_codec::row::{RowSample, TrainOptions, train};
+use pagefold_codec::row::{DictionaryChoice, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
     row.iter().map(Value::as_ref).collect()
 }
 
-fn dictionary(table: &Table) -> pagefold_codec::row::Dictionary {
+fn dictionary(table: &Table) -> RowDictionary {
     let mut rng = Random(9);
     let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     for _ in 0..3000 {
@@ -65,7 +65,8 @@ fn dictionary(table: &Table) -> pagefold_codec::row::Dictionary {
             ends.push(bytes.len() as u32);
         }
     }
-    train(&RowSample::new(&bytes, &ends).unwrap(), &TrainOptions::default())
+    let choice = if table.attributes().method == Method::Huffman { DictionaryChoice::Huffman } else { DictionaryChoice::Fixed };
+    train_row_dictionary(&RowSample::new(&bytes, &ends).unwrap(), &TrainOptions::default(), choice)
 }
 
 fn compare(table: &Table, model: &BTreeMap<Rid, Vec<Value>>) {
@@ -87,7 +88,16 @@ fn compare(table: &Table, model: &BTreeMap<Rid, Vec<Value>>) {
 
 #[test]
 fn behaves_like_a_map() {
-    for (method, page_bytes) in [(Method::None, 2048), (Method::None, 8192), (Method::Fixed, 4096), (Method::Fixed, 32768)] {
+    for (method, page_bytes) in [
+        (Method::None, 2048),
+        (Method::None, 8192),
+        (Method::Row, 2048),
+        (Method::Row, 16384),
+        (Method::Fixed, 4096),
+        (Method::Fixed, 32768),
+        (Method::Huffman, 2048),
+        (Method::Huffman, 8192),
+    ] {
         let mut rng = Random(page_bytes as u64);
         let storage = Arc::new(MemoryStorage::new());
         let database = open(&storage, OpenMode::Create);
@@ -98,7 +108,7 @@ fn behaves_like_a_map() {
             ..TableAttributes::new("t", schema()).with_page_bytes(page_bytes)
         };
         let table = change.create_table(attributes).unwrap();
-        if method == Method::Fixed {
+        if method.dictionary_type().is_some() {
             table.set_dictionary(dictionary(&table)).unwrap();
         }
         let mut model: BTreeMap<Rid, Vec<Value>> = BTreeMap::new();
@@ -168,7 +178,7 @@ fn bulk_load_gives_the_rows_back_in_order() {
         let mut change = database.change();
         let attributes = TableAttributes { method, pctfree: 10, maxrows: 30, ..TableAttributes::new("t", schema()) };
         let table = change.create_table(attributes).unwrap();
-        if method == Method::Fixed {
+        if method.dictionary_type().is_some() {
             table.set_dictionary(dictionary(&table)).unwrap();
         }
         let mut rng = Random(3);

@@ -9,7 +9,7 @@ use super::table::Table;
 use super::write::LatchedRow;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
-use pagefold_format::data::{Body, DataPage, Stored};
+use pagefold_format::data::{DataPage, Stored, forms};
 use pagefold_types::{Rid, ValueError, ValueRef};
 use std::cell::RefCell;
 
@@ -56,13 +56,9 @@ impl Table {
             after.clear();
             after.extend_from_slice(before);
             changes.iter().try_for_each(|(column, value)| self.layout.patch_fixed(after, *column, *value)).map_err(refused)?;
-            Ok::<_, Error>(match (self.dictionaries.newest(), old) {
-                (Some(compressor), Body::Compressed { version, codes: old }) if version == compressor.version() => {
-                    compressor.recompress(before, old, after, codes)
-                }
-                (Some(compressor), _) => compressor.compress(after, codes),
-                (None, _) => Body::Plain(after),
-            })
+            codes.clear();
+            let form = self.encoder().map_or(0, |encoder| encoder.append_changed(before, old, after, codes));
+            Ok::<_, Error>(forms::body(form, after, codes))
         })??;
         let image = RowImage::of(old);
         self.replace_latched(by, mtr, &LatchedRow { rid, home, away: None }, &image, body)?;

@@ -14,6 +14,7 @@ use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::transaction::{Before, Mode, Resource};
 use crate::{Error, Result};
+use pagefold_format::data::forms;
 use pagefold_format::data::{
     AWAY_OVERHEAD, Body, DATA_HEADER_BYTES, DataOp, DataPage, SLOT_BYTES, Stored, StoredKind, StoredRow, row_space,
 };
@@ -84,12 +85,10 @@ impl Table {
     /// When there is no room.
     pub fn insert_record(&self, by: By<'_>, record: &[u8]) -> Result<Rid> {
         let mut codes = Vec::new();
-        let body = match self.dictionaries.newest() {
-            Some(compressor) => compressor.compress(record, &mut codes),
-            None => Body::Plain(record),
-        };
+        let form = self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
+        let body = forms::body(form, record, &codes);
         let mut bytes = Vec::new();
-        let space = row_space(Stored::Home(body).len(self.newest_version()));
+        let space = row_space(Stored::Home(body).len(self.page_form()));
         let (mut partition, mut mtr, mut handle) = self.page_for(space, false)?;
         let rid = match self.free_row(by, partition, &mtr, handle) {
             Some(rid) => rid,
@@ -128,10 +127,6 @@ impl Table {
         free.find(|rid| locks.lock(state.id(), Resource::Row(self.object_id, *rid), Mode::Exclusive, Duration::ZERO).is_ok())
     }
 
-    fn newest_version(&self) -> u16 {
-        self.dictionaries.newest().map_or(0, |c| c.version())
-    }
-
     /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version; a new one if that is asked for.
     fn page_for(&self, space: usize, new: bool) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
         // A row of another version than the page's has a longer prefix.
@@ -157,7 +152,7 @@ impl Table {
         let mut mtr = MiniTransaction::begin(manager);
         let handle = mtr.create(data_set, CLASS_FULL, true)?;
         let page_number = mtr.number(handle);
-        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.newest_version() }))?;
+        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.page_form() }))?;
         mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
         self.insert_hint.store(page_number, Ordering::Relaxed);
         Ok((partition, mtr, handle))
@@ -282,10 +277,8 @@ impl Table {
     /// When there is no room.
     pub fn replace_record(&self, by: By<'_>, rid: Rid, record: &[u8]) -> Result<bool> {
         let mut codes = Vec::new();
-        let body = match self.dictionaries.newest() {
-            Some(compressor) => compressor.compress(record, &mut codes),
-            None => Body::Plain(record),
-        };
+        let form = self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
+        let body = forms::body(form, record, &codes);
         self.replace_body(by, rid, |_| Ok(RowImage::of(body)))
     }
 

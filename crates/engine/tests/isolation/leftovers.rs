@@ -294,7 +294,7 @@ fn keys_come_without_the_table_unless_its_rows_have_versions() {
     let rids = world.fill((0..500).map(|number| (number, number * 10)));
     world.database.remove_leftovers().unwrap();
     let asked = || world.table.partitions().map(|data_set| data_set.counters().getpages).sum::<u64>();
-    let mut keys = || {
+    let keys = || {
         let (mut t, mut found) = (world.begin(RepeatableRead), 0);
         let before = asked();
         t.keys(&world.table, &world.by_value, all_keys(), Way::Forward, |_, _| {

@@ -185,3 +185,13 @@ fn coded_rows_with_plain_indexes() {
 fn coded_rows_with_folded_indexes() {
     all_seeds(Method::Fixed, IndexFormat::Fold);
 }
+
+#[test]
+fn compact_rows_with_plain_indexes() {
+    all_seeds(Method::Row, IndexFormat::Plain);
+}
+
+#[test]
+fn rows_of_huffman_codes_with_folded_indexes() {
+    all_seeds(Method::Huffman, IndexFormat::Fold);
+}

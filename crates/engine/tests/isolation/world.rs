@@ -1,6 +1,6 @@
 //! A table with a unique and another index, and how tests look at it.
 
-use pagefold_codec::row::{RowSample, TrainOptions, train};
+use pagefold_codec::row::{DictionaryChoice, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{Database, Isolation, OpenMode, Settings, Transaction, TransactionOptions};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
@@ -91,7 +91,7 @@ fn create(database: &Database, form: Form) -> Result<()> {
         (attributes.maxrows, attributes.partition_bytes) = (maxrows, pages * 2048);
     }
     let table = change.create_table(attributes)?;
-    if form.method == Method::Fixed {
+    if form.method.dictionary_type().is_some() {
         let mut random = Random(1);
         let sample: Vec<String> = (0..300).map(|_| random.text(20)).collect();
         let ends: Vec<u32> = sample
@@ -102,7 +102,9 @@ fn create(database: &Database, form: Form) -> Result<()> {
             })
             .collect();
         let bytes = sample.concat();
-        table.set_dictionary(train(&RowSample::new(bytes.as_bytes(), &ends).unwrap(), &TrainOptions::default()))?;
+        let sample = RowSample::new(bytes.as_bytes(), &ends).unwrap();
+        let choice = if form.method == Method::Huffman { DictionaryChoice::Huffman } else { DictionaryChoice::Fixed };
+        table.set_dictionary(train_row_dictionary(&sample, &TrainOptions::default(), choice))?;
         // The dictionary comes with the first page.
         let rid = table.insert(&[ValueRef::Int(0), ValueRef::Int(0), ValueRef::Text("")])?;
         table.delete(rid)?;

@@ -5,7 +5,7 @@
 //!
 //! All bits of a megabyte: `cargo test --release -p pagefold-engine --test simulation -- every_bit --ignored --nocapture`.
 
-use crate::world::{Random, State, TABLES, change, create, open, text_of, try_contents};
+use crate::world::{Random, Shape, State, TABLES, change, create, open, text_of, try_contents};
 use crate::{Promise, work};
 use pagefold_engine::Error;
 use pagefold_engine::database::{Database, OpenMode, TransactionOptions, read_control};
@@ -65,7 +65,7 @@ impl Target {
     /// With so many rows and some beside: pages written behind the last checkpoint, transactions behind it, and one without an end.
     fn new(rows: i64, checkpoints: bool) -> Target {
         let storage = FaultStorage::new(FaultOptions { seed: 8, log_calls_max: usize::MAX, ..FaultOptions::default() });
-        create(&storage, false).unwrap();
+        create(&storage, Shape::default()).unwrap();
         let (mut random, promise) = (Random(8), Mutex::new(Promise::default()));
         let database = open(&storage, OpenMode::Write).unwrap();
         fill(&database, rows, &mut random, &promise);

@@ -2,7 +2,7 @@
 //!
 //! More of them: `PAGEFOLD_HOSTILE_RECORDS=100000 cargo test --release -p pagefold-engine --test simulation -- hostile --nocapture`.
 
-use crate::world::{Random, create, open, try_contents};
+use crate::world::{Random, Shape, create, open, try_contents};
 use crate::{Promise, work};
 use pagefold_codec::splice::{Splice, Unit};
 use pagefold_engine::LOG_DIRECTORY;
@@ -32,7 +32,7 @@ struct Target {
 impl Target {
     fn new() -> Target {
         let storage = FaultStorage::new(FaultOptions { seed: 4, ..FaultOptions::default() });
-        create(&storage, false).unwrap();
+        create(&storage, Shape::default()).unwrap();
         let database = open(&storage, OpenMode::Write).unwrap();
         let (mut random, promise) = (Random(4), Mutex::new(Promise::default()));
         work(&database, &mut random, &promise, 15).unwrap();

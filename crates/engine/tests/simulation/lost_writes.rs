@@ -3,7 +3,7 @@
 //! What follows must notice it (an error of the run, of the next open, or of the next read of everything), or it is repaired: everything acknowledged is there. What cannot be noticed is told below.
 //! More runs: `PAGEFOLD_LOST_WRITE_SEEDS=20 cargo test --release -p pagefold-engine --test simulation -- lost --nocapture`.
 
-use crate::world::{Random, create, open, try_contents};
+use crate::world::{Random, Shape, create, open, try_contents};
 use crate::{Promise, work};
 use pagefold_engine::database::OpenMode;
 use pagefold_io::{CallKind, CrashPolicy, FaultOptions, FaultStorage};
@@ -35,7 +35,7 @@ enum Fate {
 /// A new database; with an even seed one that has to be recovered.
 fn start(seed: u64, log_calls_max: usize) -> (FaultStorage, Mutex<Promise>) {
     let storage = FaultStorage::new(FaultOptions { seed, log_calls_max, ..FaultOptions::default() });
-    create(&storage, false).unwrap();
+    create(&storage, Shape::default()).unwrap();
     let promise = Mutex::new(Promise::default());
     if seed % 2 == 1 {
         return (storage, promise);

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use world::{Random, State, TABLES, change, contents, create, open};
+use world::{Random, Shape, State, TABLES, change, contents, create, open};
 
 /// What may be found after a crash now.
 #[derive(Clone, Default)]
@@ -115,7 +115,7 @@ fn verify_older_slot(image: &FaultStorage, promise: &Promise, what: &str) {
 
 fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>>) {
     let storage = FaultStorage::new(FaultOptions { seed, sector_bytes, ..FaultOptions::default() });
-    create(&storage, seed.is_multiple_of(3)).unwrap();
+    create(&storage, Shape::of(seed)).unwrap();
     let promise = Arc::new(Mutex::new(Promise::default()));
     let (watched, counted) = (Arc::clone(&promise), Arc::clone(tally));
     storage.set_observer(move |storage, call| {
@@ -169,7 +169,7 @@ fn nothing_is_lost_in_a_crash() {
 /// A run with a fault at one call; afterwards the database is opened again, as it is or after a crash.
 fn run_with_fault(seed: u64, transactions: u64, fault: &dyn Fn(&FaultStorage), policy: Option<CrashPolicy>, what: &str) -> bool {
     let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
-    create(&storage, seed.is_multiple_of(3)).unwrap();
+    create(&storage, Shape::of(seed)).unwrap();
     let promise = Mutex::new(Promise::default());
     fault(&storage);
     let outcome = open(&storage, OpenMode::Write).and_then(|database| work(&database, &mut Random(seed), &promise, transactions));
@@ -185,7 +185,7 @@ fn an_error_at_any_call_loses_nothing() {
     let transactions = 12;
     let calls = {
         let storage = FaultStorage::new(FaultOptions { seed: 5, ..FaultOptions::default() });
-        create(&storage, false).unwrap();
+        create(&storage, Shape::default()).unwrap();
         let first = storage.calls();
         let database = open(&storage, OpenMode::Write).unwrap();
         work(&database, &mut Random(5), &Mutex::default(), transactions).unwrap();
@@ -215,7 +215,7 @@ fn a_full_disk_is_an_error_of_the_statement() {
     let mut refused = 0;
     for seed in 1..40 {
         let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
-        create(&storage, seed.is_multiple_of(3)).unwrap();
+        create(&storage, Shape::of(seed)).unwrap();
         let database = open(&storage, OpenMode::Write).unwrap();
         let promise = Mutex::new(Promise::default());
         let mut random = Random(seed);
@@ -254,7 +254,7 @@ fn a_full_disk_is_an_error_of_the_statement() {
 fn works_without_crashes() -> Result<()> {
     for seed in 1..6 {
         let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
-        create(&storage, seed.is_multiple_of(3))?;
+        create(&storage, Shape::of(seed))?;
         let promise = Mutex::new(Promise::default());
         for part in 0..4 {
             let database = open(&storage, OpenMode::Write)?;
@@ -272,7 +272,7 @@ fn works_without_crashes() -> Result<()> {
 #[test]
 fn a_ghost_in_the_slot_of_one_that_was_removed() {
     let storage = FaultStorage::new(FaultOptions::default());
-    create(&storage, false).unwrap();
+    create(&storage, Shape::default()).unwrap();
     let database = open(&storage, OpenMode::Write).unwrap();
     let table = database.table(TABLES[1]).unwrap();
     let odd: String = (0..60u32).filter_map(|i| char::from_u32(33 + i * 37 % 90)).collect();
@@ -307,7 +307,7 @@ fn a_ghost_in_the_slot_of_one_that_was_removed() {
 #[test]
 fn a_reader_recovers_for_itself() {
     let storage = FaultStorage::new(FaultOptions::default());
-    create(&storage, false).unwrap();
+    create(&storage, Shape::default()).unwrap();
     let database = open(&storage, OpenMode::Write).unwrap();
     let promise = Mutex::new(Promise::default());
     work(&database, &mut Random(3), &promise, 5).unwrap();

@@ -1,6 +1,6 @@
 //! A small database, what is done to it, and what must be in it.
 
-use pagefold_codec::row::{RowSample, TrainOptions, train};
+use pagefold_codec::row::{DictionaryChoice, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{Database, OpenMode, Settings, Transaction, TransactionOptions};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
@@ -56,19 +56,35 @@ pub(crate) fn text_of(random: &mut Random) -> String {
     (0..count).map(|_| words[random.below(7) as usize]).collect()
 }
 
-/// The tables with their indexes, empty. With small partitions, they soon need further ones.
-pub(crate) fn create(storage: &FaultStorage, small_partitions: bool) -> Result<()> {
+/// What the tables are like.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shape {
+    /// They soon need further partitions.
+    pub(crate) small_partitions: bool,
+    /// Under `row` and `huffman`, not `none` and `fixed`.
+    pub(crate) compact: bool,
+}
+
+impl Shape {
+    pub(crate) fn of(seed: u64) -> Shape {
+        Shape { small_partitions: seed.is_multiple_of(3), compact: seed % 4 >= 2 }
+    }
+}
+
+/// The tables with their indexes, empty.
+pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
     let database = open(storage, OpenMode::Create)?;
     let mut change = database.change();
-    for (name, method, page_bytes) in [(TABLES[0], Method::None, 2048), (TABLES[1], Method::Fixed, 4096)] {
+    let methods = if shape.compact { [Method::Row, Method::Huffman] } else { [Method::None, Method::Fixed] };
+    for (name, method, page_bytes) in [(TABLES[0], methods[0], 2048), (TABLES[1], methods[1], 4096)] {
         let mut attributes = TableAttributes::new(name, schema()).with_page_bytes(page_bytes);
         attributes.method = method;
-        if small_partitions {
+        if shape.small_partitions {
             (attributes.maxrows, attributes.partition_bytes) = (2, 16 * page_bytes as u64);
         }
         attributes.primary_key = vec![0];
         let table = change.create_table(attributes)?;
-        if method == Method::Fixed {
+        if method.dictionary_type().is_some() {
             let mut random = Random(1);
             let sample: Vec<String> = (0..300).map(|_| text_of(&mut random)).collect();
             let ends: Vec<u32> = sample
@@ -80,13 +96,17 @@ pub(crate) fn create(storage: &FaultStorage, small_partitions: bool) -> Result<(
                 .collect();
             let bytes = sample.concat();
             let rows = RowSample::new(bytes.as_bytes(), &ends).unwrap();
-            table.set_dictionary(train(&rows, &TrainOptions::default()))?;
+            let choice = if shape.compact { DictionaryChoice::Huffman } else { DictionaryChoice::Fixed };
+            table.set_dictionary(train_row_dictionary(&rows, &TrainOptions::default(), choice))?;
             // The dictionary comes with the first page.
             let rid = table.insert(&[ValueRef::Int(0), ValueRef::Text(""), ValueRef::Int(0)])?;
             table.delete(rid)?;
         }
-        let formats =
-            if method == Method::Fixed { [IndexFormat::Fold, IndexFormat::Plain] } else { [IndexFormat::Plain, IndexFormat::Fold] };
+        let formats = if method.dictionary_type().is_some() {
+            [IndexFormat::Fold, IndexFormat::Plain]
+        } else {
+            [IndexFormat::Plain, IndexFormat::Fold]
+        };
         let key = |columns, unique, format, suffix: &str| {
             let attributes = IndexAttributes::new(format!("{name}_{suffix}"), columns, unique);
             attributes.with_format(format, if format == IndexFormat::Fold { 8192 } else { 2048 })

@@ -1,5 +1,6 @@
 //! Data pages: slotted rows. Layout: `docs/file-format.md`, "Data page".
 
+pub mod forms;
 mod ops;
 mod pack;
 mod page;

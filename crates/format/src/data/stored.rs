@@ -25,11 +25,11 @@ const TAG_AWAY: u8 = 4;
 pub enum Body<'a> {
     /// The record itself.
     Plain(&'a [u8]),
-    /// Codes of a dictionary.
+    /// In another form.
     Compressed {
-        /// Its version.
+        /// The form: see [`forms`](super::forms).
         version: u16,
-        /// The codes.
+        /// The bytes.
         codes: &'a [u8],
     },
 }

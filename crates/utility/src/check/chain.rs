@@ -4,7 +4,7 @@
 
 use super::data_set::DataSetFile;
 use super::findings::Context;
-use pagefold_codec::row::Dictionary;
+use pagefold_codec::row::RowDictionary;
 use pagefold_format::chain::{ChainPage, pages_needed};
 use pagefold_format::page::PageType;
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ pub(crate) fn read_chain(
 }
 
 /// Reads all dictionaries that the header page names.
-pub(crate) fn read_dictionaries(set: &mut DataSetFile, context: &mut Context<'_>) -> BTreeMap<u16, Arc<Dictionary>> {
+pub(crate) fn read_dictionaries(set: &mut DataSetFile, context: &mut Context<'_>) -> BTreeMap<u16, Arc<RowDictionary>> {
     let mut found = BTreeMap::new();
     let roots = set.header.as_ref().map(|header| header.dictionaries.clone()).unwrap_or_default();
     for root in roots {
@@ -91,7 +91,7 @@ pub(crate) fn read_dictionaries(set: &mut DataSetFile, context: &mut Context<'_>
         if !whole {
             continue;
         }
-        match Dictionary::from_bytes(&serial) {
+        match RowDictionary::from_bytes(&serial) {
             Ok(dictionary) => drop(found.insert(root.version, Arc::new(dictionary))),
             Err(error) => set.fault(root.first_page, format!("{by}: {error}"), context),
         }

@@ -10,14 +10,14 @@ use super::difference::{Buckets, Element, Side, Sum, hash};
 use super::findings::Context;
 use super::large::read_large;
 use crate::Result;
-use pagefold_codec::row::{DECODE_SLACK, Dictionary};
+use pagefold_codec::row::RowDictionary;
 use pagefold_engine::catalog::TableEntry;
-use pagefold_format::data::{Body, DataPage, Stored};
+use pagefold_format::data::{Body, DataPage, Stored, forms};
 use pagefold_format::data_set_header::ObjectKind;
-use pagefold_format::page::{PAGE_SIZE_MAX, PageType};
+use pagefold_format::page::PageType;
 use pagefold_format::space_map::{CLASS_FULL, CLASS_NO_ROWS, class_of, is_map_page};
 use pagefold_io::Storage;
-use pagefold_types::{RID_BYTES, Rid, RowLayout};
+use pagefold_types::{CompactLayout, RID_BYTES, Rid, RowLayout};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +38,8 @@ pub(crate) struct TableFiles<'a> {
     pub(crate) layout: RowLayout,
     /// By partition; `None`: no file, or none that can be read.
     pub(crate) sets: Vec<Option<DataSetFile>>,
-    dictionaries: Vec<BTreeMap<u16, Arc<Dictionary>>>,
+    compact: CompactLayout,
+    dictionaries: Vec<BTreeMap<u16, Arc<RowDictionary>>>,
     /// Every partition that should be there is.
     pub(crate) complete: bool,
     /// Rows that were delivered in the first pass.
@@ -86,7 +87,15 @@ impl<'a> TableFiles<'a> {
                 return None;
             }
         };
-        let mut table = TableFiles { entry, layout, sets: Vec::new(), dictionaries: Vec::new(), complete: true, rows: 0 };
+        let mut table = TableFiles {
+            entry,
+            compact: CompactLayout::new(layout.clone()),
+            layout,
+            sets: Vec::new(),
+            dictionaries: Vec::new(),
+            complete: true,
+            rows: 0,
+        };
         for partition in 0..entry.data_sets.len() {
             let set = table_expected(entry, partition).and_then(|expected| {
                 let set = DataSetFile::open(storage, directory, database_id, &expected, context);
@@ -106,7 +115,7 @@ impl<'a> TableFiles<'a> {
         for partition in 1..self.sets.len() {
             for (version, dictionary) in &self.dictionaries[partition] {
                 let other = self.dictionaries[..partition].iter().find_map(|d| d.get(version));
-                if other.is_some_and(|other| !other.tokens().eq(dictionary.tokens()))
+                if other.is_some_and(|other| other.to_bytes() != dictionary.to_bytes())
                     && let Some(set) = &mut self.sets[partition]
                 {
                     set.fault(0, format!("dictionary version {version} differs from that of another partition"), context);
@@ -134,7 +143,7 @@ impl<'a> TableFiles<'a> {
         }
     }
 
-    fn dictionary(&self, partition: usize, version: u16) -> std::result::Result<&Arc<Dictionary>, String> {
+    fn dictionary(&self, partition: usize, version: u16) -> std::result::Result<&Arc<RowDictionary>, String> {
         if let Some(dictionary) = self.dictionaries[partition].get(&version) {
             return Ok(dictionary);
         }
@@ -199,7 +208,7 @@ impl<'a> TableFiles<'a> {
         visit: &mut dyn FnMut(&mut Context<'_>, Visit<'_>),
     ) -> Result<()> {
         let Some(page_count) = self.sets[partition].as_ref().map(|set| set.page_count) else { return Ok(()) };
-        let (mut page, mut record) = (Vec::new(), vec![0; PAGE_SIZE_MAX + DECODE_SLACK]);
+        let (mut page, mut record) = (Vec::new(), Vec::new());
         let (mut data_pages, mut rows) = (0u32, 0u64);
         for number in 1..page_count {
             let Some(set) = &mut self.sets[partition] else { break };
@@ -245,7 +254,7 @@ impl<'a> TableFiles<'a> {
         view: DataPage<'_>,
         first: bool,
         large: bool,
-        buffer: &mut [u8],
+        buffer: &mut Vec<u8>,
         context: &mut Context<'_>,
         visit: &mut dyn FnMut(&mut Context<'_>, Visit<'_>),
     ) -> u64 {
@@ -305,12 +314,13 @@ impl<'a> TableFiles<'a> {
         rows
     }
 
-    fn decode<'r>(&self, partition: usize, body: Body<'r>, buffer: &'r mut [u8]) -> std::result::Result<&'r [u8], String> {
+    fn decode<'r>(&self, partition: usize, body: Body<'r>, buffer: &'r mut Vec<u8>) -> std::result::Result<&'r [u8], String> {
         match body {
             Body::Plain(record) => Ok(record),
             Body::Compressed { version, codes } => {
-                let dictionary = self.dictionary(partition, version)?;
-                let length = dictionary.decode_into(codes, buffer, self.entry.attributes.page_bytes).map_err(|e| e.to_string())?;
+                let dictionary = forms::dictionary_of(version).map(|version| self.dictionary(partition, version)).transpose()?;
+                let (dictionary, cap) = (dictionary.map(Arc::as_ref), self.entry.attributes.page_bytes);
+                let length = forms::decode(version, codes, dictionary, &self.compact, cap, buffer).map_err(|e| e.to_string())?;
                 Ok(&buffer[..length])
             }
         }

@@ -1,4 +1,4 @@
-//! The dictionary that `fixed` would have.
+//! The dictionaries that `fixed` and `huffman` would have.
 //!
 //! Without a sample it is the one that LOAD or REORG trains: same sample, same rule whether it pays.
 //!
@@ -11,11 +11,13 @@
 //! PARTSUPP 0.42, PART 0.38, CUSTOMER 0.35; at scale factor 0.1 LINEITEM 0.71, ORDERS 0.48, PARTSUPP 0.38, CUSTOMER (2 MB in all) 0.18. That is what [`position`] and the quarter
 //! are made for; rows of another kind can lie elsewhere. With 128 KB the rule does not hold: a dictionary from so few rows does not have all its tokens.
 
+use super::candidates::codes_of;
 use super::ranges::Clusters;
 use crate::Result;
 use crate::sample::{SampledRecords, sample_source};
 use pagefold_advisor::TableOptions;
-use pagefold_codec::row::{Dictionary, Encoder, TrainOptions};
+use pagefold_codec::row::{DictionaryType, RowDictionary, TrainOptions};
+use pagefold_engine::table_space::Method;
 use pagefold_interchange::{Source, TableSchema};
 use pagefold_types::RowLayout;
 
@@ -29,13 +31,14 @@ const LOAD_TRAINING_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
 /// Uncertainty of a dictionary that stands for another one of the same table, relative.
 pub(super) const SAME_TABLE_MARGIN: f64 = 0.005;
 
-/// A dictionary, and for which page sizes it pays.
+/// A dictionary, the method that has it, and for which page sizes it pays.
 pub(super) struct Trained {
-    pub(super) dictionary: Dictionary,
+    pub(super) method: Method,
+    pub(super) dictionary: RowDictionary,
     pub(super) page_sizes: Vec<usize>,
 }
 
-/// The dictionaries that LOAD would train from a source, for each page size one or none.
+/// The dictionaries that LOAD would train from a source, for each page size and method one or none.
 ///
 /// Records that are too wide for a page are not in LOAD's sample, so page sizes can have different ones.
 pub(super) fn of_source(source: &mut dyn Source, schema: &TableSchema, layout: &RowLayout, page_sizes: &[usize]) -> Result<Vec<Trained>> {
@@ -54,14 +57,40 @@ pub(super) fn of_source(source: &mut dyn Source, schema: &TableSchema, layout: &
     Ok(trained)
 }
 
-/// The dictionary of a sample, if it pays for one of the page sizes.
-pub(super) fn of_sample(sample: &SampledRecords, rows_total: u64, page_sizes: &[usize]) -> Option<Trained> {
+/// The methods with dictionaries, and the type of those.
+fn methods() -> impl Iterator<Item = (Method, DictionaryType)> {
+    Method::ALL.into_iter().filter_map(|method| Some((method, method.dictionary_type()?)))
+}
+
+/// The dictionaries of a sample that pay for one of the page sizes.
+pub(super) fn of_sample(sample: &SampledRecords, rows_total: u64, page_sizes: &[usize]) -> Vec<Trained> {
+    let options = TrainOptions::default();
     if page_sizes.is_empty() {
-        return None;
+        return Vec::new();
     }
-    let dictionary = sample.dictionary(&TrainOptions::default())?;
-    let page_sizes: Vec<usize> = page_sizes.iter().copied().filter(|size| sample.pays(&dictionary, rows_total, *size)).collect();
-    (!page_sizes.is_empty()).then_some(Trained { dictionary, page_sizes })
+    let Some(tokens) = sample.dictionary(&options, DictionaryType::Fixed) else { return Vec::new() };
+    let trained = methods().filter_map(|(method, kind)| {
+        let dictionary = sample.dictionary_of(tokens.tokens(), &options, kind)?;
+        let page_sizes: Vec<usize> = page_sizes.iter().copied().filter(|size| sample.pays(&dictionary, rows_total, *size)).collect();
+        (!page_sizes.is_empty()).then_some(Trained { method, dictionary, page_sizes })
+    });
+    trained.collect()
+}
+
+/// The dictionaries that the table of an old one would get, about: its tokens, and code words for the rows of a sample.
+pub(super) fn of_old(old: &RowDictionary, clusters: &Clusters, page_sizes: &[usize]) -> Vec<Trained> {
+    let mut sample = SampledRecords::default();
+    for cluster in 0..clusters.len() {
+        for record in clusters.records(cluster) {
+            sample.push(record);
+        }
+    }
+    let trained = methods().filter_map(|(method, kind)| {
+        let dictionary =
+            if kind == old.dictionary_type() { old.clone() } else { sample.dictionary_of(old.tokens(), &TrainOptions::default(), kind)? };
+        Some(Trained { method, dictionary, page_sizes: page_sizes.to_vec() })
+    });
+    trained.collect()
 }
 
 /// Where the real dictionary lies between what a stand-in does on the rows it was trained on and what it does on others, for a table with so many bytes of rows.
@@ -71,29 +100,36 @@ fn position(total_bytes: f64) -> f64 {
 
 /// A dictionary that stands for the one that nobody has trained.
 pub(super) struct StandIn {
-    pub(super) trained: Trained,
+    trained: Trained,
+    scaling: Scaling,
+}
+
+/// What the other dictionary would make of a stand-in's codes.
+pub(super) struct Scaling {
     /// What the lengths of its codes are multiplied with, in clusters it was trained on and in others.
-    pub(super) scales: [f64; 2],
+    scales: [f64; 2],
     /// What that adds to the relative half-width.
     pub(super) margin: f64,
     step: usize,
 }
 
+impl Scaling {
+    /// In a cluster.
+    pub(super) fn of(&self, cluster: usize) -> f64 {
+        self.scales[usize::from(!cluster.is_multiple_of(self.step))]
+    }
+}
+
 impl StandIn {
-    /// Was it trained on this cluster?
-    pub(super) fn knows(&self, cluster: usize) -> bool {
-        cluster.is_multiple_of(self.step)
+    pub(super) fn split(self) -> (Scaling, Trained) {
+        (self.scaling, self.trained)
     }
 
-    pub(super) fn scale(&self, cluster: usize) -> f64 {
-        self.scales[usize::from(!self.knows(cluster))]
-    }
-
-    /// Trains on some of the clusters of a sample of a table with `rows_total` rows.
-    pub(super) fn train(clusters: &Clusters, rows_total: u64, page_sizes: &[usize]) -> Option<StandIn> {
+    /// Trains on some of the clusters of a sample of a table with `rows_total` rows; one for each method.
+    pub(super) fn train(clusters: &Clusters, rows_total: u64, page_sizes: &[usize]) -> Vec<StandIn> {
         let bytes = clusters.record_bytes() as f64;
         if clusters.row_count() == 0 {
-            return None;
+            return Vec::new();
         }
         let total = bytes / clusters.row_count() as f64 * rows_total as f64;
         let wanted = (total * TRAINING_PART).clamp(TRAINING_BYTES_MIN, TRAINING_BYTES_MAX);
@@ -105,27 +141,30 @@ impl StandIn {
                 sample.push(record);
             }
         }
-        let dictionary = sample.dictionary(&TrainOptions { refine_rounds: 1, ..TrainOptions::default() })?;
-        let encoder = Encoder::new(&dictionary);
-        let mut sums = [(0usize, 0usize); 2];
-        for cluster in 0..clusters.len() {
-            let sum = &mut sums[usize::from(!cluster.is_multiple_of(step))];
-            for record in clusters.records(cluster) {
-                sum.0 += record.len();
-                sum.1 += encoder.encoded_len(record).unwrap_or(record.len());
+        let options = TrainOptions { refine_rounds: 1, ..TrainOptions::default() };
+        let Some(tokens) = sample.dictionary(&options, DictionaryType::Fixed) else { return Vec::new() };
+        let stand_ins = methods().filter_map(|(method, kind)| {
+            let dictionary = sample.dictionary_of(tokens.tokens(), &options, kind)?;
+            let encoder = codes_of(&dictionary);
+            let mut sums = [(0usize, 0usize); 2];
+            for cluster in 0..clusters.len() {
+                let sum = &mut sums[usize::from(!cluster.is_multiple_of(step))];
+                for record in clusters.records(cluster) {
+                    sum.0 += record.len();
+                    sum.1 += encoder.stored_len(record).0;
+                }
             }
-        }
-        let [own, held] = sums.map(|(plain, codes)| codes as f64 / plain.max(1) as f64);
-        if own == 0.0 || held == 0.0 {
-            return None;
-        }
-        let middle = own + (held - own) * position(total);
-        let page_sizes: Vec<usize> = page_sizes.iter().copied().filter(|size| sample.pays(&dictionary, rows_total, *size)).collect();
-        (!page_sizes.is_empty()).then(|| StandIn {
-            trained: Trained { dictionary, page_sizes },
-            scales: [middle / own, middle / held],
-            margin: (held - own).abs() / 4.0 / middle,
-            step,
-        })
+            let [own, held] = sums.map(|(plain, codes)| codes as f64 / plain.max(1) as f64);
+            if own == 0.0 || held == 0.0 {
+                return None;
+            }
+            let middle = own + (held - own) * position(total);
+            let page_sizes: Vec<usize> = page_sizes.iter().copied().filter(|size| sample.pays(&dictionary, rows_total, *size)).collect();
+            (!page_sizes.is_empty()).then(|| StandIn {
+                trained: Trained { method, dictionary, page_sizes },
+                scaling: Scaling { scales: [middle / own, middle / held], margin: (held - own).abs() / 4.0 / middle, step },
+            })
+        });
+        stand_ins.collect()
     }
 }

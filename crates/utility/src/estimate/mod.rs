@@ -11,6 +11,7 @@
 //!
 //! Without a sample the result is what LOAD, REORG or CREATE INDEX then takes, to the page.
 
+mod candidates;
 mod dictionary;
 mod index;
 mod options;
@@ -21,6 +22,7 @@ mod report;
 mod source;
 mod table;
 
+pub use candidates::add_every_method;
 pub use index::estimate_index;
 pub use options::{EstimateOptions, Proposal, Scratch};
 pub use report::{EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};

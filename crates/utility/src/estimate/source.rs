@@ -1,6 +1,7 @@
 //! Files: a table that does not exist yet.
 
-use super::dictionary::{self, StandIn};
+use super::candidates::{Candidate, Candidates};
+use super::dictionary::{self, Scaling, StandIn, Trained};
 use super::options::{EstimateOptions, Proposal, Scratch};
 use super::proposed::{ProposedIndex, ProposedKeys};
 use super::random::SplitMix64;
@@ -63,22 +64,11 @@ impl Plan<'_> {
         Packer::new(&self.schema, &self.layout, self.columns.clone(), widest)
     }
 
-    /// Adds all candidates. Gives the number of the one that the table will be, and for each the dictionary it uses.
-    fn add_candidates(&self, estimator: &mut TableEstimator<'_>, trained: &[dictionary::Trained]) -> (usize, Vec<bool>) {
-        let dictionaries: Vec<(usize, usize)> =
-            trained.iter().map(|t| (estimator.add_dictionary(&t.dictionary), t.dictionary.to_bytes().len())).collect();
-        let (mut reference, mut with_dictionary) = (0, Vec::new());
-        for page_bytes in &self.page_sizes {
-            let dictionary = trained.iter().position(|t| t.page_sizes.contains(page_bytes)).map(|at| dictionaries[at]);
-            for (method, dictionary) in [("none", None), ("fixed", dictionary)] {
-                let number = estimator.add(method, self.table_options(*page_bytes), dictionary);
-                if method == self.options.method.name() && *page_bytes == self.options.page_bytes {
-                    reference = number;
-                }
-                with_dictionary.push(dictionary.is_some());
-            }
-        }
-        (reference, with_dictionary)
+    /// Adds all candidates. Gives the number of the one that the table will be.
+    fn add_candidates(&self, estimator: &mut TableEstimator<'_>, trained: &[Trained]) -> (usize, Candidates) {
+        let candidates = Candidates::add(estimator, &self.layout, trained, &self.page_sizes, |page_bytes| self.table_options(page_bytes));
+        let wanted = |c: &Candidate| c.method == self.options.method && c.page_bytes == self.options.page_bytes;
+        (candidates.list.iter().position(wanted).unwrap_or_default(), candidates)
     }
 }
 
@@ -198,14 +188,13 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
         }
     }
     progress.finish();
-    let stand_in = StandIn::train(&clusters, rows_total, &plan.page_sizes);
+    let (scalings, trained): (Vec<Scaling>, Vec<Trained>) =
+        StandIn::train(&clusters, rows_total, &plan.page_sizes).into_iter().map(StandIn::split).unzip();
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
-    let trained = stand_in.as_ref().map(|s| std::slice::from_ref(&s.trained)).unwrap_or_default();
-    let (reference, with_dictionary) = plan.add_candidates(&mut estimator, trained);
-    feed_clusters(&mut estimator, &clusters, stand_in.as_ref())?;
+    let (reference, candidates) = plan.add_candidates(&mut estimator, &trained);
+    feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
     let slot_max = estimator.slot_max(reference);
-    let margin = stand_in.as_ref().map_or(0.0, |s| s.margin);
-    let margins: Vec<f64> = with_dictionary.iter().map(|with| if *with { margin } else { 0.0 }).collect();
+    let margins = candidates.margins(|trained| scalings[trained].margin);
     // Of parts that were drawn only little was read: as many draws as would cover all rows.
     let all_draws = rows_total as f64 / (clusters.row_count() as f64 / clusters.draws().max(1) as f64).max(1.0);
     let estimates = estimator.finish_sample(rows_total, all_draws, &margins);
@@ -218,15 +207,19 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     Ok(report)
 }
 
-/// Packs the clusters of a sample.
-pub(super) fn feed_clusters(estimator: &mut TableEstimator<'_>, clusters: &Clusters, stand_in: Option<&StandIn>) -> Result<()> {
+/// Packs the clusters of a sample; `scalings` are of the stand-ins among the candidates' dictionaries.
+pub(super) fn feed_clusters(
+    estimator: &mut TableEstimator<'_>,
+    clusters: &Clusters,
+    scalings: &[Scaling],
+    candidates: &Candidates,
+) -> Result<()> {
     for cluster in 0..clusters.len() {
         if clusters.is_draw(cluster) {
             estimator.begin_cluster();
         }
-        if let Some(stand_in) = stand_in {
-            // The stand-in is the first dictionary.
-            estimator.set_scale(0, stand_in.scale(cluster));
+        for (scaling, encoder) in scalings.iter().zip(&candidates.encoders) {
+            estimator.set_scale(*encoder, scaling.of(cluster));
         }
         clusters.rows(cluster).try_for_each(|(row, _)| push_row(estimator, row))?;
     }

@@ -1,6 +1,7 @@
 //! A table that exists: as it would be after a REORG, and with indexes it does not have.
 
-use super::dictionary::{self, SAME_TABLE_MARGIN, StandIn, Trained};
+use super::candidates::{Candidates, codes_of};
+use super::dictionary::{self, SAME_TABLE_MARGIN, Scaling, StandIn, Trained};
 use super::options::{EstimateOptions, Scratch};
 use super::proposed::{ProposedIndex, ProposedKeys};
 use super::random::SplitMix64;
@@ -11,8 +12,9 @@ use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{TableEstimate, TableEstimator, TableOptions};
 use pagefold_engine::database::Database;
-use pagefold_engine::table_space::{RowBuffer, Table};
-use pagefold_types::{PackedRow, Rid, Value, ValueRef};
+use pagefold_engine::table_space::{Method, RowBuffer, Table};
+use pagefold_format::data::forms::RecordEncoder;
+use pagefold_types::{CompactLayout, PackedRow, Rid, Value, ValueRef};
 use std::ops::ControlFlow;
 
 /// Rows between two looks at whether to stop.
@@ -36,30 +38,18 @@ fn values_of(table: &Table, record: &[u8]) -> Result<Option<Vec<Value>>> {
     Ok(if large.is_empty() { None } else { Some(table.values(record)?) })
 }
 
-struct Candidates {
-    /// Number of the one that is as the table is.
-    present: usize,
-    with_dictionary: Vec<bool>,
-}
-
-/// The table as it is, packed anew, comes last.
-fn add_candidates(table: &Table, estimator: &mut TableEstimator<'_>, trained: Option<&Trained>, page_sizes: &[usize]) -> Candidates {
+/// The table as it is, packed anew, comes last: its number.
+fn add_candidates(table: &Table, estimator: &mut TableEstimator<'_>, trained: &[Trained], page_sizes: &[usize]) -> (usize, Candidates) {
     let own = table.attributes();
     let options =
         |page_bytes| TableOptions { page_bytes, pctfree: own.pctfree, maxrows: own.maxrows, partition_bytes: own.partition_bytes };
-    let dictionary = trained.map(|t| (estimator.add_dictionary(&t.dictionary), t.dictionary.to_bytes().len()));
-    let mut with_dictionary = Vec::new();
-    for page_bytes in page_sizes {
-        let fixed = dictionary.filter(|_| trained.is_some_and(|t| t.page_sizes.contains(page_bytes)));
-        for (method, dictionary) in [("none", None), ("fixed", fixed)] {
-            estimator.add(method, options(*page_bytes), dictionary);
-            with_dictionary.push(dictionary.is_some());
-        }
-    }
-    let old = table.dictionary().map(|old| (estimator.add_dictionary(old.dictionary()), old.dictionary().to_bytes().len()));
-    let present = estimator.add(own.method.name(), options(own.page_bytes), old);
-    with_dictionary.push(false);
-    Candidates { present, with_dictionary }
+    let candidates = Candidates::add(estimator, table.layout(), trained, page_sizes, options);
+    let encoder = match (own.method, table.dictionary()) {
+        (Method::Row, _) => Some((estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(table.layout().clone()))), None)),
+        (_, Some(old)) => Some((estimator.add_encoder(codes_of(old.dictionary())), Some(old.dictionary().to_bytes().len()))),
+        (_, None) => None,
+    };
+    (estimator.add(own.method.name(), options(own.page_bytes), encoder), candidates)
 }
 
 fn report(table: &Table, mut estimates: Vec<TableEstimate>, present: usize) -> EstimateReport {
@@ -99,7 +89,7 @@ fn full(
 ) -> Result<EstimateReport> {
     let trained = dictionary::of_sample(&sample_table(table, progress)?, table.row_count(), page_sizes);
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
-    let candidates = add_candidates(table, &mut estimator, trained.as_ref(), page_sizes);
+    let (present, _) = add_candidates(table, &mut estimator, &trained, page_sizes);
     let scratch = Scratch { storage: database.storage().clone(), directory: database.temporary_directory() };
     let mut keys: Vec<ProposedKeys> = proposals.into_iter().map(|index| ProposedKeys::new(index, &scratch, options)).collect();
     progress.start(&format!("estimating {}", table.name()), Some(table.row_count()), Unit::Rows);
@@ -114,7 +104,7 @@ fn full(
         look(rows, progress)
     })?;
     progress.finish();
-    let mut report = report(table, estimator.finish(), candidates.present);
+    let mut report = report(table, estimator.finish(), present);
     report.indexes = keys.into_iter().map(|keys| keys.finish(progress)).collect::<Result<_>>()?;
     Ok(report)
 }
@@ -173,15 +163,15 @@ fn sampled(
     let rows_total = table.row_count();
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
     // A dictionary that the table has is as good as the one it would get.
-    let old = table.dictionary().map(|old| Trained { dictionary: old.dictionary().clone(), page_sizes: page_sizes.to_vec() });
-    let stand_in = if old.is_some() { None } else { StandIn::train(&clusters, rows_total, page_sizes) };
-    let margin = if old.is_some() { SAME_TABLE_MARGIN } else { stand_in.as_ref().map_or(0.0, |s| s.margin) };
-    let trained = old.as_ref().or(stand_in.as_ref().map(|s| &s.trained));
-    let candidates = add_candidates(table, &mut estimator, trained, page_sizes);
-    feed_clusters(&mut estimator, &clusters, stand_in.as_ref())?;
-    let margins: Vec<f64> = candidates.with_dictionary.iter().map(|with| if *with { margin } else { 0.0 }).collect();
+    let (scalings, trained): (Vec<Scaling>, Vec<Trained>) = match table.dictionary() {
+        Some(old) => (Vec::new(), dictionary::of_old(old.dictionary(), &clusters, page_sizes)),
+        None => StandIn::train(&clusters, rows_total, page_sizes).into_iter().map(StandIn::split).unzip(),
+    };
+    let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes);
+    feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
+    let margins = candidates.margins(|trained| scalings.get(trained).map_or(SAME_TABLE_MARGIN, |scaling| scaling.margin));
     let estimates = estimator.finish_sample(rows_total, all_pages as f64, &margins);
-    let mut report = report(table, estimates, candidates.present);
+    let mut report = report(table, estimates, present);
     let all_keys = !proposals.is_empty();
     report.indexes = proposed_on_sample(table, options, proposals, &clusters, &mut random, progress)?;
     report.sample =

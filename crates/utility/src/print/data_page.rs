@@ -2,9 +2,10 @@
 
 use super::object::Object;
 use super::page::{Content, hex, map};
-use pagefold_format::data::{Body, DataPage, Stored};
-use pagefold_types::{ColumnValue, Rid, excerpt};
+use pagefold_format::data::{Body, DataPage, Stored, forms};
+use pagefold_types::{ColumnValue, CompactLayout, Rid, excerpt};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
     let view = DataPage::new(bytes);
@@ -51,17 +52,25 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
 fn put_body(object: &Object, body: Body<'_>, line: &mut Map<String, Value>) {
     let (kind, content) = match body {
         Body::Plain(record) => (json!("plain"), record_text(object, record)),
-        Body::Compressed { version, codes } => match object.dictionaries.get(&version) {
-            Some(dictionary) => {
-                let mut record = Vec::new();
-                let decoded = dictionary.decode(codes, &mut record, object.expected.page_bytes);
-                (
-                    json!(format!("compressed, dictionary {version}")),
-                    decoded.map_or_else(|e| format!("{e}: {}", hex(codes)), |_| record_text(object, &record)),
-                )
-            }
-            None => (json!(format!("compressed, dictionary {version}, which is not there")), hex(codes)),
-        },
+        Body::Compressed { version: form, codes } => {
+            let version = forms::dictionary_of(form);
+            let kind = match version {
+                None => "compact".to_string(),
+                Some(version) if version == form => format!("compressed, dictionary {version}"),
+                Some(version) => format!("compressed with codes of 12 bits, dictionary {version}"),
+            };
+            let dictionary = version.and_then(|version| object.dictionaries.get(&version)).map(Arc::as_ref);
+            let mut record = Vec::new();
+            let content = match &object.row_layout {
+                None => hex(codes),
+                Some(layout) => {
+                    let compact = CompactLayout::new(layout.clone());
+                    let length = forms::decode(form, codes, dictionary, &compact, object.expected.page_bytes, &mut record);
+                    length.map_or_else(|e| format!("{e}: {}", hex(codes)), |length| record_text(object, &record[..length]))
+                }
+            };
+            (json!(kind), content)
+        }
     };
     line.insert("stored".into(), kind);
     line.insert("content".into(), json!(content));

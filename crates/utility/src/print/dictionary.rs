@@ -4,7 +4,7 @@ use super::object::Object;
 use super::page::{hex, printable};
 use crate::check::{Context, DataSetFile};
 use crate::{Error, Result, Silent};
-use pagefold_codec::row::{CODE_COUNT, Dictionary};
+use pagefold_codec::row::{CODE_COUNT, Dictionary, DictionaryType};
 use pagefold_format::chain::{ChainPage, pages_needed};
 use pagefold_format::data::{Body, DataPage, Stored};
 use pagefold_format::page::PageType;
@@ -40,20 +40,36 @@ pub(super) fn print(storage: &dyn Storage, directory: &Path, object: &mut Object
             }
         }
         let mut header = json!({
-            "type": "F (fixed-length codes of 12 bits)",
             "version": root.version,
             "size_bytes": root.bytes,
             "pages": numbers.len(),
             "page_numbers": numbers,
         });
         if let (Value::Object(map), Some(dictionary)) = (&mut header, object.dictionaries.get(&root.version)) {
-            map.insert("tokens".into(), json!(dictionary.token_count()));
-            let lengths = dictionary.tokens().map(<[u8]>::len).sum::<usize>();
+            let kind = match dictionary.dictionary_type() {
+                DictionaryType::Fixed => "F (codes of 12 bits)",
+                DictionaryType::Huffman => "H (Huffman codes of up to 16 bits)",
+            };
+            map.insert("type".into(), json!(kind));
+            map.insert("nodes".into(), json!(dictionary.token_count()));
+            if let Some(codes) = dictionary.codes() {
+                let used = codes.histogram().into_iter().enumerate().filter(|(_, count)| *count > 0);
+                let lengths: Vec<Value> = used.map(|(bits, count)| json!({ "bits": bits, "codes": count })).collect();
+                map.insert("code_lengths".into(), json!(lengths));
+            }
+            let lengths = dictionary.tokens().tokens().map(<[u8]>::len).sum::<usize>();
             map.insert("token_bytes_avg".into(), json!((lengths as f64 / dictionary.token_count() as f64 * 100.0).round() / 100.0));
-            let (counts, pages) = count_codes(&mut set, root.version, &mut context);
-            map.insert("codes_counted".into(), json!({ "codes": counts.iter().sum::<u64>(), "data_pages": pages }));
-            map.insert("most_frequent".into(), most_frequent(dictionary, &counts));
-            map.insert("longest".into(), longest(dictionary, &counts));
+            let use_of = match dictionary.codes() {
+                // How often a token comes is in its code word already.
+                Some(codes) => Use::Bits(codes.lens().to_vec()),
+                None => {
+                    let (counts, pages) = count_codes(&mut set, root.version, &mut context);
+                    map.insert("codes_counted".into(), json!({ "codes": counts.iter().sum::<u64>(), "data_pages": pages }));
+                    Use::Counts(counts)
+                }
+            };
+            map.insert("most_frequent".into(), most_frequent(dictionary.tokens(), &use_of));
+            map.insert("longest".into(), longest(dictionary.tokens(), &use_of));
         } else if let Value::Object(map) = &mut header {
             map.insert("state".into(), json!("damaged: cannot be read"));
         }
@@ -107,19 +123,41 @@ fn unpack(codes: &[u8]) -> impl Iterator<Item = u16> {
     })
 }
 
-fn token(dictionary: &Dictionary, code: u16, counts: &[u64]) -> Value {
+/// How much tokens are used, by code.
+enum Use {
+    /// How often they came.
+    Counts(Vec<u64>),
+    /// Lengths of their code words: the shorter, the more often.
+    Bits(Vec<u8>),
+}
+
+impl Use {
+    /// Descends with the use; `None` of what is not used.
+    fn rank(&self, code: u16) -> Option<u64> {
+        match self {
+            Use::Counts(counts) => counts.get(usize::from(code)).copied().filter(|count| *count > 0).map(|count| u64::MAX - count),
+            Use::Bits(bits) => bits.get(usize::from(code)).copied().map(u64::from),
+        }
+    }
+}
+
+fn token(dictionary: &Dictionary, code: u16, use_of: &Use) -> Value {
     let bytes = dictionary.token(code);
-    json!({ "code": code, "occurrences": counts[usize::from(code)], "bytes": bytes.len(), "token": hex(bytes), "as_text": printable(bytes) })
+    let (name, number) = match use_of {
+        Use::Counts(counts) => ("occurrences", counts[usize::from(code)]),
+        Use::Bits(bits) => ("code_bits", u64::from(bits[usize::from(code)])),
+    };
+    json!({ "code": code, name: number, "bytes": bytes.len(), "token": hex(bytes), "as_text": printable(bytes) })
 }
 
-fn most_frequent(dictionary: &Dictionary, counts: &[u64]) -> Value {
-    let mut codes: Vec<u16> = (0..dictionary.token_count() as u16).filter(|code| counts[usize::from(*code)] > 0).collect();
-    codes.sort_by_key(|code| (std::cmp::Reverse(counts[usize::from(*code)]), *code));
-    codes.into_iter().take(TOKENS_SHOWN).map(|code| token(dictionary, code, counts)).collect()
+fn most_frequent(dictionary: &Dictionary, use_of: &Use) -> Value {
+    let mut codes: Vec<u16> = (0..dictionary.token_count() as u16).filter(|code| use_of.rank(*code).is_some()).collect();
+    codes.sort_by_key(|code| (use_of.rank(*code), *code));
+    codes.into_iter().take(TOKENS_SHOWN).map(|code| token(dictionary, code, use_of)).collect()
 }
 
-fn longest(dictionary: &Dictionary, counts: &[u64]) -> Value {
+fn longest(dictionary: &Dictionary, use_of: &Use) -> Value {
     let mut codes: Vec<u16> = (0..dictionary.token_count() as u16).collect();
     codes.sort_by_key(|code| (std::cmp::Reverse(dictionary.token(*code).len()), *code));
-    codes.into_iter().take(TOKENS_SHOWN).map(|code| token(dictionary, code, counts)).collect()
+    codes.into_iter().take(TOKENS_SHOWN).map(|code| token(dictionary, code, use_of)).collect()
 }

@@ -7,7 +7,7 @@ use crate::check::{
     read_entries, read_log, table_expected,
 };
 use crate::{Error, Result, Silent};
-use pagefold_codec::row::Dictionary;
+use pagefold_codec::row::RowDictionary;
 use pagefold_engine::catalog::TableEntry;
 use pagefold_engine::data_set_path;
 use pagefold_format::data_set_header::{DataSetHeader, ObjectKind};
@@ -30,7 +30,7 @@ pub(super) struct Object {
     pub(super) row_layout: Option<RowLayout>,
     pub(super) key_layout: Option<KeyLayout>,
     /// Those of its partition that can be read.
-    pub(super) dictionaries: BTreeMap<u16, Arc<Dictionary>>,
+    pub(super) dictionaries: BTreeMap<u16, Arc<RowDictionary>>,
 }
 
 impl Object {

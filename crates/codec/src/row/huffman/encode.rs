@@ -22,9 +22,9 @@ pub struct HuffmanEncoder {
 pub struct EncodedLens {
     /// As it is.
     pub plain: usize,
-    /// With codes of 12 bits, as [`Encoder::encode`] would write it.
+    /// With codes of 12 bits, as [`Encoder::encode`] would write it; that of the row when it would not.
     pub fixed: usize,
-    /// With Huffman codes.
+    /// With Huffman codes, whether that is smaller or not.
     pub huffman: usize,
 }
 

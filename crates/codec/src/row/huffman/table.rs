@@ -5,7 +5,7 @@
 //! several lengths share, the first word of each length does. The length is all that the next code word waits for. Meanwhile the word's number gives
 //! the token's rank, and that its place and length (16 KB) among the bytes of [`TokenTable`].
 //!
-//! Decoding two or three rows side by side was measured to be no faster than one by one.
+//! Decoding two rows side by side was measured to be no faster than one by one.
 //!
 //! Tokens are copied as 32 bytes whatever their length, as in [`TokenTable`].
 //!

@@ -31,15 +31,22 @@ const ROUNDS: usize = 2;
 /// Trains a dictionary of either type. The same sample, options and choice give the same dictionary.
 #[must_use]
 pub fn train_row_dictionary(sample: &RowSample<'_>, options: &TrainOptions, choice: DictionaryChoice) -> RowDictionary {
-    let tokens = train(sample, options);
-    if choice == DictionaryChoice::Fixed {
-        return RowDictionary::Fixed(tokens);
-    }
-    let huffman = HuffmanDictionary::train(tokens.clone(), sample, options);
-    if choice == DictionaryChoice::Huffman || saves(&huffman, sample, options) {
-        RowDictionary::Huffman(huffman)
-    } else {
-        RowDictionary::Fixed(tokens)
+    RowDictionary::of_tokens(train(sample, options), sample, options, choice)
+}
+
+impl RowDictionary {
+    /// A dictionary of tokens that are there already.
+    #[must_use]
+    pub fn of_tokens(tokens: Dictionary, sample: &RowSample<'_>, options: &TrainOptions, choice: DictionaryChoice) -> RowDictionary {
+        if choice == DictionaryChoice::Fixed {
+            return RowDictionary::Fixed(tokens);
+        }
+        let huffman = HuffmanDictionary::train(tokens.clone(), sample, options);
+        if choice == DictionaryChoice::Huffman || saves(&huffman, sample, options) {
+            RowDictionary::Huffman(huffman)
+        } else {
+            RowDictionary::Fixed(tokens)
+        }
     }
 }
 
