@@ -13,4 +13,7 @@ pub enum CodecError {
     /// A compressed block is not one.
     #[error("compressed block: {0}")]
     Block(&'static str),
+    /// A column area is not one, or a record handed to its encoder.
+    #[error("column area: {0}")]
+    Page(&'static str),
 }

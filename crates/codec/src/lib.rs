@@ -4,6 +4,7 @@ pub mod block;
 pub mod bytes;
 mod error;
 pub mod index;
+pub mod page;
 pub mod row;
 pub mod splice;
 

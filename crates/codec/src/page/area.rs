@@ -1,0 +1,222 @@
+//! Reading an area: one value, one row.
+
+use super::check::check;
+use super::encoder::LARGE_BIT;
+use super::ints::Ints;
+use super::layout::header_rows;
+use super::schema::{Class, PageColumn, PageSchema};
+use super::strings::Strings;
+use crate::CodecError;
+use crate::row::Dictionary;
+use pagefold_types::{LargeValueRef, RECORD_BYTES_MAX};
+
+const TOO_LONG: CodecError = CodecError::Page("value longer than a record can be");
+
+/// The column area of a page: a view of its bytes.
+///
+/// No access panics or reads outside the bytes but for a column or row that does not exist. In a [parsed](ColumnArea::parse) area every integer column can be read; strings are
+/// checked as they are read.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnArea<'a> {
+    pub(super) schema: &'a PageSchema,
+    pub(super) dictionary: Option<&'a Dictionary>,
+    pub(super) bytes: &'a [u8],
+    rows: usize,
+}
+
+/// A value of a column of strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StringValue<'a> {
+    /// The bytes that the record has: CHAR with its trailing blanks.
+    Bytes(&'a [u8]),
+    /// The value lies in large-value pages.
+    Large(LargeValueRef),
+}
+
+impl<'a> ColumnArea<'a> {
+    /// Checks the structure of bytes from disk: one pass over the directory. `dictionary` is that of the string codes.
+    ///
+    /// # Errors
+    /// When `bytes` is not exactly an area of the schema, or has string codes and there is no dictionary.
+    pub fn parse(schema: &'a PageSchema, dictionary: Option<&'a Dictionary>, bytes: &'a [u8]) -> Result<Self, CodecError> {
+        check(schema, dictionary.is_some(), bytes)?;
+        Ok(Self::trusted(schema, dictionary, bytes))
+    }
+
+    /// The area that these bytes were found to be before. Of other bytes it reads anything, but does no harm.
+    #[inline]
+    #[must_use]
+    pub fn trusted(schema: &'a PageSchema, dictionary: Option<&'a Dictionary>, bytes: &'a [u8]) -> Self {
+        Self { schema, dictionary, bytes, rows: header_rows(bytes) }
+    }
+
+    /// Bytes of the area that `bytes` begins with, as it says itself.
+    #[must_use]
+    pub fn len_at(bytes: &[u8]) -> Option<usize> {
+        Some(usize::from(u16::from_le_bytes([*bytes.get(4)?, *bytes.get(5)?])))
+    }
+
+    /// How many rows.
+    #[inline]
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// # Panics
+    /// When there is no such column or row.
+    #[inline(always)]
+    pub(super) fn column(&self, column: usize, row: usize) -> &'a PageColumn {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        &self.schema.columns[column]
+    }
+
+    #[inline(always)]
+    pub(super) fn ints_of(&self, column: usize) -> Ints<'a> {
+        assert!(self.schema.is_int(column), "column {column} is not an integer one");
+        Ints::of(self.bytes, column)
+    }
+
+    #[inline(always)]
+    pub(super) fn strings_of(&self, column: usize) -> Strings<'a> {
+        assert!(!self.schema.is_int(column), "column {column} is an integer one");
+        Strings::of(self.bytes, column, self.dictionary)
+    }
+
+    /// Is the value NULL?
+    ///
+    /// # Panics
+    /// When there is no such column or row.
+    #[must_use]
+    pub fn is_null(&self, column: usize, row: usize) -> bool {
+        self.column(column, row);
+        if self.schema.is_int(column) { self.ints_of(column).is_null(row) } else { self.strings_of(column).is_null(row) }
+    }
+
+    /// A value of an integer column; `None` is NULL. REAL and DOUBLE as the two's complement of their bits.
+    ///
+    /// # Panics
+    /// When there is no such column or row, or the column is not an [integer one](PageSchema::is_int).
+    #[inline]
+    #[must_use]
+    pub fn int(&self, column: usize, row: usize) -> Option<i64> {
+        self.column(column, row);
+        let ints = self.ints_of(column);
+        if ints.is_null(row) { None } else { Some(ints.value(row)) }
+    }
+
+    /// A value of any other column; `None` is NULL. It lies in the area or in `buffer`, whose contents are lost.
+    ///
+    /// # Errors
+    /// When the area is damaged.
+    ///
+    /// # Panics
+    /// When there is no such column or row, or the column is an integer one.
+    pub fn bytes<'b>(&self, column: usize, row: usize, buffer: &'b mut Vec<u8>) -> Result<Option<StringValue<'b>>, CodecError>
+    where
+        'a: 'b,
+    {
+        let class = self.column(column, row).class;
+        let strings = self.strings_of(column);
+        if strings.is_null(row) {
+            return Ok(None);
+        }
+        let index = strings.index(row);
+        if !matches!(class, Class::Variable { chars: Some(_) })
+            && !strings.is_large(row)
+            && let Some(bytes) = strings.heap.plain(index)?
+        {
+            return Ok(Some(StringValue::Bytes(bytes)));
+        }
+        buffer.clear();
+        let large = append_value(&strings, class, row, buffer)?;
+        if !large {
+            return Ok(Some(StringValue::Bytes(buffer)));
+        }
+        let large = LargeValueRef::from_bytes(buffer).ok_or(CodecError::Page("not a large-value reference"))?;
+        Ok(Some(StringValue::Large(large)))
+    }
+
+    /// Appends the packed record of a row as it was pushed; returns its length. On an error `out` is as it was.
+    ///
+    /// # Errors
+    /// When the area is damaged: a string outside its heap, or a record that would be too long.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn record(&self, row: usize, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        assert!(row < self.rows);
+        let start = out.len();
+        let result = self.append_record(row, start, out);
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+
+    fn append_record(&self, row: usize, start: usize, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        out.resize(start + self.schema.fixed_len, 0);
+        for (number, column) in self.schema.columns.iter().enumerate() {
+            let at = start + column.at;
+            let set_null = |out: &mut Vec<u8>| {
+                if let Some((byte, mask)) = column.null_bit {
+                    out[start + byte] |= mask;
+                }
+            };
+            if let Class::Int { width } = column.class {
+                let ints = Ints::of(self.bytes, number);
+                if ints.is_null(row) {
+                    set_null(out);
+                } else {
+                    let width = usize::from(width);
+                    out[at..at + width].copy_from_slice(&ints.value(row).to_le_bytes()[..width]);
+                }
+                continue;
+            }
+            let strings = Strings::of(self.bytes, number, self.dictionary);
+            let value_at = out.len();
+            let null = strings.is_null(row);
+            let mut large = false;
+            if null {
+                set_null(out);
+            } else {
+                large = append_value(&strings, column.class, row, out)?;
+            }
+            if let Class::Fixed { width } = column.class {
+                // A fixed column lies before the variable ones: what was appended moves there.
+                if !null {
+                    let width = usize::from(width);
+                    out.copy_within(value_at.., at);
+                    debug_assert_eq!(out.len() - value_at, width);
+                }
+                out.truncate(value_at);
+                continue;
+            }
+            let end = out.len() - start;
+            if end > RECORD_BYTES_MAX {
+                return Err(TOO_LONG);
+            }
+            let word = end as u16 | if large { LARGE_BIT } else { 0 };
+            out[at..at + 2].copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(out.len() - start)
+    }
+}
+
+/// Appends the bytes that a row's record has; true when they are a large-value reference. On an error `out` may have more bytes than before.
+#[inline]
+pub(super) fn append_value(strings: &Strings<'_>, class: Class, row: usize, out: &mut Vec<u8>) -> Result<bool, CodecError> {
+    let start = out.len();
+    strings.heap.append(strings.index(row), out)?;
+    let len = out.len() - start;
+    let large = strings.is_large(row);
+    match class {
+        Class::Fixed { width } if len != usize::from(width) => return Err(CodecError::Page("length of a value of fixed width")),
+        Class::Variable { chars: Some(chars) } if !large => {
+            let blanks = (chars as usize).saturating_sub(super::encoder::char_count(&out[start..]));
+            out.resize(out.len() + blanks, b' ');
+        }
+        _ => {}
+    }
+    if out.len() - start > RECORD_BYTES_MAX { Err(TOO_LONG) } else { Ok(large) }
+}

@@ -1,0 +1,385 @@
+//! Rows to an area.
+//!
+//! Rows are taken in one by one, column by column; what they would take is planned for any first n of them, exactly, before anything is written. The same
+//! rows give the same bytes.
+
+use std::sync::Arc;
+
+use super::bits::load;
+use super::int_rows::{IntPlan, IntRows};
+use super::layout::{AREA_BYTES_MAX, ENTRY_BYTES, HEADER_BYTES, Kind, ROWS_MAX};
+use super::schema::{Class, PageColumn, PageSchema};
+use super::string_rows::{StringPlan, StringRows};
+use crate::CodecError;
+use crate::row::Encoder;
+use pagefold_types::LARGE_VALUE_REF_BYTES;
+
+/// Set in an end offset of a record when the value is a large-value reference.
+pub(super) const LARGE_BIT: u16 = 0x8000;
+
+/// Lengths tried until the most rows that fit are known well enough.
+const TRIALS_MAX: usize = 8;
+
+/// The two growing parts of an area behind its directory, and where they start in it.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) outside: Vec<u8>,
+    pub(super) data: Vec<u8>,
+    outside_start: usize,
+    data_start: usize,
+}
+
+impl Parts {
+    /// Offset in the area of what is appended to `outside` next.
+    pub(super) fn outside_at(&self) -> usize {
+        self.outside_start + self.outside.len()
+    }
+
+    /// Offset in the area of what is appended to `data` next.
+    pub(super) fn data_at(&self) -> usize {
+        self.data_start + self.data.len()
+    }
+}
+
+#[derive(Debug)]
+enum Rows {
+    Ints(IntRows),
+    Strings(StringRows),
+}
+
+#[derive(Debug)]
+enum Plan {
+    Ints(IntPlan),
+    Strings(StringPlan),
+}
+
+impl Plan {
+    fn outside_bytes(&self) -> usize {
+        match self {
+            Plan::Ints(plan) => plan.outside_bytes,
+            Plan::Strings(plan) => plan.outside_bytes,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES
+            + self.outside_bytes()
+            + match self {
+                Plan::Ints(plan) => plan.data_bytes,
+                Plan::Strings(plan) => plan.data_bytes,
+            }
+    }
+
+    fn describe(&self) -> (Kind, u32) {
+        match self {
+            Plan::Ints(plan) => plan.describe(),
+            Plan::Strings(plan) => plan.describe(),
+        }
+    }
+}
+
+/// What a column takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnSize {
+    /// Name of the encoding.
+    pub encoding: &'static str,
+    /// Bits a row of its packed numbers.
+    pub bits: u32,
+    /// Bytes, its part of the directory included.
+    pub bytes: usize,
+}
+
+/// Collects rows and encodes the first n of them; reused from page to page.
+#[derive(Debug)]
+pub struct PageEncoder {
+    schema: Arc<PageSchema>,
+    codes: Option<Arc<Encoder>>,
+    columns: Vec<Rows>,
+    /// The packed records, for those that stay when others are drained.
+    records: Vec<u8>,
+    record_ends: Vec<u32>,
+    /// Of the first `planned` rows.
+    plans: Vec<Plan>,
+    planned: usize,
+    /// Rows from which on a look at the length is worthwhile.
+    aim: usize,
+    work: (Vec<i64>, Vec<i64>),
+    /// Start, end and large flag of the variable columns of a record.
+    spans: Vec<(usize, usize, bool)>,
+}
+
+impl PageEncoder {
+    /// For rows of this schema. Without `codes`, no column is encoded by string codes; with them, reading needs their dictionary.
+    #[must_use]
+    pub fn new(schema: Arc<PageSchema>, codes: Option<Arc<Encoder>>) -> Self {
+        let columns = schema.columns.iter().map(|column| match column.class {
+            Class::Int { .. } => Rows::Ints(IntRows::new(column.null_bit.is_some())),
+            Class::Fixed { .. } | Class::Variable { .. } => Rows::Strings(StringRows::new(column.null_bit.is_some())),
+        });
+        Self {
+            columns: columns.collect(),
+            schema,
+            codes,
+            records: Vec::new(),
+            record_ends: Vec::new(),
+            plans: Vec::new(),
+            planned: 0,
+            aim: 1,
+            work: Default::default(),
+            spans: Vec::new(),
+        }
+    }
+
+    /// How many rows it holds, up to [`ROWS_MAX`].
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.record_ends.len()
+    }
+
+    /// Bytes of the first `rows` records as they were pushed.
+    ///
+    /// # Panics
+    /// When it holds fewer.
+    #[must_use]
+    pub fn record_bytes(&self, rows: usize) -> usize {
+        rows.checked_sub(1).map_or(0, |last| self.record_ends[last] as usize)
+    }
+
+    /// Takes in a packed record.
+    ///
+    /// # Errors
+    /// When it is not a record of the schema; nothing is taken in then. That text is UTF-8 and values are in range is not looked at.
+    ///
+    /// # Panics
+    /// When it holds [`ROWS_MAX`] rows.
+    pub fn push(&mut self, record: &[u8]) -> Result<(), CodecError> {
+        assert!(self.rows() < ROWS_MAX);
+        self.check(record)?;
+        self.records.extend_from_slice(record);
+        self.record_ends.push(self.records.len() as u32);
+        self.planned = 0;
+        let mut spans = self.spans.iter();
+        for (column, rows) in self.schema.columns.iter().zip(&mut self.columns) {
+            let null = is_null(column, record);
+            match rows {
+                Rows::Ints(rows) if null => rows.push_null(),
+                Rows::Ints(rows) => rows.push(fixed_int(column, record)),
+                Rows::Strings(rows) => {
+                    let (start, end, large) = match column.class {
+                        Class::Variable { .. } => spans.next().copied().unwrap_or_default(),
+                        Class::Int { width } | Class::Fixed { width } => (column.at, column.at + usize::from(width), false),
+                    };
+                    if null {
+                        rows.push_null();
+                    } else {
+                        rows.push(&record[start..end], large, self.codes.as_deref());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a record, and finds its variable columns; CHAR without trailing blanks.
+    fn check(&mut self, record: &[u8]) -> Result<(), CodecError> {
+        self.spans.clear();
+        let damaged = Err(CodecError::Page("not a record of the schema"));
+        let mut start = self.schema.fixed_len;
+        if record.len() < start || self.schema.unused_bits.is_some_and(|(at, mask)| record[at] & mask != 0) {
+            return damaged;
+        }
+        for column in &self.schema.columns {
+            let null = is_null(column, record);
+            let chars = match column.class {
+                Class::Variable { chars } => chars,
+                Class::Int { width } | Class::Fixed { width } => {
+                    if null && record[column.at..column.at + usize::from(width)].iter().any(|byte| *byte != 0) {
+                        return damaged;
+                    }
+                    continue;
+                }
+            };
+            let word = u16::from_le_bytes([record[column.at], record[column.at + 1]]);
+            let (end, large) = (usize::from(word & !LARGE_BIT), word & LARGE_BIT != 0);
+            let Some(value) = record.get(start..end) else { return damaged };
+            if null && (large || !value.is_empty()) || large && value.len() != LARGE_VALUE_REF_BYTES {
+                return damaged;
+            }
+            let mut kept = value.len();
+            if let (Some(chars), false, false) = (chars, large, null) {
+                kept -= value.iter().rev().take_while(|byte| **byte == b' ').count();
+                if char_count(&value[..kept]) + (value.len() - kept) != chars as usize {
+                    return damaged;
+                }
+            }
+            self.spans.push((start, start + kept, large));
+            start = end;
+        }
+        if start == record.len() { Ok(()) } else { damaged }
+    }
+
+    /// Bytes of the area of the first `rows` rows; nothing is written.
+    ///
+    /// # Panics
+    /// When it holds fewer, or `rows` is 0.
+    pub fn len_of(&mut self, rows: usize) -> usize {
+        self.plan(rows);
+        HEADER_BYTES + self.plans.iter().map(Plan::bytes).sum::<usize>()
+    }
+
+    /// What each column takes in the area of the first `rows` rows.
+    ///
+    /// # Panics
+    /// As [`PageEncoder::len_of`].
+    pub fn column_sizes(&mut self, rows: usize) -> impl Iterator<Item = ColumnSize> {
+        self.plan(rows);
+        self.plans.iter().map(|plan| {
+            let (kind, bits) = plan.describe();
+            ColumnSize { encoding: kind.name(), bits, bytes: plan.bytes() }
+        })
+    }
+
+    fn plan(&mut self, rows: usize) {
+        assert!((1..=self.rows()).contains(&rows));
+        if self.planned == rows {
+            return;
+        }
+        self.plans.clear();
+        for (number, column) in self.columns.iter().enumerate() {
+            let plan = match column {
+                Rows::Ints(ints) => {
+                    let data_type = self.schema.columns[number].data_type;
+                    let earlier = self.columns[..number].iter().zip(&self.plans).zip(&*self.schema.columns).enumerate();
+                    let partners = earlier.filter_map(|(partner, ((rows, plan), column))| match (rows, plan) {
+                        (Rows::Ints(rows), Plan::Ints(plan)) if column.data_type == data_type && plan.may_be_partner() => {
+                            Some((partner, rows))
+                        }
+                        _ => None,
+                    });
+                    Plan::Ints(ints.plan(rows, partners, &mut self.work))
+                }
+                Rows::Strings(strings) => Plan::Strings(strings.plan(rows, self.codes.is_some(), &mut self.work.0)),
+            };
+            self.plans.push(plan);
+        }
+        self.planned = rows;
+    }
+
+    /// Are there as many rows as the pages before had, so that [`PageEncoder::rows_that_fit`] is worth its time? It takes as long as encoding does.
+    #[must_use]
+    pub fn is_worth_a_trial(&self) -> bool {
+        self.rows() >= self.aim.min(ROWS_MAX)
+    }
+
+    /// How many of the rows it holds fit into `room` bytes: as many as a few trials find. Not even one: 0.
+    pub fn rows_that_fit(&mut self, room: usize) -> usize {
+        let room = room.min(AREA_BYTES_MAX);
+        let held = self.rows();
+        // `fits` rows do, taking `bytes`; `too_many` do not, taking `too_long`.
+        let (mut fits, mut bytes) = (0, HEADER_BYTES + ENTRY_BYTES * self.columns.len());
+        let (mut too_many, mut too_long) = (held + 1, usize::MAX);
+        let mut next = held;
+        for _ in 0..TRIALS_MAX {
+            if next <= fits || next >= too_many {
+                break;
+            }
+            let len = self.len_of(next);
+            if len <= room {
+                (fits, bytes) = (next, len);
+            } else {
+                (too_many, too_long) = (next, len);
+            }
+            let expected = room.saturating_sub(bytes) * (too_many - fits) / too_long.saturating_sub(bytes).max(1);
+            next = (fits + expected).min(too_many - 1);
+            // Should the lengths lie on no line at all, halving finds the way.
+            if next == fits && too_many - fits > 2 + fits / 32 {
+                next = usize::midpoint(fits, too_many);
+            }
+        }
+        self.aim = if fits == held { fits * room / bytes.max(1) } else { fits } * 33 / 32 + 1;
+        fits
+    }
+
+    /// Appends the area of the first `rows` rows to `out`; returns its length, that which [`PageEncoder::len_of`] tells. `None`, and `out` as it was, when that is above
+    /// [`AREA_BYTES_MAX`].
+    ///
+    /// # Panics
+    /// As [`PageEncoder::len_of`].
+    pub fn encode(&mut self, rows: usize, out: &mut Vec<u8>) -> Option<usize> {
+        let len = self.len_of(rows);
+        if len > AREA_BYTES_MAX {
+            return None;
+        }
+        let start = out.len();
+        let outside_start = HEADER_BYTES + ENTRY_BYTES * self.columns.len();
+        let outside_bytes: usize = self.plans.iter().map(Plan::outside_bytes).sum();
+        let mut parts = Parts { outside_start, data_start: outside_start + outside_bytes, ..Parts::default() };
+        for word in [rows, self.columns.len(), len] {
+            out.extend_from_slice(&(word as u16).to_le_bytes());
+        }
+        for (column, plan) in self.columns.iter().zip(&self.plans) {
+            let partner = |number: usize| match &self.columns[number] {
+                Rows::Ints(rows) => rows,
+                Rows::Strings(_) => unreachable!("partners are integer columns"),
+            };
+            let entry = match (column, plan) {
+                (Rows::Ints(column), Plan::Ints(plan)) => column.write(plan, rows, partner, &mut parts),
+                (Rows::Strings(column), Plan::Strings(plan)) => column.write(plan, rows, &mut self.work.0, &mut parts),
+                _ => unreachable!("plans are of their columns"),
+            };
+            out.extend_from_slice(&entry.to_bytes());
+        }
+        out.extend_from_slice(&parts.outside);
+        out.extend_from_slice(&parts.data);
+        assert_eq!(out.len() - start, len, "the length is known before");
+        Some(len)
+    }
+
+    /// Lets go of the first `rows` rows and keeps the others.
+    ///
+    /// # Panics
+    /// When it holds fewer.
+    pub fn drain(&mut self, rows: usize) {
+        let start = self.record_bytes(rows);
+        let records = std::mem::take(&mut self.records);
+        let ends = std::mem::take(&mut self.record_ends);
+        self.clear();
+        let mut at = start;
+        for end in &ends[rows..] {
+            let pushed = self.push(&records[at..*end as usize]);
+            debug_assert!(pushed.is_ok());
+            at = *end as usize;
+        }
+    }
+
+    /// Lets go of all rows.
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.record_ends.clear();
+        self.planned = 0;
+        for column in &mut self.columns {
+            match column {
+                Rows::Ints(rows) => rows.clear(),
+                Rows::Strings(rows) => rows.clear(),
+            }
+        }
+    }
+}
+
+#[inline]
+fn is_null(column: &PageColumn, record: &[u8]) -> bool {
+    column.null_bit.is_some_and(|(at, mask)| record[at] & mask != 0)
+}
+
+/// The two's complement of an integer column of a record.
+#[inline]
+fn fixed_int(column: &PageColumn, record: &[u8]) -> i64 {
+    let Class::Int { width } = column.class else { unreachable!("an integer column") };
+    let shift = 64 - 8 * u32::from(width);
+    (load(record, column.at) << shift) as i64 >> shift
+}
+
+/// Characters of a text: bytes that do not continue one.
+pub(super) fn char_count(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
+}

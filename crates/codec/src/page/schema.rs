@@ -1,0 +1,88 @@
+//! What the columns of a page are: derived from the layout of the packed records, once per table.
+
+use pagefold_types::{DataType, Physical, RowLayout};
+
+/// How a column is held in an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// BOOLEAN, integers, dates, times, DECIMAL of up to 8 bytes; REAL and DOUBLE by their bits. The width is that in the record.
+    Int {
+        /// Bytes in the record
+        width: u8,
+    },
+    /// UUID, wider DECIMAL: bytes of one length.
+    Fixed {
+        /// Bytes in the record
+        width: u8,
+    },
+    /// CHAR, VARCHAR, BYTEA.
+    Variable {
+        /// CHAR: characters; kept without trailing blanks.
+        chars: Option<u32>,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageColumn {
+    pub(super) class: Class,
+    /// Type: only columns of one type are tried as differences.
+    pub(super) data_type: DataType,
+    /// In the record: offset of the value; of the end offset for [`Class::Variable`].
+    pub(super) at: usize,
+    /// In the record: byte and mask of the NULL bit.
+    pub(super) null_bit: Option<(usize, u8)>,
+}
+
+/// The columns of a table's pages.
+#[derive(Clone, Debug)]
+pub struct PageSchema {
+    pub(super) columns: Box<[PageColumn]>,
+    /// Bytes of a record before its variable columns.
+    pub(super) fixed_len: usize,
+    /// Byte of the NULL bitmap and those of its bits that mean nothing.
+    pub(super) unused_bits: Option<(usize, u8)>,
+}
+
+impl PageSchema {
+    /// The columns of records of this layout.
+    #[must_use]
+    pub fn new(layout: &RowLayout) -> Self {
+        let count = layout.column_count();
+        let variable = (0..count).filter(|&c| layout.fixed_span(c).is_none()).count();
+        // End offsets lie in column order before the variable columns.
+        let mut end_at = layout.fixed_len() - 2 * variable;
+        let nullable = (0..count).filter(|&c| layout.is_nullable(c)).count();
+        let unused_bits = (nullable % 8 > 0).then(|| (nullable / 8, u8::MAX << (nullable % 8)));
+        let columns = (0..count).map(|c| {
+            let data_type = layout.data_type(c);
+            let (class, at) = match (layout.fixed_span(c), data_type.physical()) {
+                (Some((at, width)), Physical::Uuid) => (Class::Fixed { width: width as u8 }, at),
+                (Some((at, width)), _) if width > 8 => (Class::Fixed { width: width as u8 }, at),
+                (Some((at, width)), _) => (Class::Int { width: width as u8 }, at),
+                (None, physical) => {
+                    let at = end_at;
+                    end_at += 2;
+                    let chars = if let Physical::Char { chars } = physical { Some(chars) } else { None };
+                    (Class::Variable { chars }, at)
+                }
+            };
+            PageColumn { class, data_type, at, null_bit: layout.null_bit(c) }
+        });
+        Self { columns: columns.collect(), fixed_len: layout.fixed_len(), unused_bits }
+    }
+
+    /// How many columns.
+    #[must_use]
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Is the column read by [`ColumnArea::int`](super::ColumnArea::int)? Else by [`ColumnArea::bytes`](super::ColumnArea::bytes).
+    ///
+    /// # Panics
+    /// When there is no such column.
+    #[must_use]
+    pub fn is_int(&self, column: usize) -> bool {
+        matches!(self.columns[column].class, Class::Int { .. })
+    }
+}
