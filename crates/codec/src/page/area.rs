@@ -1,7 +1,7 @@
 //! Reading an area: one value, one row.
 
 use super::check::check;
-use super::encoder::LARGE_BIT;
+use super::encoder::{LARGE_BIT, char_count};
 use super::ints::Ints;
 use super::layout::header_rows;
 use super::schema::{Class, PageColumn, PageSchema};
@@ -129,7 +129,8 @@ impl<'a> ColumnArea<'a> {
             return Ok(Some(StringValue::Bytes(bytes)));
         }
         buffer.clear();
-        let large = append_value(&strings, class, row, buffer)?;
+        let large = strings.is_large(row);
+        append_value(&strings, class, index, large, buffer)?;
         if !large {
             return Ok(Some(StringValue::Bytes(buffer)));
         }
@@ -176,11 +177,11 @@ impl<'a> ColumnArea<'a> {
             let strings = Strings::of(self.bytes, number, self.dictionary);
             let value_at = out.len();
             let null = strings.is_null(row);
-            let mut large = false;
+            let large = !null && strings.is_large(row);
             if null {
                 set_null(out);
             } else {
-                large = append_value(&strings, column.class, row, out)?;
+                append_value(&strings, column.class, strings.index(row), large, out)?;
             }
             if let Class::Fixed { width } = column.class {
                 // A fixed column lies before the variable ones: what was appended moves there.
@@ -203,20 +204,19 @@ impl<'a> ColumnArea<'a> {
     }
 }
 
-/// Appends the bytes that a row's record has; true when they are a large-value reference. On an error `out` may have more bytes than before.
+/// Appends the bytes that a record has for string `index`. On an error `out` may have more bytes than before.
 #[inline]
-pub(super) fn append_value(strings: &Strings<'_>, class: Class, row: usize, out: &mut Vec<u8>) -> Result<bool, CodecError> {
+pub(super) fn append_value(strings: &Strings<'_>, class: Class, index: usize, large: bool, out: &mut Vec<u8>) -> Result<(), CodecError> {
     let start = out.len();
-    strings.heap.append(strings.index(row), out)?;
+    strings.heap.append(index, out)?;
     let len = out.len() - start;
-    let large = strings.is_large(row);
     match class {
         Class::Fixed { width } if len != usize::from(width) => return Err(CodecError::Page("length of a value of fixed width")),
         Class::Variable { chars: Some(chars) } if !large => {
-            let blanks = (chars as usize).saturating_sub(super::encoder::char_count(&out[start..]));
+            let blanks = (chars as usize).saturating_sub(char_count(&out[start..]));
             out.resize(out.len() + blanks, b' ');
         }
         _ => {}
     }
-    if out.len() - start > RECORD_BYTES_MAX { Err(TOO_LONG) } else { Ok(large) }
+    if out.len() - start > RECORD_BYTES_MAX { Err(TOO_LONG) } else { Ok(()) }
 }

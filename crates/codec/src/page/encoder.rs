@@ -18,7 +18,9 @@ use pagefold_types::LARGE_VALUE_REF_BYTES;
 pub(super) const LARGE_BIT: u16 = 0x8000;
 
 /// Lengths tried until the most rows that fit are known well enough.
-const TRIALS_MAX: usize = 8;
+const TRIALS_MAX: usize = 18;
+/// After so many trials the lengths lie on no line, and halving finds the way.
+const TRIALS_ON_A_LINE: usize = 5;
 
 /// The two growing parts of an area behind its directory, and where they start in it.
 #[derive(Debug, Default)]
@@ -279,7 +281,7 @@ impl PageEncoder {
         let (mut fits, mut bytes) = (0, HEADER_BYTES + ENTRY_BYTES * self.columns.len());
         let (mut too_many, mut too_long) = (held + 1, usize::MAX);
         let mut next = held;
-        for _ in 0..TRIALS_MAX {
+        for trial in 1..=TRIALS_MAX {
             if next <= fits || next >= too_many {
                 break;
             }
@@ -291,8 +293,7 @@ impl PageEncoder {
             }
             let expected = room.saturating_sub(bytes) * (too_many - fits) / too_long.saturating_sub(bytes).max(1);
             next = (fits + expected).min(too_many - 1);
-            // Should the lengths lie on no line at all, halving finds the way.
-            if next == fits && too_many - fits > 2 + fits / 32 {
+            if (next == fits || trial >= TRIALS_ON_A_LINE) && too_many - fits > 2 + fits / 32 {
                 next = usize::midpoint(fits, too_many);
             }
         }

@@ -49,6 +49,8 @@
 //! trailing blanks, UUID and wider DECIMAL as in the record.
 
 mod area;
+mod batch;
+mod bitmap;
 mod bits;
 mod check;
 mod encoder;
@@ -57,13 +59,18 @@ mod ints;
 mod layout;
 mod nulls;
 mod numbers;
+mod patch;
 mod schema;
+mod select;
 mod string_rows;
 mod strings;
 
 pub use area::{ColumnArea, StringValue};
+pub use batch::PageInt;
+pub use bitmap::Bitmap;
 pub use encoder::{ColumnSize, PageEncoder};
 pub use layout::{AREA_BYTES_MAX, ROWS_MAX};
+pub use patch::Patch;
 pub use schema::PageSchema;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Nothing here panics, whatever the bytes: what is no string is an error.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::bits::{bit, load, mask, unpack};
 use super::layout::{Entry, Kind, header_rows};
@@ -87,6 +88,12 @@ impl<'a> Heap<'a> {
         }
         let (start, end) = self.span(index)?;
         self.area.get(self.at + start..self.at + end).map(Some).ok_or(DAMAGED)
+    }
+
+    /// The prefix, and where the rest of string `index`, which is no codes, lies in the area.
+    pub(super) fn plain_span(&self, index: usize) -> Result<(&'a [u8], Range<usize>), CodecError> {
+        let (start, end) = self.span(index)?;
+        Ok((self.prefix, self.at + start..self.at + end))
     }
 
     /// Appends string `index`.
@@ -191,6 +198,11 @@ impl<'a> Strings<'a> {
     #[inline(always)]
     pub(super) fn is_large(&self, row: usize) -> bool {
         self.large_at.is_some_and(|at| bit(self.area, at, row))
+    }
+
+    /// May any row be a large-value reference?
+    pub(super) fn has_large(&self) -> bool {
+        self.large_at.is_some()
     }
 
     #[inline(always)]

@@ -1,7 +1,11 @@
 //! Areas against the rows they were made of.
 
+mod batches;
 mod data;
+mod hostile;
 mod lineitem;
+mod patches;
 mod round_trip;
+mod selections;
 
 pub(super) use data::random;

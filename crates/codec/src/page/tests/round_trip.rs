@@ -57,15 +57,17 @@ fn round_trip(table: &Table, rows: usize, codes: Option<usize>) {
     let bytes = encoded(table, rows, codes);
     let area = ColumnArea::parse(&table.schema, dictionary(codes), &bytes).unwrap();
     assert_eq!((area.rows(), ColumnArea::len_at(&bytes)), (rows, Some(bytes.len())));
+    (0..rows).for_each(|row| expect_row(&area, table, row));
+}
+
+/// A row, value by value and as a record.
+pub(super) fn expect_row(area: &ColumnArea<'_>, table: &Table, row: usize) {
     let (mut buffer, mut record) = (Vec::new(), Vec::new());
-    for row in 0..rows {
-        for column in 0..table.layout.column_count() {
-            expect_value(&area, table, column, row, &mut buffer);
-        }
-        record.clear();
-        assert_eq!(area.record(row, &mut record), Ok(table.records[row].len()));
-        assert_eq!(record, table.records[row]);
+    for column in 0..table.layout.column_count() {
+        expect_value(area, table, column, row, &mut buffer);
     }
+    assert_eq!(area.record(row, &mut record), Ok(table.records[row].len()));
+    assert_eq!(record, table.records[row]);
 }
 
 #[test]
