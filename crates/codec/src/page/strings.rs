@@ -74,10 +74,13 @@ impl<'a> Heap<'a> {
     /// Where string `index` starts and ends, in bytes or codes.
     #[inline(always)]
     fn span(&self, index: usize) -> Result<(usize, usize), CodecError> {
+        if index >= self.count {
+            return Err(DAMAGED);
+        }
         let start = if index == 0 { 0 } else { self.end(index - 1) };
         let end = self.end(index);
         // Far above what an area holds, far below what could overflow.
-        if index < self.count && start <= end && end <= u32::MAX as usize { Ok((start, end)) } else { Err(DAMAGED) }
+        if start <= end && end <= u32::MAX as usize { Ok((start, end)) } else { Err(DAMAGED) }
     }
 
     /// String `index` where it lies, when it is no codes and has no prefix.
