@@ -6,7 +6,7 @@ use super::area::{ColumnArea, append_value};
 use super::bitmap::{Bitmap, bits_at};
 use super::bits::{BLOCK, unpack, unpack_block};
 use super::int_rows::{SLOPE_BITS, on_line};
-use super::ints::{Ints, Model};
+use super::ints::{Ints, Model, entry_of};
 use crate::CodecError;
 
 /// What an integer column is read as: the low bytes of its two's complement, or the floating-point number of these bits.
@@ -76,7 +76,7 @@ impl Ints<'_> {
             }
             Model::Dictionary { at, count, width } => {
                 each.for_each(|(value, number)| {
-                    *value = base.wrapping_add(unpack(self.area, at, width, (*number as usize).min(count)) as i64);
+                    *value = base.wrapping_add(unpack(self.area, at, width, entry_of(*number, count)) as i64);
                 });
             }
             Model::Difference { partner } => {

@@ -234,7 +234,7 @@ impl IntRows {
         if best.data_bytes == 0 {
             return best;
         }
-        let mut consider = |best: &mut IntPlan, other: IntPlan| {
+        let consider = |best: &mut IntPlan, other: IntPlan| {
             if other.bytes() < best.bytes() {
                 *best = other;
             }

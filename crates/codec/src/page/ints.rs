@@ -79,6 +79,12 @@ impl Exceptions {
     }
 }
 
+/// Which entry of a dictionary of `count` a number stands for; the first one when it has none.
+#[inline(always)]
+pub(super) fn entry_of(number: u64, count: usize) -> usize {
+    if number < count as u64 { number as usize } else { 0 }
+}
+
 impl<'a> Ints<'a> {
     #[inline(always)]
     pub(super) fn of(area: &'a [u8], column: usize) -> Self {
@@ -137,7 +143,7 @@ impl<'a> Ints<'a> {
             Model::Frame | Model::Difference { .. } => number as i64,
             Model::Multiple { factor } => number.wrapping_mul(factor) as i64,
             Model::Linear { slope } => on_line(slope, row).wrapping_add(number as i64),
-            Model::Dictionary { at, count, width } => unpack(self.area, at, width, (number as usize).min(count)) as i64,
+            Model::Dictionary { at, count, width } => unpack(self.area, at, width, entry_of(number, count)) as i64,
         })
     }
 

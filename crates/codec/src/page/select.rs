@@ -9,8 +9,7 @@ use std::ops::{Bound, RangeInclusive};
 use super::area::{ColumnArea, append_value};
 use super::bitmap::{Bitmap, bits_at};
 use super::bits::{BLOCK, unpack};
-use super::ints::{Ints, Model};
-use super::layout::ROWS_MAX;
+use super::ints::{Ints, Model, entry_of};
 use super::schema::Class;
 use super::strings::Strings;
 use crate::CodecError;
@@ -109,7 +108,7 @@ impl ColumnArea<'_> {
             return;
         }
         if let Model::Dictionary { at, count, width } = ints.model {
-            let values = (0..count.min(ROWS_MAX)).map(|index| ints.base.wrapping_add(unpack(self.bytes, at, width, index) as i64));
+            let values = (0..count).map(|index| ints.base.wrapping_add(unpack(self.bytes, at, width, index) as i64));
             let meets: Vec<bool> = values.map(|value| (least..=most).contains(&value)).collect();
             return select_numbers(selection, &meets, |block, numbers| ints.numbers(block, numbers));
         }
@@ -246,7 +245,7 @@ fn select_numbers(selection: &mut Bitmap, meets: &[bool], numbers_of: impl Fn(us
     let mut numbers = [0; BLOCK];
     each_block(selection, |block, _| {
         numbers_of(block, &mut numbers);
-        let bit = |number: &u64| u64::from(meets.get(*number as usize).copied().unwrap_or(false));
+        let bit = |number: &u64| u64::from(meets.get(entry_of(*number, meets.len())).copied().unwrap_or(false));
         numbers.iter().enumerate().fold(0, |bits, (index, number)| bits | bit(number) << index)
     });
 }

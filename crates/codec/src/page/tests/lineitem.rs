@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::page::{ColumnArea, PageEncoder, PageSchema};
+use crate::page::{Bitmap, ColumnArea, PageEncoder, PageSchema, StringValue};
 use crate::row::{Dictionary, Encoder, RowSample, TrainOptions, train};
 use pagefold_types::{Column, DataType, RowLayout, Schema, ValueRef};
 use tpchgen::distribution::Distributions;
@@ -114,6 +114,18 @@ fn size_of_a_row() {
     assert!(bytes <= 22 * items.records.len(), "{bytes} bytes");
 }
 
+impl ColumnArea<'_> {
+    /// The value of a column without NULLs.
+    fn bytes_or_int(&self, column: usize, row: usize) -> Result<i64, Vec<u8>> {
+        if self.schema.is_int(column) {
+            return Ok(self.int(column, row).unwrap());
+        }
+        let mut buffer = Vec::new();
+        let Ok(Some(StringValue::Bytes(bytes))) = self.bytes(column, row, &mut buffer) else { panic!("a string") };
+        Err(bytes.to_vec())
+    }
+}
+
 /// Nanoseconds a call, the best of five rounds.
 fn time(calls: usize, mut round: impl FnMut()) -> f64 {
     let mut best = f64::MAX;
@@ -168,7 +180,9 @@ fn figures() {
     let views: Vec<ColumnArea<'_>> =
         images.iter().map(|image| ColumnArea::trusted(&items.schema, Some(&items.dictionary), image)).collect();
     let parse = time(views.len(), || {
-        images.iter().for_each(|image| drop(black_box(ColumnArea::parse(&items.schema, Some(&items.dictionary), image).unwrap())));
+        for image in &images {
+            let _ = black_box(ColumnArea::parse(&items.schema, Some(&items.dictionary), image).unwrap());
+        }
     });
     println!("parse: {parse:.0} ns an area");
     let (mut buffer, mut record) = (Vec::new(), Vec::new());
@@ -184,7 +198,30 @@ fn figures() {
                 }
             }
         });
-        println!("  {name:14} single {single:5.1} ns");
+        let (mut values, mut ends, mut bytes): (Vec<i64>, Vec<i32>, Vec<u8>) = Default::default();
+        let batch = time(rows, || {
+            for view in &views {
+                (values.clear(), ends.clear(), bytes.clear());
+                if items.schema.is_int(column) {
+                    view.ints(column, 0..view.rows(), &mut values);
+                } else {
+                    view.strings(column, 0..view.rows(), &mut ends, &mut bytes, usize::MAX).unwrap();
+                }
+                black_box((&values, &bytes));
+            }
+        });
+        let sought = views[3].bytes_or_int(column, 70);
+        let select = time(rows, || {
+            for view in &views {
+                let mut selection = Bitmap::new(view.rows(), true);
+                match &sought {
+                    Ok(int) => view.select_int(column, *int..=int + 20, &mut selection),
+                    Err(bytes) => view.select_bytes_equal(column, bytes, &mut selection).unwrap(),
+                }
+                black_box(&selection);
+            }
+        });
+        println!("  {name:14} single {single:5.1} ns, batch {batch:5.2} ns, selection {select:5.2} ns");
     }
     let one = time(rows, || {
         for view in &views {
