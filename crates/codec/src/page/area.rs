@@ -2,7 +2,7 @@
 
 use super::check::check;
 use super::encoder::{LARGE_BIT, char_count};
-use super::ints::Ints;
+use super::ints::{Ints, int};
 use super::layout::header_rows;
 use super::schema::{Class, PageColumn, PageSchema};
 use super::strings::Strings;
@@ -101,8 +101,8 @@ impl<'a> ColumnArea<'a> {
     #[must_use]
     pub fn int(&self, column: usize, row: usize) -> Option<i64> {
         self.column(column, row);
-        let ints = self.ints_of(column);
-        if ints.is_null(row) { None } else { Some(ints.value(row)) }
+        assert!(self.schema.is_int(column), "column {column} is not an integer one");
+        int(self.bytes, column, row)
     }
 
     /// A value of any other column; `None` is NULL. It lies in the area or in `buffer`, whose contents are lost.
@@ -165,12 +165,12 @@ impl<'a> ColumnArea<'a> {
                 }
             };
             if let Class::Int { width } = column.class {
-                let ints = Ints::of(self.bytes, number);
-                if ints.is_null(row) {
-                    set_null(out);
-                } else {
-                    let width = usize::from(width);
-                    out[at..at + width].copy_from_slice(&ints.value(row).to_le_bytes()[..width]);
+                match int(self.bytes, number, row) {
+                    None => set_null(out),
+                    Some(value) => {
+                        let width = usize::from(width);
+                        out[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+                    }
                 }
                 continue;
             }

@@ -103,6 +103,8 @@ pub struct PageEncoder {
     /// Of the first `planned` rows.
     plans: Vec<Plan>,
     planned: usize,
+    /// Rows that fitted, or would have, the last time.
+    fitted: usize,
     /// Rows from which on a look at the length is worthwhile.
     aim: usize,
     work: (Vec<i64>, Vec<i64>),
@@ -126,6 +128,7 @@ impl PageEncoder {
             record_ends: Vec::new(),
             plans: Vec::new(),
             planned: 0,
+            fitted: 0,
             aim: 1,
             work: Default::default(),
             spans: Vec::new(),
@@ -280,24 +283,34 @@ impl PageEncoder {
         // `fits` rows do, taking `bytes`; `too_many` do not, taking `too_long`.
         let (mut fits, mut bytes) = (0, HEADER_BYTES + ENTRY_BYTES * self.columns.len());
         let (mut too_many, mut too_long) = (held + 1, usize::MAX);
-        let mut next = held;
+        // As many as the page before had, to begin with.
+        let mut next = if self.fitted > 0 { self.fitted.min(held) } else { held };
         for trial in 1..=TRIALS_MAX {
             if next <= fits || next >= too_many {
                 break;
             }
             let len = self.len_of(next);
+            // What a row takes, as far as is known.
+            let row_bytes = match (len <= room, trial) {
+                (true, 1) => len.div_ceil(next),
+                (true, _) if too_many > held => (len - bytes.min(len)).div_ceil(next - fits).max(1),
+                (true, _) => too_long.saturating_sub(len).div_ceil(too_many - next).max(1),
+                (false, _) => (len - bytes.min(len)).div_ceil(next - fits).max(1),
+            };
             if len <= room {
                 (fits, bytes) = (next, len);
+                next = fits + (room - bytes) / row_bytes;
             } else {
                 (too_many, too_long) = (next, len);
+                next = too_many - (too_long - room).div_ceil(row_bytes).min(too_many);
             }
-            let expected = room.saturating_sub(bytes) * (too_many - fits) / too_long.saturating_sub(bytes).max(1);
-            next = (fits + expected).min(too_many - 1);
-            if (next == fits || trial >= TRIALS_ON_A_LINE) && too_many - fits > 2 + fits / 32 {
-                next = usize::midpoint(fits, too_many);
+            next = next.clamp(fits, too_many - 1);
+            if (next == fits || trial >= TRIALS_ON_A_LINE) && fits < held && too_many - fits > 2 + fits / 32 {
+                next = if too_many > held { held } else { usize::midpoint(fits, too_many) };
             }
         }
-        self.aim = if fits == held { fits * room / bytes.max(1) } else { fits } * 33 / 32 + 1;
+        self.fitted = if fits == held { (fits * room / bytes.max(1)).min(ROWS_MAX) } else { fits };
+        self.aim = self.fitted * 65 / 64 + 2;
         fits
     }
 

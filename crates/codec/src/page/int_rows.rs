@@ -12,6 +12,10 @@ use super::numbers::{Packing, extremes, sample_bits};
 /// More distinct integers make no dictionary.
 const DISTINCT_MAX: usize = 512;
 const SLOT_BITS: u32 = 10;
+/// When so many rows have hardly a value twice, no more are compared.
+pub(super) const PROBE_ROWS: usize = 128;
+/// Distinct values that are hardly one twice.
+pub(super) const PROBE_DISTINCT: usize = PROBE_ROWS * 15 / 16;
 const _: () = assert!(DISTINCT_MAX * 2 <= 1 << SLOT_BITS);
 
 /// Fractional bits of a slope.
@@ -52,7 +56,7 @@ impl Distinct {
     /// `row` is the number of rows so far.
     #[inline]
     fn push(&mut self, value: i64, row: usize) {
-        if self.ids.len() < row {
+        if self.ids.len() < row || row == PROBE_ROWS && self.values.len() > PROBE_DISTINCT {
             return;
         }
         let mut slot = ((value as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SLOT_BITS)) as usize;

@@ -85,6 +85,22 @@ pub(super) fn entry_of(number: u64, count: usize) -> usize {
     if number < count as u64 { number as usize } else { 0 }
 }
 
+/// A value of an integer column; `None` is NULL.
+#[inline(always)]
+pub(super) fn int(area: &[u8], column: usize, row: usize) -> Option<i64> {
+    let entry = Entry::read(area, column);
+    // What most columns are.
+    if entry.is_plain_frame() {
+        return Some(i64::from(entry.parameters as i32).wrapping_add(unpack(area, entry.at, entry.width, row) as i64));
+    }
+    int_of_any(area, column, row)
+}
+
+fn int_of_any(area: &[u8], column: usize, row: usize) -> Option<i64> {
+    let ints = Ints::of(area, column);
+    if ints.is_null(row) { None } else { Some(ints.value(row)) }
+}
+
 impl<'a> Ints<'a> {
     #[inline(always)]
     pub(super) fn of(area: &'a [u8], column: usize) -> Self {

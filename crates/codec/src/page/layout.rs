@@ -157,6 +157,12 @@ impl Entry {
         })
     }
 
+    /// Base and packed numbers are all there is?
+    #[inline(always)]
+    pub(super) fn is_plain_frame(self) -> bool {
+        self.kind_bits | self.flags == Kind::Frame as u8
+    }
+
     #[inline(always)]
     pub(super) fn has(self, flag: u8) -> bool {
         self.flags & flag != 0

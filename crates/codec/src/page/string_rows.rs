@@ -5,7 +5,7 @@
 
 use super::bits::{pack, packed_len};
 use super::encoder::Parts;
-use super::int_rows::{SLOPE_BITS, index_bits};
+use super::int_rows::{PROBE_DISTINCT, PROBE_ROWS, SLOPE_BITS, index_bits};
 use super::layout::{Entry, Kind, LARGE, NULLS, OUTSIDE};
 use super::nulls::RowBits;
 use super::numbers::Packing;
@@ -152,6 +152,9 @@ impl StringRows {
 
     /// Number of the value; a new one when it is not known.
     fn id(&mut self, value: &[u8], encoder: Option<&Encoder>) -> usize {
+        if self.rows.len() == PROBE_ROWS && self.values.len() > PROBE_DISTINCT {
+            self.distinct_rows = PROBE_ROWS.min(self.distinct_rows);
+        }
         if self.distinct_rows == usize::MAX {
             let mut slot = (hash(value) >> (u64::BITS - SLOT_BITS)) as usize;
             loop {
@@ -215,6 +218,8 @@ impl StringRows {
         }
         heaps[2] = Some((Kind::Bytes, Heap { coded: false, prefix, bytes: cut(last.bytes, rows - nulls) }));
         heaps[3] = coded.then(|| (Kind::Codes, Heap { coded: true, prefix: 0, bytes: code_bytes(last.codes) }));
+        // The shortest heap first: most others are then longer by themselves.
+        heaps.sort_by_key(|heap| heap.map_or(usize::MAX, |(_, heap)| heap.bytes));
         for (kind, heap) in heaps.into_iter().flatten() {
             let outside_bytes = kind.outside_bytes();
             let mut data_bytes = heap.bytes + if kind.is_string_dictionary() { packed_len(rows, index_bits(count)) } else { 0 };

@@ -105,9 +105,10 @@ impl<'a> Heap<'a> {
         let (start, end) = self.span(index)?;
         match self.codes {
             None => {
-                out.extend_from_slice(self.prefix);
-                out.extend_from_slice(self.area.get(self.at + start..self.at + end).ok_or(DAMAGED)?);
-                Ok(())
+                if !self.prefix.is_empty() {
+                    out.extend_from_slice(self.prefix);
+                }
+                extend(out, self.area, self.at + start..self.at + end)
             }
             Some(dictionary) => self.append_codes(dictionary.ok_or(NO_CODES)?, start, end, out),
         }
@@ -176,6 +177,21 @@ impl<'a> Heap<'a> {
             decided => decided,
         })
     }
+}
+
+/// Appends a part of `area`. Most are short: one copy of a constant length takes less time than one of any length.
+#[inline(always)]
+fn extend(out: &mut Vec<u8>, area: &[u8], part: Range<usize>) -> Result<(), CodecError> {
+    const SHORT: usize = 32;
+    match area.get(part.start..).and_then(<[u8]>::first_chunk::<SHORT>) {
+        Some(chunk) if part.len() <= SHORT => {
+            let len = out.len() + part.len();
+            out.extend_from_slice(chunk);
+            out.truncate(len);
+        }
+        _ => out.extend_from_slice(area.get(part).ok_or(DAMAGED)?),
+    }
+    Ok(())
 }
 
 /// How these bytes compare with blanks.

@@ -201,7 +201,9 @@ fn figures() {
         let (mut values, mut ends, mut bytes): (Vec<i64>, Vec<i32>, Vec<u8>) = Default::default();
         let batch = time(rows, || {
             for view in &views {
-                (values.clear(), ends.clear(), bytes.clear());
+                values.clear();
+                ends.clear();
+                bytes.clear();
                 if items.schema.is_int(column) {
                     view.ints(column, 0..view.rows(), &mut values);
                 } else {
