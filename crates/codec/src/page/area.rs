@@ -167,10 +167,7 @@ impl<'a> ColumnArea<'a> {
             if let Class::Int { width } = column.class {
                 match int(self.bytes, number, row) {
                     None => set_null(out),
-                    Some(value) => {
-                        let width = usize::from(width);
-                        out[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
-                    }
+                    Some(value) => put_int(&mut out[at..at + usize::from(width)], value),
                 }
                 continue;
             }
@@ -201,6 +198,21 @@ impl<'a> ColumnArea<'a> {
             out[at..at + 2].copy_from_slice(&word.to_le_bytes());
         }
         Ok(out.len() - start)
+    }
+}
+
+/// Writes the low bytes of `value`, as many as `to` has: 1 to 8. In pieces of constant lengths that overlap, as each is a single store.
+#[inline(always)]
+fn put_int(to: &mut [u8], value: i64) {
+    let bytes = value.to_le_bytes();
+    match to.len() {
+        8 => to.copy_from_slice(&bytes),
+        width @ 4..8 => {
+            to[..4].copy_from_slice(&bytes[..4]);
+            to[width - 4..].copy_from_slice(&((value >> (8 * (width - 4))) as u32).to_le_bytes());
+        }
+        2 => to.copy_from_slice(&bytes[..2]),
+        width => (0..width.min(8)).for_each(|at| to[at] = bytes[at]),
     }
 }
 

@@ -2,10 +2,9 @@
 //!
 //! Nothing here panics, whatever the bytes: what lies outside the area reads as zero.
 
-use super::bits::packed_len;
-use super::bits::{bit, load, load_u16, mask, unpack};
+use super::bits::{bit, load, load_u16, mask, packed_len, unpack};
 use super::int_rows::on_line;
-use super::layout::{EXCEPTION_HEADER_BYTES, EXCEPTIONS, Entry, Kind, OUTSIDE, header_rows};
+use super::layout::{EXCEPTION_HEADER_BYTES, EXCEPTIONS, Entry, Kind, NULLS, OUTSIDE, header_rows};
 
 /// How packed numbers become values.
 #[derive(Clone, Copy, Debug)]
@@ -97,8 +96,29 @@ pub(super) fn int(area: &[u8], column: usize, row: usize) -> Option<i64> {
 }
 
 fn int_of_any(area: &[u8], column: usize, row: usize) -> Option<i64> {
-    let ints = Ints::of(area, column);
-    if ints.is_null(row) { None } else { Some(ints.value(row)) }
+    let entry = Entry::read(area, column);
+    if entry.has(NULLS | EXCEPTIONS) {
+        let ints = Ints::of(area, column);
+        return if ints.is_null(row) { None } else { Some(ints.value(row)) };
+    }
+    let number = unpack(area, entry.at, entry.width, row) as i64;
+    let outside = entry.outside();
+    Some(match entry.kind() {
+        // As `own_value`, but nothing is looked at that the encoding does not have.
+        Kind::Multiple => load(area, outside).wrapping_add((number as u64).wrapping_mul(load(area, outside + 8))) as i64,
+        Kind::Linear => (load(area, outside) as i64).wrapping_add(on_line(load(area, outside + 8) as i64, row)).wrapping_add(number),
+        Kind::Difference if !entry.has(OUTSIDE) => {
+            let partner = Entry::read(area, (entry.parameters >> 16) as usize);
+            let of = if partner.is_plain_frame() {
+                i64::from(partner.parameters as i32).wrapping_add(unpack(area, partner.at, partner.width, row) as i64)
+            } else {
+                Ints::of(area, (entry.parameters >> 16) as usize).own_value(row)
+            };
+            of.wrapping_add(i64::from(entry.parameters as u16 as i16)).wrapping_add(number)
+        }
+        Kind::Frame | Kind::Dictionary | Kind::Difference => Ints::of(area, column).value(row),
+        _ => return None,
+    })
 }
 
 impl<'a> Ints<'a> {
