@@ -6,8 +6,8 @@
 /// Numbers unpacked at once: a whole number of bytes, whatever the width, and a word of a bitmap.
 pub(super) const BLOCK: usize = 64;
 
-/// Widths from here on can lie in nine bytes.
-const WIDE: u32 = 57;
+/// Widths from here on can lie in nine bytes: 57 bits lie in eight from any bit on.
+const WIDE: u32 = 58;
 
 /// Bits that hold every number up to `most`.
 #[inline]

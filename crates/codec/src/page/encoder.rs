@@ -349,6 +349,22 @@ impl PageEncoder {
         Some(len)
     }
 
+    /// Appends the distinct values of each variable column to `bytes`, and behind each the length of `bytes` to `ends`: what a dictionary of string codes is to be
+    /// [trained](crate::row::train) on, with a page's rows at a time, as a page has equal values once.
+    ///
+    /// # Panics
+    /// When `bytes` would become longer than 4 GB.
+    pub fn sample_strings(&self, bytes: &mut Vec<u8>, ends: &mut Vec<u32>) {
+        for (column, rows) in self.schema.columns.iter().zip(&self.columns) {
+            if let (Class::Variable { .. }, Rows::Strings(rows)) = (column.class, rows) {
+                for value in rows.distinct_values().filter(|value| !value.is_empty()) {
+                    bytes.extend_from_slice(value);
+                    ends.push(u32::try_from(bytes.len()).expect("samples are bounded to far below 4 GB"));
+                }
+            }
+        }
+    }
+
     /// Lets go of the first `rows` rows and keeps the others.
     ///
     /// # Panics

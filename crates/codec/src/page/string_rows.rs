@@ -122,6 +122,11 @@ impl StringRows {
         &self.bytes[start..self.values[id].bytes as usize]
     }
 
+    /// The values, each once unless there are too many.
+    pub(super) fn distinct_values(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.values.len()).map(|id| self.bytes_of(id))
+    }
+
     fn codes_of(&self, id: usize) -> &[u16] {
         let start = id.checked_sub(1).map_or(0, |before| self.values[before].codes as usize);
         &self.codes[start..self.values[id].codes as usize]
