@@ -4,6 +4,7 @@
 
 use pagefold_codec::row::{Dictionary, HuffmanCodes, HuffmanDictionary, HuffmanEncoder};
 use pagefold_codec::splice::Splice;
+use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_format::chain;
 use pagefold_format::control::ControlSlot;
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, CopyBlock, CopyHeader, Manifest};
@@ -24,6 +25,7 @@ use pagefold_format::space_map::{self, SpaceWord};
 use pagefold_fuzz::{pages, schema};
 use pagefold_types::{Column, CompactLayout, DataType, Direction, KeyLayout, Rid, RowLayout, Schema, Value, text};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Writes one input.
 fn put(target: &str, name: &str, bytes: &[u8]) {
@@ -240,10 +242,15 @@ fn rows() {
         let mut record = input.clone();
         layout.encode(&values, &mut record).expect("a row");
         put("record", &i.to_string(), &record);
+        let mut encoder = PageEncoder::new(Arc::new(PageSchema::new(&layout)), None);
+        (0..3).for_each(|_| encoder.push(&record[input.len()..]).expect("a record"));
         let packed = record.split_off(input.len());
         if CompactLayout::new(layout).compact(&packed, &mut record).is_some() {
             put("compact_record", &i.to_string(), &record);
         }
+        let mut area = [&input[..], &[1]].concat();
+        encoder.encode(3, &mut area).expect("a short area");
+        put("page_area", &i.to_string(), &area);
         let columns: Vec<_> =
             (0..schema.len().min(8)).map(|c| (c, if c == 1 { Direction::Descending } else { Direction::Ascending })).collect();
         input.push(2);

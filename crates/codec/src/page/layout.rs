@@ -157,6 +157,21 @@ impl Entry {
         })
     }
 
+    #[inline(always)]
+    pub(super) fn is_string(self) -> bool {
+        (Kind::Bytes as u8..=Kind::CodesDictionary as u8).contains(&self.kind_bits)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_string_dictionary(self) -> bool {
+        self.kind_bits == Kind::BytesDictionary as u8 || self.kind_bits == Kind::CodesDictionary as u8
+    }
+
+    #[inline(always)]
+    pub(super) fn has_codes(self) -> bool {
+        self.kind_bits == Kind::Codes as u8 || self.kind_bits == Kind::CodesDictionary as u8
+    }
+
     /// Base and packed numbers are all there is?
     #[inline(always)]
     pub(super) fn is_plain_frame(self) -> bool {

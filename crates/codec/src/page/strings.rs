@@ -9,15 +9,14 @@ use super::bits::{bit, load, mask, unpack};
 use super::layout::{Entry, Kind, header_rows};
 use super::string_rows::line_end;
 use crate::CodecError;
-use crate::row::{CODE_BITS, Dictionary, compressed_len};
+use crate::row::{CODE_BITS, Dictionary, MAX_TOKEN_LEN};
 use pagefold_types::RECORD_BYTES_MAX;
 
 const DAMAGED: CodecError = CodecError::Page("string outside its heap");
 const NO_CODES: CodecError = CodecError::Page("string codes without a dictionary");
 
-/// Codes decoded at once; even, so that each part starts with a byte.
-const PART: usize = 64;
-const PART_BYTES: usize = compressed_len(PART);
+/// Two numbers of so many bits lie in eight bytes from any bit on.
+const PAIR_WIDTH_MAX: u32 = 28;
 
 /// Strings one behind the other.
 #[derive(Clone, Copy, Debug)]
@@ -50,25 +49,30 @@ impl<'a> Heap<'a> {
     /// Offset of the strings and of their prefix; `None` when the prefix starts before the area.
     #[inline(always)]
     fn read(area: &'a [u8], entry: Entry, rows: usize, dictionary: Option<&'a Dictionary>) -> Self {
-        let (kind, outside) = (entry.kind(), entry.outside());
+        let outside = entry.outside();
         let (line, place) = (load(area, outside), load(area, outside + 8));
         let at = usize::from(place as u16);
         let prefix_len = usize::from((place >> 16) as u16);
         let prefix = at.checked_sub(prefix_len).and_then(|start| area.get(start..at)).unwrap_or_default();
-        let (ends_at, count, ends_width) = if kind.is_string_dictionary() {
+        let (ends_at, count, ends_width) = if entry.is_string_dictionary() {
             let width = area.get(outside + 16).map_or(0, |width| (*width).min(64));
             (usize::from((place >> 32) as u16), usize::from((place >> 48) as u16), u32::from(width))
         } else {
             (entry.at, rows, entry.width)
         };
-        let codes = kind.has_codes().then_some(dictionary);
+        let codes = entry.has_codes().then_some(dictionary);
         Self { area, at, prefix, ends_at, ends_width, slope: line as u32, base: (line >> 32) as i32, codes, count }
     }
 
     #[inline(always)]
     fn end(&self, index: usize) -> usize {
-        let number = unpack(self.area, self.ends_at, self.ends_width, index) as i64;
-        line_end(self.slope, index).wrapping_add(i64::from(self.base)).wrapping_add(number) as usize
+        self.on_line(index, unpack(self.area, self.ends_at, self.ends_width, index))
+    }
+
+    /// The end of a string by its packed number.
+    #[inline(always)]
+    fn on_line(&self, index: usize, number: u64) -> usize {
+        line_end(self.slope, index).wrapping_add(i64::from(self.base)).wrapping_add(number as i64) as usize
     }
 
     /// Where string `index` starts and ends, in bytes or codes.
@@ -77,8 +81,15 @@ impl<'a> Heap<'a> {
         if index >= self.count {
             return Err(DAMAGED);
         }
-        let start = if index == 0 { 0 } else { self.end(index - 1) };
-        let end = self.end(index);
+        let (start, end) = if index > 0 && self.ends_width <= PAIR_WIDTH_MAX {
+            // Both ends with one load.
+            let first = (index - 1) * self.ends_width as usize;
+            let pair = load(self.area, self.ends_at + first / 8) >> (first % 8);
+            let mask = mask(self.ends_width);
+            (self.on_line(index - 1, pair & mask), self.on_line(index, pair >> self.ends_width & mask))
+        } else {
+            (if index == 0 { 0 } else { self.end(index - 1) }, self.end(index))
+        };
         // Far above what an area holds, far below what could overflow.
         if start <= end && end <= u32::MAX as usize { Ok((start, end)) } else { Err(DAMAGED) }
     }
@@ -119,18 +130,17 @@ impl<'a> Heap<'a> {
         if self.at + (end * CODE_BITS as usize).div_ceil(8) > self.area.len() {
             return Err(DAMAGED);
         }
-        let mut left = RECORD_BYTES_MAX;
-        for first in (start..end).step_by(PART) {
-            let count = PART.min(end - first);
-            // Codes start with a byte or in the middle of one: moved to the front of a buffer, four at a time.
-            let mut packed = [0; PART_BYTES + 8];
-            let shift = first as u32 % 2 * 4;
-            for group in 0..count.div_ceil(4) {
-                let codes =
-                    load(self.area, self.at + first * 3 / 2 + group * 6) >> shift & mask(48.min((count - group * 4) as u32 * CODE_BITS));
-                packed[group * 6..group * 6 + 8].copy_from_slice(&codes.to_le_bytes());
+        // Tokens are copied as bytes of a constant number, as in decoding rows; what is too much is cut off.
+        let longest = out.len() + RECORD_BYTES_MAX;
+        out.reserve(((end - start + 1) * MAX_TOKEN_LEN).min(RECORD_BYTES_MAX + MAX_TOKEN_LEN));
+        for index in start..end {
+            let (token, len) = dictionary.wide_token(unpack(self.area, self.at, CODE_BITS, index) as u16);
+            let end = out.len() + len;
+            if len == 0 || end > longest {
+                return Err(CodecError::Page("string of codes"));
             }
-            left -= dictionary.decode(&packed[..compressed_len(count)], out, left)?;
+            out.extend_from_slice(token);
+            out.truncate(end);
         }
         Ok(())
     }
@@ -206,7 +216,7 @@ impl<'a> Strings<'a> {
         let rows = header_rows(area);
         let heap = Heap::read(area, entry, rows, dictionary);
         let (nulls_at, large_at) = (entry.nulls_at(rows), entry.large_at(rows));
-        Self { area, entry, heap, nulls_at, large_at, all_null: !entry.kind().is_string() }
+        Self { area, entry, heap, nulls_at, large_at, all_null: !entry.is_string() }
     }
 
     #[inline(always)]
@@ -226,7 +236,7 @@ impl<'a> Strings<'a> {
 
     #[inline(always)]
     pub(super) fn has_dictionary(&self) -> bool {
-        self.entry.kind().is_string_dictionary()
+        self.entry.is_string_dictionary()
     }
 
     /// Number of the row's string in the heap.
@@ -236,4 +246,4 @@ impl<'a> Strings<'a> {
     }
 }
 
-const _: () = assert!(PART.is_multiple_of(4) && Kind::Bytes.outside_bytes() + 5 == Kind::BytesDictionary.outside_bytes());
+const _: () = assert!(Kind::Bytes.outside_bytes() + 5 == Kind::BytesDictionary.outside_bytes());

@@ -95,6 +95,12 @@ impl Dictionary {
         self.table.token(code)
     }
 
+    /// The bytes from those of `code` on, and how many of them it stands for: 0 when it stands for nothing. For copies of a constant length.
+    #[inline(always)]
+    pub(crate) fn wide_token(&self, code: u16) -> (&[u8; MAX_TOKEN_LEN], usize) {
+        self.table.wide_token(code)
+    }
+
     /// The tokens in code order, that is ascending.
     pub fn tokens(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.count).map(|code| self.token(code))

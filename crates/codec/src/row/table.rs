@@ -85,6 +85,16 @@ impl TokenTable {
         Arc::clone(&self.bytes)
     }
 
+    /// The bytes from the token of `code` on, and its length, 0 when there is none; only the low 12 bits of `code` count.
+    #[inline(always)]
+    pub(super) fn wide_token(&self, code: u16) -> (&[u8; MAX_TOKEN_LEN], usize) {
+        let (offset, len) = split(self.index[usize::from(code) & CODE_MASK as usize]);
+        match self.bytes[offset..].first_chunk() {
+            Some(bytes) => (bytes, len),
+            None => unreachable!("as many bytes behind every offset"),
+        }
+    }
+
     /// Bytes of the table.
     pub(super) fn len(&self) -> usize {
         size_of_val(&*self.index) + self.bytes.len()
