@@ -4,6 +4,7 @@
 //! * [`cost`]: what an entry takes when folded; depends on the entry and its left neighbour alone
 //! * [`encode`]: expanded entries to a folded body
 //! * [`expand`]: a folded body back to entries and key map
+//! * [`prefix`]: blocks of a leaf that is searched compressed
 //!
 //! The bytes are described in `docs/file-format.md`, "Folded leaf".
 
@@ -13,6 +14,7 @@ mod error;
 pub mod expand;
 mod fast;
 pub mod layout;
+pub mod prefix;
 mod rid_code;
 mod varint;
 

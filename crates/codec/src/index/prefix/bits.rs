@@ -1,0 +1,158 @@
+//! Numbers of a fixed width, one behind the other, the lowest bits first.
+
+use super::WIDTH_MAX;
+
+/// The number of `width` bits (at most 56) at bit `at`; what lies behind `bytes` reads as 0.
+#[inline]
+#[must_use]
+pub fn get(bytes: &[u8], at: usize, width: u32) -> u64 {
+    (word(bytes, at >> 3) >> (at & 7)) & ((1 << width) - 1)
+}
+
+#[inline]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..).and_then(|b| b.first_chunk::<8>()) {
+        Some(chunk) => u64::from_le_bytes(*chunk),
+        None => last_word(bytes, at),
+    }
+}
+
+#[cold]
+fn last_word(bytes: &[u8], at: usize) -> u64 {
+    let mut chunk = [0; 8];
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    chunk[..rest.len()].copy_from_slice(rest);
+    u64::from_le_bytes(chunk)
+}
+
+/// Puts a number of `width` bits at bit `at`, where zeros are.
+///
+/// # Panics
+/// When fewer than 8 bytes begin where the number does.
+#[inline]
+pub fn put(bytes: &mut [u8], at: usize, width: u32, value: u64) {
+    debug_assert!(width <= WIDTH_MAX && value >> width == 0);
+    let chunk = &mut bytes[at >> 3..(at >> 3) + 8];
+    let old = u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+    chunk.copy_from_slice(&(old | value << (at & 7)).to_le_bytes());
+}
+
+/// Sum of the `N` numbers in one load; `N * width` is at most 56.
+#[inline(always)]
+fn sum_of<const N: u32>(bytes: &[u8], at: usize, width: u32) -> u64 {
+    let word = word(bytes, at >> 3) >> (at & 7);
+    let mask = (1 << width) - 1;
+    (0..N).map(|i| (word >> (i * width)) & mask).sum()
+}
+
+/// Numbers of this width that [`group_sum`] takes at once.
+#[inline]
+fn group(width: u32) -> usize {
+    match width {
+        0..=7 => 8,
+        8..=14 => 4,
+        15..=28 => 2,
+        _ => 1,
+    }
+}
+
+#[inline]
+fn group_sum(bytes: &[u8], at: usize, width: u32, group: usize) -> u64 {
+    match group {
+        8 => sum_of::<8>(bytes, at, width),
+        4 => sum_of::<4>(bytes, at, width),
+        2 => sum_of::<2>(bytes, at, width),
+        _ => get(bytes, at, width),
+    }
+}
+
+/// Sum of `count` numbers from bit `at` on.
+#[inline]
+#[must_use]
+pub fn sum(bytes: &[u8], at: usize, width: u32, count: usize) -> u64 {
+    if width == 0 {
+        return 0;
+    }
+    let group = group(width);
+    let step = width as usize;
+    let whole = count / group * group;
+    let mut total = 0;
+    for i in (0..whole).step_by(group) {
+        total += group_sum(bytes, at + i * step, width, group);
+    }
+    for i in whole..count {
+        total += get(bytes, at + i * step, width);
+    }
+    total
+}
+
+/// Goes through the sums `value`, `value` + first number + `plus`, ... (`count` numbers) up to the first that is not less than `target`: its place, from 0 for `value` itself, and the sum.
+/// When all are less the place is `count + 1`.
+#[inline]
+#[must_use]
+pub fn sums_lower_bound(bytes: &[u8], at: usize, width: u32, count: usize, plus: u64, value: u64, target: u64) -> (usize, u64) {
+    let mut value = value;
+    if value >= target {
+        return (0, value);
+    }
+    let group = group(width);
+    let step = width as usize;
+    let mut i = 0;
+    while i + group <= count {
+        let next = value + group_sum(bytes, at + i * step, width, group) + plus * group as u64;
+        if next >= target {
+            break;
+        }
+        value = next;
+        i += group;
+    }
+    while i < count {
+        value += get(bytes, at + i * step, width) + plus;
+        i += 1;
+        if value >= target {
+            return (i, value);
+        }
+    }
+    (count + 1, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::Random;
+
+    #[test]
+    fn what_is_put_is_found_at_every_width() {
+        let mut random = Random(5);
+        for width in 0..=WIDTH_MAX {
+            let values: Vec<u64> = (0..100).map(|_| random.next() & ((1 << width) - 1)).collect();
+            let start = random.below(20) as usize;
+            let end = start + 100 * width as usize;
+            let mut bytes = vec![0; end.div_ceil(8) + 8];
+            for (i, v) in values.iter().enumerate() {
+                put(&mut bytes, start + i * width as usize, width, *v);
+            }
+            assert!(bytes[end.div_ceil(8)..].iter().all(|b| *b == 0));
+            bytes.truncate(end.div_ceil(8));
+            for (i, v) in values.iter().enumerate() {
+                assert_eq!(get(&bytes, start + i * width as usize, width), *v);
+            }
+            for plus in [0, 1] {
+                let mut sums = vec![7];
+                for v in &values {
+                    sums.push(sums[sums.len() - 1] + v + plus);
+                }
+                for count in [0, 1, 7, 8, 9, 99, 100] {
+                    assert_eq!(sum(&bytes, start, width, count) + 7 + plus * count as u64, sums[count]);
+                    for target in [0, 7, 8, sums[count / 2], sums[count], sums[count] + 1, sums[count / 3] + 1] {
+                        let (place, value) = sums_lower_bound(&bytes, start, width, count, plus, 7, target);
+                        let expected = sums[..=count].iter().position(|s| *s >= target);
+                        assert_eq!(place, expected.unwrap_or(count + 1));
+                        assert!(place > count || value == sums[place]);
+                    }
+                }
+            }
+        }
+        assert_eq!(get(&[1, 2], 300, 9), 0);
+    }
+}

@@ -1,0 +1,131 @@
+//! A plan's bytes.
+
+use super::entries::Entries;
+use super::plan::Plan;
+use super::{HEAD_BYTES, KeyForm, bits, to_linear};
+use crate::bytes::common_prefix;
+
+/// Writes numbers of a fixed width.
+struct BitWriter<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+}
+
+impl BitWriter<'_> {
+    #[inline]
+    fn put(&mut self, width: u32, value: u64) {
+        bits::put(self.bytes, self.at, width, value);
+        self.at += width as usize;
+    }
+}
+
+impl Plan {
+    /// Appends the block as it is on a leaf whose keys share `shared` bytes; exactly [`Plan::bytes`] of them. `entries` are those the plan was made for.
+    ///
+    /// # Panics
+    /// May panic when they are others.
+    pub fn encode(&self, entries: &Entries, shared: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        let first = entries.key(0);
+        let rids = &self.rids;
+        out.push((self.pairs - 1) as u8 | u8::from(rids.ascending) << 7);
+        out.push((self.entries - 1) as u8);
+        let base_bytes = rids.base_bytes();
+        out.push(self.form as u8 | (self.count_width as u8) << 2 | (base_bytes as u8) << 5);
+        let window_bytes = if self.form.is_packed() { self.window.bytes - 1 } else { 0 };
+        out.extend_from_slice(&((rids.slots - 1) as u16 | (window_bytes as u16) << 12).to_le_bytes());
+        out.push(rids.first_width as u8);
+        out.push(rids.gap_width as u8);
+        if !self.fixed {
+            out.extend_from_slice(&(self.key_bytes as u16).to_le_bytes());
+        }
+        out.extend_from_slice(first.get(shared + HEAD_BYTES..).unwrap_or(&[]));
+        if self.form.is_packed() {
+            out.push(self.code_width as u8);
+            out.push(self.window.tail as u8);
+            out.extend_from_slice(&self.window.mask.to_be_bytes()[16 - self.window.bytes..]);
+        }
+        out.extend_from_slice(&rids.base.to_le_bytes()[..base_bytes]);
+        self.put_bits(entries, out);
+        if self.form == KeyForm::Text {
+            self.put_text(entries, out);
+        }
+        debug_assert_eq!(out.len() - start, self.bytes(shared));
+    }
+
+    fn put_bits(&self, entries: &Entries, out: &mut Vec<u8>) {
+        let rids = &self.rids;
+        let codes = if self.form.is_packed() { (self.entries - 1) * self.code_width as usize } else { 0 };
+        let counts = if self.count_width == 0 { 0 } else { self.entries * self.count_width as usize };
+        let (firsts, gaps) = if rids.ascending { (0, self.pairs - 1) } else { (self.entries, self.pairs - self.entries) };
+        let firsts = firsts * rids.first_width as usize;
+        let end = out.len() + (codes + counts + firsts + gaps * rids.gap_width as usize).div_ceil(8);
+        let start = out.len();
+        out.resize(end + 8, 0);
+        let mut writer = BitWriter { bytes: &mut out[start..], at: 0 };
+        if self.form.is_packed() {
+            self.put_codes(entries, &mut writer);
+        }
+        if self.count_width > 0 {
+            for i in 0..self.entries {
+                writer.put(self.count_width, entries.rids(i).len() as u64 - 1);
+            }
+        }
+        let linear = |rid: u64| to_linear(rid, rids.slots);
+        let put_gaps = |writer: &mut BitWriter<'_>, list: &[u64]| {
+            for pair in list.windows(2) {
+                writer.put(rids.gap_width, linear(pair[1]) - linear(pair[0]) - 1);
+            }
+        };
+        if rids.ascending {
+            put_gaps(&mut writer, entries.all_rids());
+        } else if self.grouped {
+            for i in 0..self.entries {
+                writer.put(rids.first_width, linear(entries.rids(i)[0]) - rids.base);
+            }
+            for i in 0..self.entries {
+                put_gaps(&mut writer, entries.rids(i));
+            }
+        } else {
+            for rid in entries.all_rids() {
+                writer.put(rids.first_width, linear(*rid) - rids.base);
+            }
+        }
+        out.truncate(end);
+    }
+
+    fn put_codes(&self, entries: &Entries, writer: &mut BitWriter<'_>) {
+        let frame = self.form == KeyForm::Frame;
+        for i in 0..self.codes.len() {
+            let code = self.codes[i];
+            if i > 0 {
+                writer.put(self.code_width, code - self.codes[if frame { 0 } else { i - 1 }]);
+            }
+            if !self.grouped {
+                for _ in 1..entries.rids(i).len() {
+                    writer.put(self.code_width, if frame { code - self.codes[0] } else { 0 });
+                }
+            }
+        }
+    }
+
+    fn put_text(&self, entries: &Entries, out: &mut Vec<u8>) {
+        for i in 1..self.entries {
+            let (before, key) = (entries.key(i - 1), entries.key(i));
+            let shared = common_prefix(before, key);
+            let (dropped, added) = (before.len() - shared, key.len() - shared);
+            if self.fixed {
+                out.push(added.min(255) as u8);
+            } else {
+                out.push((dropped.min(15) << 4 | added.min(15)) as u8);
+                if dropped >= 15 {
+                    out.extend_from_slice(&(dropped as u16).to_le_bytes());
+                }
+            }
+            if added >= if self.fixed { 255 } else { 15 } {
+                out.extend_from_slice(&(added as u16).to_le_bytes());
+            }
+            out.extend_from_slice(&key[shared..]);
+        }
+    }
+}
