@@ -54,14 +54,16 @@ pub enum PageType {
     LargeValue = 7,
     /// Index leaf in its 4 KB form on disk.
     FoldedLeaf = 8,
+    /// Index leaf that is compressed in memory, too.
+    PrefixLeaf = 9,
 }
 
 impl PageType {
     /// The type with this number.
     #[must_use]
     pub fn from_u8(number: u8) -> Option<PageType> {
-        use PageType::{Data, Dictionary, FoldedLeaf, Header, LargeValue, Leaf, NonLeaf, SpaceMap};
-        [Header, SpaceMap, Data, Leaf, NonLeaf, Dictionary, LargeValue, FoldedLeaf].into_iter().find(|t| *t as u8 == number)
+        use PageType::{Data, Dictionary, FoldedLeaf, Header, LargeValue, Leaf, NonLeaf, PrefixLeaf, SpaceMap};
+        [Header, SpaceMap, Data, Leaf, NonLeaf, Dictionary, LargeValue, FoldedLeaf, PrefixLeaf].into_iter().find(|t| *t as u8 == number)
     }
 }
 

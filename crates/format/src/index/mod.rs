@@ -4,6 +4,7 @@
 //! * [`leaf`]: the view of a leaf that is searched; [`plan`]: does a change fit; `leaf_edit`: the change itself
 //! * [`check`]: structure (once after a read) and everything (`check`)
 //! * [`folded`]: leaf to 4 KB page and back
+//! * [`prefix`]: leaves that are compressed in memory, too
 //! * [`non_leaf`]: separators and children
 //! * [`ops`]: the changes as values
 //! * [`build`]: packing leaves in order, with and without bytes
@@ -21,6 +22,7 @@ pub mod non_leaf;
 mod non_leaf_edit;
 pub mod ops;
 pub mod plan;
+pub mod prefix;
 mod search;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use super::header::{LeafKind, format_leaf, set_next};
 use super::leaf::Place;
-use super::{leaf_edit, non_leaf, non_leaf_edit};
+use super::{leaf_edit, non_leaf, non_leaf_edit, prefix};
 use crate::FormatError;
 use crate::page::{self, PageType, is_page_size};
 use crate::wire::{Reader, put_bytes};
@@ -19,6 +19,17 @@ pub enum LeafOp<'a> {
         page_number: u32,
         /// Layout of its entries.
         kind: LeafKind,
+        /// Page after in key order; 0: none.
+        next: u32,
+    },
+    /// An empty leaf of the format `prefix`. All other ops change leaves of both formats; a place in a prefix leaf is a block and a pair, a run is as [`PrefixLeaf::run`] gives it.
+    ///
+    /// [`PrefixLeaf::run`]: super::prefix::PrefixLeaf::run
+    FormatPrefix {
+        /// Its number in the data set.
+        page_number: u32,
+        /// Length of every key; 0 when lengths differ.
+        fixed_key_bytes: u16,
         /// Page after in key order; 0: none.
         next: u32,
     },
@@ -66,17 +77,32 @@ impl LeafOp<'_> {
     /// # Errors
     /// When the page cannot take it; it is then unchanged.
     pub fn apply(&self, page: &mut [u8]) -> Result<(), FormatError> {
-        if !matches!(self, LeafOp::Format { .. }) {
-            page::expect_type(page, PageType::Leaf)?;
-        } else if !is_page_size(page.len()) {
-            return Err(FormatError::new(format!("leaf of {} bytes", page.len())));
-        }
+        let prefix = match self {
+            LeafOp::Format { .. } | LeafOp::FormatPrefix { .. } if !is_page_size(page.len()) => {
+                return Err(FormatError::new(format!("leaf of {} bytes", page.len())));
+            }
+            LeafOp::Format { .. } | LeafOp::FormatPrefix { .. } => false,
+            _ if page::expect_type(page, PageType::PrefixLeaf).is_ok() => true,
+            _ => {
+                page::expect_type(page, PageType::Leaf)?;
+                false
+            }
+        };
         match *self {
             LeafOp::Format { page_number, kind, next } => {
                 LeafKind::from_parts(kind.flags(), kind.slot_bits, kind.fixed_key_bytes)?;
                 format_leaf(page, page_number, kind, next);
                 Ok(())
             }
+            LeafOp::FormatPrefix { page_number, fixed_key_bytes, next } => {
+                prefix::format_leaf(page, page_number, fixed_key_bytes, next);
+                Ok(())
+            }
+            LeafOp::Insert { key, rid } if prefix => prefix::insert(page, key, rid),
+            LeafOp::Remove { key, rid } if prefix => prefix::remove(page, key, rid),
+            LeafOp::KeepFirst { cut } if prefix => prefix::keep_first(page, cut),
+            LeafOp::KeepFrom { cut } if prefix => prefix::keep_from(page, cut),
+            LeafOp::Append { count, run } if prefix => prefix::append(page, usize::from(count), run),
             LeafOp::Insert { key, rid } => leaf_edit::insert(page, key, rid),
             LeafOp::Remove { key, rid } => leaf_edit::remove(page, key, rid),
             LeafOp::KeepFirst { cut } => leaf_edit::keep_first(page, cut),
@@ -98,6 +124,12 @@ impl LeafOp<'_> {
                 out.push(kind.flags());
                 out.push(kind.slot_bits);
                 out.extend_from_slice(&kind.fixed_key_bytes.to_le_bytes());
+                out.extend_from_slice(&next.to_le_bytes());
+            }
+            LeafOp::FormatPrefix { page_number, fixed_key_bytes, next } => {
+                out.push(7);
+                out.extend_from_slice(&page_number.to_le_bytes());
+                out.extend_from_slice(&fixed_key_bytes.to_le_bytes());
                 out.extend_from_slice(&next.to_le_bytes());
             }
             LeafOp::Insert { key, rid } | LeafOp::Remove { key, rid } => {
@@ -148,6 +180,7 @@ impl LeafOp<'_> {
             }
             5 => LeafOp::Append { count: reader.u16()?, run: reader.bytes()? },
             6 => LeafOp::SetNext { next: reader.u32()? },
+            7 => LeafOp::FormatPrefix { page_number: reader.u32()?, fixed_key_bytes: reader.u16()?, next: reader.u32()? },
             other => return Err(FormatError::new(format!("unknown leaf op {other}"))),
         })
     }

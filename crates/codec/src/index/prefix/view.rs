@@ -4,6 +4,7 @@
 
 use super::entries::Entries;
 use super::{BlockError, HEAD_BYTES, HEADER_BYTES, KeyForm, LINEAR_BITS, WIDTH_MAX, WINDOW_MAX, bits, from_linear, gather, plan::window};
+use crate::index::layout::key_head;
 
 /// What a block's leaf knows of it.
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +160,37 @@ impl<'a> Block<'a> {
         let head = self.frame.head.to_be_bytes();
         out.extend_from_slice(&head[..(self.key_bytes - self.frame.shared.len()).min(HEAD_BYTES)]);
         out.extend_from_slice(self.rest);
+    }
+
+    /// Length of the first key.
+    #[inline]
+    #[must_use]
+    pub fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+
+    /// Bytes that the block would have on a leaf whose keys share `shared` bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes_sharing(&self, shared: usize) -> usize {
+        self.end - self.rest.len() + self.key_bytes.saturating_sub(shared + HEAD_BYTES)
+    }
+
+    /// Appends the block as it would be on a leaf whose keys share these bytes; returns the head of its first key there.
+    ///
+    /// # Errors
+    /// When its keys do not begin with them.
+    pub fn put_sharing(&self, shared: &[u8], out: &mut Vec<u8>) -> Result<u32, BlockError> {
+        let mut key = Vec::with_capacity(self.key_bytes);
+        self.first_key(&mut key);
+        if !key.starts_with(shared) || (self.form.is_packed() && self.window_bytes + self.tail + shared.len() > self.key_bytes) {
+            return Err(BlockError("keys do not begin with the shared bytes"));
+        }
+        let rest = HEADER_BYTES + if self.frame.fixed_key_bytes == 0 { 2 } else { 0 };
+        out.extend_from_slice(&self.bytes[..rest]);
+        out.extend_from_slice(key.get(shared.len() + HEAD_BYTES..).unwrap_or(&[]));
+        out.extend_from_slice(&self.bytes[rest + self.rest.len()..self.end]);
+        Ok(key_head(&key, shared.len()))
     }
 
     /// Linear first RID of entry `entry` in a block whose RIDs do not ascend; the base where they do.

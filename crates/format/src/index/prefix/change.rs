@@ -1,0 +1,202 @@
+//! What an insert or a removal makes of a block, and what the leaf then takes, before it is changed.
+
+use super::header::{DIRECTORY_BYTES, PREFIX_HEADER_BYTES, block_bytes_max};
+use super::image::Blocks;
+use super::reader::decode;
+use super::view::PrefixLeaf;
+use crate::FormatError;
+use pagefold_codec::bytes::common_prefix;
+use pagefold_codec::index::prefix::{Entries, PAIRS_MAX, Plan};
+use pagefold_types::Rid;
+
+/// A block of fewer pairs is joined with a neighbour when it loses one ...
+const FEW_PAIRS: usize = PAIRS_MAX / 4;
+/// ... if together they have no more than this.
+const JOINED_PAIRS: usize = PAIRS_MAX / 4 * 3;
+
+/// A change, worked out: the blocks that take the place of others.
+#[derive(Debug)]
+pub struct Change {
+    pub(super) first: usize,
+    pub(super) gone: usize,
+    pub(super) new: Blocks,
+    /// RIDs of the leaf afterwards.
+    pub(super) rids: usize,
+    /// Bytes of the leaf afterwards, directory and header included.
+    pub(super) bytes: usize,
+}
+
+impl Change {
+    /// Does the leaf take it?
+    #[inline]
+    #[must_use]
+    pub fn fits(&self, leaf: &PrefixLeaf<'_>) -> bool {
+        self.bytes <= leaf.page.len()
+    }
+
+    /// Bytes that neither blocks nor directory will use; 0 when it does not fit.
+    #[must_use]
+    pub fn free_bytes(&self, leaf: &PrefixLeaf<'_>) -> usize {
+        leaf.page.len().saturating_sub(self.bytes)
+    }
+}
+
+/// Cuts `entries` into blocks: one if that is small enough and searched fast, else before or behind pair `at`, if that is the first or the last, else in the middle.
+pub(super) fn put_blocks(
+    entries: &Entries,
+    fixed_key_bytes: usize,
+    page_bytes: usize,
+    at: Option<usize>,
+    out: &mut Blocks,
+) -> Result<(), FormatError> {
+    let n = entries.pair_count();
+    if let Some(plan) = Plan::new(entries, fixed_key_bytes) {
+        if n == 1 || (!plan.is_slow() && plan.bytes(out.shared) <= block_bytes_max(page_bytes)) {
+            out.push_entries(entries, &plan);
+            return Ok(());
+        }
+    }
+    if n < 2 {
+        return Err(FormatError::new("key longer than a block"));
+    }
+    let cut = match at {
+        Some(0) => 1,
+        Some(at) if at == n - 1 => at,
+        _ => n / 2,
+    };
+    for range in [0..cut, cut..n] {
+        let mut part = Entries::new();
+        part.extend(entries, range.start, range.end);
+        put_blocks(&part, fixed_key_bytes, page_bytes, None, out)?;
+    }
+    Ok(())
+}
+
+impl PrefixLeaf<'_> {
+    fn check_key(&self, key: &[u8]) -> Result<(), FormatError> {
+        let fixed = self.fixed_key_bytes;
+        if fixed != 0 && key.len() != fixed {
+            return Err(FormatError::new(format!("key of {} bytes in an index of {fixed}-byte keys", key.len())));
+        }
+        if key.len() > self.page.len() {
+            return Err(FormatError::new("key longer than a page"));
+        }
+        Ok(())
+    }
+
+    /// Bytes of the leaf when these blocks are in the place of `gone` others.
+    pub(super) fn bytes_with(&self, first: usize, gone: usize, new: &Blocks) -> usize {
+        let kept: usize = if new.shared == self.shared.len() {
+            let gone: usize = (first..first + gone).map(|i| self.range(i).len()).sum();
+            self.low_end().saturating_sub(PREFIX_HEADER_BYTES + self.shared.len() + gone)
+        } else {
+            let others = (0..first).chain(first + gone..self.blocks);
+            others.filter_map(|i| self.block(i)).map(|b| b.bytes_sharing(new.shared)).sum()
+        };
+        PREFIX_HEADER_BYTES + new.shared + kept + DIRECTORY_BYTES * (self.blocks - gone) + new.size()
+    }
+
+    /// Works out an insert.
+    ///
+    /// # Errors
+    /// When (key, RID) is there already, the key has a wrong length, or the leaf is damaged.
+    pub fn plan_insert(&self, key: &[u8], rid: Rid) -> Result<Change, FormatError> {
+        self.check_key(key)?;
+        let shared = if self.blocks == 0 { key.len() } else { common_prefix(self.shared, key) };
+        let mut new = Blocks::new(shared);
+        let mut entries = Entries::new();
+        let (place, found) = self.lower_bound_rid(key, rid);
+        if found {
+            return Err(already());
+        }
+        // The last block that begins before the pair, or the first.
+        let first = if place.rid > 0 { place.entry } else { place.entry.saturating_sub(1) };
+        let gone = usize::from(self.blocks > 0);
+        if gone > 0 {
+            decode(self, first, &mut entries)?;
+        }
+        let at = entries.insert(key, rid.to_u64()).ok_or_else(already)?;
+        put_blocks(&entries, self.fixed_key_bytes, self.page.len(), Some(at), &mut new)?;
+        let bytes = self.bytes_with(first, gone, &new);
+        Ok(Change { first, gone, new, rids: self.rid_count() + 1, bytes })
+    }
+
+    /// Works out a removal. Where gaps are differences a removal makes one of them wider, so in rare cases it may not fit; then the leaf must be split first.
+    ///
+    /// # Errors
+    /// When (key, RID) is not there, or the leaf is damaged.
+    pub fn plan_remove(&self, key: &[u8], rid: Rid) -> Result<Change, FormatError> {
+        self.check_key(key)?;
+        let (place, found) = self.lower_bound_rid(key, rid);
+        if !found {
+            return Err(missing());
+        }
+        let mut entries = Entries::new();
+        decode(self, place.entry, &mut entries)?;
+        if !entries.remove(key, rid.to_u64()) {
+            return Err(missing());
+        }
+        let change = |first, gone, new: Blocks| {
+            let bytes = self.bytes_with(first, gone, &new);
+            Change { first, gone, new, rids: self.rid_count().saturating_sub(1), bytes }
+        };
+        let shared = self.shared.len();
+        let mut new = Blocks::new(shared);
+        if entries.is_empty() {
+            return Ok(change(place.entry, 1, new));
+        }
+        put_blocks(&entries, self.fixed_key_bytes, self.page.len(), None, &mut new)?;
+        let alone = change(place.entry, 1, new);
+        if !alone.fits(self) {
+            // In two blocks the wider gap is nobody's.
+            let mut apart = Blocks::new(shared);
+            for range in [0..place.rid, place.rid..entries.pair_count()] {
+                let mut part = Entries::new();
+                part.extend(&entries, range.start, range.end);
+                if !part.is_empty() {
+                    put_blocks(&part, self.fixed_key_bytes, self.page.len(), None, &mut apart)?;
+                }
+            }
+            let apart = change(place.entry, 1, apart);
+            return Ok(if apart.fits(self) { apart } else { alone });
+        }
+        if entries.pair_count() < FEW_PAIRS {
+            for first in [Some(place.entry), place.entry.checked_sub(1)].into_iter().flatten() {
+                if let Some(joined) = self.joined(first, place.entry, &entries)? {
+                    let joined = change(first, 2, joined);
+                    if joined.bytes <= alone.bytes {
+                        return Ok(joined);
+                    }
+                }
+            }
+        }
+        Ok(alone)
+    }
+
+    /// Blocks `first` and the one behind it as one, `entries` being what `changed`, one of them, now has.
+    fn joined(&self, first: usize, changed: usize, entries: &Entries) -> Result<Option<Blocks>, FormatError> {
+        let other = if changed == first { first + 1 } else { first };
+        if self.block(other).is_none_or(|b| b.pair_count() + entries.pair_count() > JOINED_PAIRS) {
+            return Ok(None);
+        }
+        let mut beside = Entries::new();
+        decode(self, other, &mut beside)?;
+        let mut all = if other < changed { beside.clone() } else { entries.clone() };
+        let behind = if other < changed { entries } else { &beside };
+        if all.last() >= behind.pairs().next() {
+            return Err(FormatError::new("pairs of the leaf do not ascend"));
+        }
+        all.extend(behind, 0, behind.pair_count());
+        let mut new = Blocks::new(self.shared.len());
+        put_blocks(&all, self.fixed_key_bytes, self.page.len(), None, &mut new)?;
+        Ok((new.list.len() == 1).then_some(new))
+    }
+}
+
+fn already() -> FormatError {
+    FormatError::new("the entry is there already")
+}
+
+fn missing() -> FormatError {
+    FormatError::new("no such entry")
+}

@@ -1,0 +1,89 @@
+//! Pairs of a prefix leaf one after the other, or a block at a time.
+
+use super::super::leaf::Place;
+use super::view::PrefixLeaf;
+use crate::FormatError;
+use pagefold_codec::index::prefix::Entries;
+use pagefold_types::Rid;
+
+/// Goes through the pairs of a leaf. Belongs to no leaf: one reader does for many, and keeps its buffers.
+#[derive(Debug, Default)]
+pub struct PairReader {
+    entries: Entries,
+    /// The block after the one in `entries`.
+    next_block: usize,
+    entry: usize,
+    pair: usize,
+}
+
+impl PairReader {
+    /// At the end of no leaf.
+    #[must_use]
+    pub fn new() -> PairReader {
+        PairReader::default()
+    }
+
+    /// Goes to `place` of `leaf`.
+    ///
+    /// # Errors
+    /// When the block there is damaged.
+    pub fn seek(&mut self, leaf: &PrefixLeaf<'_>, place: Place) -> Result<(), FormatError> {
+        self.next_block = place.entry;
+        self.entries.clear();
+        (self.entry, self.pair) = (0, 0);
+        if place.entry < leaf.block_count() {
+            self.load(leaf)?;
+            self.pair = place.rid.min(self.entries.pair_count());
+            self.entry = self.entries.entry_of(self.pair);
+        }
+        Ok(())
+    }
+
+    /// The next pair.
+    ///
+    /// # Errors
+    /// When its block is damaged.
+    #[inline]
+    pub fn next(&mut self, leaf: &PrefixLeaf<'_>) -> Result<Option<(&[u8], Rid)>, FormatError> {
+        if self.pair == self.entries.pair_count() {
+            if self.next_block >= leaf.block_count() {
+                return Ok(None);
+            }
+            self.load(leaf)?;
+        }
+        let rid = self.entries.all_rids()[self.pair];
+        if self.pair == self.entries.first_pair(self.entry + 1) {
+            self.entry += 1;
+        }
+        self.pair += 1;
+        Ok(Some((self.entries.key(self.entry), Rid::from_u64(rid).unwrap_or(Rid::MIN))))
+    }
+
+    /// What is left of the current block, or else the next block, all at once: its pairs from the number on.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn next_block(&mut self, leaf: &PrefixLeaf<'_>) -> Result<Option<(&Entries, usize)>, FormatError> {
+        if self.pair == self.entries.pair_count() {
+            if self.next_block >= leaf.block_count() {
+                return Ok(None);
+            }
+            self.load(leaf)?;
+        }
+        let from = std::mem::replace(&mut self.pair, self.entries.pair_count());
+        Ok(Some((&self.entries, from)))
+    }
+
+    fn load(&mut self, leaf: &PrefixLeaf<'_>) -> Result<(), FormatError> {
+        decode(leaf, self.next_block, &mut self.entries)?;
+        self.next_block += 1;
+        (self.entry, self.pair) = (0, 0);
+        Ok(())
+    }
+}
+
+/// The pairs of block `i`.
+pub(super) fn decode(leaf: &PrefixLeaf<'_>, i: usize, out: &mut Entries) -> Result<(), FormatError> {
+    let block = leaf.block(i).ok_or_else(|| FormatError::new(format!("block {i} is damaged")))?;
+    block.decode(out).map_err(|e| FormatError::new(format!("block {i}: {e}")))
+}
