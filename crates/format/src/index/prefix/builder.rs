@@ -55,7 +55,7 @@ impl PrefixLeafBuilder {
     /// When the key is too long for a leaf.
     pub fn push(&mut self, key: &[u8], rid: Rid) -> Result<bool, FormatError> {
         self.waiting.push(key, rid.to_u64());
-        if self.waiting.pair_count() == PAIRS_MAX {
+        if self.waiting.pair_count() >= PAIRS_MAX {
             self.close_block()?;
         }
         Ok(self.full)
@@ -99,7 +99,8 @@ impl PrefixLeafBuilder {
     /// A block of the first pairs that wait: the most that make a good block and fit the leaf, by halves.
     fn close_block(&mut self) -> Result<(), FormatError> {
         let n = self.waiting.pair_count();
-        let mut take = n;
+        // A pair more than a block takes may wait when the leaf before was full.
+        let mut take = n.min(PAIRS_MAX);
         loop {
             self.part.clear();
             self.part.extend(&self.waiting, 0, take);
