@@ -2,7 +2,7 @@
 
 use pagefold_format::FormatError;
 use pagefold_format::data::DataPage;
-use pagefold_format::index::{check, leaf, non_leaf};
+use pagefold_format::index::{check, leaf, non_leaf, prefix};
 use pagefold_format::op::PageOp;
 use pagefold_format::page::{PageType, page_type};
 use pagefold_format::wire::Reader;
@@ -19,6 +19,7 @@ pub fn validate(page: &[u8]) -> Result<(), FormatError> {
 fn is_exact(page: &[u8]) -> bool {
     match page_type(page) {
         Some(PageType::Leaf) => leaf::check(page).is_ok(),
+        Some(PageType::PrefixLeaf) => prefix::check::check(page).is_ok(),
         // Whether a child is a page is for the tree to say.
         Some(PageType::NonLeaf) => non_leaf::check(page).map_or_else(|e| e.to_string() == "a child is page 0", |()| true),
         _ => validate(page).is_ok(),

@@ -165,7 +165,9 @@ impl Redone {
 fn redo_page(manager: &BufferManager, data_set: &DataSet, number: u32, op: PageOp<'_>, (end, known): (Lsn, bool)) -> Result<bool> {
     let mut mtr = MiniTransaction::begin(manager);
     let leaf = match op {
-        PageOp::Image(_) | PageOp::Data(DataOp::Format { .. }) | PageOp::Leaf(LeafOp::Format { .. }) => Some(true),
+        PageOp::Image(_) | PageOp::Data(DataOp::Format { .. }) | PageOp::Leaf(LeafOp::Format { .. } | LeafOp::FormatPrefix { .. }) => {
+            Some(true)
+        }
         PageOp::NonLeaf(NonLeafOp::Format { .. }) => Some(false),
         _ => None,
     };

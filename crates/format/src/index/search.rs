@@ -60,6 +60,27 @@ fn among_equal_heads<const STRIDE: usize>(
     (low, found)
 }
 
+/// As [`lower_bound`], where comparing is dear and many entries may have one head: a binary search among those.
+#[inline]
+pub(crate) fn lower_bound_by_halves<const STRIDE: usize>(
+    page: &[u8],
+    n: usize,
+    head: u32,
+    compare: impl Fn(usize) -> Ordering,
+) -> (usize, bool) {
+    let low = first_head_at_least::<STRIDE>(page, 0, n, head);
+    if low == n || map_head::<STRIDE>(page, low) != head {
+        return (low, false);
+    }
+    if low + 1 == n || map_head::<STRIDE>(page, low + 1) != head {
+        return match compare(low) {
+            Ordering::Less => (low + 1, false),
+            order => (low, order == Ordering::Equal),
+        };
+    }
+    among_equal_heads::<STRIDE>(page, low, n, head, compare)
+}
+
 /// First of the entries `low..high` whose head is not less than `head`, or `high`.
 #[inline]
 fn first_head_at_least<const STRIDE: usize>(page: &[u8], mut low: usize, mut high: usize, head: u32) -> usize {

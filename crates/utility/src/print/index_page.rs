@@ -3,8 +3,9 @@
 use super::object::Object;
 use super::page::{Content, hex, map, printable};
 use pagefold_format::index::header::LEAF_HEADER_BYTES;
-use pagefold_format::index::leaf::{self, Leaf};
+use pagefold_format::index::leaf::{self, Leaf, Place};
 use pagefold_format::index::non_leaf::{self, NonLeaf};
+use pagefold_format::index::prefix::{self, PrefixLeaf};
 use pagefold_format::index::{folded, limits};
 use pagefold_format::page::PageType;
 use serde_json::{Map, Value, json};
@@ -21,6 +22,32 @@ pub(super) fn leaf(object: &Object, found: PageType, bytes: &[u8]) -> Content {
     }
     let out = leaf_fields(object, bytes);
     match leaf::check(bytes) {
+        Ok(()) => Ok(out),
+        Err(error) => Err((error, out)),
+    }
+}
+
+pub(super) fn prefix_leaf(object: &Object, bytes: &[u8]) -> Content {
+    let view = PrefixLeaf::new(bytes);
+    let mut blocks = Vec::new();
+    for i in 0..view.block_count() {
+        let Some(block) = view.block(i) else { break };
+        let mut key = Vec::new();
+        block.first_key(&mut key);
+        let key = object.key_layout.as_ref().map_or_else(|| hex(&key), |layout| layout.describe(&key));
+        let first = view.rid(Place { entry: i, rid: 0 }).to_string();
+        blocks.push(json!({ "block": i, "rids": block.pair_count(), "bytes": block.byte_count(), "first_key": key, "first_rid": first }));
+    }
+    let out = map(json!({
+        "prefix_leaf": {
+            "key_bytes": if view.fixed_key_bytes() == 0 { json!("vary") } else { json!(view.fixed_key_bytes()) },
+            "next": view.next(),
+            "rids": view.rid_count(),
+            "free_bytes": view.free_bytes(),
+            "blocks": blocks,
+        }
+    }));
+    match prefix::check::check(bytes) {
         Ok(()) => Ok(out),
         Err(error) => Err((error, out)),
     }

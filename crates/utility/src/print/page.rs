@@ -74,6 +74,7 @@ fn type_name(found: PageType) -> &'static str {
         PageType::Dictionary => "dictionary",
         PageType::LargeValue => "large value",
         PageType::FoldedLeaf => "folded leaf",
+        PageType::PrefixLeaf => "prefix leaf",
     }
 }
 
@@ -86,6 +87,7 @@ fn content(object: &Object, found: PageType, number: u32, bytes: &[u8]) -> Conte
         PageType::SpaceMap => map_page(number, bytes),
         PageType::Data => data_page::content(object, number, bytes),
         PageType::Leaf | PageType::FoldedLeaf => index_page::leaf(object, found, bytes),
+        PageType::PrefixLeaf => index_page::prefix_leaf(object, bytes),
         PageType::NonLeaf => index_page::non_leaf(bytes),
         PageType::Dictionary | PageType::LargeValue => chained(found, bytes),
     }

@@ -30,6 +30,14 @@ impl Entries {
         self.rids.clear();
     }
 
+    /// Makes room for keys of about so many bytes and their RIDs.
+    pub(super) fn reserve(&mut self, entries: usize, pairs: usize, key_bytes: usize) {
+        self.keys.reserve((entries + 1) * key_bytes);
+        self.key_ends.reserve(entries + 1);
+        self.rid_ends.reserve(entries + 1);
+        self.rids.reserve(pairs + 1);
+    }
+
     /// Number of keys.
     #[inline]
     #[must_use]
@@ -114,6 +122,13 @@ impl Entries {
             self.keys.extend_from_slice(key);
             self.push_end(rid);
         }
+    }
+
+    /// Adds a pair whose key is another than the last one.
+    #[inline]
+    pub(super) fn push_key(&mut self, key: &[u8], rid: u64) {
+        self.keys.extend_from_slice(key);
+        self.push_end(rid);
     }
 
     /// Adds a pair whose key is `shared` bytes of the last one and `suffix`, and is another.

@@ -19,15 +19,27 @@ impl Block<'_> {
     #[inline]
     #[must_use]
     pub fn lower_bound(&self, own: &[u8]) -> (usize, bool) {
-        let found = self.find(own, false);
+        let found = self.find_key(own, false);
         (self.pairs_before(found.entry), found.equal)
+    }
+
+    /// The first RID of `key`, packed. `own` as in [`Block::lower_bound`].
+    #[inline]
+    #[must_use]
+    pub fn find(&self, own: &[u8]) -> Option<u64> {
+        let found = self.find_key(own, false);
+        if !found.equal {
+            return None;
+        }
+        let linear = if self.ascending { self.linear(self.pairs_before(found.entry)) } else { self.first_of(found.entry) };
+        Some(from_linear(linear, self.slots))
     }
 
     /// First pair that is not less than (`key`, `rid`), and whether it is that.
     #[inline]
     #[must_use]
     pub fn lower_bound_pair(&self, own: &[u8], rid: u64) -> (usize, bool) {
-        let found = self.find(own, true);
+        let found = self.find_key(own, true);
         let first = self.pairs_before(found.entry);
         if !found.equal {
             return (first, false);
@@ -90,7 +102,7 @@ impl Block<'_> {
 
     /// `all`: count the equal ones.
     #[inline]
-    fn find(&self, own: &[u8], all: bool) -> Found {
+    fn find_key(&self, own: &[u8], all: bool) -> Found {
         match self.form {
             KeyForm::One => match self.cmp_first_key(own) {
                 Ordering::Less => self.all_less(),

@@ -54,7 +54,7 @@ impl<'a> Block<'a> {
     ///
     /// # Errors
     /// When a part does not lie in the block.
-    #[inline]
+    #[inline(always)]
     pub fn read(bytes: &'a [u8], len: usize, frame: Frame<'a>) -> Result<Block<'a>, BlockError> {
         let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Err(BlockError("shorter than its header")) };
         let pairs = usize::from(header[0] & 0x7F) + 1;
@@ -162,6 +162,13 @@ impl<'a> Block<'a> {
         out.extend_from_slice(self.rest);
     }
 
+    /// Bytes of the block.
+    #[inline]
+    #[must_use]
+    pub fn byte_count(&self) -> usize {
+        self.end
+    }
+
     /// Length of the first key.
     #[inline]
     #[must_use]
@@ -246,9 +253,11 @@ impl<'a> Block<'a> {
     /// When the block is not what an encoder writes of ascending pairs.
     pub fn decode(&self, out: &mut Entries) -> Result<(), BlockError> {
         out.clear();
+        // Room for an insert, too. Keys of form 3 are of the first one's length or not.
+        out.reserve(self.entries, self.pairs, self.key_bytes.min(256));
         let mut first = Vec::with_capacity(self.key_bytes);
         self.first_key(&mut first);
-        let mut rids = RidReader { block: self, linear: self.base, entry: 0, gap: 0, pair: 0 };
+        let mut rids = RidReader::new(self);
         out.push(&first, rids.next_of_entry(true)?);
         match self.form {
             KeyForm::One => self.decode_list(out, &mut rids, self.pairs)?,
@@ -293,7 +302,7 @@ impl<'a> Block<'a> {
             code = next;
             let value = (rest | gather::spread(code, self.mask)).to_be_bytes();
             key[window.clone()].copy_from_slice(&value[WINDOW_MAX - self.window_bytes..]);
-            out.push(key, rid);
+            out.push_key(key, rid);
             self.decode_list(out, rids, self.count_of(i))?;
         }
         Ok(())
@@ -406,31 +415,43 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Linear RIDs one after the other.
+/// RIDs one after the other, packed. A division where an entry begins or a gap is long, else steps from page to page.
 struct RidReader<'b, 'a> {
     block: &'b Block<'a>,
-    linear: u64,
+    page: u64,
+    slot: u64,
     entry: usize,
+    /// Bit of the next gap.
     gap: usize,
     pair: usize,
 }
 
-impl RidReader<'_, '_> {
-    /// The next one, packed; `first` of an entry, or a further one.
+impl<'b, 'a> RidReader<'b, 'a> {
+    fn new(block: &'b Block<'a>) -> RidReader<'b, 'a> {
+        let (page, slot) = (block.base / block.slots, block.base % block.slots);
+        RidReader { block, page, slot, entry: 0, gap: block.gaps, pair: 0 }
+    }
+
+    /// The next one: the first of an entry, or a further one.
     #[inline(always)]
     fn next_of_entry(&mut self, first: bool) -> Result<u64, BlockError> {
         let block = self.block;
         if first && !block.ascending {
-            self.linear = block.first_of(self.entry);
+            let linear = block.first_of(self.entry);
+            (self.page, self.slot) = (linear / block.slots, linear % block.slots);
             self.entry += 1;
-        } else if !(block.ascending && self.pair == 0) {
-            self.linear += 1 + bits::get(block.bytes, block.gaps + self.gap * block.gap_width as usize, block.gap_width);
-            self.gap += 1;
+        } else if self.pair > 0 {
+            self.slot += 1 + bits::get(block.bytes, self.gap, block.gap_width);
+            self.gap += block.gap_width as usize;
+            if self.slot >= block.slots {
+                self.page += self.slot / block.slots;
+                self.slot %= block.slots;
+            }
         }
         self.pair += 1;
-        if (self.linear / block.slots) >> (LINEAR_BITS - 12) != 0 {
+        if self.page >> (LINEAR_BITS - 12) != 0 {
             return Err(BlockError("RID out of range"));
         }
-        Ok(from_linear(self.linear, block.slots))
+        Ok(self.page << 12 | self.slot)
     }
 }

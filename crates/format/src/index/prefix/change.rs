@@ -50,11 +50,11 @@ pub(super) fn put_blocks(
     out: &mut Blocks,
 ) -> Result<(), FormatError> {
     let n = entries.pair_count();
-    if let Some(plan) = Plan::new(entries, fixed_key_bytes) {
-        if n == 1 || (!plan.is_slow() && plan.bytes(out.shared) <= block_bytes_max(page_bytes)) {
-            out.push_entries(entries, &plan);
-            return Ok(());
-        }
+    if let Some(plan) = Plan::new(entries, fixed_key_bytes)
+        && (n == 1 || (!plan.is_slow() && plan.bytes(out.shared) <= block_bytes_max(page_bytes)))
+    {
+        out.push_entries(entries, &plan);
+        return Ok(());
     }
     if n < 2 {
         return Err(FormatError::new("key longer than a block"));

@@ -72,6 +72,8 @@ fn assert_searches(page: &[u8], model: &Model, key: &[u8], n: u64) {
     let wanted = (key.to_vec(), 0);
     let found = model.range(wanted.clone()..).next().is_some_and(|p| p.0 == key);
     assert_eq!(leaf.lower_bound(key), (at(&wanted), found));
+    let first = model.range(wanted.clone()..).next().filter(|p| p.0 == key).map(|p| rid(p.1));
+    assert_eq!(leaf.find(key), first);
     let wanted = (key.to_vec(), n);
     assert_eq!(leaf.lower_bound_rid(key, rid(n)), (at(&wanted), model.contains(&wanted)));
     let search = [key, &rid(n).to_bytes()[..(n % 8) as usize], &[0; 2][..(n / 8 % 3) as usize]].concat();

@@ -163,6 +163,22 @@ impl<'a> PrefixLeaf<'a> {
         self.in_block_before(block, found, |b| b.lower_bound(own))
     }
 
+    /// The first RID of `key`, with fewer steps than by its place.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, key: &[u8]) -> Option<Rid> {
+        let own = key.strip_prefix(self.shared)?;
+        let (block, found) = self.first_block(own, |_| Ordering::Equal);
+        // The key's RIDs may begin in the block before.
+        let before = block.checked_sub(1).and_then(|i| self.block(i)).and_then(|b| b.find(own));
+        let rid = match before {
+            Some(rid) => rid,
+            None if found => self.block(block)?.first_rid(),
+            None => return None,
+        };
+        Rid::from_u64(rid)
+    }
+
     /// First place whose (key, RID) is not less than this one, and whether it is this one.
     #[inline]
     #[must_use]
@@ -206,7 +222,7 @@ impl<'a> PrefixLeaf<'a> {
     /// First block whose first pair is not less than what is looked for.
     #[inline]
     pub(super) fn first_block(&self, own: &[u8], among_equal_keys: impl Fn(&Block<'a>) -> Ordering) -> (usize, bool) {
-        search::lower_bound::<DIRECTORY_BYTES>(self.page, self.blocks, key_head(own, 0), |i| match self.block(i) {
+        search::lower_bound_by_halves::<DIRECTORY_BYTES>(self.page, self.blocks, key_head(own, 0), |i| match self.block(i) {
             Some(block) => block.cmp_first_key(own).then_with(|| among_equal_keys(&block)),
             None => Ordering::Less,
         })
