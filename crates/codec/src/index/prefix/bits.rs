@@ -45,43 +45,32 @@ fn sum_of<const N: u32>(bytes: &[u8], at: usize, width: u32) -> u64 {
     (0..N).map(|i| (word >> (i * width)) & mask).sum()
 }
 
-/// Numbers of this width that [`group_sum`] takes at once.
-#[inline]
-fn group(width: u32) -> usize {
-    match width {
-        0..=7 => 8,
-        8..=14 => 4,
-        15..=28 => 2,
-        _ => 1,
-    }
-}
-
-#[inline]
-fn group_sum(bytes: &[u8], at: usize, width: u32, group: usize) -> u64 {
-    match group {
-        8 => sum_of::<8>(bytes, at, width),
-        4 => sum_of::<4>(bytes, at, width),
-        2 => sum_of::<2>(bytes, at, width),
-        _ => get(bytes, at, width),
-    }
-}
-
 /// Sum of `count` numbers from bit `at` on.
 #[inline]
 #[must_use]
 pub fn sum(bytes: &[u8], at: usize, width: u32, count: usize) -> u64 {
-    if width == 0 {
-        return 0;
+    // As many at once as one load has for sure.
+    match width {
+        0 => 0,
+        1..=7 => sum_by::<8>(bytes, at, width, count),
+        8..=14 => sum_by::<4>(bytes, at, width, count),
+        15..=18 => sum_by::<3>(bytes, at, width, count),
+        19..=28 => sum_by::<2>(bytes, at, width, count),
+        _ => sum_by::<1>(bytes, at, width, count),
     }
-    let group = group(width);
-    let step = width as usize;
-    let whole = count / group * group;
-    let mut total = 0;
-    for i in (0..whole).step_by(group) {
-        total += group_sum(bytes, at + i * step, width, group);
+}
+
+#[inline]
+fn sum_by<const N: u32>(bytes: &[u8], at: usize, width: u32, count: usize) -> u64 {
+    let (mut at, mut left, mut total) = (at, count, 0);
+    while left >= N as usize {
+        total += sum_of::<N>(bytes, at, width);
+        at += (N * width) as usize;
+        left -= N as usize;
     }
-    for i in whole..count {
-        total += get(bytes, at + i * step, width);
+    for _ in 0..left {
+        total += get(bytes, at, width);
+        at += width as usize;
     }
     total
 }
@@ -91,23 +80,41 @@ pub fn sum(bytes: &[u8], at: usize, width: u32, count: usize) -> u64 {
 #[inline]
 #[must_use]
 pub fn sums_lower_bound(bytes: &[u8], at: usize, width: u32, count: usize, plus: u64, value: u64, target: u64) -> (usize, u64) {
-    let mut value = value;
     if value >= target {
         return (0, value);
     }
-    let group = group(width);
-    let step = width as usize;
-    let mut i = 0;
-    while i + group <= count {
-        let next = value + group_sum(bytes, at + i * step, width, group) + plus * group as u64;
+    match width {
+        0..=7 => sums_lower_bound_by::<8>(bytes, at, width, count, plus, value, target),
+        8..=14 => sums_lower_bound_by::<4>(bytes, at, width, count, plus, value, target),
+        15..=18 => sums_lower_bound_by::<3>(bytes, at, width, count, plus, value, target),
+        19..=28 => sums_lower_bound_by::<2>(bytes, at, width, count, plus, value, target),
+        _ => sums_lower_bound_by::<1>(bytes, at, width, count, plus, value, target),
+    }
+}
+
+#[inline]
+fn sums_lower_bound_by<const N: u32>(
+    bytes: &[u8],
+    at: usize,
+    width: u32,
+    count: usize,
+    plus: u64,
+    value: u64,
+    target: u64,
+) -> (usize, u64) {
+    let (mut at, mut i, mut value) = (at, 0, value);
+    while i + N as usize <= count {
+        let next = value + sum_of::<N>(bytes, at, width) + plus * u64::from(N);
         if next >= target {
             break;
         }
         value = next;
-        i += group;
+        at += (N * width) as usize;
+        i += N as usize;
     }
     while i < count {
-        value += get(bytes, at + i * step, width) + plus;
+        value += get(bytes, at, width) + plus;
+        at += width as usize;
         i += 1;
         if value >= target {
             return (i, value);
