@@ -20,7 +20,7 @@ const SHAPES: [Shape; 7] = [
     (8, |n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec(), 1 << 40),
     (4, |n| (n as u32).to_be_bytes().to_vec(), 5),
     (4, |n| (n as u32).to_be_bytes().to_vec(), 120),
-    (12, |n| [&((n / 4) >> 3 << 5 | n / 4 & 7).to_be_bytes()[..], &((n % 4) as u32).to_be_bytes()].concat(), 1 << 16),
+    (12, |n| [&((n / 4) >> 3 << 5 | ((n / 4) & 7)).to_be_bytes()[..], &((n % 4) as u32).to_be_bytes()].concat(), 1 << 16),
     (0, |n| format!("https://example.org/a/long/path/{}/{n:x}\0", n % 3).into_bytes(), 4000),
     (0, |n| format!("{}{}\0", "ab".repeat((n % 30) as usize), n / 30 % 200).into_bytes(), 6000),
 ];
@@ -99,7 +99,7 @@ fn leaves_are_what_an_ordered_set_is() {
                 ascending += 1;
                 let number = if phase == 2 { ascending } else { random.next() };
                 let key = (shape.1)(number % shape.2);
-                let n = [ascending / 100 << 12 | ascending % 100, random.below(5000) << 12 | random.below(70), random.next() >> 8]
+                let n = [((ascending / 100) << 12) | (ascending % 100), random.below(5000) << 12 | random.below(70), random.next() >> 8]
                     [random.below(3) as usize];
                 let view = PrefixLeaf::new(&page);
                 let before = page.clone();
