@@ -5,7 +5,6 @@ use crate::failure::{Failure, Result};
 use crate::tpch::{TpchSource, TpchTable};
 use pagefold::advisor::{TableEstimate, TableEstimator, TableOptions};
 use pagefold::interchange::{Packer, Source};
-use pagefold::table::Method;
 use pagefold::types::{ColumnReader, PackedRow, PackedRows, Physical, RecordError, RowLayout};
 use pagefold::utility::{Progress, Unit, add_every_method, sample_source};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -104,7 +103,7 @@ pub(super) struct Subject {
     pub(super) source: TpchSource,
     pub(super) truth: Truth,
     pub(super) probes: Vec<Probe>,
-    /// One for each of [`Method::ALL`].
+    /// One for each of [`Method::ALL`](pagefold::table::Method::ALL).
     pub(super) estimates: Vec<TableEstimate>,
     /// Seconds that reading the source and estimating took.
     pub(super) estimate_s: f64,
@@ -224,6 +223,7 @@ fn survey(spec: &Spec, source: &mut TpchSource, progress: &dyn Progress) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagefold::table::Method;
     use pagefold::utility::Silent;
 
     #[test]

@@ -1,6 +1,6 @@
 //! A database with everything in it, in memory, and what its files hold.
 
-use pagefold_codec::row::{Dictionary, RowSample, TrainOptions, train};
+use pagefold_codec::row::{DictionaryChoice, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_engine::btree::Direction as Walk;
 use pagefold_engine::data_set_path;
 use pagefold_engine::database::{Change, Database, OpenMode, Settings};
@@ -80,7 +80,7 @@ pub(crate) fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
     row.iter().map(Value::as_ref).collect()
 }
 
-fn dictionary(table: &Table) -> Dictionary {
+fn dictionary(table: &Table) -> RowDictionary {
     let mut rng = Rng(9);
     let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     for id in 0..600 {
@@ -90,13 +90,14 @@ fn dictionary(table: &Table) -> Dictionary {
             ends.push(bytes.len() as u32);
         }
     }
-    train(&RowSample::new(&bytes, &ends).unwrap(), &TrainOptions::default())
+    let choice = if table.attributes().method == Method::Huffman { DictionaryChoice::Huffman } else { DictionaryChoice::Fixed };
+    train_row_dictionary(&RowSample::new(&bytes, &ends).unwrap(), &TrainOptions::default(), choice)
 }
 
 /// A table that was loaded, then changed: rows that have moved and moved again, rows that are gone, large values.
 pub(crate) fn fill(change: &mut Change<'_>, attributes: TableAttributes, rows: i64, rng: &mut Rng) -> Arc<Table> {
     let table = change.create_table(attributes).unwrap();
-    if table.attributes().method == Method::Fixed {
+    if table.attributes().method.dictionary_type().is_some() {
         table.set_dictionary(dictionary(&table)).unwrap();
     }
     let mut loader = BulkLoader::new(&table).unwrap();
@@ -181,7 +182,8 @@ pub(crate) fn sample() -> MemoryStorage {
     let mut change = database.change();
     let small = fill(&mut change, table_attributes("small", Method::None, 2048, 1 << 20), 900, &mut rng);
     let parts = fill(&mut change, table_attributes("parts", Method::Fixed, 4096, 32), 2600, &mut rng);
-    let wide = fill(&mut change, table_attributes("wide", Method::Fixed, 32768, 1 << 20), 1200, &mut rng);
+    let wide = fill(&mut change, table_attributes("wide", Method::Huffman, 32768, 1 << 20), 1200, &mut rng);
+    let short = fill(&mut change, table_attributes("short", Method::Row, 2048, 1 << 20), 600, &mut rng);
     change.create_table(table_attributes("empty", Method::None, 8192, 64)).unwrap();
     let (up, down) = (Direction::Ascending, Direction::Descending);
     let plain = |name: &str, columns: Vec<(usize, Direction)>, unique: bool, page_bytes: usize| {
@@ -192,6 +194,7 @@ pub(crate) fn sample() -> MemoryStorage {
     };
     build(&mut change, &small, plain("small_id", vec![(0, up)], true, 2048), true, &mut rng);
     build(&mut change, &small, plain("small_code", vec![(2, down), (1, up)], false, 2048), false, &mut rng);
+    build(&mut change, &short, plain("short_id", vec![(0, up)], true, 4096), true, &mut rng);
     build(&mut change, &parts, fold("parts_code", vec![(2, up)], false, 16384), true, &mut rng);
     build(&mut change, &parts, fold("parts_id", vec![(0, down)], true, 8192), false, &mut rng);
     build(&mut change, &wide, plain("wide_more", vec![(4, up), (0, up)], true, 6144), true, &mut rng);
