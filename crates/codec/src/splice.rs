@@ -34,6 +34,12 @@ pub struct Splice<'a> {
 
 const NO_SUCH_PIECE: CodecError = CodecError::Row("has no such piece");
 
+/// Number of codes in a row; `None` when it has bits that are in none of them: it is of another kind.
+fn whole_codes(row: &[u8]) -> Option<usize> {
+    let count = code_count(row.len())?;
+    (count.is_multiple_of(2) || row.last().is_some_and(|last| last >> 4 == 0)).then_some(count)
+}
+
 /// A row has at most 32 KB.
 fn short(n: usize) -> u16 {
     u16::try_from(n).expect("a row has less than 64 KB")
@@ -66,7 +72,7 @@ impl<'a> Splice<'a> {
     #[must_use]
     pub fn between_codes(from: &[u8], to: &'a [u8], codes: &'a mut Vec<u8>) -> Splice<'a> {
         let as_bytes = Splice::between(from, to);
-        let (Some(from_count), Some(to_count)) = (code_count(from.len()), code_count(to.len())) else { return as_bytes };
+        let (Some(from_count), Some(to_count)) = (whole_codes(from), whole_codes(to)) else { return as_bytes };
         let fewer = from_count.min(to_count);
         // The codes that lie in the bytes before the piece are the same, and perhaps the one that ends in it.
         let mut head = (usize::from(as_bytes.at) * 8 / CODE_BITS as usize).min(fewer);
@@ -109,7 +115,7 @@ impl<'a> Splice<'a> {
                 [&row[..at], self.bytes, tail].into_iter().for_each(|part| out.extend_from_slice(part));
             }
             Unit::Codes => {
-                if code_count(row.len()).is_none_or(|count| end > count) {
+                if whole_codes(row).is_none_or(|count| end > count) {
                     return Err(NO_SUCH_PIECE);
                 }
                 let mut writer = CodeWriter::new(out);
@@ -163,6 +169,25 @@ mod tests {
             }
         }
         assert!(in_codes > 2000, "{in_codes}");
+    }
+
+    #[test]
+    fn rows_of_another_kind_stay_whole() {
+        let mut state = 5_u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..20_000 {
+            let from: Vec<u8> = (0..random(30)).map(|_| random(256) as u8).collect();
+            // Shifted by half a byte, so that it would pay to count codes.
+            let mut to: Vec<u8> = from.iter().scan(7, |carry, byte| Some(byte << 4 | std::mem::replace(carry, byte >> 4))).collect();
+            to.truncate(to.len() - random(to.len() as u64 + 1) as usize % 3);
+            let (mut codes, mut out) = (Vec::new(), Vec::new());
+            let splice = Splice::between_codes(&from, &to, &mut codes);
+            splice.apply(&from, &mut out).unwrap();
+            assert_eq!(out, to, "{splice:?}");
+        }
     }
 
     #[test]

@@ -267,7 +267,7 @@ impl<'a> TableFiles<'a> {
             }
         };
         let version = view.dictionary_version();
-        if version != 0
+        if let Some(version) = forms::dictionary_of(version)
             && let Err(reason) = self.dictionary(partition, version)
         {
             fault(self, context, reason);
