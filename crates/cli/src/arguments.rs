@@ -166,7 +166,7 @@ pub(crate) struct LoadArguments {
     /// Parquet, CSV, .tsv or .tbl files of the same columns
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Compression: none, or fixed (12-bit codes of a 4,096-entry dictionary)
+    /// Compression: none; row (each value in as few bytes as it needs); fixed (12-bit codes of a 4,096-entry dictionary); huffman (codes of up to 16 bits of such a dictionary)
     #[arg(long, value_name = "METHOD", default_value = "fixed", value_parser = method)]
     pub(crate) compress: Method,
     /// Page size: 2 to 32 KB in steps of 2 KB
@@ -430,7 +430,7 @@ pub(crate) struct ReorgArguments {
     /// Name of the table or index
     #[arg(value_name = "TABLE|INDEX")]
     pub(crate) object: String,
-    /// Compression of a table: none or fixed; by default as it is
+    /// Compression of a table: none, row, fixed or huffman; by default as it is
     #[arg(long, value_name = "METHOD", value_parser = method)]
     pub(crate) compress: Option<Method>,
     /// Format of an index: plain or fold; by default as it is
