@@ -3,9 +3,7 @@
 //! Invariant: deterministic for a given source, so that a full estimate equals the load.
 
 use crate::Result;
-use pagefold_codec::row::{
-    Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowEncoder, RowSample, TrainOptions, train_row_dictionary,
-};
+use pagefold_codec::row::{Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_format::chain;
 use pagefold_format::data::forms::{RecordEncoder, plain_len};
 use pagefold_format::data::row_space;
@@ -91,7 +89,7 @@ fn choice(kind: DictionaryType) -> DictionaryChoice {
 
 /// Does a dictionary save more pages than it takes, for `rows_total` rows like those of the sample?
 fn dictionary_pays(dictionary: &RowDictionary, sample: &SampledRecords, rows_total: u64, page_bytes: usize) -> bool {
-    let encoder = RecordEncoder::Codes { version: 1, encoder: RowEncoder::new(dictionary) };
+    let encoder = RecordEncoder::codes(1, dictionary);
     let (mut plain, mut compressed) = (0u64, 0u64);
     for record in sample.iter() {
         plain += row_space(plain_len(record)) as u64;

@@ -8,7 +8,7 @@ use super::table::Table;
 use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
-use pagefold_codec::row::{RowDictionary, RowEncoder};
+use pagefold_codec::row::RowDictionary;
 use pagefold_format::chain::{self, ChainPage};
 use pagefold_format::data::forms::{self, RecordEncoder};
 use pagefold_format::data_set_header::DICTIONARIES_MAX;
@@ -53,7 +53,7 @@ impl Compressor {
     }
 
     fn encoder(&self) -> &RecordEncoder {
-        self.encoder.get_or_init(|| RecordEncoder::Codes { version: self.version, encoder: RowEncoder::new(&self.dictionary) })
+        self.encoder.get_or_init(|| RecordEncoder::codes(self.version, &self.dictionary))
     }
 }
 

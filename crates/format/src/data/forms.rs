@@ -53,11 +53,17 @@ pub enum RecordEncoder {
         /// Its version.
         version: u16,
         /// For it.
-        encoder: RowEncoder,
+        encoder: Box<RowEncoder>,
     },
 }
 
 impl RecordEncoder {
+    /// For codes of a dictionary.
+    #[must_use]
+    pub fn codes(version: u16, dictionary: &RowDictionary) -> RecordEncoder {
+        RecordEncoder::Codes { version, encoder: Box::new(RowEncoder::new(dictionary)) }
+    }
+
     /// The form that most records get: that of the pages.
     #[must_use]
     pub fn page_form(&self) -> u16 {

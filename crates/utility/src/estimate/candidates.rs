@@ -3,7 +3,6 @@
 use super::dictionary::{Trained, of_sample};
 use crate::sample::SampledRecords;
 use pagefold_advisor::{TableEstimator, TableOptions};
-use pagefold_codec::row::{RowDictionary, RowEncoder};
 use pagefold_engine::table_space::Method;
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_types::{CompactLayout, RowLayout};
@@ -33,7 +32,7 @@ impl Candidates {
         options: impl Fn(usize) -> TableOptions,
     ) -> Candidates {
         let compact = estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(layout.clone())));
-        let encoders: Vec<usize> = trained.iter().map(|t| estimator.add_encoder(codes_of(&t.dictionary))).collect();
+        let encoders: Vec<usize> = trained.iter().map(|t| estimator.add_encoder(RecordEncoder::codes(1, &t.dictionary))).collect();
         let bytes: Vec<usize> = trained.iter().map(|t| t.dictionary.to_bytes().len()).collect();
         let mut list = Vec::new();
         for &page_bytes in page_sizes {
@@ -55,11 +54,6 @@ impl Candidates {
     pub(super) fn margins(&self, of_trained: impl Fn(usize) -> f64) -> Vec<f64> {
         self.list.iter().map(|candidate| candidate.trained.map_or(0.0, &of_trained)).collect()
     }
-}
-
-/// An encoder for a dictionary that is not in a table.
-pub(super) fn codes_of(dictionary: &RowDictionary) -> RecordEncoder {
-    RecordEncoder::Codes { version: 1, encoder: RowEncoder::new(dictionary) }
 }
 
 /// Adds one candidate for each method, with the dictionaries that LOAD would train on this sample of a table of so many rows.

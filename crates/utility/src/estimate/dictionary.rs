@@ -11,13 +11,13 @@
 //! PARTSUPP 0.42, PART 0.38, CUSTOMER 0.35; at scale factor 0.1 LINEITEM 0.71, ORDERS 0.48, PARTSUPP 0.38, CUSTOMER (2 MB in all) 0.18. That is what [`position`] and the quarter
 //! are made for; rows of another kind can lie elsewhere. With 128 KB the rule does not hold: a dictionary from so few rows does not have all its tokens.
 
-use super::candidates::codes_of;
 use super::ranges::Clusters;
 use crate::Result;
 use crate::sample::{SampledRecords, sample_source};
 use pagefold_advisor::TableOptions;
 use pagefold_codec::row::{DictionaryType, RowDictionary, TrainOptions};
 use pagefold_engine::table_space::Method;
+use pagefold_format::data::forms::RecordEncoder;
 use pagefold_interchange::{Source, TableSchema};
 use pagefold_types::RowLayout;
 
@@ -145,7 +145,7 @@ impl StandIn {
         let Some(tokens) = sample.dictionary(&options, DictionaryType::Fixed) else { return Vec::new() };
         let stand_ins = methods().filter_map(|(method, kind)| {
             let dictionary = sample.dictionary_of(tokens.tokens(), &options, kind)?;
-            let encoder = codes_of(&dictionary);
+            let encoder = RecordEncoder::codes(1, &dictionary);
             let mut sums = [(0usize, 0usize); 2];
             for cluster in 0..clusters.len() {
                 let sum = &mut sums[usize::from(!cluster.is_multiple_of(step))];

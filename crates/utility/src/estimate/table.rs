@@ -1,6 +1,6 @@
 //! A table that exists: as it would be after a REORG, and with indexes it does not have.
 
-use super::candidates::{Candidates, codes_of};
+use super::candidates::Candidates;
 use super::dictionary::{self, SAME_TABLE_MARGIN, Scaling, StandIn, Trained};
 use super::options::{EstimateOptions, Scratch};
 use super::proposed::{ProposedIndex, ProposedKeys};
@@ -46,7 +46,7 @@ fn add_candidates(table: &Table, estimator: &mut TableEstimator<'_>, trained: &[
     let candidates = Candidates::add(estimator, table.layout(), trained, page_sizes, options);
     let encoder = match (own.method, table.dictionary()) {
         (Method::Row, _) => Some((estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(table.layout().clone()))), None)),
-        (_, Some(old)) => Some((estimator.add_encoder(codes_of(old.dictionary())), Some(old.dictionary().to_bytes().len()))),
+        (_, Some(old)) => Some((estimator.add_encoder(RecordEncoder::codes(1, old.dictionary())), Some(old.dictionary().to_bytes().len()))),
         (_, None) => None,
     };
     (estimator.add(own.method.name(), options(own.page_bytes), encoder), candidates)

@@ -125,8 +125,6 @@ impl<'d> Transaction<'d> {
         self.state.id()
     }
 
-    /// Inserts a row, with its index entries.
-
     fn serializable(&self) -> Option<&'d Serializable> {
         (self.options.isolation == Isolation::Serializable).then_some(&self.database.core.serializable)
     }
