@@ -32,15 +32,15 @@ pub(crate) struct Leftovers {
     lists: Mutex<Lists>,
     /// One who removes at a time. While nobody does, the lists say what is on the pages.
     removing: Mutex<()>,
-    /// Pages with rows that entries may be left of, by index.
-    entries: PageFilter,
+    /// Pages with rows that entries may be left of, by index; with deleted rows, by table.
+    filter: PageFilter,
     /// Number of entries taken out of indexes, here or by rollbacks.
     removals: AtomicU64,
 }
 
 impl Default for Leftovers {
     fn default() -> Leftovers {
-        Leftovers { lists: Mutex::default(), removing: Mutex::default(), entries: PageFilter::new(), removals: AtomicU64::new(0) }
+        Leftovers { lists: Mutex::default(), removing: Mutex::default(), filter: PageFilter::new(), removals: AtomicU64::new(0) }
     }
 }
 
@@ -121,8 +121,8 @@ impl Leftovers {
     }
 
     fn count(&self, left: &Leftover, change: impl Fn(&PageFilter, u64)) {
-        if let Leftover::Entry { object_id, rid, .. } = left {
-            change(&self.entries, PageFilter::hash_of_row(*object_id, *rid));
+        if let Leftover::Entry { object_id, rid, .. } | Leftover::Ghost { object_id, rid, .. } = left {
+            change(&self.filter, PageFilter::hash_of_row(*object_id, *rid));
         }
     }
 
@@ -137,9 +137,10 @@ impl Leftovers {
         self.removals.load(Ordering::Acquire)
     }
 
-    /// Whether an entry in the copy of a leaf may be that of a key which the row no longer has for all snapshots, whoever has removed it since. `removals` is from before the copy.
-    pub(crate) fn may_be_left(&self, index: u32, rid: Rid, removals: u64) -> bool {
-        self.entries.may_have(PageFilter::hash_of_row(index, rid)) || {
+    /// Whether an entry in the copy of a leaf may be that of a key which the row no longer has for all snapshots, or (given the table) of a row that is deleted, whoever has removed it since.
+    /// `removals` is from before the copy.
+    pub(crate) fn may_be_left(&self, object: u32, rid: Rid, removals: u64) -> bool {
+        self.filter.may_have(PageFilter::hash_of_row(object, rid)) || {
             fence(Ordering::Acquire);
             self.removals.load(Ordering::Relaxed) != removals
         }
@@ -280,6 +281,7 @@ impl DatabaseState {
                     for index in self.indexes_of(&table) {
                         key_of(&table, &index, &record, &mut key)?;
                         index.tree().delete(&key, *rid)?;
+                        self.core.leftovers.entry_removed();
                     }
                     table.purge(*rid, *kind, &record)?;
                 }

@@ -203,7 +203,9 @@ impl Transaction<'_> {
                 // The mark comes before the look, as a writer looks for marks after the change: one of the two sees the other.
                 serializable.on_read_row(self.state.id(), table.object_id, rid).map_err(Error::from)?;
             }
-            let doubt = core.versions.page_may_have(table.object_id, rid) || core.leftovers.may_be_left(index.object_id, rid, removals);
+            let doubt = core.versions.page_may_have(table.object_id, rid)
+                || core.leftovers.may_be_left(index.object_id, rid, removals)
+                || core.leftovers.may_be_left(table.object_id, rid, removals);
             if visit(self, &snapshot, key, rid, doubt)?.is_break() {
                 return Ok(ScanOutcome::Stopped);
             }
