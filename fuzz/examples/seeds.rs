@@ -2,9 +2,11 @@
 //!
 //! `cargo run --example seeds` in `fuzz/`; with the features `engine` and `interchange` for their targets, too.
 
+use pagefold_codec::index::layout::{common_prefix, key_head};
+use pagefold_codec::index::prefix::{Entries, Plan};
+use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_codec::row::{Dictionary, HuffmanCodes, HuffmanDictionary, HuffmanEncoder};
 use pagefold_codec::splice::Splice;
-use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_format::chain;
 use pagefold_format::control::ControlSlot;
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, CopyBlock, CopyHeader, Manifest};
@@ -15,6 +17,7 @@ use pagefold_format::index::header::FOLDED_PAGE_BYTES;
 use pagefold_format::index::leaf::{Leaf, Place};
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_format::index::prefix::PrefixLeaf;
 use pagefold_format::log::{
     Earlier,
     Action, Change, Checkpoint, CheckpointLeftover, Counts, DataSetOp, DataSetState, Role, RunningTransaction, Undo, put_change,
@@ -138,6 +141,49 @@ fn index_pages() {
     put("page_op", "non-leaf", &[&[1], ops.as_slice()].concat());
 }
 
+/// Prefix leaves with keys of one length and of several, unique and not; and their blocks alone.
+fn prefix_leaves() {
+    for (i, fixed) in [9u16, 9, 0, 0].into_iter().enumerate() {
+        let unique = i % 2 == 0;
+        let mut page = vec![0; 2048];
+        PageOp::Leaf(LeafOp::FormatPrefix { page_number: 4, fixed_key_bytes: fixed, next: 5 }).apply(&mut page).expect("a leaf");
+        for k in 0..200u32 {
+            let number = if unique { k * 3 } else { k / 5 * 3 };
+            let word = ["fold", "folder", "leaf"][number as usize % 3];
+            let key = if fixed == 0 { format!("key {number:05} {word}").into_bytes() } else { [b"key. ".as_slice(), &number.to_be_bytes()].concat() };
+            let op = PageOp::Leaf(LeafOp::Insert { key: &key, rid: Rid::new(0, k * 7 % 50, (k % 16) as u16) });
+            let _ = op.apply(&mut page);
+        }
+        let leaf = PrefixLeaf::new(&page);
+        let (mut key, mut last) = (Vec::new(), Vec::new());
+        leaf.key(Place { entry: 0, rid: 7 }, &mut key);
+        leaf.key(leaf.place_before(leaf.end()).expect("a pair"), &mut last);
+        let rid = Rid::new(0, 60, 6);
+        let from = Place { entry: leaf.block_count() - 1, rid: 3 };
+        let (count, run) = leaf.run(from, leaf.end()).expect("a run");
+        let ops = encode(&[
+            PageOp::Leaf(LeafOp::Insert { key: &key, rid }),
+            PageOp::Leaf(LeafOp::Remove { key: &key, rid }),
+            PageOp::Leaf(LeafOp::KeepFirst { cut: from }),
+            PageOp::Leaf(LeafOp::Append { count: count as u16, run: &run }),
+            PageOp::Leaf(LeafOp::KeepFrom { cut: Place { entry: 0, rid: 9 } }),
+            PageOp::Leaf(LeafOp::SetNext { next: 8 }),
+        ]);
+        put("prefix_leaf", &i.to_string(), &[&*page, &(key.len() as u16).to_le_bytes(), &key, &ops].concat());
+
+        let mut entries = Entries::new();
+        leaf.block(0).expect("a block").decode(&mut entries).expect("a block of a leaf");
+        let shared = common_prefix(&key, &last).min(7).min(common_prefix(entries.key(0), &last));
+        let plan = Plan::new(&entries, usize::from(fixed)).expect("a block of pairs");
+        let mut block = vec![fixed as u8];
+        block.extend(key_head(entries.key(0), shared).to_le_bytes());
+        block.push(shared as u8);
+        block.extend(&entries.key(0)[..shared]);
+        plan.encode(&entries, shared, &mut block);
+        put("index_block", &i.to_string(), &block);
+    }
+}
+
 fn data_pages() {
     let ops = encode(&[
         PageOp::Data(DataOp::Insert { slot: 3, kind: StoredKind::Raw, bytes: b"another row" }),
@@ -178,7 +224,7 @@ fn log_records() {
         redo: 1 << 40,
         next_transaction: 8,
         transactions: vec![RunningTransaction { id: 7, first: 10, last: 1 << 33 }],
-        data_sets: vec![DataSetState { file_id: 1, header_writes: 2 }],
+        data_sets: vec![DataSetState { file_id: 1, object_id: 9, partition: 0, header_writes: 2 }],
         leftovers: undos.iter().filter_map(Undo::leaves).map(|left| CheckpointLeftover { transaction: 5, after: 1, left }).collect(),
     };
     let mut body = vec![2, 0];
@@ -319,6 +365,7 @@ fn files() {
 fn main() {
     whole_pages();
     index_pages();
+    prefix_leaves();
     data_pages();
     codecs();
     log_records();
