@@ -5,6 +5,7 @@ use super::reader::PairReader;
 use super::view::PrefixLeaf;
 use crate::FormatError;
 use crate::page;
+use pagefold_codec::index::layout::key_head;
 
 /// Checks the structure: blocks in directory order without gaps, every part of each within it, pairs counted right. Later accesses are in bounds.
 ///
@@ -38,7 +39,7 @@ pub fn validate(page: &[u8]) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// Checks all of [`validate`] and that pairs ascend, keys have their length, and free bytes are zero.
+/// Checks all of [`validate`] and that pairs ascend, keys have their length, heads are those of the first keys, and free bytes are zero.
 ///
 /// # Errors
 /// What is wrong.
@@ -53,6 +54,10 @@ pub fn check(page: &[u8]) -> Result<(), FormatError> {
         let first = entries.pairs().next();
         if last.as_ref().zip(first).is_some_and(|(last, first)| (last.0.as_slice(), last.1) >= first) {
             return Err(FormatError::new(format!("pairs of blocks {} and {number} do not ascend", number - 1)));
+        }
+        // Where the first key ends within its head, zeros follow: what searches compare.
+        if entries.pair_count() > 0 && leaf.head(number) != key_head(entries.key(0), leaf.shared.len()) {
+            return Err(FormatError::new(format!("head of block {number} is not that of its first key")));
         }
         last = entries.last().map(|(key, rid)| (key.to_vec(), rid));
         number += 1;

@@ -261,6 +261,26 @@ fn damaged_leaves_do_no_harm() {
     assert!(valid > whole && whole > 100, "{valid} {whole}");
 }
 
+/// A first key that ends within its head: a search compares whole heads, so what follows the key there counts.
+#[test]
+fn heads_end_in_zeros_behind_short_keys() {
+    let mut page = some_leaf(SHAPES[3], &mut Random(5));
+    check(&page).unwrap();
+    let leaf = PrefixLeaf::new(&page);
+    assert!(leaf.block_count() > 1);
+    let first = Place { entry: leaf.block_count() - 1, rid: 0 };
+    let mut key = Vec::new();
+    leaf.key(first, &mut key);
+    let rid = leaf.rid(first);
+    assert!(leaf.lower_bound_rid(&key, rid).1);
+
+    let head = page.len() - DIRECTORY_BYTES * (first.entry + 1) + 2;
+    assert_eq!(page[head], 0, "the key has fewer than four bytes of its own");
+    page[head] = 5;
+    assert!(!PrefixLeaf::new(&page).lower_bound_rid(&key, rid).1);
+    assert_eq!(check(&page).unwrap_err().to_string(), format!("head of block {} is not that of its first key", first.entry));
+}
+
 #[test]
 fn damaged_runs_are_refused() {
     let mut random = Random(23);
