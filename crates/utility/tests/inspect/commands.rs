@@ -84,7 +84,7 @@ pub(crate) fn all_commands(storage: &MemoryStorage, damaged: &Place) {
         let columns = [("code".to_owned(), Direction::Descending)];
         let fold = IndexOptions { format: IndexFormat::Fold, ..IndexOptions::default() };
         let _ = create_index(&database, &format!("{table}_more"), table, &columns, &fold, &Silent);
-        for method in [Method::None, Method::Fixed] {
+        for method in Method::ALL {
             let _ = reorg(&database, table, &ReorgOptions { method: Some(method), ..ReorgOptions::default() }, &Silent);
         }
     }
@@ -105,7 +105,7 @@ fn all_commands_succeed_on_a_whole_database() {
     let rows = PathBuf::from("rows.csv");
     storage.open(&rows, &OpenOptions::create()).unwrap().write_at(ROWS.as_bytes(), 0).unwrap();
     let (tables, _) = names(&database);
-    assert_eq!(tables.len(), 4);
+    assert_eq!(tables.len(), 5);
     for table in &tables {
         load(&database, table, std::slice::from_ref(&rows), &append(), &Silent).unwrap();
         let scan = ScanOptions { condition: Some("id > 100 and code = \"c00001\"".into()), ..ScanOptions::default() };

@@ -257,13 +257,16 @@ fn print_and_report_say_what_there_is() {
     assert_eq!(header["data_set"]["kind"], "table");
     let database = open(&storage, OpenMode::Read).unwrap();
     assert_eq!(header["data_set"]["rows"], database.table("small").unwrap().row_count());
-    let dictionary = say("wide", PrintWhat::Dictionary).to_json();
-    assert!(dictionary["dictionary"]["tokens"].as_u64().unwrap() > 256);
-    assert!(dictionary["dictionary"]["most_frequent"][0]["occurrences"].as_u64().unwrap() > 10);
+    let fixed = say("parts", PrintWhat::Dictionary).to_json();
+    assert!(fixed["dictionary"]["type"].as_str().unwrap().starts_with('F') && fixed["dictionary"]["nodes"].as_u64().unwrap() > 256);
+    assert!(fixed["dictionary"]["most_frequent"][0]["occurrences"].as_u64().unwrap() > 10);
+    let huffman = say("wide", PrintWhat::Dictionary).to_json();
+    assert!(huffman["dictionary"]["type"].as_str().unwrap().starts_with('H'));
+    assert_eq!(huffman["dictionary"]["most_frequent"][0]["code_bits"], huffman["dictionary"]["code_lengths"][0]["bits"]);
     assert!(print(&storage, Path::new(DB), "small", 0, PrintWhat::Dictionary).is_err());
     assert!(print(&storage, Path::new(DB), "nobody", 0, PrintWhat::Header).unwrap_err().to_string().contains("small_code"));
     assert!(print(&storage, Path::new(DB), "small", 0, PrintWhat::Page(9999)).is_err());
-    for object in ["small", "parts", "wide", "small_id", "parts_code", "wide_amount", "catalog"] {
+    for object in ["small", "parts", "wide", "short", "small_id", "parts_code", "wide_amount", "catalog"] {
         let pages = header_pages(&storage, object);
         for number in 0..pages {
             let printed = say(object, PrintWhat::Page(number));
@@ -276,7 +279,7 @@ fn print_and_report_say_what_there_is() {
     }
     let all = report(&database, None, &Silent).unwrap();
     let json = all.to_json();
-    assert_eq!((json["tables"].as_array().unwrap().len(), json["indexes"].as_array().unwrap().len()), (4, 6));
+    assert_eq!((json["tables"].as_array().unwrap().len(), json["indexes"].as_array().unwrap().len()), (5, 7));
     for table in &all.tables {
         let rows = database.table(&table.name).unwrap().row_count();
         assert_eq!(table.rows, rows);
