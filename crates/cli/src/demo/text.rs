@@ -51,7 +51,12 @@ fn table_lines(table: &TableOutcome) -> String {
     let mut out = format!("Table {}, {} rows\n", table.name.to_uppercase(), grouped(table.rows));
     let base = table.methods.first().map_or(0, |m| m.size_bytes);
     for m in &table.methods {
-        let what = if m.method == "none" { "uncompressed" } else { "12-bit codes" };
+        let what = match m.method {
+            "none" => "uncompressed",
+            "row" => "short values",
+            "fixed" => "12-bit codes",
+            _ => "Huffman codes",
+        };
         out += &line(&[
             format!("  {:7} {what}", m.method),
             megabytes(m.size_bytes),
