@@ -56,7 +56,7 @@ impl SampledRecords {
     #[must_use]
     pub fn train(&self, kind: DictionaryType, rows_total: u64, page_bytes: usize) -> Option<RowDictionary> {
         let dictionary = self.dictionary(&TrainOptions::default(), kind)?;
-        self.pays(&dictionary, rows_total, page_bytes).then_some(dictionary)
+        self.saving(&dictionary).pays(rows_total, page_bytes).then_some(dictionary)
     }
 
     /// Trains a dictionary; `None` without rows. One of type H only where that is smaller.
@@ -73,10 +73,38 @@ impl SampledRecords {
         (!sample.is_empty()).then(|| RowDictionary::of_tokens(tokens.clone(), &sample, options, choice(kind)))
     }
 
-    /// Does a dictionary save more pages of `page_bytes` than it takes, for `rows_total` rows like these?
-    #[must_use]
-    pub fn pays(&self, dictionary: &RowDictionary, rows_total: u64, page_bytes: usize) -> bool {
-        dictionary_pays(dictionary, self, rows_total, page_bytes)
+    /// What a dictionary saves of these rows.
+    pub(crate) fn saving(&self, dictionary: &RowDictionary) -> Saving {
+        let encoder = RecordEncoder::codes(1, dictionary);
+        let mut saving = Saving { rows: self.len() as u64, dictionary_bytes: dictionary.to_bytes().len(), ..Saving::default() };
+        for record in self.iter() {
+            saving.plain_bytes += row_space(plain_len(record)) as u64;
+            saving.compressed_bytes += row_space(encoder.stored_len(record).0) as u64;
+        }
+        saving
+    }
+}
+
+/// What a dictionary saves of the rows of a sample, slots included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Saving {
+    rows: u64,
+    plain_bytes: u64,
+    compressed_bytes: u64,
+    dictionary_bytes: usize,
+}
+
+impl Saving {
+    /// Does the dictionary save more pages of `page_bytes` than it takes, for `rows_total` rows like these?
+    pub(crate) fn pays(&self, rows_total: u64, page_bytes: usize) -> bool {
+        let scale = rows_total.max(self.rows) as f64 / self.rows as f64;
+        let saved_pages = self.plain_bytes.saturating_sub(self.compressed_bytes) as f64 * scale / page_bytes as f64;
+        saved_pages > chain::pages_needed(self.dictionary_bytes, page_bytes) as f64
+    }
+
+    /// The page sizes for which it pays.
+    pub(crate) fn paying(&self, rows_total: u64, page_sizes: &[usize]) -> Vec<usize> {
+        page_sizes.iter().copied().filter(|size| self.pays(rows_total, *size)).collect()
     }
 }
 
@@ -85,19 +113,6 @@ fn choice(kind: DictionaryType) -> DictionaryChoice {
         DictionaryType::Fixed => DictionaryChoice::Fixed,
         DictionaryType::Huffman => DictionaryChoice::Smaller,
     }
-}
-
-/// Does a dictionary save more pages than it takes, for `rows_total` rows like those of the sample?
-fn dictionary_pays(dictionary: &RowDictionary, sample: &SampledRecords, rows_total: u64, page_bytes: usize) -> bool {
-    let encoder = RecordEncoder::codes(1, dictionary);
-    let (mut plain, mut compressed) = (0u64, 0u64);
-    for record in sample.iter() {
-        plain += row_space(plain_len(record)) as u64;
-        compressed += row_space(encoder.stored_len(record).0) as u64;
-    }
-    let scale = rows_total.max(sample.len() as u64) as f64 / sample.len() as f64;
-    let saved_pages = (plain - compressed.min(plain)) as f64 * scale / page_bytes as f64;
-    saved_pages > chain::pages_needed(dictionary.to_bytes().len(), page_bytes) as f64
 }
 
 /// Samples a source for a dictionary.

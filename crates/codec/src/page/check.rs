@@ -65,7 +65,7 @@ impl Column<'_> {
             Kind::Dictionary => {
                 let word = load(area, entry.outside() + 8);
                 let (at, count, width) = (usize::from(word as u16), usize::from((word >> 16) as u16), (word >> 32) as u8);
-                if count == 0 || width > 64 {
+                if count == 0 || count > self.rows || width > 64 {
                     return Err(CodecError::Page("dictionary of a column"));
                 }
                 self.lies_inside(at, packed_len(count, width.into()))?;
@@ -105,7 +105,8 @@ impl Column<'_> {
         if self.kind.is_string_dictionary() {
             let (ends, count) = (usize::from((place >> 32) as u16), usize::from((place >> 48) as u16));
             let width = self.area[outside + 16];
-            if count == 0 || width > 64 {
+            // No more values than rows: reads that look through them take time by the area, not by what it claims.
+            if count == 0 || count > self.rows || width > 64 {
                 return Err(CodecError::Page("dictionary of a column"));
             }
             self.lies_inside(ends, packed_len(count, width.into()))?;

@@ -153,7 +153,8 @@ pub fn decode(
 ) -> Result<usize, FormatError> {
     if form == COMPACT {
         out.clear();
-        return compact.expand(bytes, out).map_err(|e| FormatError::new(format!("compact record: {e}")));
+        let length = compact.expand(bytes, out).map_err(|e| FormatError::new(format!("compact record: {e}")))?;
+        return if length <= cap { Ok(length) } else { Err(FormatError::new("compact record: longer than a row can be")) };
     }
     let dictionary = dictionary.ok_or_else(|| {
         FormatError::new(format!("a row of dictionary version {}, which does not exist", dictionary_of(form).unwrap_or(0)))

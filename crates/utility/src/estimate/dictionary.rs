@@ -71,7 +71,7 @@ pub(super) fn of_sample(sample: &SampledRecords, rows_total: u64, page_sizes: &[
     let Some(tokens) = sample.dictionary(&options, DictionaryType::Fixed) else { return Vec::new() };
     let trained = methods().filter_map(|(method, kind)| {
         let dictionary = sample.dictionary_of(tokens.tokens(), &options, kind)?;
-        let page_sizes: Vec<usize> = page_sizes.iter().copied().filter(|size| sample.pays(&dictionary, rows_total, *size)).collect();
+        let page_sizes = sample.saving(&dictionary).paying(rows_total, page_sizes);
         (!page_sizes.is_empty()).then_some(Trained { method, dictionary, page_sizes })
     });
     trained.collect()
@@ -159,7 +159,7 @@ impl StandIn {
                 return None;
             }
             let middle = own + (held - own) * position(total);
-            let page_sizes: Vec<usize> = page_sizes.iter().copied().filter(|size| sample.pays(&dictionary, rows_total, *size)).collect();
+            let page_sizes = sample.saving(&dictionary).paying(rows_total, page_sizes);
             (!page_sizes.is_empty()).then(|| StandIn {
                 trained: Trained { method, dictionary, page_sizes },
                 scaling: Scaling { scales: [middle / own, middle / held], margin: (held - own).abs() / 4.0 / middle, step },

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use super::data::{CODES, Table, below, random, table};
 use super::round_trip::encoded;
+use crate::page::layout::{Entry, Kind};
 use crate::page::{Bitmap, ColumnArea, Patch};
 use crate::row::Dictionary;
 use pagefold_types::RECORD_BYTES_MAX;
@@ -55,6 +56,33 @@ fn read_all(table: &Table, dictionary: Option<&Dictionary>, bytes: &[u8]) -> boo
         }
     }
     parsed.is_ok()
+}
+
+/// A dictionary of a column with more values than rows, which take no bytes when they are 0 bits wide.
+#[test]
+fn dictionaries_larger_than_the_page() {
+    let (mut ints, mut strings) = (0, 0);
+    for seed in 0..60 {
+        let rows = 90;
+        let table = table(90_000 + seed, 5, rows);
+        let bytes = encoded(&table, rows, Some(0));
+        for column in 0..table.schema.column_count() {
+            let entry = Entry::read(&bytes, column);
+            let (count, width) = match entry.known_kind() {
+                Some(Kind::Dictionary) => (entry.outside() + 10, entry.outside() + 12),
+                Some(kind) if kind.is_string_dictionary() => (entry.outside() + 14, entry.outside() + 16),
+                _ => continue,
+            };
+            *(if entry.known_kind() == Some(Kind::Dictionary) { &mut ints } else { &mut strings }) += 1;
+            let mut damaged = bytes.clone();
+            damaged[width] = 0;
+            damaged[count..count + 2].copy_from_slice(&(rows as u16).to_le_bytes());
+            assert!(ColumnArea::parse(&table.schema, Some(&CODES[0].0), &damaged).is_ok());
+            damaged[count..count + 2].copy_from_slice(&(rows as u16 + 1).to_le_bytes());
+            assert!(ColumnArea::parse(&table.schema, Some(&CODES[0].0), &damaged).is_err());
+        }
+    }
+    assert!(ints > 0 && strings > 0, "{ints} {strings}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A patched area is the area of the changed rows, read value by value.
 
 use super::data::{Shape, below, random, table};
-use super::round_trip::{dictionary, encoded, expect_row};
+use super::round_trip::{dictionary, encoded, expect_row, int_of};
 use crate::page::{ColumnArea, Patch};
 use pagefold_types::{ColumnValue, DataType, ValueRef};
 
@@ -29,16 +29,7 @@ fn patched_rows_read_as_changed() {
             let mut changed = Vec::new();
             table.layout.replace(&table.records[row], &[(column, value)], &mut changed).unwrap().unwrap();
             let fits = if table.schema.is_int(column) {
-                let int = match value {
-                    ColumnValue::Value(ValueRef::Null) => None,
-                    ColumnValue::Value(ValueRef::Boolean(b)) => Some(i64::from(b)),
-                    ColumnValue::Value(ValueRef::Int(i)) => Some(i),
-                    ColumnValue::Value(ValueRef::Decimal(d)) => Some(d as i64),
-                    ColumnValue::Value(ValueRef::Real(x)) => Some(i64::from(x.to_bits() as i32)),
-                    ColumnValue::Value(ValueRef::Double(x)) => Some(x.to_bits() as i64),
-                    other => panic!("{other:?}"),
-                };
-                area.patch_int(column, row, int, &mut patch)
+                area.patch_int(column, row, int_of(value), &mut patch)
             } else {
                 let width = table.layout.fixed_span(column).map_or(0, |(_, width)| width);
                 let held = match value {

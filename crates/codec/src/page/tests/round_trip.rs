@@ -23,21 +23,25 @@ pub(super) fn dictionary(codes: Option<usize>) -> Option<&'static Dictionary> {
     codes.map(|which| &CODES[which].0)
 }
 
+/// The integer that an area holds for a value.
+pub(super) fn int_of(value: ColumnValue<'_>) -> Option<i64> {
+    match value {
+        ColumnValue::Value(ValueRef::Null) => None,
+        ColumnValue::Value(ValueRef::Boolean(b)) => Some(i64::from(b)),
+        ColumnValue::Value(ValueRef::Int(i)) => Some(i),
+        ColumnValue::Value(ValueRef::Decimal(d)) => Some(d as i64),
+        ColumnValue::Value(ValueRef::Real(x)) => Some(i64::from(x.to_bits() as i32)),
+        ColumnValue::Value(ValueRef::Double(x)) => Some(x.to_bits() as i64),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The value of a column as the record has it.
 fn expect_value(area: &ColumnArea<'_>, table: &Table, column: usize, row: usize, buffer: &mut Vec<u8>) {
     let expected = table.layout.column(&table.records[row], column).unwrap();
     assert_eq!(area.is_null(column, row), expected == ColumnValue::Value(ValueRef::Null));
     if table.schema.is_int(column) {
-        let expected = match expected {
-            ColumnValue::Value(ValueRef::Null) => None,
-            ColumnValue::Value(ValueRef::Boolean(b)) => Some(i64::from(b)),
-            ColumnValue::Value(ValueRef::Int(i)) => Some(i),
-            ColumnValue::Value(ValueRef::Decimal(d)) => Some(d as i64),
-            ColumnValue::Value(ValueRef::Real(x)) => Some(i64::from(x.to_bits() as i32)),
-            ColumnValue::Value(ValueRef::Double(x)) => Some(x.to_bits() as i64),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(area.int(column, row), expected, "column {column}, row {row}, {:?}", table.shapes[column]);
+        assert_eq!(area.int(column, row), int_of(expected), "column {column}, row {row}, {:?}", table.shapes[column]);
         return;
     }
     let found = area.bytes(column, row, buffer).unwrap();

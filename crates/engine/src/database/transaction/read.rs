@@ -31,9 +31,30 @@ impl Transaction<'_> {
         buffer: &mut RowBuffer,
         visit: impl FnMut(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        let Some(serializable) = self.serializable() else { return table.read_visible(rid, snapshot, buffer, visit, |_| ()) };
-        // The mark comes before the look, as a writer looks for marks after the change: one of the two sees the other.
-        serializable.on_read_row(self.state.id(), table.object_id, rid)?;
+        self.note_read(table, rid)?;
+        self.read_noted(table, rid, snapshot, buffer, visit)
+    }
+
+    /// Notes that a row is read. That comes before the look, as a writer looks for marks after the change: one of the two sees the other.
+    fn note_read(&self, table: &Table, rid: Rid) -> Result<()> {
+        match self.serializable() {
+            Some(serializable) => Ok(serializable.on_read_row(self.state.id(), table.object_id, rid)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a row of which it was noted.
+    fn read_noted<R>(
+        &self,
+        table: &Table,
+        rid: Rid,
+        snapshot: &Snapshot,
+        buffer: &mut RowBuffer,
+        visit: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if self.serializable().is_none() {
+            return table.read_visible(rid, snapshot, buffer, visit, |_| ());
+        }
         let mut unseen = Vec::new();
         let read = table.read_visible(rid, snapshot, buffer, visit, |writer| unseen.push(Arc::clone(writer)))?;
         self.overwritten(&unseen)?;
@@ -138,7 +159,7 @@ impl Transaction<'_> {
     ) -> std::result::Result<ScanOutcome, E> {
         let (mut buffer, mut own) = (RowBuffer::default(), Vec::new());
         self.entries(table, index, range, direction, |t, snapshot, key, rid, is_doubtful| {
-            let flow = t.read_noting(table, rid, snapshot, &mut buffer, |record| {
+            let flow = t.read_noted(table, rid, snapshot, &mut buffer, |record| {
                 if is_doubtful {
                     key_of(table, index, record, &mut own)?;
                     if own != key {
@@ -167,7 +188,7 @@ impl Transaction<'_> {
         self.entries(table, index, range, direction, |t, snapshot, key, rid, is_doubtful| {
             if is_doubtful {
                 let has_key = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
-                if !t.read_noting(table, rid, snapshot, &mut buffer, has_key)?.transpose()?.unwrap_or(false) {
+                if !t.read_noted(table, rid, snapshot, &mut buffer, has_key)?.transpose()?.unwrap_or(false) {
                     return Ok(ControlFlow::Continue(()));
                 }
             }
@@ -186,8 +207,7 @@ impl Transaction<'_> {
         mut visit: impl FnMut(&Self, &Snapshot, &[u8], Rid, bool) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
-        let serializable = self.serializable();
-        if let Some(serializable) = serializable {
+        if let Some(serializable) = self.serializable() {
             let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(&range.start), end).map_err(Error::from)?;
         }
@@ -199,10 +219,7 @@ impl Transaction<'_> {
                 removals = core.leftovers.removals();
             }
             let Some((key, rid)) = cursor.next()? else { break };
-            if let Some(serializable) = serializable {
-                // The mark comes before the look, as a writer looks for marks after the change: one of the two sees the other.
-                serializable.on_read_row(self.state.id(), table.object_id, rid).map_err(Error::from)?;
-            }
+            self.note_read(table, rid)?;
             let doubt = core.versions.page_may_have(table.object_id, rid)
                 || core.leftovers.may_be_left(index.object_id, rid, removals)
                 || core.leftovers.may_be_left(table.object_id, rid, removals);
