@@ -111,9 +111,7 @@ impl Transaction<'_> {
     /// Locks a row for change. False when the snapshot does not see it.
     fn lock_row(&mut self, table: &Table, rid: Rid) -> Result<bool> {
         let core = &self.database.core;
-        if let Some(serializable) = self.serializable() {
-            serializable.on_read_row(self.state.id(), table.object_id, rid)?;
-        }
+        self.note_read(table, rid)?;
         self.acquire(Resource::Row(table.object_id, rid))?;
         let Some(snapshot) = self.snapshot.clone() else { return Ok(true) };
         match core.versions.newest(table.object_id, rid) {
@@ -162,9 +160,7 @@ impl Transaction<'_> {
     /// it would learn of a row that came after its snapshot.
     fn check_key(&self, table: &Table, index: &Index, key: &[u8], rid: Rid, is_taken: bool) -> Result<()> {
         let Some(snapshot) = &self.snapshot else { return Ok(()) };
-        if let Some(serializable) = self.serializable() {
-            serializable.on_read_row(self.state.id(), table.object_id, rid)?;
-        }
+        self.note_read(table, rid)?;
         if self.database.core.versions.newest(table.object_id, rid).is_none_or(|writer| snapshot.sees(&writer)) {
             return Ok(());
         }

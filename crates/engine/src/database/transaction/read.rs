@@ -19,24 +19,12 @@ impl Transaction<'_> {
     /// When a page is damaged.
     pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
         let snapshot = self.snapshot()?;
-        self.read_noting(table, rid, &snapshot, buffer, visit)
-    }
-
-    /// Reads a row, and notes that it was read.
-    fn read_noting<R>(
-        &self,
-        table: &Table,
-        rid: Rid,
-        snapshot: &Snapshot,
-        buffer: &mut RowBuffer,
-        visit: impl FnMut(&[u8]) -> R,
-    ) -> Result<Option<R>> {
         self.note_read(table, rid)?;
-        self.read_noted(table, rid, snapshot, buffer, visit)
+        self.read_noted(table, rid, &snapshot, buffer, visit)
     }
 
     /// Notes that a row is read. That comes before the look, as a writer looks for marks after the change: one of the two sees the other.
-    fn note_read(&self, table: &Table, rid: Rid) -> Result<()> {
+    pub(super) fn note_read(&self, table: &Table, rid: Rid) -> Result<()> {
         match self.serializable() {
             Some(serializable) => Ok(serializable.on_read_row(self.state.id(), table.object_id, rid)?),
             None => Ok(()),
