@@ -2,7 +2,7 @@
 
 use crate::index::Index;
 use crate::pool::Access;
-use pagefold_format::index::leaf::Leaf;
+use pagefold_format::index::leaf_view::LeafView;
 use pagefold_format::page::{self, PageType};
 use pagefold_format::space_map::{CLASS_UNALLOCATED, is_map_page};
 
@@ -20,10 +20,14 @@ impl Index {
     ///
     /// # Errors
     /// When the page is damaged or cannot be read, or `visit` fails.
-    pub fn visit_leaf<R, E: From<crate::Error>>(&self, number: u32, visit: impl FnOnce(&Leaf<'_>) -> Result<R, E>) -> Result<Option<R>, E> {
+    pub fn visit_leaf<R, E: From<crate::Error>>(
+        &self,
+        number: u32,
+        visit: impl FnOnce(&LeafView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
         let page = self.manager().shared(self.data_set(), number, Access::Scan)?;
         match page::page_type(&page) {
-            Some(PageType::Leaf) => visit(&Leaf::new(&page)).map(Some),
+            Some(PageType::Leaf | PageType::PrefixLeaf) => visit(&LeafView::new(&page)).map(Some),
             Some(PageType::NonLeaf) => Ok(None),
             _ => Err(self.data_set().corrupt(number, "not an index page").into()),
         }

@@ -8,8 +8,13 @@
 use super::tree::{BTree, Fences, Step, Target};
 use crate::Result;
 use crate::pool::Prefetch;
+use pagefold_format::FormatError;
 use pagefold_format::index::leaf::{self, Leaf, Place};
+use pagefold_format::index::leaf_view::LeafView;
 use pagefold_format::index::non_leaf::NonLeaf;
+use pagefold_format::index::prefix::PrefixLeaf;
+use pagefold_format::index::prefix::reader::PlaceReader;
+use pagefold_format::page::{self, PageType};
 use pagefold_types::{KeyRange, Rid};
 
 /// Which way a cursor goes.
@@ -25,7 +30,7 @@ pub enum Direction {
 #[derive(Clone, Copy)]
 pub struct Run<'c> {
     /// The leaf.
-    pub leaf: Leaf<'c>,
+    pub leaf: LeafView<'c>,
     /// First place.
     pub from: Place,
     /// First place behind.
@@ -49,6 +54,8 @@ pub struct Cursor<'a> {
     next: Next,
     /// Copy of the current leaf.
     page: Vec<u8>,
+    /// Where the cursor is, if the current leaf is a prefix leaf.
+    reader: PlaceReader,
     from: Place,
     to: Place,
     leaves: u64,
@@ -82,6 +89,7 @@ impl<'a> Cursor<'a> {
             direction,
             next,
             page: Vec::new(),
+            reader: PlaceReader::new(),
             from: Place::default(),
             to: Place::default(),
             leaves: 0,
@@ -100,6 +108,9 @@ impl<'a> Cursor<'a> {
             if !self.load()? {
                 return Ok(None);
             }
+        }
+        if page::page_type(&self.page) == Some(PageType::PrefixLeaf) {
+            return self.next_of_prefix_leaf().map(Some);
         }
         let view = Leaf::new(&self.page);
         let place = match self.direction {
@@ -126,6 +137,27 @@ impl<'a> Cursor<'a> {
         Ok(Some((entry.key, leaf::rid(&entry, place.rid))))
     }
 
+    fn next_of_prefix_leaf(&mut self) -> Result<(&[u8], Rid)> {
+        let view = PrefixLeaf::new(&self.page);
+        let damaged = |e: FormatError| self.tree.damaged(page::page_number(&self.page), e);
+        match self.direction {
+            Direction::Forward => {
+                let place = self.from;
+                self.reader.go(&view, place).map_err(damaged)?;
+                self.from = if place.rid + 1 < self.reader.pairs_of_block() {
+                    Place { rid: place.rid + 1, ..place }
+                } else {
+                    Place { entry: place.entry + 1, rid: 0 }
+                };
+            }
+            Direction::Backward => {
+                self.to = view.place_before(self.to).unwrap_or_default();
+                self.reader.go(&view, self.to).map_err(damaged)?;
+            }
+        }
+        Ok(self.reader.pair())
+    }
+
     /// What is left of the current leaf, or else the next leaf, all at once. Its entries are in key order also when the cursor goes backward.
     ///
     /// # Errors
@@ -138,7 +170,7 @@ impl<'a> Cursor<'a> {
         }
         let (from, to) = (self.from, self.to);
         self.from = self.to;
-        Ok(Some(Run { leaf: Leaf::new(&self.page), from, to }))
+        Ok(Some(Run { leaf: LeafView::new(&self.page), from, to }))
     }
 
     /// Whether the next entry comes from a leaf that is not copied yet.
@@ -172,6 +204,7 @@ impl<'a> Cursor<'a> {
         };
         self.page.clear();
         self.page.extend_from_slice(&page);
+        self.reader.reset();
         drop(page);
         self.leaves += 1;
         self.bound(fences);
@@ -181,7 +214,7 @@ impl<'a> Cursor<'a> {
 
     /// Cuts the copied leaf to what is still to be delivered, and finds out where to go on. The leaf may reach beyond both: neighbours have merged with it meanwhile.
     fn bound(&mut self, fences: Fences) {
-        let view = Leaf::new(&self.page);
+        let view = LeafView::new(&self.page);
         let (start, end) = match &self.next {
             Next::At(search) => (search.as_slice(), self.range.end.as_deref()),
             Next::Before(search) => (self.range.start.as_slice(), search.as_deref()),
@@ -190,7 +223,7 @@ impl<'a> Cursor<'a> {
         self.from = if fences.low.as_deref().is_none_or(|low| low < start) { view.seek(start) } else { Place::default() };
         self.to = match end {
             Some(end) if fences.high.as_deref().is_none_or(|high| high > end) => view.seek(end),
-            _ => Place { entry: view.entry_count(), rid: 0 },
+            _ => view.end(),
         };
         self.next = match (self.direction, fences.low, fences.high) {
             (Direction::Forward, _, Some(high)) if self.range.end.as_ref().is_none_or(|end| high < *end) => Next::At(high),

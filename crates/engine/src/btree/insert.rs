@@ -3,10 +3,11 @@
 //! First as if there were room: shared latches down to the leaf, which alone is latched exclusively. When the leaf is full it is split by a mini-transaction of its own, which nothing ever
 //! takes back, and the insert starts again.
 
+use super::split::RoomFor;
 use super::tree::{BTree, Step, search_bytes};
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
-use pagefold_format::index::leaf::Leaf;
+use pagefold_format::index::leaf_view::{LeafView, PlannedInsert};
 use pagefold_format::index::ops::LeafOp;
 use pagefold_format::log::{Counts, Undo};
 use pagefold_format::op::PageOp;
@@ -39,7 +40,7 @@ impl BTree<'_> {
                 self.create_root()?;
                 continue;
             };
-            let view = Leaf::new(&page);
+            let view = LeafView::new(&page);
             let known = view.lower_bound(key).1;
             if known && refuse_known && !self.index.has_null(key) {
                 return Err(self.index.duplicate(key));
@@ -48,7 +49,7 @@ impl BTree<'_> {
             let plan = view.plan_insert(key, rid).map_err(|e| self.damaged(number, e))?;
             if !plan.fits(&view) {
                 drop(page);
-                self.split(&search, key, rid)?;
+                self.split(&search, key, rid, RoomFor::Insert)?;
                 continue;
             }
             if edge && !known && elsewhere.is_none() {
@@ -57,10 +58,14 @@ impl BTree<'_> {
                 elsewhere = Some((self.key_cursor(key).next()?.is_some(), lock));
                 continue;
             }
-            let new_key = !known && plan.new_entry && !(edge && elsewhere.as_ref().is_some_and(|e| e.0));
+            let change = match &plan {
+                PlannedInsert::Prefix(change) => Some(change),
+                PlannedInsert::Plain(_) => None,
+            };
+            let new_key = !known && !(edge && elsewhere.as_ref().is_some_and(|e| e.0));
             let mut mtr = MiniTransaction::begin(self.manager);
             let handle = mtr.adopt(page);
-            mtr.apply(handle, PageOp::Leaf(LeafOp::Insert { key, rid }))?;
+            mtr.apply_leaf(handle, LeafOp::Insert { key, rid }, change)?;
             mtr.count(self.data_set, Counts { rows: 1, keys: i64::from(new_key), ..Counts::default() });
             mtr.set_undo(by, Undo::InsertedEntry { object_id: self.index.object_id, key, rid });
             mtr.commit()?;
@@ -85,7 +90,7 @@ impl BTree<'_> {
         let mut mtr = MiniTransaction::begin(self.manager);
         let handle = mtr.create(self.data_set, CLASS_NO_ROWS, true)?;
         let number = mtr.number(handle);
-        mtr.apply(handle, PageOp::Leaf(LeafOp::Format { page_number: number, kind: self.leaf_kind(), next: 0 }))?;
+        mtr.apply(handle, PageOp::Leaf(self.leaf_layout().format_op(number, 0)))?;
         mtr.set_root(self.data_set, number, 1);
         mtr.count(self.data_set, Counts { data_pages: 1, ..Counts::default() });
         mtr.commit().map(drop)

@@ -1,11 +1,13 @@
 //! What the tree looks like, level by level, and whether all of it is right.
 
-use super::tree::{BTree, Fences, search_bytes};
-use crate::Result;
+use super::tree::{BTree, Fences};
 use crate::pool::Access;
+use crate::{Error, Result};
+use pagefold_format::FormatError;
 use pagefold_format::index::check;
 use pagefold_format::index::header::LeafKind;
-use pagefold_format::index::leaf::{self, Leaf};
+use pagefold_format::index::leaf::Place;
+use pagefold_format::index::leaf_view::{LeafLayout, LeafView};
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::space_map::{CLASS_UNALLOCATED, is_map_page};
 use pagefold_types::Rid;
@@ -69,12 +71,13 @@ impl BTree<'_> {
                 self.expect(number, &page, level)?;
                 sum.pages += 1;
                 if level == 0 {
-                    let view = Leaf::new(&page);
-                    sum.keys += view.entry_count() as u64;
+                    let view = LeafView::new(&page);
+                    let (keys, key_bytes) = view.keys().map_err(|e| self.damaged(number, e))?;
+                    sum.keys += keys;
+                    sum.key_bytes += key_bytes;
                     sum.rids += view.rid_count() as u64;
                     sum.free_bytes += view.free_bytes() as u64;
                     sum.folded_bytes += view.folded_bytes() as u64;
-                    sum.key_bytes += view.entries().map(|e| e.key.len() as u64).sum::<u64>();
                 } else {
                     let view = NonLeaf::new(&page);
                     let n = view.separator_count();
@@ -172,7 +175,7 @@ impl BTree<'_> {
             }
             return Ok(());
         }
-        let view = Leaf::new(&page);
+        let view = LeafView::new(&page);
         if let Some((before, next)) = checker.previous
             && next != number
         {
@@ -180,30 +183,51 @@ impl BTree<'_> {
         }
         checker.previous = Some((number, view.next()));
         checker.pages += 1;
-        let expected = LeafKind { slot_bits: view.kind().slot_bits, ..self.leaf_kind() };
-        if view.kind() != expected {
+        // Slot bits are the leaf's own.
+        let expected = match (self.leaf_layout(), view.layout()) {
+            (LeafLayout::Plain(kind), LeafLayout::Plain(own)) => LeafLayout::Plain(LeafKind { slot_bits: own.slot_bits, ..kind }),
+            (layout, _) => layout,
+        };
+        if view.layout() != expected {
             fault(checker, "a leaf of another kind than its index".into());
         }
-        let ends = view
-            .last_place()
-            .map(|last| [(view.entry(0).key, view.rid(leaf::Place::default())), (view.entry(last.entry).key, view.rid(last))]);
-        for (key, rid) in ends.into_iter().flatten() {
-            if outside(&search_bytes(key, rid), fences) {
-                fault(checker, "an entry is outside of what the page above says".into());
+        let mut bytes = Vec::new();
+        for place in view.place_before(view.end()).into_iter().flat_map(|last| [Place::default(), last]) {
+            bytes.clear();
+            if let Some(rid) = view.pair(place, &mut bytes) {
+                bytes.extend_from_slice(&rid.to_bytes());
+                if outside(&bytes, fences) {
+                    fault(checker, "an entry is outside of what the page above says".into());
+                }
             }
         }
-        for entry in view.entries() {
-            if checker.rids == 0 || checker.last_key != entry.key {
+        let visited = view.for_each(|key, rid| {
+            if checker.rids == 0 || checker.last_key != key {
                 checker.keys += 1;
                 checker.last_key.clear();
-                checker.last_key.extend_from_slice(entry.key);
+                checker.last_key.extend_from_slice(key);
             }
-            for r in 0..entry.rid_count() {
-                checker.rids += 1;
-                (checker.entry)(entry.key, leaf::rid(&entry, r))?;
-            }
+            checker.rids += 1;
+            (checker.entry)(key, rid).map_err(Visit::Entry)
+        });
+        match visited {
+            Err(Visit::Entry(error)) => return Err(error),
+            Err(Visit::Leaf(error)) => fault(checker, error.to_string()),
+            Ok(()) => {}
         }
         Ok(())
+    }
+}
+
+/// Why a leaf was not gone through to its end.
+enum Visit {
+    Entry(Error),
+    Leaf(FormatError),
+}
+
+impl From<FormatError> for Visit {
+    fn from(error: FormatError) -> Visit {
+        Visit::Leaf(error)
     }
 }
 

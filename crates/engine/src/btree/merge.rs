@@ -6,7 +6,7 @@
 use super::tree::{BTree, Retry};
 use crate::Result;
 use crate::pool::{ExclusivePage, MiniTransaction, PageHandle};
-use pagefold_format::index::leaf::Leaf;
+use pagefold_format::index::leaf_view::LeafView;
 use pagefold_format::index::non_leaf::{NonLeaf, put_separator};
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::Counts;
@@ -89,7 +89,7 @@ impl<'a> BTree<'a> {
             }
         }
         let (Some(right), Some(left)) = (pair.pop(), pair.pop()) else { return Ok(true) };
-        let (left_view, right_view) = (Leaf::new(&left), Leaf::new(&right));
+        let (left_view, right_view) = (LeafView::new(&left), LeafView::new(&right));
         let spare = self.data_set.page_bytes() / SPARE;
         let spare = if right_view.is_empty() { 0 } else { spare };
         let Some((count, run)) = left_view.joins(&right_view, spare) else { return Ok(true) };

@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, Direction};
 use super::tree::{BTree, Target, search_bytes};
 use crate::Result;
-use pagefold_format::index::leaf::{self, Leaf};
+use pagefold_format::index::leaf_view::LeafView;
 use pagefold_types::{KeyRange, Rid, prefix_end};
 
 impl<'a> BTree<'a> {
@@ -14,13 +14,10 @@ impl<'a> BTree<'a> {
     #[inline]
     pub fn first_rid(&self, key: &[u8]) -> Result<Option<Rid>> {
         let Some(page) = self.leaf(Target::At(key), |_| {})? else { return Ok(None) };
-        let view = Leaf::new(&page);
-        let (i, found) = view.lower_bound(key);
-        if found {
-            return Ok(Some(leaf::rid(&view.entry(i), 0)));
-        }
-        if i < view.entry_count() {
-            return Ok(None);
+        match LeafView::new(&page).first_rid(key) {
+            Ok(rid) => return Ok(Some(rid)),
+            Err(true) => return Ok(None),
+            Err(false) => {}
         }
         drop(page);
         // The beginning of the key's RIDs may have been deleted from the end of this leaf; then the rest is on the next.
@@ -34,7 +31,7 @@ impl<'a> BTree<'a> {
     /// When a page is damaged or cannot be read.
     pub fn contains(&self, key: &[u8], rid: Rid) -> Result<bool> {
         let Some(page) = self.leaf(Target::At(&search_bytes(key, rid)), |_| {})? else { return Ok(false) };
-        Ok(Leaf::new(&page).lower_bound_rid(key, rid).1)
+        Ok(LeafView::new(&page).lower_bound_rid(key, rid).1)
     }
 
     /// Entries of a range of keys, in key order or backward.

@@ -8,8 +8,10 @@
 use super::tree::{BTree, Retry, Step, Target};
 use crate::Result;
 use crate::pool::{ExclusivePage, MiniTransaction, PageHandle};
-use pagefold_format::index::leaf::{self, Leaf, Place};
-use pagefold_format::index::limits::{middle_cut, put_separator};
+use pagefold_format::FormatError;
+use pagefold_format::index::leaf::Place;
+use pagefold_format::index::leaf_view::LeafView;
+use pagefold_format::index::limits::put_separator;
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::Counts;
@@ -25,15 +27,23 @@ struct Path<'a> {
     levels: u16,
 }
 
+/// What a leaf is split for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RoomFor {
+    Insert,
+    /// Of an entry from a prefix leaf: what is left can take more bytes than all did.
+    Removal,
+}
+
 impl<'a> BTree<'a> {
     /// Splits the leaf that this entry belongs to, unless it has room by now.
-    pub(super) fn split(&self, search: &[u8], key: &[u8], rid: Rid) -> Result<()> {
+    pub(super) fn split(&self, search: &[u8], key: &[u8], rid: Rid, room_for: RoomFor) -> Result<()> {
         let mut retry = Retry::default();
         loop {
             let wanted = self.pages_for_split(search)?;
             let mut mtr = MiniTransaction::begin(self.manager);
             let mut fresh = Vec::with_capacity(wanted);
-            let outcome = self.try_split(&mut mtr, &mut fresh, wanted, (search, key, rid), &mut retry);
+            let outcome = self.try_split(&mut mtr, &mut fresh, wanted, (search, key, rid, room_for), &mut retry);
             // What was not used goes back, whatever happened.
             fresh.iter().for_each(|handle| mtr.release(*handle));
             if outcome? {
@@ -62,17 +72,16 @@ impl<'a> BTree<'a> {
         mtr: &mut MiniTransaction<'a>,
         fresh: &mut Vec<PageHandle>,
         wanted: usize,
-        (search, key, rid): (&[u8], &[u8], Rid),
+        (search, key, rid, room_for): (&[u8], &[u8], Rid, RoomFor),
         retry: &mut Retry,
     ) -> Result<bool> {
         for i in 0..wanted {
             fresh.push(mtr.create(self.data_set, CLASS_NO_ROWS, i == 0)?);
         }
         let Some(path) = self.path_for_split(search, retry)? else { return Ok(false) };
-        let view = Leaf::new(&path.leaf);
+        let view = LeafView::new(&path.leaf);
         let number = path.leaf.number();
-        let plan = view.plan_insert(key, rid).map_err(|e| self.damaged(number, e))?;
-        if plan.fits(&view) {
+        if self.has_room(&view, key, rid, room_for).map_err(|e| self.damaged(number, e))? {
             return Ok(true);
         }
         let top_is_root = path.nodes.len() + 1 == usize::from(path.levels);
@@ -85,28 +94,23 @@ impl<'a> BTree<'a> {
         let mut separator = Vec::new();
         let right = fresh.remove(0);
         let right_number = mtr.number(right);
-        let (kind, next, count) = (view.kind(), view.next(), view.entry_count());
-        let behind_all = plan.place.entry >= count
-            || (!plan.new_entry && plan.place.entry + 1 == count && plan.place.rid == view.entry(count - 1).rid_count());
+        let empty = view.layout().format_op(right_number, view.next());
         let mut nodes = path.nodes;
-        if behind_all {
-            let last = view.last_place().ok_or_else(|| self.damaged(number, "a full leaf without entries"))?;
-            put_separator(view.entry(last.entry).key, view.rid(last), key, rid, &mut separator);
+        let last = view.place_before(view.end()).ok_or_else(|| self.damaged(number, "a full leaf without entries"))?;
+        if room_for == RoomFor::Insert && view.is_behind_all(key, rid) {
+            self.separator(&view, number, last, (key, rid), &mut separator)?;
             let leaf = mtr.adopt(path.leaf);
-            mtr.apply(right, PageOp::Leaf(LeafOp::Format { page_number: right_number, kind, next }))?;
+            mtr.apply(right, PageOp::Leaf(empty))?;
             mtr.apply(leaf, PageOp::Leaf(LeafOp::SetNext { next: right_number }))?;
         } else {
-            let cut = middle_cut(&view).ok_or_else(|| self.damaged(number, "a full leaf with one entry"))?;
-            let before = if cut.rid > 0 {
-                (view.entry(cut.entry), cut.rid - 1)
-            } else {
-                let entry = view.entry(cut.entry - 1);
-                (entry, entry.rid_count() - 1)
-            };
-            put_separator(before.0.key, leaf::rid(&before.0, before.1), view.entry(cut.entry).key, view.rid(cut), &mut separator);
-            let (count, run) = view.run(cut, Place { entry: count, rid: 0 });
+            let cut = view.middle_cut().ok_or_else(|| self.damaged(number, "a full leaf with one entry"))?;
+            let before = view.place_before(cut).ok_or_else(|| self.damaged(number, "a cut before all entries"))?;
+            let mut first = Vec::new();
+            let first_rid = view.pair(cut, &mut first).ok_or_else(|| self.damaged(number, "a cut behind all entries"))?;
+            self.separator(&view, number, before, (&first, first_rid), &mut separator)?;
+            let (count, run) = view.run_from(cut).map_err(|e| self.damaged(number, e))?;
             let leaf = mtr.adopt(path.leaf);
-            mtr.apply(right, PageOp::Leaf(LeafOp::Format { page_number: right_number, kind, next }))?;
+            mtr.apply(right, PageOp::Leaf(empty))?;
             mtr.apply(right, PageOp::Leaf(LeafOp::Append { count: count as u16, run: &run }))?;
             mtr.apply(leaf, PageOp::Leaf(LeafOp::KeepFirst { cut }))?;
             mtr.apply(leaf, PageOp::Leaf(LeafOp::SetNext { next: right_number }))?;
@@ -129,6 +133,30 @@ impl<'a> BTree<'a> {
         mtr.apply(root, PageOp::NonLeaf(NonLeafOp::Insert { separator: &separator, child }))?;
         mtr.set_root(self.data_set, root_number, path.levels + 1);
         Ok(true)
+    }
+
+    /// Does the leaf take the change now? Also when there is nothing to remove any more.
+    fn has_room(&self, view: &LeafView<'_>, key: &[u8], rid: Rid, room_for: RoomFor) -> std::result::Result<bool, FormatError> {
+        match room_for {
+            RoomFor::Insert => Ok(view.plan_insert(key, rid)?.fits(view)),
+            RoomFor::Removal if !view.lower_bound_rid(key, rid).1 => Ok(true),
+            RoomFor::Removal => Ok(view.plan_remove(key, rid)?.is_none_or(|change| view.takes(&change))),
+        }
+    }
+
+    /// The separator between the pair at `last` and the one that follows.
+    fn separator(
+        &self,
+        view: &LeafView<'_>,
+        number: u32,
+        last: Place,
+        (first, first_rid): (&[u8], Rid),
+        separator: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut key = Vec::new();
+        let rid = view.pair(last, &mut key).ok_or_else(|| self.damaged(number, "no entry where the last one is"))?;
+        put_separator(&key, rid, first, first_rid, separator);
+        Ok(())
     }
 
     /// Splits a non-leaf page and adds a separator; returns the separator and page for the level above.

@@ -203,6 +203,9 @@ fn trees_are_what_an_ordered_map_is() {
         (IndexFormat::Plain, 16384),
         (IndexFormat::Fold, 16384),
         (IndexFormat::Fold, 32768),
+        (IndexFormat::Prefix, 2048),
+        (IndexFormat::Prefix, 8192),
+        (IndexFormat::Prefix, 32768),
     ];
     let mut random = Random(41);
     let mut deepest = 0;
@@ -255,7 +258,7 @@ fn trees_are_what_an_ordered_map_is() {
 /// Ascending inserts leave full leaves behind, as a build does.
 #[test]
 fn ascending_inserts_fill_pages() {
-    for (format, page_bytes) in [(IndexFormat::Plain, 4096), (IndexFormat::Fold, 16384)] {
+    for (format, page_bytes) in [(IndexFormat::Plain, 4096), (IndexFormat::Fold, 16384), (IndexFormat::Prefix, 4096)] {
         let storage = Arc::new(MemoryStorage::new());
         let database = open(&storage, OpenMode::Create, 64 << 20);
         let mut change = database.change();
@@ -320,7 +323,7 @@ fn built(storage: &Arc<MemoryStorage>, format: IndexFormat, page_bytes: usize) -
 
 #[test]
 fn cursors_ask_for_leaves_ahead() {
-    for (format, page_bytes) in [(IndexFormat::Plain, 4096), (IndexFormat::Fold, 8192)] {
+    for (format, page_bytes) in [(IndexFormat::Plain, 4096), (IndexFormat::Fold, 8192), (IndexFormat::Prefix, 2048)] {
         let storage = Arc::new(MemoryStorage::new());
         let model = built(&storage, format, page_bytes);
         for direction in [Direction::Forward, Direction::Backward] {
@@ -378,7 +381,7 @@ fn change_first_leaf(tree: &BTree<'_>, op: PageOp<'_>) {
 #[test]
 fn threads_share_a_tree() {
     for (format, page_bytes, memory) in
-        [(IndexFormat::Plain, 2048, 64 << 20), (IndexFormat::Fold, 8192, 64 << 20), (IndexFormat::Fold, 8192, 2 << 20)]
+        [(IndexFormat::Plain, 2048, 64 << 20), (IndexFormat::Prefix, 2048, 64 << 20), (IndexFormat::Prefix, 4096, 1 << 20), (IndexFormat::Fold, 8192, 64 << 20), (IndexFormat::Fold, 8192, 2 << 20)]
     {
         let storage = Arc::new(MemoryStorage::new());
         let database = open(&storage, OpenMode::Create, memory);

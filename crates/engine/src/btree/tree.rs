@@ -10,10 +10,10 @@
 //! fences; there is nothing to repair when leaves split or merge behind them.
 
 use crate::data_set::DataSet;
-use crate::index::Index;
+use crate::index::{Index, IndexFormat};
 use crate::pool::{Access, BufferManager, ExclusivePage, SharedPage};
 use crate::{Error, Result};
-use pagefold_format::index::header::LeafKind;
+use pagefold_format::index::leaf_view::LeafLayout;
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::page::{self, PageType};
 use pagefold_types::{RID_BYTES, Rid, key_bytes_max};
@@ -95,8 +95,12 @@ pub(super) struct Retry {
 
 impl<'a> BTree<'a> {
     /// How leaves are laid out that inserts make: with no slot bits at first; inserts raise them.
-    pub(super) fn leaf_kind(&self) -> LeafKind {
-        self.index.leaf_kind(0)
+    pub(super) fn leaf_layout(&self) -> LeafLayout {
+        self.index.leaf_layout(0)
+    }
+
+    fn is_prefix(&self) -> bool {
+        self.index.attributes().format == IndexFormat::Prefix
     }
 
     /// The longest separator that can come: the longest key and a RID.
@@ -118,7 +122,8 @@ impl<'a> BTree<'a> {
     #[inline]
     pub(super) fn expect(&self, number: u32, bytes: &[u8], levels_below: u16) -> Result<()> {
         let fits = match page::page_type(bytes) {
-            Some(PageType::Leaf) => levels_below == 0,
+            Some(PageType::Leaf) => levels_below == 0 && !self.is_prefix(),
+            Some(PageType::PrefixLeaf) => levels_below == 0 && self.is_prefix(),
             Some(PageType::NonLeaf) => levels_below > 0 && u16::from(NonLeaf::new(bytes).level()) == levels_below,
             _ => false,
         };

@@ -17,11 +17,13 @@ pub enum IndexFormat {
     Plain,
     /// Expanded in memory, 4 KB on disk.
     Fold,
+    /// Compressed alike in memory and on disk.
+    Prefix,
 }
 
 impl IndexFormat {
     /// Every format.
-    pub const ALL: [IndexFormat; 2] = [IndexFormat::Plain, IndexFormat::Fold];
+    pub const ALL: [IndexFormat; 3] = [IndexFormat::Plain, IndexFormat::Fold, IndexFormat::Prefix];
 
     /// Its name in commands and reports.
     #[must_use]
@@ -29,6 +31,7 @@ impl IndexFormat {
         match self {
             IndexFormat::Plain => "plain",
             IndexFormat::Fold => "fold",
+            IndexFormat::Prefix => "prefix",
         }
     }
 }
@@ -60,13 +63,13 @@ pub struct IndexAttributes {
     pub unique: bool,
     /// How leaves are stored.
     pub format: IndexFormat,
-    /// Size of leaf pages in memory: 8, 16 or 32 KB when folded, any page size when plain.
+    /// Size of leaf pages in memory: 8, 16 or 32 KB when folded, else any page size.
     pub page_bytes: usize,
     /// Percent of each leaf that a build leaves free.
     pub pctfree: u8,
     /// How its data set grows.
     pub extents: Extents,
-    /// Buffer pool of the leaves (and of the non-leaf pages of a plain index).
+    /// Buffer pool of the leaves (and of the non-leaf pages, unless the index is folded).
     pub pool: String,
 }
 
@@ -99,7 +102,7 @@ impl IndexAttributes {
     #[must_use]
     pub fn disk_bytes(&self) -> usize {
         match self.format {
-            IndexFormat::Plain => self.page_bytes,
+            IndexFormat::Plain | IndexFormat::Prefix => self.page_bytes,
             IndexFormat::Fold => FOLDED_DISK_BYTES,
         }
     }

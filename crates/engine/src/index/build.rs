@@ -10,6 +10,7 @@ use pagefold_codec::index::slot_bits_for;
 use pagefold_format::FormatError;
 use pagefold_format::index::build::{BuiltTree, PageSink, TreeBuilder};
 use pagefold_format::index::header::LeafKind;
+use pagefold_format::index::leaf_view::LeafLayout;
 use pagefold_format::space_map::CLASS_NO_ROWS;
 use pagefold_types::Rid;
 
@@ -52,13 +53,13 @@ pub struct IndexBuilder<'a> {
 impl Index {
     /// How its leaves are laid out, for RIDs whose slots are at most `slot_max`.
     #[must_use]
-    pub fn leaf_kind(&self, slot_max: u16) -> LeafKind {
-        let fold = self.attributes.format == IndexFormat::Fold;
-        LeafKind {
-            single: self.attributes.unique,
-            fold,
-            fixed_key_bytes: self.key_layout.fixed_len().map_or(0, |length| length as u16),
-            slot_bits: if fold { slot_bits_for(slot_max) } else { 12 },
+    pub fn leaf_layout(&self, slot_max: u16) -> LeafLayout {
+        let fixed_key_bytes = self.key_layout.fixed_len().map_or(0, |length| length as u16);
+        let single = self.attributes.unique;
+        match self.attributes.format {
+            IndexFormat::Plain => LeafLayout::Plain(LeafKind { single, fold: false, fixed_key_bytes, slot_bits: 12 }),
+            IndexFormat::Fold => LeafLayout::Plain(LeafKind { single, fold: true, fixed_key_bytes, slot_bits: slot_bits_for(slot_max) }),
+            IndexFormat::Prefix => LeafLayout::Prefix { fixed_key_bytes },
         }
     }
 
@@ -67,7 +68,8 @@ impl Index {
     pub fn build(&self, slot_max: u16) -> IndexBuilder<'_> {
         let sink = Sink { writer: BulkWriter::new(&self.data_set) };
         let (leaf, non_leaf) = (self.attributes.page_bytes, self.attributes.disk_bytes());
-        IndexBuilder { index: self, builder: TreeBuilder::new(sink, self.leaf_kind(slot_max), leaf, non_leaf, self.attributes.pctfree) }
+        let builder = TreeBuilder::with_layout(sink, self.leaf_layout(slot_max), leaf, non_leaf, self.attributes.pctfree);
+        IndexBuilder { index: self, builder }
     }
 }
 

@@ -22,7 +22,9 @@ pub(super) fn verify(data_set: &DataSet, number: u32, disk: &[u8]) -> Result<boo
         return Err(data_set
             .corrupt(number, format!("write counter {counter} is {ahead:+} from what the space map has: a lost or misplaced write")));
     }
-    if (found == PageType::FoldedLeaf) != data_set.is_folded() && matches!(found, PageType::FoldedLeaf | PageType::Leaf) {
+    if (found == PageType::FoldedLeaf) != data_set.is_folded()
+        && matches!(found, PageType::FoldedLeaf | PageType::Leaf | PageType::PrefixLeaf)
+    {
         return Err(data_set.corrupt(number, format!("a page of type {found:?} in this index")));
     }
     Ok(data_set.is_folded() && found != PageType::FoldedLeaf)
@@ -41,7 +43,7 @@ pub(super) fn into_frame(data_set: &DataSet, number: u32, disk: &[u8], frame: &m
     frame.copy_from_slice(disk);
     match page::page_type(frame) {
         Some(PageType::Data) => DataPage::new(frame).validate().map_err(fail),
-        Some(PageType::Leaf | PageType::NonLeaf) => check::validate(frame).map_err(fail),
+        Some(PageType::Leaf | PageType::PrefixLeaf | PageType::NonLeaf) => check::validate(frame).map_err(fail),
         _ => Ok(()),
     }
 }

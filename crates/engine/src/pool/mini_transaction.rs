@@ -7,7 +7,7 @@
 //! the log. So at any point of the log these facts are exactly what the records before it say.
 //!
 //! Invariants:
-//! - no page changes but by [`MiniTransaction::apply`];
+//! - no page changes but by an op: [`MiniTransaction::apply`], or what the op was worked out to before: [`MiniTransaction::apply_leaf`];
 //! - latches are kept until commit, so no page reaches the disk before the record of its change has an LSN;
 //! - page changes cannot be taken back, so callers check first that ops fit and allocate first; one that is dropped with changes, after an error, poisons the
 //!   data sets it changed: nothing of them is written any more;
@@ -19,6 +19,9 @@ use crate::Result;
 use crate::data_set::DataSet;
 use crate::log::{Appended, Log};
 use crate::transaction::TransactionState;
+use pagefold_format::FormatError;
+use pagefold_format::index::ops::LeafOp;
+use pagefold_format::index::prefix;
 use pagefold_format::log::{Action, Change, Counts, DataSetOp, Lsn, RecordKind, Role, Undo, put_change};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
@@ -180,9 +183,35 @@ impl<'a> MiniTransaction<'a> {
     /// # Errors
     /// When the page cannot take the change: nothing has happened then. That is either damage or a caller that did not ask first whether it fits.
     pub fn apply(&mut self, handle: PageHandle, op: PageOp<'_>) -> Result<()> {
+        self.change(handle, op, |bytes| op.apply(bytes))
+    }
+
+    /// Changes a prefix leaf by an insert or a removal that has been worked out for it as it is, so that the op need not do so again. Without `change` as [`Self::apply`].
+    ///
+    /// # Errors
+    /// As [`Self::apply`].
+    pub fn apply_leaf(&mut self, handle: PageHandle, op: LeafOp<'_>, change: Option<&prefix::Change>) -> Result<()> {
+        let (Some(change), LeafOp::Insert { key, .. } | LeafOp::Remove { key, .. }) = (change, op) else {
+            return self.apply(handle, PageOp::Leaf(op));
+        };
+        let expected = cfg!(debug_assertions).then(|| {
+            let mut page = self.bytes(handle).to_vec();
+            op.apply(&mut page).map(|()| page)
+        });
+        self.change(handle, PageOp::Leaf(op), |bytes| change.apply(bytes, key))?;
+        debug_assert!(expected.is_none_or(|expected| expected.is_ok_and(|page| page == self.bytes(handle))), "not what the op does");
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        handle: PageHandle,
+        op: PageOp<'_>,
+        change: impl FnOnce(&mut [u8]) -> std::result::Result<(), FormatError>,
+    ) -> Result<()> {
         let entry = self.pages[handle.0].as_mut().expect("the handle of a page that was let go");
         let (number, data_set) = (entry.page.number(), entry.page.data_set());
-        op.apply(entry.page.bytes_mut()).map_err(|e| data_set.corrupt(number, e))?;
+        change(entry.page.bytes_mut()).map_err(|e| data_set.corrupt(number, e))?;
         entry.changed = true;
         self.changes += 1;
         if entry.page.mark_dirty() {

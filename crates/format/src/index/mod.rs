@@ -4,7 +4,7 @@
 //! * [`leaf`]: the view of a leaf that is searched; [`plan`]: does a change fit; `leaf_edit`: the change itself
 //! * [`check`]: structure (once after a read) and everything (`check`)
 //! * [`folded`]: leaf to 4 KB page and back
-//! * [`prefix`]: leaves that are compressed in memory, too
+//! * [`prefix`]: leaves that are compressed in memory, too; [`leaf_view`]: leaves of either layout
 //! * [`non_leaf`]: separators and children
 //! * [`ops`]: the changes as values
 //! * [`build`]: packing leaves in order, with and without bytes
@@ -17,6 +17,7 @@ pub mod header;
 pub mod leaf;
 mod leaf_check;
 mod leaf_edit;
+pub mod leaf_view;
 pub mod limits;
 pub mod non_leaf;
 mod non_leaf_edit;

@@ -10,7 +10,6 @@ use pagefold_codec::index::cost::{Neighbour, count_cost, joint_cost, next_rid_co
 use pagefold_codec::index::layout::{Entry, MAP_BYTES, RID_BYTES, common_prefix, key_head, put_map};
 use pagefold_codec::index::slot_bits_for;
 use pagefold_types::Rid;
-use std::cmp::Ordering;
 
 /// Counts what goes into one leaf.
 #[derive(Clone, Debug)]
@@ -158,16 +157,6 @@ impl LeafPacker {
     #[must_use]
     pub fn last(&self) -> (&[u8], Rid) {
         (&self.last_key, self.last_rid)
-    }
-
-    /// Does (key, RID) follow what was pushed last?
-    #[must_use]
-    pub fn ascends(&self, key: &[u8], rid: Rid) -> bool {
-        match self.last_key.as_slice().cmp(key) {
-            Ordering::Less => true,
-            Ordering::Equal => self.last_rid < rid,
-            Ordering::Greater => false,
-        }
     }
 }
 

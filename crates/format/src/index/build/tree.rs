@@ -7,8 +7,10 @@ use super::leaf::LeafBuilder;
 use super::non_leaf::NonLeafBuilder;
 use crate::FormatError;
 use crate::index::header::LeafKind;
+use crate::index::leaf_view::LeafLayout;
 use crate::index::limits::put_separator;
 use crate::index::non_leaf::LEVEL_MAX;
+use crate::index::prefix::builder::PrefixLeafBuilder;
 use pagefold_types::Rid;
 
 /// Where finished pages go.
@@ -86,11 +88,54 @@ pub struct BuiltTree {
     pub key_bytes: u64,
 }
 
+/// The leaf being filled. A plain one says that a pair belongs into the next leaf, a prefix leaf that it is full and which of the pairs it got are left for the next.
+#[derive(Debug)]
+enum Filling {
+    Plain(Box<LeafBuilder>),
+    Prefix(Box<PrefixLeafBuilder>),
+}
+
+impl Filling {
+    fn new(layout: LeafLayout, leaf_bytes: usize, free_percent: u8) -> Filling {
+        match layout {
+            LeafLayout::Plain(kind) => Filling::Plain(Box::new(LeafBuilder::new(kind, leaf_bytes, free_percent))),
+            LeafLayout::Prefix { fixed_key_bytes } => {
+                let free_bytes = leaf_bytes * usize::from(free_percent.min(99)) / 100;
+                Filling::Prefix(Box::new(PrefixLeafBuilder::new(leaf_bytes, fixed_key_bytes, free_bytes)))
+            }
+        }
+    }
+
+    fn last(&self) -> Option<(&[u8], Rid)> {
+        match self {
+            Filling::Plain(leaf) => Some(leaf.packer().last()),
+            Filling::Prefix(leaf) => leaf.last(),
+        }
+    }
+
+    fn facts(&self) -> LevelFacts {
+        match self {
+            Filling::Plain(leaf) => {
+                let packer = leaf.packer();
+                LevelFacts {
+                    pages: 1,
+                    keys: packer.entry_count() as u64,
+                    free_bytes: packer.free_bytes() as u64,
+                    folded_bytes: packer.folded_bytes() as u64,
+                }
+            }
+            Filling::Prefix(leaf) => {
+                LevelFacts { pages: 1, keys: leaf.key_count() as u64, free_bytes: leaf.free_bytes() as u64, folded_bytes: 0 }
+            }
+        }
+    }
+}
+
 /// Builds an index.
 #[derive(Debug)]
 pub struct TreeBuilder<S> {
     sink: S,
-    leaf: LeafBuilder,
+    leaf: Filling,
     leaf_bytes: usize,
     non_leaf_bytes: usize,
     non_leaf_free_percent: u8,
@@ -112,9 +157,15 @@ impl<S: PageSink> TreeBuilder<S> {
     /// For leaves of `leaf_bytes` in memory and non-leaf pages of `non_leaf_bytes`, with PCTFREE `free_percent`. The kind's slot bits must do for all RIDs.
     #[must_use]
     pub fn new(sink: S, kind: LeafKind, leaf_bytes: usize, non_leaf_bytes: usize, free_percent: u8) -> TreeBuilder<S> {
+        TreeBuilder::with_layout(sink, LeafLayout::Plain(kind), leaf_bytes, non_leaf_bytes, free_percent)
+    }
+
+    /// The same for leaves of either layout.
+    #[must_use]
+    pub fn with_layout(sink: S, layout: LeafLayout, leaf_bytes: usize, non_leaf_bytes: usize, free_percent: u8) -> TreeBuilder<S> {
         TreeBuilder {
             sink,
-            leaf: LeafBuilder::new(kind, leaf_bytes, free_percent),
+            leaf: Filling::new(layout, leaf_bytes, free_percent),
             leaf_bytes,
             non_leaf_bytes,
             non_leaf_free_percent: free_percent.min(NON_LEAF_FREE_PERCENT_MAX),
@@ -130,7 +181,7 @@ impl<S: PageSink> TreeBuilder<S> {
     /// The key and RID pushed last; `None` before the first.
     #[must_use]
     pub fn last(&self) -> Option<(&[u8], Rid)> {
-        (self.number != 0).then(|| self.leaf.packer().last())
+        if self.number == 0 { None } else { self.leaf.last() }
     }
 
     /// The sink.
@@ -146,18 +197,28 @@ impl<S: PageSink> TreeBuilder<S> {
     pub fn push(&mut self, key: &[u8], rid: Rid) -> Result<(), S::Error> {
         if self.number == 0 {
             self.number = self.sink.allocate(true)?;
-        } else if !self.leaf.packer().ascends(key, rid) {
+        } else if self.leaf.last().is_some_and(|last| last >= (key, rid)) {
             return Err(FormatError::new("keys and RIDs do not ascend").into());
         }
-        let new_key = self.built.rids == 0 || self.leaf.packer().last().0 != key;
-        if !self.add(key, rid)? {
-            let (last_key, last_rid) = self.leaf.packer().last();
-            let mut separator = Vec::new();
-            put_separator(last_key, last_rid, key, rid, &mut separator);
-            let next = self.sink.allocate(true)?;
-            self.finish_leaf(next)?;
-            (self.first, self.number, self.separator) = (false, next, separator);
-            self.add(key, rid)?;
+        let new_key = self.built.rids == 0 || self.leaf.last().is_none_or(|last| last.0 != key);
+        let images = self.sink.wants_images();
+        match &mut self.leaf {
+            Filling::Plain(leaf) => {
+                if !add(leaf, key, rid, images)? {
+                    let (last_key, last_rid) = leaf.packer().last();
+                    let mut separator = Vec::new();
+                    put_separator(last_key, last_rid, key, rid, &mut separator);
+                    self.next_leaf(separator)?;
+                    if let Filling::Plain(leaf) = &mut self.leaf {
+                        add(leaf, key, rid, images)?;
+                    }
+                }
+            }
+            Filling::Prefix(leaf) => {
+                if leaf.push(key, rid)? {
+                    self.next_prefix_leaf()?;
+                }
+            }
         }
         self.built.rids += 1;
         if new_key {
@@ -167,25 +228,38 @@ impl<S: PageSink> TreeBuilder<S> {
         Ok(())
     }
 
-    fn add(&mut self, key: &[u8], rid: Rid) -> Result<bool, S::Error> {
-        Ok(if self.sink.wants_images() { self.leaf.push(key, rid)? } else { self.leaf.count(key, rid)? })
+    /// Finishes the leaf; the next one begins behind the separator.
+    fn next_leaf(&mut self, separator: Vec<u8>) -> Result<(), S::Error> {
+        let next = self.sink.allocate(true)?;
+        self.finish_leaf(next)?;
+        (self.first, self.number, self.separator) = (false, next, separator);
+        Ok(())
+    }
+
+    fn next_prefix_leaf(&mut self) -> Result<(), S::Error> {
+        let mut separator = Vec::new();
+        if let Filling::Prefix(leaf) = &self.leaf {
+            let [last, first] = leaf.boundary().ok_or_else(|| FormatError::new("a full leaf without a next pair"))?;
+            put_separator(last.0, last.1, first.0, first.1, &mut separator);
+        }
+        self.next_leaf(separator)
     }
 
     fn finish_leaf(&mut self, next: u32) -> Result<(), S::Error> {
-        self.facts(0, |packer| LevelFacts {
-            pages: 1,
-            keys: packer.leaf.packer().entry_count() as u64,
-            free_bytes: packer.leaf.packer().free_bytes() as u64,
-            folded_bytes: packer.leaf.packer().folded_bytes() as u64,
-        });
-        if self.sink.wants_images() {
-            self.image.resize(self.leaf_bytes, 0);
-            self.leaf.finish(self.number, next, &mut self.image);
-            self.sink.take(self.number, true, &self.image)?;
-        } else {
-            self.leaf.reset();
-            self.sink.take(self.number, true, &[])?;
+        self.facts(0, |tree| tree.leaf.facts());
+        let images = self.sink.wants_images();
+        match &mut self.leaf {
+            Filling::Plain(leaf) if images => {
+                self.image.resize(self.leaf_bytes, 0);
+                leaf.finish(self.number, next, &mut self.image);
+            }
+            Filling::Plain(leaf) => leaf.reset(),
+            Filling::Prefix(leaf) => {
+                self.image.resize(self.leaf_bytes, 0);
+                leaf.finish(&mut self.image, self.number, next)?;
+            }
         }
+        self.sink.take(self.number, true, if images { &self.image } else { &[] })?;
         let separator = std::mem::take(&mut self.separator);
         if next != 0 || !self.first {
             self.add_child(0, &separator, self.number)?;
@@ -252,6 +326,11 @@ impl<S: PageSink> TreeBuilder<S> {
         if self.number == 0 {
             return Ok((self.built, self.sink));
         }
+        while let Filling::Prefix(leaf) = &mut self.leaf
+            && leaf.flush()?
+        {
+            self.next_prefix_leaf()?;
+        }
         self.finish_leaf(0)?;
         self.built.root_page = self.number;
         let mut level = 0;
@@ -265,4 +344,9 @@ impl<S: PageSink> TreeBuilder<S> {
         }
         Ok((self.built, self.sink))
     }
+}
+
+/// Adds a RID to a plain leaf, or only counts it; false: it belongs into the next one.
+fn add(leaf: &mut LeafBuilder, key: &[u8], rid: Rid, images: bool) -> Result<bool, FormatError> {
+    if images { leaf.push(key, rid) } else { leaf.count(key, rid) }
 }

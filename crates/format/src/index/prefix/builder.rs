@@ -31,6 +31,11 @@ pub struct PrefixLeafBuilder {
     shared: Vec<u8>,
     /// Whether `waiting` goes to the leaf's blocks or to the next leaf's.
     full: bool,
+    /// Distinct keys of the leaf's blocks.
+    keys: usize,
+    /// The last pair in a block, of this leaf or the one before.
+    last_key: Vec<u8>,
+    last_rid: u64,
 }
 
 impl PrefixLeafBuilder {
@@ -46,14 +51,46 @@ impl PrefixLeafBuilder {
             blocks: Vec::new(),
             shared: Vec::new(),
             full: false,
+            keys: 0,
+            last_key: Vec::new(),
+            last_rid: 0,
         }
+    }
+
+    /// Distinct keys in the blocks of the leaf.
+    #[must_use]
+    pub fn key_count(&self) -> usize {
+        self.keys
+    }
+
+    /// Bytes that the blocks of the leaf leave free.
+    #[must_use]
+    pub fn free_bytes(&self) -> usize {
+        self.page_bytes.saturating_sub(self.leaf_bytes())
+    }
+
+    /// The pair pushed last; `None` before the first.
+    #[must_use]
+    pub fn last(&self) -> Option<(&[u8], Rid)> {
+        let (key, rid) = self.waiting.last().or_else(|| (!self.last_key.is_empty()).then_some((&self.last_key, self.last_rid)))?;
+        Some((key, Rid::from_u64(rid)?))
+    }
+
+    /// Once a leaf is full: its last pair and the first of the next leaf.
+    #[must_use]
+    pub fn boundary(&self) -> Option<[(&[u8], Rid); 2]> {
+        let (key, rid) = self.waiting.pairs().next()?;
+        Some([(&self.last_key, Rid::from_u64(self.last_rid)?), (key, Rid::from_u64(rid)?)])
     }
 
     /// Adds a pair, greater than all before. True when a leaf is full: then [`PrefixLeafBuilder::finish`] must be called before the next pair.
     ///
     /// # Errors
-    /// When the key is too long for a leaf.
+    /// When the key has a wrong length, or is too long for a leaf.
     pub fn push(&mut self, key: &[u8], rid: Rid) -> Result<bool, FormatError> {
+        if self.fixed_key_bytes != 0 && key.len() != self.fixed_key_bytes {
+            return Err(FormatError::new(format!("key of {} bytes in an index of {}-byte keys", key.len(), self.fixed_key_bytes)));
+        }
         self.waiting.push(key, rid.to_u64());
         if self.waiting.pair_count() >= PAIRS_MAX {
             self.close_block()?;
@@ -92,7 +129,7 @@ impl PrefixLeafBuilder {
         }
         blocks.put(page, &self.shared)?;
         self.shared.clear();
-        self.full = false;
+        (self.full, self.keys) = (false, 0);
         Ok(())
     }
 
@@ -107,7 +144,9 @@ impl PrefixLeafBuilder {
             let plan = Plan::new(&self.part, self.fixed_key_bytes).ok_or_else(|| FormatError::new("key too long for a leaf"))?;
             let good = take == 1 || (!plan.is_slow() && plan.bytes(0) <= block_bytes_max(self.page_bytes));
             let shared = self.shared_with_part();
-            if good && self.bytes_with(&plan, shared) + self.free_bytes <= self.page_bytes {
+            // A leaf has one pair, however much is to stay free.
+            let free_bytes = if self.blocks.is_empty() && take == 1 { 0 } else { self.free_bytes };
+            if good && self.bytes_with(&plan, shared) + free_bytes <= self.page_bytes {
                 let mut blocks = Blocks::new(0);
                 blocks.push_entries(&self.part, &plan);
                 self.shared.truncate(shared);
@@ -115,14 +154,18 @@ impl PrefixLeafBuilder {
                     self.shared.clear();
                     self.shared.extend_from_slice(&self.part.key(0)[..shared]);
                 }
+                let goes_on = !self.blocks.is_empty() && self.part.key(0) == self.last_key;
+                self.keys += self.part.entry_count() - usize::from(goes_on);
+                if let Some((key, rid)) = self.part.last() {
+                    self.last_key.clear();
+                    self.last_key.extend_from_slice(key);
+                    self.last_rid = rid;
+                }
                 self.blocks.push(Packed { key_bytes: self.part.key(0).len(), bytes: blocks.bytes, head: blocks.list[0].1 });
                 break;
             }
-            if good && (self.free_bytes > 0 || take <= PAIRS_MAX / 8) {
+            if good && !self.blocks.is_empty() && (self.free_bytes > 0 || take <= PAIRS_MAX / 8) {
                 // The leaf is full, but for a few.
-                if self.blocks.is_empty() {
-                    return Err(FormatError::new("key too long for a leaf"));
-                }
                 self.full = true;
                 return Ok(());
             }
@@ -143,8 +186,17 @@ impl PrefixLeafBuilder {
     }
 
     fn bytes_with(&self, plan: &Plan, shared: usize) -> usize {
+        self.bytes_sharing(shared) + plan.bytes(shared) + DIRECTORY_BYTES
+    }
+
+    fn leaf_bytes(&self) -> usize {
+        self.bytes_sharing(self.shared.len())
+    }
+
+    /// Bytes of the leaf as it is, on a page whose keys share so many bytes.
+    fn bytes_sharing(&self, shared: usize) -> usize {
         let saved = |key_bytes: usize| key_bytes.saturating_sub(HEAD_BYTES) - key_bytes.saturating_sub(shared + HEAD_BYTES);
         let blocks: usize = self.blocks.iter().map(|b| b.bytes.len() - saved(b.key_bytes)).sum();
-        PREFIX_HEADER_BYTES + shared + blocks + plan.bytes(shared) + DIRECTORY_BYTES * (self.blocks.len() + 1)
+        PREFIX_HEADER_BYTES + shared + blocks + DIRECTORY_BYTES * self.blocks.len()
     }
 }

@@ -13,7 +13,11 @@ use pagefold_codec::index::prefix::{Block, Entries, Frame};
 use pagefold_types::Rid;
 
 impl Change {
-    fn apply(&self, page: &mut [u8], key: &[u8]) -> Result<(), FormatError> {
+    /// Makes the change on the page it was worked out for, `key` being the key it was worked out for: what the op does.
+    ///
+    /// # Errors
+    /// When it does not fit; the page is then unchanged.
+    pub fn apply(&self, page: &mut [u8], key: &[u8]) -> Result<(), FormatError> {
         let leaf = PrefixLeaf::new(page);
         if !self.fits(&leaf) {
             return Err(no_room());

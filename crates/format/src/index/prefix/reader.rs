@@ -82,6 +82,72 @@ impl PairReader {
     }
 }
 
+/// The pair at any place of a leaf; places near each other come cheap. Keeps its buffers.
+#[derive(Debug, Default)]
+pub struct PlaceReader {
+    entries: Entries,
+    /// The block that is decoded.
+    block: Option<usize>,
+    entry: usize,
+    pair: usize,
+}
+
+impl PlaceReader {
+    /// At no place.
+    #[must_use]
+    pub fn new() -> PlaceReader {
+        PlaceReader::default()
+    }
+
+    /// Forgets the leaf.
+    pub fn reset(&mut self) {
+        self.block = None;
+    }
+
+    /// Goes to a place of the leaf, the same one since the last reset.
+    ///
+    /// # Errors
+    /// When there is no such place, or its block is damaged.
+    #[inline]
+    pub fn go(&mut self, leaf: &PrefixLeaf<'_>, place: Place) -> Result<(), FormatError> {
+        if self.block != Some(place.entry) {
+            self.block = None;
+            decode(leaf, place.entry, &mut self.entries)?;
+            self.block = Some(place.entry);
+            self.entry = self.entries.entry_of(place.rid);
+        }
+        if place.rid >= self.entries.pair_count() {
+            return Err(FormatError::new("place outside the leaf"));
+        }
+        while place.rid < self.entries.first_pair(self.entry) {
+            self.entry -= 1;
+        }
+        while place.rid >= self.entries.first_pair(self.entry + 1) {
+            self.entry += 1;
+        }
+        self.pair = place.rid;
+        Ok(())
+    }
+
+    /// The pair it has gone to.
+    ///
+    /// # Panics
+    /// When it has gone nowhere.
+    #[inline]
+    #[must_use]
+    pub fn pair(&self) -> (&[u8], Rid) {
+        let rid = Rid::from_u64(self.entries.all_rids()[self.pair]).unwrap_or(Rid::MIN);
+        (self.entries.key(self.entry), rid)
+    }
+
+    /// Pairs of the block it has gone to.
+    #[inline]
+    #[must_use]
+    pub fn pairs_of_block(&self) -> usize {
+        self.entries.pair_count()
+    }
+}
+
 /// The pairs of block `i`.
 pub(super) fn decode(leaf: &PrefixLeaf<'_>, i: usize, out: &mut Entries) -> Result<(), FormatError> {
     let block = leaf.block(i).ok_or_else(|| FormatError::new(format!("block {i} is damaged")))?;
