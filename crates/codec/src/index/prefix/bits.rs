@@ -1,7 +1,5 @@
 //! Numbers of a fixed width, one behind the other, the lowest bits first.
 
-use super::WIDTH_MAX;
-
 /// The number of `width` bits (at most 56) at bit `at`; what lies behind `bytes` reads as 0.
 #[inline]
 #[must_use]
@@ -23,18 +21,6 @@ fn last_word(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or(&[]);
     chunk[..rest.len()].copy_from_slice(rest);
     u64::from_le_bytes(chunk)
-}
-
-/// Puts a number of `width` bits at bit `at`, where zeros are.
-///
-/// # Panics
-/// When fewer than 8 bytes begin where the number does.
-#[inline]
-pub fn put(bytes: &mut [u8], at: usize, width: u32, value: u64) {
-    debug_assert!(width <= WIDTH_MAX && value >> width == 0);
-    let chunk = &mut bytes[at >> 3..(at >> 3) + 8];
-    let old = u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
-    chunk.copy_from_slice(&(old | value << (at & 7)).to_le_bytes());
 }
 
 /// Sum of the `N` numbers in one load; `N * width` is at most 56.
@@ -126,7 +112,16 @@ fn sums_lower_bound_by<const N: u32>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::prefix::WIDTH_MAX;
     use crate::index::tests::Random;
+
+    /// Puts a number of `width` bits at bit `at`, where zeros are.
+    fn put(bytes: &mut [u8], at: usize, width: u32, value: u64) {
+        assert!(value >> width == 0);
+        let chunk = &mut bytes[at >> 3..(at >> 3) + 8];
+        let old = u64::from_le_bytes(chunk.try_into().unwrap());
+        chunk.copy_from_slice(&(old | value << (at & 7)).to_le_bytes());
+    }
 
     #[test]
     fn what_is_put_is_found_at_every_width() {

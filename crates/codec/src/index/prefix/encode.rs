@@ -2,20 +2,30 @@
 
 use super::entries::Entries;
 use super::plan::Plan;
-use super::{HEAD_BYTES, KeyForm, bits, to_linear};
+use super::{HEAD_BYTES, KeyForm, WIDTH_MAX, to_linear};
 use crate::bytes::common_prefix;
 
-/// Writes numbers of a fixed width.
+/// Writes numbers one behind the other; what is not yet a whole byte waits.
 struct BitWriter<'a> {
     bytes: &'a mut [u8],
+    /// Next byte to be written.
     at: usize,
+    waiting: u64,
+    /// Bits that wait, less than 8 between two numbers.
+    bits: u32,
 }
 
 impl BitWriter<'_> {
+    /// Adds a number of `width` bits, at most 56. There are 8 bytes from where it begins.
     #[inline]
     fn put(&mut self, width: u32, value: u64) {
-        bits::put(self.bytes, self.at, width, value);
-        self.at += width as usize;
+        debug_assert!(width <= WIDTH_MAX && value >> width == 0);
+        self.waiting |= value << self.bits;
+        self.bits += width;
+        self.bytes[self.at..self.at + 8].copy_from_slice(&self.waiting.to_le_bytes());
+        self.at += (self.bits / 8) as usize;
+        self.waiting >>= self.bits & !7;
+        self.bits &= 7;
     }
 }
 
@@ -62,7 +72,7 @@ impl Plan {
         let end = out.len() + (codes + counts + firsts + gaps * rids.gap_width as usize).div_ceil(8);
         let start = out.len();
         out.resize(end + 8, 0);
-        let mut writer = BitWriter { bytes: &mut out[start..], at: 0 };
+        let mut writer = BitWriter { bytes: &mut out[start..], at: 0, waiting: 0, bits: 0 };
         if self.form.is_packed() {
             self.put_codes(entries, &mut writer);
         }

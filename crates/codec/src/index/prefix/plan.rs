@@ -65,7 +65,7 @@ impl Plan {
         let one_length = fixed || (1..distinct).all(|i| entries.key(i).len() == key_bytes);
         let slots = 1 + entries.all_rids().iter().map(|rid| rid & 0xFFF).max().unwrap_or(0);
         let grouped_rids = rid_plan(entries, slots, true);
-        let most_rids = (0..distinct).map(|i| entries.rids(i).len()).max().unwrap_or(1);
+        let most_rids = if distinct == pairs { 1 } else { (0..distinct).map(|i| entries.rids(i).len()).max().unwrap_or(1) };
         let count_width = if distinct == 1 { 0 } else { width_of(most_rids as u64 - 1) };
         let mut plan = Plan {
             form: KeyForm::One,
@@ -161,38 +161,63 @@ impl Plan {
     }
 }
 
-/// Bytes as a big-endian number.
+/// At most 16 bytes as a big-endian number.
 #[inline]
 pub(super) fn window(bytes: &[u8]) -> u128 {
-    let mut all = [0; WINDOW_MAX];
-    all[WINDOW_MAX - bytes.len()..].copy_from_slice(bytes);
-    u128::from_be_bytes(all)
+    // Two loads that may overlap: no copy of a length that is not known.
+    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) => {
+            u128::from(u64::from_be_bytes(*first)) << (8 * (bytes.len() - 8)) | u128::from(u64::from_be_bytes(*last))
+        }
+        _ => u128::from(short_window(bytes)),
+    }
+}
+
+#[inline]
+fn short_window(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_be_bytes(*first)) << (8 * (bytes.len() - 4)) | u64::from(u32::from_be_bytes(*last))
+        }
+        _ => bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    }
 }
 
 fn rid_plan(entries: &Entries, slots: u64, grouped: bool) -> RidPlan {
     let rids = entries.all_rids();
     let linear = |rid: u64| to_linear(rid, slots);
     let first = linear(rids[0]);
-    let ascending = rids.windows(2).all(|pair| pair[0] < pair[1]);
-    let gap = |rids: &[u64]| rids.windows(2).map(|r| linear(r[1]) - linear(r[0]) - 1).max().unwrap_or(0);
-    let all_gaps = if ascending { width_of(gap(rids)) } else { LINEAR_BITS };
-    let ascending_bits = (rids.len() - 1) * all_gaps as usize;
-    let (mut low, mut high, mut gap_width) = (first, first, 0);
-    let mut entry_count = rids.len();
-    if grouped {
-        entry_count = entries.entry_count();
-        for i in 0..entry_count {
-            let rids = entries.rids(i);
-            let first = linear(rids[0]);
-            (low, high) = (low.min(first), high.max(first));
-            gap_width = gap_width.max(width_of(gap(rids)));
+    let (mut low, mut high, mut before) = (first, first, first);
+    let mut ascending = true;
+    // The bits of all gaps together are as wide as the widest.
+    let (mut gaps, mut list_gaps) = (0, 0);
+    let entry_count = if grouped { entries.entry_count() } else { rids.len() };
+    if entry_count == rids.len() {
+        for rid in &rids[1..] {
+            let rid = linear(*rid);
+            ascending &= rid > before;
+            gaps |= rid.wrapping_sub(before).wrapping_sub(1);
+            (low, high, before) = (low.min(rid), high.max(rid), rid);
         }
     } else {
-        for rid in rids {
-            (low, high) = (low.min(linear(*rid)), high.max(linear(*rid)));
+        for i in 0..entry_count {
+            for (j, rid) in entries.rids(i).iter().enumerate().skip(usize::from(i == 0)) {
+                let rid = linear(*rid);
+                let gap = rid.wrapping_sub(before).wrapping_sub(1);
+                ascending &= rid > before;
+                gaps |= gap;
+                if j > 0 {
+                    list_gaps |= gap;
+                } else {
+                    (low, high) = (low.min(rid), high.max(rid));
+                }
+                before = rid;
+            }
         }
     }
-    let first_width = width_of(high - low);
+    let all_gaps = if ascending { width_of(gaps) } else { LINEAR_BITS };
+    let ascending_bits = (rids.len() - 1) * all_gaps as usize;
+    let (first_width, gap_width) = (width_of(high - low), width_of(list_gaps));
     let bits = entry_count * first_width as usize + (rids.len() - entry_count) * gap_width as usize;
     if ascending && ascending_bits <= bits {
         return RidPlan { slots, ascending: true, base: first, first_width: 0, gap_width: all_gaps, bits: ascending_bits };

@@ -8,11 +8,21 @@ use crate::FormatError;
 use pagefold_codec::bytes::common_prefix;
 use pagefold_codec::index::prefix::{Entries, PAIRS_MAX, Plan};
 use pagefold_types::Rid;
+use std::cell::RefCell;
 
 /// A block of fewer pairs is joined with a neighbour when it loses one ...
 const FEW_PAIRS: usize = PAIRS_MAX / 4;
 /// ... if together they have no more than this.
 const JOINED_PAIRS: usize = PAIRS_MAX / 4 * 3;
+
+/// A block that gets more pairs than this by an insert is cut in two where the leaf has room for that: the inserts to come take time for each pair of their block. Not where the pair goes to an end of the
+/// block: so ascending inserts leave full blocks, as a build does.
+const INSERT_PAIRS: usize = PAIRS_MAX / 2;
+
+thread_local! {
+    /// The pairs of the block that is being changed: kept for their allocations only.
+    static PAIRS: RefCell<Entries> = RefCell::default();
+}
 
 /// A change, worked out: the blocks that take the place of others.
 #[derive(Debug)]
@@ -41,16 +51,20 @@ impl Change {
     }
 }
 
-/// Cuts `entries` into blocks: one if that is small enough and searched fast, else before or behind pair `at`, if that is the first or the last, else in the middle.
+/// Cuts `entries` into blocks: one if that is small enough and searched fast, else before or behind pair `at`, if that is the first or the last, else in the middle. `at` is the pair that was inserted; where that
+/// is inside, blocks have at most `pairs_max` pairs.
 pub(super) fn put_blocks(
     entries: &Entries,
     fixed_key_bytes: usize,
     page_bytes: usize,
     at: Option<usize>,
+    pairs_max: usize,
     out: &mut Blocks,
 ) -> Result<(), FormatError> {
     let n = entries.pair_count();
-    if let Some(plan) = Plan::new(entries, fixed_key_bytes)
+    let inside = at.is_some_and(|at| at > 0 && at < n - 1);
+    if !(inside && n > pairs_max)
+        && let Some(plan) = Plan::new(entries, fixed_key_bytes)
         && (n == 1 || (!plan.is_slow() && plan.bytes(out.shared) <= block_bytes_max(page_bytes)))
     {
         out.push_entries(entries, &plan);
@@ -67,7 +81,7 @@ pub(super) fn put_blocks(
     for range in [0..cut, cut..n] {
         let mut part = Entries::new();
         part.extend(entries, range.start, range.end);
-        put_blocks(&part, fixed_key_bytes, page_bytes, None, out)?;
+        put_blocks(&part, fixed_key_bytes, page_bytes, None, PAIRS_MAX, out)?;
     }
     Ok(())
 }
@@ -102,23 +116,30 @@ impl PrefixLeaf<'_> {
     /// When (key, RID) is there already, the key has a wrong length, or the leaf is damaged.
     pub fn plan_insert(&self, key: &[u8], rid: Rid) -> Result<Change, FormatError> {
         self.check_key(key)?;
-        let shared = if self.blocks == 0 { key.len() } else { common_prefix(self.shared, key) };
-        let mut new = Blocks::new(shared);
-        let mut entries = Entries::new();
         let (place, found) = self.lower_bound_rid(key, rid);
         if found {
             return Err(already());
         }
+        let shared = if self.blocks == 0 { key.len() } else { common_prefix(self.shared, key) };
         // The last block that begins before the pair, or the first.
         let first = if place.rid > 0 { place.entry } else { place.entry.saturating_sub(1) };
         let gone = usize::from(self.blocks > 0);
-        if gone > 0 {
-            decode(self, first, &mut entries)?;
-        }
-        let at = entries.insert(key, rid.to_u64()).ok_or_else(already)?;
-        put_blocks(&entries, self.fixed_key_bytes, self.page.len(), Some(at), &mut new)?;
-        let bytes = self.bytes_with(first, gone, &new);
-        Ok(Change { first, gone, new, rids: self.rid_count() + 1, bytes })
+        PAIRS.with_borrow_mut(|entries| {
+            entries.clear();
+            if gone > 0 {
+                decode(self, first, entries)?;
+            }
+            let at = entries.insert(key, rid.to_u64()).ok_or_else(already)?;
+            let change = |pairs_max| {
+                let mut new = Blocks::new(shared);
+                put_blocks(entries, self.fixed_key_bytes, self.page.len(), Some(at), pairs_max, &mut new)?;
+                let bytes = self.bytes_with(first, gone, &new);
+                Ok(Change { first, gone, new, rids: self.rid_count() + 1, bytes })
+            };
+            let apart = change(INSERT_PAIRS)?;
+            // In one block they take less.
+            if apart.fits(self) || entries.pair_count() <= INSERT_PAIRS { Ok(apart) } else { change(PAIRS_MAX) }
+        })
     }
 
     /// Works out a removal. Where gaps are differences a removal makes one of them wider, so in rare cases it may not fit; then the leaf must be split first.
@@ -145,7 +166,7 @@ impl PrefixLeaf<'_> {
         if entries.is_empty() {
             return Ok(change(place.entry, 1, new));
         }
-        put_blocks(&entries, self.fixed_key_bytes, self.page.len(), None, &mut new)?;
+        put_blocks(&entries, self.fixed_key_bytes, self.page.len(), None, PAIRS_MAX, &mut new)?;
         let alone = change(place.entry, 1, new);
         if !alone.fits(self) {
             // In two blocks the wider gap is nobody's.
@@ -154,7 +175,7 @@ impl PrefixLeaf<'_> {
                 let mut part = Entries::new();
                 part.extend(&entries, range.start, range.end);
                 if !part.is_empty() {
-                    put_blocks(&part, self.fixed_key_bytes, self.page.len(), None, &mut apart)?;
+                    put_blocks(&part, self.fixed_key_bytes, self.page.len(), None, PAIRS_MAX, &mut apart)?;
                 }
             }
             let apart = change(place.entry, 1, apart);
@@ -188,7 +209,7 @@ impl PrefixLeaf<'_> {
         }
         all.extend(behind, 0, behind.pair_count());
         let mut new = Blocks::new(self.shared.len());
-        put_blocks(&all, self.fixed_key_bytes, self.page.len(), None, &mut new)?;
+        put_blocks(&all, self.fixed_key_bytes, self.page.len(), None, PAIRS_MAX, &mut new)?;
         Ok((new.list.len() == 1).then_some(new))
     }
 }

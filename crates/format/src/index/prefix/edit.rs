@@ -9,7 +9,7 @@ use super::view::PrefixLeaf;
 use crate::FormatError;
 use crate::wire::Reader;
 use pagefold_codec::bytes::common_prefix;
-use pagefold_codec::index::prefix::{Block, Entries, Frame};
+use pagefold_codec::index::prefix::{Block, Entries, Frame, PAIRS_MAX};
 use pagefold_types::Rid;
 
 impl Change {
@@ -79,7 +79,7 @@ impl PrefixLeaf<'_> {
             decode(self, i, &mut entries)?;
             let mut part = Entries::new();
             part.extend(&entries, from, to.unwrap_or(entries.pair_count()));
-            put_blocks(&part, self.fixed_key_bytes, self.page.len(), None, blocks)
+            put_blocks(&part, self.fixed_key_bytes, self.page.len(), None, PAIRS_MAX, blocks)
         };
         let mut next = from.entry;
         if from.rid > 0 || from.entry == to.entry {

@@ -19,7 +19,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new(shared: usize) -> Blocks {
-        Blocks { shared, ..Blocks::default() }
+        Blocks { shared, bytes: Vec::with_capacity(512), list: Vec::with_capacity(4), rids: 0 }
     }
 
     /// Bytes of blocks and directory.

@@ -157,9 +157,9 @@ struct Leaves {
     starts: Vec<usize>,
 }
 
-fn prefix_leaves(sorted: &Sorted, shape: &IndexShape, page_bytes: usize) -> Leaves {
+fn prefix_leaves(sorted: &Sorted, shape: &IndexShape, page_bytes: usize, free_bytes: usize) -> Leaves {
     let mut leaves = Leaves::default();
-    let mut builder = PrefixLeafBuilder::new(page_bytes, shape.fixed_key_bytes, 0);
+    let mut builder = PrefixLeafBuilder::new(page_bytes, shape.fixed_key_bytes, free_bytes);
     let mut pairs = 0;
     let mut finish = |builder: &mut PrefixLeafBuilder| {
         let mut page = vec![0; page_bytes];
@@ -206,7 +206,7 @@ fn built_leaves_have_all_pairs_and_are_as_small_as_is_asked() {
     for shape in &INDEXES {
         let sorted = Sorted::new(&items, shape);
         for page_bytes in [2048, 4096, 16_384, 32_768] {
-            let leaves = prefix_leaves(&sorted, shape, page_bytes);
+            let leaves = prefix_leaves(&sorted, shape, page_bytes, 0);
             let mut reader = PairReader::new();
             let mut i = 0;
             for page in &leaves.pages {
@@ -262,6 +262,49 @@ fn show(what: &str, n: usize, times: &(Vec<Duration>, Vec<Duration>)) {
     );
 }
 
+/// Every second pair in leaves as a build makes them, then the others one by one, into the leaf they belong to, until that is full.
+fn insert_time(sorted: &Sorted, shape: &IndexShape, page_bytes: usize) -> (f64, usize) {
+    let mut halves = Sorted { keys: Vec::new(), pairs: Vec::new() };
+    for i in (0..sorted.pairs.len()).step_by(2) {
+        halves.keys.extend_from_slice(sorted.key(i));
+        halves.pairs.push((halves.keys.len() as u32, sorted.pairs[i].1));
+    }
+    let mut leaves = prefix_leaves(&halves, shape, page_bytes, page_bytes * 5 / 8);
+    let (mut total, mut count) = (Duration::ZERO, 0);
+    for (l, page) in leaves.pages.iter_mut().enumerate() {
+        let from = leaves.starts[l] * 2;
+        let to = leaves.starts.get(l + 1).map_or(sorted.pairs.len(), |s| s * 2);
+        let mut inside: Vec<usize> = (from..to).filter(|i| i % 2 == 1).collect();
+        let mut random = Random(l as u64);
+        for i in (1..inside.len()).rev() {
+            inside.swap(i, random.below(i as u64 + 1) as usize);
+        }
+        let start = Instant::now();
+        for i in inside {
+            let op = LeafOp::Insert { key: sorted.key(i), rid: sorted.pairs[i].1 };
+            if op.apply(page).is_err() {
+                break;
+            }
+            count += 1;
+        }
+        total += start.elapsed();
+    }
+    (total.as_nanos() as f64 / f64::from(count), count as usize)
+}
+
+#[test]
+#[ignore = "measures: seconds, in release"]
+fn times_of_inserts() {
+    let items = items(100_000);
+    for shape in &INDEXES {
+        let sorted = Sorted::new(&items, shape);
+        for page_bytes in [4096, 16_384] {
+            let (time, count) = insert_time(&sorted, shape, page_bytes);
+            println!("{} {page_bytes}: {time:.0} ns an insert ({count})", shape.name);
+        }
+    }
+}
+
 #[test]
 #[ignore = "measures: minutes, in release"]
 fn sizes_and_times() {
@@ -272,7 +315,7 @@ fn sizes_and_times() {
         let n = sorted.pairs.len();
         for page_bytes in [4096, 16_384] {
             let start = Instant::now();
-            let prefix = prefix_leaves(&sorted, shape, page_bytes);
+            let prefix = prefix_leaves(&sorted, shape, page_bytes, 0);
             let built = start.elapsed();
             let start = Instant::now();
             let plain = plain_leaves(&sorted, shape, page_bytes);
