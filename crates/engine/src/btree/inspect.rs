@@ -1,9 +1,8 @@
 //! What the tree looks like, level by level, and whether all of it is right.
 
 use super::tree::{BTree, Fences};
+use crate::Result;
 use crate::pool::Access;
-use crate::{Error, Result};
-use pagefold_format::FormatError;
 use pagefold_format::index::check;
 use pagefold_format::index::header::LeafKind;
 use pagefold_format::index::leaf::Place;
@@ -201,33 +200,16 @@ impl BTree<'_> {
                 }
             }
         }
-        let visited = view.for_each(|key, rid| {
+        let visit = |key: &[u8], rid| {
             if checker.rids == 0 || checker.last_key != key {
                 checker.keys += 1;
                 checker.last_key.clear();
                 checker.last_key.extend_from_slice(key);
             }
             checker.rids += 1;
-            (checker.entry)(key, rid).map_err(Visit::Entry)
-        });
-        match visited {
-            Err(Visit::Entry(error)) => return Err(error),
-            Err(Visit::Leaf(error)) => fault(checker, error.to_string()),
-            Ok(()) => {}
-        }
-        Ok(())
-    }
-}
-
-/// Why a leaf was not gone through to its end.
-enum Visit {
-    Entry(Error),
-    Leaf(FormatError),
-}
-
-impl From<FormatError> for Visit {
-    fn from(error: FormatError) -> Visit {
-        Visit::Leaf(error)
+            (checker.entry)(key, rid)
+        };
+        view.for_each(visit, |e| self.damaged(number, e))
     }
 }
 

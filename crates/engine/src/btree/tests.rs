@@ -340,6 +340,25 @@ fn cursors_ask_for_leaves_ahead() {
     }
 }
 
+/// Keys and RIDs without holes take no bits but those of a block's first pair. One taken out makes a hole, and what is left does not fit any more.
+#[test]
+fn a_removal_that_does_not_fit_splits_its_leaf() {
+    let storage = Arc::new(MemoryStorage::new());
+    let mut model = built(&storage, IndexFormat::Prefix, 2048);
+    let database = open(&storage, OpenMode::Write, 64 << 20);
+    let index = database.index("i").unwrap();
+    let tree = index.tree();
+    let before = tree.levels().unwrap()[0].pages;
+    let gone: Vec<_> = model.iter().skip(40).step_by(50).cloned().collect();
+    for (key, rid) in gone {
+        assert!(tree.delete(&key, rid).unwrap());
+        model.remove(&(key, rid));
+    }
+    let after = tree.levels().unwrap()[0].pages;
+    assert!(after > before, "{before} leaves, then {after}");
+    no_faults(&tree, &model);
+}
+
 #[test]
 fn the_check_finds_what_is_wrong() {
     type Damage = fn(&BTree<'_>);
@@ -380,9 +399,13 @@ fn change_first_leaf(tree: &BTree<'_>, op: PageOp<'_>) {
 /// Threads insert, delete, look up and scan at once; everybody's own entries are as they left them.
 #[test]
 fn threads_share_a_tree() {
-    for (format, page_bytes, memory) in
-        [(IndexFormat::Plain, 2048, 64 << 20), (IndexFormat::Prefix, 2048, 64 << 20), (IndexFormat::Prefix, 4096, 1 << 20), (IndexFormat::Fold, 8192, 64 << 20), (IndexFormat::Fold, 8192, 2 << 20)]
-    {
+    for (format, page_bytes, memory) in [
+        (IndexFormat::Plain, 2048, 64 << 20),
+        (IndexFormat::Prefix, 2048, 64 << 20),
+        (IndexFormat::Prefix, 4096, 1 << 20),
+        (IndexFormat::Fold, 8192, 64 << 20),
+        (IndexFormat::Fold, 8192, 2 << 20),
+    ] {
         let storage = Arc::new(MemoryStorage::new());
         let database = open(&storage, OpenMode::Create, memory);
         let mut change = database.change();

@@ -28,7 +28,7 @@ pub(crate) fn settings() -> Settings {
 impl Place {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Place {
         let faults = FaultStorage::new(FaultOptions::default());
-        world::create(&faults, world::Shape { small_partitions: true, compact: false }).unwrap();
+        world::create(&faults, world::Shape { small_partitions: true, ..world::Shape::default() }).unwrap();
         Place::on(faults, clock)
     }
 

@@ -195,3 +195,13 @@ fn compact_rows_with_plain_indexes() {
 fn rows_of_huffman_codes_with_folded_indexes() {
     all_seeds(Method::Huffman, IndexFormat::Fold);
 }
+
+#[test]
+fn rows_as_they_are_with_prefix_indexes() {
+    all_seeds(Method::None, IndexFormat::Prefix);
+}
+
+#[test]
+fn compact_rows_with_prefix_indexes() {
+    all_seeds(Method::Row, IndexFormat::Prefix);
+}

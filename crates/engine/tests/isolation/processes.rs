@@ -57,7 +57,8 @@ fn pfr_files(storage: &dyn Storage) -> usize {
     files.iter().filter(|path| path.extension().is_some_and(|e| e == "pfr")).count()
 }
 
-const FORMS: [(Method, IndexFormat); 2] = [(Method::None, IndexFormat::Plain), (Method::Fixed, IndexFormat::Fold)];
+const FORMS: [(Method, IndexFormat); 3] =
+    [(Method::None, IndexFormat::Plain), (Method::Fixed, IndexFormat::Fold), (Method::None, IndexFormat::Prefix)];
 
 /// A reader, what it must see, and how often it has been looked at.
 type Reader = (World, Rows);

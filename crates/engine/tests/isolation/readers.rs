@@ -52,7 +52,7 @@ fn work(world: &World, random: &mut Random, transactions: usize) {
 }
 
 fn forms() -> impl Iterator<Item = Form> {
-    let formats = [IndexFormat::Plain, IndexFormat::Fold];
+    let formats = IndexFormat::ALL;
     Method::ALL.into_iter().flat_map(move |method| formats.map(|format| Form { method, format, ..Form::default() }))
 }
 

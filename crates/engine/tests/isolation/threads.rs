@@ -168,6 +168,11 @@ fn of_coded_rows_with_folded_indexes() {
 }
 
 #[test]
+fn of_rows_as_they_are_with_prefix_indexes() {
+    debit_and_credit(small(Method::None, IndexFormat::Prefix), &[ReadCommitted, RepeatableRead]);
+}
+
+#[test]
 fn one_after_the_other() {
     debit_and_credit(small(Method::None, IndexFormat::Fold), &[Serializable]);
 }

@@ -143,7 +143,7 @@ impl Target {
             let counts = Counts { rows: count(), data_pages: count(), keys: count() };
             let page_number = number(random);
             let kind = pagefold_format::index::header::LeafKind { single: true, fold: false, fixed_key_bytes: 8, slot_bits: 12 };
-            let change = match random.below(12) {
+            let change = match random.below(13) {
                 0 => Change::DataSet(DataSetOp::Allocate { class: random.below(256) as u8 }),
                 1 => Change::DataSet(DataSetOp::Free),
                 2 => Change::DataSet(DataSetOp::Root { levels: number(random) as u16 }),
@@ -155,6 +155,7 @@ impl Target {
                 8 => Change::Page(PageOp::Image(&image)),
                 9 => Change::Page(PageOp::Data(DataOp::Delete { slot: number(random) as u16 })),
                 10 => Change::Page(PageOp::Leaf(LeafOp::Insert { key: &key, rid })),
+                11 => Change::Page(PageOp::Leaf(LeafOp::FormatPrefix { page_number, fixed_key_bytes: 8, next: number(random) })),
                 _ => Change::Page(PageOp::NonLeaf(NonLeafOp::SetFirstChild { child: number(random) })),
             };
             put_change(&mut body, 1 + random.below(9) as u32, if random.below(2) == 0 { page_number } else { number(random) }, &change);

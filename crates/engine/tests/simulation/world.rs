@@ -63,11 +63,13 @@ pub(crate) struct Shape {
     pub(crate) small_partitions: bool,
     /// Under `row` and `huffman`, not `none` and `fixed`.
     pub(crate) compact: bool,
+    /// With prefix indexes in the place of plain ones.
+    pub(crate) prefix: bool,
 }
 
 impl Shape {
     pub(crate) fn of(seed: u64) -> Shape {
-        Shape { small_partitions: seed.is_multiple_of(3), compact: seed % 4 >= 2 }
+        Shape { small_partitions: seed.is_multiple_of(3), compact: seed % 4 >= 2, prefix: seed % 5 >= 3 }
     }
 }
 
@@ -102,11 +104,8 @@ pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
             let rid = table.insert(&[ValueRef::Int(0), ValueRef::Text(""), ValueRef::Int(0)])?;
             table.delete(rid)?;
         }
-        let formats = if method.dictionary_type().is_some() {
-            [IndexFormat::Fold, IndexFormat::Plain]
-        } else {
-            [IndexFormat::Plain, IndexFormat::Fold]
-        };
+        let plain = if shape.prefix { IndexFormat::Prefix } else { IndexFormat::Plain };
+        let formats = if method.dictionary_type().is_some() { [IndexFormat::Fold, plain] } else { [plain, IndexFormat::Fold] };
         let key = |columns, unique, format, suffix: &str| {
             let attributes = IndexAttributes::new(format!("{name}_{suffix}"), columns, unique);
             attributes.with_format(format, if format == IndexFormat::Fold { 8192 } else { 2048 })

@@ -277,11 +277,11 @@ impl<'a> LeafView<'a> {
         Ok((keys, bytes))
     }
 
-    /// Calls `visit` with every pair, in order.
+    /// Calls `visit` with every pair, in order. `damaged` tells what becomes of an error of the leaf.
     ///
     /// # Errors
     /// When the leaf is damaged, and what `visit` returns.
-    pub fn for_each<E: From<FormatError>>(&self, mut visit: impl FnMut(&[u8], Rid) -> Result<(), E>) -> Result<(), E> {
+    pub fn for_each<E>(&self, mut visit: impl FnMut(&[u8], Rid) -> Result<(), E>, damaged: impl FnOnce(FormatError) -> E) -> Result<(), E> {
         match self {
             LeafView::Plain(leaf) => {
                 for entry in leaf.entries() {
@@ -292,8 +292,12 @@ impl<'a> LeafView<'a> {
             }
             LeafView::Prefix(leaf) => {
                 let mut reader = PairReader::new();
-                while let Some((key, rid)) = reader.next(leaf)? {
-                    visit(key, rid)?;
+                loop {
+                    match reader.next(leaf) {
+                        Ok(Some((key, rid))) => visit(key, rid)?,
+                        Ok(None) => break,
+                        Err(error) => return Err(damaged(error)),
+                    }
                 }
             }
         }

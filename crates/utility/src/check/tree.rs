@@ -11,9 +11,11 @@ use super::findings::Context;
 use crate::Result;
 use pagefold_engine::catalog::IndexEntry;
 use pagefold_engine::index::IndexFormat;
+use pagefold_format::FormatError;
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::index::header::LeafKind;
-use pagefold_format::index::leaf::{Leaf, Place};
+use pagefold_format::index::leaf::Place;
+use pagefold_format::index::leaf_view::{LeafLayout, LeafView};
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::{check, folded};
 use pagefold_format::page::PageType;
@@ -200,7 +202,7 @@ impl<'a> IndexFile<'a> {
             set.fault(number, format!("the space map has free-space class {class} for an index page"), context);
         }
         let own_level = match found {
-            PageType::Leaf | PageType::FoldedLeaf => 0,
+            PageType::Leaf | PageType::FoldedLeaf | PageType::PrefixLeaf => 0,
             PageType::NonLeaf => u16::from(NonLeaf::new(&bytes).level()),
             other => {
                 set.damage(number, format!("a page of type {other:?} in an index"), context);
@@ -223,16 +225,17 @@ impl<'a> IndexFile<'a> {
 
     /// Checks an index page by itself; returns a folded leaf as it is in memory.
     fn check_page(&self, found: PageType, bytes: &[u8]) -> std::result::Result<Option<Vec<u8>>, String> {
-        let folds = self.entry.attributes.format == IndexFormat::Fold;
+        let format = self.entry.attributes.format;
         match found {
-            PageType::FoldedLeaf if folds => {
+            PageType::FoldedLeaf if format == IndexFormat::Fold => {
                 let leaf = folded::check_folded(bytes).map_err(|e| e.to_string())?;
                 if leaf.len() != self.entry.attributes.page_bytes {
                     return Err(format!("a leaf of {} bytes in this index", leaf.len()));
                 }
                 Ok(Some(leaf))
             }
-            PageType::Leaf if !folds => check::check(bytes).map(|()| None).map_err(|e| e.to_string()),
+            PageType::Leaf if format == IndexFormat::Plain => check::check(bytes).map(|()| None).map_err(|e| e.to_string()),
+            PageType::PrefixLeaf if format == IndexFormat::Prefix => check::check(bytes).map(|()| None).map_err(|e| e.to_string()),
             PageType::NonLeaf => check::check(bytes).map(|()| None).map_err(|e| e.to_string()),
             other => Err(format!("a page of type {other:?} in this index")),
         }
@@ -249,7 +252,7 @@ impl<'a> IndexFile<'a> {
         context: &mut Context<'_>,
         visit: &mut EntryVisitor<'_>,
     ) {
-        let leaf = Leaf::new(bytes);
+        let leaf = LeafView::new(bytes);
         walk.leaves += 1;
         if let Some((before, next)) = walk.link
             && next != number
@@ -257,46 +260,53 @@ impl<'a> IndexFile<'a> {
             set.fault(before, format!("says that page {next} follows; page {number} does"), context);
         }
         walk.link = Some((number, leaf.next()));
-        let kind = leaf.kind();
-        let expected = LeafKind {
-            single: self.entry.attributes.unique,
-            fold: self.entry.attributes.format == IndexFormat::Fold,
-            fixed_key_bytes: self.key_layout.fixed_len().map_or(0, |length| length as u16),
-            slot_bits: kind.slot_bits,
+        let fixed_key_bytes = self.key_layout.fixed_len().map_or(0, |length| length as u16);
+        let expected = match leaf.layout() {
+            LeafLayout::Plain(kind) => LeafLayout::Plain(LeafKind {
+                single: self.entry.attributes.unique,
+                fold: self.entry.attributes.format == IndexFormat::Fold,
+                fixed_key_bytes,
+                slot_bits: kind.slot_bits,
+            }),
+            LeafLayout::Prefix { .. } => LeafLayout::Prefix { fixed_key_bytes },
         };
-        if kind != expected {
+        if leaf.layout() != expected {
             set.fault(number, "a leaf of another kind than its index", context);
         }
-        if let Some(last) = leaf.last_place() {
-            for place in [Place::default(), last] {
-                let search = [leaf.entry(place.entry).key, &leaf.rid(place).to_bytes()].concat();
+        for place in leaf.place_before(leaf.end()).into_iter().flat_map(|last| [Place::default(), last]) {
+            let mut search = Vec::new();
+            if let Some(rid) = leaf.pair(place, &mut search) {
+                search.extend_from_slice(&rid.to_bytes());
                 if outside(&search, low, high) {
                     set.fault(number, format!("entry {} lies outside of what the page above says", place.entry), context);
                 }
             }
         }
-        for (i, entry) in leaf.entries().enumerate() {
-            let same_key = walk.last_rid.is_some() && walk.last_key == entry.key;
-            let ascends = walk.last_rid.is_none_or(|last| {
-                walk.last_key.as_slice() < entry.key || (same_key && Rid::from_u64(entry.rid(0)).is_some_and(|rid| last < rid))
-            });
+        let unique = self.entry.attributes.unique;
+        let mut entry: Option<usize> = None;
+        let visit_pair = |key: &[u8], rid: Rid| {
+            let same_key = walk.last_rid.is_some() && walk.last_key == key;
+            let i = entry.map_or(0, |i| i + usize::from(unique || !same_key));
+            entry = Some(i);
+            let ascends = walk.last_rid.is_none_or(|last| if same_key { last < rid } else { walk.last_key.as_slice() < key });
             if !ascends {
                 set.fault(number, format!("entry {i} does not follow the entry before it"), context);
             }
             if !same_key {
                 walk.keys += 1;
                 walk.last_key.clear();
-                walk.last_key.extend_from_slice(entry.key);
-            } else if self.entry.attributes.unique && !self.has_null(entry.key) {
-                let reason = format!("key {} comes twice in a unique index", self.key_layout.describe(entry.key));
+                walk.last_key.extend_from_slice(key);
+            } else if unique && !self.has_null(key) {
+                let reason = format!("key {} comes twice in a unique index", self.key_layout.describe(key));
                 set.fault(number, reason, context);
             }
-            for r in 0..entry.rid_count() {
-                let rid = Rid::from_u64(entry.rid(r)).unwrap_or(Rid::MAX);
-                walk.rids += 1;
-                walk.last_rid = Some(rid);
-                visit(number, entry.key, rid);
-            }
+            walk.rids += 1;
+            walk.last_rid = Some(rid);
+            visit(number, key, rid);
+            Ok(())
+        };
+        if let Err(error) = leaf.for_each(visit_pair, |error: FormatError| error) {
+            set.damage(number, error.to_string(), context);
         }
     }
 

@@ -9,7 +9,7 @@ use pagefold_advisor::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys,
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::{Index, IndexFormat};
-use pagefold_format::index::leaf::{Leaf, rid};
+use pagefold_format::index::leaf_view::{LeafLayout, LeafView};
 use pagefold_types::Rid;
 
 /// Leaves between two looks at whether to stop.
@@ -64,17 +64,12 @@ pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions
 }
 
 /// Every entry of a leaf, in order.
-fn for_each_entry(leaf: &Leaf<'_>, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
-    for entry in leaf.entries() {
-        for i in 0..entry.rid_count() {
-            visit(entry.key, rid(&entry, i))?;
-        }
-    }
-    Ok(())
+fn for_each_entry(leaf: &LeafView<'_>, visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
+    leaf.for_each(visit, |e| Error::Data(e.to_string()))
 }
 
 /// Every leaf, in key order; gives their number.
-fn for_each_leaf(index: &Index, progress: &dyn Progress, mut visit: impl FnMut(&Leaf<'_>) -> Result<u64>) -> Result<u64> {
+fn for_each_leaf(index: &Index, progress: &dyn Progress, mut visit: impl FnMut(&LeafView<'_>) -> Result<u64>) -> Result<u64> {
     let mut cursor = index.tree().all(Direction::Forward);
     let mut leaves = 0u64;
     while let Some(run) = cursor.next_run()? {
@@ -132,7 +127,9 @@ fn sampled(
         // Non-leaf pages are drawn too, and passed over: so all leaves have the same chance.
         index.visit_leaf(*number, |leaf| {
             sampler.begin_run();
-            slot_max = slot_max.max((1u16 << leaf.kind().slot_bits.min(12)) - 1);
+            if let LeafLayout::Plain(kind) = leaf.layout() {
+                slot_max = slot_max.max((1u16 << kind.slot_bits.min(12)) - 1);
+            }
             for_each_entry(leaf, |key, rid| {
                 sampler.push(key, rid);
                 Ok(())

@@ -88,3 +88,8 @@ fn of_rows_at_repeatable_read() {
 fn of_texts_at_read_committed() {
     crashes_at(Lists::Texts, ReadCommitted, FORM);
 }
+
+#[test]
+fn of_rows_with_prefix_indexes() {
+    crashes_at(Lists::Rows, RepeatableRead, Form { format: IndexFormat::Prefix, ..FORM });
+}

@@ -84,3 +84,8 @@ fn of_rows_at_repeatable_read() {
 fn of_rows_at_serializable() {
     history(Lists::Rows, Serializable, SMALL);
 }
+
+#[test]
+fn of_rows_with_prefix_indexes() {
+    history(Lists::Rows, RepeatableRead, Form { format: IndexFormat::Prefix, ..SMALL });
+}
