@@ -62,7 +62,7 @@ impl BTree<'_> {
                 PlannedInsert::Prefix(change) => Some(change),
                 PlannedInsert::Plain(_) => None,
             };
-            let new_key = !known && !(edge && elsewhere.as_ref().is_some_and(|e| e.0));
+            let new_key = !(known || edge && elsewhere.as_ref().is_some_and(|e| e.0));
             let mut mtr = MiniTransaction::begin(self.manager);
             let handle = mtr.adopt(page);
             mtr.apply_leaf(handle, LeafOp::Insert { key, rid }, change)?;
