@@ -23,6 +23,31 @@ fn last_word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(chunk)
 }
 
+/// Calls `each` with `count` numbers from bit `at` on, several of a load where it has them.
+#[inline]
+pub(super) fn for_each(bytes: &[u8], at: usize, width: u32, count: usize, each: impl FnMut(u64)) {
+    match width {
+        0..=7 => for_each_by::<8>(bytes, at, width, count, each),
+        8..=14 => for_each_by::<4>(bytes, at, width, count, each),
+        15..=28 => for_each_by::<2>(bytes, at, width, count, each),
+        _ => for_each_by::<1>(bytes, at, width, count, each),
+    }
+}
+
+#[inline]
+fn for_each_by<const N: u32>(bytes: &[u8], mut at: usize, width: u32, count: usize, mut each: impl FnMut(u64)) {
+    let mask = (1 << width) - 1;
+    for _ in 0..count / N as usize {
+        let word = word(bytes, at >> 3) >> (at & 7);
+        (0..N).for_each(|i| each((word >> (i * width)) & mask));
+        at += (N * width) as usize;
+    }
+    for _ in 0..count % N as usize {
+        each(get(bytes, at, width));
+        at += width as usize;
+    }
+}
+
 /// Sum of the `N` numbers in one load; `N * width` is at most 56.
 #[inline(always)]
 fn sum_of<const N: u32>(bytes: &[u8], at: usize, width: u32) -> u64 {
@@ -138,6 +163,11 @@ mod tests {
             bytes.truncate(end.div_ceil(8));
             for (i, v) in values.iter().enumerate() {
                 assert_eq!(get(&bytes, start + i * width as usize, width), *v);
+            }
+            for count in [0, 1, 7, 8, 9, 99, 100] {
+                let mut all = Vec::new();
+                for_each(&bytes, start, width, count, |value| all.push(value));
+                assert_eq!(all, values[..count]);
             }
             for plus in [0, 1] {
                 let mut sums = vec![7];

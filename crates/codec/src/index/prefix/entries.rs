@@ -86,6 +86,12 @@ impl Entries {
         &self.rids
     }
 
+    /// End of each entry's RIDs among all.
+    #[inline]
+    pub(super) fn rid_ends(&self) -> &[u32] {
+        &self.rid_ends
+    }
+
     /// Number of RIDs before entry `i`.
     #[inline]
     #[must_use]

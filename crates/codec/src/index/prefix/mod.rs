@@ -42,6 +42,7 @@ pub mod bits;
 mod encode;
 mod entries;
 mod gather;
+mod insert;
 mod plan;
 mod search;
 pub mod view;
@@ -50,6 +51,7 @@ pub mod view;
 mod tests;
 
 pub use entries::Entries;
+pub use insert::Inserted;
 pub use plan::Plan;
 pub use view::{Block, Frame};
 
@@ -69,8 +71,9 @@ const _: () = assert!(WIDTH_MAX + 7 < 64);
 const LINEAR_BITS: u32 = 56;
 
 /// How the keys of a block are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum KeyForm {
+    #[default]
     One,
     Frame,
     Delta,

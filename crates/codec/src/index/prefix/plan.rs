@@ -8,7 +8,7 @@ use crate::bytes::common_prefix;
 pub(super) const TEXT_ENTRIES_MAX: usize = 32;
 
 /// A form for a block and all that has been found out on the way to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub(super) form: KeyForm,
     /// Entries have all RIDs of a key; else one each.
@@ -19,12 +19,41 @@ pub struct Plan {
     pub(super) fixed: bool,
     pub(super) key_bytes: usize,
     pub(super) window: Window,
-    /// Codes of the keys, each key once; empty when the window is too wide.
-    pub(super) codes: Vec<u64>,
+    pub(super) coded: Coded,
     pub(super) code_width: u32,
     pub(super) count_width: u32,
     pub(super) rids: RidPlan,
     body_bytes: usize,
+}
+
+/// The pairs of a plan as numbers. An insert that keeps the window works on these alone: no key is put together for it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Coded {
+    /// Codes of the keys, each key once; empty when the window is too wide.
+    pub(super) codes: Vec<u64>,
+    /// End of each key's RIDs in `linear`.
+    pub(super) ends: Vec<u32>,
+    pub(super) linear: Vec<u64>,
+    pub(super) slots: u64,
+}
+
+impl Coded {
+    pub(super) fn clear(&mut self) {
+        self.codes.clear();
+        self.ends.clear();
+        self.linear.clear();
+    }
+
+    /// Where the RIDs of key `i` begin.
+    #[inline]
+    pub(super) fn start(&self, i: usize) -> usize {
+        if i == 0 { 0 } else { self.ends[i - 1] as usize }
+    }
+
+    #[inline]
+    pub(super) fn rids(&self, i: usize) -> &[u64] {
+        &self.linear[self.start(i)..self.ends[i] as usize]
+    }
 }
 
 /// Where keys differ.
@@ -36,9 +65,8 @@ pub(super) struct Window {
     pub(super) mask: u128,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RidPlan {
-    pub(super) slots: u64,
     pub(super) ascending: bool,
     pub(super) base: u64,
     pub(super) first_width: u32,
@@ -64,36 +92,43 @@ impl Plan {
         let fixed = fixed_key_bytes != 0;
         let one_length = fixed || (1..distinct).all(|i| entries.key(i).len() == key_bytes);
         let slots = 1 + entries.all_rids().iter().map(|rid| rid & 0xFFF).max().unwrap_or(0);
-        let grouped_rids = rid_plan(entries, slots, true);
-        let most_rids = if distinct == pairs { 1 } else { (0..distinct).map(|i| entries.rids(i).len()).max().unwrap_or(1) };
-        let count_width = if distinct == 1 { 0 } else { width_of(most_rids as u64 - 1) };
-        let mut plan = Plan {
-            form: KeyForm::One,
-            grouped: true,
-            entries: distinct,
-            pairs,
-            fixed,
-            key_bytes,
-            window: Window::default(),
-            codes: Vec::new(),
-            code_width: 0,
-            count_width,
-            rids: grouped_rids,
-            body_bytes: HEADER_BYTES + if fixed { 0 } else { 2 },
-        };
-        let mut bits = grouped_rids.bits + distinct * count_width as usize;
+        let linear = entries.all_rids().iter().map(|rid| to_linear(*rid, slots)).collect();
+        let coded = Coded { codes: Vec::new(), ends: entries.rid_ends().to_vec(), linear, slots };
+        let mut plan = Plan { coded, ..Plan::default() };
+        plan.begin(fixed, key_bytes);
         if distinct > 1 {
-            let window = if one_length { plan.find_codes(entries) } else { None };
-            if let Some(window) = window {
-                plan.window = window;
-                plan.choose_codes(&mut bits, entries, slots);
-            } else {
-                plan.form = KeyForm::Text;
-                plan.body_bytes += text_bytes(entries, fixed);
+            match if one_length { plan.find_codes(entries) } else { None } {
+                Some(window) => plan.window = window,
+                None => plan.body_bytes += text_bytes(entries, fixed),
             }
         }
-        plan.body_bytes += plan.rids.base_bytes() + bits.div_ceil(8);
+        plan.settle();
         Some(plan)
+    }
+
+    /// Before what is in `coded` now is planned.
+    pub(super) fn begin(&mut self, fixed: bool, key_bytes: usize) {
+        (self.fixed, self.key_bytes, self.window) = (fixed, key_bytes, Window::default());
+        self.body_bytes = HEADER_BYTES + if fixed { 0 } else { 2 };
+    }
+
+    /// Chooses the form, by what is in `coded`; window and the bytes of text, if there are any, are known.
+    pub(super) fn settle(&mut self) {
+        let (distinct, pairs) = (self.coded.ends.len(), self.coded.linear.len());
+        (self.grouped, self.entries, self.pairs) = (true, distinct, pairs);
+        let most_rids = if distinct == pairs { 1 } else { (0..distinct).map(|i| self.coded.rids(i).len()).max().unwrap_or(1) };
+        self.count_width = if distinct == 1 { 0 } else { width_of(most_rids as u64 - 1) };
+        self.rids = rid_plan(&self.coded, true);
+        self.code_width = 0;
+        let mut bits = self.rids.bits + distinct * self.count_width as usize;
+        if distinct == 1 {
+            self.form = KeyForm::One;
+        } else if self.coded.codes.is_empty() {
+            self.form = KeyForm::Text;
+        } else {
+            self.choose_codes(&mut bits);
+        }
+        self.body_bytes += self.rids.base_bytes() + bits.div_ceil(8);
     }
 
     /// Bytes of the block on a leaf whose keys share `shared` bytes.
@@ -137,21 +172,23 @@ impl Plan {
         if tail > usize::from(u8::MAX) {
             return None;
         }
-        self.codes.reserve(n);
-        self.codes.extend((0..n).map(|i| gather::pick(window(&entries.key(i)[start..end]), mask)));
+        self.coded.codes.reserve(n);
+        self.coded.codes.extend((0..n).map(|i| gather::pick(window(&entries.key(i)[start..end]), mask)));
         Some(Window { tail, bytes: bytes - zeros as usize, mask: mask >> (8 * zeros) })
     }
 
     /// Codes from the first or from the one before, with counts or without: what takes the fewest bits.
-    fn choose_codes(&mut self, bits: &mut usize, entries: &Entries, slots: u64) {
+    fn choose_codes(&mut self, bits: &mut usize) {
         self.body_bytes += 2 + self.window.bytes;
-        let n = self.codes.len();
-        let frame = width_of(self.codes[n - 1] - self.codes[0]);
-        let delta = self.codes.windows(2).map(|c| width_of(c[1] - c[0])).max().unwrap_or(0);
+        let codes = &self.coded.codes;
+        let n = codes.len();
+        let frame = width_of(codes[n - 1] - codes[0]);
+        // The bits of all differences together are as wide as the widest.
+        let delta = width_of(codes.windows(2).fold(0, |all, c| all | (c[1] - c[0])));
         (self.form, self.code_width) = if delta < frame { (KeyForm::Delta, delta) } else { (KeyForm::Frame, frame) };
         *bits += (n - 1) * self.code_width as usize;
         if self.pairs > n {
-            let rids = rid_plan(entries, slots, false);
+            let rids = rid_plan(&self.coded, false);
             let single = rids.bits + (self.pairs - 1) * self.code_width as usize;
             if single + 8 * rids.base_bytes() < *bits + 8 * self.rids.base_bytes() {
                 (self.grouped, self.entries, self.count_width, self.rids) = (false, self.pairs, 0, rids);
@@ -183,35 +220,31 @@ fn short_window(bytes: &[u8]) -> u64 {
     }
 }
 
-fn rid_plan(entries: &Entries, slots: u64, grouped: bool) -> RidPlan {
-    let rids = entries.all_rids();
-    let linear = |rid: u64| to_linear(rid, slots);
-    let first = linear(rids[0]);
-    let (mut low, mut high, mut before) = (first, first, first);
-    let mut ascending = true;
+fn rid_plan(coded: &Coded, grouped: bool) -> RidPlan {
+    let rids = coded.linear.as_slice();
+    let (first, entry_count) = (rids[0], if grouped { coded.ends.len() } else { rids.len() });
     // The bits of all gaps together are as wide as the widest.
-    let (mut gaps, mut list_gaps) = (0, 0);
-    let entry_count = if grouped { entries.entry_count() } else { rids.len() };
+    let (mut gaps, mut list_gaps, mut ascending) = (0, 0, true);
+    for pair in rids.windows(2) {
+        if pair[1] <= pair[0] {
+            ascending = false;
+            break;
+        }
+        gaps |= pair[1] - pair[0] - 1;
+    }
+    let (mut low, mut high) = (first, first);
     if entry_count == rids.len() {
-        for rid in &rids[1..] {
-            let rid = linear(*rid);
-            ascending &= rid > before;
-            gaps |= rid.wrapping_sub(before).wrapping_sub(1);
-            (low, high, before) = (low.min(rid), high.max(rid), rid);
+        if ascending {
+            high = rids[rids.len() - 1];
+        } else {
+            (low, high) = rids.iter().fold((first, first), |(low, high), rid| (low.min(*rid), high.max(*rid)));
         }
     } else {
         for i in 0..entry_count {
-            for (j, rid) in entries.rids(i).iter().enumerate().skip(usize::from(i == 0)) {
-                let rid = linear(*rid);
-                let gap = rid.wrapping_sub(before).wrapping_sub(1);
-                ascending &= rid > before;
-                gaps |= gap;
-                if j > 0 {
-                    list_gaps |= gap;
-                } else {
-                    (low, high) = (low.min(rid), high.max(rid));
-                }
-                before = rid;
+            let list = coded.rids(i);
+            (low, high) = (low.min(list[0]), high.max(list[0]));
+            for pair in list.windows(2) {
+                list_gaps |= pair[1].wrapping_sub(pair[0]).wrapping_sub(1);
             }
         }
     }
@@ -220,9 +253,9 @@ fn rid_plan(entries: &Entries, slots: u64, grouped: bool) -> RidPlan {
     let (first_width, gap_width) = (width_of(high - low), width_of(list_gaps));
     let bits = entry_count * first_width as usize + (rids.len() - entry_count) * gap_width as usize;
     if ascending && ascending_bits <= bits {
-        return RidPlan { slots, ascending: true, base: first, first_width: 0, gap_width: all_gaps, bits: ascending_bits };
+        return RidPlan { ascending: true, base: first, first_width: 0, gap_width: all_gaps, bits: ascending_bits };
     }
-    RidPlan { slots, ascending: false, base: low, first_width, gap_width, bits }
+    RidPlan { ascending: false, base: low, first_width, gap_width, bits }
 }
 
 /// Bytes of the numbers beside the byte of a token.

@@ -164,7 +164,7 @@ impl Block<'_> {
     }
 
     /// Orders bytes `from..to` of the first key's own against `key`.
-    fn cmp_own(&self, from: usize, to: usize, key: &[u8]) -> Ordering {
+    pub(super) fn cmp_own(&self, from: usize, to: usize, key: &[u8]) -> Ordering {
         let head = self.frame.head.to_be_bytes();
         let in_head = &head[from.min(HEAD_BYTES)..to.min(HEAD_BYTES)];
         let in_rest = self.rest.get(from.saturating_sub(HEAD_BYTES)..to.saturating_sub(HEAD_BYTES)).unwrap_or(&[]);

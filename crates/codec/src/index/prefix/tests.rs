@@ -1,6 +1,6 @@
 //! Blocks against sorted vectors: what is encoded comes back, sizes are exact, searches find what a plain search finds, hostile bytes do no harm.
 
-use super::{Block, Entries, Frame, PAIRS_MAX, Plan};
+use super::{Block, Entries, Frame, Inserted, PAIRS_MAX, Plan};
 use crate::index::layout::key_head;
 use crate::index::tests::Random;
 
@@ -157,6 +157,45 @@ fn entries_are_what_an_ordered_set_is() {
     }
 }
 
+/// An insert among codes gives the block that all its pairs give, byte for byte.
+#[test]
+fn inserts_among_codes_are_plans_of_all_pairs() {
+    let (mut seen, mut plan) = ([[0; 2]; 4], Plan::default());
+    blocks(11, 6000, |random, kind, pairs, bytes, shared| {
+        let block = Block::read(bytes, bytes.len(), frame(kind, pairs, shared)).unwrap();
+        for _ in 0..8 {
+            let any = &pairs[random.below(pairs.len() as u64) as usize];
+            let key = if random.below(2) == 0 { any.0.clone() } else { (kind.1)(random.next() % 5000) };
+            let rid =
+                [any.1, any.1 + 1, any.1 ^ 1 << random.below(12), random.below(1 << 30), random.next() >> 8][random.below(5) as usize];
+            let Some(own) = key.strip_prefix(&pairs[0].0[..shared]) else { continue };
+            let place = pairs.binary_search(&(key.clone(), rid));
+            let inserted = plan.insert(&block, own, rid).unwrap();
+            seen[block.form as usize][usize::from(inserted != Inserted::Otherwise)] += 1;
+            let at = match inserted {
+                Inserted::At(at) => at,
+                Inserted::Known => {
+                    assert!(place.is_ok());
+                    continue;
+                }
+                Inserted::Otherwise => continue,
+            };
+            assert_eq!(place, Err(at));
+            let mut all = pairs.to_vec();
+            all.insert(at, (key.clone(), rid));
+            let all_entries = entries(&all);
+            let expected = Plan::new(&all_entries, kind.0).unwrap();
+            let (mut from_codes, mut from_pairs) = (Vec::new(), Vec::new());
+            let head = plan.encode_inserted(&block, own, at, &mut from_codes);
+            expected.encode(&all_entries, shared, &mut from_pairs);
+            assert_eq!(from_codes, from_pairs, "{:?} {kind:?}", block.form);
+            assert_eq!((plan.bytes(shared), plan.is_slow()), (from_pairs.len(), expected.is_slow()));
+            assert_eq!(head, key_head(&all[0].0, shared));
+        }
+    });
+    assert!((0..3).all(|form| seen[form][1] > 1000) && seen[3][1] == 0, "{seen:?}");
+}
+
 /// Never a panic; what is accepted whole decodes to ascending pairs, and they encode to no more bytes.
 #[test]
 fn damaged_blocks_do_no_harm() {
@@ -176,6 +215,12 @@ fn damaged_blocks_do_no_harm() {
             let own = &pairs[0].0[shared..];
             let _ = (block.lower_bound(own), block.lower_bound_pair(own, 77), block.rid(0), block.rid(127), block.validate());
             let _ = (block.lower_bound(&[]), block.lower_bound(&[0xFF; 50]), block.lower_bound_pair(&own[..own.len() - 1], u64::MAX >> 8));
+            let mut plan = Plan::default();
+            let mut inserted = Vec::new();
+            if let Ok(Inserted::At(at)) = plan.insert(&block, own, 1 << 55 | 4000) {
+                plan.encode_inserted(&block, own, at, &mut inserted);
+                assert_eq!(inserted.len(), plan.bytes(shared));
+            }
             let mut back = Entries::new();
             if block.decode(&mut back).is_ok() {
                 accepted += 1;
@@ -199,6 +244,12 @@ fn noise_does_no_harm() {
         let Ok(block) = Block::read(&bytes, bytes.len(), frame) else { continue };
         let _ = (block.lower_bound(b"abc"), block.lower_bound_pair(&[], 9), block.rid(5), block.validate());
         let _ = block.decode(&mut Entries::new());
+        let mut plan = Plan::default();
+        for own in [&[][..], b"abcdef"] {
+            if let Ok(Inserted::At(at)) = plan.insert(&block, own, random.next() >> 8) {
+                plan.encode_inserted(&block, own, at, &mut Vec::new());
+            }
+        }
     }
 }
 

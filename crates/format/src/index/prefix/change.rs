@@ -6,7 +6,7 @@ use super::reader::decode;
 use super::view::PrefixLeaf;
 use crate::FormatError;
 use pagefold_codec::bytes::common_prefix;
-use pagefold_codec::index::prefix::{Entries, PAIRS_MAX, Plan};
+use pagefold_codec::index::prefix::{Entries, Inserted, PAIRS_MAX, Plan};
 use pagefold_types::Rid;
 use std::cell::RefCell;
 
@@ -19,9 +19,12 @@ const JOINED_PAIRS: usize = PAIRS_MAX / 4 * 3;
 /// block: so ascending inserts leave full blocks, as a build does.
 const INSERT_PAIRS: usize = PAIRS_MAX / 2;
 
+/// ... and a part of the block's bytes, one in this many, is free beside the header of another block: else it is not tried.
+const ROOM_TO_CUT: usize = 8;
+
 thread_local! {
-    /// The pairs of the block that is being changed: kept for their allocations only.
-    static PAIRS: RefCell<Entries> = RefCell::default();
+    /// The pairs of the block that is being changed, and what it is to be: kept for their allocations only.
+    static PAIRS: RefCell<(Entries, Plan)> = RefCell::default();
 }
 
 /// A change, worked out: the blocks that take the place of others.
@@ -116,30 +119,76 @@ impl PrefixLeaf<'_> {
     /// When (key, RID) is there already, the key has a wrong length, or the leaf is damaged.
     pub fn plan_insert(&self, key: &[u8], rid: Rid) -> Result<Change, FormatError> {
         self.check_key(key)?;
-        let (place, found) = self.lower_bound_rid(key, rid);
-        if found {
-            return Err(already());
-        }
-        let shared = if self.blocks == 0 { key.len() } else { common_prefix(self.shared, key) };
-        // The last block that begins before the pair, or the first.
-        let first = if place.rid > 0 { place.entry } else { place.entry.saturating_sub(1) };
-        let gone = usize::from(self.blocks > 0);
-        PAIRS.with_borrow_mut(|entries| {
-            entries.clear();
-            if gone > 0 {
-                decode(self, first, entries)?;
+        let rid = rid.to_u64();
+        PAIRS.with_borrow_mut(|(entries, plan)| match key.strip_prefix(self.shared) {
+            Some(own) if self.blocks > 0 => {
+                let (behind, found) = self.first_block(own, |b| b.first_rid().cmp(&rid));
+                if found {
+                    return Err(already());
+                }
+                // The last block that begins before the pair, or the first.
+                let first = behind.saturating_sub(1);
+                match self.insert_among_codes(first, own, rid, plan)? {
+                    Some(change) => Ok(change),
+                    None => self.insert_among_pairs(first, self.shared.len(), key, rid, entries),
+                }
             }
-            let at = entries.insert(key, rid.to_u64()).ok_or_else(already)?;
-            let change = |pairs_max| {
-                let mut new = Blocks::new(shared);
-                put_blocks(entries, self.fixed_key_bytes, self.page.len(), Some(at), pairs_max, &mut new)?;
-                let bytes = self.bytes_with(first, gone, &new);
-                Ok(Change { first, gone, new, rids: self.rid_count() + 1, bytes })
-            };
-            let apart = change(INSERT_PAIRS)?;
-            // In one block they take less.
-            if apart.fits(self) || entries.pair_count() <= INSERT_PAIRS { Ok(apart) } else { change(PAIRS_MAX) }
+            _ => {
+                let shared = if self.blocks == 0 { key.len() } else { common_prefix(self.shared, key) };
+                let first = if self.shared < key { self.blocks.saturating_sub(1) } else { 0 };
+                self.insert_among_pairs(first, shared, key, rid, entries)
+            }
         })
+    }
+
+    /// As [`Self::insert_among_pairs`], where one block takes the pair and its keys need not be put together.
+    fn insert_among_codes(&self, first: usize, own: &[u8], rid: u64, plan: &mut Plan) -> Result<Option<Change>, FormatError> {
+        let block = self.block(first).ok_or_else(|| FormatError::new(format!("block {first} is damaged")))?;
+        let pairs = block.pair_count() + 1;
+        let inserted = plan.insert(&block, own, rid).map_err(|e| FormatError::new(format!("block {first}: {e}")))?;
+        let at = match inserted {
+            Inserted::At(at) => at,
+            Inserted::Known => return Err(already()),
+            Inserted::Otherwise => return Ok(None),
+        };
+        let bytes = plan.bytes(self.shared.len());
+        let inside = at > 0 && at + 1 < pairs;
+        if (inside && pairs > INSERT_PAIRS && self.has_room_to_cut(block.byte_count())) || bytes > block_bytes_max(self.page.len()) {
+            return Ok(None);
+        }
+        let mut new = Blocks::with_capacity(self.shared.len(), bytes, 1);
+        let head = plan.encode_inserted(&block, own, at, &mut new.bytes);
+        new.list.push((bytes, head));
+        new.rids = pairs;
+        let bytes = self.bytes_with(first, 1, &new);
+        Ok(Some(Change { first, gone: 1, new, rids: self.rid_count() + 1, bytes }))
+    }
+
+    fn has_room_to_cut(&self, block_bytes: usize) -> bool {
+        self.free_bytes() >= block_bytes / ROOM_TO_CUT + 4 * DIRECTORY_BYTES
+    }
+
+    /// An insert into block `first` of pairs put together, on a leaf that shares `shared` bytes then.
+    fn insert_among_pairs(&self, first: usize, shared: usize, key: &[u8], rid: u64, entries: &mut Entries) -> Result<Change, FormatError> {
+        let gone = usize::from(self.blocks > 0);
+        entries.clear();
+        if gone > 0 {
+            decode(self, first, entries)?;
+        }
+        let at = entries.insert(key, rid).ok_or_else(already)?;
+        let change = |pairs_max| {
+            let mut new = Blocks::new(shared);
+            put_blocks(entries, self.fixed_key_bytes, self.page.len(), Some(at), pairs_max, &mut new)?;
+            let bytes = self.bytes_with(first, gone, &new);
+            Ok(Change { first, gone, new, rids: self.rid_count() + 1, bytes })
+        };
+        if gone > 0 && shared == self.shared.len() && entries.pair_count() > INSERT_PAIRS && !self.has_room_to_cut(self.range(first).len())
+        {
+            return change(PAIRS_MAX);
+        }
+        let apart = change(INSERT_PAIRS)?;
+        // In one block they take less.
+        if apart.fits(self) || entries.pair_count() <= INSERT_PAIRS { Ok(apart) } else { change(PAIRS_MAX) }
     }
 
     /// Works out a removal. Where gaps are differences a removal makes one of them wider, so in rare cases it may not fit; then the leaf must be split first.

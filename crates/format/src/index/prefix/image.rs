@@ -19,7 +19,12 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new(shared: usize) -> Blocks {
-        Blocks { shared, bytes: Vec::with_capacity(512), list: Vec::with_capacity(4), rids: 0 }
+        Blocks::with_capacity(shared, 512, 4)
+    }
+
+    pub(super) fn with_capacity(shared: usize, bytes: usize, blocks: usize) -> Blocks {
+        // The last bits are written eight bytes at a time.
+        Blocks { shared, bytes: Vec::with_capacity(bytes + 8), list: Vec::with_capacity(blocks), rids: 0 }
     }
 
     /// Bytes of blocks and directory.
