@@ -48,12 +48,47 @@ fn for_each_by<const N: u32>(bytes: &[u8], mut at: usize, width: u32, count: usi
     }
 }
 
-/// Sum of the `N` numbers in one load; `N * width` is at most 56.
-#[inline(always)]
-fn sum_of<const N: u32>(bytes: &[u8], at: usize, width: u32) -> u64 {
-    let word = word(bytes, at >> 3) >> (at & 7);
-    let mask = (1 << width) - 1;
-    (0..N).map(|i| (word >> (i * width)) & mask).sum()
+/// Adds up the 8 or 4 numbers of a load: two and two beside each other, then all of them by one product, whose place for the last has the sum of all.
+#[derive(Clone, Copy)]
+struct Beside<const N: u32> {
+    width: u32,
+    /// The lower number of each two.
+    lower: u64,
+    /// The lower two of each four, where the place of two is too narrow for the sum of all; else 0.
+    lower_two: u64,
+    /// The lowest bit of each place.
+    places: u64,
+    /// Bits below the last place, and the bits of one.
+    last: u32,
+    place: u64,
+}
+
+impl<const N: u32> Beside<N> {
+    /// For numbers of `width` bits, with `N * width` at most 56.
+    #[inline(always)]
+    fn new(width: u32) -> Beside<N> {
+        let every = |numbers: u32| (0..N / numbers).fold(0, |bits, i| bits | 1u64 << (i * numbers * width));
+        // The sum has at most three bits more than a number.
+        let numbers = if N == 8 && width < 3 { 4 } else { 2 };
+        let ones = |bits: u32| (1u64 << bits) - 1;
+        Beside {
+            width,
+            lower: every(2) * ones(width),
+            lower_two: if numbers == 4 { every(4) * ones(2 * width) } else { 0 },
+            places: every(numbers),
+            last: (N - numbers) * width,
+            place: ones(numbers * width),
+        }
+    }
+
+    #[inline(always)]
+    fn sum(self, word: u64) -> u64 {
+        let mut sums = (word & self.lower) + (word >> self.width & self.lower);
+        if self.lower_two != 0 {
+            sums = (sums & self.lower_two) + (sums >> (2 * self.width) & self.lower_two);
+        }
+        sums.wrapping_mul(self.places) >> self.last & self.place
+    }
 }
 
 /// Sum of `count` numbers from bit `at` on.
@@ -65,29 +100,29 @@ pub fn sum(bytes: &[u8], at: usize, width: u32, count: usize) -> u64 {
         0 => 0,
         1..=7 => sum_by::<8>(bytes, at, width, count),
         8..=14 => sum_by::<4>(bytes, at, width, count),
-        15..=18 => sum_by::<3>(bytes, at, width, count),
-        19..=28 => sum_by::<2>(bytes, at, width, count),
-        _ => sum_by::<1>(bytes, at, width, count),
+        _ => (0..count).map(|i| get(bytes, at + i * width as usize, width)).sum(),
     }
 }
 
 #[inline]
 fn sum_by<const N: u32>(bytes: &[u8], at: usize, width: u32, count: usize) -> u64 {
+    let beside = Beside::<N>::new(width);
     let (mut at, mut left, mut total) = (at, count, 0);
     while left >= N as usize {
-        total += sum_of::<N>(bytes, at, width);
+        total += beside.sum(word(bytes, at >> 3) >> (at & 7));
         at += (N * width) as usize;
         left -= N as usize;
     }
-    for _ in 0..left {
-        total += get(bytes, at, width);
-        at += width as usize;
+    // Of the last load the numbers that count.
+    if left > 0 {
+        let last = word(bytes, at >> 3) >> (at & 7);
+        total += beside.sum(last & ((1 << (left as u32 * width)) - 1));
     }
     total
 }
 
 /// Goes through the sums `value`, `value` + first number + `plus`, ... (`count` numbers) up to the first that is not less than `target`: its place, from 0 for `value` itself, and the sum.
-/// When all are less the place is `count + 1`.
+/// When all are less the place is `count + 1`, and the sum is of no use.
 #[inline]
 #[must_use]
 pub fn sums_lower_bound(bytes: &[u8], at: usize, width: u32, count: usize, plus: u64, value: u64, target: u64) -> (usize, u64) {
@@ -95,12 +130,27 @@ pub fn sums_lower_bound(bytes: &[u8], at: usize, width: u32, count: usize, plus:
         return (0, value);
     }
     match width {
-        0..=7 => sums_lower_bound_by::<8>(bytes, at, width, count, plus, value, target),
+        0 => sums_of_nothing(count, plus, value, target),
+        1..=7 => sums_lower_bound_by::<8>(bytes, at, width, count, plus, value, target),
         8..=14 => sums_lower_bound_by::<4>(bytes, at, width, count, plus, value, target),
-        15..=18 => sums_lower_bound_by::<3>(bytes, at, width, count, plus, value, target),
-        19..=28 => sums_lower_bound_by::<2>(bytes, at, width, count, plus, value, target),
-        _ => sums_lower_bound_by::<1>(bytes, at, width, count, plus, value, target),
+        _ => {
+            let (mut at, mut value) = (at, value);
+            for i in 1..=count {
+                value += get(bytes, at, width) + plus;
+                at += width as usize;
+                if value >= target {
+                    return (i, value);
+                }
+            }
+            (count + 1, value)
+        }
     }
+}
+
+/// All numbers are 0.
+fn sums_of_nothing(count: usize, plus: u64, value: u64, target: u64) -> (usize, u64) {
+    let steps = if plus == 0 { count as u64 + 1 } else { (target - value).div_ceil(plus) };
+    if steps > count as u64 { (count + 1, value + plus * count as u64) } else { (steps as usize, value + plus * steps) }
 }
 
 #[inline]
@@ -113,25 +163,28 @@ fn sums_lower_bound_by<const N: u32>(
     value: u64,
     target: u64,
 ) -> (usize, u64) {
+    let beside = Beside::<N>::new(width);
     let (mut at, mut i, mut value) = (at, 0, value);
-    while i + N as usize <= count {
-        let next = value + sum_of::<N>(bytes, at, width) + plus * u64::from(N);
-        if next >= target {
-            break;
+    loop {
+        let word = word(bytes, at >> 3) >> (at & 7);
+        let next = value + beside.sum(word) + plus * u64::from(N);
+        if next < target && i + (N as usize) < count {
+            value = next;
+            at += (N * width) as usize;
+            i += N as usize;
+            continue;
         }
-        value = next;
-        at += (N * width) as usize;
-        i += N as usize;
-    }
-    while i < count {
-        value += get(bytes, at, width) + plus;
-        at += width as usize;
-        i += 1;
-        if value >= target {
-            return (i, value);
+        // Here it is, or nowhere: no step waits for a guess whether it is the last one.
+        let mask = (1 << width) - 1;
+        let (mut less, mut found) = (0, u64::MAX);
+        for j in 0..N {
+            value += (word >> (j * width) & mask) + plus;
+            less += usize::from(value < target);
+            found = found.min(if value < target { u64::MAX } else { value });
         }
+        let place = i + less + 1;
+        return if place > count || less == N as usize { (count + 1, value) } else { (place, found) };
     }
-    (count + 1, value)
 }
 
 #[cfg(test)]

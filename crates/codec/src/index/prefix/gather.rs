@@ -16,6 +16,28 @@ pub(super) fn pick(value: u128, mask: u128) -> u64 {
     }
 }
 
+/// As [`pick`], for two numbers at once: the runs of the mask are found once.
+#[inline]
+pub(super) fn pick_two(a: u128, b: u128, mask: u128) -> (u64, u64) {
+    if mask >> 64 != 0 {
+        return (pick(a, mask), pick(b, mask));
+    }
+    let (mut a, mut b, mut mask, mut codes, mut at) = (a as u64, b as u64, mask as u64, (0, 0), 0);
+    while mask != 0 {
+        let zeros = mask.trailing_zeros();
+        (a, b, mask) = (a >> zeros, b >> zeros, mask >> zeros);
+        let ones = mask.trailing_ones();
+        if ones == 64 {
+            return (a, b);
+        }
+        let run = (1 << ones) - 1;
+        codes = (codes.0 | (a & run) << at, codes.1 | (b & run) << at);
+        (a, b, mask) = (a >> ones, b >> ones, mask >> ones);
+        at += ones;
+    }
+    codes
+}
+
 /// The number under `mask` whose picked bits are `code`.
 #[inline]
 pub(super) fn spread(code: u64, mask: u128) -> u128 {
@@ -94,6 +116,7 @@ mod tests {
                 }
             }
             assert_eq!(pick(value, mask), expected, "{mask:x}");
+            assert_eq!(pick_two(!value, value, mask), (pick(!value, mask), expected), "{mask:x}");
             assert_eq!(spread(expected, mask), value & mask, "{mask:x}");
         }
         for mask in [u128::from(u64::MAX), u128::from(u64::MAX) << 64, 0, 1 << 127, u128::from(u64::MAX) << 32] {

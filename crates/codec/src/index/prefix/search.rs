@@ -4,6 +4,9 @@ use super::view::Block;
 use super::{HEAD_BYTES, KeyForm, WINDOW_MAX, bits, from_linear, gather, plan::window};
 use std::cmp::Ordering;
 
+/// Parts that a step of a search cuts codes into.
+const PARTS: usize = 8;
+
 /// Where a search for a key ends.
 #[derive(Clone, Copy)]
 struct Found {
@@ -14,7 +17,28 @@ struct Found {
     equals: usize,
 }
 
+/// The first code that is not less than that of a key that is unlike all keys: where it first differs from them settles it, below that bit its own do not matter.
+#[cold]
+fn code_behind(key: u128, differs: u128, mask: u128) -> u64 {
+    let bit = 127 - differs.leading_zeros();
+    let below = (1u128 << bit) - 1;
+    if key >> bit & 1 == 1 { gather::pick(key | below, mask) + 1 } else { gather::pick(key & !below, mask) }
+}
+
 impl Block<'_> {
+    /// Orders the first pair's RID against `rid`, packed.
+    #[inline]
+    #[must_use]
+    pub fn cmp_first_rid(&self, rid: u64) -> Ordering {
+        let (page, slot) = (rid >> 12, rid & 0xFFF);
+        // A slot that nothing in the block has is behind the last one of its page.
+        self.first_of(0).cmp(&(page * self.slots + slot.min(self.slots))).then(if slot < self.slots {
+            Ordering::Equal
+        } else {
+            Ordering::Greater
+        })
+    }
+
     /// First pair whose key is not less than `key`, and whether its key is `key`. One past the last when all are less. `own` is `key` without the bytes that all keys of the leaf share.
     #[inline]
     #[must_use]
@@ -57,7 +81,7 @@ impl Block<'_> {
                 (self.first_of(found.entry), self.gaps + (first - found.entry) * self.gap_width as usize)
             };
             let (at, value) = bits::sums_lower_bound(self.bytes, gaps, self.gap_width, count - 1, 1, value, target);
-            (at, value == target)
+            (at, at < count && value == target)
         };
         (first + at, there && slot < self.slots)
     }
@@ -116,6 +140,26 @@ impl Block<'_> {
     #[inline]
     fn find_code(&self, own: &[u8], all: bool) -> Found {
         let own_bytes = self.key_bytes - self.frame.shared.len();
+        if own.len() != own_bytes || own_bytes > WINDOW_MAX {
+            return self.find_long(own, own_bytes, all);
+        }
+        // The whole key is one number: that it is like the others outside the mask is one comparison.
+        let (key, first, mask) = (window(own), self.first_number(), self.mask << (8 * self.tail));
+        let differs = (key ^ first) & !mask;
+        let (base, mut target) = gather::pick_two(first, key, mask);
+        if differs != 0 {
+            target = code_behind(key, differs, mask);
+        }
+        let (entry, code) = self.code_lower_bound(base, target);
+        if differs != 0 || entry == self.entries || code != target {
+            return Found { entry, equal: false, equals: 0 };
+        }
+        let equals = if all && self.pairs == self.entries { self.equal_codes(base, entry, target) } else { 1 };
+        Found { entry, equal: true, equals }
+    }
+
+    /// As [`Self::find_code`], for what is not as long as the block's keys, and for keys longer than a window.
+    fn find_long(&self, own: &[u8], own_bytes: usize, all: bool) -> Found {
         let start = own_bytes - self.tail - self.window_bytes;
         let end = own_bytes - self.tail;
         // Before the window all keys are like the first.
@@ -142,11 +186,7 @@ impl Block<'_> {
         let differs = (key ^ first) & !self.mask;
         let base = gather::pick(first, self.mask);
         if differs != 0 {
-            // Where the key differs from all: below that bit its own do not matter.
-            let bit = 127 - differs.leading_zeros();
-            let below = (1u128 << bit) - 1;
-            let target = if key >> bit & 1 == 1 { gather::pick(key | below, self.mask) + 1 } else { gather::pick(key & !below, self.mask) };
-            return Found { entry: self.code_lower_bound(base, target).0, equal: false, equals: 0 };
+            return Found { entry: self.code_lower_bound(base, code_behind(key, differs, self.mask)).0, equal: false, equals: 0 };
         }
         let target = gather::pick(key, self.mask);
         let (entry, code) = self.code_lower_bound(base, target);
@@ -185,15 +225,18 @@ impl Block<'_> {
             return bits::sums_lower_bound(self.bytes, self.codes, self.code_width, n, 0, base, target);
         }
         let wanted = target - base;
-        let width = self.code_width as usize;
+        let code = |i: usize| bits::get(self.bytes, self.codes + i * self.code_width as usize, self.code_width);
         let (mut low, mut len) = (0, n);
-        while len > 0 {
-            let half = len / 2;
-            let less = bits::get(self.bytes, self.codes + (low + half) * width, self.code_width) < wanted;
-            low = if less { low + half + 1 } else { low };
-            len = if less { len - half - 1 } else { half };
+        // No look of a step waits for another.
+        while len > PARTS {
+            let part = len / PARTS;
+            let less = (1..PARTS).map(|i| usize::from(code(low + i * part) < wanted)).sum::<usize>();
+            // The code a part on, if there is one, is not less.
+            len = if less + 1 < PARTS { part } else { len - less * part };
+            low += less * part;
         }
-        (low + 1, base + bits::get(self.bytes, self.codes + low.min(n - 1) * width, self.code_width))
+        low += (low..low + len).map(|i| usize::from(code(i) < wanted)).sum::<usize>();
+        (low + 1, base + code(low.min(n - 1)))
     }
 
     /// Entries from `entry` on that have `target`.

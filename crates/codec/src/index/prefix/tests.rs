@@ -122,6 +122,7 @@ fn searches_are_those_of_a_vector() {
             let any = pairs[random.below(pairs.len() as u64) as usize].1;
             for rid in [any, any + 1, any.saturating_sub(1), 0, (1 << 56) - 1, random.next() >> 8, any | 0xFFF] {
                 let wanted = (key.clone(), rid);
+                assert_eq!(block.cmp_first_rid(rid), pairs[0].1.cmp(&rid));
                 let place = pairs.partition_point(|p| *p < wanted);
                 assert_eq!(block.lower_bound_pair(own, rid), (place, pairs.get(place) == Some(&wanted)), "{wanted:?} in {pairs:?}");
             }

@@ -230,13 +230,21 @@ impl<'a> Block<'a> {
         entry + bits::sum(self.bytes, self.counts, self.count_width, entry) as usize
     }
 
+    /// All that the block has of the first key, at most 16 bytes, as one number.
+    #[inline]
+    pub(super) fn first_number(&self) -> u128 {
+        let own = self.key_bytes - self.frame.shared.len();
+        if own <= HEAD_BYTES {
+            return u128::from(self.frame.head) >> (8 * (HEAD_BYTES - own));
+        }
+        u128::from(self.frame.head) << (8 * self.rest.len()) | window(self.rest)
+    }
+
     /// The window of the first key, as a number.
     pub(super) fn first_window(&self) -> u128 {
         let own = self.key_bytes - self.frame.shared.len();
         if own <= WINDOW_MAX {
-            // All that the block has of the key, as one number.
-            let head = u128::from(self.frame.head) >> (8 * HEAD_BYTES.saturating_sub(own));
-            let all = self.rest.iter().fold(head, |all, b| all << 8 | u128::from(*b)) >> (8 * self.tail);
+            let all = self.first_number() >> (8 * self.tail);
             return if self.window_bytes == WINDOW_MAX { all } else { all & ((1 << (8 * self.window_bytes)) - 1) };
         }
         let head = self.frame.head.to_be_bytes();

@@ -122,7 +122,7 @@ impl PrefixLeaf<'_> {
         let rid = rid.to_u64();
         PAIRS.with_borrow_mut(|(entries, plan)| match key.strip_prefix(self.shared) {
             Some(own) if self.blocks > 0 => {
-                let (behind, found) = self.first_block(own, |b| b.first_rid().cmp(&rid));
+                let (behind, found) = self.first_block(own, |b| b.cmp_first_rid(rid));
                 if found {
                     return Err(already());
                 }

@@ -310,7 +310,8 @@ fn times_of_inserts() {
 fn sizes_and_times() {
     let items = items(std::env::var("ORDERS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_500_000));
     println!("{} rows", items.len());
-    for shape in &INDEXES {
+    let wanted = std::env::var("SHAPE").unwrap_or_default();
+    for shape in INDEXES.iter().filter(|shape| shape.name.contains(&wanted)) {
         let sorted = Sorted::new(&items, shape);
         let n = sorted.pairs.len();
         for page_bytes in [4096, 16_384] {

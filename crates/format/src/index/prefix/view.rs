@@ -188,7 +188,7 @@ impl<'a> PrefixLeaf<'a> {
             Err(order) => return (self.outside(order), false),
         };
         let rid = rid.to_u64();
-        let (block, found) = self.first_block(own, |b| b.first_rid().cmp(&rid));
+        let (block, found) = self.first_block(own, |b| b.cmp_first_rid(rid));
         if found {
             return (Place { entry: block, rid: 0 }, true);
         }
