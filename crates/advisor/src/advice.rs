@@ -24,8 +24,9 @@ fn kb(bytes: usize) -> String {
 /// Advice on an index whose leaves now take, or would take plain, `leaf_bytes_now`.
 #[must_use]
 pub fn index_advice(estimates: &[IndexEstimate], leaf_bytes_now: u64) -> String {
-    let folded =
-        |page_bytes: usize| estimates.iter().find(|e| e.candidate.fold && e.candidate.page_bytes == page_bytes && e.key_too_long.is_none());
+    let folded = |page_bytes: usize| {
+        estimates.iter().find(|e| e.candidate.folds() && e.candidate.page_bytes == page_bytes && e.key_too_long.is_none())
+    };
     let Some(wide) = folded(16384).or_else(|| folded(8192)).or_else(|| folded(32768)) else {
         return "Its keys are too long to fold.".to_owned();
     };

@@ -20,7 +20,7 @@ mod table;
 
 pub use advice::{index_advice, table_advice};
 pub use error::{AdvisorError, Result};
-pub use index::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, buffer_unused, index_candidates};
+pub use index::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, LeafFormat, buffer_unused, index_candidates};
 pub use pages::{PageCounter, data_set_pages};
 pub use sample::{Interval, RatioEstimator, Shares, t_quantile};
 pub use table::{Saving, TableEstimate, TableEstimator, TableOptions, TablePacker};

@@ -175,7 +175,7 @@ pub(crate) struct LoadArguments {
     /// Columns of the primary key; a unique index TABLE_pk is built on them
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) primary_key: Vec<String>,
-    /// Format of the primary key's index: plain or fold
+    /// Format of the primary key's index: plain, fold or prefix
     #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = format)]
     pub(crate) key_format: IndexFormat,
     /// Page size of the primary key's index
@@ -278,7 +278,7 @@ pub(crate) struct CreateIndexArguments {
     /// Refuse two rows with the same key
     #[arg(long)]
     pub(crate) unique: bool,
-    /// Leaf format: plain, or fold (compressed into 4 KB on disk)
+    /// Leaf format: plain, fold (compressed into 4 KB on disk) or prefix (compressed in memory as on disk)
     #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = format)]
     pub(crate) format: IndexFormat,
     /// Page size: of leaves in memory; folded ones have 8, 16 or 32 KB
@@ -433,7 +433,7 @@ pub(crate) struct ReorgArguments {
     /// Compression of a table: none, row, fixed or huffman; by default as it is
     #[arg(long, value_name = "METHOD", value_parser = method)]
     pub(crate) compress: Option<Method>,
-    /// Format of an index: plain or fold; by default as it is
+    /// Format of an index: plain, fold or prefix; by default as it is
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) format: Option<IndexFormat>,
     /// Page size; by default as it is

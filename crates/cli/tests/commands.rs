@@ -88,6 +88,46 @@ fn indexes_are_built_used_reorganised_and_dropped() {
 }
 
 #[test]
+fn prefix_indexes_go_through_every_command() {
+    let place = Place::new();
+    place.write("t.csv", &rows_csv(0..2000));
+    place.run(&["load", "db", "t", "t.csv", "--primary-key", "id", "--key-format", "prefix", "--key-page-size", "4K"]).ok();
+    assert_eq!(place.run(&["get", "db", "t", "1995", "--json"]).ok().json()["row"]["name"], "compass");
+    for page_size in ["2K", "8K", "32K"] {
+        let name = format!("by_name_{page_size}");
+        let create = ["create-index", "db", name.as_str(), "t(name, id DESC)", "--format", "prefix", "--page-size", page_size, "--json"];
+        let built = place.run(&create).ok().json();
+        assert_eq!((built["rids"].as_u64(), built["keys"].as_u64()), (Some(2000), Some(2000)));
+        let scan = ["scan", "db", "t", "--index", &name, "--where", "name = 'compass'", "--columns", "id", "--limit", "2", "--json"];
+        assert_eq!(place.run(&scan).ok().json()["rows"], serde_json::json!([{"id": 1999}, {"id": 1995}]));
+    }
+    let report = place.run(&["report", "db", "--json"]).ok().json();
+    let of = |name: &str| report["indexes"].as_array().unwrap().iter().find(|i| i["name"] == name).unwrap().clone();
+    assert_eq!((of("t_pk")["format"].as_str(), of("t_pk")["page_size_bytes"].as_u64()), (Some("prefix"), Some(4096)));
+    let index = of("by_name_2K");
+    assert!(index["levels"][0]["keys_avg"].as_f64().unwrap() > 100.0 && index["levels"][0]["free_bytes_avg"].is_number(), "{index}");
+    let text = place.run(&["print", "db", "t_pk", "--page", "2"]).ok().out;
+    assert!(text.contains("prefix leaf") && text.contains("first_key"), "{text}");
+    assert_eq!(place.run(&["check", "db", "--json"]).ok().json()["errors"], serde_json::json!([]));
+
+    // There and back: each format built from each other, and what was said of it.
+    let said = place.run(&["estimate", "db", "--index", "by_name_8K", "--json"]).ok().json();
+    for (format, page_size, bytes) in [("fold", "8K", 8192), ("prefix", "4K", 4096), ("plain", "8K", 8192), ("prefix", "16K", 16384)] {
+        let done = place.run(&["reorg", "db", "by_name_8K", "--format", format, "--page-size", page_size, "--json"]).ok().json();
+        let same = |i: &&serde_json::Value| i["format"] == format && i["page_size_bytes"] == bytes;
+        let line = said["indexes"].as_array().unwrap().iter().find(same).unwrap().clone();
+        assert_eq!((&done["rows"], &done["pages"]), (&serde_json::json!(2000), &line["pages"]), "{format} {page_size}");
+    }
+    place.write("more.csv", &rows_csv(2000..4000));
+    place.run(&["load", "db", "t", "more.csv", "--append"]).ok();
+    place.run(&["upsert", "db", "t", "t.csv"]).ok();
+    place.run(&["delete", "db", "t", "more.csv"]).ok();
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
+    assert_eq!(place.run(&["check", "db", "--json"]).ok().json()["errors"], serde_json::json!([]));
+    place.run(&["drop", "db", "by_name_2K"]).ok();
+}
+
+#[test]
 fn estimate_foretells_load_and_create_index() {
     let place = Place::new();
     place.write("t.csv", &rows_csv(0..20_000));
@@ -100,8 +140,12 @@ fn estimate_foretells_load_and_create_index() {
         assert_eq!(line["pages"], done["pages"], "{method}");
         assert_eq!((&line["pages_low"], &line["size_bytes"]), (&line["pages"], &done["size_bytes"]));
     }
-    for (format, page_size, bytes) in [("plain", "8K", 8192), ("fold", "16K", 16384)] {
-        let arguments = ["create-index", "db", format, "fixed(name, day DESC)", "--format", format, "--page-size", page_size, "--json"];
+    for (format, page_size, bytes) in
+        [("plain", "8K", 8192), ("fold", "16K", 16384), ("prefix", "2K", 2048), ("prefix", "4K", 4096), ("prefix", "16K", 16384)]
+    {
+        let index = format!("{format}_{page_size}");
+        let arguments =
+            ["create-index", "db", index.as_str(), "fixed(name, day DESC)", "--format", format, "--page-size", page_size, "--json"];
         let done = place.run(&arguments).ok().json();
         let all = said["indexes"].as_array().unwrap();
         let same = |i: &&serde_json::Value| i["format"] == format && i["page_size_bytes"] == bytes && i["name"] == "name, day DESC";
@@ -109,7 +153,7 @@ fn estimate_foretells_load_and_create_index() {
         assert_eq!((&line["leaf_pages"], &line["pages"]), (&done["leaf_pages"], &done["pages"]), "{format}");
         assert!(line["space_reduction"].is_number() && line["buffer_unused"].is_number());
     }
-    let index = place.run(&["estimate", "db", "--index", "plain", "--json"]).ok().json();
+    let index = place.run(&["estimate", "db", "--index", "plain_8K", "--json"]).ok().json();
     assert!(index["methods"].as_array().unwrap().is_empty() && !index["indexes"].as_array().unwrap().is_empty());
     let text = place.run(&["estimate", "db", "fixed"]).ok().out;
     assert!(text.contains("20,000 rows") && text.contains("8 KB"), "{text}");
@@ -136,7 +180,7 @@ fn the_demo_runs_twice_in_the_same_place() {
     for arguments in [["demo", "--scale-factor", "0.001"].as_slice(), &["demo", "--scale-factor", "0.0005", "--json"]] {
         let run = place.run(arguments).ok();
         if !arguments.contains(&"--json") {
-            for text in ["LINEITEM", "ORDERS", "foretold", "fold", "saved"] {
+            for text in ["LINEITEM", "ORDERS", "foretold", "fold", "prefix", "saved", "Prefix leaves in its"] {
                 assert!(run.out.contains(text), "{text}");
             }
             continue;
@@ -154,7 +198,7 @@ fn the_demo_runs_twice_in_the_same_place() {
         for index in found["indexes"].as_array().unwrap() {
             assert_eq!(index["pages"], index["pages_estimated"], "{index}");
         }
-        assert_eq!(found["indexes"].as_array().unwrap().len(), 28);
+        assert_eq!(found["indexes"].as_array().unwrap().len(), 40);
     }
     place.run(&["check", "demo.pagefold/database"]).ok();
     let page = std::fs::read_to_string(place.path("demo.pagefold/demo.html")).unwrap();

@@ -5,7 +5,7 @@ use crate::pages::data_set_pages;
 use crate::sample::Interval;
 use crate::table::Saving;
 use pagefold_format::index::build::BuiltTree;
-use pagefold_format::index::header::{FOLDED_PAGE_BYTES, LEAF_HEADER_BYTES};
+use pagefold_format::index::header::FOLDED_PAGE_BYTES;
 
 /// The part of a buffer of `buffer_bytes` that a folded leaf leaves unused when folding takes `ratio` (compressed / uncompressed) of it: 1 - 4 KB / (ratio * buffer), when
 /// positive. (`facts.md` section 3: the published formula.)
@@ -29,7 +29,7 @@ pub struct IndexEstimate {
     pub rids: u64,
     /// Bytes of the distinct keys alone.
     pub key_bytes: u64,
-    /// Bytes of the entries in memory: keys, RIDs, lengths, key map.
+    /// Bytes of the entries in memory: keys, RIDs, lengths, key map; of prefix leaves blocks, their directory and shared bytes.
     pub entry_bytes: u64,
     /// Bytes of the entries on disk: the same unless they are folded.
     pub stored_bytes: u64,
@@ -64,7 +64,7 @@ impl IndexEstimate {
     pub(super) fn exact(candidate: IndexCandidate, keys_known: IndexKeys, built: &BuiltTree) -> IndexEstimate {
         let leaves = built.levels.first().copied().unwrap_or_default();
         let content: u64 = built.levels.iter().map(|level| level.pages).sum();
-        let header = leaves.pages * LEAF_HEADER_BYTES as u64;
+        let header = leaves.pages * candidate.leaf_header_bytes() as u64;
         let entry_bytes = (leaves.pages * candidate.page_bytes as u64).saturating_sub(leaves.free_bytes + header);
         IndexEstimate {
             candidate,
@@ -74,7 +74,7 @@ impl IndexEstimate {
             rids: built.rids,
             key_bytes: built.key_bytes,
             entry_bytes,
-            stored_bytes: if candidate.fold { leaves.folded_bytes.saturating_sub(header) } else { entry_bytes },
+            stored_bytes: if candidate.folds() { leaves.folded_bytes.saturating_sub(header) } else { entry_bytes },
             leaf_pages: Interval::exact(leaves.pages),
             non_leaf_pages: content - leaves.pages,
             levels: built.levels.iter().map(|level| level.pages).collect(),
@@ -109,13 +109,13 @@ impl IndexEstimate {
     /// The part of a leaf's buffer that is left unused because 4 KB are full before it is; by the published formula.
     #[must_use]
     pub fn buffer_unused(&self) -> f64 {
-        if self.candidate.fold { buffer_unused(self.ratio(), self.candidate.page_bytes) } else { 0.0 }
+        if self.candidate.folds() { buffer_unused(self.ratio(), self.candidate.page_bytes) } else { 0.0 }
     }
 
     /// The part of the leaves' buffers that really is free, for whatever reason.
     #[must_use]
     pub fn buffer_free(&self) -> f64 {
-        let all = self.leaf_pages.value * (self.candidate.page_bytes - LEAF_HEADER_BYTES) as u64;
+        let all = self.leaf_pages.value * (self.candidate.page_bytes - self.candidate.leaf_header_bytes()) as u64;
         if all == 0 { 0.0 } else { (1.0 - self.entry_bytes as f64 / all as f64).max(0.0) }
     }
 
@@ -123,10 +123,10 @@ impl IndexEstimate {
     #[must_use]
     pub fn saving(&self, before: &IndexEstimate, leaf_pages: u64, pages: u64) -> Saving {
         let disk = before.candidate.disk_bytes() as i64;
-        let free =
-            |e: &IndexEstimate| e.leaf_bytes() as i64 - e.stored_bytes as i64 - (e.leaf_pages.value * LEAF_HEADER_BYTES as u64) as i64;
+        let header_bytes = |e: &IndexEstimate| (e.leaf_pages.value * e.candidate.leaf_header_bytes() as u64) as i64;
+        let free = |e: &IndexEstimate| e.leaf_bytes() as i64 - e.stored_bytes as i64 - header_bytes(e);
         let encoding_bytes = before.stored_bytes as i64 - self.stored_bytes as i64;
-        let free_space_bytes = (leaf_pages as i64 - before.leaf_pages.value as i64) * (disk - LEAF_HEADER_BYTES as i64);
+        let free_space_bytes = (leaf_pages as i64 - before.leaf_pages.value as i64) * (disk - before.candidate.leaf_header_bytes() as i64);
         let rounding_bytes = free(before) - free(self);
         let total = pages as i64 * disk - self.size_bytes() as i64;
         Saving { encoding_bytes, free_space_bytes, rounding_bytes, other_bytes: total - encoding_bytes - free_space_bytes - rounding_bytes }

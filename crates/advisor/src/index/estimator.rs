@@ -25,9 +25,9 @@ impl IndexEstimator {
     pub fn new(keys: IndexKeys, candidates: &[IndexCandidate]) -> IndexEstimator {
         let build = |c: &IndexCandidate| match keys.fixed_key_bytes {
             Some(length) if length > c.key_bytes_max() => Build::Refused(length),
-            _ => Build::Running(Box::new(TreeBuilder::new(
+            _ => Build::Running(Box::new(TreeBuilder::with_layout(
                 CountingSink::default(),
-                c.leaf_kind(&keys),
+                c.leaf_layout(&keys),
                 c.page_bytes,
                 c.disk_bytes(),
                 c.pctfree,

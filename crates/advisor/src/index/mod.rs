@@ -9,11 +9,12 @@ mod candidate;
 mod estimate;
 mod estimator;
 mod leaf_stream;
+mod prefix_stream;
 mod sampler;
 #[cfg(test)]
 mod tests;
 
-pub use candidate::{IndexCandidate, IndexKeys, index_candidates};
+pub use candidate::{IndexCandidate, IndexKeys, LeafFormat, index_candidates};
 pub use estimate::{IndexEstimate, buffer_unused};
 pub use estimator::IndexEstimator;
 pub use sampler::IndexSampler;

@@ -3,12 +3,14 @@
 //! A run's first entry serves as the left neighbour of the second and is not counted. Everything else is counted with its true neighbour, so what prefixes and RID differences take is
 //! what they take in the whole index; no model of the keys is needed.
 
-use super::candidate::{IndexCandidate, IndexKeys};
+use super::candidate::{IndexCandidate, IndexKeys, LeafFormat};
 use super::estimate::IndexEstimate;
 use super::leaf_stream::LeafStream;
+use super::prefix_stream::PrefixStream;
 use crate::pages::data_set_pages;
-use crate::sample::{END_OF_SAMPLE, Interval};
+use crate::sample::{END_OF_SAMPLE, Interval, Shares};
 use pagefold_codec::index::cost::Neighbour;
+use pagefold_codec::index::prefix::Entries;
 use pagefold_codec::index::slot_bits_for;
 use pagefold_format::index::limits::separator_len;
 use pagefold_format::index::non_leaf::{NON_LEAF_HEADER_BYTES, NonLeaf};
@@ -16,6 +18,9 @@ use pagefold_types::{Rid, SLOT_MAX};
 
 /// The free part of non-leaf pages that a build leaves at most.
 const NON_LEAF_FREE_PERCENT_MAX: u8 = 10;
+
+/// Part of a prefix leaf that the sample may be wrong by, all leaves alike: where a leaf ends blocks are short, and short blocks begin elsewhere in a sample.
+const END_OF_PREFIX_LEAF: f64 = 0.005;
 
 /// Keeps the entries of a sample and estimates from them.
 #[derive(Clone, Debug, Default)]
@@ -105,7 +110,7 @@ impl IndexSampler {
         );
         let one = |candidate: &IndexCandidate| {
             let mut estimate = self.estimate(keys, *candidate, &facts, rids, runs);
-            if let Some(wider) = wider.filter(|_| candidate.fold && estimate.key_too_long.is_none()) {
+            if let Some(wider) = wider.filter(|_| candidate.folds() && estimate.key_too_long.is_none()) {
                 let other = self.estimate(wider, *candidate, &facts, rids, runs);
                 estimate.leaf_pages = estimate.leaf_pages.or(other.leaf_pages);
                 estimate.pages = estimate.pages.or(other.pages);
@@ -115,11 +120,7 @@ impl IndexSampler {
         candidates.iter().map(one).collect()
     }
 
-    fn estimate(&self, keys: IndexKeys, candidate: IndexCandidate, facts: &Facts, rids: u64, runs: f64) -> IndexEstimate {
-        let longest = self.key_bytes_max.max(keys.fixed_key_bytes.unwrap_or(0));
-        if longest > candidate.key_bytes_max() {
-            return IndexEstimate::refused(candidate, keys, rids, longest);
-        }
+    fn fill(&self, keys: IndexKeys, candidate: IndexCandidate, facts: &Facts) -> Filled {
         let mut stream = LeafStream::new(candidate.leaf_kind(&keys), candidate.page_bytes, candidate.pctfree);
         self.visit(
             &mut stream,
@@ -129,8 +130,41 @@ impl IndexSampler {
             },
         );
         stream.end();
-        let (per_rid, relative) = stream.shares.estimator().ratio(runs);
-        let relative = if relative > 0.0 { relative + END_OF_SAMPLE / (stream.pages + 1) as f64 } else { relative };
+        let (entry_bytes, folded_bytes) = stream.entry_bytes();
+        let of_one = |bytes: u64| bytes as f64 / facts.rids.max(1) as f64;
+        let stored_bytes = of_one(if candidate.folds() { folded_bytes } else { entry_bytes });
+        Filled { pages: stream.pages, shares: stream.shares, entry_bytes: of_one(entry_bytes), stored_bytes }
+    }
+
+    fn fill_prefix(&self, keys: IndexKeys, candidate: IndexCandidate) -> Filled {
+        let mut stream = PrefixStream::new(keys.fixed_key_bytes.unwrap_or(0), candidate.page_bytes, candidate.pctfree);
+        let mut run = Entries::new();
+        for (i, start) in self.runs.iter().enumerate() {
+            let end = self.runs.get(i + 1).copied().unwrap_or(self.entries.len());
+            run.clear();
+            for at in *start..end {
+                let (key, rid) = self.entry(at);
+                run.push(key, rid.to_u64());
+            }
+            stream.push_run(&run);
+        }
+        stream.end();
+        let bytes = stream.block_bytes as f64 / stream.pairs.max(1) as f64;
+        Filled { pages: stream.pages, shares: stream.shares, entry_bytes: bytes, stored_bytes: bytes }
+    }
+
+    fn estimate(&self, keys: IndexKeys, candidate: IndexCandidate, facts: &Facts, rids: u64, runs: f64) -> IndexEstimate {
+        let longest = self.key_bytes_max.max(keys.fixed_key_bytes.unwrap_or(0));
+        if longest > candidate.key_bytes_max() {
+            return IndexEstimate::refused(candidate, keys, rids, longest);
+        }
+        let filled = match candidate.format {
+            LeafFormat::Prefix => self.fill_prefix(keys, candidate),
+            LeafFormat::Plain | LeafFormat::Fold => self.fill(keys, candidate, facts),
+        };
+        let (per_rid, relative) = filled.shares.estimator().ratio(runs);
+        let modelled = if candidate.format == LeafFormat::Prefix { END_OF_PREFIX_LEAF } else { 0.0 };
+        let relative = if relative > 0.0 { relative + modelled + END_OF_SAMPLE / (filled.pages + 1) as f64 } else { relative };
         // An index of any entries has a leaf.
         let least = u64::from(rids > 0);
         let leaf_pages = Interval::around(per_rid * rids as f64, relative).map(|pages| pages.max(least));
@@ -138,7 +172,7 @@ impl IndexSampler {
         let scaled = |n: u64| (n as f64 * scale).round() as u64;
         let levels = |leaves: u64| facts.levels(leaves, candidate);
         let all = |leaves: u64| data_set_pages(levels(leaves).iter().sum(), candidate.disk_bytes());
-        let (entry_bytes, folded_bytes) = stream.entry_bytes();
+        let of_all = |bytes: f64| (bytes * rids as f64).round() as u64;
         let own = levels(leaf_pages.value);
         IndexEstimate {
             candidate,
@@ -147,14 +181,24 @@ impl IndexSampler {
             keys: scaled(facts.keys),
             rids,
             key_bytes: scaled(facts.key_bytes),
-            entry_bytes: scaled(entry_bytes),
-            stored_bytes: scaled(if candidate.fold { folded_bytes } else { entry_bytes }),
+            entry_bytes: of_all(filled.entry_bytes),
+            stored_bytes: of_all(filled.stored_bytes),
             leaf_pages,
             non_leaf_pages: own.iter().skip(1).sum(),
             levels: own,
             pages: leaf_pages.map(all),
         }
     }
+}
+
+/// Leaves filled with a sample.
+struct Filled {
+    /// Full ones.
+    pages: u64,
+    shares: Shares,
+    /// Of one RID, in memory and on disk.
+    entry_bytes: f64,
+    stored_bytes: f64,
 }
 
 #[derive(Debug, Default)]

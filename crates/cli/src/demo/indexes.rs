@@ -7,7 +7,7 @@ use super::{look, median, timed, verify};
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use pagefold::Database;
-use pagefold::advisor::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys};
+use pagefold::advisor::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, LeafFormat};
 use pagefold::index::{CursorDirection, Index, IndexFormat};
 use pagefold::table::Method;
 use pagefold::types::Direction;
@@ -17,8 +17,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const PLAIN_PAGE_BYTES: [usize; 4] = [4096, 8192, 16384, 32768];
 const FOLD_PAGE_BYTES: [usize; 3] = [8192, 16384, 32768];
+const PREFIX_PAGE_BYTES: [usize; 3] = [4096, 8192, 16384];
 /// What the others are compared with.
-pub(super) const BASE: IndexCandidate = IndexCandidate { fold: false, page_bytes: 8192, pctfree: 0 };
+pub(super) const BASE: IndexCandidate = IndexCandidate { format: LeafFormat::Plain, page_bytes: 8192, pctfree: 0 };
 /// Keys looked up.
 const KEYS_MAX: usize = 50_000;
 const REPEATS: usize = 3;
@@ -48,7 +49,8 @@ pub(super) fn measure(session: &Session, database: &Database, subject: &Subject)
 fn candidates() -> Vec<IndexCandidate> {
     // The base comes first: the estimates for all are made from its entries.
     let plain = PLAIN_PAGE_BYTES.map(IndexCandidate::plain).into_iter().filter(|c| *c != BASE);
-    std::iter::once(BASE).chain(plain).chain(FOLD_PAGE_BYTES.map(IndexCandidate::folded)).collect()
+    let compressed = FOLD_PAGE_BYTES.map(IndexCandidate::folded).into_iter().chain(PREFIX_PAGE_BYTES.map(IndexCandidate::prefix));
+    std::iter::once(BASE).chain(plain).chain(compressed).collect()
 }
 
 fn index_name(table: &str, columns: &[&str], candidate: &IndexCandidate) -> String {
@@ -68,7 +70,11 @@ fn build(
     let columns: Vec<(String, Direction)> = columns.iter().map(|column| ((*column).to_owned(), Direction::Ascending)).collect();
     let options = IndexOptions {
         unique,
-        format: if c.fold { IndexFormat::Fold } else { IndexFormat::Plain },
+        format: match c.format {
+            LeafFormat::Plain => IndexFormat::Plain,
+            LeafFormat::Fold => IndexFormat::Fold,
+            LeafFormat::Prefix => IndexFormat::Prefix,
+        },
         page_bytes: c.page_bytes,
         pctfree: c.pctfree,
         sort_bytes: session.sort_bytes(),

@@ -94,9 +94,9 @@ pub(super) struct IndexGroup<'o> {
 }
 
 impl IndexGroup<'_> {
-    /// The smallest folded form.
-    pub(super) fn smallest_fold(&self) -> Option<&IndexOutcome> {
-        self.forms.iter().copied().filter(|i| i.format == "fold").min_by_key(|i| i.size_bytes)
+    /// The smallest form of a format.
+    pub(super) fn smallest(&self, format: &str) -> Option<&IndexOutcome> {
+        self.forms.iter().copied().filter(|i| i.format == format).min_by_key(|i| i.size_bytes)
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn html(outcome: &Outcome) -> String {
     );
     body += &figure(
         "Size of indexes, MB",
-        "Plain pages have their size on disk; folded ones take 4 KB. The line is the estimate.",
+        "Plain and prefix pages have their size on disk; folded ones take 4 KB. The line is the estimate.",
         &bars(
             "Size of indexes by format and page size",
             &index_groups(outcome, &|i| {
@@ -101,16 +101,21 @@ fn table_groups(outcome: &Outcome, measure: Measure<'_, MethodOutcome>) -> Vec<G
     outcome.tables.iter().map(group).collect()
 }
 
+/// Plain forms first.
+fn order(index: &IndexOutcome) -> usize {
+    ["plain", "fold", "prefix"].iter().position(|format| *format == index.format).unwrap_or(usize::MAX)
+}
+
 fn index_groups(outcome: &Outcome, measure: Measure<'_, IndexOutcome>) -> Vec<Group> {
     outcome
         .index_groups()
         .iter()
         .map(|group| {
             let mut forms = group.forms.clone();
-            forms.sort_by_key(|i| (i.format == "fold", i.page_size_bytes));
+            forms.sort_by_key(|i| (order(i), i.page_size_bytes));
             let bars = forms.into_iter().map(|i| {
                 let (value, text, mark) = measure(i);
-                let class = if i.format == "fold" { "b" } else { "a" };
+                let class = if i.format == "plain" { "a" } else { "b" };
                 Bar { label: format!("{} {}", i.format, size_text(i.page_size_bytes)), value, text, class, mark }
             });
             Group { title: format!("({})", group.columns), bars: bars.collect() }
@@ -127,11 +132,13 @@ fn key_figures(outcome: &Outcome) -> String {
         let seek = 100.0 * best.seek_per_s / none.seek_per_s.max(1.0);
         tiles.push((format!("{seek:.0} %"), "of the uncompressed rate of seeks".to_owned()));
     }
-    let folds: Vec<(u64, u64)> =
-        outcome.index_groups().iter().filter_map(|g| g.smallest_fold().map(|f| (g.base.size_bytes, f.size_bytes))).collect();
-    if !folds.is_empty() {
-        let (plain, folded) = folds.iter().fold((0, 0), |(p, f), (a, b)| (p + a, f + b));
-        tiles.push((format!("{:.0} %", 100.0 * (1.0 - folded as f64 / plain.max(1) as f64)), "less space for folded indexes".to_owned()));
+    for (format, text) in [("fold", "less space for folded indexes"), ("prefix", "less space for indexes with prefix leaves")] {
+        let sizes: Vec<(u64, u64)> =
+            outcome.index_groups().iter().filter_map(|g| g.smallest(format).map(|i| (g.base.size_bytes, i.size_bytes))).collect();
+        if !sizes.is_empty() {
+            let (plain, compressed) = sizes.iter().fold((0, 0), |(p, c), (a, b)| (p + a, c + b));
+            tiles.push((format!("{:.0} %", 100.0 * (1.0 - compressed as f64 / plain.max(1) as f64)), text.to_owned()));
+        }
     }
     let tiles = tiles.iter().map(|(number, text)| format!("<div><strong>{}</strong><span>{}</span></div>", escape(number), escape(text)));
     format!("<section class=\"tiles\">{}</section>\n", tiles.collect::<String>())
@@ -173,9 +180,8 @@ fn numbers(outcome: &Outcome) -> String {
     for group in outcome.index_groups() {
         let unique = if group.base.unique { ", the primary key" } else { "" };
         rows += &section_row(&format!("Index on ({}){unique}, {} entries", group.columns, grouped(group.base.entries)));
-        let smallest = group.smallest_fold().map(|i| i.page_size_bytes);
         let mut forms = group.forms.clone();
-        forms.sort_by_key(|i| (i.format == "fold", i.page_size_bytes));
+        forms.sort_by_key(|i| (order(i), i.page_size_bytes));
         for i in forms {
             let cells = [
                 format!("{} {}", i.format, size_text(i.page_size_bytes)),
@@ -188,7 +194,8 @@ fn numbers(outcome: &Outcome) -> String {
                 thousands(i.seek_per_s),
                 "\u{2013}".to_owned(),
             ];
-            rows += &row(&cells, if i.format == "fold" && Some(i.page_size_bytes) == smallest { "good" } else { "" });
+            let is_best = i.format != "plain" && group.smallest(i.format).is_some_and(|best| best.page_size_bytes == i.page_size_bytes);
+            rows += &row(&cells, if is_best { "good" } else { "" });
         }
     }
     let heads = ["", "Size, MB", "Against plain", "Pages taken", "Pages foretold", "Load, s", "Scan, ms", "Seek, 1000/s", "Update, 1000/s"];

@@ -5,7 +5,7 @@ use super::proposed::columns_text;
 use super::random::SplitMix64;
 use super::report::{EstimateReport, IndexesEstimate, ObjectNow, SampleFacts};
 use crate::{Error, Progress, Result, Unit};
-use pagefold_advisor::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, index_candidates};
+use pagefold_advisor::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, LeafFormat, index_candidates};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::{Index, IndexFormat};
@@ -22,7 +22,12 @@ fn keys(index: &Index, slot_max: u16) -> IndexKeys {
 /// All candidates, that which the index is among them, and its number.
 fn candidates(index: &Index) -> (Vec<IndexCandidate>, usize) {
     let own = index.attributes();
-    let present = IndexCandidate { fold: own.format == IndexFormat::Fold, page_bytes: own.page_bytes, pctfree: own.pctfree };
+    let format = match own.format {
+        IndexFormat::Plain => LeafFormat::Plain,
+        IndexFormat::Fold => LeafFormat::Fold,
+        IndexFormat::Prefix => LeafFormat::Prefix,
+    };
+    let present = IndexCandidate { format, page_bytes: own.page_bytes, pctfree: own.pctfree };
     let mut all = index_candidates(own.pctfree);
     let number = all.iter().position(|c| *c == present).unwrap_or_else(|| {
         all.push(present);

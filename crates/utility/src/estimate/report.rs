@@ -3,7 +3,7 @@
 //! In `--json`: `rows`; `methods` from [`EstimateReport::methods`] (`method`, `page_size_bytes`, `pages`, `pages_low`, `pages_high`, `size_bytes`, ...); `indexes` from all
 //! [`IndexesEstimate::lines`] (`name`, `format`, `page_size_bytes`, `leaf_pages`, `space_reduction`, `buffer_unused`, ...).
 
-use pagefold_advisor::{IndexEstimate, Saving, TableEstimate, index_advice, table_advice};
+use pagefold_advisor::{IndexEstimate, LeafFormat, Saving, TableEstimate, index_advice, table_advice};
 
 /// What is there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,9 @@ impl IndexesEstimate {
         estimates: Vec<IndexEstimate>,
         now: Option<(ObjectNow, usize)>,
     ) -> IndexesEstimate {
-        let plain = |e: &&IndexEstimate| !e.candidate.fold && e.candidate.page_bytes == PLAIN_BYTES && e.key_too_long.is_none();
+        let plain = |e: &&IndexEstimate| {
+            e.candidate.format == LeafFormat::Plain && e.candidate.page_bytes == PLAIN_BYTES && e.key_too_long.is_none()
+        };
         let before = match &now {
             Some((_, number)) => estimates.get(*number),
             None => estimates.iter().find(plain).or_else(|| estimates.iter().find(|e| e.key_too_long.is_none())),

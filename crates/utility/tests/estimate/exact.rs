@@ -1,14 +1,15 @@
 //! Without a sample: to the page.
 
 use crate::tables::{Rows, database, lineitem, mixed, scratch};
+use pagefold_advisor::IndexCandidate;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_io::MemoryStorage;
 use pagefold_types::Direction;
 use pagefold_utility::{
-    EstimateOptions, EstimateReport, IndexOptions, IndexesEstimate, LoadOptions, Proposal, ReorgOptions, Silent, create_index, drop_object,
-    estimate_index, estimate_source, estimate_table, load_source, reorg,
+    EstimateOptions, EstimateReport, IndexOptions, IndexReportLine, IndexesEstimate, LoadOptions, Proposal, ReorgOptions, Silent,
+    create_index, drop_object, estimate_index, estimate_source, estimate_table, load_source, reorg,
 };
 use std::sync::Arc;
 
@@ -18,8 +19,12 @@ fn proposal(name: &str, columns: &[(&str, Direction)], unique: bool) -> Proposal
     Proposal { name: name.into(), columns: columns.iter().map(|(c, d)| ((*c).to_owned(), *d)).collect(), unique }
 }
 
-fn format(fold: bool) -> IndexFormat {
-    if fold { IndexFormat::Fold } else { IndexFormat::Plain }
+fn format(candidate: &IndexCandidate) -> IndexFormat {
+    candidate.format().parse().unwrap()
+}
+
+fn is_plain(line: &IndexReportLine, page_bytes: usize) -> bool {
+    line.estimate.candidate == IndexCandidate::plain(page_bytes)
 }
 
 /// Builds every format and page size of a proposed index of table "t".
@@ -29,7 +34,7 @@ fn check_proposed(database: &Database, proposal: &Proposal, estimate: &IndexesEs
         let (e, candidate) = (&line.estimate, line.estimate.candidate);
         let options = IndexOptions {
             unique: proposal.unique,
-            format: format(candidate.fold),
+            format: format(&candidate),
             page_bytes: candidate.page_bytes,
             ..IndexOptions::default()
         };
@@ -44,7 +49,7 @@ fn check_proposed(database: &Database, proposal: &Proposal, estimate: &IndexesEs
         assert_eq!((e.keys, e.rids), (built.keys, built.rids), "{} {candidate:?}", proposal.name);
         assert_eq!(e.pages.half_width(), 0.0);
         let saved = line.saving.total_bytes();
-        let before = estimate.lines.iter().find(|l| !l.estimate.candidate.fold && l.estimate.candidate.page_bytes == 8192).unwrap();
+        let before = estimate.lines.iter().find(|l| is_plain(l, 8192)).unwrap();
         assert_eq!(saved, before.estimate.size_bytes() as i64 - e.size_bytes() as i64);
         drop_object(database, "i").unwrap();
     }
@@ -83,7 +88,7 @@ fn check_source(mut rows: Rows, base: LoadOptions, proposals: Vec<Proposal>) -> 
                 check_proposed(&database, proposal, report.indexes.iter().find(|i| i.name == proposal.name).unwrap());
             }
             if let Some(key) = report.indexes.iter().find(|i| i.name == "primary key") {
-                let plain = key.lines.iter().find(|l| !l.estimate.candidate.fold && l.estimate.candidate.page_bytes == 8192).unwrap();
+                let plain = key.lines.iter().find(|l| is_plain(l, 8192)).unwrap();
                 assert_eq!(plain.estimate.size_bytes(), loaded.index_bytes);
             }
         }
@@ -148,11 +153,8 @@ fn tables_and_indexes_that_exist() {
         assert_eq!((now.page_bytes, now.method.as_str()), (8192, "plain"));
         for line in &index.indexes[0].lines {
             let e = &line.estimate;
-            let reorg_options = ReorgOptions {
-                format: Some(format(e.candidate.fold)),
-                page_bytes: Some(e.candidate.page_bytes),
-                ..ReorgOptions::default()
-            };
+            let reorg_options =
+                ReorgOptions { format: Some(format(&e.candidate)), page_bytes: Some(e.candidate.page_bytes), ..ReorgOptions::default() };
             let done = reorg(&database, "by_name", &reorg_options, &Silent).unwrap();
             assert_eq!((e.pages.value, e.rids), (done.pages, done.rows), "{e:?}");
             assert_eq!(line.saving.total_bytes(), now.size_bytes as i64 - e.size_bytes() as i64);

@@ -144,7 +144,14 @@ impl Proposed {
     /// Builds it on table "t" each way, and drops it again.
     fn new(database: &Database, columns: [&str; 2]) -> Proposed {
         let columns: Vec<_> = columns.map(|name| (name.to_owned(), Direction::Ascending)).into();
-        let formats = [(IndexFormat::Plain, 2048), (IndexFormat::Fold, 8192), (IndexFormat::Fold, 16384)];
+        let formats = [
+            (IndexFormat::Plain, 2048),
+            (IndexFormat::Fold, 8192),
+            (IndexFormat::Fold, 16384),
+            (IndexFormat::Prefix, 2048),
+            (IndexFormat::Prefix, 8192),
+            (IndexFormat::Prefix, 16384),
+        ];
         let build = |(format, page_bytes)| {
             let options = IndexOptions { format, page_bytes, ..IndexOptions::default() };
             let pages = create_index(database, "built", "t", &columns, &options, &Silent).unwrap().pages;
@@ -176,8 +183,7 @@ impl Proposed {
 
 fn pages_of_index(report: &EstimateReport, format: IndexFormat, page_bytes: usize) -> pagefold_advisor::Interval {
     let mut candidates = report.indexes[0].lines.iter().map(|line| &line.estimate);
-    let fold = format == IndexFormat::Fold;
-    candidates.find(|e| e.candidate.fold == fold && e.candidate.page_bytes == page_bytes).unwrap().pages
+    candidates.find(|e| e.candidate.format() == format.name() && e.candidate.page_bytes == page_bytes).unwrap().pages
 }
 
 fn proposed_on_a_file(seeds: u64) {
@@ -209,15 +215,20 @@ fn index(seeds: u64) {
     let (plain, _) = loaded(&mut rows, Method::None);
     let columns = vec![("l_shipdate".to_owned(), Direction::Ascending), ("l_orderkey".to_owned(), Direction::Ascending)];
     let mut truths = Vec::new();
-    for (format, page_bytes) in
-        [(IndexFormat::Plain, 2048), (IndexFormat::Plain, 8192), (IndexFormat::Fold, 8192), (IndexFormat::Fold, 32768)]
-    {
+    for (format, page_bytes) in [
+        (IndexFormat::Plain, 2048),
+        (IndexFormat::Plain, 8192),
+        (IndexFormat::Fold, 8192),
+        (IndexFormat::Fold, 32768),
+        (IndexFormat::Prefix, 2048),
+        (IndexFormat::Prefix, 8192),
+    ] {
         let options = IndexOptions { format, page_bytes, ..IndexOptions::default() };
         let name = format!("{format}{page_bytes}");
         let report = create_index(&plain, &name, "t", &columns, &options, &Silent).unwrap();
         truths.push((name, format, page_bytes, report.pages));
     }
-    for from in ["plain2048", "fold32768"] {
+    for from in ["plain2048", "fold32768", "prefix2048"] {
         let mut coverages: Vec<Coverage> = truths.iter().map(|_| Coverage::default()).collect();
         for seed in 0..seeds {
             let report = estimate_index(&plain, from, &options(seed, 100), &Silent).unwrap();

@@ -197,6 +197,11 @@ pub(crate) fn sample() -> MemoryStorage {
     build(&mut change, &short, plain("short_id", vec![(0, up)], true, 4096), true, &mut rng);
     build(&mut change, &parts, fold("parts_code", vec![(2, up)], false, 16384), true, &mut rng);
     build(&mut change, &parts, fold("parts_id", vec![(0, down)], true, 8192), false, &mut rng);
+    let prefix = |name: &str, columns: Vec<(usize, Direction)>, unique: bool, page_bytes: usize| {
+        IndexAttributes::new(name, columns, unique).with_format(IndexFormat::Prefix, page_bytes)
+    };
+    build(&mut change, &parts, prefix("parts_both", vec![(2, up), (0, up)], false, 2048), false, &mut rng);
+    build(&mut change, &short, prefix("short_code", vec![(2, up)], false, 4096), true, &mut rng);
     build(&mut change, &wide, plain("wide_more", vec![(4, up), (0, up)], true, 6144), true, &mut rng);
     build(&mut change, &wide, fold("wide_amount", vec![(1, up)], false, 8192), false, &mut rng);
     change.commit().unwrap();

@@ -48,7 +48,7 @@ fn for_each_by<const N: u32>(bytes: &[u8], mut at: usize, width: u32, count: usi
     }
 }
 
-/// Adds up the 8 or 4 numbers of a load: two and two beside each other, then all of them by one product, whose place for the last has the sum of all.
+/// Adds up the 8, 4 or 2 numbers of a load: two and two beside each other, then all of them by one product, whose place for the last has the sum of all.
 #[derive(Clone, Copy)]
 struct Beside<const N: u32> {
     width: u32,
@@ -100,6 +100,7 @@ pub fn sum(bytes: &[u8], at: usize, width: u32, count: usize) -> u64 {
         0 => 0,
         1..=7 => sum_by::<8>(bytes, at, width, count),
         8..=14 => sum_by::<4>(bytes, at, width, count),
+        15..=28 => sum_by::<2>(bytes, at, width, count),
         _ => (0..count).map(|i| get(bytes, at + i * width as usize, width)).sum(),
     }
 }
@@ -133,6 +134,7 @@ pub fn sums_lower_bound(bytes: &[u8], at: usize, width: u32, count: usize, plus:
         0 => sums_of_nothing(count, plus, value, target),
         1..=7 => sums_lower_bound_by::<8>(bytes, at, width, count, plus, value, target),
         8..=14 => sums_lower_bound_by::<4>(bytes, at, width, count, plus, value, target),
+        15..=28 => sums_lower_bound_by::<2>(bytes, at, width, count, plus, value, target),
         _ => {
             let (mut at, mut value) = (at, value);
             for i in 1..=count {
@@ -165,13 +167,21 @@ fn sums_lower_bound_by<const N: u32>(
 ) -> (usize, u64) {
     let beside = Beside::<N>::new(width);
     let (mut at, mut i, mut value) = (at, 0, value);
+    let (step, load) = ((N * width) as usize, N as usize);
+    // Four loads at a time: they do not wait for each other, and it is rarely guessed wrong which is the last.
+    while i + 4 * load < count {
+        let sums = (0..4).map(|j| at + j * step).map(|at| beside.sum(word(bytes, at >> 3) >> (at & 7)));
+        let next = value + sums.sum::<u64>() + plus * u64::from(4 * N);
+        if next >= target {
+            break;
+        }
+        (value, at, i) = (next, at + 4 * step, i + 4 * load);
+    }
     loop {
         let word = word(bytes, at >> 3) >> (at & 7);
         let next = value + beside.sum(word) + plus * u64::from(N);
-        if next < target && i + (N as usize) < count {
-            value = next;
-            at += (N * width) as usize;
-            i += N as usize;
+        if next < target && i + load < count {
+            (value, at, i) = (next, at + step, i + load);
             continue;
         }
         // Here it is, or nowhere: no step waits for a guess whether it is the last one.
@@ -183,7 +193,7 @@ fn sums_lower_bound_by<const N: u32>(
             found = found.min(if value < target { u64::MAX } else { value });
         }
         let place = i + less + 1;
-        return if place > count || less == N as usize { (count + 1, value) } else { (place, found) };
+        return if place > count || less == load { (count + 1, value) } else { (place, found) };
     }
 }
 

@@ -100,6 +100,15 @@ impl KeyForm {
 #[error("index block: {0}")]
 pub struct BlockError(pub &'static str);
 
+/// What `key` has behind `prefix`; `None` when it does not begin with it. Without a call for the few bytes that leaves mostly share.
+#[inline]
+#[must_use]
+pub fn own_part<'k>(key: &'k [u8], prefix: &[u8]) -> Option<&'k [u8]> {
+    let (start, own) = key.split_at_checked(prefix.len())?;
+    let same = if prefix.len() <= WINDOW_MAX { plan::window(start) == plan::window(prefix) } else { start == prefix };
+    same.then_some(own)
+}
+
 /// A packed RID as a number without gaps between pages of `slots` slots.
 #[inline]
 fn to_linear(packed: u64, slots: u64) -> u64 {

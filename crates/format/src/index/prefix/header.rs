@@ -12,11 +12,11 @@ const NEXT: usize = PAGE_BYTES + 2;
 const RIDS: usize = NEXT + 4;
 
 /// Bytes of common and leaf header together; the shared bytes start here.
-pub(super) const PREFIX_HEADER_BYTES: usize = RIDS + 4;
+pub const PREFIX_HEADER_BYTES: usize = RIDS + 4;
 const _: () = assert!(PREFIX_HEADER_BYTES == 48);
 
 /// Bytes of a directory entry; the search over heads is that of a leaf's key map.
-pub(super) const DIRECTORY_BYTES: usize = MAP_BYTES;
+pub const DIRECTORY_BYTES: usize = MAP_BYTES;
 
 /// Format version of prefix leaves.
 pub const PREFIX_LEAF_VERSION: u8 = 1;
@@ -25,7 +25,8 @@ pub const PREFIX_LEAF_VERSION: u8 = 1;
 const BLOCK_PART: usize = 8;
 
 /// Bytes of a block of more than one pair at most.
-pub(super) fn block_bytes_max(page_bytes: usize) -> usize {
+#[must_use]
+pub fn block_bytes_max(page_bytes: usize) -> usize {
     page_bytes / BLOCK_PART
 }
 

@@ -39,6 +39,6 @@ mod tests;
 
 pub use change::Change;
 pub(super) use edit::{append, insert, keep_first, keep_from, remove};
-pub use header::PREFIX_LEAF_VERSION;
 pub(super) use header::format_leaf;
+pub use header::{DIRECTORY_BYTES, PREFIX_HEADER_BYTES, PREFIX_LEAF_VERSION, block_bytes_max};
 pub use view::PrefixLeaf;

@@ -7,7 +7,7 @@ use super::super::search::{self, map_head, map_offset};
 use super::header::{self, DIRECTORY_BYTES, PREFIX_HEADER_BYTES};
 use crate::page;
 use pagefold_codec::index::layout::{RID_BYTES, key_head};
-use pagefold_codec::index::prefix::{Block, Entries, Frame};
+use pagefold_codec::index::prefix::{Block, Entries, Frame, own_part};
 use pagefold_types::Rid;
 use std::cmp::Ordering;
 
@@ -91,7 +91,7 @@ impl<'a> PrefixLeaf<'a> {
     }
 
     /// Block `i`; `None` when there is none, or it is damaged.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn block(&self, i: usize) -> Option<Block<'a>> {
         if i >= self.blocks {
@@ -140,7 +140,7 @@ impl<'a> PrefixLeaf<'a> {
     /// What `key` has behind the bytes that all keys share; else how all keys order against it.
     #[inline]
     fn own<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], Ordering> {
-        match key.strip_prefix(self.shared) {
+        match own_part(key, self.shared) {
             Some(own) => Ok(own),
             // `key` may be the beginning of the shared bytes: all keys are greater.
             None => Err(self.shared.cmp(key)),
@@ -167,7 +167,7 @@ impl<'a> PrefixLeaf<'a> {
     #[inline]
     #[must_use]
     pub fn find(&self, key: &[u8]) -> Option<Rid> {
-        let own = key.strip_prefix(self.shared)?;
+        let own = own_part(key, self.shared)?;
         let (block, found) = self.first_block(own, |_| Ordering::Equal);
         // The key's RIDs may begin in the block before.
         let before = block.checked_sub(1).and_then(|i| self.block(i)).and_then(|b| b.find(own));
