@@ -279,7 +279,7 @@ fn print_and_report_say_what_there_is() {
     }
     let all = report(&database, None, &Silent).unwrap();
     let json = all.to_json();
-    assert_eq!((json["tables"].as_array().unwrap().len(), json["indexes"].as_array().unwrap().len()), (5, 7));
+    assert_eq!((json["tables"].as_array().unwrap().len(), json["indexes"].as_array().unwrap().len()), (5, 9));
     for table in &all.tables {
         let rows = database.table(&table.name).unwrap().row_count();
         assert_eq!(table.rows, rows);
