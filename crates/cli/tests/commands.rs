@@ -108,7 +108,7 @@ fn prefix_indexes_go_through_every_command() {
     let leaves = index["levels"].as_array().unwrap().last().unwrap();
     assert!(leaves["keys_avg"].as_f64().unwrap() > 100.0 && leaves["free_bytes_avg"].is_number(), "{index}");
     let text = place.run(&["print", "db", "t_pk", "--page", "2"]).ok().out;
-    assert!(text.contains("prefix leaf") && text.contains("first_key"), "{text}");
+    assert!(text.contains("prefix leaf") && text.contains("first key"), "{text}");
     assert_eq!(place.run(&["check", "db", "--json"]).ok().json()["errors"], serde_json::json!([]));
 
     // There and back: each format built from each other, and what was said of it.
@@ -119,11 +119,12 @@ fn prefix_indexes_go_through_every_command() {
         let line = said["indexes"].as_array().unwrap().iter().find(same).unwrap().clone();
         assert_eq!((&done["rows"], &done["pages"]), (&serde_json::json!(2000), &line["pages"]), "{format} {page_size}");
     }
-    place.write("more.csv", &rows_csv(2000..4000));
-    place.run(&["load", "db", "t", "more.csv", "--append"]).ok();
+    // Half of the rows go and come back.
+    place.write("half.csv", &rows_csv(1000..2000));
+    place.run(&["delete", "db", "t", "half.csv"]).ok();
+    assert_eq!(place.run(&["check", "db", "--json"]).ok().json()["errors"], serde_json::json!([]));
     place.run(&["upsert", "db", "t", "t.csv"]).ok();
-    place.run(&["delete", "db", "t", "more.csv"]).ok();
-    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
+    assert_eq!(place.run(&["report", "db", "t", "--json"]).ok().json()["tables"][0]["rows"], 2000);
     assert_eq!(place.run(&["check", "db", "--json"]).ok().json()["errors"], serde_json::json!([]));
     place.run(&["drop", "db", "by_name_2K"]).ok();
 }

@@ -299,7 +299,7 @@ fn print_and_report_say_what_there_is() {
     assert!(json["pools"].as_array().unwrap().iter().any(|pool| pool["getpages"].as_u64().unwrap() > 0));
     let text = all.to_text();
     assert!(text.contains("wide_amount") && text.contains("leaves"), "{text}");
-    assert_eq!(report(&database, Some("parts"), &Silent).unwrap().indexes.len(), 2);
+    assert_eq!(report(&database, Some("parts"), &Silent).unwrap().indexes.len(), 3);
     assert!(report(&database, Some("nobody"), &Silent).is_err());
     if std::env::var_os("SHOW").is_some() {
         println!("{text}\n{}", say("wide", PrintWhat::Dictionary).to_text());
