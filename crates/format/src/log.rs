@@ -186,6 +186,8 @@ fn transaction_id(reader: &mut Reader<'_>) -> Result<u64, FormatError> {
 pub enum Earlier<'a> {
     /// The same form, with another piece.
     Spliced(Splice<'a>),
+    /// The record, with another piece, whatever form it has by then.
+    Record(Splice<'a>),
     /// Another form.
     Whole {
         /// Dictionary version; 0: a plain record.
@@ -325,6 +327,10 @@ impl<'a> Undo<'a> {
                 head(2, object_id, rid);
                 put_splice(out, splice);
             }
+            Undo::UpdatedRow { object_id, rid, before: Earlier::Record(splice) } => {
+                head(8, object_id, rid);
+                put_splice(out, splice);
+            }
             Undo::UpdatedRow { object_id, rid, before: Earlier::Whole { version, bytes } } => {
                 head(7, object_id, rid);
                 put_varint(out, version.into());
@@ -372,6 +378,7 @@ impl<'a> Undo<'a> {
                 let before = Earlier::Whole { version: reader.varint16()?, bytes: reader.bytes()? };
                 Undo::UpdatedRow { object_id, rid, before }
             }
+            8 => Undo::UpdatedRow { object_id, rid, before: Earlier::Record(read_splice(reader)?) },
             3 => Undo::InsertedEntry { object_id, key: reader.bytes()?, rid },
             5 => Undo::KeptEntry { object_id, key: reader.bytes()?, rid },
             _ => return Err(FormatError::new(format!("unknown undo {tag}"))),
@@ -631,6 +638,7 @@ mod tests {
                 before: Earlier::Spliced(Splice { unit: Unit::Codes, at: 9, removed: 4, inserted: 3, bytes: b"codes" }),
             },
             Undo::UpdatedRow { object_id: 300, rid, before: Earlier::Whole { version: 2, bytes: b"before" } },
+            Undo::UpdatedRow { object_id: 300, rid, before: Earlier::Record(Splice::of_bytes(7, 2, b"before")) },
             Undo::InsertedEntry { object_id: 4, key: b"key", rid },
             Undo::AllocatedPage { file_id: 9, page: u32::MAX },
             Undo::KeptEntry { object_id: 4, key: b"", rid },

@@ -8,7 +8,7 @@ mod error;
 mod sink;
 mod source;
 
-pub use arrow::{BatchBuilder, ColumnView, Packer, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes};
+pub use arrow::{BatchBuilder, ColumnSlice, ColumnValues, ColumnView, Packer, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes};
 pub use csv::{CsvOptions, CsvSink, CsvSource, Header};
 pub use error::InterchangeError;
 pub use sink::{FileFormat, FileSink, JsonLinesSink, ParquetOptions, ParquetSink, Sink, TableSink};

@@ -73,7 +73,9 @@ pub fn open(directory: impl AsRef<Path>, mode: OpenMode, settings: Settings) -> 
 
 /// Tables: rows addressed by RID.
 pub mod table {
-    pub use pagefold_engine::table_space::{BulkLoader, Compressor, Method, RowBuffer, ScanOutcome, Table, TableAttributes};
+    pub use pagefold_engine::table_space::{
+        BatchColumn, BatchValues, BulkLoader, ColumnBatch, Compressor, Method, RowBuffer, ScanOutcome, Table, TableAttributes,
+    };
 }
 
 /// Indexes: B+trees ordered by (key, RID).

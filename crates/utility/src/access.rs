@@ -5,8 +5,8 @@ use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::btree::Direction as CursorDirection;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::Index;
-use pagefold_engine::table_space::{RowBuffer, Table};
-use pagefold_interchange::{BatchBuilder, InterchangeError, Sink, TableSchema};
+use pagefold_engine::table_space::{BatchValues, ColumnBatch, Method, RowBuffer, Table};
+use pagefold_interchange::{BatchBuilder, ColumnSlice, ColumnValues, InterchangeError, Sink, TableSchema};
 use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef, text};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -93,9 +93,28 @@ impl Scan {
         Ok(rows)
     }
 
+    /// For the columns that are looked at.
+    fn buffer(&self) -> RowBuffer {
+        let conditions = self.condition.as_ref().map_or(&[][..], Predicate::columns);
+        RowBuffer::for_columns(&self.table, &[&self.columns, conditions].concat())
+    }
+
+    /// Where rows lie by column and all of them are wanted, columns become columns.
+    fn run_columns(&self, output: &mut Output<'_, '_>, progress: &dyn Progress) -> Result<()> {
+        self.table.scan_columns(&self.columns, |batch| {
+            output.offer_batch(batch)?;
+            progress.advance(batch.len() as u64);
+            if progress.interrupted() { Err(Error::Interrupted) } else { Ok(ControlFlow::Continue(())) }
+        })?;
+        Ok(())
+    }
+
     fn run_table(&self, output: &mut Output<'_, '_>, progress: &dyn Progress) -> Result<()> {
+        if self.table.attributes().method == Method::Page && self.condition.is_none() && self.limit == u64::MAX {
+            return self.run_columns(output, progress);
+        }
         let mut seen = 0u64;
-        self.table.scan(&mut RowBuffer::default(), |_, record| {
+        self.table.scan(&mut self.buffer(), |_, record| {
             seen += 1;
             if seen.is_multiple_of(BATCH_ROWS as u64) {
                 progress.advance(BATCH_ROWS as u64);
@@ -113,7 +132,7 @@ impl Scan {
             Some(condition) => condition.key_ranges(index.key_layout()),
             None => vec![KeyRange { start: Vec::new(), end: None }],
         };
-        let mut buffer = RowBuffer::default();
+        let mut buffer = self.buffer();
         let mut rids: Vec<Rid> = Vec::new();
         for range in ranges {
             let mut cursor = index.tree().range(range, CursorDirection::Forward);
@@ -180,6 +199,27 @@ impl Output<'_, '_> {
             self.turn()?;
         }
         Ok(if last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Takes rows that lie by column.
+    fn offer_batch(&mut self, batch: &ColumnBatch<'_>) -> Result<()> {
+        let table = &self.scan.table;
+        let slices = batch.columns().iter().map(|column| ColumnSlice {
+            values: match column.values() {
+                BatchValues::Ints(ints) => ColumnValues::Ints(ints),
+                BatchValues::Bytes { bytes, ends, large } => ColumnValues::Bytes { bytes, ends, large: large.words() },
+            },
+            validity: column.validity().words(),
+            nulls: column.null_count(),
+        });
+        self.builder.push_columns(batch.len(), slices, |reference| {
+            table.read_large(reference).map_err(|e| InterchangeError::LargeValue(e.to_string()))
+        })?;
+        self.rows += batch.len() as u64;
+        if self.builder.is_full() {
+            self.sink.write(&self.builder.finish()?)?;
+        }
+        Ok(())
     }
 
     /// Turns the gathered records into columns.

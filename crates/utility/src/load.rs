@@ -7,13 +7,12 @@ use crate::index_build::{KeyCollector, KeyCollectors};
 use crate::load_threads::{Batches, with_batches};
 use crate::sample::sample_source;
 use crate::{Error, LoadMode, LoadOptions, Progress, Result, Unit};
-use pagefold_codec::row::DictionaryType;
 use pagefold_engine::database::{Change, Database};
 use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, Table, TableAttributes};
 use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes, open_source};
-use pagefold_types::{Direction, PackedRow, Schema, Value, ValueRef};
+use pagefold_types::{Direction, PackedRow, Rid, Schema, Value, ValueRef};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,7 +66,7 @@ pub fn load_source(
     let mut report = LoadReport { source_bytes: source.bytes_total(), ..LoadReport::default() };
     progress.start(&format!("loading {table}"), source.row_count(), Unit::Rows);
     let packer = Packer::new(&schema, target.layout(), columns, target.record_bytes_max());
-    let collectors = with_batches(source, &packer, target.encoder(), options.encode_threads, |batches| {
+    let collectors = with_batches(source, &packer, target.load_encoder(), options.encode_threads, |batches| {
         store_batches(&target, &batches, collectors, &mut report, progress)
     })?;
     progress.finish();
@@ -143,11 +142,11 @@ fn prepare<'a>(
         change.drop_table(name)?;
     }
     let table = change.create_table(attributes)?;
-    if let Some(kind) = options.method.dictionary_type() {
+    if options.method.dictionary_type().is_some() {
         let kept = existing.filter(|_| options.keep_dictionary).and_then(|old| old.dictionary());
         match kept {
             Some(old) => table.set_dictionary(old.dictionary().clone())?,
-            None => train(&table, kind, &schema, source, progress)?,
+            None => train(&table, &schema, source, progress)?,
         }
     }
     let mut collectors = KeyCollectors::default();
@@ -195,13 +194,13 @@ pub fn table_schema(table: &Table) -> Result<TableSchema> {
     Ok(TableSchema::from_parts(arrow_schema_from_bytes(&attributes.source_schema)?, attributes.schema.clone())?)
 }
 
-fn train(table: &Table, kind: DictionaryType, schema: &TableSchema, source: &mut dyn Source, progress: &dyn Progress) -> Result<()> {
+fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress: &dyn Progress) -> Result<()> {
     progress.start(&format!("training the dictionary of {}", table.name()), None, Unit::Rows);
     let columns = schema.match_source(source.table(), !source.has_names())?;
     debug_assert!(columns.is_sorted());
     let sample = sample_source(source, schema, table.layout(), table.record_bytes_max())?;
     let rows_total = source.row_count().unwrap_or(sample.len() as u64);
-    if let Some(dictionary) = sample.train(kind, rows_total, table.attributes().page_bytes) {
+    if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows_total, table.attributes().page_bytes) {
         table.set_dictionary(dictionary)?;
     }
     progress.finish();
@@ -220,17 +219,19 @@ fn store_batches(
     while let Some(batch) = batches.next() {
         let batch = batch?;
         for (row, form, encoded) in batch.iter() {
-            let (record, rid) = match row {
-                PackedRow::Record(record) => (record, loader.push_encoded(record, form, encoded)?),
+            let mut placed = |rid: Rid, record: &[u8]| {
+                report.record_bytes += record.len() as u64;
+                collectors.push_row(table, record, rid)
+            };
+            match row {
+                PackedRow::Record(record) => loader.push_encoded(record, form, encoded, &mut placed)?,
                 PackedRow::Wide(values) => {
                     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
                     record.clear();
                     table.build_record(By::Nobody, &refs, &mut record)?;
-                    (record.as_slice(), loader.push(&record)?)
+                    loader.push(&record, &mut placed)?;
                 }
-            };
-            report.record_bytes += record.len() as u64;
-            collectors.push_row(table, record, rid)?;
+            }
         }
         report.rows += batch.len() as u64;
         progress.advance(batch.len() as u64);
@@ -239,6 +240,9 @@ fn store_batches(
         }
         batches.reuse(batch);
     }
-    loader.finish()?;
+    loader.finish(|rid, record| {
+        report.record_bytes += record.len() as u64;
+        collectors.push_row(table, record, rid)
+    })?;
     Ok(collectors)
 }

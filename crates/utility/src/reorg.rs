@@ -52,11 +52,11 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
     let mut change = database.change();
     change.drop_table(old.name())?;
     let table = change.create_table(attributes)?;
-    if let Some(kind) = method.dictionary_type() {
+    if method.dictionary_type().is_some() {
         let kept = old.dictionary().filter(|_| options.keep_dictionary);
         let dictionary = match kept {
             Some(compressor) => Some(compressor.dictionary().clone()),
-            None => sample_table(old, progress)?.train(kind, old.row_count(), page_bytes),
+            None => sample_table(old, progress)?.train(method, table.layout(), old.row_count(), page_bytes),
         };
         if let Some(dictionary) = dictionary {
             table.set_dictionary(dictionary)?;
@@ -79,8 +79,7 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
             table.build_record(By::Nobody, &refs, &mut fresh)?;
             &fresh
         };
-        let rid = loader.push(record)?;
-        collectors.push_row(&table, record, rid)?;
+        loader.push(record, |rid, record| collectors.push_row(&table, record, rid))?;
         rows += 1;
         if rows.is_multiple_of(ROWS_PER_LOOK) {
             progress.advance(ROWS_PER_LOOK);
@@ -90,7 +89,7 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    loader.finish()?;
+    loader.finish(|rid, record| collectors.push_row(&table, record, rid))?;
     progress.finish();
     for collector in collectors.into_vec() {
         collector.build(progress)?;

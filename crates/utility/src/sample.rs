@@ -3,10 +3,14 @@
 //! Invariant: deterministic for a given source, so that a full estimate equals the load.
 
 use crate::Result;
-use pagefold_codec::row::{Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
+use pagefold_codec::page::{PageEncoder, PageSchema};
+use pagefold_codec::row::{
+    Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train, train_row_dictionary,
+};
+use pagefold_engine::table_space::Method;
 use pagefold_format::chain;
 use pagefold_format::data::forms::{RecordEncoder, plain_len};
-use pagefold_format::data::row_space;
+use pagefold_format::data::{area_encoder, row_space};
 use pagefold_interchange::{Packer, Source, TableSchema};
 use pagefold_types::{PackedRow, PackedRows, RowLayout};
 
@@ -14,6 +18,8 @@ use pagefold_types::{PackedRow, PackedRows, RowLayout};
 pub const SAMPLE_ROWS: u64 = 64 * 1024;
 /// Bytes of records in the sample, at most.
 pub const SAMPLE_BYTES: usize = 8 << 20;
+/// Rows of the areas that a dictionary for pages by column is tried on.
+const AREA_ROWS: usize = 500;
 const SAMPLE_SEED: u64 = 0x7061_6765_666F_6C64;
 
 /// Records of a sample, one behind the other.
@@ -52,11 +58,46 @@ impl SampledRecords {
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end as usize])
     }
 
-    /// Trains a dictionary, and keeps it if for `rows_total` rows like these it saves more pages of `page_bytes` than it takes.
+    /// Trains the dictionary of a method, and keeps it if for `rows_total` rows like these it saves more pages of `page_bytes` than it takes.
     #[must_use]
-    pub fn train(&self, kind: DictionaryType, rows_total: u64, page_bytes: usize) -> Option<RowDictionary> {
-        let dictionary = self.dictionary(&TrainOptions::default(), kind)?;
-        self.saving(&dictionary).pays(rows_total, page_bytes).then_some(dictionary)
+    pub fn train(&self, method: Method, layout: &RowLayout, rows_total: u64, page_bytes: usize) -> Option<RowDictionary> {
+        let kind = method.dictionary_type()?;
+        let (dictionary, saving) = if method == Method::Page {
+            self.column_dictionary(layout)?
+        } else {
+            let dictionary = self.dictionary(&TrainOptions::default(), kind)?;
+            let saving = self.saving(&dictionary);
+            (dictionary, saving)
+        };
+        saving.pays(rows_total, page_bytes).then_some(dictionary)
+    }
+
+    /// Trains a dictionary for the strings of pages by column; `None` where there are none.
+    pub(crate) fn column_dictionary(&self, layout: &RowLayout) -> Option<(RowDictionary, Saving)> {
+        let schema = PageSchema::new(layout);
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        let plain_bytes = self.areas(area_encoder(schema.clone(), None), |encoder| encoder.sample_strings(&mut bytes, &mut ends));
+        let sample = RowSample::new(&bytes, &ends).ok().filter(|sample| !sample.is_empty())?;
+        let dictionary = RowDictionary::Fixed(train(&sample, &TrainOptions::default()));
+        let compressed_bytes = self.areas(area_encoder(schema, Some(&dictionary)), |_| ());
+        let dictionary_bytes = dictionary.to_bytes().len();
+        Some((dictionary, Saving { rows: self.len() as u64, plain_bytes, compressed_bytes, dictionary_bytes }))
+    }
+
+    /// Bytes of the records in areas of a few hundred each.
+    fn areas(&self, mut encoder: PageEncoder, mut visit: impl FnMut(&PageEncoder)) -> u64 {
+        let mut bytes = 0;
+        let mut records = self.iter().peekable();
+        while let Some(record) = records.next() {
+            // Records come from pages and packers: they are of the layout.
+            let _ = encoder.push(record);
+            if encoder.rows() > 0 && (encoder.rows() == AREA_ROWS || records.peek().is_none()) {
+                visit(&encoder);
+                bytes += encoder.len_of(encoder.rows()) as u64;
+                encoder.clear();
+            }
+        }
+        bytes
     }
 
     /// Trains a dictionary; `None` without rows. One of type H only where that is smaller.

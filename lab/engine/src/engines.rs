@@ -4,7 +4,7 @@ use pagefold_engine::Error as EngineError;
 use pagefold_engine::database::{Database, Durability, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::index::{Index, IndexFormat};
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{Method, Table};
+use pagefold_engine::table_space::{Method, RowBuffer, Table};
 use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab_engine::data::{EXTENDED_PRICE, LINE_NUMBER, Lineitem, ORDER_KEY, Outcome, QUANTITY};
 use pagefold_types::{RowLayout, Value, ValueRef};
@@ -34,6 +34,7 @@ pub(crate) const ROWS_PER_TRANSACTION: usize = 100;
 pub(crate) struct Pagefold {
     method: Method,
     format: IndexFormat,
+    page_bytes: usize,
     key_page_bytes: usize,
     table: Arc<Table>,
     index: Arc<Index>,
@@ -46,6 +47,7 @@ impl Pagefold {
         folder: &Path,
         data: &Lineitem,
         method: Method,
+        page_bytes: usize,
         (format, key_page_bytes): (IndexFormat, usize),
         memory_bytes: usize,
     ) -> Outcome<Pagefold> {
@@ -53,11 +55,11 @@ impl Pagefold {
         let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
         let columns = data.table.schema().columns();
         let primary_key = [ORDER_KEY, LINE_NUMBER].map(|column| columns[column].name.clone()).to_vec();
-        let options = LoadOptions { method, primary_key, key_format: format, key_page_bytes, ..LoadOptions::default() };
+        let options = LoadOptions { method, page_bytes, primary_key, key_format: format, key_page_bytes, ..LoadOptions::default() };
         load(&database, "lineitem", std::slice::from_ref(&data.path), &options, &Silent)?;
         let table = database.table("lineitem")?;
         let index = pagefold_utility::primary_key_index(&database, &table)?;
-        Ok(Pagefold { method, format, key_page_bytes, table, index, database })
+        Ok(Pagefold { method, format, page_bytes, key_page_bytes, table, index, database })
     }
 }
 
@@ -67,7 +69,7 @@ fn two(layout: &RowLayout, record: &[u8]) -> Result<i64, pagefold_types::RecordE
 
 impl Engine for Pagefold {
     fn name(&self) -> String {
-        format!("pagefold {}, {} key of {} KB", self.method, self.format, self.key_page_bytes / 1024)
+        format!("pagefold {} of {} KB, {} key of {} KB", self.method, self.page_bytes / 1024, self.format, self.key_page_bytes / 1024)
     }
 
     fn size_bytes(&self) -> Outcome<u64> {
@@ -80,9 +82,11 @@ impl Engine for Pagefold {
         let mut sum = 0;
         let layout = self.table.layout();
         let mut transaction = self.database.begin(TransactionOptions::default());
+        let mut buffer = RowBuffer::for_columns(&self.table, &[QUANTITY, EXTENDED_PRICE]);
         for (order, line) in keys {
             let key = [ValueRef::Int(*order), ValueRef::Int(*line)];
-            sum += transaction.get(&self.table, &self.index, &key, |_, record| two(layout, record))?.ok_or("a key is missing")??;
+            let found = transaction.get_with(&self.table, &self.index, &key, &mut buffer, |_, record| two(layout, record))?;
+            sum += found.ok_or("a key is missing")??;
         }
         Ok(sum)
     }
@@ -90,9 +94,17 @@ impl Engine for Pagefold {
     fn scan(&mut self) -> Outcome<i64> {
         let mut sum = 0;
         let layout = self.table.layout();
-        let (quantity, price) = (layout.reader(QUANTITY)?, layout.reader(EXTENDED_PRICE)?);
         let mut transaction = self.database.begin(TransactionOptions::default());
-        transaction.scan(&self.table, |_, record| {
+        if self.method == Method::Page {
+            transaction.scan_columns(&self.table, &[QUANTITY, EXTENDED_PRICE], |batch| {
+                sum += batch.columns().iter().map(|column| column.ints().iter().sum::<i64>()).sum::<i64>();
+                Ok::<_, EngineError>(ControlFlow::Continue(()))
+            })?;
+            return Ok(sum);
+        }
+        let (quantity, price) = (layout.reader(QUANTITY)?, layout.reader(EXTENDED_PRICE)?);
+        let mut buffer = RowBuffer::for_columns(&self.table, &[QUANTITY, EXTENDED_PRICE]);
+        transaction.scan_with(&self.table, &mut buffer, |_, record| {
             let damaged = |e: pagefold_types::RecordError| EngineError::Value(e.to_string());
             sum += quantity.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
             sum += price.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
@@ -104,11 +116,12 @@ impl Engine for Pagefold {
     fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()> {
         let value = Value::Decimal(i128::from(quantity));
         let options = TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() };
+        let mut buffer = RowBuffer::for_columns(&self.table, &[]);
         for group in keys.chunks(ROWS_PER_TRANSACTION) {
             let mut transaction = self.database.begin(options);
             for (order, line) in group {
                 let key = [ValueRef::Int(*order), ValueRef::Int(*line)];
-                let rid = transaction.get(&self.table, &self.index, &key, |rid, _| rid)?.ok_or("a key is missing")?;
+                let rid = transaction.get_with(&self.table, &self.index, &key, &mut buffer, |rid, _| rid)?.ok_or("a key is missing")?;
                 if !transaction.update(&self.table, rid, &[(QUANTITY, value.as_ref())])? {
                     return Err("a row is missing".into());
                 }

@@ -91,11 +91,18 @@ fn main() -> Outcome<()> {
         Ok(())
     })?;
     println!("{} rows; Parquet {:.1} MB\n", keys.len(), std::fs::metadata(&data.path)?.len() as f64 / 1e6);
-    let ours =
-        [(Method::None, IndexFormat::Plain, 8192), (Method::Fixed, IndexFormat::Plain, 8192), (Method::Fixed, IndexFormat::Fold, 16384)];
+    let plain = (IndexFormat::Plain, 8192);
+    let ours = [
+        (Method::None, 8192, plain),
+        (Method::Row, 8192, plain),
+        (Method::Page, 16384, plain),
+        (Method::Fixed, 8192, plain),
+        (Method::Fixed, 8192, (IndexFormat::Fold, 16384)),
+        (Method::Huffman, 8192, plain),
+    ];
     let mut engines = Vec::new();
-    for (i, (method, format, page)) in ours.into_iter().enumerate() {
-        engines.push(loaded(|| Pagefold::load(&folder.join(format!("pagefold-{i}")), &data, method, (format, page), memory))?);
+    for (i, (method, page_bytes, key)) in ours.into_iter().enumerate() {
+        engines.push(loaded(|| Pagefold::load(&folder.join(format!("pagefold-{i}")), &data, method, page_bytes, key, memory))?);
     }
     #[cfg(feature = "rivals")]
     {

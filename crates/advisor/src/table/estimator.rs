@@ -6,9 +6,11 @@ use super::estimate::TableEstimate;
 use super::large::stored_bytes;
 use super::packer::{TableOptions, TablePacker};
 use crate::Result;
-use pagefold_format::data::STORED_BYTES_MIN;
+use pagefold_codec::page::PageSchema;
+use pagefold_codec::row::RowDictionary;
 use pagefold_format::data::forms::{RecordEncoder, plain_len};
-use pagefold_types::{ColumnValue, LargeValueRef, Rid, RowLayout, ValueRef};
+use pagefold_format::data::{ColumnPacker, STORED_BYTES_MIN};
+use pagefold_types::{ColumnValue, CompactLayout, LargeValueRef, Rid, RowLayout, ValueRef};
 
 /// One method and page size.
 struct Candidate {
@@ -16,6 +18,8 @@ struct Candidate {
     encoder: Option<usize>,
     dictionary: bool,
     packer: TablePacker,
+    /// Where rows lie by column.
+    columns: Option<Box<ColumnPacker>>,
     record_bytes: u64,
     compressed_rows: u64,
     rid: Rid,
@@ -81,6 +85,7 @@ impl<'l> TableEstimator<'l> {
             encoder: encoder.map(|(number, _)| number),
             dictionary: dictionary.is_some(),
             packer,
+            columns: None,
             record_bytes: 0,
             compressed_rows: 0,
             rid: Rid::MIN,
@@ -89,13 +94,25 @@ impl<'l> TableEstimator<'l> {
         self.candidates.len() - 1
     }
 
+    /// Adds a candidate whose rows lie by column, with a dictionary of strings if it has one; gives its number.
+    pub fn add_columns(&mut self, method: &'static str, options: TableOptions, dictionary: Option<&RowDictionary>) -> usize {
+        let number = self.add(method, options, None);
+        let layouts = (CompactLayout::new(self.layout.clone()), PageSchema::new(self.layout));
+        let codes = dictionary.map(|dictionary| (1, dictionary));
+        let candidate = &mut self.candidates[number];
+        candidate.packer = TablePacker::new(options, dictionary.map(|dictionary| dictionary.to_bytes().len()));
+        candidate.dictionary = dictionary.is_some();
+        candidate.columns = Some(Box::new(ColumnPacker::new(layouts, codes, options.page_bytes, options.pctfree, options.maxrows)));
+        number
+    }
+
     /// The rows that follow are another cluster of a sample.
     pub fn begin_cluster(&mut self) {
         self.sampled = true;
         self.candidates.iter_mut().for_each(|candidate| candidate.packer.shares.begin());
     }
 
-    /// The RID of the last row in a candidate.
+    /// The RID of the last row in a candidate; where rows lie by column, of the last whose page is complete.
     ///
     /// # Panics
     /// When there is no such candidate.
@@ -122,7 +139,7 @@ impl<'l> TableEstimator<'l> {
             self.measure(record);
             for candidate in &mut self.candidates {
                 let (stored, compressed) = self.lengths[candidate.encoder.unwrap_or(self.encoders.len())];
-                candidate.take(record.len(), stored, compressed);
+                candidate.take(record, stored, compressed);
             }
             return Ok(());
         }
@@ -161,7 +178,7 @@ impl<'l> TableEstimator<'l> {
             self.layout.encode_columns(&columns, &mut record)?;
             let encoder = self.candidates[i].encoder;
             let (stored, compressed) = self.stored_len(encoder, &record);
-            self.candidates[i].take(record.len(), stored, compressed);
+            self.candidates[i].take(&record, stored, compressed);
         }
         Ok(())
     }
@@ -184,6 +201,7 @@ impl<'l> TableEstimator<'l> {
         debug_assert!(!self.sampled);
         self.candidates
             .into_iter()
+            .map(Candidate::complete)
             .map(|c| TableEstimate::exact(c.method, c.dictionary, c.record_bytes, c.compressed_rows, &c.packer))
             .collect()
     }
@@ -195,7 +213,8 @@ impl<'l> TableEstimator<'l> {
         self.candidates
             .into_iter()
             .zip(margins.iter().copied().chain(std::iter::repeat(0.0)))
-            .map(|(mut c, margin)| {
+            .map(|(c, margin)| {
+                let mut c = c.complete();
                 c.packer.end_sample();
                 TableEstimate::of_sample((c.method, c.dictionary), (c.record_bytes, c.compressed_rows), &c.packer, rows, clusters, margin)
             })
@@ -219,10 +238,33 @@ impl ScaledEncoder {
 
 impl Candidate {
     #[inline]
-    fn take(&mut self, record_bytes: usize, stored_bytes: usize, compressed: bool) {
-        self.rid = self.packer.push(stored_bytes);
-        self.slot_max = self.slot_max.max(self.rid.slot());
-        self.record_bytes += record_bytes as u64;
-        self.compressed_rows += u64::from(compressed);
+    fn take(&mut self, record: &[u8], stored_bytes: usize, compressed: bool) {
+        self.record_bytes += record.len() as u64;
+        let Some(columns) = &mut self.columns else {
+            self.rid = self.packer.push(stored_bytes);
+            self.slot_max = self.slot_max.max(self.rid.slot());
+            self.compressed_rows += u64::from(compressed);
+            return;
+        };
+        // Records that were made here, or have been read: of the layout.
+        if columns.push(record).is_ok() {
+            self.put_pages(false);
+        }
+    }
+
+    fn put_pages(&mut self, last: bool) {
+        let Some(columns) = &mut self.columns else { return };
+        while let Some(page) = columns.next_page(last) {
+            self.rid = self.packer.push_page(page);
+            self.slot_max = self.slot_max.max(self.rid.slot());
+            self.compressed_rows += if page.columns { page.rows as u64 } else { 0 };
+            columns.take(page.rows);
+        }
+    }
+
+    /// With the rows of the last pages.
+    fn complete(mut self) -> Candidate {
+        self.put_pages(true);
+        self
     }
 }

@@ -7,7 +7,7 @@
 use crate::pages::PageCounter;
 use crate::sample::Shares;
 use pagefold_format::chain;
-use pagefold_format::data::{AWAY_OVERHEAD, DATA_HEADER_BYTES, PagePacker, largest_row, row_space};
+use pagefold_format::data::{AWAY_OVERHEAD, DATA_HEADER_BYTES, PackedPage, PagePacker, largest_row, row_space};
 use pagefold_types::{PARTITION_MAX, Rid, SLOT_MAX};
 
 /// How a table is stored, compression apart.
@@ -55,6 +55,8 @@ pub struct TablePacker {
     slot: u16,
     used: usize,
     full_used: u64,
+    /// Pages that were added whole.
+    column_pages: u64,
     pub(super) rows: u64,
     pub(super) row_bytes: u64,
     pub(super) large_pages: u64,
@@ -78,6 +80,7 @@ impl TablePacker {
             slot: 0,
             used: 0,
             full_used: 0,
+            column_pages: 0,
             rows: 0,
             row_bytes: 0,
             large_pages: 0,
@@ -136,6 +139,21 @@ impl TablePacker {
         Rid::new(self.partition, self.number, self.slot)
     }
 
+    /// Adds a page with the rows that a [`ColumnPacker`](pagefold_format::data::ColumnPacker) has put there. Not to be mixed with rows added one by one.
+    pub fn push_page(&mut self, page: PackedPage) -> Rid {
+        self.full_used += self.used as u64;
+        self.shares.close(1.0);
+        self.start_page();
+        self.column_pages += 1;
+        self.used = page.row_bytes;
+        self.row_bytes += page.row_bytes as u64;
+        self.rows += page.rows as u64;
+        let each = page.row_bytes as f64 / page.rows.max(1) as f64;
+        (0..page.rows).for_each(|_| self.shares.row(each));
+        self.slot = page.rows.saturating_sub(1) as u16;
+        Rid::new(self.partition, self.number, self.slot)
+    }
+
     fn start_page(&mut self) {
         let full = u64::from(self.pages.count() + 2) * self.options.page_bytes as u64 > self.options.partition_bytes;
         if full && self.partition < PARTITION_MAX {
@@ -152,7 +170,7 @@ impl TablePacker {
     /// Pages with rows.
     #[must_use]
     pub fn data_pages(&self) -> u64 {
-        self.packer.pages()
+        self.packer.pages() + self.column_pages
     }
 
     /// Pages of all kinds.
@@ -168,7 +186,7 @@ impl TablePacker {
 
     /// Ends a sample: the page being filled counts as the part that it is of a page as full as the others.
     pub(super) fn end_sample(&mut self) {
-        let full = match self.packer.pages() {
+        let full = match self.data_pages() {
             0 => return,
             1 => self.options.room() as f64 * f64::from(100 - self.options.pctfree.min(99)) / 100.0,
             n => self.full_used as f64 / (n - 1) as f64,

@@ -154,9 +154,19 @@ fn pages_read(loaded: &Loaded) -> u64 {
 
 /// Reads two columns of every row.
 fn scan(loaded: &Loaded, subject: &Subject) -> Result<[i64; 2]> {
-    let [first, second] = readers(loaded, subject)?;
     let mut sums = [0i64; 2];
-    loaded.table.scan(&mut RowBuffer::default(), |_, record| {
+    let wanted = columns(loaded, &subject.spec.read)?;
+    if loaded.method == Method::Page {
+        loaded.table.scan_columns(&wanted, |batch| {
+            for (sum, column) in sums.iter_mut().zip(batch.columns()) {
+                *sum = column.ints().iter().fold(*sum, |sum, value| sum.wrapping_add(*value));
+            }
+            Ok::<_, Failure>(ControlFlow::Continue(()))
+        })?;
+        return Ok(sums);
+    }
+    let [first, second] = readers(loaded, subject)?;
+    loaded.table.scan(&mut RowBuffer::for_columns(&loaded.table, &wanted), |_, record| {
         sums[0] = sums[0].wrapping_add(first.read(record).map_err(damaged)?);
         sums[1] = sums[1].wrapping_add(second.read(record).map_err(damaged)?);
         Ok::<_, Failure>(ControlFlow::Continue(()))
@@ -175,7 +185,8 @@ fn find(key: &Index, values: &[i64], encoded: &mut Vec<u8>) -> Result<pagefold::
 /// Looks up every probe by primary key and compares two columns of its row.
 fn seek(loaded: &Loaded, subject: &Subject) -> Result<()> {
     let [first, second] = readers(loaded, subject)?;
-    let (mut encoded, mut buffer) = (Vec::new(), RowBuffer::default());
+    let wanted = columns(loaded, &subject.spec.read)?;
+    let (mut encoded, mut buffer) = (Vec::new(), RowBuffer::for_columns(&loaded.table, &wanted));
     for probe in &subject.probes {
         let rid = find(&loaded.key, &probe.key, &mut encoded)?;
         let read = loaded.table.read(rid, &mut buffer, |record| Ok([first.read(record)?, second.read(record)?]))?;

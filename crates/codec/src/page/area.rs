@@ -3,7 +3,7 @@
 use super::check::check;
 use super::encoder::{LARGE_BIT, char_count};
 use super::ints::{Ints, int};
-use super::layout::header_rows;
+use super::layout::{Entry, Kind, header_rows};
 use super::schema::{Class, PageColumn, PageSchema};
 use super::strings::Strings;
 use crate::CodecError;
@@ -54,6 +54,14 @@ impl<'a> ColumnArea<'a> {
     #[must_use]
     pub fn len_at(bytes: &[u8]) -> Option<usize> {
         Some(usize::from(u16::from_le_bytes([*bytes.get(4)?, *bytes.get(5)?])))
+    }
+
+    /// The name of each column's encoding, and the bits of its packed numbers.
+    pub fn encodings(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        (0..self.schema.columns.len()).map(|column| {
+            let entry = Entry::read(self.bytes, column);
+            (entry.known_kind().map_or("unknown", Kind::name), entry.width)
+        })
     }
 
     /// How many rows.
@@ -155,49 +163,95 @@ impl<'a> ColumnArea<'a> {
         result
     }
 
-    fn append_record(&self, row: usize, start: usize, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+    /// Appends a packed record of a row of which only the columns named (ascending) may be read; returns its length. On an error `out` is as it was.
+    ///
+    /// # Errors
+    /// As [`ColumnArea::record`].
+    ///
+    /// # Panics
+    /// When there is no such row or column.
+    pub fn record_columns(&self, row: usize, columns: &[usize], out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        assert!(row < self.rows);
+        let start = out.len();
         out.resize(start + self.schema.fixed_len, 0);
-        for (number, column) in self.schema.columns.iter().enumerate() {
-            let at = start + column.at;
-            let set_null = |out: &mut Vec<u8>| {
-                if let Some((byte, mask)) = column.null_bit {
-                    out[start + byte] |= mask;
-                }
-            };
-            if let Class::Int { width } = column.class {
-                match int(self.bytes, number, row) {
-                    None => set_null(out),
-                    Some(value) => put_int(&mut out[at..at + usize::from(width)], value),
-                }
-                continue;
+        let mut ended = 0;
+        for &column in columns {
+            if !self.schema.is_int(column) {
+                self.end_variable(ended..column, start, out);
+                ended = column + 1;
             }
-            let strings = Strings::of(self.bytes, number, self.dictionary);
-            let value_at = out.len();
-            let null = strings.is_null(row);
-            let large = !null && strings.is_large(row);
-            if null {
-                set_null(out);
-            } else {
-                append_value(&strings, column.class, strings.index(row), large, out)?;
+            if let Err(error) = self.append_column(column, row, start, out) {
+                out.truncate(start);
+                return Err(error);
             }
-            if let Class::Fixed { width } = column.class {
-                // A fixed column lies before the variable ones: what was appended moves there.
-                if !null {
-                    let width = usize::from(width);
-                    out.copy_within(value_at.., at);
-                    debug_assert_eq!(out.len() - value_at, width);
-                }
-                out.truncate(value_at);
-                continue;
-            }
-            let end = out.len() - start;
-            if end > RECORD_BYTES_MAX {
-                return Err(TOO_LONG);
-            }
-            let word = end as u16 | if large { LARGE_BIT } else { 0 };
-            out[at..at + 2].copy_from_slice(&word.to_le_bytes());
+        }
+        if ended > 0 {
+            self.end_variable(ended..self.schema.columns.len(), start, out);
         }
         Ok(out.len() - start)
+    }
+
+    /// Lets variable columns end where the record ends so far.
+    fn end_variable(&self, columns: std::ops::Range<usize>, start: usize, out: &mut [u8]) {
+        let end = (out.len() - start) as u16;
+        for column in &self.schema.columns[columns] {
+            if let Class::Variable { .. } = column.class {
+                out[start + column.at..start + column.at + 2].copy_from_slice(&end.to_le_bytes());
+            }
+        }
+    }
+
+    fn append_record(&self, row: usize, start: usize, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        out.resize(start + self.schema.fixed_len, 0);
+        for column in 0..self.schema.columns.len() {
+            self.append_column(column, row, start, out)?;
+        }
+        Ok(out.len() - start)
+    }
+
+    /// Puts a value into the record that begins at `start`, of which the variable columns before have their ends.
+    #[inline]
+    fn append_column(&self, number: usize, row: usize, start: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        let column = &self.schema.columns[number];
+        let at = start + column.at;
+        let set_null = |out: &mut Vec<u8>| {
+            if let Some((byte, mask)) = column.null_bit {
+                out[start + byte] |= mask;
+            }
+        };
+        if let Class::Int { width } = column.class {
+            match int(self.bytes, number, row) {
+                None => set_null(out),
+                Some(value) => put_int(&mut out[at..at + usize::from(width)], value),
+            }
+            return Ok(());
+        }
+        let strings = Strings::of(self.bytes, number, self.dictionary);
+        let value_at = out.len();
+        let null = strings.is_null(row);
+        let large = !null && strings.is_large(row);
+        if null {
+            set_null(out);
+        } else {
+            append_value(&strings, column.class, strings.index(row), large, out)?;
+        }
+        if let Class::Fixed { width } = column.class {
+            // A fixed column lies before the variable ones: what was appended moves there.
+            if !null {
+                let width = usize::from(width);
+                out.copy_within(value_at.., at);
+                debug_assert_eq!(out.len() - value_at, width);
+            }
+            out.truncate(value_at);
+            return Ok(());
+        }
+        let end = out.len() - start;
+        if end > RECORD_BYTES_MAX {
+            return Err(TOO_LONG);
+        }
+        let word = end as u16 | if large { LARGE_BIT } else { 0 };
+        out[at..at + 2].copy_from_slice(&word.to_le_bytes());
+        Ok(())
     }
 }
 

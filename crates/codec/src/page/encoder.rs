@@ -150,6 +150,15 @@ impl PageEncoder {
         rows.checked_sub(1).map_or(0, |last| self.record_ends[last] as usize)
     }
 
+    /// A record that it holds, as it was pushed.
+    ///
+    /// # Panics
+    /// When it holds fewer.
+    #[must_use]
+    pub fn held_record(&self, row: usize) -> &[u8] {
+        &self.records[self.record_bytes(row)..self.record_bytes(row + 1)]
+    }
+
     /// Takes in a packed record.
     ///
     /// # Errors
@@ -397,13 +406,13 @@ impl PageEncoder {
 }
 
 #[inline]
-fn is_null(column: &PageColumn, record: &[u8]) -> bool {
+pub(super) fn is_null(column: &PageColumn, record: &[u8]) -> bool {
     column.null_bit.is_some_and(|(at, mask)| record[at] & mask != 0)
 }
 
 /// The two's complement of an integer column of a record.
 #[inline]
-fn fixed_int(column: &PageColumn, record: &[u8]) -> i64 {
+pub(super) fn fixed_int(column: &PageColumn, record: &[u8]) -> i64 {
     let Class::Int { width } = column.class else { unreachable!("an integer column") };
     let shift = 64 - 8 * u32::from(width);
     (load(record, column.at) << shift) as i64 >> shift

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::area::ColumnArea;
 use super::bits::{bit, replaced, unpack};
+use super::encoder::{LARGE_BIT, fixed_int, is_null};
 use super::ints::{Ints, Model};
 use super::layout::{Entry, Kind};
 use super::schema::Class;
@@ -35,6 +36,48 @@ impl Patch {
 }
 
 impl ColumnArea<'_> {
+    /// Finds what turns a row from one record into another that differs from it in a few columns. False when the area has to be rebuilt for that, or a change could not be taken back in
+    /// the same way: a value becomes NULL or was, or is a large value. `patches` are then anything. `before` is the row's record.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn patch_record(&self, row: usize, before: &[u8], after: &[u8], patches: &mut Vec<Patch>) -> bool {
+        patches.clear();
+        if before.len() < self.schema.fixed_len || after.len() < self.schema.fixed_len {
+            return false;
+        }
+        let mut starts = (self.schema.fixed_len, self.schema.fixed_len);
+        for (number, column) in self.schema.columns.iter().enumerate() {
+            let null = (is_null(column, before), is_null(column, after));
+            let span = |record: &[u8], start: &mut usize| match column.class {
+                Class::Int { width } | Class::Fixed { width } => (column.at..column.at + usize::from(width), false),
+                Class::Variable { .. } => {
+                    let word = u16::from_le_bytes([record[column.at], record[column.at + 1]]);
+                    let end = usize::from(word & !LARGE_BIT);
+                    (std::mem::replace(start, end)..end, word & LARGE_BIT != 0)
+                }
+            };
+            let ((old, old_large), (new, new_large)) = (span(before, &mut starts.0), span(after, &mut starts.1));
+            let (Some(old), Some(new)) = (before.get(old), after.get(new)) else { return false };
+            if null.0 == null.1 && old_large == new_large && old == new {
+                continue;
+            }
+            let mut patch = Patch::default();
+            let done = !(null.0 || null.1 || old_large || new_large)
+                && match column.class {
+                    Class::Int { .. } => self.patch_int(number, row, Some(fixed_int(column, after)), &mut patch),
+                    Class::Fixed { .. } | Class::Variable { .. } => self.patch_bytes(number, row, Some(new), &mut patch),
+                };
+            if !done {
+                return false;
+            }
+            if !patch.new.is_empty() {
+                patches.push(patch);
+            }
+        }
+        true
+    }
+
     /// Finds what makes `value` the value of a row of an integer column, `None` being NULL. False when the area has to be rebuilt: the value does not fit the bits of
     /// the column or is not in its dictionary, other columns are differences to this one, or NULL becomes a value. `patch` is then anything.
     ///

@@ -1,5 +1,6 @@
 //! What the columns of a page are: derived from the layout of the packed records, once per table.
 
+use super::encoder::LARGE_BIT;
 use pagefold_types::{DataType, Physical, RowLayout};
 
 /// How a column is held in an area.
@@ -39,6 +40,8 @@ pub struct PageSchema {
     pub(super) columns: Box<[PageColumn]>,
     /// Bytes of a record before its variable columns.
     pub(super) fixed_len: usize,
+    /// Where the end offsets of variable columns begin.
+    ends_at: usize,
     /// Byte of the NULL bitmap and those of its bits that mean nothing.
     pub(super) unused_bits: Option<(usize, u8)>,
 }
@@ -50,7 +53,8 @@ impl PageSchema {
         let count = layout.column_count();
         let variable = (0..count).filter(|&c| layout.fixed_span(c).is_none()).count();
         // End offsets lie in column order before the variable columns.
-        let mut end_at = layout.fixed_len() - 2 * variable;
+        let ends_at = layout.fixed_len() - 2 * variable;
+        let mut end_at = ends_at;
         let nullable = (0..count).filter(|&c| layout.is_nullable(c)).count();
         let unused_bits = (nullable % 8 > 0).then(|| (nullable / 8, u8::MAX << (nullable % 8)));
         let columns = (0..count).map(|c| {
@@ -68,13 +72,58 @@ impl PageSchema {
             };
             PageColumn { class, data_type, at, null_bit: layout.null_bit(c) }
         });
-        Self { columns: columns.collect(), fixed_len: layout.fixed_len(), unused_bits }
+        Self { columns: columns.collect(), fixed_len: layout.fixed_len(), ends_at, unused_bits }
     }
 
     /// How many columns.
     #[must_use]
     pub fn column_count(&self) -> usize {
         self.columns.len()
+    }
+
+    /// Is the column NULL in this packed record?
+    ///
+    /// # Panics
+    /// When there is no such column.
+    #[inline]
+    #[must_use]
+    pub fn is_null(&self, column: usize, record: &[u8]) -> bool {
+        self.columns[column].null_bit.is_some_and(|(at, mask)| record.get(at).is_some_and(|byte| byte & mask != 0))
+    }
+
+    /// The number in an integer column of a packed record; `None` when the record is too short.
+    ///
+    /// # Panics
+    /// When there is no such column, or it is not an [integer one](Self::is_int).
+    #[inline]
+    #[must_use]
+    pub fn record_int(&self, column: usize, record: &[u8]) -> Option<i64> {
+        let column = &self.columns[column];
+        let Class::Int { width } = column.class else { panic!("an integer column") };
+        let bytes = record.get(column.at..column.at + usize::from(width))?;
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let shift = 64 - 8 * u32::from(width);
+        Some(i64::from_le_bytes(word) << shift >> shift)
+    }
+
+    /// The bytes in any other column of a packed record, and whether they are a reference to a large value; `None` when the record is damaged.
+    ///
+    /// # Panics
+    /// When there is no such column, or it is an integer one.
+    #[must_use]
+    pub fn record_bytes<'r>(&self, column: usize, record: &'r [u8]) -> Option<(&'r [u8], bool)> {
+        let PageColumn { class, at, .. } = self.columns[column];
+        let word = |at: usize| Some(u16::from_le_bytes(record.get(at..at + 2)?.try_into().ok()?));
+        match class {
+            Class::Int { .. } => panic!("an integer column"),
+            Class::Fixed { width } => Some((record.get(at..at + usize::from(width))?, false)),
+            Class::Variable { .. } => {
+                let start = if at == self.ends_at { self.fixed_len } else { usize::from(word(at - 2)? & !LARGE_BIT) };
+                let end = word(at)?;
+                Some((record.get(start..usize::from(end & !LARGE_BIT))?, end & LARGE_BIT != 0))
+            }
+        }
     }
 
     /// Is the column read by [`ColumnArea::int`](super::ColumnArea::int)? Else by [`ColumnArea::bytes`](super::ColumnArea::bytes).

@@ -104,10 +104,19 @@ impl RowDictionary {
     /// When `compressed` is not a compressed row of that form, or its row is longer than permitted.
     #[inline]
     pub fn decode_into(&self, coding: Coding, compressed: &[u8], out: &mut [u8], cap: usize) -> Result<usize, CodecError> {
+        self.decode_prefix(coding, compressed, out, cap, usize::MAX)
+    }
+
+    /// As [`decode_into`](Self::decode_into), but stops as soon as the first `need` bytes are decoded; returns how many are: at least `need`, unless the row is shorter.
+    ///
+    /// # Errors
+    /// As `decode_into`, as far as it has looked.
+    #[inline]
+    pub fn decode_prefix(&self, coding: Coding, compressed: &[u8], out: &mut [u8], cap: usize, need: usize) -> Result<usize, CodecError> {
         match (self, coding) {
-            (RowDictionary::Fixed(dictionary), Coding::Own) => dictionary.decode_into(compressed, out, cap),
-            (RowDictionary::Huffman(dictionary), Coding::Own) => dictionary.decode_into(compressed, out, cap),
-            (RowDictionary::Huffman(dictionary), Coding::Short) => dictionary.tokens().decode_into(compressed, out, cap),
+            (RowDictionary::Fixed(dictionary), Coding::Own) => dictionary.decode_prefix(compressed, out, cap, need),
+            (RowDictionary::Huffman(dictionary), Coding::Own) => dictionary.decode_prefix(compressed, out, cap, need),
+            (RowDictionary::Huffman(dictionary), Coding::Short) => dictionary.tokens().decode_prefix(compressed, out, cap, need),
             (RowDictionary::Fixed(_), Coding::Short) => Err(CodecError::Row("of codes that its dictionary has as its own")),
         }
     }

@@ -113,7 +113,7 @@ impl Rows<'_> {
         layout(relation)?.encode(values, &mut row).map_err(|e| damaged(&e))?;
         let mut record = Vec::new();
         self.outer.encode(&[ValueRef::Bytes(&row)], &mut record).map_err(|e| damaged(&e))?;
-        self.loader.push(&record).map(drop)
+        self.loader.push(&record, |_, _| Ok(()))
     }
 
     fn data_sets(&mut self, object: i64, entries: &[DataSetEntry]) -> Result<()> {
@@ -192,7 +192,7 @@ pub(crate) fn write_catalog(space: &Table, entries: &CatalogEntries) -> Result<(
         rows.key(object, a.columns.iter().copied())?;
         rows.data_sets(object, &index.data_sets)?;
     }
-    rows.loader.finish()
+    rows.loader.finish(|_, _| Ok(()))
 }
 
 /// A catalog row, its columns taken one by one.

@@ -31,9 +31,9 @@ fn create(database: &Database, name: &str, rows: i64) -> Result<()> {
     for n in 0..rows {
         let mut record = Vec::new();
         table.build_record(By::Nobody, &[ValueRef::Int(n), ValueRef::Text("some text")], &mut record)?;
-        loader.push(&record)?;
+        loader.push(&record, |_, _| Ok::<_, Error>(()))?;
     }
-    loader.finish()?;
+    loader.finish(|_, _| Ok::<_, Error>(()))?;
     change.commit()
 }
 

@@ -1,7 +1,7 @@
 //! Filling a table in order: LOAD and REORG.
 //!
 //! Invariants:
-//! - rows get RIDs in ascending order, and pages are filled by [`PagePacker`], which the estimator uses too;
+//! - rows get RIDs in ascending order, and pages are filled by [`PagePacker`] or [`ColumnPacker`], which the estimator uses too;
 //! - pages are built in memory and written once, past the pool;
 //! - nothing of the load is seen before the catalog names the data set.
 
@@ -9,16 +9,21 @@ use super::table::Table;
 use super::write::page_room;
 use crate::pool::BulkWriter;
 use crate::{Error, Result};
-use pagefold_format::data::{DataOp, DataPage, PagePacker, Stored, forms};
+use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PagePacker, Stored, forms};
 use pagefold_format::space_map::CLASS_FULL;
-use pagefold_types::Rid;
+use pagefold_types::{CompactLayout, Rid};
 
-/// Fills a table.
+/// What who fills a table says to a row that has its place.
+type Placed<E> = std::result::Result<(), E>;
+
+/// Fills a table. Who fills it is told where each row has come to: at once, or when its page is complete.
 pub struct BulkLoader<'a> {
     table: &'a Table,
     writer: BulkWriter<'a>,
     partition: u16,
     packer: PagePacker,
+    /// Where rows lie by column: those of pages to come.
+    columns: Option<Box<ColumnPacker>>,
     image: Vec<u8>,
     number: Option<u32>,
     codes: Vec<u8>,
@@ -36,11 +41,18 @@ impl<'a> BulkLoader<'a> {
         table.store_dictionary(data_set)?;
         let attributes = table.attributes();
         debug_assert!(page_room(attributes.page_bytes) >= table.record_bytes_max());
+        let columns = table.by_column().then(|| {
+            let layouts = (CompactLayout::new(table.layout.clone()), table.decoder.columns().clone());
+            let compressor = table.dictionary();
+            let dictionary = compressor.as_ref().map(|compressor| (compressor.version(), compressor.dictionary()));
+            Box::new(ColumnPacker::new(layouts, dictionary, attributes.page_bytes, attributes.pctfree, attributes.maxrows))
+        });
         Ok(BulkLoader {
             table,
             writer: BulkWriter::new(data_set),
             partition,
             packer: PagePacker::new(attributes.page_bytes, attributes.pctfree, attributes.maxrows),
+            columns,
             image: vec![0; attributes.page_bytes],
             number: None,
             codes: Vec::new(),
@@ -49,32 +61,47 @@ impl<'a> BulkLoader<'a> {
         })
     }
 
-    /// Adds a record of at most [`Table::record_bytes_max`] bytes.
+    /// Adds a record of at most [`Table::record_bytes_max`] bytes. `placed` gets the rows, in order, whose RIDs are known by now, with their records.
     ///
     /// # Errors
-    /// When it is longer, or a write fails.
-    pub fn push(&mut self, record: &[u8]) -> Result<Rid> {
+    /// When it is longer, a write fails, or `placed` does.
+    pub fn push<E: From<Error>>(&mut self, record: &[u8], placed: impl FnMut(Rid, &[u8]) -> Placed<E>) -> Placed<E> {
         let mut codes = std::mem::take(&mut self.codes);
         codes.clear();
-        let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
-        let rid = self.push_encoded(record, form, &codes);
+        let encoder = self.table.load_encoder();
+        let form = encoder.map_or(0, |encoder| encoder.append(record, &mut codes));
+        let done = self.push_encoded(record, form, &codes, placed);
         self.codes = codes;
-        rid
+        done
     }
 
-    /// Adds a record that the table's encoder has brought into a form: see [`Table::encoder`].
+    /// Adds a record that the table's encoder has brought into a form: see [`Table::load_encoder`].
     ///
     /// # Errors
     /// As [`push`](Self::push).
-    pub fn push_encoded(&mut self, record: &[u8], form: u16, encoded: &[u8]) -> Result<Rid> {
-        let page_form = self.table.page_form();
-        let body = forms::body(form, record, encoded);
+    pub fn push_encoded<E: From<Error>>(
+        &mut self,
+        record: &[u8],
+        form: u16,
+        encoded: &[u8],
+        mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>,
+    ) -> Placed<E> {
         if record.len() > self.table.record_bytes_max() {
-            return Err(Error::Value(format!("{}: a record of {} bytes", self.table.object(), record.len())));
+            return Err(Error::Value(format!("{}: a record of {} bytes", self.table.object(), record.len())).into());
         }
-        let stored = Stored::Home(body);
+        let Some(columns) = &mut self.columns else {
+            let rid = self.put(Stored::Home(forms::body(form, record, encoded)))?;
+            return placed(rid, record);
+        };
+        columns.push(record).map_err(|e| Error::Value(format!("{}: {e}", self.table.object())))?;
+        self.put_pages(false, &mut placed)
+    }
+
+    /// Puts a row by itself behind the others.
+    fn put(&mut self, row: Stored<'_>) -> Result<Rid> {
+        let page_form = self.table.page_form();
         self.stored.clear();
-        let kind = stored.build(page_form, &mut self.stored);
+        let kind = row.build(page_form, &mut self.stored);
         if self.packer.push(self.stored.len()) {
             self.finish_page()?;
             self.start_page(page_form)?;
@@ -84,6 +111,40 @@ impl<'a> BulkLoader<'a> {
         DataOp::Insert { slot, kind, bytes: &self.stored }.apply(&mut self.image).map_err(|e| self.writer.data_set().corrupt(number, e))?;
         self.rows += 1;
         Ok(Rid::new(self.partition, number, slot))
+    }
+
+    /// Puts the pages together for which there are rows enough; with the last rows, all.
+    fn put_pages<E: From<Error>>(&mut self, last: bool, placed: &mut impl FnMut(Rid, &[u8]) -> Placed<E>) -> Placed<E> {
+        let Some(mut columns) = self.columns.take() else { return Ok(()) };
+        while let Some(page) = columns.next_page(last) {
+            let page_form = self.table.page_form();
+            self.start_page(page_form)?;
+            let number = self.number.unwrap_or_default();
+            let damaged = |writer: &BulkWriter<'_>, e| Error::from(writer.data_set().corrupt(number, e));
+            if page.columns {
+                let op = DataOp::Rebuild(columns.image(page.rows));
+                op.apply(&mut self.image).map_err(|e| damaged(&self.writer, e))?;
+            }
+            for row in 0..page.rows {
+                let slot = row as u16;
+                if !page.columns {
+                    let (mut codes, record) = (std::mem::take(&mut self.codes), columns.record(row));
+                    codes.clear();
+                    let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
+                    self.stored.clear();
+                    let kind = Stored::Home(forms::body(form, record, &codes)).build(page_form, &mut self.stored);
+                    self.codes = codes;
+                    let op = DataOp::Insert { slot, kind, bytes: &self.stored };
+                    op.apply(&mut self.image).map_err(|e| damaged(&self.writer, e))?;
+                }
+                placed(Rid::new(self.partition, number, slot), columns.record(row))?;
+            }
+            self.rows += page.rows as u64;
+            self.finish_page()?;
+            columns.take(page.rows);
+        }
+        self.columns = Some(columns);
+        Ok(())
     }
 
     fn start_page(&mut self, dictionary_version: u16) -> Result<()> {
@@ -115,11 +176,12 @@ impl<'a> BulkLoader<'a> {
         self.writer.data_set().facts().rows += std::mem::take(&mut self.rows);
     }
 
-    /// Writes what is left.
+    /// Writes what is left. `placed` as for [`push`](Self::push).
     ///
     /// # Errors
-    /// When a write fails.
-    pub fn finish(mut self) -> Result<()> {
+    /// When a write fails, or `placed` does.
+    pub fn finish<E: From<Error>>(mut self, mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>) -> Placed<E> {
+        self.put_pages(true, &mut placed)?;
         self.finish_page()?;
         self.writer.flush()?;
         self.book_rows();

@@ -10,7 +10,7 @@ use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::chain::{self, ChainPage};
-use pagefold_format::data::forms::{self, RecordEncoder};
+use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data_set_header::DICTIONARIES_MAX;
 use pagefold_format::log::Undo;
 use pagefold_format::op::PageOp;
@@ -70,10 +70,10 @@ impl DictionarySet {
         self.slots.get(usize::from(version).wrapping_sub(1))?.get()
     }
 
-    /// The dictionary that a form needs.
+    /// What rows are decoded with that need the dictionary of a version.
     #[inline]
-    pub(super) fn of_form(&self, form: u16) -> Option<&RowDictionary> {
-        self.get(forms::dictionary_of(form)?).map(|compressor| &compressor.dictionary)
+    pub(super) fn tokens_of(&self, version: u16) -> Option<&RowDictionary> {
+        self.get(version).map(|compressor| &compressor.dictionary)
     }
 
     /// The newest one.
@@ -100,6 +100,12 @@ impl Table {
             Some(encoder) => Some(encoder),
             None => self.dictionaries.newest().map(|compressor| compressor.encoder()),
         }
+    }
+
+    /// What brings records into the form in which [`BulkLoader`](super::BulkLoader) takes them; `None`: as they are.
+    #[must_use]
+    pub fn load_encoder(&self) -> Option<&RecordEncoder> {
+        self.encoder().filter(|_| !self.by_column())
     }
 
     /// The form of new pages.

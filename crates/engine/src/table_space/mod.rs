@@ -1,6 +1,10 @@
 //! Table spaces: rows in slotted pages, addressed by RID.
 
+mod batch;
 mod bulk_load;
+mod columns;
+#[cfg(test)]
+mod columns_tests;
 mod dictionaries;
 mod large_value;
 mod read;
@@ -16,8 +20,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use batch::{BatchColumn, BatchValues, ColumnBatch};
 pub use bulk_load::BulkLoader;
 pub use dictionaries::Compressor;
 pub use read::RowBuffer;
 pub use scan::ScanOutcome;
+pub(crate) use scan::{Batches, RowSink, Rows};
 pub use table::{Method, Table, TableAttributes};

@@ -8,7 +8,7 @@ use super::table::Table;
 use crate::Result;
 use crate::data_set::DataSet;
 use crate::pool::{Access, SharedPage};
-use pagefold_format::data::forms;
+use pagefold_format::data::forms::WantedColumns;
 use pagefold_format::data::{Body, DataPage, Stored};
 use pagefold_format::page::{self, PageType};
 use pagefold_types::Rid;
@@ -17,6 +17,15 @@ use pagefold_types::Rid;
 #[derive(Debug, Default)]
 pub struct RowBuffer {
     bytes: Vec<u8>,
+    wanted: Option<WantedColumns>,
+}
+
+impl RowBuffer {
+    /// For reading only these columns of a table's rows, which can be much faster: records are then to be read there only, and mean nothing elsewhere.
+    #[must_use]
+    pub fn for_columns(table: &Table, columns: &[usize]) -> RowBuffer {
+        RowBuffer { bytes: Vec::new(), wanted: table.decoder.wanted(columns) }
+    }
 }
 
 impl Table {
@@ -81,15 +90,12 @@ impl Table {
         buffer: &mut RowBuffer,
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
-        match body {
-            Body::Plain(record) => Ok(visit(record)),
-            Body::Compressed { version, codes } => {
-                let (dictionary, cap) = (self.dictionaries.of_form(version), self.attributes.page_bytes);
-                let length = forms::decode(version, codes, dictionary, &self.compact, cap, &mut buffer.bytes)
-                    .map_err(|e| data_set.corrupt(page, e))?;
-                Ok(visit(&buffer.bytes[..length]))
-            }
+        if let Body::Plain(record) = body {
+            return Ok(visit(record));
         }
+        let dictionary = body.dictionary().and_then(|version| self.dictionaries.tokens_of(version));
+        let record = self.decoder.decode_columns(body, dictionary, buffer.wanted.as_ref(), &mut buffer.bytes);
+        record.map(visit).map_err(|e| data_set.corrupt(page, e))
     }
 }
 

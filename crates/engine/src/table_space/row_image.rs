@@ -12,8 +12,10 @@ const VERSION_BYTES: usize = 2;
 pub(crate) struct RowImage(Vec<u8>);
 
 impl RowImage {
+    /// # Panics
+    /// For a row of a column part: see [`Table::image`](super::Table).
     pub(crate) fn of(body: Body<'_>) -> RowImage {
-        let (version, bytes) = parts(body);
+        let (version, bytes) = body.parts();
         let mut image = Vec::with_capacity(VERSION_BYTES + bytes.len());
         image.extend_from_slice(&version.to_le_bytes());
         image.extend_from_slice(bytes);
@@ -28,25 +30,19 @@ impl RowImage {
         body_of(&self.0)
     }
 
-    /// What a body was before a change; `None` when it was not changed so.
+    /// What a body was before a change of how it is stored; `None` when it was not changed so.
     pub(super) fn earlier(now: Body<'_>, before: Earlier<'_>) -> Option<RowImage> {
         match before {
             Earlier::Whole { version: 0, bytes } => Some(RowImage::of(Body::Plain(bytes))),
             Earlier::Whole { version, bytes } => Some(RowImage::of(Body::Compressed { version, codes: bytes })),
             Earlier::Spliced(splice) => {
-                let (version, bytes) = parts(now);
+                let (version, bytes) = now.parts();
                 let mut image = version.to_le_bytes().to_vec();
                 splice.apply(bytes, &mut image).ok()?;
                 Some(RowImage(image))
             }
+            Earlier::Record(_) => None,
         }
-    }
-}
-
-fn parts(body: Body<'_>) -> (u16, &[u8]) {
-    match body {
-        Body::Plain(record) => (0, record),
-        Body::Compressed { version, codes } => (version, codes),
     }
 }
 
@@ -69,7 +65,7 @@ pub(super) fn earlier<'b>(after: Body<'_>, before: Body<'b>, codes: &'b mut Vec<
             Earlier::Spliced(Splice::between_codes(after, before, codes))
         }
         (_, before) => {
-            let (version, bytes) = parts(before);
+            let (version, bytes) = before.parts();
             Earlier::Whole { version, bytes }
         }
     }

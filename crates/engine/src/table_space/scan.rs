@@ -4,12 +4,14 @@
 //! - a row that has moved is delivered where it lies, under the RID of its home; forward pointers are passed over;
 //! - the visitor runs under the page's shared latch: it must not ask for other pages of the table for change.
 
+use super::batch::ColumnBatch;
 use super::read::{RowBuffer, check_type};
 use super::table::Table;
 use crate::Error;
 use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
-use pagefold_format::data::{DataPage, Stored};
+use pagefold_codec::page::ColumnArea;
+use pagefold_format::data::{DataPage, Stored, StoredKind};
 use pagefold_types::Rid;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -24,7 +26,99 @@ pub enum ScanOutcome {
     Stopped,
 }
 
+/// What takes the rows of a scan.
+pub(crate) trait RowSink<E> {
+    /// A row by itself.
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, E>;
+
+    /// The rows that a page has in its column part; false: they are to come one by one.
+    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>) -> Result<bool, E> {
+        let _ = (area, page);
+        Ok(false)
+    }
+
+    /// All rows of a page were delivered; it is not latched any more.
+    fn end_of_page(&mut self) -> Result<ControlFlow<()>, E> {
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Delivers all rows one by one.
+pub(crate) struct Rows<F>(pub(crate) F);
+
+impl<E, F: FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>> RowSink<E> for Rows<F> {
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, E> {
+        self.0(rid, record)
+    }
+}
+
+/// Rows of a batch from which on it is delivered.
+const BATCH_ROWS: usize = 1024;
+
+/// Gathers rows into batches.
+pub(crate) struct Batches<'b, 't, F> {
+    pub(crate) batch: &'b mut ColumnBatch<'t>,
+    pub(crate) visit: F,
+}
+
+impl<'t, F> Batches<'_, 't, F> {
+    /// Delivers the rows that are left.
+    pub(crate) fn finish<E>(mut self) -> Result<ControlFlow<()>, E>
+    where
+        F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
+    {
+        if self.batch.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let flow = (self.visit)(self.batch);
+        self.batch.clear();
+        flow
+    }
+}
+
+impl<'t, E: From<Error>, F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>> RowSink<E> for Batches<'_, 't, F> {
+    fn row(&mut self, _: Rid, record: &[u8]) -> Result<ControlFlow<()>, E> {
+        self.batch.push_record(record)?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>) -> Result<bool, E> {
+        self.batch.push_area(area, page)?;
+        Ok(true)
+    }
+
+    fn end_of_page(&mut self) -> Result<ControlFlow<()>, E> {
+        if self.batch.len() < BATCH_ROWS && !self.batch.is_large() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let flow = (self.visit)(self.batch);
+        self.batch.clear();
+        flow
+    }
+}
+
 impl Table {
+    /// Delivers some columns of every row, in batches of a thousand rows and more.
+    ///
+    /// # Errors
+    /// When a page is damaged, there is no such column, or the visitor fails.
+    pub fn scan_columns<'t, E: From<Error>>(
+        &'t self,
+        columns: &[usize],
+        visit: impl FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ScanOutcome, E> {
+        let mut batch = ColumnBatch::new(self, columns)?;
+        let mut buffer = RowBuffer::for_columns(self, columns);
+        let mut sink = Batches { batch: &mut batch, visit };
+        for (number, data_set) in self.partitions().enumerate() {
+            let pages: Vec<u32> = data_set.space().data_pages().collect();
+            if self.scan_into(number as u16, data_set, &pages, &mut buffer, &mut sink)? == ScanOutcome::Stopped {
+                return Ok(ScanOutcome::Stopped);
+            }
+        }
+        Ok(if sink.finish()?.is_break() { ScanOutcome::Stopped } else { ScanOutcome::Complete })
+    }
+
     /// Delivers every row: RID and record.
     ///
     /// # Errors
@@ -56,6 +150,17 @@ impl Table {
         buffer: &mut RowBuffer,
         visit: &mut impl FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>,
     ) -> Result<ScanOutcome, E> {
+        self.scan_into(partition, data_set, pages, buffer, &mut Rows(visit))
+    }
+
+    fn scan_into<E: From<Error>>(
+        &self,
+        partition: u16,
+        data_set: &DataSet,
+        pages: &[u32],
+        buffer: &mut RowBuffer,
+        sink: &mut impl RowSink<E>,
+    ) -> Result<ScanOutcome, E> {
         let manager = &self.core.manager;
         let window = (manager.settings().bytes_per_io / data_set.page_bytes()).max(1);
         let position = Arc::new(AtomicU32::new(0));
@@ -74,19 +179,38 @@ impl Table {
             check_type(data_set, number, &page)?;
             let view = DataPage::new(&page);
             let version = view.dictionary_version();
+            let columns_done = self.area_to(data_set, number, &view, sink)?;
             for slot in 0..view.slot_count() {
-                let Some(row) = view.row(slot) else { continue };
+                let Some(row) = view.row(slot).filter(|row| !columns_done || row.kind != StoredKind::Column) else { continue };
                 let (rid, body) = match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
                     Stored::Home(body) => (Rid::new(partition, number, slot), body),
                     Stored::Away { home, body } => (home, body),
                     Stored::Forward(_) => continue,
                 };
-                if self.decode(data_set, number, body, buffer, |record| visit(rid, record))??.is_break() {
+                if self.decode(data_set, number, body, buffer, |record| sink.row(rid, record))??.is_break() {
                     return Ok(ScanOutcome::Stopped);
                 }
             }
+            drop(page);
+            if sink.end_of_page()?.is_break() {
+                return Ok(ScanOutcome::Stopped);
+            }
         }
         Ok(ScanOutcome::Complete)
+    }
+
+    /// Offers the column part of a page, if it has one, to a sink. Whether that took its rows.
+    pub(super) fn area_to<E: From<Error>>(
+        &self,
+        data_set: &DataSet,
+        number: u32,
+        page: &DataPage<'_>,
+        sink: &mut impl RowSink<E>,
+    ) -> Result<bool, E> {
+        let Some(part) = page.column_part().filter(|part| !part.area().is_empty()) else { return Ok(false) };
+        let dictionary = Some(part.dictionary()).filter(|version| *version != 0).and_then(|version| self.dictionaries.tokens_of(version));
+        let area = self.decoder.area(part, dictionary).map_err(|e| data_set.corrupt(number, e))?;
+        sink.area(&area, page)
     }
 
     /// Asks for the pages of rows that will be read soon (list prefetch).

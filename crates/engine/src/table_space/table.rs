@@ -11,8 +11,8 @@ use crate::data_set::{DataSet, DataSetAttributes, Extents};
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::row::DictionaryType;
-use pagefold_format::data::forms::RecordEncoder;
-use pagefold_format::data::{self, AWAY_OVERHEAD};
+use pagefold_format::data::forms::{RecordDecoder, RecordEncoder};
+use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder};
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page::is_page_size;
 use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
@@ -29,6 +29,8 @@ pub enum Method {
     None,
     /// Each value in as few bytes as it needs.
     Row,
+    /// The rows of a page column by column, once it fills.
+    Page,
     /// 12-bit codes of a 4,096-entry dictionary per partition.
     Fixed,
     /// Codes of up to 16 bits, short for what is frequent, of such a dictionary.
@@ -37,7 +39,7 @@ pub enum Method {
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 4] = [Method::None, Method::Row, Method::Fixed, Method::Huffman];
+    pub const ALL: [Method; 5] = [Method::None, Method::Row, Method::Page, Method::Fixed, Method::Huffman];
 
     /// Its name in commands and reports.
     #[must_use]
@@ -45,6 +47,7 @@ impl Method {
         match self {
             Method::None => "none",
             Method::Row => "row",
+            Method::Page => "page",
             Method::Fixed => "fixed",
             Method::Huffman => "huffman",
         }
@@ -55,7 +58,7 @@ impl Method {
     pub fn dictionary_type(self) -> Option<DictionaryType> {
         match self {
             Method::None | Method::Row => None,
-            Method::Fixed => Some(DictionaryType::Fixed),
+            Method::Page | Method::Fixed => Some(DictionaryType::Fixed),
             Method::Huffman => Some(DictionaryType::Huffman),
         }
     }
@@ -174,15 +177,18 @@ pub struct Table {
     pub(crate) object_id: u32,
     pub(crate) attributes: TableAttributes,
     pub(crate) layout: RowLayout,
-    /// Of rows that are compact records.
-    pub(super) compact: CompactLayout,
-    /// Under the method `row`.
+    pub(super) decoder: RecordDecoder,
+    /// Under the methods `row` and `page`.
     pub(super) compact_encoder: Option<RecordEncoder>,
+    /// What pages are rebuilt with, under the method `page`: one for each thread that is at it.
+    pub(super) builders: Mutex<Vec<ColumnBuilder>>,
     partitions: Box<[OnceLock<Arc<DataSet>>]>,
     adding_partition: Mutex<u16>,
     pub(crate) dictionaries: DictionarySet,
     /// The page where the last insert found room: the next one looks there first, in the last partition.
     pub(super) insert_hint: AtomicU32,
+    /// Under the method `page`: the page, in the last partition, that rows move to.
+    pub(super) moved_hint: AtomicU32,
 }
 
 impl Table {
@@ -193,17 +199,19 @@ impl Table {
     pub(crate) fn create(core: Arc<Core>, object_id: u32, attributes: TableAttributes) -> Result<Table> {
         attributes.check()?;
         let layout = RowLayout::new(&attributes.schema).map_err(|e| Error::Parameter(format!("table \"{}\": {e}", attributes.name)))?;
-        let compact = CompactLayout::new(layout.clone());
+        let by_value = matches!(attributes.method, Method::Row | Method::Page);
         let table = Table {
             core,
             object_id,
+            decoder: RecordDecoder::new(&layout, attributes.page_bytes),
+            compact_encoder: by_value.then(|| RecordEncoder::Compact(CompactLayout::new(layout.clone()))),
+            builders: Mutex::new(Vec::new()),
             layout,
-            compact_encoder: (attributes.method == Method::Row).then(|| RecordEncoder::Compact(compact.clone())),
-            compact,
             partitions: (0..=PARTITION_MAX).map(|_| OnceLock::new()).collect(),
             adding_partition: Mutex::new(0),
             dictionaries: DictionarySet::default(),
             insert_hint: AtomicU32::new(0),
+            moved_hint: AtomicU32::new(0),
             attributes,
         };
         if table.layout.fixed_len() > table.record_bytes_max() {

@@ -93,6 +93,8 @@ fn behaves_like_a_map() {
         (Method::None, 8192),
         (Method::Row, 2048),
         (Method::Row, 16384),
+        (Method::Page, 2048),
+        (Method::Page, 16384),
         (Method::Fixed, 4096),
         (Method::Fixed, 32768),
         (Method::Huffman, 2048),
@@ -188,9 +190,9 @@ fn bulk_load_gives_the_rows_back_in_order() {
         for row in &rows {
             let mut record = Vec::new();
             table.build_record(By::Nobody, &refs(row), &mut record).unwrap();
-            rids.push(loader.push(&record).unwrap());
+            loader.push(&record, |rid, _| Ok::<_, Error>(rids.push(rid))).unwrap();
         }
-        loader.finish().unwrap();
+        loader.finish(|rid, _| Ok::<_, Error>(rids.push(rid))).unwrap();
         assert!(rids.is_sorted());
         change.commit().unwrap();
         let model: BTreeMap<Rid, Vec<Value>> = rids.into_iter().zip(rows).collect();

@@ -6,10 +6,10 @@
 use super::read::{RowBuffer, check_type};
 use super::row_image::RowImage;
 use super::table::Table;
-use super::write::LatchedRow;
+use super::write::{LatchedRow, Replaced};
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
-use pagefold_format::data::{DataPage, Stored, forms};
+use pagefold_format::data::{Body, DataPage, Stored, forms};
 use pagefold_types::{Rid, ValueError, ValueRef};
 use std::cell::RefCell;
 
@@ -19,6 +19,8 @@ struct Scratch {
     before: RowBuffer,
     after: Vec<u8>,
     codes: Vec<u8>,
+    /// Where rows lie by column: the record before.
+    record: Vec<u8>,
 }
 
 thread_local! {
@@ -34,10 +36,23 @@ impl Table {
         if changes.iter().any(|(column, _)| self.layout.fixed_span(*column).is_none()) {
             return Ok(None);
         }
-        SCRATCH.with_borrow_mut(|scratch| self.update_fixed_with(by, rid, changes, scratch))
+        SCRATCH.with_borrow_mut(|scratch| {
+            loop {
+                if let Some(outcome) = self.update_fixed_with(by, rid, changes, scratch)? {
+                    return Ok(outcome);
+                }
+            }
+        })
     }
 
-    fn update_fixed_with(&self, by: By<'_>, rid: Rid, changes: &[(usize, ValueRef<'_>)], scratch: &mut Scratch) -> Result<Option<bool>> {
+    /// `None` when only room was made.
+    fn update_fixed_with(
+        &self,
+        by: By<'_>,
+        rid: Rid,
+        changes: &[(usize, ValueRef<'_>)],
+        scratch: &mut Scratch,
+    ) -> Result<Option<Option<bool>>> {
         let refused = |e: ValueError| Error::Value(format!("{}: {e}", self.object()));
         let data_set = self.partition(rid.partition())?;
         let mut mtr = MiniTransaction::begin(self.manager());
@@ -45,23 +60,27 @@ impl Table {
         let page = mtr.bytes(home);
         check_type(data_set, rid.page(), page)?;
         let view = DataPage::new(page);
-        let Some(row) = view.row(rid.slot()) else { return Ok(Some(false)) };
+        let Some(row) = view.row(rid.slot()) else { return Ok(Some(Some(false))) };
         let old = match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => body,
-            Stored::Forward(_) => return Ok(None),
-            Stored::Away { .. } => return Ok(Some(false)),
+            Stored::Forward(_) => return Ok(Some(None)),
+            Stored::Away { .. } => return Ok(Some(Some(false))),
         };
-        let Scratch { before, after, codes } = scratch;
-        let body = self.decode(data_set, rid.page(), old, before, |before| {
+        let Scratch { before, after, codes, record } = scratch;
+        let form = self.decode(data_set, rid.page(), old, before, |before| {
             after.clear();
             after.extend_from_slice(before);
             changes.iter().try_for_each(|(column, value)| self.layout.patch_fixed(after, *column, *value)).map_err(refused)?;
             codes.clear();
-            let form = self.encoder().map_or(0, |encoder| encoder.append_changed(before, old, after, codes));
-            Ok::<_, Error>(forms::body(form, after, codes))
+            if self.by_column() {
+                record.clear();
+                record.extend_from_slice(before);
+            }
+            Ok::<_, Error>(self.encoder().map_or(0, |encoder| encoder.append_changed(before, old, after, codes)))
         })??;
-        let image = RowImage::of(old);
-        self.replace_latched(by, mtr, &LatchedRow { rid, home, away: None }, &image, body)?;
-        Ok(Some(true))
+        let image = if let Body::Column { .. } = old { RowImage::of(Body::Plain(record)) } else { RowImage::of(old) };
+        let body = forms::body(form, after, codes);
+        let done = self.replace_latched(by, mtr, &LatchedRow { rid, home, away: None }, &image, body, Some((record, after)))?;
+        Ok((done == Replaced::Done).then_some(Some(true)))
     }
 }

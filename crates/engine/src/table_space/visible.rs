@@ -9,14 +9,13 @@
 
 use super::read::{RowBuffer, check_type};
 use super::row_image;
-use super::scan::ScanOutcome;
+use super::scan::{RowSink, ScanOutcome};
 use super::table::Table;
 use crate::pool::{Access, Prefetch};
 use crate::transaction::{Horizon, Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
-use pagefold_format::data::{DataPage, Stored};
+use pagefold_format::data::{DataPage, Stored, StoredKind};
 use pagefold_types::Rid;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Table {
@@ -103,7 +102,7 @@ impl Table {
         &self,
         snapshot: &Snapshot,
         buffer: &mut RowBuffer,
-        mut visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
+        sink: &mut impl RowSink<E>,
         mut unseen: impl FnMut(&Arc<TransactionState>),
     ) -> std::result::Result<ScanOutcome, E> {
         let mut changed: Vec<(u16, Seen)> = Vec::new();
@@ -125,6 +124,8 @@ impl Table {
                 let others = versions.of_page(self.object_id, partition, page_number, snapshot, &mut changed, |_, by| unseen(by));
                 let view = DataPage::new(&page);
                 let version = view.dictionary_version();
+                // A page without versions is the same for every snapshot.
+                let columns_done = changed.is_empty() && others == Seen::Current && self.area_to(data_set, page_number, &view, sink)?;
                 let mut next_changed = changed.iter().peekable();
                 let slots = view.slot_count().max(changed.last().map_or(0, |last| last.0 + 1));
                 for slot in 0..slots {
@@ -133,7 +134,7 @@ impl Table {
                         Seen::Absent => continue,
                         Seen::Present(image) => row_image::body_of(image),
                         Seen::Current | Seen::NotDeleted => {
-                            let Some(row) = view.row(slot) else { continue };
+                            let Some(row) = view.row(slot).filter(|row| !columns_done || row.kind != StoredKind::Column) else { continue };
                             match Stored::parse(row, version).map_err(|e| data_set.corrupt(page_number, e))? {
                                 Stored::Home(body) => body,
                                 Stored::Away { .. } => continue,
@@ -144,17 +145,20 @@ impl Table {
                             }
                         }
                     };
-                    if self.decode(data_set, page_number, body, buffer, |record| visit(rid, record))??.is_break() {
+                    if self.decode(data_set, page_number, body, buffer, |record| sink.row(rid, record))??.is_break() {
                         return Ok(ScanOutcome::Stopped);
                     }
                 }
                 drop(page);
                 for slot in &moved {
                     let rid = Rid::new(partition, page_number, *slot);
-                    let flow = self.read_visible(rid, snapshot, buffer, |record| visit(rid, record), &mut unseen)?;
+                    let flow = self.read_visible(rid, snapshot, buffer, |record| sink.row(rid, record), &mut unseen)?;
                     if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
                         return Ok(ScanOutcome::Stopped);
                     }
+                }
+                if sink.end_of_page()?.is_break() {
+                    return Ok(ScanOutcome::Stopped);
                 }
             }
         }

@@ -14,11 +14,13 @@ use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::transaction::{Before, Mode, Resource};
 use crate::{Error, Result};
+use pagefold_codec::page::Patch;
+use pagefold_codec::splice::Splice;
 use pagefold_format::data::forms;
 use pagefold_format::data::{
-    AWAY_OVERHEAD, Body, DATA_HEADER_BYTES, DataOp, DataPage, SLOT_BYTES, Stored, StoredKind, StoredRow, row_space,
+    AWAY_OVERHEAD, Body, DATA_HEADER_BYTES, DataOp, DataPage, ENTRY_BYTES, SLOT_BYTES, STORED_BYTES_MIN, Stored, StoredKind, row_space,
 };
-use pagefold_format::log::{Counts, Leftover, Undo};
+use pagefold_format::log::{Counts, Earlier, Leftover, Undo};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
 use pagefold_format::space_map::{CLASS_FULL, class_needed, class_of};
@@ -129,11 +131,13 @@ impl Table {
 
     /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version; a new one if that is asked for.
     fn page_for(&self, space: usize, new: bool) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
-        // A row of another version than the page's has a longer prefix.
-        let space = space + 3;
-        let manager = self.manager();
+        // A row of another version than the page's has a longer prefix; an entry is longer than a slot.
+        let space = (space + 3 + self.insert_reserve()).min(page_room(self.attributes.page_bytes));
         let (last, data_set) = self.last_partition()?;
         if !new {
+            if self.by_column() {
+                self.rebuild_for_inserts(data_set, self.insert_hint.load(Ordering::Relaxed), space)?;
+            }
             if let Some((mtr, handle)) = self.page_with_room(data_set, space, self.insert_hint.load(Ordering::Relaxed))? {
                 self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
                 return Ok((last, mtr, handle));
@@ -147,14 +151,44 @@ impl Table {
                 }
             }
         }
+        let (partition, mtr, handle) = self.new_page()?;
+        self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
+        Ok((partition, mtr, handle))
+    }
+
+    /// A new data page, latched.
+    fn new_page(&self) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
         let (partition, data_set) = self.growing_partition()?;
         self.store_dictionary(data_set)?;
-        let mut mtr = MiniTransaction::begin(manager);
+        let mut mtr = MiniTransaction::begin(self.manager());
         let handle = mtr.create(data_set, CLASS_FULL, true)?;
         let page_number = mtr.number(handle);
         mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.page_form() }))?;
         mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
-        self.insert_hint.store(page_number, Ordering::Relaxed);
+        Ok((partition, mtr, handle))
+    }
+
+    /// As [`page_for`](Self::page_for), for a row that is away from home. Where rows lie by column, pages for such rows are kept apart: one takes them until it is full.
+    pub(super) fn page_for_moved(&self, space: usize) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
+        if !self.by_column() {
+            return self.page_for(space, false);
+        }
+        let (last, data_set) = self.last_partition()?;
+        let number = self.moved_hint.load(Ordering::Relaxed);
+        if number != 0 && number < data_set.page_count() {
+            let manager = self.manager();
+            manager.make_resident(data_set, number)?;
+            if let Some(page) = manager.try_exclusive(data_set, number)
+                && !DataPage::new(&page).has_columns()
+                && self.has_room(&page, space + self.core.reservations.of_page((data_set.file_id(), number)))
+            {
+                let mut mtr = MiniTransaction::begin(manager);
+                let handle = mtr.adopt(page);
+                return Ok((last, mtr, handle));
+            }
+        }
+        let (partition, mtr, handle) = self.new_page()?;
+        self.moved_hint.store(mtr.number(handle), Ordering::Relaxed);
         Ok((partition, mtr, handle))
     }
 
@@ -190,12 +224,9 @@ impl Table {
         Ok(None)
     }
 
-    fn has_room(&self, bytes: &[u8], space: usize) -> bool {
+    pub(super) fn has_room(&self, bytes: &[u8], space: usize) -> bool {
         let view = DataPage::new(bytes);
-        page::page_type(bytes) == Some(page::PageType::Data)
-            && view.free_bytes() >= space
-            && view.row_count() < self.attributes.maxrows
-            && view.free_slot() <= pagefold_types::SLOT_MAX
+        page::page_type(bytes) == Some(page::PageType::Data) && view.free_bytes() >= space && !view.is_full(self.attributes.maxrows)
     }
 
     /// Brings the space map up to date with a page.
@@ -221,7 +252,7 @@ impl Table {
     /// The class of a data page as it is now.
     pub(super) fn space_class(&self, bytes: &[u8]) -> u8 {
         let view = DataPage::new(bytes);
-        if view.row_count() >= self.attributes.maxrows { CLASS_FULL } else { class_of(view.free_bytes(), bytes.len()) }
+        if view.is_full(self.attributes.maxrows) { CLASS_FULL } else { class_of(view.free_bytes(), bytes.len()) }
     }
 
     /// Changes some fixed-width or short columns of a row. False when there is no such row.
@@ -296,11 +327,12 @@ impl Table {
                     None => continue,
                 },
             };
-            let before = RowImage::of(self.body_in(mtr.bytes(place), slot)?);
+            let before = self.image(home_set, rid.page(), self.body_in(mtr.bytes(place), slot)?)?;
             let after = change(before.body())?;
             let row = LatchedRow { rid, home, away: target.map(|target| (place, target.slot())) };
-            self.replace_latched(by, mtr, &row, &before, after.body())?;
-            return Ok(true);
+            if self.replace_latched(by, mtr, &row, &before, after.body(), None)? == Replaced::Done {
+                return Ok(true);
+            }
         }
     }
 
@@ -312,20 +344,47 @@ impl Table {
         row: &LatchedRow,
         before: &RowImage,
         after: Body<'_>,
-    ) -> Result<()> {
+        records: Option<(&[u8], &[u8])>,
+    ) -> Result<Replaced> {
         let rid = row.rid;
-        self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
         let (place, slot) = row.away.unwrap_or((row.home, rid.slot()));
-        if !self.replace_in_place(by, &mut mtr, place, slot, row.away.map(|_| rid), after)? {
-            mtr = self.move_row(mtr, rid, row.home, row.away, after)?;
+        let decoded;
+        let records = match records {
+            None if self.by_column() => {
+                decoded = (self.record_of(before.body())?, self.record_of(after)?);
+                Some((&*decoded.0, &*decoded.1))
+            }
+            given => given.filter(|_| self.by_column()),
+        };
+        let change = self.change_in_place(by, &mtr, place, slot, row.away.map(|_| rid), after, records)?;
+        if change.is_none() && self.by_column() && !matches!(by, By::Undo(..)) {
+            let home_set = self.partition(rid.partition())?;
+            // Room may come of a rebuild; a page without even that for a pointer loses all its rows. Either is done by itself, and then all is looked at again.
+            let wanted = Stored::Home(after).len(self.page_form()) + ENTRY_BYTES;
+            if row.away.is_none() && self.rebuild(&mut mtr, home_set, row.home, wanted)? {
+                mtr.commit()?;
+                return Ok(Replaced::Again);
+            }
+            if !DataPage::new(mtr.bytes(row.home)).fits_in_place_of(rid.slot(), STORED_BYTES_MIN) {
+                self.evacuate(mtr, home_set, rid.partition(), row.home)?;
+                return Ok(Replaced::Again);
+            }
+        }
+        self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
+        match change {
+            Some(change) => self.apply_in_place(by, &mut mtr, place, slot, change)?,
+            None => mtr = self.move_row(by, mtr, row, after, records)?,
         }
         let mut codes = Vec::new();
-        let before = row_image::earlier(after, before.body(), &mut codes);
+        let before = match records {
+            Some((before, after)) => Earlier::Record(Splice::between(after, before)),
+            None => row_image::earlier(after, before.body(), &mut codes),
+        };
         // Shorter than its pages live: what it refers to is made here.
         let mut mtr = mtr;
         mtr.set_undo(by, Undo::UpdatedRow { object_id: self.object_id, rid, before });
         self.take_version_back(by, rid);
-        mtr.commit().map(drop)
+        mtr.commit().map(|_| Replaced::Done)
     }
 
     /// Keeps what a row was before a transaction changes it. The page is latched for change, and not changed yet.
@@ -390,55 +449,86 @@ impl Table {
         Ok(self.manager().try_exclusive(data_set, target.page()).map(|page| mtr.adopt(page)))
     }
 
-    /// Replaces a stored row where it is, when its page has room. `away_from` is the home of a row that has moved.
-    pub(super) fn replace_in_place(
+    /// How a stored row is replaced where it is; `None` when its page has no room. `away_from` is the home of a row that has moved; `records` are those before and after, where rows may lie by column.
+    #[expect(clippy::too_many_arguments, reason = "a row, where it is, and what it is to be")]
+    fn change_in_place(
         &self,
         by: By<'_>,
-        mtr: &mut MiniTransaction<'_>,
+        mtr: &MiniTransaction<'_>,
         handle: PageHandle,
         slot: u16,
         away_from: Option<Rid>,
         body: Body<'_>,
-    ) -> Result<bool> {
+        records: Option<(&[u8], &[u8])>,
+    ) -> Result<Option<InPlace>> {
         let view = DataPage::new(mtr.bytes(handle));
+        let Some(before) = view.row(slot) else { return Ok(None) };
+        let lost = records.map_or(0, |(before, after)| self.single_bytes(before).saturating_sub(self.single_bytes(after)));
+        if let (StoredKind::Column, Some((old, new))) = (before.kind, records) {
+            let column = self.body_in(mtr.bytes(handle), slot)?;
+            if let Some(patches) = self.patches(column, old, new)? {
+                return Ok(Some(InPlace::Patches { patches, freed: lost }));
+            }
+        }
         let stored = match away_from {
             Some(home) => Stored::Away { home, body },
             None => Stored::Home(body),
         };
         // What others may need is not taken, but by who takes something back: it is for that.
-        let page = mtr.identity(handle);
-        let reserved = if matches!(by, By::Undo(..)) { 0 } else { self.core.reservations.of_page(page) };
+        let reserved = if matches!(by, By::Undo(..)) { 0 } else { self.core.reservations.of_page(mtr.identity(handle)) };
         let length = stored.len(view.dictionary_version());
-        let grows = view.row(slot).is_some_and(|row| row.bytes.len() < length);
+        let grows = before.own_bytes() < length;
         if !view.fits_in_place_of(slot, length + if grows { reserved } else { 0 }) {
-            return Ok(false);
+            return Ok(None);
         }
-        let mut bytes = Vec::with_capacity(stored.len(view.dictionary_version()));
+        let mut bytes = Vec::with_capacity(length);
         let kind = stored.build(view.dictionary_version(), &mut bytes);
-        let Some(before) = view.row(slot) else { return Ok(false) };
-        let same_length = before.bytes.len() == bytes.len();
-        if let (By::Transaction(state), Some(freed @ 1..)) = (by, before.bytes.len().checked_sub(bytes.len())) {
-            self.core.reservations.enter(state.id(), page, freed);
-        }
-        let mut codes = Vec::new();
-        let op = DataOp::change(slot, before, kind, &bytes, &mut codes);
-        mtr.apply(handle, PageOp::Data(op))?;
-        if !same_length {
-            self.note_space(mtr, handle);
-        }
-        Ok(true)
+        let freed = if before.kind == StoredKind::Column { lost } else { before.own_bytes().saturating_sub(bytes.len()) };
+        Ok(Some(InPlace::Row { kind, bytes, freed }))
     }
 
-    /// Moves a row to another page. `old` is where it was, if not at home. The mini-transaction that comes back is to be committed.
+    fn apply_in_place(&self, by: By<'_>, mtr: &mut MiniTransaction<'_>, handle: PageHandle, slot: u16, change: InPlace) -> Result<()> {
+        let (InPlace::Patches { freed, .. } | InPlace::Row { freed, .. }) = change;
+        if let By::Transaction(state) = by
+            && (freed > 0 || self.by_column())
+        {
+            self.core.reservations.enter(state.id(), mtr.identity(handle), freed);
+        }
+        match change {
+            InPlace::Patches { patches, .. } => patches
+                .iter()
+                .try_for_each(|patch| mtr.apply(handle, PageOp::Data(DataOp::Patch { at: patch.offset as u16, bytes: &patch.new }))),
+            InPlace::Row { kind, bytes, .. } => {
+                let view = DataPage::new(mtr.bytes(handle));
+                let Some(before) = view.row(slot) else { return Ok(()) };
+                let same_length = before.own_bytes() == bytes.len();
+                let mut codes = Vec::new();
+                let op = DataOp::change(slot, before, kind, &bytes, &mut codes);
+                mtr.apply(handle, PageOp::Data(op))?;
+                if !same_length {
+                    self.note_space(mtr, handle);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves a row to another page. The mini-transaction that comes back is to be committed.
     fn move_row<'a>(
         &'a self,
+        by: By<'_>,
         mut mtr: MiniTransaction<'a>,
-        rid: Rid,
-        home: PageHandle,
-        old: Option<(PageHandle, u16)>,
+        row: &LatchedRow,
         body: Body<'_>,
+        records: Option<(&[u8], &[u8])>,
     ) -> Result<MiniTransaction<'a>> {
-        let (partition, mut away, handle) = self.page_for(AWAY_OVERHEAD + SLOT_BYTES + body_len(body), false)?;
+        let LatchedRow { rid, home, away: old } = *row;
+        // A row of a column part may have to move although its record became shorter. What it was has to fit where it comes to.
+        let lost = records.map_or(0, |(before, after)| self.single_bytes(before).saturating_sub(self.single_bytes(after)));
+        let (partition, mut away, handle) = self.page_for_moved(AWAY_OVERHEAD + SLOT_BYTES + body.parts().1.len() + lost)?;
+        if let (By::Transaction(state), 1..) = (by, lost) {
+            self.core.reservations.enter(state.id(), away.identity(handle), lost);
+        }
         let view = DataPage::new(away.bytes(handle));
         let target_slot = view.free_slot();
         let mut bytes = Vec::new();
@@ -494,9 +584,9 @@ impl Table {
         let data_set = self.partition(rid.partition())?;
         let page = self.data_page(data_set, rid.page())?;
         let view = DataPage::new(&page);
-        let Some(bytes) = view.ghost(rid.slot()) else { return Ok(None) };
+        let Some(row) = view.ghost(rid.slot(), kind) else { return Ok(None) };
         let mut buffer = RowBuffer::default();
-        let stored = Stored::parse(StoredRow { kind, bytes }, view.dictionary_version());
+        let stored = Stored::parse(row, view.dictionary_version());
         match stored.map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => self.decode(data_set, rid.page(), body, &mut buffer, <[u8]>::to_vec).map(Some),
             Stored::Away { .. } => Ok(None),
@@ -505,8 +595,7 @@ impl Table {
                 let data_set = self.partition(target.partition())?;
                 let page = self.data_page(data_set, target.page())?;
                 let view = DataPage::new(&page);
-                let Some(bytes) = view.ghost(target.slot()) else { return Ok(None) };
-                let row = StoredRow { kind: StoredKind::Special, bytes };
+                let Some(row) = view.ghost(target.slot(), StoredKind::Special) else { return Ok(None) };
                 match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(target.page(), e))? {
                     Stored::Away { home, body } if home == rid => {
                         self.decode(data_set, target.page(), body, &mut buffer, <[u8]>::to_vec).map(Some)
@@ -550,7 +639,7 @@ impl Table {
             super::read::check_type(home_set, rid.page(), mtr.bytes(home))?;
             let view = DataPage::new(mtr.bytes(home));
             let row = match slots.ghost {
-                Some(kind) => view.ghost(rid.slot()).map(|bytes| StoredRow { kind, bytes }),
+                Some(kind) => view.ghost(rid.slot(), kind),
                 None => view.row(rid.slot()),
             };
             let Some(row) = row else { return Ok(false) };
@@ -565,7 +654,7 @@ impl Table {
             }
             if matches!(by, By::Transaction(_)) {
                 let (handle, slot) = place.unwrap_or((home, rid.slot()));
-                let image = RowImage::of(self.body_in(mtr.bytes(handle), slot)?);
+                let image = self.image(home_set, rid.page(), self.body_in(mtr.bytes(handle), slot)?)?;
                 self.enter_version(by, rid, || Before::Present(image.bytes().into()))?;
                 self.enter_leftover(by, Leftover::Ghost { object_id: self.object_id, rid, kind: kind.bits() as u8 });
             }
@@ -613,10 +702,20 @@ enum Place {
     Away(Rid),
 }
 
-fn body_len(body: Body<'_>) -> usize {
-    match body {
-        Body::Plain(bytes) | Body::Compressed { codes: bytes, .. } => bytes.len(),
-    }
+/// How a row is replaced where it is. `freed` are the bytes that taking it back may need again.
+enum InPlace {
+    /// In the column part.
+    Patches { patches: Vec<Patch>, freed: usize },
+    /// By itself.
+    Row { kind: StoredKind, bytes: Vec<u8>, freed: usize },
+}
+
+/// What has come of a replacement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replaced {
+    Done,
+    /// Only room was made: the row may lie elsewhere now.
+    Again,
 }
 
 /// Room for rows on an empty page.

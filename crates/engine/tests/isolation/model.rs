@@ -205,3 +205,8 @@ fn rows_as_they_are_with_prefix_indexes() {
 fn compact_rows_with_prefix_indexes() {
     all_seeds(Method::Row, IndexFormat::Prefix);
 }
+
+#[test]
+fn rows_by_column_with_plain_indexes() {
+    all_seeds(Method::Page, IndexFormat::Plain);
+}

@@ -65,11 +65,13 @@ pub(crate) struct Shape {
     pub(crate) compact: bool,
     /// With prefix indexes in the place of plain ones.
     pub(crate) prefix: bool,
+    /// Under `page`, not `row`.
+    pub(crate) by_column: bool,
 }
 
 impl Shape {
     pub(crate) fn of(seed: u64) -> Shape {
-        Shape { small_partitions: seed.is_multiple_of(3), compact: seed % 4 >= 2, prefix: seed % 5 >= 3 }
+        Shape { small_partitions: seed.is_multiple_of(3), compact: seed % 4 >= 2, by_column: seed % 4 == 3, prefix: seed % 5 >= 3 }
     }
 }
 
@@ -77,7 +79,11 @@ impl Shape {
 pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
     let database = open(storage, OpenMode::Create)?;
     let mut change = database.change();
-    let methods = if shape.compact { [Method::Row, Method::Huffman] } else { [Method::None, Method::Fixed] };
+    let methods = match (shape.compact, shape.by_column) {
+        (false, _) => [Method::None, Method::Fixed],
+        (true, false) => [Method::Row, Method::Huffman],
+        (true, true) => [Method::Page, Method::Huffman],
+    };
     for (name, method, page_bytes) in [(TABLES[0], methods[0], 2048), (TABLES[1], methods[1], 4096)] {
         let mut attributes = TableAttributes::new(name, schema()).with_page_bytes(page_bytes);
         attributes.method = method;
@@ -98,7 +104,7 @@ pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
                 .collect();
             let bytes = sample.concat();
             let rows = RowSample::new(bytes.as_bytes(), &ends).unwrap();
-            let choice = if shape.compact { DictionaryChoice::Huffman } else { DictionaryChoice::Fixed };
+            let choice = if method == Method::Huffman { DictionaryChoice::Huffman } else { DictionaryChoice::Fixed };
             table.set_dictionary(train_row_dictionary(&rows, &TrainOptions::default(), choice))?;
             // The dictionary comes with the first page.
             let rid = table.insert(&[ValueRef::Int(0), ValueRef::Text(""), ValueRef::Int(0)])?;

@@ -9,10 +9,12 @@
 //!
 //! Invariant: LOAD, transactions and the estimator ask this file what is stored of a record, so they agree to the byte.
 
+use super::column_part::ColumnPart;
 use super::stored::{Body, STORED_BYTES_MIN, Stored};
 use crate::FormatError;
+use pagefold_codec::page::{ColumnArea, PageSchema};
 use pagefold_codec::row::{Coding, DECODE_SLACK, RowDictionary, RowEncoder};
-use pagefold_types::CompactLayout;
+use pagefold_types::{CompactLayout, RowLayout};
 
 /// The form of compact records.
 pub const COMPACT: u16 = 0x7FFF;
@@ -138,30 +140,126 @@ pub fn body<'a>(form: u16, record: &'a [u8], stored: &'a [u8]) -> Body<'a> {
     if form == 0 { Body::Plain(record) } else { Body::Compressed { version: form, codes: stored } }
 }
 
-/// Writes the record that compressed bytes stand for to the front of `out`, which grows as needed; returns its length, at most `cap`. `dictionary` is that of the form's version.
-///
-/// # Errors
-/// When there is no such dictionary, or the bytes are no such form.
-#[inline]
-pub fn decode(
-    form: u16,
-    bytes: &[u8],
-    dictionary: Option<&RowDictionary>,
-    compact: &CompactLayout,
+/// Columns that are read without the others.
+#[derive(Clone, Debug)]
+pub struct WantedColumns {
+    /// Ascending.
+    columns: Box<[usize]>,
+    /// Bytes of a record up to the last of them; `None`: all.
+    prefix: Option<usize>,
+}
+
+/// Brings stored rows of a table back to records.
+#[derive(Clone, Debug)]
+pub struct RecordDecoder {
+    compact: CompactLayout,
+    columns: PageSchema,
+    /// No record of the table is longer.
     cap: usize,
-    out: &mut Vec<u8>,
-) -> Result<usize, FormatError> {
-    if form == COMPACT {
-        out.clear();
-        let length = compact.expand(bytes, out).map_err(|e| FormatError::new(format!("compact record: {e}")))?;
-        return if length <= cap { Ok(length) } else { Err(FormatError::new("compact record: longer than a row can be")) };
+}
+
+impl RecordDecoder {
+    /// For records of this layout on pages of `page_bytes`.
+    #[must_use]
+    pub fn new(layout: &RowLayout, page_bytes: usize) -> RecordDecoder {
+        RecordDecoder { compact: CompactLayout::new(layout.clone()), columns: PageSchema::new(layout), cap: page_bytes }
     }
-    let dictionary = dictionary.ok_or_else(|| {
-        FormatError::new(format!("a row of dictionary version {}, which does not exist", dictionary_of(form).unwrap_or(0)))
-    })?;
-    if out.len() < cap + DECODE_SLACK {
-        out.resize(cap + DECODE_SLACK, 0);
+
+    /// How column parts hold the columns.
+    #[must_use]
+    pub fn columns(&self) -> &PageSchema {
+        &self.columns
     }
-    let coding = if form & SHORT == 0 { Coding::Own } else { Coding::Short };
-    dictionary.decode_into(coding, bytes, out, cap).map_err(|e| FormatError::new(e.to_string()))
+
+    /// What is needed to read only these columns. `None` when that is no gain.
+    #[must_use]
+    pub fn wanted(&self, columns: &[usize]) -> Option<WantedColumns> {
+        let layout = self.compact.packed();
+        let mut columns = columns.to_vec();
+        columns.sort_unstable();
+        columns.dedup();
+        if columns.last().is_some_and(|last| *last >= layout.column_count()) || columns.len() * 2 > layout.column_count() {
+            return None;
+        }
+        let end = |column: &usize| layout.fixed_span(*column).map(|(at, width)| at + width);
+        let bitmap = columns.iter().filter_map(|column| layout.null_bit(*column)).map(|(byte, _)| byte + 1).max().unwrap_or(0);
+        // Readers ask for all of the fixed part.
+        let prefix = columns.iter().map(end).try_fold(bitmap.max(layout.fixed_len()), |most, end| Some(most.max(end?)));
+        Some(WantedColumns { columns: columns.into(), prefix })
+    }
+
+    /// A column part's area. `dictionary` is that of the part's version.
+    ///
+    /// # Errors
+    /// When the area needs a dictionary that is not given.
+    #[inline]
+    pub fn area<'a>(&'a self, part: ColumnPart<'a>, dictionary: Option<&'a RowDictionary>) -> Result<ColumnArea<'a>, FormatError> {
+        if part.dictionary() != 0 && dictionary.is_none() {
+            return Err(no_dictionary(part.dictionary()));
+        }
+        Ok(ColumnArea::trusted(&self.columns, dictionary.map(RowDictionary::tokens), part.area()))
+    }
+
+    /// The record of a row: as it lies, or written to the front of `out`, which grows as needed. `dictionary` is that of the [row's version](Body::dictionary).
+    ///
+    /// # Errors
+    /// When there is no such dictionary, or the bytes are no such form.
+    #[inline]
+    pub fn decode<'r>(&self, body: Body<'r>, dictionary: Option<&RowDictionary>, out: &'r mut Vec<u8>) -> Result<&'r [u8], FormatError> {
+        self.decode_columns(body, dictionary, None, out)
+    }
+
+    /// As [`decode`](Self::decode); only the columns that are wanted may be read in the record, if that is not all.
+    ///
+    /// # Errors
+    /// As `decode`, as far as it has looked.
+    #[inline]
+    pub fn decode_columns<'r>(
+        &self,
+        body: Body<'r>,
+        dictionary: Option<&RowDictionary>,
+        wanted: Option<&WantedColumns>,
+        out: &'r mut Vec<u8>,
+    ) -> Result<&'r [u8], FormatError> {
+        let length = match body {
+            Body::Plain(record) => return Ok(record),
+            Body::Compressed { version: COMPACT, codes } => {
+                out.clear();
+                let expanded = match wanted {
+                    Some(wanted) => self.compact.expand_columns(codes, &wanted.columns, out),
+                    None => self.compact.expand(codes, out),
+                };
+                expanded.map_err(|e| FormatError::new(format!("compact record: {e}")))?
+            }
+            Body::Compressed { version, codes } => {
+                let dictionary = dictionary.ok_or_else(|| no_dictionary(dictionary_of(version).unwrap_or(0)))?;
+                if out.len() < self.cap + DECODE_SLACK {
+                    out.resize(self.cap + DECODE_SLACK, 0);
+                }
+                let coding = if version & SHORT == 0 { Coding::Own } else { Coding::Short };
+                let need = wanted.and_then(|wanted| wanted.prefix).unwrap_or(usize::MAX);
+                dictionary.decode_prefix(coding, codes, out, self.cap, need).map_err(|e| FormatError::new(e.to_string()))?
+            }
+            Body::Column { part, row } => {
+                let area = self.area(part, dictionary)?;
+                if usize::from(row) >= area.rows() {
+                    return Err(FormatError::new(format!("row {row} of an area of {}", area.rows())));
+                }
+                out.clear();
+                let record = match wanted {
+                    Some(wanted) => area.record_columns(row.into(), &wanted.columns, out),
+                    None => area.record(row.into(), out),
+                };
+                record.map_err(|e| FormatError::new(e.to_string()))?
+            }
+        };
+        if length > self.cap {
+            return Err(FormatError::new(format!("a record of {length} bytes, longer than a row can be")));
+        }
+        Ok(&out[..length])
+    }
+}
+
+fn no_dictionary(version: u16) -> FormatError {
+    FormatError::new(format!("a row of dictionary version {version}, which does not exist"))
 }

@@ -1,12 +1,26 @@
 //! Data pages: slotted rows. Layout: `docs/file-format.md`, "Data page".
 
+mod column_build;
+mod column_pack;
+mod column_part;
+#[cfg(test)]
+mod column_tests;
 pub mod forms;
+#[cfg(test)]
+mod golden_tests;
 mod ops;
 mod pack;
 mod page;
+mod place;
 mod stored;
 
+pub use column_build::ColumnBuilder;
+pub use column_pack::{ColumnPacker, PackedPage, area_encoder, column_rows_max};
+pub use column_part::{
+    COLUMN_HEADER_BYTES, COLUMN_PAGE_VERSION, COLUMN_ROWS_START, ColumnPart, ENTRY_BYTES, Entry, MOVED_SPACE, State, state_bytes,
+};
 pub use ops::DataOp;
 pub use pack::PagePacker;
 pub use page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DataPage, SLOT_BYTES, StoredKind, StoredRow, largest_row, row_space};
+pub use place::ColumnImage;
 pub use stored::{AWAY_OVERHEAD, Body, STORED_BYTES_MIN, Stored};

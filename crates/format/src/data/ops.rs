@@ -2,9 +2,11 @@
 //!
 //! Invariants: an op is deterministic; applied to a valid page it leaves a valid page or an error and the page as it was.
 
-use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, DataPage, LOW_BITS, ROWS, SLOT_BYTES, StoredKind, StoredRow};
+use super::column_part;
+use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, DataPage, LOW_BITS, Place, StoredKind, StoredRow};
+use super::place::{self, ColumnImage};
 use crate::FormatError;
-use crate::page::{self, PageType, get_u16, is_page_size, put_u16};
+use crate::page::{self, PageType, is_page_size, put_u16};
 use crate::wire::{Reader, put_bytes, put_splice, put_varint, read_splice};
 use pagefold_codec::splice::{Splice, Unit};
 use pagefold_types::SLOT_MAX;
@@ -66,6 +68,15 @@ pub enum DataOp<'a> {
         /// The slot.
         slot: u16,
     },
+    /// All rows of the page, in another arrangement.
+    Rebuild(ColumnImage<'a>),
+    /// A value of the column part changes in place.
+    Patch {
+        /// Offset in the area.
+        at: u16,
+        /// The bytes there.
+        bytes: &'a [u8],
+    },
 }
 
 impl<'a> DataOp<'a> {
@@ -77,7 +88,7 @@ impl<'a> DataOp<'a> {
         }
         let splice = match kind {
             StoredKind::Compressed => Splice::between_codes(before.bytes, after, codes),
-            StoredKind::Raw | StoredKind::Special => Splice::between(before.bytes, after),
+            StoredKind::Raw | StoredKind::Special | StoredKind::Column => Splice::between(before.bytes, after),
         };
         DataOp::Splice { slot, splice }
     }
@@ -107,27 +118,32 @@ impl DataOp<'_> {
             DataOp::Splice { slot, splice } => splice_row(page, slot, splice),
             DataOp::Delete { slot } => {
                 used_slot(page, slot)?;
-                free(page, slot);
-                add_rows(page, -1);
+                place::free(page, slot);
+                place::add_rows(page, -1);
                 Ok(())
             }
             DataOp::MarkDeleted { slot } => {
-                let (offset, length, _) = used_slot(page, slot)?;
-                set_slot(page, slot, offset, length, 0);
-                add_rows(page, -1);
+                let kind = used_slot(page, slot)?.kind;
+                place::set_ghost(page, slot, true, kind);
+                place::add_rows(page, -1);
                 Ok(())
             }
             DataOp::Undelete { slot, kind } => {
-                let (offset, length) = ghost_slot(page, slot)?;
-                set_slot(page, slot, offset, length, kind.bits());
-                add_rows(page, 1);
+                ghost_slot(page, slot)?;
+                if kind == StoredKind::Column && !DataPage::new(page).has_columns() {
+                    return Err(FormatError::new(format!("slot {slot} becomes a row of a column part that there is not")));
+                }
+                place::set_ghost(page, slot, false, kind);
+                place::add_rows(page, 1);
                 Ok(())
             }
             DataOp::Purge { slot } => {
                 ghost_slot(page, slot)?;
-                free(page, slot);
+                place::free(page, slot);
                 Ok(())
             }
+            DataOp::Rebuild(image) => rebuild(page, &image),
+            DataOp::Patch { at, bytes } => column_part::patch(page, at, bytes),
         }
     }
 
@@ -161,6 +177,17 @@ impl DataOp<'_> {
                 out.push(7);
                 out.extend_from_slice(&(slot | kind.bits() << 12).to_le_bytes());
             }
+            DataOp::Rebuild(image) => {
+                out.push(8);
+                out.extend_from_slice(&image.slots.to_le_bytes());
+                out.extend_from_slice(&image.dictionary_version.to_le_bytes());
+                [image.area, image.rows, image.directory].into_iter().for_each(|part| put_bytes(out, part));
+            }
+            DataOp::Patch { at, bytes } => {
+                out.push(9);
+                put_varint(out, at.into());
+                put_bytes(out, bytes);
+            }
         }
     }
 
@@ -188,54 +215,17 @@ impl DataOp<'_> {
                 let kind = StoredKind::from_bits(word >> 12).ok_or_else(|| FormatError::new("data op with an unknown row kind"))?;
                 DataOp::Undelete { slot: word & SLOT_MAX, kind }
             }
+            8 => DataOp::Rebuild(ColumnImage {
+                slots: reader.u16()?,
+                dictionary_version: reader.u16()?,
+                area: reader.bytes()?,
+                rows: reader.bytes()?,
+                directory: reader.bytes()?,
+            }),
+            9 => DataOp::Patch { at: reader.varint16()?, bytes: reader.bytes()? },
             other => return Err(FormatError::new(format!("unknown data op {other}"))),
         })
     }
-}
-
-fn set_slot(page: &mut [u8], slot: u16, offset: usize, length: usize, bits: u16) {
-    let at = page.len() - SLOT_BYTES * (usize::from(slot) + 1);
-    put_u16(page, at, offset as u16 | bits << 15);
-    put_u16(page, at + 2, length as u16 | (bits >> 1) << 15);
-}
-
-fn add_rows(page: &mut [u8], change: i32) {
-    let rows = i32::from(get_u16(page, ROWS)) + change;
-    put_u16(page, ROWS, rows as u16);
-}
-
-/// Bytes between the rows and the slots, when there are `slots` of them.
-fn contiguous(page: &[u8], slots: usize) -> usize {
-    page.len().saturating_sub(slots * SLOT_BYTES).saturating_sub(usize::from(page::low_end(page)))
-}
-
-/// Moves all rows together, so that there is no garbage. Rows keep the order they lie in.
-fn compact(page: &mut [u8]) {
-    let view = DataPage::new(page);
-    let mut rows: Vec<(usize, usize, u16, u16)> = (0..view.slot_count())
-        .map(|slot| {
-            let (offset, length, bits) = view.slot_fields(slot);
-            (offset, length, bits, slot)
-        })
-        .filter(|row| row.0 != 0)
-        .collect();
-    rows.sort_unstable();
-    let mut end = DATA_HEADER_BYTES;
-    for (offset, length, bits, slot) in rows {
-        page.copy_within(offset..offset + length, end);
-        set_slot(page, slot, end, length, bits);
-        end += length;
-    }
-    page::set_low_end(page, end as u16);
-    page::set_garbage(page, 0);
-}
-
-/// Appends bytes to the row area; there is room.
-fn append(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) {
-    let offset = usize::from(page::low_end(page));
-    page[offset..offset + bytes.len()].copy_from_slice(bytes);
-    page::set_low_end(page, (offset + bytes.len()) as u16);
-    set_slot(page, slot, offset, bytes.len(), kind.bits());
 }
 
 fn insert(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result<(), FormatError> {
@@ -244,62 +234,53 @@ fn insert(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result<
     if slot > slots || slot > SLOT_MAX || (slot < slots && !view.is_free(slot)) {
         return Err(FormatError::new(format!("insert into slot {slot}, which is in use or beyond the next of {slots}")));
     }
-    let new_slot = slot == slots;
-    if bytes.len() + if new_slot { SLOT_BYTES } else { 0 } > view.free_bytes() {
+    refuse_column(kind)?;
+    let growth = view.directory_growth(slot);
+    if bytes.len() + growth > view.free_bytes() || bytes.len() > usize::from(LOW_BITS) {
         return Err(FormatError::new(format!("insert of {} bytes into {} free ones", bytes.len(), view.free_bytes())));
     }
-    let slots_after = usize::from(slots) + usize::from(new_slot);
-    if bytes.len() > contiguous(page, slots_after) || usize::from(page::low_end(page)) + slots_after * SLOT_BYTES > page.len() {
-        compact(page);
-    }
-    if new_slot {
-        page::set_count(page, slots + 1);
-    }
-    append(page, slot, kind, bytes);
-    add_rows(page, 1);
+    place::append(page, slot, kind, bytes, growth);
+    place::add_rows(page, 1);
     Ok(())
 }
 
-fn used_slot(page: &[u8], slot: u16) -> Result<(usize, usize, u16), FormatError> {
-    let view = DataPage::new(page);
-    match view.row(slot) {
-        Some(_) => Ok(view.slot_fields(slot)),
-        None => Err(FormatError::new(format!("slot {slot} holds no row"))),
-    }
+/// Rows of a column part are made by [`DataOp::Rebuild`] only.
+fn refuse_column(kind: StoredKind) -> Result<(), FormatError> {
+    if kind == StoredKind::Column { Err(FormatError::new("a single row of a column part")) } else { Ok(()) }
+}
+
+fn used_slot(page: &[u8], slot: u16) -> Result<StoredRow<'_>, FormatError> {
+    DataPage::new(page).row(slot).ok_or_else(|| FormatError::new(format!("slot {slot} holds no row")))
 }
 
 fn replace(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result<(), FormatError> {
-    let (offset, length, _) = used_slot(page, slot)?;
-    if !DataPage::new(page).fits_in_place_of(slot, bytes.len()) || bytes.len() > usize::from(LOW_BITS) {
+    let length = used_slot(page, slot)?.own_bytes();
+    refuse_column(kind)?;
+    let view = DataPage::new(page);
+    if !view.fits_in_place_of(slot, bytes.len()) || bytes.len() > usize::from(LOW_BITS) {
         return Err(FormatError::new(format!("replacement of {} bytes for {length} does not fit the page", bytes.len())));
     }
-    if bytes.len() <= length {
-        page[offset..offset + bytes.len()].copy_from_slice(bytes);
-        set_slot(page, slot, offset, bytes.len(), kind.bits());
-        let garbage = page::garbage(page) + (length - bytes.len()) as u16;
-        page::set_garbage(page, garbage);
-        return Ok(());
+    match view.find(slot) {
+        Place::Single { offset, length, .. } if bytes.len() <= length => place::overwrite(page, slot, offset, length, kind, bytes),
+        _ => {
+            let growth = view.directory_growth(slot);
+            place::forget(page, slot);
+            place::append(page, slot, kind, bytes, growth);
+        }
     }
-    let garbage = page::garbage(page) + length as u16;
-    page::set_garbage(page, garbage);
-    let slots = usize::from(page::count(page));
-    set_slot(page, slot, 0, 0, 0);
-    if bytes.len() > contiguous(page, slots) {
-        compact(page);
-    }
-    append(page, slot, kind, bytes);
     Ok(())
 }
 
-fn ghost_slot(page: &[u8], slot: u16) -> Result<(usize, usize), FormatError> {
-    let view = DataPage::new(page);
-    view.ghost(slot).ok_or_else(|| FormatError::new(format!("slot {slot} holds no deleted row")))?;
-    let (offset, length, _) = view.slot_fields(slot);
-    Ok((offset, length))
+fn ghost_slot(page: &[u8], slot: u16) -> Result<(), FormatError> {
+    let ghost = DataPage::new(page).ghost(slot, StoredKind::Raw);
+    ghost.map(drop).ok_or_else(|| FormatError::new(format!("slot {slot} holds no deleted row")))
 }
 
 fn splice_row(page: &mut [u8], slot: u16, splice: Splice<'_>) -> Result<(), FormatError> {
-    let (offset, length, bits) = used_slot(page, slot)?;
+    used_slot(page, slot)?;
+    let Place::Single { offset, length, kind: Some(kind), .. } = DataPage::new(page).find(slot) else {
+        return Err(FormatError::new(format!("the row of slot {slot} does not lie by itself")));
+    };
     let row = &page[offset..offset + length];
     let (at, end) = (usize::from(splice.at), usize::from(splice.at) + splice.bytes.len());
     if splice.unit == Unit::Bytes && splice.bytes.len() == usize::from(splice.removed) && end <= length {
@@ -308,25 +289,18 @@ fn splice_row(page: &mut [u8], slot: u16, splice: Splice<'_>) -> Result<(), Form
     }
     let mut fresh = Vec::with_capacity(length + splice.bytes.len() + 1);
     splice.apply(row, &mut fresh).map_err(|e| FormatError::new(format!("change of slot {slot}: {e}")))?;
-    let kind = StoredKind::from_bits(bits).ok_or_else(|| FormatError::new(format!("slot {slot} has no kind")))?;
     replace(page, slot, kind, &fresh)
 }
 
-/// Empties a slot that holds a row or a ghost. Free slots at the end are cut off.
-fn free(page: &mut [u8], slot: u16) {
-    let (_, length, _) = DataPage::new(page).slot_fields(slot);
-    let garbage = page::garbage(page) + length as u16;
-    page::set_garbage(page, garbage);
-    set_slot(page, slot, 0, 0, 0);
-    let mut slots = page::count(page);
-    while slots > 0 && DataPage::new(page).is_free(slots - 1) {
-        slots -= 1;
+fn rebuild(page: &mut [u8], image: &ColumnImage<'_>) -> Result<(), FormatError> {
+    if image.len() > page.len() {
+        return Err(FormatError::new(format!("a page of {} bytes is rebuilt with {}", page.len(), image.len())));
     }
-    page::set_count(page, slots);
-    if slots == 0 {
-        page::set_low_end(page, DATA_HEADER_BYTES as u16);
-        page::set_garbage(page, 0);
-    }
+    let mut fresh = page.to_vec();
+    image.write(&mut fresh);
+    DataPage::new(&fresh).validate()?;
+    page.copy_from_slice(&fresh);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -435,7 +409,7 @@ mod tests {
                 if step % 16 == 0 {
                     for slot in 0..view.slot_count() + 2 {
                         assert_eq!(view.row(slot).map(|r| (r.kind, r.bytes.to_vec())), model.get(&slot).cloned());
-                        assert_eq!(view.ghost(slot), ghosts.get(&slot).map(|g| g.1.as_slice()));
+                        assert_eq!(view.ghost(slot, StoredKind::Raw).map(|g| g.bytes), ghosts.get(&slot).map(|g| g.1.as_slice()));
                     }
                 }
             }

@@ -7,9 +7,14 @@
 //! - a free slot is four zero bytes; the last slot is not free (trailing free slots are cut off);
 //! - a slot without kind bits but with an offset holds a ghost: a deleted row whose bytes are kept until nobody can need them;
 //! - a slot keeps its number as long as its row lives.
+//!
+//! A page of version 2 has a [column part](super::column_part) before its rows and another directory; all that asks for rows by slot holds for both.
 
+use super::column_pack::column_rows_max;
+use super::column_part::{self, COLUMN_PAGE_VERSION, ColumnPart, Directory, ENTRY_BYTES, Entry, State};
 use crate::FormatError;
 use crate::page::{self, HEADER_BYTES, get_u16};
+use pagefold_types::SLOT_MAX;
 
 /// Bytes of the data page header: the common one and the dictionary version, and the number of rows.
 pub const DATA_HEADER_BYTES: usize = HEADER_BYTES + 4;
@@ -34,26 +39,30 @@ pub enum StoredKind {
     Compressed,
     /// The first byte says more: forward pointer, row away from home, other dictionary version.
     Special,
+    /// A row of the page's column part. Never in a slot or an entry.
+    Column,
 }
 
 impl StoredKind {
-    /// Its two bits in a slot.
+    /// Its number: in a slot, two bits.
     #[must_use]
     pub fn bits(self) -> u16 {
         match self {
             StoredKind::Raw => 1,
             StoredKind::Compressed => 2,
             StoredKind::Special => 3,
+            StoredKind::Column => 4,
         }
     }
 
-    /// The kind with these bits; `None` for 0, which is a free slot or a ghost.
+    /// The kind with this number; `None` for 0, which is a free slot or a ghost.
     #[must_use]
     pub fn from_bits(bits: u16) -> Option<StoredKind> {
         match bits {
             1 => Some(StoredKind::Raw),
             2 => Some(StoredKind::Compressed),
             3 => Some(StoredKind::Special),
+            4 => Some(StoredKind::Column),
             _ => None,
         }
     }
@@ -64,8 +73,35 @@ impl StoredKind {
 pub struct StoredRow<'a> {
     /// How to read the bytes.
     pub kind: StoredKind,
-    /// The bytes.
+    /// The bytes; of [`StoredKind::Column`] the column part.
     pub bytes: &'a [u8],
+    /// The slot, which is the row's number in a column part.
+    pub slot: u16,
+}
+
+impl StoredRow<'_> {
+    /// Bytes that are the row's own.
+    #[must_use]
+    pub fn own_bytes(&self) -> usize {
+        if self.kind == StoredKind::Column { 0 } else { self.bytes.len() }
+    }
+}
+
+/// Where a slot's row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Free,
+    /// By itself. A ghost's kind is not known where slots are plain.
+    Single {
+        offset: usize,
+        length: usize,
+        kind: Option<StoredKind>,
+        ghost: bool,
+    },
+    /// In the column part.
+    Column {
+        ghost: bool,
+    },
 }
 
 /// Bytes that a row of `row_bytes` takes on a page, slot included.
@@ -99,21 +135,46 @@ impl<'a> DataPage<'a> {
     /// # Errors
     /// The first violation found.
     pub fn validate(&self) -> Result<(), FormatError> {
-        let version = page::page_version(self.bytes);
-        if version != DATA_PAGE_VERSION {
-            return Err(FormatError::new(format!("data page version {version}, this program knows {DATA_PAGE_VERSION}")));
-        }
-        let slots = usize::from(self.slot_count());
+        let slots = self.slot_count();
         let low_end = usize::from(page::low_end(self.bytes));
-        let Some(slot_area) = self.bytes.len().checked_sub(slots * SLOT_BYTES) else {
-            return Err(FormatError::new(format!("{slots} slots do not fit the page")));
-        };
-        if low_end < DATA_HEADER_BYTES || low_end > slot_area {
-            return Err(FormatError::new(format!("end of rows at {low_end}, slots start at {slot_area}")));
+        if usize::from(slots) > usize::from(SLOT_MAX) + 1 {
+            return Err(FormatError::new(format!("{slots} slots")));
         }
-        let mut used = usize::from(page::garbage(self.bytes));
-        let mut rows = 0;
-        for slot in 0..self.slot_count() {
+        let (start, used, rows) = match page::page_version(self.bytes) {
+            DATA_PAGE_VERSION => self.validate_slots()?,
+            COLUMN_PAGE_VERSION => column_part::validate(self, self.bytes)?,
+            version => {
+                return Err(FormatError::new(format!(
+                    "data page version {version}, this program knows {DATA_PAGE_VERSION} and {COLUMN_PAGE_VERSION}"
+                )));
+            }
+        };
+        let directory = self.bytes.len() - self.directory_bytes();
+        if low_end < start || low_end > directory {
+            return Err(FormatError::new(format!("end of rows at {low_end}, the directory starts at {directory}")));
+        }
+        if slots > 0 && self.is_free(slots - 1) {
+            return Err(FormatError::new("the last slot is free"));
+        }
+        let used = used + usize::from(page::garbage(self.bytes));
+        if used != low_end - start {
+            return Err(FormatError::new(format!("rows and garbage take {used} bytes of {}", low_end - start)));
+        }
+        if rows != self.row_count() {
+            return Err(FormatError::new(format!("{rows} slots in use, the header says {}", self.row_count())));
+        }
+        Ok(())
+    }
+
+    /// Where the rows begin, the bytes of all of them, and their number, ghosts not counted.
+    fn validate_slots(&self) -> Result<(usize, usize, u16), FormatError> {
+        let slots = self.slot_count();
+        let low_end = usize::from(page::low_end(self.bytes));
+        if usize::from(slots) * SLOT_BYTES > self.bytes.len() {
+            return Err(FormatError::new(format!("{slots} slots do not fit the page")));
+        }
+        let (mut used, mut rows) = (0, 0);
+        for slot in 0..slots {
             let (offset, length, bits) = self.slot_fields(slot);
             if bits == 0 && offset == 0 {
                 if length != 0 {
@@ -127,16 +188,84 @@ impl<'a> DataPage<'a> {
             used += length;
             rows += u16::from(bits != 0);
         }
-        if slots > 0 && self.is_free(self.slot_count() - 1) {
-            return Err(FormatError::new("the last slot is free"));
+        Ok((DATA_HEADER_BYTES, used, rows))
+    }
+
+    /// Has it a column part and its directory?
+    #[inline]
+    #[must_use]
+    pub fn has_columns(&self) -> bool {
+        page::page_version(self.bytes) == COLUMN_PAGE_VERSION
+    }
+
+    /// Its column part, if it has one.
+    #[must_use]
+    pub fn column_part(&self) -> Option<ColumnPart<'a>> {
+        self.has_columns().then(|| column_part::part(self.bytes))
+    }
+
+    /// The entries of the rows that lie by themselves on a page with a column part; damaged ones are left out.
+    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        let directory = self.has_columns().then(|| Directory::new(self.bytes));
+        (0..directory.map_or(0, |directory| directory.count())).filter_map(move |index| directory?.entry(index))
+    }
+
+    /// Where its rows one by one begin.
+    pub(super) fn rows_start(&self) -> usize {
+        self.column_part().map_or(DATA_HEADER_BYTES, |part| column_part::AREA + part.area().len())
+    }
+
+    /// Bytes of slots, or of entries and states.
+    pub(super) fn directory_bytes(&self) -> usize {
+        if self.has_columns() { Directory::new(self.bytes).bytes() } else { usize::from(self.slot_count()) * SLOT_BYTES }
+    }
+
+    /// By how many bytes the directory grows when a row comes to lie by itself in a slot, at most the slot count.
+    #[must_use]
+    pub fn directory_growth(&self, slot: u16) -> usize {
+        if self.has_columns() {
+            if Directory::new(self.bytes).find(slot).is_ok() { 0 } else { ENTRY_BYTES }
+        } else if slot == self.slot_count() {
+            SLOT_BYTES
+        } else {
+            0
         }
-        if used != low_end - DATA_HEADER_BYTES {
-            return Err(FormatError::new(format!("rows and garbage take {used} bytes of {}", low_end - DATA_HEADER_BYTES)));
+    }
+
+    /// Where the row of a slot below the slot count is.
+    #[inline]
+    pub(super) fn find(&self, slot: u16) -> Place {
+        if self.has_columns() {
+            return self.find_by_entry(slot);
         }
-        if rows != self.row_count() {
-            return Err(FormatError::new(format!("{rows} slots in use, the header says {}", self.row_count())));
+        let (offset, length, bits) = self.slot_fields(slot);
+        match StoredKind::from_bits(bits) {
+            None if offset == 0 => Place::Free,
+            kind => Place::Single { offset, length, kind, ghost: kind.is_none() },
         }
-        Ok(())
+    }
+
+    fn find_by_entry(&self, slot: u16) -> Place {
+        let directory = Directory::new(self.bytes);
+        match directory.state(slot) {
+            State::Free => Place::Free,
+            State::Area => Place::Column { ghost: false },
+            State::Ghost => Place::Column { ghost: true },
+            State::Entry => match directory.find(slot).ok().and_then(|index| directory.entry(index)) {
+                Some(entry) => {
+                    Place::Single { offset: entry.offset.into(), length: entry.length.into(), kind: Some(entry.kind), ghost: entry.ghost }
+                }
+                None => Place::Free,
+            },
+        }
+    }
+
+    fn single(&self, slot: u16, offset: usize, length: usize, kind: StoredKind) -> Option<StoredRow<'a>> {
+        Some(StoredRow { kind, bytes: self.bytes.get(offset..offset + length)?, slot })
+    }
+
+    fn column_row(&self, slot: u16) -> StoredRow<'a> {
+        StoredRow { kind: StoredKind::Column, bytes: column_part::part_bytes(self.bytes), slot }
     }
 
     /// Number of slots, free ones and ghosts included.
@@ -178,9 +307,11 @@ impl<'a> DataPage<'a> {
         if slot >= self.slot_count() {
             return None;
         }
-        let (offset, length, bits) = self.slot_fields(slot);
-        let kind = StoredKind::from_bits(bits)?;
-        Some(StoredRow { kind, bytes: self.bytes.get(offset..offset + length)? })
+        match self.find(slot) {
+            Place::Single { offset, length, kind: Some(kind), ghost: false } => self.single(slot, offset, length, kind),
+            Place::Column { ghost: false } => Some(self.column_row(slot)),
+            _ => None,
+        }
     }
 
     /// The lowest free slot number; the next new one when none is free.
@@ -201,38 +332,46 @@ impl<'a> DataPage<'a> {
 
     /// Is this slot, below the slot count, empty?
     pub(super) fn is_free(&self, slot: u16) -> bool {
-        let (offset, _, bits) = self.slot_fields(slot);
-        bits == 0 && offset == 0
+        self.find(slot) == Place::Free
     }
 
-    /// The bytes of the deleted row that a slot keeps; `None` when the slot is free or holds a row.
+    /// The deleted row that a slot keeps; `None` when the slot is free or holds a row. Where slots are plain, it is of `kind`.
     #[must_use]
-    pub fn ghost(&self, slot: u16) -> Option<&'a [u8]> {
+    pub fn ghost(&self, slot: u16, kind: StoredKind) -> Option<StoredRow<'a>> {
         if slot >= self.slot_count() {
             return None;
         }
-        let (offset, length, bits) = self.slot_fields(slot);
-        if bits != 0 || offset == 0 { None } else { self.bytes.get(offset..offset + length) }
+        match self.find(slot) {
+            Place::Single { offset, length, kind: known, ghost: true } => self.single(slot, offset, length, known.unwrap_or(kind)),
+            Place::Column { ghost: true } => Some(self.column_row(slot)),
+            _ => None,
+        }
     }
 
-    /// Bytes that are neither header, row nor slot, garbage included.
+    /// May no row be added, whatever room there is? A page with a column part has no more slots than could hold forward pointers.
+    #[must_use]
+    pub fn is_full(&self, maxrows: u16) -> bool {
+        let slots_max = if self.has_columns() { column_rows_max(self.bytes.len(), maxrows) } else { usize::from(SLOT_MAX) + 1 };
+        self.row_count() >= maxrows || usize::from(self.free_slot()) >= slots_max
+    }
+
+    /// Bytes that are neither header, row nor directory, garbage included.
     #[inline]
     #[must_use]
     pub fn free_bytes(&self) -> usize {
-        let slots = usize::from(self.slot_count()) * SLOT_BYTES;
-        (self.bytes.len() + usize::from(page::garbage(self.bytes))).saturating_sub(slots + usize::from(page::low_end(self.bytes)))
+        (self.bytes.len() + usize::from(page::garbage(self.bytes)))
+            .saturating_sub(self.directory_bytes() + usize::from(page::low_end(self.bytes)))
     }
 
     /// Does a new row of `row_bytes` fit?
     #[must_use]
     pub fn fits(&self, row_bytes: usize) -> bool {
-        let slot = if self.free_slot() == self.slot_count() { SLOT_BYTES } else { 0 };
-        row_bytes + slot <= self.free_bytes()
+        row_bytes + self.directory_growth(self.free_slot()) <= self.free_bytes()
     }
 
     /// Does the row in `slot` fit its page with `row_bytes` bytes?
     #[must_use]
     pub fn fits_in_place_of(&self, slot: u16, row_bytes: usize) -> bool {
-        self.row(slot).is_some_and(|row| row_bytes <= self.free_bytes() + row.bytes.len())
+        self.row(slot).is_some_and(|row| row_bytes + self.directory_growth(slot) <= self.free_bytes() + row.own_bytes())
     }
 }

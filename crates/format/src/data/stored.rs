@@ -4,6 +4,7 @@
 //!
 //! Invariant: a stored row takes at least [`STORED_BYTES_MIN`] bytes, so a forward pointer always fits where a row has been.
 
+use super::column_part::ColumnPart;
 use super::page::{StoredKind, StoredRow};
 use crate::FormatError;
 use crate::wire::Reader;
@@ -32,6 +33,38 @@ pub enum Body<'a> {
         /// The bytes.
         codes: &'a [u8],
     },
+    /// A row of the column part of its page.
+    Column {
+        /// The part.
+        part: ColumnPart<'a>,
+        /// Its row.
+        row: u16,
+    },
+}
+
+impl<'a> Body<'a> {
+    /// The form and the bytes of a row that lies by itself.
+    ///
+    /// # Panics
+    /// For a row of a column part.
+    #[must_use]
+    pub fn parts(self) -> (u16, &'a [u8]) {
+        match self {
+            Body::Plain(record) => (0, record),
+            Body::Compressed { version, codes } => (version, codes),
+            Body::Column { .. } => unreachable!("a row of a column part has no bytes of its own"),
+        }
+    }
+
+    /// The dictionary version that is needed to read it; `None` when it needs none.
+    #[must_use]
+    pub fn dictionary(self) -> Option<u16> {
+        match self {
+            Body::Plain(_) => None,
+            Body::Compressed { version, .. } => super::forms::dictionary_of(version),
+            Body::Column { part, .. } => Some(part.dictionary()).filter(|version| *version != 0),
+        }
+    }
 }
 
 /// What a slot holds.
@@ -61,6 +94,7 @@ impl<'a> Stored<'a> {
             StoredKind::Raw => Ok(Stored::Home(Body::Plain(row.bytes))),
             StoredKind::Compressed => Ok(Stored::Home(Body::Compressed { version: page_version, codes: row.bytes })),
             StoredKind::Special => Stored::parse_special(row.bytes),
+            StoredKind::Column => Ok(Stored::Home(Body::Column { part: ColumnPart::new(row.bytes), row: row.slot })),
         }
     }
 
@@ -89,6 +123,9 @@ impl<'a> Stored<'a> {
     }
 
     /// Appends the slot's bytes for a page of this dictionary version; returns the kind they have.
+    ///
+    /// # Panics
+    /// For a row of a column part, which is not put into a slot as it is.
     pub fn build(&self, page_version: u16, out: &mut Vec<u8>) -> StoredKind {
         match *self {
             Stored::Home(Body::Plain(record)) if record.len() >= STORED_BYTES_MIN => {
@@ -116,14 +153,12 @@ impl<'a> Stored<'a> {
             Stored::Away { home, body } => {
                 out.push(TAG_AWAY);
                 out.extend_from_slice(&home.to_bytes());
-                let (version, bytes) = match body {
-                    Body::Plain(record) => (0, record),
-                    Body::Compressed { version, codes } => (version, codes),
-                };
+                let (version, bytes) = body.parts();
                 out.extend_from_slice(&version.to_le_bytes());
                 out.extend_from_slice(bytes);
                 StoredKind::Special
             }
+            Stored::Home(Body::Column { .. }) => unreachable!("a row of a column part is brought into another form first"),
             Stored::Forward(rid) => {
                 out.push(TAG_FORWARD);
                 out.extend_from_slice(&rid.to_bytes());
@@ -140,7 +175,8 @@ impl<'a> Stored<'a> {
             Stored::Home(Body::Plain(record)) => STORED_BYTES_MIN.max(2 + record.len()),
             Stored::Home(Body::Compressed { version, codes }) if version == page_version && codes.len() >= STORED_BYTES_MIN => codes.len(),
             Stored::Home(Body::Compressed { codes, .. }) => 3 + codes.len(),
-            Stored::Away { body: Body::Plain(bytes) | Body::Compressed { codes: bytes, .. }, .. } => AWAY_OVERHEAD + bytes.len(),
+            Stored::Away { body, .. } => AWAY_OVERHEAD + body.parts().1.len(),
+            Stored::Home(Body::Column { .. }) => 0,
             Stored::Forward(_) => STORED_BYTES_MIN,
         }
     }
@@ -162,7 +198,7 @@ mod tests {
                     let mut out = Vec::new();
                     let kind = stored.build(3, &mut out);
                     assert_eq!(out.len(), stored.len(3));
-                    assert_eq!(Stored::parse(StoredRow { kind, bytes: &out }, 3).unwrap(), stored);
+                    assert_eq!(Stored::parse(StoredRow { kind, bytes: &out, slot: 0 }, 3).unwrap(), stored);
                 }
             }
             let mut out = Vec::new();
@@ -176,7 +212,7 @@ mod tests {
         for tag in 0..=255u8 {
             for length in 0..12 {
                 let bytes = vec![tag; length];
-                let _ = Stored::parse(StoredRow { kind: StoredKind::Special, bytes: &bytes }, 1);
+                let _ = Stored::parse(StoredRow { kind: StoredKind::Special, bytes: &bytes, slot: 0 }, 1);
             }
         }
     }

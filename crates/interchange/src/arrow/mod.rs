@@ -10,5 +10,5 @@ pub use column::ColumnView;
 pub use mapping::TableSchema;
 pub use pack::Packer;
 pub use stored::{arrow_schema_from_bytes, arrow_schema_to_bytes};
-pub use unpack::BatchBuilder;
 pub(crate) use unpack::ColumnBuilder;
+pub use unpack::{BatchBuilder, ColumnSlice, ColumnValues};

@@ -174,12 +174,58 @@ impl ColumnBuilder {
                         }
                         Err(e) => return Err(e.into()),
                     }
-                    let end = i32::try_from(to.len());
-                    ends.push(
-                        end.map_err(|_| InterchangeError::LargeValue(format!("more than {OFFSET_MAX} bytes in one batch of one column")))?,
-                    );
+                    ends.push(i32::try_from(to.len()).map_err(|_| too_long())?);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Appends values that lie by column.
+    fn extend_from(
+        &mut self,
+        first_row: usize,
+        column: &ColumnSlice<'_>,
+        fetch: &mut dyn FnMut(LargeValueRef) -> Result<Vec<u8>, InterchangeError>,
+    ) -> Result<(), InterchangeError> {
+        let is_set = |words: &[u64], row: usize| words.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1);
+        if column.nulls > 0 {
+            let rows = 0..column.values.len();
+            self.nulls.extend(rows.filter(|row| !is_set(column.validity, *row)).map(|row| (first_row + row) as u32));
+        }
+        let wrong = InterchangeError::Record(RecordError::NoSuchColumn { column: self.position });
+        match (&mut self.values, column.values) {
+            (Values::Boolean(to), ColumnValues::Ints(ints)) => ints.iter().for_each(|value| to.append(*value != 0)),
+            (Values::Int16(to), ColumnValues::Ints(ints)) => to.extend(ints.iter().map(|value| *value as i16)),
+            (Values::Int32(to), ColumnValues::Ints(ints)) => to.extend(ints.iter().map(|value| *value as i32)),
+            (Values::Int64(to), ColumnValues::Ints(ints)) => to.extend_from_slice(ints),
+            (Values::Real(to), ColumnValues::Ints(ints)) => to.extend(ints.iter().map(|value| f32::from_bits(*value as u32))),
+            (Values::Double(to), ColumnValues::Ints(ints)) => to.extend(ints.iter().map(|value| f64::from_bits(*value as u64))),
+            (Values::Decimal(to), ColumnValues::Ints(ints)) => to.extend(ints.iter().map(|value| i128::from(*value))),
+            (values, ColumnValues::Bytes { bytes, ends, large }) => {
+                let mut start = 0;
+                for (row, end) in ends.iter().enumerate() {
+                    let value = bytes
+                        .get(start..*end as usize)
+                        .ok_or(InterchangeError::Record(RecordError::EndOffset { column: self.position }))?;
+                    start = *end as usize;
+                    let is_null = column.nulls > 0 && !is_set(column.validity, row);
+                    match values {
+                        Values::Decimal(_) | Values::Uuid(_) if is_null => push_zero(values),
+                        Values::Decimal(to) => to.push(wide_decimal(value)),
+                        Values::Uuid(to) if value.len() == 16 => to.extend_from_slice(value),
+                        Values::Bytes(to, to_ends) => {
+                            match LargeValueRef::from_bytes(value).filter(|_| is_set(large, row)) {
+                                Some(large) => to.extend_from_slice(&fetch(large)?),
+                                None => to.extend_from_slice(value),
+                            }
+                            to_ends.push(i32::try_from(to.len()).map_err(|_| too_long())?);
+                        }
+                        _ => return Err(wrong),
+                    }
+                }
+            }
+            _ => return Err(wrong),
         }
         Ok(())
     }
@@ -240,6 +286,63 @@ impl ColumnBuilder {
             }
         })
     }
+}
+
+fn too_long() -> InterchangeError {
+    InterchangeError::LargeValue(format!("more than {OFFSET_MAX} bytes in one batch of one column"))
+}
+
+fn push_zero(values: &mut Values) {
+    match values {
+        Values::Decimal(to) => to.push(0),
+        Values::Uuid(to) => to.extend([0; 16]),
+        _ => {}
+    }
+}
+
+/// The number with these bytes, little-endian; at most 16.
+fn wide_decimal(bytes: &[u8]) -> i128 {
+    let sign = if bytes.last().is_some_and(|top| top & 0x80 != 0) { 0xFF } else { 0 };
+    let mut word = [sign; 16];
+    let len = bytes.len().min(16);
+    word[..len].copy_from_slice(&bytes[..len]);
+    i128::from_le_bytes(word)
+}
+
+/// Values of a column that lie one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub enum ColumnValues<'a> {
+    /// BOOLEAN, integers, dates, times, DECIMAL of up to 8 bytes: the number; REAL and DOUBLE: their bits. NULL rows have some number.
+    Ints(&'a [i64]),
+    /// All others: bytes as in the record, and behind each value its end. NULL rows have none.
+    Bytes {
+        /// All bytes.
+        bytes: &'a [u8],
+        /// As many as rows.
+        ends: &'a [i32],
+        /// A bit for each row: its bytes are a reference to a large value.
+        large: &'a [u64],
+    },
+}
+
+impl ColumnValues<'_> {
+    fn len(&self) -> usize {
+        match self {
+            ColumnValues::Ints(ints) => ints.len(),
+            ColumnValues::Bytes { ends, .. } => ends.len(),
+        }
+    }
+}
+
+/// A column of some rows.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnSlice<'a> {
+    /// Its values.
+    pub values: ColumnValues<'a>,
+    /// A bit for each row: not NULL.
+    pub validity: &'a [u64],
+    /// Rows that are NULL.
+    pub nulls: usize,
 }
 
 fn primitive<T: ArrowPrimitiveType>(values: &mut Vec<T::Native>, nulls: Option<NullBuffer>, natural: &Arrow) -> ArrayRef
@@ -305,6 +408,26 @@ impl<'l> BatchBuilder<'l> {
             column.extend(self.layout, self.rows, records, &mut fetch)?;
         }
         self.rows += records.len();
+        Ok(())
+    }
+
+    /// Appends rows that lie by column: as many columns as the batches have, in their order, each of `rows` values. After an error the builder is to be dropped.
+    ///
+    /// # Errors
+    /// [`InterchangeError::Record`] when a column is of another kind or length, and those of `fetch`.
+    pub fn push_columns<'a>(
+        &mut self,
+        rows: usize,
+        slices: impl Iterator<Item = ColumnSlice<'a>>,
+        mut fetch: impl FnMut(LargeValueRef) -> Result<Vec<u8>, InterchangeError>,
+    ) -> Result<(), InterchangeError> {
+        let mut slices = slices;
+        for column in &mut self.columns {
+            let slice = slices.next().filter(|slice| slice.values.len() == rows);
+            let slice = slice.ok_or(RecordError::NoSuchColumn { column: column.position })?;
+            column.extend_from(self.rows, &slice, &mut fetch)?;
+        }
+        self.rows += rows;
         Ok(())
     }
 

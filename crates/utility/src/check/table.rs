@@ -10,14 +10,16 @@ use super::difference::{Buckets, Element, Side, Sum, hash};
 use super::findings::Context;
 use super::large::read_large;
 use crate::Result;
+use pagefold_codec::page::ColumnArea;
 use pagefold_codec::row::RowDictionary;
 use pagefold_engine::catalog::TableEntry;
-use pagefold_format::data::{Body, DataPage, Stored, forms};
+use pagefold_format::data::forms::{self, RecordDecoder};
+use pagefold_format::data::{Body, DataPage, Stored};
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page::PageType;
 use pagefold_format::space_map::{CLASS_FULL, CLASS_NO_ROWS, class_of, is_map_page};
 use pagefold_io::Storage;
-use pagefold_types::{CompactLayout, RID_BYTES, Rid, RowLayout};
+use pagefold_types::{RID_BYTES, Rid, RowLayout};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +40,7 @@ pub(crate) struct TableFiles<'a> {
     pub(crate) layout: RowLayout,
     /// By partition; `None`: no file, or none that can be read.
     pub(crate) sets: Vec<Option<DataSetFile>>,
-    compact: CompactLayout,
+    decoder: RecordDecoder,
     dictionaries: Vec<BTreeMap<u16, Arc<RowDictionary>>>,
     /// Every partition that should be there is.
     pub(crate) complete: bool,
@@ -89,7 +91,7 @@ impl<'a> TableFiles<'a> {
         };
         let mut table = TableFiles {
             entry,
-            compact: CompactLayout::new(layout.clone()),
+            decoder: RecordDecoder::new(&layout, entry.attributes.page_bytes),
             layout,
             sets: Vec::new(),
             dictionaries: Vec::new(),
@@ -273,6 +275,10 @@ impl<'a> TableFiles<'a> {
             fault(self, context, reason);
             return u64::from(view.row_count());
         }
+        if let Err(reason) = self.check_area(partition, view) {
+            fault(self, context, reason);
+            return u64::from(view.row_count());
+        }
         for slot in 0..view.slot_count() {
             let Some(row) = view.row(slot) else { continue };
             let here = Rid::new(partition as u16, number, slot);
@@ -315,15 +321,17 @@ impl<'a> TableFiles<'a> {
     }
 
     fn decode<'r>(&self, partition: usize, body: Body<'r>, buffer: &'r mut Vec<u8>) -> std::result::Result<&'r [u8], String> {
-        match body {
-            Body::Plain(record) => Ok(record),
-            Body::Compressed { version, codes } => {
-                let dictionary = forms::dictionary_of(version).map(|version| self.dictionary(partition, version)).transpose()?;
-                let (dictionary, cap) = (dictionary.map(Arc::as_ref), self.entry.attributes.page_bytes);
-                let length = forms::decode(version, codes, dictionary, &self.compact, cap, buffer).map_err(|e| e.to_string())?;
-                Ok(&buffer[..length])
-            }
-        }
+        let dictionary = body.dictionary().map(|version| self.dictionary(partition, version)).transpose()?;
+        self.decoder.decode(body, dictionary.map(Arc::as_ref), buffer).map_err(|e| e.to_string())
+    }
+
+    /// The structure of a page's column part, if it has one.
+    fn check_area(&self, partition: usize, view: DataPage<'_>) -> std::result::Result<(), String> {
+        let Some(part) = view.column_part().filter(|part| !part.area().is_empty()) else { return Ok(()) };
+        let dictionary = Some(part.dictionary()).filter(|version| *version != 0);
+        let dictionary = dictionary.map(|version| self.dictionary(partition, version)).transpose()?;
+        let tokens = dictionary.map(|dictionary| dictionary.tokens());
+        ColumnArea::parse(self.decoder.columns(), tokens, part.area()).map(drop).map_err(|e| format!("column part: {e}"))
     }
 
     fn check_large(&mut self, record: &[u8], rid: Rid, at: (usize, u32), context: &mut Context<'_>) {
@@ -389,7 +397,7 @@ fn check_class(set: &mut DataSetFile, number: u32, found: PageType, page: &[u8],
                 set.fault(number, error, context);
                 return;
             }
-            if view.row_count() >= maxrows { CLASS_FULL } else { class_of(view.free_bytes(), page.len()) }
+            if view.is_full(maxrows) { CLASS_FULL } else { class_of(view.free_bytes(), page.len()) }
         }
         PageType::Dictionary | PageType::LargeValue => CLASS_NO_ROWS,
         other => {

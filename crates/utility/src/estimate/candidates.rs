@@ -7,6 +7,9 @@ use pagefold_engine::table_space::Method;
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_types::{CompactLayout, RowLayout};
 
+/// What a sample's clusters are too small to show of pages by column, relative: rows of one page are alike, those of several clusters less.
+const COLUMN_MARGIN: f64 = 0.05;
+
 /// One of them.
 pub(super) struct Candidate {
     pub(super) method: Method,
@@ -18,8 +21,8 @@ pub(super) struct Candidate {
 /// All of them, in the order of the estimator.
 pub(super) struct Candidates {
     pub(super) list: Vec<Candidate>,
-    /// The estimator's numbers of the trained dictionaries.
-    pub(super) encoders: Vec<usize>,
+    /// The estimator's numbers of the trained dictionaries; none for one of strings only.
+    pub(super) encoders: Vec<Option<usize>>,
 }
 
 impl Candidates {
@@ -32,18 +35,19 @@ impl Candidates {
         options: impl Fn(usize) -> TableOptions,
     ) -> Candidates {
         let compact = estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(layout.clone())));
-        let encoders: Vec<usize> = trained.iter().map(|t| estimator.add_encoder(RecordEncoder::codes(1, &t.dictionary))).collect();
+        let encoder = |t: &Trained| (t.method != Method::Page).then(|| RecordEncoder::codes(1, &t.dictionary));
+        let encoders: Vec<Option<usize>> = trained.iter().map(|t| encoder(t).map(|encoder| estimator.add_encoder(encoder))).collect();
         let bytes: Vec<usize> = trained.iter().map(|t| t.dictionary.to_bytes().len()).collect();
-        let mut list = Vec::new();
+        let (mut list, all) = (Vec::new(), trained);
         for &page_bytes in page_sizes {
             for method in Method::ALL {
                 let trained = trained.iter().position(|t| t.method == method && t.page_sizes.contains(&page_bytes));
-                let encoder = match (method, trained) {
-                    (Method::Row, _) => Some((compact, None)),
-                    (_, Some(at)) => Some((encoders[at], Some(bytes[at]))),
-                    (_, None) => None,
+                let encoder = trained.and_then(|at| Some((encoders[at]?, Some(bytes[at]))));
+                match method {
+                    Method::Row => estimator.add(method.name(), options(page_bytes), Some((compact, None))),
+                    Method::Page => estimator.add_columns(method.name(), options(page_bytes), trained.map(|at| &all[at].dictionary)),
+                    Method::None | Method::Fixed | Method::Huffman => estimator.add(method.name(), options(page_bytes), encoder),
                 };
-                estimator.add(method.name(), options(page_bytes), encoder);
                 list.push(Candidate { method, page_bytes, trained });
             }
         }
@@ -52,7 +56,8 @@ impl Candidates {
 
     /// By candidate, what its dictionary adds to the relative half-width.
     pub(super) fn margins(&self, of_trained: impl Fn(usize) -> f64) -> Vec<f64> {
-        self.list.iter().map(|candidate| candidate.trained.map_or(0.0, &of_trained)).collect()
+        let by_column = |candidate: &Candidate| if candidate.method == Method::Page { COLUMN_MARGIN } else { 0.0 };
+        self.list.iter().map(|candidate| candidate.trained.map_or(0.0, &of_trained) + by_column(candidate)).collect()
     }
 }
 
@@ -65,5 +70,5 @@ pub fn add_every_method(
     options: TableOptions,
 ) {
     let page_sizes = [options.page_bytes];
-    Candidates::add(estimator, layout, &of_sample(sample, rows_total, &page_sizes), &page_sizes, |_| options);
+    Candidates::add(estimator, layout, &of_sample(sample, layout, rows_total, &page_sizes), &page_sizes, |_| options);
 }

@@ -31,6 +31,9 @@ const LOAD_TRAINING_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
 /// Uncertainty of a dictionary that stands for another one of the same table, relative.
 pub(super) const SAME_TABLE_MARGIN: f64 = 0.005;
 
+/// Uncertainty of a dictionary of strings that was trained on a sample, relative.
+const STRINGS_MARGIN: f64 = 0.03;
+
 /// A dictionary, the method that has it, and for which page sizes it pays.
 pub(super) struct Trained {
     pub(super) method: Method,
@@ -49,21 +52,21 @@ pub(super) fn of_source(source: &mut dyn Source, schema: &TableSchema, layout: &
     let mut trained = Vec::new();
     let (same, other): (Vec<usize>, Vec<usize>) = page_sizes.iter().partition(|size| limit(**size) >= longest);
     let rows_total = source.row_count();
-    trained.extend(of_sample(&sample, rows_total.unwrap_or(sample.len() as u64), &same));
+    trained.extend(of_sample(&sample, layout, rows_total.unwrap_or(sample.len() as u64), &same));
     for page_bytes in other {
         let sample = sample_source(source, schema, layout, limit(page_bytes).max(layout.fixed_len()))?;
-        trained.extend(of_sample(&sample, rows_total.unwrap_or(sample.len() as u64), &[page_bytes]));
+        trained.extend(of_sample(&sample, layout, rows_total.unwrap_or(sample.len() as u64), &[page_bytes]));
     }
     Ok(trained)
 }
 
-/// The methods with dictionaries, and the type of those.
+/// The methods with dictionaries for whole rows, and the type of those.
 fn methods() -> impl Iterator<Item = (Method, DictionaryType)> {
-    Method::ALL.into_iter().filter_map(|method| Some((method, method.dictionary_type()?)))
+    [Method::Fixed, Method::Huffman].into_iter().filter_map(|method| Some((method, method.dictionary_type()?)))
 }
 
 /// The dictionaries of a sample that pay for one of the page sizes.
-pub(super) fn of_sample(sample: &SampledRecords, rows_total: u64, page_sizes: &[usize]) -> Vec<Trained> {
+pub(super) fn of_sample(sample: &SampledRecords, layout: &RowLayout, rows_total: u64, page_sizes: &[usize]) -> Vec<Trained> {
     let options = TrainOptions::default();
     if page_sizes.is_empty() {
         return Vec::new();
@@ -74,11 +77,25 @@ pub(super) fn of_sample(sample: &SampledRecords, rows_total: u64, page_sizes: &[
         let page_sizes = sample.saving(&dictionary).paying(rows_total, page_sizes);
         (!page_sizes.is_empty()).then_some(Trained { method, dictionary, page_sizes })
     });
-    trained.collect()
+    trained.chain(of_strings(sample, layout, rows_total, page_sizes)).collect()
+}
+
+/// The dictionary of strings that pages by column would have, if it pays.
+fn of_strings(sample: &SampledRecords, layout: &RowLayout, rows_total: u64, page_sizes: &[usize]) -> Option<Trained> {
+    let (dictionary, saving) = sample.column_dictionary(layout)?;
+    let page_sizes = saving.paying(rows_total, page_sizes);
+    (!page_sizes.is_empty()).then_some(Trained { method: Method::Page, dictionary, page_sizes })
 }
 
 /// The dictionaries that the table of an old one would get, about: its tokens, and code words for the rows of a sample.
-pub(super) fn of_old(old: &RowDictionary, clusters: &Clusters, page_sizes: &[usize]) -> Vec<Trained> {
+pub(super) fn of_old(
+    old: (Method, &RowDictionary),
+    layout: &RowLayout,
+    clusters: &Clusters,
+    rows_total: u64,
+    page_sizes: &[usize],
+) -> Vec<Trained> {
+    let (method, old) = old;
     let mut sample = SampledRecords::default();
     for cluster in 0..clusters.len() {
         for record in clusters.records(cluster) {
@@ -90,7 +107,11 @@ pub(super) fn of_old(old: &RowDictionary, clusters: &Clusters, page_sizes: &[usi
             if kind == old.dictionary_type() { old.clone() } else { sample.dictionary_of(old.tokens(), &TrainOptions::default(), kind)? };
         Some(Trained { method, dictionary, page_sizes: page_sizes.to_vec() })
     });
-    trained.collect()
+    let strings = match method {
+        Method::Page => Some(Trained { method, dictionary: old.clone(), page_sizes: page_sizes.to_vec() }),
+        _ => of_strings(&sample, layout, rows_total, page_sizes),
+    };
+    trained.chain(strings).collect()
 }
 
 /// Where the real dictionary lies between what a stand-in does on the rows it was trained on and what it does on others, for a table with so many bytes of rows.
@@ -126,7 +147,7 @@ impl StandIn {
     }
 
     /// Trains on some of the clusters of a sample of a table with `rows_total` rows; one for each method.
-    pub(super) fn train(clusters: &Clusters, rows_total: u64, page_sizes: &[usize]) -> Vec<StandIn> {
+    pub(super) fn train(clusters: &Clusters, layout: &RowLayout, rows_total: u64, page_sizes: &[usize]) -> Vec<StandIn> {
         let bytes = clusters.record_bytes() as f64;
         if clusters.row_count() == 0 {
             return Vec::new();
@@ -165,6 +186,13 @@ impl StandIn {
                 scaling: Scaling { scales: [middle / own, middle / held], margin: (held - own).abs() / 4.0 / middle, step },
             })
         });
-        stand_ins.collect()
+        // All of the sample is about as much as LOAD looks at, or the part of it that there is.
+        let mut all = SampledRecords::default();
+        (0..clusters.len()).flat_map(|cluster| clusters.records(cluster)).for_each(|record| {
+            all.push(record);
+        });
+        let strings = of_strings(&all, layout, rows_total, page_sizes)
+            .map(|trained| StandIn { trained, scaling: Scaling { scales: [1.0, 1.0], margin: STRINGS_MARGIN, step } });
+        stand_ins.chain(strings).collect()
     }
 }

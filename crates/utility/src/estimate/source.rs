@@ -189,7 +189,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     }
     progress.finish();
     let (scalings, trained): (Vec<Scaling>, Vec<Trained>) =
-        StandIn::train(&clusters, rows_total, &plan.page_sizes).into_iter().map(StandIn::split).unzip();
+        StandIn::train(&clusters, &plan.layout, rows_total, &plan.page_sizes).into_iter().map(StandIn::split).unzip();
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, candidates) = plan.add_candidates(&mut estimator, &trained);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
@@ -219,7 +219,7 @@ pub(super) fn feed_clusters(
             estimator.begin_cluster();
         }
         for (scaling, encoder) in scalings.iter().zip(&candidates.encoders) {
-            estimator.set_scale(*encoder, scaling.of(cluster));
+            encoder.iter().for_each(|encoder| estimator.set_scale(*encoder, scaling.of(cluster)));
         }
         clusters.rows(cluster).try_for_each(|(row, _)| push_row(estimator, row))?;
     }

@@ -44,7 +44,12 @@ fn add_candidates(table: &Table, estimator: &mut TableEstimator<'_>, trained: &[
     let options =
         |page_bytes| TableOptions { page_bytes, pctfree: own.pctfree, maxrows: own.maxrows, partition_bytes: own.partition_bytes };
     let candidates = Candidates::add(estimator, table.layout(), trained, page_sizes, options);
-    let encoder = match (own.method, table.dictionary()) {
+    let old = table.dictionary();
+    if own.method == Method::Page {
+        let dictionary = old.as_ref().map(|old| old.dictionary());
+        return (estimator.add_columns(own.method.name(), options(own.page_bytes), dictionary), candidates);
+    }
+    let encoder = match (own.method, old) {
         (Method::Row, _) => Some((estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(table.layout().clone()))), None)),
         (_, Some(old)) => Some((estimator.add_encoder(RecordEncoder::codes(1, old.dictionary())), Some(old.dictionary().to_bytes().len()))),
         (_, None) => None,
@@ -87,7 +92,7 @@ fn full(
     page_sizes: &[usize],
     progress: &dyn Progress,
 ) -> Result<EstimateReport> {
-    let trained = dictionary::of_sample(&sample_table(table, progress)?, table.row_count(), page_sizes);
+    let trained = dictionary::of_sample(&sample_table(table, progress)?, table.layout(), table.row_count(), page_sizes);
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
     let (present, _) = add_candidates(table, &mut estimator, &trained, page_sizes);
     let scratch = Scratch { storage: database.storage().clone(), directory: database.temporary_directory() };
@@ -164,8 +169,11 @@ fn sampled(
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
     // A dictionary that the table has is as good as the one it would get.
     let (scalings, trained): (Vec<Scaling>, Vec<Trained>) = match table.dictionary() {
-        Some(old) => (Vec::new(), dictionary::of_old(old.dictionary(), &clusters, page_sizes)),
-        None => StandIn::train(&clusters, rows_total, page_sizes).into_iter().map(StandIn::split).unzip(),
+        Some(old) => {
+            let old = (table.attributes().method, old.dictionary());
+            (Vec::new(), dictionary::of_old(old, table.layout(), &clusters, rows_total, page_sizes))
+        }
+        None => StandIn::train(&clusters, table.layout(), rows_total, page_sizes).into_iter().map(StandIn::split).unzip(),
     };
     let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;

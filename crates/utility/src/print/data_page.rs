@@ -2,8 +2,10 @@
 
 use super::object::Object;
 use super::page::{Content, hex, map};
-use pagefold_format::data::{Body, DataPage, Stored, forms};
-use pagefold_types::{ColumnValue, CompactLayout, Rid, excerpt};
+use pagefold_codec::page::{ColumnArea, PageSchema};
+use pagefold_format::data::forms::RecordDecoder;
+use pagefold_format::data::{Body, ColumnPart, DataPage, Stored};
+use pagefold_types::{ColumnValue, Rid, excerpt};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
             slots.push(json!({ "slot": slot, "what": "free" }));
             continue;
         };
-        let mut line = map(json!({ "slot": slot, "bytes": row.bytes.len() }));
+        let mut line = map(json!({ "slot": slot, "bytes": row.own_bytes() }));
         match Stored::parse(row, version) {
             Ok(Stored::Home(body)) => {
                 line.insert("what".into(), json!("row"));
@@ -36,7 +38,17 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
         slots.push(Value::Object(line));
     }
     let first = Rid::new(object.expected.partition.min(pagefold_types::PARTITION_MAX), number, 0);
+    let column_part = view.column_part().map(|part| {
+        json!({
+            "bytes": part.area().len(),
+            "rows": part.rows(),
+            "dictionary_version": part.dictionary(),
+            "rows_by_themselves": view.entries().count(),
+            "columns": columns(object, part),
+        })
+    });
     let out = map(json!({
+        "column_part": column_part,
         "dictionary_version": version,
         "rows": view.row_count(),
         "free_bytes": view.free_bytes(),
@@ -49,30 +61,39 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
     }
 }
 
-fn put_body(object: &Object, body: Body<'_>, line: &mut Map<String, Value>) {
-    let (kind, content) = match body {
-        Body::Plain(record) => (json!("plain"), record_text(object, record)),
-        Body::Compressed { version: form, codes } => {
-            let version = forms::dictionary_of(form);
-            let kind = match version {
-                None => "compact".to_string(),
-                Some(version) if version == form => format!("compressed, dictionary {version}"),
-                Some(version) => format!("compressed with codes of 12 bits, dictionary {version}"),
-            };
-            let dictionary = version.and_then(|version| object.dictionaries.get(&version)).map(Arc::as_ref);
-            let mut record = Vec::new();
-            let content = match &object.row_layout {
-                None => hex(codes),
-                Some(layout) => {
-                    let compact = CompactLayout::new(layout.clone());
-                    let length = forms::decode(form, codes, dictionary, &compact, object.expected.page_bytes, &mut record);
-                    length.map_or_else(|e| format!("{e}: {}", hex(codes)), |length| record_text(object, &record[..length]))
-                }
-            };
-            (json!(kind), content)
-        }
+/// How the columns of a column part are encoded.
+fn columns(object: &Object, part: ColumnPart<'_>) -> Value {
+    let (Some(layout), Some(table)) = (&object.row_layout, &object.table) else { return Value::Null };
+    let schema = PageSchema::new(layout);
+    let dictionary = object.dictionaries.get(&part.dictionary()).map(|dictionary| dictionary.tokens());
+    let area = match ColumnArea::parse(&schema, dictionary, part.area()) {
+        Ok(area) => area,
+        Err(error) => return json!(error.to_string()),
     };
-    line.insert("stored".into(), kind);
+    let names = table.attributes.schema.columns().iter().map(|column| column.name.as_str());
+    names.zip(area.encodings()).map(|(name, (encoding, bits))| json!({ "name": name, "encoding": encoding, "bits": bits })).collect()
+}
+
+fn put_body(object: &Object, body: Body<'_>, line: &mut Map<String, Value>) {
+    let dictionary = body.dictionary();
+    let kind = match (body, dictionary) {
+        (Body::Plain(_), _) => "plain".to_string(),
+        (Body::Column { .. }, _) => "by column".to_string(),
+        (Body::Compressed { .. }, None) => "compact".to_string(),
+        (Body::Compressed { version: form, .. }, Some(version)) if version == form => format!("compressed, dictionary {version}"),
+        (Body::Compressed { .. }, Some(version)) => format!("compressed with codes of 12 bits, dictionary {version}"),
+    };
+    let bytes = if let Body::Column { .. } = body { &[] } else { body.parts().1 };
+    let dictionary = dictionary.and_then(|version| object.dictionaries.get(&version)).map(Arc::as_ref);
+    let mut record = Vec::new();
+    let content = match &object.row_layout {
+        None => hex(bytes),
+        Some(layout) => match RecordDecoder::new(layout, object.expected.page_bytes).decode(body, dictionary, &mut record) {
+            Ok(record) => record_text(object, record),
+            Err(error) => format!("{error}: {}", hex(bytes)),
+        },
+    };
+    line.insert("stored".into(), json!(kind));
     line.insert("content".into(), json!(content));
 }
 

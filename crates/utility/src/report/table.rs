@@ -155,10 +155,11 @@ fn read_pages(table: &Table, npages: u64, packer: &mut PagePacker, progress: &dy
                 let view = DataPage::new(&page);
                 sums.pages += 1;
                 sums.free_bytes += view.free_bytes() as u64;
+                sums.stored_bytes += view.column_part().map_or(0, |part| part.area().len()) as u64;
                 for slot in 0..view.slot_count() {
                     let Some(row) = view.row(slot) else { continue };
                     match Stored::parse(row, view.dictionary_version()) {
-                        Ok(Stored::Home(body)) => sums.count(row.bytes.len(), body),
+                        Ok(Stored::Home(body)) => sums.count(row.own_bytes(), body),
                         Ok(Stored::Away { body, .. }) => {
                             sums.count(row.bytes.len(), body);
                             sums.moved += 1;
@@ -186,6 +187,6 @@ impl Sums {
     fn count(&mut self, stored_bytes: usize, body: Body<'_>) {
         self.rows += 1;
         self.stored_bytes += stored_bytes as u64;
-        self.compressed += u64::from(matches!(body, Body::Compressed { .. }));
+        self.compressed += u64::from(!matches!(body, Body::Plain(_)));
     }
 }

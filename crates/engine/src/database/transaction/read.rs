@@ -4,7 +4,7 @@ use super::super::leftovers::key_of;
 use super::{Isolation, Transaction};
 use crate::btree::Direction;
 use crate::index::Index;
-use crate::table_space::{RowBuffer, ScanOutcome, Table};
+use crate::table_space::{Batches, ColumnBatch, RowBuffer, RowSink, Rows, ScanOutcome, Table};
 use crate::transaction::{Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_types::{KeyRange, Rid, Value, ValueRef};
@@ -74,14 +74,31 @@ impl Transaction<'_> {
     /// # Errors
     /// When a value does not fit the key, or a page is damaged.
     pub fn get<R>(&mut self, table: &Table, index: &Index, key: &[ValueRef<'_>], visit: impl FnMut(Rid, &[u8]) -> R) -> Result<Option<R>> {
-        let mut scratch = mem::take(&mut self.scratch);
-        scratch.key.clear();
-        let encoded = index.key_layout().encode(key, &mut scratch.key);
-        let found = match encoded {
-            Ok(_) => self.get_encoded(table, index, &scratch.key, &mut scratch.row, visit),
+        let mut buffer = mem::take(&mut self.scratch.row);
+        let found = self.get_with(table, index, key, &mut buffer, visit);
+        self.scratch.row = buffer;
+        found
+    }
+
+    /// As [`get`](Self::get), for the columns that the buffer is [for](RowBuffer::for_columns).
+    ///
+    /// # Errors
+    /// As `get`.
+    pub fn get_with<R>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        key: &[ValueRef<'_>],
+        buffer: &mut RowBuffer,
+        visit: impl FnMut(Rid, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let mut encoded = mem::take(&mut self.scratch.key);
+        encoded.clear();
+        let found = match index.key_layout().encode(key, &mut encoded) {
+            Ok(_) => self.get_encoded(table, index, &encoded, buffer, visit),
             Err(e) => Err(Error::Value(format!("index \"{}\": {e}", index.name()))),
         };
-        self.scratch = scratch;
+        self.scratch.key = encoded;
         found
     }
 
@@ -227,12 +244,50 @@ impl Transaction<'_> {
         table: &Table,
         visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
+        self.scan_with(table, &mut RowBuffer::default(), visit)
+    }
+
+    /// As [`scan`](Self::scan), for the columns that the buffer is [for](RowBuffer::for_columns).
+    ///
+    /// # Errors
+    /// As `scan`.
+    pub fn scan_with<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        buffer: &mut RowBuffer,
+        visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        self.scan_into(table, buffer, &mut Rows(visit))
+    }
+
+    /// Delivers some columns of every row in page order, in batches of a thousand rows and more.
+    ///
+    /// # Errors
+    /// When a page is damaged, there is no such column, or the visitor fails.
+    pub fn scan_columns<'t, E: From<Error>>(
+        &mut self,
+        table: &'t Table,
+        columns: &[usize],
+        visit: impl FnMut(&ColumnBatch<'t>) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        let mut batch = ColumnBatch::new(table, columns)?;
+        let mut sink = Batches { batch: &mut batch, visit };
+        let outcome = self.scan_into(table, &mut RowBuffer::for_columns(table, columns), &mut sink)?;
+        if outcome == ScanOutcome::Complete && sink.finish()?.is_break() { Ok(ScanOutcome::Stopped) } else { Ok(outcome) }
+    }
+
+    fn scan_into<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        buffer: &mut RowBuffer,
+        sink: &mut impl RowSink<E>,
+    ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
         if let Some(serializable) = self.serializable() {
             serializable.on_read_object(self.state.id(), table.object_id).map_err(Error::from)?;
         }
         let mut unseen: Vec<Arc<TransactionState>> = Vec::new();
-        let outcome = table.scan_visible(&snapshot, &mut RowBuffer::default(), visit, |writer| {
+        let outcome = table.scan_visible(&snapshot, buffer, sink, |writer| {
             if unseen.iter().all(|known| known.id() != writer.id()) {
                 unseen.push(Arc::clone(writer));
             }

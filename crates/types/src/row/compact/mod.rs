@@ -1,5 +1,6 @@
 //! The compact record (method `row`): a packed record in which each value takes as few bytes as it needs.
 
+mod columns;
 mod encode;
 mod expand;
 mod layout;

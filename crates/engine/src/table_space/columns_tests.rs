@@ -1,0 +1,216 @@
+//! Tables under `page`: what becomes of their pages, and that transactions can be taken back whatever became of them.
+
+use super::*;
+use crate::database::{Database, Isolation, OpenMode, Settings, TransactionOptions};
+use crate::pool::{Access, By, PoolSettings};
+use crate::test_random::Random;
+use crate::{Error, Result};
+use pagefold_format::data::{DataPage, Stored, StoredKind};
+use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+type Model = BTreeMap<Rid, Vec<Value>>;
+
+fn database(storage: &Arc<MemoryStorage>, mode: OpenMode) -> Database {
+    let storage: Arc<dyn Storage> = Arc::clone(storage) as Arc<dyn Storage>;
+    let pools = PoolSettings { memory_bytes: 4 << 20, ..PoolSettings::default() };
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, ..Settings::default() }).unwrap()
+}
+
+fn row(random: &mut Random, id: i64, long: bool) -> Vec<Value> {
+    let words = ["final ", "express ", "slyly ", "ironic "];
+    let count = if long { 6 + random.index(6) } else { random.index(3) };
+    let text: String = (0..count).map(|_| words[random.index(4)]).collect();
+    vec![Value::Int(id), Value::Int(random.index(500) as i64), Value::Text(text)]
+}
+
+fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
+    row.iter().map(Value::as_ref).collect()
+}
+
+/// A table of 2,000 rows, loaded into full pages.
+fn loaded(database: &Database, random: &mut Random) -> (Arc<Table>, Model) {
+    let schema = Schema::new(vec![
+        Column::new("id", DataType::BigInt, false),
+        Column::new("n", DataType::Integer, true),
+        Column::new("text", DataType::Varchar(None), false),
+    ]);
+    let mut change = database.change();
+    let attributes = TableAttributes { method: Method::Page, ..TableAttributes::new("t", schema.unwrap()).with_page_bytes(4096) };
+    let table = change.create_table(attributes).unwrap();
+    let rows: Vec<Vec<Value>> = (0..2000).map(|id| row(random, id, false)).collect();
+    let mut loader = BulkLoader::new(&table).unwrap();
+    let mut rids = Vec::new();
+    for row in &rows {
+        let mut record = Vec::new();
+        table.build_record(By::Nobody, &refs(row), &mut record).unwrap();
+        loader.push(&record, |rid, _| Ok::<_, Error>(rids.push(rid))).unwrap();
+    }
+    loader.finish(|rid, _| Ok::<_, Error>(rids.push(rid))).unwrap();
+    change.commit().unwrap();
+    (table, rids.into_iter().zip(rows).collect())
+}
+
+fn compare(table: &Table, model: &Model) {
+    let mut seen = Model::new();
+    table
+        .scan(&mut RowBuffer::default(), |rid, record| {
+            assert!(seen.insert(rid, table.values(record)?).is_none(), "row {rid} came twice");
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })
+        .unwrap();
+    assert!(seen == *model);
+}
+
+/// Rows by how they lie: by column, by themselves on a page with a column part, moved; and pages that have only pointers left.
+fn census(table: &Table) -> (usize, usize, usize, usize) {
+    let (mut columns, mut singles, mut moved, mut given_up) = (0, 0, 0, 0);
+    for data_set in table.partitions() {
+        for number in data_set.data_page_numbers() {
+            let page = table.manager().shared(data_set, number, Access::Scan).unwrap();
+            let view = DataPage::new(&page);
+            view.validate().unwrap();
+            let (mut pointers, mut others) = (0, 0);
+            for row in (0..view.slot_count()).filter_map(|slot| view.row(slot)) {
+                match Stored::parse(row, view.dictionary_version()).unwrap() {
+                    Stored::Forward(_) => pointers += 1,
+                    Stored::Away { .. } => assert!(!view.has_columns(), "a row away from home beside a column part"),
+                    Stored::Home(_) if row.kind == StoredKind::Column => {
+                        columns += 1;
+                        others += 1;
+                    }
+                    Stored::Home(_) => {
+                        singles += usize::from(view.has_columns());
+                        others += 1;
+                    }
+                }
+            }
+            moved += pointers;
+            given_up += usize::from(pointers > 10 && others == 0);
+        }
+    }
+    (columns, singles, moved, given_up)
+}
+
+#[test]
+fn pages_are_filled_changed_and_given_up() {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = database(&storage, OpenMode::Create);
+    let mut random = Random(4);
+    let (table, mut model) = loaded(&database, &mut random);
+    let (columns, singles, moved, _) = census(&table);
+    assert_eq!((columns, singles, moved), (2000, 0, 0));
+    let pages = table.partitions().map(|data_set| data_set.data_page_numbers().len()).sum::<usize>();
+    assert!(pages < 12, "{pages} pages");
+
+    // Numbers from the range that is there fit their column as it is.
+    let rids: Vec<Rid> = model.keys().copied().collect();
+    for rid in rids.iter().step_by(3) {
+        let n = Value::Int(random.index(500) as i64);
+        assert!(table.update(*rid, &[(1, n.as_ref())]).unwrap());
+        model.get_mut(rid).unwrap()[1] = n;
+    }
+    let (columns, ..) = census(&table);
+    assert!(columns > 1990, "{columns} rows by column");
+    compare(&table, &model);
+
+    // Inserts fill pages, which are rebuilt again and again.
+    for id in 2000..6000 {
+        let row = row(&mut random, id, false);
+        let rid = table.insert(&refs(&row)).unwrap();
+        assert!(model.insert(rid, row).is_none());
+    }
+    let (columns, singles, moved, _) = census(&table);
+    assert!(columns > 5700 && columns + singles <= 6000 && moved == 0, "{columns} {singles} {moved}");
+    compare(&table, &model);
+
+    // Longer texts do not fit: rows lie by themselves, then move, and in the end whole pages are given up.
+    for rid in rids.iter().take(400) {
+        let row = row(&mut random, 1, true);
+        assert!(table.update(*rid, &[(2, row[2].as_ref())]).unwrap());
+        model.get_mut(rid).unwrap()[2] = row[2].clone();
+    }
+    let (_, _, moved, given_up) = census(&table);
+    assert!(moved > 100 && given_up > 0, "{moved} rows have moved, {given_up} pages were given up");
+    compare(&table, &model);
+    for rid in &rids {
+        assert_eq!(table.get(*rid).unwrap().map(|record| table.values(&record).unwrap()).as_ref(), model.get(rid));
+    }
+}
+
+/// One random change of a row, in a transaction and its model.
+fn change_row(
+    transaction: &mut crate::database::Transaction<'_>,
+    table: &Arc<Table>,
+    model: &mut Model,
+    random: &mut Random,
+) -> Result<()> {
+    let rid = model.keys().nth(random.index(model.len())).copied();
+    let long = random.index(3) == 0;
+    let fresh = row(random, 7, long);
+    match (random.index(8), rid) {
+        (0, _) | (_, None) => {
+            let rid = transaction.insert(table, &refs(&fresh))?;
+            assert!(model.insert(rid, fresh).is_none());
+        }
+        (1, Some(rid)) => {
+            assert!(transaction.delete(table, rid)?);
+            model.remove(&rid);
+        }
+        (2..=4, Some(rid)) => {
+            assert!(transaction.update(table, rid, &[(1, fresh[1].as_ref())])?);
+            model.get_mut(&rid).unwrap()[1] = fresh[1].clone();
+        }
+        (_, Some(rid)) => {
+            assert!(transaction.update(table, rid, &[(2, fresh[2].as_ref())])?);
+            model.get_mut(&rid).unwrap()[2] = fresh[2].clone();
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn transactions_are_taken_back() {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = database(&storage, OpenMode::Create);
+    let mut random = Random(8);
+    let (table, mut model) = loaded(&database, &mut random);
+    for round in 0..120 {
+        let options = TransactionOptions { isolation: Isolation::ReadCommitted, ..TransactionOptions::default() };
+        let mut transaction = database.begin(options);
+        let mut after = model.clone();
+        for _ in 0..random.index(120) {
+            change_row(&mut transaction, &table, &mut after, &mut random).unwrap();
+        }
+        // Somebody else makes pages be rebuilt meanwhile.
+        let mut other = database.begin(options);
+        let mut others = Vec::new();
+        for _ in 0..random.index(40) {
+            let row = row(&mut random, round, false);
+            others.push((other.insert(&table, &refs(&row)).unwrap(), row));
+        }
+        other.commit().unwrap();
+        if random.index(2) == 0 {
+            transaction.rollback().unwrap();
+        } else {
+            transaction.commit().unwrap();
+            model = after;
+        }
+        model.extend(others);
+        if round % 10 == 9 {
+            compare(&table, &model);
+        }
+    }
+    let (columns, singles, moved, _) = census(&table);
+    assert!(columns > 100 && singles > 100 && moved > 10, "{columns} {singles} {moved}");
+    drop(table);
+    drop(database);
+    let database = self::database(&storage, OpenMode::Read);
+    compare(&database.table("t").unwrap(), &model);
+}

@@ -1,0 +1,185 @@
+//! How LOAD and REORG fill data pages by column. The estimator counts pages with the same code.
+//!
+//! Invariants:
+//! - a page holds as many of the rows that come next as fit its column part, or, if that are no more, as fit one by one: so never fewer than under the method `row`;
+//! - pages with a column part keep a little room for rows that change, and no more rows than could all move away.
+
+use super::column_part::{AREA, MOVED_SPACE, state_bytes};
+use super::forms::RecordEncoder;
+use super::page::{DATA_HEADER_BYTES, row_space};
+use super::place::ColumnImage;
+use pagefold_codec::CodecError;
+use pagefold_codec::page::{PageEncoder, PageSchema, ROWS_MAX};
+use pagefold_codec::row::{Encoder, RowDictionary};
+use pagefold_types::CompactLayout;
+use std::sync::Arc;
+
+/// Of a page's bytes, one in so many stays free for rows that change.
+const RESERVE: usize = 32;
+
+/// The most rows that may come to lie on a page with a column part: each may have to move.
+#[must_use]
+pub fn column_rows_max(page_bytes: usize, maxrows: u16) -> usize {
+    ((page_bytes - AREA) / MOVED_SPACE).min(usize::from(maxrows)).min(ROWS_MAX)
+}
+
+/// An encoder of areas whose strings may have codes of this dictionary.
+#[must_use]
+pub fn area_encoder(columns: PageSchema, dictionary: Option<&RowDictionary>) -> PageEncoder {
+    PageEncoder::new(Arc::new(columns), dictionary.map(|dictionary| Arc::new(Encoder::new(dictionary.tokens()))))
+}
+
+/// What comes onto the next page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedPage {
+    /// Rows.
+    pub rows: usize,
+    /// In a column part? Else one by one.
+    pub columns: bool,
+    /// Bytes that the rows take with their slots, states and the column header.
+    pub row_bytes: usize,
+}
+
+/// Cuts rows into pages.
+#[derive(Debug)]
+pub struct ColumnPacker {
+    encoder: PageEncoder,
+    single: RecordEncoder,
+    /// Of the rows it holds: bytes one by one.
+    spaces: Vec<usize>,
+    page_bytes: usize,
+    pctfree: usize,
+    maxrows: usize,
+    rows_max: usize,
+    dictionary_version: u16,
+    area: Vec<u8>,
+    directory: Vec<u8>,
+}
+
+impl ColumnPacker {
+    /// For pages of this size, of which `pctfree` percent stay free, with at most `maxrows` rows each. `dictionary` with its version: of string codes.
+    #[must_use]
+    pub fn new(
+        (compact, columns): (CompactLayout, PageSchema),
+        dictionary: Option<(u16, &RowDictionary)>,
+        page_bytes: usize,
+        pctfree: u8,
+        maxrows: u16,
+    ) -> ColumnPacker {
+        ColumnPacker {
+            encoder: area_encoder(columns, dictionary.map(|(_, dictionary)| dictionary)),
+            single: RecordEncoder::Compact(compact),
+            spaces: Vec::new(),
+            page_bytes,
+            pctfree: usize::from(pctfree.min(99)),
+            maxrows: maxrows.into(),
+            rows_max: column_rows_max(page_bytes, maxrows),
+            dictionary_version: dictionary.map_or(0, |(version, _)| version),
+            area: Vec::new(),
+            directory: Vec::new(),
+        }
+    }
+
+    /// Takes in a record. Look for [pages](Self::next_page) after each.
+    ///
+    /// # Errors
+    /// When it is no record of the table.
+    pub fn push(&mut self, record: &[u8]) -> Result<(), CodecError> {
+        self.encoder.push(record)?;
+        self.spaces.push(row_space(self.single.stored_len(record).0));
+        Ok(())
+    }
+
+    /// What the next page holds; `None`: more rows may fit. `last`: there are no more. [Take](Self::take) them before the next look.
+    pub fn next_page(&mut self, last: bool) -> Option<PackedPage> {
+        let held = self.spaces.len();
+        let full = held >= self.rows_max;
+        if held == 0 || !(last || full || self.encoder.is_worth_a_trial()) {
+            return None;
+        }
+        let rows = self.rows_that_fit(held);
+        let (single, single_bytes) = self.rows_one_by_one();
+        if rows.max(single) == held && !last && !full {
+            return None;
+        }
+        Some(if rows > single {
+            let row_bytes = self.encoder.len_of(rows) + state_bytes(rows) + AREA - DATA_HEADER_BYTES;
+            PackedPage { rows, columns: true, row_bytes }
+        } else {
+            PackedPage { rows: single, columns: false, row_bytes: single_bytes }
+        })
+    }
+
+    fn rows_that_fit(&mut self, held: usize) -> usize {
+        let room = (self.page_bytes - AREA) * (100 - self.pctfree) / 100;
+        let reserve = (self.page_bytes / RESERVE).min(MOVED_SPACE * held);
+        let mut states = 0;
+        loop {
+            let rows = self.encoder.rows_that_fit(room.saturating_sub(reserve + states));
+            if state_bytes(rows) <= states || rows == 0 {
+                return rows;
+            }
+            states = state_bytes(rows);
+        }
+    }
+
+    /// As [`PagePacker`](super::PagePacker) counts: at least one.
+    fn rows_one_by_one(&self) -> (usize, usize) {
+        let room = (self.page_bytes - DATA_HEADER_BYTES) * (100 - self.pctfree) / 100;
+        let (mut rows, mut used) = (0, 0);
+        for space in self.spaces.iter().take(self.maxrows) {
+            if rows > 0 && used + space > room {
+                break;
+            }
+            used += space;
+            rows += 1;
+        }
+        (rows, used)
+    }
+
+    /// The page of the first `rows` rows, by column.
+    ///
+    /// # Panics
+    /// When it is not what [`next_page`](Self::next_page) has said.
+    pub fn image(&mut self, rows: usize) -> ColumnImage<'_> {
+        self.area.clear();
+        let length = self.encoder.encode(rows, &mut self.area);
+        assert!(length.is_some(), "an area that fits a page is not too long");
+        self.directory.clear();
+        self.directory.resize(rows / 4, 0x55);
+        if !rows.is_multiple_of(4) {
+            self.directory.push(0x55 & ((1 << (rows % 4 * 2)) - 1));
+        }
+        ColumnImage {
+            slots: rows as u16,
+            dictionary_version: self.dictionary_version,
+            area: &self.area,
+            rows: &[],
+            directory: &self.directory,
+        }
+    }
+
+    /// A record that it holds.
+    ///
+    /// # Panics
+    /// When it holds fewer.
+    #[must_use]
+    pub fn record(&self, row: usize) -> &[u8] {
+        self.encoder.held_record(row)
+    }
+
+    /// Lets go of the first rows.
+    ///
+    /// # Panics
+    /// When it holds fewer.
+    pub fn take(&mut self, rows: usize) {
+        self.encoder.drain(rows);
+        self.spaces.drain(..rows);
+    }
+
+    /// How many rows it holds.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.spaces.len()
+    }
+}

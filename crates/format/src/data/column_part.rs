@@ -1,0 +1,344 @@
+//! The part of a data page that holds rows by column, and the directory that such a page has in the place of slots.
+//!
+//! Layout: `docs/file-format.md`, "Data page, version 2". Behind the header lie the column header and the area ([`pagefold_codec::page`]); row i of the area is the row of slot i as it was when
+//! the page was built. Rows one by one follow, as on a page without an area. At the end of the page lie the states of the slots that the area has, before them an entry for each slot
+//! whose row lies one by one.
+//!
+//! Invariants of a valid page, beside those of [`DataPage`](super::DataPage):
+//! - the area has the length that its own header says, and as many rows as there are states;
+//! - entries ascend by slot; a slot that the area has, has an entry exactly if its state is [`State::Entry`];
+//! - an area with no rows has no bytes.
+
+use super::page::{DATA_HEADER_BYTES, DataPage, StoredKind};
+use super::stored::STORED_BYTES_MIN;
+use crate::FormatError;
+use crate::page::{self, get_u16, put_u16};
+use pagefold_codec::page::{ColumnArea, ROWS_MAX};
+use pagefold_types::SLOT_MAX;
+
+/// Format version of data pages with a column part.
+pub const COLUMN_PAGE_VERSION: u8 = 2;
+
+/// Bytes of the column header: length of the area, number of entries, dictionary version of the area, 0.
+pub const COLUMN_HEADER_BYTES: usize = 8;
+pub(super) const AREA_BYTES: usize = DATA_HEADER_BYTES;
+pub(super) const ENTRIES: usize = AREA_BYTES + 2;
+pub(super) const AREA_DICTIONARY: usize = ENTRIES + 2;
+/// Where the area begins.
+pub(super) const AREA: usize = DATA_HEADER_BYTES + COLUMN_HEADER_BYTES;
+const _: () = assert!(AREA == 44 && AREA_DICTIONARY == 40);
+
+/// Where rows one by one begin on a page whose area is empty.
+pub const COLUMN_ROWS_START: usize = AREA;
+
+/// Bytes of an entry: slot and kind, offset, length.
+pub const ENTRY_BYTES: usize = 6;
+
+/// Bytes before the columns of an area, which no change in place touches: its rows, columns and length.
+const AREA_HEADER_BYTES: usize = 6;
+
+/// What a row takes on its page at least once it has moved: its entry and a forward pointer.
+pub const MOVED_SPACE: usize = ENTRY_BYTES + STORED_BYTES_MIN;
+
+const SLOT_BITS: u32 = 12;
+const _: () = assert!(SLOT_MAX == (1 << SLOT_BITS) - 1 && ROWS_MAX == SLOT_MAX as usize + 1);
+const GHOST: u16 = 1 << 14;
+
+/// Where the row of a slot is that the area has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is none.
+    Free,
+    /// In the area.
+    Area,
+    /// In the area, but deleted.
+    Ghost,
+    /// Where the slot's entry says.
+    Entry,
+}
+
+impl State {
+    fn from_bits(bits: u8) -> State {
+        match bits & 3 {
+            0 => State::Free,
+            1 => State::Area,
+            2 => State::Ghost,
+            _ => State::Entry,
+        }
+    }
+}
+
+/// An entry: a row that lies by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its slot.
+    pub slot: u16,
+    /// How to read the bytes.
+    pub kind: StoredKind,
+    /// Deleted?
+    pub ghost: bool,
+    /// Where it is.
+    pub offset: u16,
+    /// Its bytes.
+    pub length: u16,
+}
+
+impl Entry {
+    /// As in the directory; `None` for a kind that there is not.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; ENTRY_BYTES]) -> Option<Entry> {
+        let word = get_u16(&bytes, 0);
+        let kind = StoredKind::from_bits(word >> SLOT_BITS & 3)?;
+        Some(Entry { slot: word & SLOT_MAX, kind, ghost: word & GHOST != 0, offset: get_u16(&bytes, 2), length: get_u16(&bytes, 4) })
+    }
+
+    /// As in the directory.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        put_u16(&mut bytes, 0, self.slot | self.kind.bits() << SLOT_BITS | if self.ghost { GHOST } else { 0 });
+        put_u16(&mut bytes, 2, self.offset);
+        put_u16(&mut bytes, 4, self.length);
+        bytes
+    }
+}
+
+/// The column header and area of a page: what a row in it is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnPart<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> ColumnPart<'a> {
+    /// These bytes, which begin with a column header.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> ColumnPart<'a> {
+        ColumnPart { bytes }
+    }
+
+    /// Version of the dictionary of the area's string codes; 0: it has none.
+    #[must_use]
+    pub fn dictionary(&self) -> u16 {
+        self.bytes.get(4..6).map_or(0, |bytes| get_u16(bytes, 0))
+    }
+
+    /// The area.
+    #[inline]
+    #[must_use]
+    pub fn area(&self) -> &'a [u8] {
+        self.bytes.get(COLUMN_HEADER_BYTES..).unwrap_or_default()
+    }
+
+    /// Rows of the area.
+    #[inline]
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.area().get(..2).map_or(0, |bytes| usize::from(get_u16(bytes, 0)).min(ROWS_MAX))
+    }
+}
+
+/// Bytes of the states of so many slots.
+#[must_use]
+pub const fn state_bytes(rows: usize) -> usize {
+    rows.div_ceil(4)
+}
+
+/// Directory of a page of this version. No access leaves the page, whatever its bytes are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Directory<'a> {
+    bytes: &'a [u8],
+    /// Where the states begin.
+    states: usize,
+    /// Where the entries begin.
+    entries: usize,
+    rows: usize,
+    count: usize,
+}
+
+impl<'a> Directory<'a> {
+    #[inline]
+    pub(super) fn new(bytes: &'a [u8]) -> Directory<'a> {
+        let rows = part(bytes).rows();
+        let states = bytes.len().saturating_sub(state_bytes(rows));
+        let count = usize::from(get_u16(bytes, ENTRIES)).min(states / ENTRY_BYTES);
+        Directory { bytes, states, entries: states - count * ENTRY_BYTES, rows, count }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len() - self.entries
+    }
+
+    /// Slots that the area has.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Where the entries begin.
+    pub(super) fn start(&self) -> usize {
+        self.entries
+    }
+
+    #[inline]
+    pub(super) fn state(&self, slot: u16) -> State {
+        let slot = usize::from(slot);
+        if slot >= self.rows {
+            return State::Entry;
+        }
+        self.bytes.get(self.states + slot / 4).map_or(State::Free, |byte| State::from_bits(byte >> (slot % 4 * 2)))
+    }
+
+    /// Offset of entry `index`.
+    pub(super) fn at(&self, index: usize) -> usize {
+        self.entries + index * ENTRY_BYTES
+    }
+
+    fn raw(&self, index: usize) -> [u8; ENTRY_BYTES] {
+        let at = self.at(index);
+        self.bytes.get(at..at + ENTRY_BYTES).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default()
+    }
+
+    pub(super) fn entry(&self, index: usize) -> Option<Entry> {
+        Entry::from_bytes(self.raw(index))
+    }
+
+    /// The number of a slot's entry; else the one it would have.
+    #[inline]
+    pub(super) fn find(&self, slot: u16) -> Result<usize, usize> {
+        let (mut from, mut to) = (0, self.count);
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            let found = get_u16(self.bytes, self.at(middle)) & SLOT_MAX;
+            match found.cmp(&slot) {
+                std::cmp::Ordering::Equal => return Ok(middle),
+                std::cmp::Ordering::Less => from = middle + 1,
+                std::cmp::Ordering::Greater => to = middle,
+            }
+        }
+        Err(from)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Option<Entry>> + '_ {
+        (0..self.count).map(|index| self.entry(index))
+    }
+}
+
+/// The column part of a page of this version.
+#[inline]
+pub(super) fn part(bytes: &[u8]) -> ColumnPart<'_> {
+    ColumnPart::new(part_bytes(bytes))
+}
+
+#[inline]
+pub(super) fn part_bytes(bytes: &[u8]) -> &[u8] {
+    let area = usize::from(get_u16(bytes, AREA_BYTES));
+    bytes.get(DATA_HEADER_BYTES..AREA + area).unwrap_or_default()
+}
+
+/// Sets the state of a slot that the area has.
+pub(super) fn set_state(page: &mut [u8], slot: u16, state: State) {
+    let directory = Directory::new(page);
+    let slot = usize::from(slot);
+    if slot >= directory.rows {
+        return;
+    }
+    let at = directory.states + slot / 4;
+    let shift = slot % 4 * 2;
+    if let Some(byte) = page.get_mut(at) {
+        *byte = *byte & !(3 << shift) | (state as u8) << shift;
+    }
+}
+
+/// Writes a slot's entry; a new one takes its room from the free bytes before the directory.
+pub(super) fn put_entry(page: &mut [u8], entry: Entry) {
+    let directory = Directory::new(page);
+    let (start, count) = (directory.start(), directory.count());
+    let at = match directory.find(entry.slot) {
+        Ok(index) => directory.at(index),
+        Err(index) => {
+            let end = directory.at(index);
+            page.copy_within(start..end, start - ENTRY_BYTES);
+            put_u16(page, ENTRIES, count as u16 + 1);
+            set_state(page, entry.slot, State::Entry);
+            end - ENTRY_BYTES
+        }
+    };
+    page[at..at + ENTRY_BYTES].copy_from_slice(&entry.to_bytes());
+}
+
+/// Takes a slot's entry away, if it has one. The slot is free.
+pub(super) fn remove_entry(page: &mut [u8], slot: u16) {
+    let directory = Directory::new(page);
+    let (start, count) = (directory.start(), directory.count());
+    if let Ok(index) = directory.find(slot) {
+        let at = directory.at(index);
+        page.copy_within(start..at, start + ENTRY_BYTES);
+        put_u16(page, ENTRIES, count as u16 - 1);
+    }
+    set_state(page, slot, State::Free);
+}
+
+/// Replaces bytes of the area.
+pub(super) fn patch(page: &mut [u8], at: u16, bytes: &[u8]) -> Result<(), FormatError> {
+    let at = usize::from(at);
+    let area = part(page).area().len();
+    if page::page_version(page) != COLUMN_PAGE_VERSION || at < AREA_HEADER_BYTES || at + bytes.len() > area {
+        return Err(FormatError::new(format!("change of bytes {at}..{} of an area of {area}", at + bytes.len())));
+    }
+    page[AREA + at..AREA + at + bytes.len()].copy_from_slice(bytes);
+    Ok(())
+}
+
+/// Checks what is peculiar to a page of this version; returns where its rows begin, and the bytes and number of the rows one by one, and of all rows, ghosts not counted.
+pub(super) fn validate(page: &DataPage<'_>, bytes: &[u8]) -> Result<(usize, usize, u16), FormatError> {
+    let refuse = |what: String| Err(FormatError::new(what));
+    let area_bytes = usize::from(get_u16(bytes, AREA_BYTES));
+    if AREA + area_bytes > bytes.len() {
+        return refuse(format!("an area of {area_bytes} bytes"));
+    }
+    let area = part(bytes).area();
+    if !area.is_empty() && (area.len() < AREA_HEADER_BYTES || ColumnArea::len_at(area) != Some(area_bytes) || part(bytes).rows() == 0) {
+        return refuse(format!("the area of {area_bytes} bytes says that it has {:?}", ColumnArea::len_at(area)));
+    }
+    let directory = Directory::new(bytes);
+    if directory.count != usize::from(get_u16(bytes, ENTRIES)) || directory.start() < AREA + area_bytes {
+        return refuse(format!("{} entries do not fit the page", get_u16(bytes, ENTRIES)));
+    }
+    let low_end = usize::from(page::low_end(bytes));
+    let slots = page.slot_count();
+    let (mut used, mut rows, mut before) = (0, 0, None);
+    let mut with_state = 0;
+    for entry in directory.iter() {
+        let Some(entry) = entry else { return refuse("an entry of no kind".into()) };
+        let (offset, length) = (usize::from(entry.offset), usize::from(entry.length));
+        if before.is_some_and(|before| before >= entry.slot) || entry.slot >= slots {
+            return refuse(format!("the entry of slot {} is out of order, or beyond {slots}", entry.slot));
+        }
+        if offset < AREA + area_bytes || offset + length > low_end {
+            return refuse(format!("slot {} points to {offset}..{}, outside the rows", entry.slot, offset + length));
+        }
+        if directory.state(entry.slot) != State::Entry {
+            return refuse(format!("slot {} has an entry, but its state is another", entry.slot));
+        }
+        with_state += usize::from(usize::from(entry.slot) < directory.rows());
+        used += length;
+        rows += u16::from(!entry.ghost);
+        before = Some(entry.slot);
+    }
+    for slot in 0..directory.rows() as u16 {
+        match directory.state(slot) {
+            State::Entry => with_state = with_state.wrapping_sub(1),
+            State::Free => {}
+            State::Area | State::Ghost if slot >= slots => return refuse(format!("slot {slot} is in use, there are {slots}")),
+            State::Area => rows += 1,
+            State::Ghost => {}
+        }
+    }
+    if with_state != 0 {
+        return refuse("a slot has no entry where its state says that it has one".into());
+    }
+    Ok((AREA + area_bytes, used, rows))
+}

@@ -1,0 +1,77 @@
+//! Data pages as they are written today. These bytes are never edited: a change of the format is a new version with files of its own.
+
+use super::forms::{COMPACT, RecordDecoder};
+use super::*;
+use pagefold_types::{Column, DataType, Rid, RowLayout, Schema, ValueRef};
+use std::path::PathBuf;
+
+/// With `PAGEFOLD_WRITE_GOLDEN` set, writes files that do not exist yet.
+fn assert_golden(name: &str, page: &[u8]) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/data/golden").join(name);
+    if std::env::var_os("PAGEFOLD_WRITE_GOLDEN").is_some() && !path.exists() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, page).unwrap();
+    }
+    let file = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    assert!(file == page, "{name} is not what is written today");
+}
+
+fn layout() -> RowLayout {
+    let columns = [
+        Column::new("id", DataType::BigInt, false),
+        Column::new("amount", DataType::Decimal { precision: 15, scale: 2 }, true),
+        Column::new("text", DataType::Varchar(None), false),
+    ];
+    RowLayout::new(&Schema::new(columns.to_vec()).unwrap()).unwrap()
+}
+
+/// 40 rows, a ghost, a forward pointer, a row away from home if that is permitted, free slots.
+fn page(away: bool) -> Vec<u8> {
+    let layout = layout();
+    let mut page = vec![0; 4096];
+    DataOp::Format { page_number: 42, dictionary_version: COMPACT }.apply(&mut page).unwrap();
+    for slot in 0..40u16 {
+        let amount = if slot % 7 == 0 { ValueRef::Null } else { ValueRef::Decimal(i128::from(slot) * 1000) };
+        let mut record = Vec::new();
+        let values =
+            [ValueRef::Int(1_000_000 + i64::from(slot)), amount, ValueRef::Text(["fold", "folded", "leaf"][usize::from(slot) % 3])];
+        layout.encode(&values, &mut record).unwrap();
+        let mut bytes = Vec::new();
+        let kind = Stored::Home(Body::Plain(&record)).build(COMPACT, &mut bytes);
+        DataOp::Insert { slot, kind, bytes: &bytes }.apply(&mut page).unwrap();
+    }
+    let mut replace = |slot, stored: Stored<'_>| {
+        let mut bytes = Vec::new();
+        let kind = stored.build(COMPACT, &mut bytes);
+        DataOp::Replace { slot, kind, bytes: &bytes }.apply(&mut page).unwrap();
+    };
+    replace(5, Stored::Forward(Rid::new(1, 2, 3)));
+    if away {
+        replace(6, Stored::Away { home: Rid::new(0, 9, 1), body: Body::Plain(b"a record from elsewhere") });
+        DataOp::MarkDeleted { slot: 8 }.apply(&mut page).unwrap();
+    }
+    DataOp::Delete { slot: 7 }.apply(&mut page).unwrap();
+    page
+}
+
+#[test]
+fn slots() {
+    let page = page(true);
+    DataPage::new(&page).validate().unwrap();
+    assert_golden("data-v1.bin", &page);
+}
+
+#[test]
+fn column_part() {
+    let mut page = page(false);
+    let decoder = RecordDecoder::new(&layout(), 4096);
+    let mut builder = ColumnBuilder::new(area_encoder(decoder.columns().clone(), None), 0);
+    let copy = page.clone();
+    let image = builder.rebuild(&DataPage::new(&copy), &decoder, |_| None).unwrap().unwrap();
+    DataOp::Rebuild(image).apply(&mut page).unwrap();
+    DataOp::MarkDeleted { slot: 8 }.apply(&mut page).unwrap();
+    DataOp::Replace { slot: 9, kind: StoredKind::Raw, bytes: b"a row that has changed" }.apply(&mut page).unwrap();
+    DataOp::Insert { slot: 40, kind: StoredKind::Raw, bytes: b"a row that is new" }.apply(&mut page).unwrap();
+    DataPage::new(&page).validate().unwrap();
+    assert_golden("data-v2.bin", &page);
+}
