@@ -120,7 +120,7 @@ impl<'a> BulkLoader<'a> {
             let page_form = self.table.page_form();
             self.start_page(page_form)?;
             let number = self.number.unwrap_or_default();
-            let damaged = |writer: &BulkWriter<'_>, e| Error::from(writer.data_set().corrupt(number, e));
+            let damaged = |writer: &BulkWriter<'_>, e| writer.data_set().corrupt(number, e);
             if page.columns {
                 let op = DataOp::Rebuild(columns.image(page.rows));
                 op.apply(&mut self.image).map_err(|e| damaged(&self.writer, e))?;

@@ -199,7 +199,6 @@ impl Table {
     }
 
     /// New pages for these rows, and how many of them each takes: one, or as many as leave `reserved` bytes free. If there is no room for all, there is none: the pages that were made stay, empty, for who comes next.
-    #[expect(clippy::type_complexity, reason = "what `page_for` gives, and a number")]
     fn pages_for<'a>(
         &'a self,
         rows: &[(u16, bool, Vec<u8>)],

@@ -50,9 +50,19 @@ fn loaded(database: &Database, random: &mut Random) -> (Arc<Table>, Model) {
     for row in &rows {
         let mut record = Vec::new();
         table.build_record(By::Nobody, &refs(row), &mut record).unwrap();
-        loader.push(&record, |rid, _| Ok::<_, Error>(rids.push(rid))).unwrap();
+        loader
+            .push(&record, |rid, _| {
+                rids.push(rid);
+                Ok::<_, Error>(())
+            })
+            .unwrap();
     }
-    loader.finish(|rid, _| Ok::<_, Error>(rids.push(rid))).unwrap();
+    loader
+        .finish(|rid, _| {
+            rids.push(rid);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
     change.commit().unwrap();
     (table, rids.into_iter().zip(rows).collect())
 }

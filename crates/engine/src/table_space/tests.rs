@@ -190,9 +190,19 @@ fn bulk_load_gives_the_rows_back_in_order() {
         for row in &rows {
             let mut record = Vec::new();
             table.build_record(By::Nobody, &refs(row), &mut record).unwrap();
-            loader.push(&record, |rid, _| Ok::<_, Error>(rids.push(rid))).unwrap();
+            loader
+                .push(&record, |rid, _| {
+                    rids.push(rid);
+                    Ok::<_, Error>(())
+                })
+                .unwrap();
         }
-        loader.finish(|rid, _| Ok::<_, Error>(rids.push(rid))).unwrap();
+        loader
+            .finish(|rid, _| {
+                rids.push(rid);
+                Ok::<_, Error>(())
+            })
+            .unwrap();
         assert!(rids.is_sorted());
         change.commit().unwrap();
         let model: BTreeMap<Rid, Vec<Value>> = rids.into_iter().zip(rows).collect();

@@ -106,9 +106,19 @@ pub(crate) fn fill(change: &mut Change<'_>, attributes: TableAttributes, rows: i
         let mut record = Vec::new();
         let row = random_row(rng, id);
         table.build_record(By::Nobody, &refs(&row), &mut record).unwrap();
-        loader.push(&record, |rid, _| Ok::<_, pagefold_engine::Error>(rids.push(rid))).unwrap();
+        loader
+            .push(&record, |rid, _| {
+                rids.push(rid);
+                Ok::<_, pagefold_engine::Error>(())
+            })
+            .unwrap();
     }
-    loader.finish(|rid, _| Ok::<_, pagefold_engine::Error>(rids.push(rid))).unwrap();
+    loader
+        .finish(|rid, _| {
+            rids.push(rid);
+            Ok::<_, pagefold_engine::Error>(())
+        })
+        .unwrap();
     for id in rows / 2..rows {
         rids.push(table.insert(&refs(&random_row(rng, id))).unwrap());
     }
