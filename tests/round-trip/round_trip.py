@@ -26,7 +26,7 @@ import time
 
 import duckdb
 
-METHODS = ["none", "row", "fixed", "huffman"]
+METHODS = ["none", "row", "page", "fixed", "huffman"]
 PAGE_SIZES = ["2K", "4K", "8K", "16K", "32K"]
 
 

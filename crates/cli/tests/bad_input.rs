@@ -14,7 +14,7 @@ fn wrong_use_is_exit_code_2() {
         (&[], &["Usage"]),
         (&["frobnicate"], &["frobnicate"]),
         (&["load", "db", "u"], &["FILE"]),
-        (&["load", "db", "u", "t.csv", "--compress", "zip"], &["zip", "none", "row", "fixed", "huffman"]),
+        (&["load", "db", "u", "t.csv", "--compress", "zip"], &["zip", "none", "row", "page", "fixed", "huffman"]),
         (&["load", "db", "u", "t.csv", "--page-size", "3K"], &["3072", "2 KB"]),
         (&["load", "db", "u", "t.csv", "--page-size", "1T"], &["2 KB"]),
         (&["load", "db", "u", "t.csv", "--page-size", "banana"], &["banana"]),

@@ -135,7 +135,7 @@ fn estimate_foretells_load_and_create_index() {
     place.write("t.csv", &rows_csv(0..20_000));
     let said = place.run(&["estimate", "t.csv", "--primary-key", "id", "--key", "name, day DESC", "--json"]).ok().json();
     assert_eq!(said["rows"], 20_000);
-    for method in ["none", "row", "fixed", "huffman"] {
+    for method in ["none", "row", "page", "fixed", "huffman"] {
         let done = place.run(&["load", "db", method, "t.csv", "--primary-key", "id", "--compress", method, "--json"]).ok().json();
         let all = said["methods"].as_array().unwrap();
         let line = all.iter().find(|m| m["method"] == method && m["page_size_bytes"] == 8192).unwrap();
@@ -189,8 +189,8 @@ fn the_demo_runs_twice_in_the_same_place() {
         }
         let found = run.json();
         let methods = found["methods"].as_array().unwrap();
-        assert_eq!(methods.len(), 4);
-        for (m, name) in methods.iter().zip(["none", "row", "fixed", "huffman"]) {
+        assert_eq!(methods.len(), 5);
+        for (m, name) in methods.iter().zip(["none", "row", "page", "fixed", "huffman"]) {
             assert_eq!(m["method"], name);
             for field in ["size_bytes", "load_s", "scan_s", "seek_per_s", "update_per_s", "pages"] {
                 assert!(m[field].as_f64().unwrap() > 0.0, "{field}");

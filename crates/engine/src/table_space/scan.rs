@@ -11,7 +11,7 @@ use crate::Error;
 use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
 use pagefold_codec::page::ColumnArea;
-use pagefold_format::data::{DataPage, Stored, StoredKind};
+use pagefold_format::data::{DataPage, Stored};
 use pagefold_types::Rid;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -180,8 +180,8 @@ impl Table {
             let view = DataPage::new(&page);
             let version = view.dictionary_version();
             let columns_done = self.area_to(data_set, number, &view, sink)?;
-            for slot in 0..view.slot_count() {
-                let Some(row) = view.row(slot).filter(|row| !columns_done || row.kind != StoredKind::Column) else { continue };
+            for slot in view.slots(columns_done) {
+                let Some(row) = view.row(slot) else { continue };
                 let (rid, body) = match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
                     Stored::Home(body) => (Rid::new(partition, number, slot), body),
                     Stored::Away { home, body } => (home, body),

@@ -14,7 +14,7 @@ use super::table::Table;
 use crate::pool::{Access, Prefetch};
 use crate::transaction::{Horizon, Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
-use pagefold_format::data::{DataPage, Stored, StoredKind};
+use pagefold_format::data::{DataPage, Stored};
 use pagefold_types::Rid;
 use std::sync::Arc;
 
@@ -127,14 +127,16 @@ impl Table {
                 // A page without versions is the same for every snapshot.
                 let columns_done = changed.is_empty() && others == Seen::Current && self.area_to(data_set, page_number, &view, sink)?;
                 let mut next_changed = changed.iter().peekable();
-                let slots = view.slot_count().max(changed.last().map_or(0, |last| last.0 + 1));
-                for slot in 0..slots {
+                let last_changed = changed.last().map_or(0, |last| last.0 + 1);
+                // Changed slots may lie behind the last one in use.
+                let behind = view.slot_count()..last_changed.max(view.slot_count());
+                for slot in view.slots(columns_done).chain(behind) {
                     let rid = Rid::new(partition, page_number, slot);
                     let body = match next_changed.next_if(|(changed, _)| *changed == slot).map_or(&others, |(_, seen)| seen) {
                         Seen::Absent => continue,
                         Seen::Present(image) => row_image::body_of(image),
                         Seen::Current | Seen::NotDeleted => {
-                            let Some(row) = view.row(slot).filter(|row| !columns_done || row.kind != StoredKind::Column) else { continue };
+                            let Some(row) = view.row(slot) else { continue };
                             match Stored::parse(row, version).map_err(|e| data_set.corrupt(page_number, e))? {
                                 Stored::Home(body) => body,
                                 Stored::Away { .. } => continue,

@@ -210,6 +210,13 @@ impl<'a> DataPage<'a> {
         (0..directory.map_or(0, |directory| directory.count())).filter_map(move |index| directory?.entry(index))
     }
 
+    /// Its slots, ascending; `without_columns`: those that have entries only.
+    pub fn slots(&self, without_columns: bool) -> impl Iterator<Item = u16> + '_ {
+        let all = if without_columns { 0..0 } else { 0..self.slot_count() };
+        let entries = without_columns.then(|| self.entries().map(|entry| entry.slot));
+        all.chain(entries.into_iter().flatten())
+    }
+
     /// Where its rows one by one begin.
     pub(super) fn rows_start(&self) -> usize {
         self.column_part().map_or(DATA_HEADER_BYTES, |part| column_part::AREA + part.area().len())
