@@ -9,13 +9,16 @@ use super::row_image::RowImage;
 use super::table::{Method, Table};
 use super::write::page_room;
 use crate::data_set::DataSet;
-use crate::pool::{MiniTransaction, PageHandle};
+use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::table_space::RowBuffer;
+use crate::transaction::Before;
 use crate::{Error, Result};
 use pagefold_codec::page::Patch;
+use pagefold_codec::splice::Splice;
 use pagefold_format::data::{
     Body, ColumnBuilder, ColumnImage, DataOp, DataPage, Entry, Stored, StoredKind, area_encoder, column_rows_max, row_space,
 };
+use pagefold_format::log::{Earlier, Undo};
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::class_needed;
 use pagefold_types::Rid;
@@ -122,8 +125,50 @@ impl Table {
         Ok(found.then_some(patches))
     }
 
+    /// Changes a row of a column part, whose page is latched, where it is.
+    pub(super) fn patch_latched(
+        &self,
+        by: By<'_>,
+        mut mtr: MiniTransaction<'_>,
+        rid: Rid,
+        home: PageHandle,
+        (before, after): (&[u8], &[u8]),
+        patches: &[Patch],
+    ) -> Result<()> {
+        self.enter_version(by, rid, || Before::Present(RowImage::of(Body::Plain(before)).bytes().into()))?;
+        self.apply_patches(by, &mut mtr, home, patches, self.lost_bytes(before, after))?;
+        // Shorter than its pages live: what it refers to is made here.
+        let mut mtr = mtr;
+        mtr.set_undo(by, Undo::UpdatedRow { object_id: self.object_id, rid, before: Earlier::Record(Splice::between(after, before)) });
+        self.take_version_back(by, rid);
+        mtr.commit().map(drop)
+    }
+
+    /// Puts new bytes into a column part. `lost` are those that taking it back may need where the row comes to lie by itself.
+    pub(super) fn apply_patches(
+        &self,
+        by: By<'_>,
+        mtr: &mut MiniTransaction<'_>,
+        handle: PageHandle,
+        patches: &[Patch],
+        lost: usize,
+    ) -> Result<()> {
+        if let By::Transaction(state) = by {
+            self.core.reservations.enter(state.id(), mtr.identity(handle), lost);
+        }
+        for patch in patches {
+            mtr.apply(handle, PageOp::Data(DataOp::Patch { at: patch.offset as u16, bytes: &patch.new }))?;
+        }
+        Ok(())
+    }
+
+    /// By how much a record that lies by itself becomes shorter.
+    pub(super) fn lost_bytes(&self, before: &[u8], after: &[u8]) -> usize {
+        self.single_bytes(before).saturating_sub(self.single_bytes(after))
+    }
+
     /// Bytes that a record takes when it lies by itself.
-    pub(super) fn single_bytes(&self, record: &[u8]) -> usize {
+    fn single_bytes(&self, record: &[u8]) -> usize {
         self.encoder().map_or(record.len(), |encoder| encoder.stored_len(record).0)
     }
 

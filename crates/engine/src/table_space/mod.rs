@@ -8,6 +8,7 @@ mod columns_tests;
 mod dictionaries;
 mod large_value;
 mod read;
+mod replace;
 pub(crate) mod reservations;
 mod row_image;
 mod scan;

@@ -4,9 +4,9 @@
 //! near the change are made anew. Invariant: buffers are the thread's own, so nothing is allocated for a row.
 
 use super::read::{RowBuffer, check_type};
+use super::replace::{LatchedRow, Replaced};
 use super::row_image::RowImage;
 use super::table::Table;
-use super::write::{LatchedRow, Replaced};
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_format::data::{Body, DataPage, Stored, forms};
@@ -76,8 +76,18 @@ impl Table {
                 record.clear();
                 record.extend_from_slice(before);
             }
-            Ok::<_, Error>(self.encoder().map_or(0, |encoder| encoder.append_changed(before, old, after, codes)))
+            // A row of a column part mostly stays there: how it would lie by itself is asked only if not.
+            let encoder = self.encoder().filter(|_| !matches!(old, Body::Column { .. }));
+            Ok::<_, Error>(encoder.map_or(0, |encoder| encoder.append_changed(before, old, after, codes)))
         })??;
+        let form = if let Body::Column { .. } = old {
+            if let Some(patches) = self.patches(old, record, after)? {
+                return self.patch_latched(by, mtr, rid, home, (record, after), &patches).map(|()| Some(Some(true)));
+            }
+            self.encoder().map_or(0, |encoder| encoder.append(after, codes))
+        } else {
+            form
+        };
         let image = if let Body::Column { .. } = old { RowImage::of(Body::Plain(record)) } else { RowImage::of(old) };
         let body = forms::body(form, after, codes);
         let done = self.replace_latched(by, mtr, &LatchedRow { rid, home, away: None }, &image, body, Some((record, after)))?;
