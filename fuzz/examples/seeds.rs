@@ -193,6 +193,13 @@ fn data_pages() {
         PageOp::Data(DataOp::Format { page_number: 5, dictionary_version: 0 }),
     ]);
     put("data_page", "0", &[pages::data(2048).as_slice(), &ops].concat());
+    let column_ops = encode(&[
+        PageOp::Data(DataOp::Patch { at: 60, bytes: &[7] }),
+        PageOp::Data(DataOp::MarkDeleted { slot: 2 }),
+        PageOp::Data(DataOp::Insert { slot: 7, kind: StoredKind::Raw, bytes: b"another row" }),
+        PageOp::Data(DataOp::Replace { slot: 1, kind: StoredKind::Raw, bytes: &[9; 40] }),
+    ]);
+    put("data_page", "column-part", &[pages::column_part(), &column_ops].concat());
     put("page_op", "data", &[&[0], ops.as_slice()].concat());
 }
 

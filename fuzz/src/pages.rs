@@ -26,6 +26,11 @@ pub fn data(bytes: usize) -> Vec<u8> {
     page
 }
 
+/// A data page of 4 KB with a column part: that of the golden files.
+pub fn column_part() -> &'static [u8] {
+    include_bytes!("../../crates/format/src/data/golden/data-v2.bin")
+}
+
 /// A leaf with some entries.
 pub fn leaf(bytes: usize, kind: LeafKind) -> Vec<u8> {
     let mut page = vec![0; bytes];
