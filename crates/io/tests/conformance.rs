@@ -215,7 +215,8 @@ fn a_lock_excludes_until_it_is_dropped() {
         assert_eq!(kind(storage.lock(&path), &path), ErrorKind::WouldBlock, "a failed attempt does not release");
         let other = storage.lock(&root.join("other")).unwrap();
         drop(lock);
-        let lock = storage.lock(&path).unwrap();
+        // A child process of another test has the file too, from its fork to its exec: so wait.
+        let lock = storage.lock_waiting(&path, LockKind::Exclusive).unwrap();
         assert!(storage.exists(&path).unwrap());
         drop((lock, other));
         assert!(storage.exists(&path).unwrap(), "the lock file stays");
