@@ -54,6 +54,7 @@ fn table_lines(table: &TableOutcome) -> String {
         let what = match m.method {
             "none" => "uncompressed",
             "row" => "short values",
+            "page" => "by column",
             "fixed" => "12-bit codes",
             _ => "Huffman codes",
         };
