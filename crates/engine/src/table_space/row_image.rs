@@ -35,6 +35,8 @@ impl RowImage {
         match before {
             Earlier::Whole { version: 0, bytes } => Some(RowImage::of(Body::Plain(bytes))),
             Earlier::Whole { version, bytes } => Some(RowImage::of(Body::Compressed { version, codes: bytes })),
+            // Such a change is logged by its record: another one is of a damaged log.
+            Earlier::Spliced(_) if matches!(now, Body::Column { .. }) => None,
             Earlier::Spliced(splice) => {
                 let (version, bytes) = now.parts();
                 let mut image = version.to_le_bytes().to_vec();
@@ -74,6 +76,7 @@ pub(super) fn earlier<'b>(after: Body<'_>, before: Body<'b>, codes: &'b mut Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagefold_format::data::ColumnPart;
 
     #[test]
     fn what_was_before_comes_back() {
@@ -96,5 +99,7 @@ mod tests {
             }
         }
         assert!(RowImage::earlier(Body::Plain(b"ab"), Earlier::Spliced(Splice::of_bytes(3, 2, b""))).is_none());
+        let column = Body::Column { part: ColumnPart::new(&[0; 20]), row: 0 };
+        assert!(RowImage::earlier(column, Earlier::Spliced(Splice::of_bytes(0, 0, b"x"))).is_none());
     }
 }
