@@ -100,12 +100,17 @@ impl<'a> BulkLoader<'a> {
     /// Puts a row by itself behind the others.
     fn put(&mut self, row: Stored<'_>) -> Result<Rid> {
         let page_form = self.table.page_form();
-        self.stored.clear();
-        let kind = row.build(page_form, &mut self.stored);
-        if self.packer.push(self.stored.len()) {
+        if self.packer.push(row.len(page_form)) {
             self.finish_page()?;
             self.start_page(page_form)?;
         }
+        self.put_on_page(row)
+    }
+
+    /// Puts a row by itself onto the page that is being filled, which has room.
+    fn put_on_page(&mut self, row: Stored<'_>) -> Result<Rid> {
+        self.stored.clear();
+        let kind = row.build(self.table.page_form(), &mut self.stored);
         let number = self.number.unwrap_or_default();
         let slot = DataPage::new(&self.image).slot_count();
         DataOp::Insert { slot, kind, bytes: &self.stored }.apply(&mut self.image).map_err(|e| self.writer.data_set().corrupt(number, e))?;
@@ -117,29 +122,27 @@ impl<'a> BulkLoader<'a> {
     fn put_pages<E: From<Error>>(&mut self, last: bool, placed: &mut impl FnMut(Rid, &[u8]) -> Placed<E>) -> Placed<E> {
         let Some(mut columns) = self.columns.take() else { return Ok(()) };
         while let Some(page) = columns.next_page(last) {
-            let page_form = self.table.page_form();
-            self.start_page(page_form)?;
+            self.start_page(self.table.page_form())?;
             let number = self.number.unwrap_or_default();
-            let damaged = |writer: &BulkWriter<'_>, e| writer.data_set().corrupt(number, e);
             if page.columns {
                 let op = DataOp::Rebuild(columns.image(page.rows));
-                op.apply(&mut self.image).map_err(|e| damaged(&self.writer, e))?;
+                op.apply(&mut self.image).map_err(|e| self.writer.data_set().corrupt(number, e))?;
+                self.rows += page.rows as u64;
             }
             for row in 0..page.rows {
-                let slot = row as u16;
-                if !page.columns {
-                    let (mut codes, record) = (std::mem::take(&mut self.codes), columns.record(row));
+                let record = columns.record(row);
+                let rid = if page.columns {
+                    Rid::new(self.partition, number, row as u16)
+                } else {
+                    let mut codes = std::mem::take(&mut self.codes);
                     codes.clear();
                     let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
-                    self.stored.clear();
-                    let kind = Stored::Home(forms::body(form, record, &codes)).build(page_form, &mut self.stored);
+                    let rid = self.put_on_page(Stored::Home(forms::body(form, record, &codes)))?;
                     self.codes = codes;
-                    let op = DataOp::Insert { slot, kind, bytes: &self.stored };
-                    op.apply(&mut self.image).map_err(|e| damaged(&self.writer, e))?;
-                }
-                placed(Rid::new(self.partition, number, slot), columns.record(row))?;
+                    rid
+                };
+                placed(rid, record)?;
             }
-            self.rows += page.rows as u64;
             self.finish_page()?;
             columns.take(page.rows);
         }

@@ -18,7 +18,7 @@ use pagefold_codec::splice::Splice;
 use pagefold_format::data::{
     Body, ColumnBuilder, ColumnImage, DataOp, DataPage, Entry, Stored, StoredKind, area_encoder, column_rows_max, row_space,
 };
-use pagefold_format::log::{Earlier, Undo};
+use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::class_needed;
 use pagefold_types::Rid;
@@ -137,11 +137,7 @@ impl Table {
     ) -> Result<()> {
         self.enter_version(by, rid, || Before::Present(RowImage::of(Body::Plain(before)).bytes().into()))?;
         self.apply_patches(by, &mut mtr, home, patches, self.lost_bytes(before, after))?;
-        // Shorter than its pages live: what it refers to is made here.
-        let mut mtr = mtr;
-        mtr.set_undo(by, Undo::UpdatedRow { object_id: self.object_id, rid, before: Earlier::Record(Splice::between(after, before)) });
-        self.take_version_back(by, rid);
-        mtr.commit().map(drop)
+        self.commit_update(by, mtr, rid, Earlier::Record(Splice::between(after, before)))
     }
 
     /// Puts new bytes into a column part. `lost` are those that taking it back may need where the row comes to lie by itself.

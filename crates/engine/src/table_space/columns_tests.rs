@@ -1,13 +1,14 @@
 //! Tables under `page`: what becomes of their pages, and that transactions can be taken back whatever became of them.
 
+use super::tests::{load_rows, refs};
 use super::*;
 use crate::database::{Database, Isolation, OpenMode, Settings, TransactionOptions};
-use crate::pool::{Access, By, PoolSettings};
+use crate::pool::{Access, PoolSettings};
 use crate::test_random::Random;
 use crate::{Error, Result};
 use pagefold_format::data::{DataPage, Stored, StoredKind};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
-use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
+use pagefold_types::{Column, DataType, Rid, Schema, Value};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -30,10 +31,6 @@ fn row(random: &mut Random, id: i64, long: bool) -> Vec<Value> {
     vec![Value::Int(id), Value::Int(random.index(500) as i64), Value::Text(text)]
 }
 
-fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
-    row.iter().map(Value::as_ref).collect()
-}
-
 /// A table of 2,000 rows, loaded into full pages.
 fn loaded(database: &Database, random: &mut Random) -> (Arc<Table>, Model) {
     let schema = Schema::new(vec![
@@ -45,24 +42,7 @@ fn loaded(database: &Database, random: &mut Random) -> (Arc<Table>, Model) {
     let attributes = TableAttributes { method: Method::Page, ..TableAttributes::new("t", schema.unwrap()).with_page_bytes(4096) };
     let table = change.create_table(attributes).unwrap();
     let rows: Vec<Vec<Value>> = (0..2000).map(|id| row(random, id, false)).collect();
-    let mut loader = BulkLoader::new(&table).unwrap();
-    let mut rids = Vec::new();
-    for row in &rows {
-        let mut record = Vec::new();
-        table.build_record(By::Nobody, &refs(row), &mut record).unwrap();
-        loader
-            .push(&record, |rid, _| {
-                rids.push(rid);
-                Ok::<_, Error>(())
-            })
-            .unwrap();
-    }
-    loader
-        .finish(|rid, _| {
-            rids.push(rid);
-            Ok::<_, Error>(())
-        })
-        .unwrap();
+    let rids = load_rows(&table, &rows);
     change.commit().unwrap();
     (table, rids.into_iter().zip(rows).collect())
 }

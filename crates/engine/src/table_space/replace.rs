@@ -98,11 +98,14 @@ impl Table {
             Some((before, after)) => Earlier::Record(Splice::between(after, before)),
             None => row_image::earlier(after, before.body(), &mut codes),
         };
-        // Shorter than its pages live: what it refers to is made here.
-        let mut mtr = mtr;
+        self.commit_update(by, mtr, rid, before).map(|()| Replaced::Done)
+    }
+
+    /// Ends an update, which `before` takes back.
+    pub(super) fn commit_update<'m>(&self, by: By<'m>, mut mtr: MiniTransaction<'m>, rid: Rid, before: Earlier<'m>) -> Result<()> {
         mtr.set_undo(by, Undo::UpdatedRow { object_id: self.object_id, rid, before });
         self.take_version_back(by, rid);
-        mtr.commit().map(|_| Replaced::Done)
+        mtr.commit().map(drop)
     }
 
     /// How a stored row is replaced where it is; `None` when its page has no room. `away_from` is the home of a row that has moved; `records` are those before and after, where rows may lie by column.

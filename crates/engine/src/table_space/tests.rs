@@ -51,8 +51,25 @@ fn random_row(rng: &mut Random) -> Vec<Value> {
     ]
 }
 
-fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
+pub(super) fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
     row.iter().map(Value::as_ref).collect()
+}
+
+/// Loads rows; gives their RIDs.
+pub(super) fn load_rows(table: &Table, rows: &[Vec<Value>]) -> Vec<Rid> {
+    let mut loader = BulkLoader::new(table).unwrap();
+    let mut rids = Vec::new();
+    let mut placed = |rid, _: &[u8]| {
+        rids.push(rid);
+        Ok::<_, Error>(())
+    };
+    for row in rows {
+        let mut record = Vec::new();
+        table.build_record(By::Nobody, &refs(row), &mut record).unwrap();
+        loader.push(&record, &mut placed).unwrap();
+    }
+    loader.finish(&mut placed).unwrap();
+    rids
 }
 
 fn dictionary(table: &Table) -> RowDictionary {
@@ -185,24 +202,7 @@ fn bulk_load_gives_the_rows_back_in_order() {
         }
         let mut rng = Random(3);
         let rows: Vec<Vec<Value>> = (0..20_000).map(|_| random_row(&mut rng)).collect();
-        let mut loader = BulkLoader::new(&table).unwrap();
-        let mut rids = Vec::new();
-        for row in &rows {
-            let mut record = Vec::new();
-            table.build_record(By::Nobody, &refs(row), &mut record).unwrap();
-            loader
-                .push(&record, |rid, _| {
-                    rids.push(rid);
-                    Ok::<_, Error>(())
-                })
-                .unwrap();
-        }
-        loader
-            .finish(|rid, _| {
-                rids.push(rid);
-                Ok::<_, Error>(())
-            })
-            .unwrap();
+        let rids = load_rows(&table, &rows);
         assert!(rids.is_sorted());
         change.commit().unwrap();
         let model: BTreeMap<Rid, Vec<Value>> = rids.into_iter().zip(rows).collect();
