@@ -208,10 +208,13 @@ fn slower(now: f64, before: f64) -> String {
 /// What was saved, and what it cost.
 pub(super) fn closing(outcome: &Outcome) -> String {
     let mut sentences = Vec::new();
-    if let Some((table, [none, .., best])) = outcome.tables.first().map(|t| (t, t.methods.as_slice())) {
+    if let Some((table, [none, compressed @ ..])) = outcome.tables.first().map(|t| (t, t.methods.as_slice()))
+        && let Some(best) = compressed.iter().min_by_key(|m| m.size_bytes)
+    {
         sentences.push(format!(
-            "Compressing {} saved {:.0} % of its space ({} MB instead of {}). What it costs: a scan takes {}, a seek {}, an update {}, the load {}.",
+            "Compressing {} with method {} saved {:.0} % of its space ({} MB instead of {}). What it costs: a scan takes {}, a seek {}, an update {}, the load {}.",
             table.name.to_uppercase(),
+            best.method,
             100.0 * (1.0 - best.size_bytes as f64 / none.size_bytes.max(1) as f64),
             megabytes(best.size_bytes),
             megabytes(none.size_bytes),
