@@ -1,7 +1,7 @@
 //! What all objects of an open database share: storage, directory, ids, buffer pools.
 
 use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
-use crate::database::{Activity, Leftovers, Maintenance};
+use crate::database::{Activity, Leftovers, Maintenance, RenewalWaits};
 use crate::log::{Log, LogSettings};
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
@@ -48,6 +48,9 @@ pub(crate) struct Core {
     double_write_bytes: u64,
     pub(crate) checkpoint_bytes: u64,
     pub(crate) maintenance: Maintenance,
+    /// What is to be done that takes long: dictionaries.
+    pub(crate) renewal: Maintenance,
+    pub(crate) renewal_waits: RenewalWaits,
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) versions: VersionStore,
     pub(crate) locks: LockTable,
@@ -119,6 +122,8 @@ impl Core {
             double_write_bytes: parts.double_write_bytes,
             checkpoint_bytes: parts.checkpoint_bytes,
             maintenance: Maintenance::default(),
+            renewal: Maintenance::default(),
+            renewal_waits: RenewalWaits::default(),
             versions: VersionStore::new(Arc::clone(&transactions), parts.version_bytes),
             locks: LockTable::new(),
             serializable: Serializable::new(Arc::clone(&transactions), MarkLimits::default()),

@@ -448,6 +448,7 @@ impl DataSet {
                     facts.dictionaries.push(DictionaryRoot { version, first_page: page, bytes });
                 }
             }
+            DataSetOp::DropDictionary { version } => self.facts.lock().dictionaries.retain(|root| root.version != version),
             // The table says which partitions it has.
             DataSetOp::Partition { .. } => {}
         }

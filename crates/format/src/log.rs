@@ -66,6 +66,11 @@ pub enum DataSetOp {
         /// Bytes of its chain.
         bytes: u32,
     },
+    /// A dictionary is not there any more.
+    DropDictionary {
+        /// Its version.
+        version: u16,
+    },
     /// The data set is a partition of a table from now on. Comes before everything else about it.
     Partition {
         /// The table.
@@ -135,6 +140,10 @@ pub fn put_change(out: &mut Vec<u8>, file_id: u32, page: u32, change: &Change<'_
             put_varint(out, object_id.into());
             put_varint(out, partition.into());
         }
+        DataSetOp::DropDictionary { version } => {
+            out.push(TAG_DATA_SET + 6);
+            put_varint(out, version.into());
+        }
     }
 }
 
@@ -157,6 +166,7 @@ pub fn next_change<'a>(reader: &mut Reader<'a>) -> Result<(u32, u32, Change<'a>)
         3 => DataSetOp::Count(Counts { rows: signed(reader)?, data_pages: signed(reader)?, keys: signed(reader)? }),
         4 => DataSetOp::Dictionary { version: reader.varint16()?, bytes: reader.varint32()? },
         5 => DataSetOp::Partition { object_id: reader.varint32()?, partition: reader.varint16()? },
+        6 => DataSetOp::DropDictionary { version: reader.varint16()? },
         _ => return Err(FormatError::new(format!("unknown change {tag}"))),
     };
     Ok((file_id, page, Change::DataSet(op)))
@@ -652,6 +662,7 @@ mod tests {
             Change::DataSet(DataSetOp::Count(Counts { rows: -1, data_pages: i64::MIN, keys: i64::MAX })),
             Change::DataSet(DataSetOp::Dictionary { version: 2, bytes: 70_000 }),
             Change::DataSet(DataSetOp::Partition { object_id: 80_000, partition: 4095 }),
+            Change::DataSet(DataSetOp::DropDictionary { version: 32_000 }),
         ];
         let roles = undos.map(|undo| Role::Undoable { transaction: 1 << 40, previous: u64::MAX, undo });
         for role in roles.into_iter().chain([Role::Structure, Role::Compensation { transaction: 5, next: 0 }]) {

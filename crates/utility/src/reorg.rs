@@ -1,7 +1,6 @@
 //! REORG: writes a table or an index anew, with another method, format or page size. Offline; the object is replaced when all is done.
 
 use crate::index_build::{KeyCollectors, build_one};
-use crate::sample::{SAMPLE_ROWS, SampledRecords};
 use crate::{Error, Progress, ReorgOptions, Result, Unit};
 use pagefold_engine::database::Database;
 use pagefold_engine::pool::By;
@@ -105,18 +104,10 @@ fn large_values(table: &Table, record: &[u8]) -> Result<usize> {
     Ok(found.len())
 }
 
-/// A sample of the rows of a table for a dictionary: every k-th page.
-pub(crate) fn sample_table(table: &Table, progress: &dyn Progress) -> Result<SampledRecords> {
+/// A sample of the rows of a table for a dictionary.
+fn sample_table(table: &Table, progress: &dyn Progress) -> Result<SampledRecords> {
     progress.start(&format!("training the dictionary of {}", table.name()), None, Unit::Rows);
-    let step = table.row_count().div_ceil(SAMPLE_ROWS).max(1) as usize;
-    let mut sample = SampledRecords::default();
-    for (partition, data_set) in table.partitions().enumerate() {
-        let pages: Vec<u32> = data_set.data_page_numbers().into_iter().step_by(step).collect();
-        table.scan_pages(partition as u16, data_set, &pages, &mut RowBuffer::default(), &mut |_, record| {
-            let more = sample.push(record);
-            Ok::<_, Error>(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        })?;
-    }
+    let sample = table.sample_records()?;
     progress.finish();
     Ok(sample)
 }

@@ -116,8 +116,8 @@ impl<'a> Change<'a> {
         for data_set in old.partitions() {
             let copy = fresh.add_partition()?;
             copy.copy_pages(data_set, &self.database.core.manager)?;
-            fresh.load_dictionaries(copy)?;
         }
+        fresh.load_dictionaries()?;
         Ok(fresh)
     }
 

@@ -238,8 +238,8 @@ impl DatabaseState {
             return Ok(());
         }
         for table in named.objects.tables.values() {
+            table.load_dictionaries()?;
             for data_set in table.partitions().filter(|d| d.is_defined()) {
-                table.load_dictionaries(data_set)?;
                 for number in redone.pages.get(&data_set.file_id()).into_iter().flatten() {
                     table.renew_space_class(data_set, *number)?;
                 }
@@ -269,6 +269,7 @@ impl Database {
     /// # Errors
     /// When something cannot be written: the next open then brings the database in order.
     pub fn close(mut self) -> Result<()> {
+        drop(self.renewal.take());
         drop(self.maintenance.take());
         self.remove_leftovers()?;
         self.checkpoint()?;
@@ -280,6 +281,7 @@ impl Database {
 impl Drop for Database {
     /// Leaves nothing to be redone. What fails here is made good when the database is opened again.
     fn drop(&mut self) {
+        drop(self.renewal.take());
         drop(self.maintenance.take());
         if !self.closed && self.core.check_writable().is_ok() {
             // Nobody has a snapshot any more.

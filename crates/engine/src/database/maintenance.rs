@@ -1,10 +1,12 @@
-//! The thread that keeps an open database in order: checkpoints when the log has grown, removal of what commits have left for readers that are gone, the sync of relaxed commits.
+//! The threads that keep an open database in order: one for checkpoints when the log has grown, removal of what commits have left for readers that are gone, the sync of relaxed commits; another for what takes
+//! long, dictionaries.
 //!
 //! Invariants:
-//! - it does only what others could do at any time, so nothing depends on when it comes round to it, or whether there is one;
-//! - an error it meets is final for the log or a data set, which then say so to whoever writes next; others, such as a full disk, are met again by the next attempt.
+//! - they do only what others could do at any time, so nothing depends on when they come round to it, or whether there are any;
+//! - an error they meet is final for the log or a data set, which then say so to whoever writes next; others, such as a full disk, are met again by the next attempt.
 
 use super::open::DatabaseState;
+use crate::core::Core;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -22,6 +24,8 @@ pub(crate) enum Work {
     Leftovers,
     /// Make the log durable.
     Sync,
+    /// Look at the dictionaries of this table.
+    Dictionary(u32),
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +36,7 @@ struct Asked {
     work: Vec<Work>,
 }
 
-/// What the thread is asked for.
+/// What a thread is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Maintenance {
     asked: Mutex<Asked>,
@@ -48,6 +52,11 @@ impl Maintenance {
             self.arrived.notify_one();
         }
         asked.running
+    }
+
+    /// Is the thread to end? What takes long looks now and then.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.asked.lock().stop
     }
 
     /// What is to be done next; `None` when the thread is to end.
@@ -66,22 +75,32 @@ impl Maintenance {
     }
 }
 
-/// The thread; ends when this is dropped.
+/// A thread; ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct MaintenanceThread {
     state: Arc<DatabaseState>,
+    asked_of: fn(&Core) -> &Maintenance,
     thread: Option<JoinHandle<()>>,
 }
 
 impl MaintenanceThread {
-    /// Starts it. `None` when the system has no thread: everything still works, only later.
+    /// Starts the one for what is short. `None` when the system has no thread: everything still works, only later.
     pub(super) fn start(state: &Arc<DatabaseState>) -> Option<MaintenanceThread> {
+        MaintenanceThread::start_for(state, "pagefold-maintenance", |core| &core.maintenance)
+    }
+
+    /// Starts the one for what takes long.
+    pub(super) fn start_renewal(state: &Arc<DatabaseState>) -> Option<MaintenanceThread> {
+        MaintenanceThread::start_for(state, "pagefold-renewal", |core| &core.renewal)
+    }
+
+    fn start_for(state: &Arc<DatabaseState>, name: &str, asked_of: fn(&Core) -> &Maintenance) -> Option<MaintenanceThread> {
         let worker = Arc::clone(state);
-        state.core.maintenance.asked.lock().running = true;
-        match std::thread::Builder::new().name("pagefold-maintenance".into()).spawn(move || worker.maintain()) {
-            Ok(thread) => Some(MaintenanceThread { state: Arc::clone(state), thread: Some(thread) }),
+        asked_of(&state.core).asked.lock().running = true;
+        match std::thread::Builder::new().name(name.into()).spawn(move || worker.maintain(asked_of(&worker.core))) {
+            Ok(thread) => Some(MaintenanceThread { state: Arc::clone(state), asked_of, thread: Some(thread) }),
             Err(_) => {
-                state.core.maintenance.asked.lock().running = false;
+                asked_of(&state.core).asked.lock().running = false;
                 None
             }
         }
@@ -90,7 +109,7 @@ impl MaintenanceThread {
 
 impl Drop for MaintenanceThread {
     fn drop(&mut self) {
-        let maintenance = &self.state.core.maintenance;
+        let maintenance = (self.asked_of)(&self.state.core);
         maintenance.asked.lock().stop = true;
         maintenance.arrived.notify_one();
         if let Some(thread) = self.thread.take() {
@@ -101,12 +120,16 @@ impl Drop for MaintenanceThread {
 }
 
 impl DatabaseState {
-    fn maintain(&self) {
-        while let Some(work) = self.core.maintenance.next() {
+    fn maintain(&self, asked: &Maintenance) {
+        while let Some(work) = asked.next() {
             let done = match work {
                 Work::Checkpoint if self.log_bytes_since_checkpoint() < self.core.checkpoint_bytes => Ok(()),
                 Work::Checkpoint => self.checkpoint(),
                 Work::Leftovers => self.remove_leftovers(),
+                Work::Dictionary(object_id) => {
+                    self.renew_in_background(object_id);
+                    Ok(())
+                }
                 Work::Sync => {
                     self.core.manager.clock().sleep(SYNC_DELAY);
                     self.core.log().map_or(Ok(()), |log| log.make_durable(log.end()))

@@ -7,6 +7,7 @@ mod control_file;
 mod leftovers;
 mod maintenance;
 mod open;
+mod renewal;
 mod transaction;
 mod waiting;
 
@@ -21,7 +22,9 @@ pub use checkpoint::read_checkpoint;
 pub use control_file::{ControlFile, control_path, read_control};
 pub(crate) use control_file::{create_control, write_control};
 pub(crate) use leftovers::Leftovers;
-pub(crate) use maintenance::Maintenance;
+pub(crate) use maintenance::{Maintenance, Work};
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{Objects, core_parts, new_id, open_objects};
+pub use renewal::Renewal;
+pub(crate) use renewal::Waits as RenewalWaits;
 pub use transaction::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};

@@ -113,6 +113,7 @@ pub struct Database {
     outside: Arc<dyn Storage>,
     damaged_slot: Option<(usize, String)>,
     pub(super) maintenance: Option<MaintenanceThread>,
+    pub(super) renewal: Option<MaintenanceThread>,
     /// It is in order, and nothing is left to do when it is dropped.
     pub(super) closed: bool,
     /// Held until the database is closed.
@@ -261,7 +262,8 @@ impl Database {
         };
         let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
         let state = Arc::new(DatabaseState { core, objects: RwLock::new(objects), checkpointing: Mutex::default() });
-        let mut database = Database { state, outside, damaged_slot: control.damaged, maintenance: None, closed: false, _lock: lock };
+        let mut database =
+            Database { state, outside, damaged_slot: control.damaged, maintenance: None, renewal: None, closed: false, _lock: lock };
         if mode != OpenMode::Read {
             remove_unnamed(storage.as_ref(), directory, &named)?;
             if let Some((number, _)) = &database.damaged_slot {
@@ -272,8 +274,12 @@ impl Database {
         if let Some((checkpoint, durable)) = logged {
             database.recover(&checkpoint, durable)?;
         }
+        for table in database.tables() {
+            table.load_dictionaries()?;
+        }
         if mode != OpenMode::Read && settings.pools.background_threads > 0 {
             database.maintenance = MaintenanceThread::start(&database.state);
+            database.renewal = MaintenanceThread::start_renewal(&database.state);
         }
         Ok(database)
     }

@@ -255,6 +255,11 @@ impl<'a> MiniTransaction<'a> {
         self.note(data_set, first_page, DataSetOp::Dictionary { version, bytes });
     }
 
+    /// From this commit on the data set does not have this dictionary. Its pages are to be freed, too.
+    pub fn drop_dictionary(&mut self, data_set: &'a DataSet, version: u16) {
+        self.note(data_set, 0, DataSetOp::DropDictionary { version });
+    }
+
     /// From this commit on the data set is a partition of a table.
     pub fn add_partition(&mut self, data_set: &'a DataSet, object_id: u32, partition: u16) {
         self.note(data_set, 0, DataSetOp::Partition { object_id, partition });

@@ -38,7 +38,7 @@ impl<'a> BulkLoader<'a> {
     /// When the data set or the dictionary cannot be written.
     pub fn new(table: &'a Table) -> Result<BulkLoader<'a>> {
         let (partition, data_set) = table.last_partition()?;
-        table.store_dictionary(data_set)?;
+        table.store_dictionaries(data_set)?;
         let attributes = table.attributes();
         debug_assert!(page_room(attributes.page_bytes) >= table.record_bytes_max());
         let columns = table.by_column().then(|| {
@@ -156,7 +156,7 @@ impl<'a> BulkLoader<'a> {
             self.book_rows();
             let data_set = self.table.add_partition()?;
             self.partition = data_set.attributes.partition;
-            self.table.store_dictionary(data_set)?;
+            self.table.store_dictionaries(data_set)?;
             self.writer = BulkWriter::new(data_set);
         }
         let number = self.writer.data_set().append_page(CLASS_FULL)?;

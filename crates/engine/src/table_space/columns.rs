@@ -24,7 +24,7 @@ use pagefold_format::space_map::class_needed;
 use pagefold_types::Rid;
 
 /// Of a page's bytes, inserts leave one in so many to rows that change.
-const RESERVE: usize = 32;
+pub(super) const RESERVE: usize = 32;
 /// A page is rebuilt for an insert only if one byte in so many is free then.
 const WORTHWHILE: usize = 8;
 
@@ -57,6 +57,17 @@ impl Table {
 
     /// Rebuilds a page, which is latched for change, if `wanted` bytes are free then, more than now. Its mini-transaction is to be committed.
     pub(super) fn rebuild(&self, mtr: &mut MiniTransaction<'_>, data_set: &DataSet, handle: PageHandle, wanted: usize) -> Result<bool> {
+        self.rebuild_if(mtr, data_set, handle, |room, free| room >= wanted && room > free)
+    }
+
+    /// Rebuilds a page, which is latched for change, if `accept` says so of the bytes that are free then and now. Its mini-transaction is to be committed.
+    pub(super) fn rebuild_if(
+        &self,
+        mtr: &mut MiniTransaction<'_>,
+        data_set: &DataSet,
+        handle: PageHandle,
+        accept: impl Fn(usize, usize) -> bool,
+    ) -> Result<bool> {
         let number = mtr.number(handle);
         let bytes = mtr.bytes(handle);
         let view = DataPage::new(bytes);
@@ -69,8 +80,8 @@ impl Table {
         let mut builder = self.builder(version);
         let image = builder.rebuild(&view, &self.decoder, |version| self.dictionaries.tokens_of(version));
         let free = view.free_bytes();
-        let room = |image: &ColumnImage<'_>| bytes.len().saturating_sub(image.len());
-        let image = image.map_err(|e| data_set.corrupt(number, e))?.filter(|image| room(image) >= wanted && room(image) > free);
+        let room = |image: &ColumnImage<'_>| bytes.len().checked_sub(image.len());
+        let image = image.map_err(|e| data_set.corrupt(number, e))?.filter(|image| room(image).is_some_and(|room| accept(room, free)));
         let done = match image {
             Some(image) => mtr.apply(handle, PageOp::Data(DataOp::Rebuild(image))).map(|()| true)?,
             None => false,

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a reference names the length of the value and of what is stored; both are checked before memory is taken.
 
-use super::dictionaries::{read_chain, walk_chain, write_chain};
+use super::chain::{read_chain, walk_chain, write_chain};
 use super::table::Table;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};

@@ -2,10 +2,11 @@
 
 mod batch;
 mod bulk_load;
+mod chain;
 mod columns;
 #[cfg(test)]
 mod columns_tests;
-mod dictionaries;
+pub(crate) mod dictionary;
 mod large_value;
 mod read;
 mod replace;
@@ -23,7 +24,7 @@ mod tests;
 
 pub use batch::{BatchColumn, BatchValues, ColumnBatch};
 pub use bulk_load::BulkLoader;
-pub use dictionaries::Compressor;
+pub use dictionary::{Compressor, LIVE_MAX, SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Saving};
 pub use read::RowBuffer;
 pub use scan::ScanOutcome;
 pub(crate) use scan::{Batches, RowSink, Rows};

@@ -25,6 +25,7 @@ impl Table {
     /// # Errors
     /// When there is no room.
     pub fn replace_record(&self, by: By<'_>, rid: Rid, record: &[u8]) -> Result<bool> {
+        self.watch_row(record);
         let mut codes = Vec::new();
         let form = self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
         let body = forms::body(form, record, &codes);
@@ -89,6 +90,7 @@ impl Table {
             }
         }
         self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
+        self.changed.note(before.body().dictionary(), after.dictionary());
         match change {
             Some(change) => self.apply_in_place(by, &mut mtr, place, slot, change)?,
             None => mtr = self.move_row(by, mtr, row, after, records)?,

@@ -5,7 +5,7 @@
 //! - a partition of a live table is in the log before it is in `partitions`; while `adding_partition` is free, both agree;
 //! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages.
 
-use super::dictionaries::DictionarySet;
+use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
 use crate::pool::{BufferManager, MiniTransaction};
@@ -185,6 +185,13 @@ pub struct Table {
     partitions: Box<[OnceLock<Arc<DataSet>>]>,
     adding_partition: Mutex<u16>,
     pub(crate) dictionaries: DictionarySet,
+    /// Where the method has a dictionary: what comes in, and how well the newest does.
+    pub(super) watch: Option<Watch>,
+    pub(super) standing: Mutex<Standing>,
+    pub(super) changed: Changed,
+    pub(super) round: Mutex<Option<Round>>,
+    /// Held by who looks at the dictionaries: one at a time.
+    pub(crate) renewing: Mutex<()>,
     /// The page where the last insert found room: the next one looks there first, in the last partition.
     pub(super) insert_hint: AtomicU32,
     /// Under the method `page`: the page, in the last partition, that rows move to.
@@ -210,6 +217,11 @@ impl Table {
             partitions: (0..=PARTITION_MAX).map(|_| OnceLock::new()).collect(),
             adding_partition: Mutex::new(0),
             dictionaries: DictionarySet::default(),
+            watch: attributes.method.dictionary_type().map(|_| Watch::default()),
+            standing: Mutex::default(),
+            changed: Changed::default(),
+            round: Mutex::default(),
+            renewing: Mutex::default(),
             insert_hint: AtomicU32::new(0),
             moved_hint: AtomicU32::new(0),
             attributes,
@@ -226,11 +238,8 @@ impl Table {
         Ok(table)
     }
 
-    /// Adds a data set that exists already, with its dictionaries.
+    /// Adds a data set that exists already. Its dictionaries are loaded when nothing more is to be redone.
     pub(crate) fn attach(&self, data_set: Arc<DataSet>) -> Result<()> {
-        if data_set.is_defined() {
-            self.load_dictionaries(&data_set)?;
-        }
         let mut count = self.adding_partition.lock();
         if data_set.attributes.partition != *count {
             return Err(data_set.corrupt(0, format!("partition {} where {count} comes next", data_set.attributes.partition)));

@@ -81,6 +81,7 @@ impl Table {
     /// # Errors
     /// When there is no room.
     pub fn insert_record(&self, by: By<'_>, record: &[u8]) -> Result<Rid> {
+        self.watch_row(record);
         let mut codes = Vec::new();
         let form = self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
         let body = forms::body(form, record, &codes);
@@ -154,7 +155,7 @@ impl Table {
     /// A new data page, latched.
     fn new_page(&self) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
         let (partition, data_set) = self.growing_partition()?;
-        self.store_dictionary(data_set)?;
+        self.store_dictionaries(data_set)?;
         let mut mtr = MiniTransaction::begin(self.manager());
         let handle = mtr.create(data_set, CLASS_FULL, true)?;
         let page_number = mtr.number(handle);

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use world::{Random, Shape, State, TABLES, change, contents, create, open};
+use world::{Random, Shape, State, TABLES, change, contents, create, open, renew};
 
 /// What may be found after a crash now.
 #[derive(Clone, Default)]
@@ -42,11 +42,17 @@ struct Pace {
     checkpoint: u64,
     /// Changes to a write of pages of running transactions.
     steal: u64,
+    /// Changes to a renewal of dictionaries.
+    renew: u64,
 }
 
 impl Pace {
     fn of(seed: u64) -> Pace {
-        Pace { checkpoint: [9, 3, 60][seed as usize % 3], steal: [10, 2, 25][seed as usize / 3 % 3] }
+        Pace {
+            checkpoint: [9, 3, 60][seed as usize % 3],
+            steal: [10, 2, 25][seed as usize / 3 % 3],
+            renew: [40, 12][seed as usize / 9 % 2],
+        }
     }
 }
 
@@ -67,6 +73,9 @@ fn work(database: &Database, random: &mut Random, promise: &Mutex<Promise>, tran
             change(&mut transaction, database, &mut model, random)?;
             if random.below(pace.steal) == 0 {
                 steal(database, random)?;
+            }
+            if random.below(pace.renew) == 0 {
+                renew(database, random)?;
             }
         }
         if random.below(5) == 0 {

@@ -1,12 +1,12 @@
 //! A small database, what is done to it, and what must be in it.
 
-use pagefold_codec::row::{DictionaryChoice, RowSample, TrainOptions, train_row_dictionary};
+use pagefold_codec::row::{DictionaryChoice, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{Database, OpenMode, Settings, Transaction, TransactionOptions};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{Method, RowBuffer, TableAttributes};
+use pagefold_engine::table_space::{LIVE_MAX, Method, RowBuffer, TableAttributes};
 use pagefold_engine::{Error, Result};
 use pagefold_io::{FaultStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction, KeyRange, Rid, Schema, Value, ValueRef};
@@ -93,19 +93,7 @@ pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
         attributes.primary_key = vec![0];
         let table = change.create_table(attributes)?;
         if method.dictionary_type().is_some() {
-            let mut random = Random(1);
-            let sample: Vec<String> = (0..300).map(|_| text_of(&mut random)).collect();
-            let ends: Vec<u32> = sample
-                .iter()
-                .scan(0, |end, text| {
-                    *end += text.len() as u32;
-                    Some(*end)
-                })
-                .collect();
-            let bytes = sample.concat();
-            let rows = RowSample::new(bytes.as_bytes(), &ends).unwrap();
-            let choice = if method == Method::Huffman { DictionaryChoice::Huffman } else { DictionaryChoice::Fixed };
-            table.set_dictionary(train_row_dictionary(&rows, &TrainOptions::default(), choice))?;
+            table.set_dictionary(dictionary(method, 1))?;
             // The dictionary comes with the first page.
             let rid = table.insert(&[ValueRef::Int(0), ValueRef::Text(""), ValueRef::Int(0)])?;
             table.delete(rid)?;
@@ -120,6 +108,36 @@ pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
         change.create_index(&table, key(vec![(2, Direction::Descending), (0, Direction::Ascending)], false, formats[1], "m"))?;
     }
     change.commit()
+}
+
+/// A dictionary for the texts of rows; another one for another seed.
+fn dictionary(method: Method, seed: u64) -> RowDictionary {
+    let mut random = Random(seed);
+    let sample: Vec<String> = (0..300).map(|_| text_of(&mut random)).collect();
+    let ends: Vec<u32> = sample
+        .iter()
+        .scan(0, |end, text| {
+            *end += text.len() as u32;
+            Some(*end)
+        })
+        .collect();
+    let bytes = sample.concat();
+    let rows = RowSample::new(bytes.as_bytes(), &ends).unwrap();
+    let choice = if method == Method::Huffman { DictionaryChoice::Huffman } else { DictionaryChoice::Fixed };
+    train_row_dictionary(&rows, &TrainOptions::default(), choice)
+}
+
+/// Gives a table another dictionary, or goes on with ending an old one.
+pub(crate) fn renew(database: &Database, random: &mut Random) -> Result<()> {
+    let table = database.table(TABLES[random.below(2) as usize])?;
+    let method = table.attributes().method;
+    if method.dictionary_type().is_none() {
+        return Ok(());
+    }
+    if table.dictionary_versions().len() < LIVE_MAX && random.below(2) == 0 {
+        return database.use_dictionary(table.name(), dictionary(method, random.below(5))).map(drop);
+    }
+    database.renew_dictionaries(table.name()).map(drop)
 }
 
 /// The RID of a row by its number.

@@ -50,6 +50,7 @@ impl Transaction<'_> {
             core.transactions.end_read_only(&self.state);
             core.locks.release_all(self.state.id());
             self.snapshot_ended();
+            self.database.resume_renewals(self.state.id());
             return Ok(());
         }
         core.transactions.commit(&self.state, |timestamp| {
@@ -62,6 +63,7 @@ impl Transaction<'_> {
         core.locks.release_all(self.state.id());
         // What cannot be removed now is removed later; the commit stands.
         let _ = self.database.remove_leftovers_unless_busy();
+        self.database.resume_renewals(self.state.id());
         Ok(())
     }
 
@@ -123,6 +125,7 @@ impl Transaction<'_> {
         core.transactions.abort(&self.state);
         core.locks.release_all(self.state.id());
         self.snapshot_ended();
+        self.database.resume_renewals(self.state.id());
         Ok(())
     }
 

@@ -1,0 +1,219 @@
+//! Renewing the dictionaries of tables while they are used: what a thread of its own does, or whoever asks for it.
+//!
+//! Every step is one that anybody could take at any time, done under what keeps changes of tables and indexes out, and let go of after it: a change waits for a step, never for the whole.
+//!
+//! Invariant: rows are brought into the form of the newest dictionary only after every transaction has ended that was there when that became the newest: until then rows of an older version may still come.
+
+use super::maintenance::Work;
+use super::open::{DatabaseState, unknown};
+use crate::table_space::dictionary::{Next, Rewritten, Round};
+use crate::table_space::{LIVE_MAX, Table};
+use crate::{Error, Result};
+use pagefold_codec::row::RowDictionary;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A round that had to wait goes on after this time at the earliest.
+const RESUME_DELAY: Duration = Duration::from_millis(20);
+
+/// What has come of a look at the dictionaries of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// There is a new dictionary.
+    pub added: bool,
+    /// Pages that were brought into the form of the newest.
+    pub pages: u64,
+    /// Pages that somebody may need as they are: they are looked at again with the next look.
+    pub busy_pages: u64,
+    /// The oldest dictionary is gone.
+    pub dropped: bool,
+}
+
+/// What ends a look before it is done.
+enum Stopped {
+    /// The database is closed, the table is changed or gone.
+    Asked,
+    Failed(Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped::Failed(error)
+    }
+}
+
+impl DatabaseState {
+    /// Looks at the dictionaries of a table, as is done in the background for tables into which rows come: builds a new one if that would be better by more than a little, and brings rows into its form that
+    /// have none, or that of the oldest, when there are more than two; one that nothing needs any more goes. Others may go on working.
+    ///
+    /// # Errors
+    /// When there is no such table, a page is damaged, or something cannot be written.
+    pub fn renew_dictionaries(&self, table: &str) -> Result<Renewal> {
+        self.renew(&self.live_table(table)?)
+    }
+
+    /// Makes this the newest dictionary of a table, whatever it is worth, and goes on as [`Self::renew_dictionaries`] does; the third ends the oldest.
+    ///
+    /// # Errors
+    /// When there is no such table, it has no dictionaries or as many as there can be, or as for `renew_dictionaries`.
+    pub fn use_dictionary(&self, table: &str, dictionary: RowDictionary) -> Result<Renewal> {
+        let found = self.live_table(table)?;
+        if found.attributes().method.dictionary_type().is_none() || found.dictionary_versions().len() >= LIVE_MAX {
+            return Err(Error::Parameter(format!("table \"{table}\" cannot have another dictionary now")));
+        }
+        match self.step(&found, || found.add_dictionary(dictionary)) {
+            Ok(()) => {
+                found.retire_oldest_of_many();
+                self.renew(&found).map(|renewal| Renewal { added: true, ..renewal })
+            }
+            Err(Stopped::Asked) => Err(Error::Busy("tables or indexes are being loaded, built or dropped".into())),
+            Err(Stopped::Failed(error)) => Err(error),
+        }
+    }
+
+    fn live_table(&self, name: &str) -> Result<Arc<Table>> {
+        let objects = self.objects.read();
+        objects.tables.get(name).cloned().ok_or_else(|| unknown("table", name, objects.tables.keys()))
+    }
+
+    /// As [`Self::renew_dictionaries`], for the thread; what goes wrong is met by whoever writes next.
+    pub(super) fn renew_in_background(&self, object_id: u32) {
+        let Some(table) = self.objects.read().table(object_id) else { return };
+        if table.is_in_round() {
+            // Where transactions are short, what is waited for has always ended.
+            self.core.manager.clock().sleep(RESUME_DELAY);
+        }
+        drop(self.renew(&table));
+    }
+
+    /// A transaction has ended: perhaps the last one that tables wait for, which are then looked at again.
+    pub(super) fn resume_renewals(&self, transaction: u64) {
+        if transaction < self.core.renewal_waits.below() {
+            // Seldom: only while a round waits, and by those who were there when it began to.
+            for object_id in self.core.renewal_waits.take_due(self.oldest_running()) {
+                self.core.renewal.ask(Work::Dictionary(object_id));
+            }
+        }
+    }
+
+    fn oldest_running(&self) -> u64 {
+        self.core.transactions.active().first().map_or(u64::MAX, |state| state.id())
+    }
+
+    fn renew(&self, table: &Arc<Table>) -> Result<Renewal> {
+        let mut renewal = Renewal::default();
+        // Somebody else is at it.
+        let Some(_one_at_a_time) = table.renewing.try_lock() else { return Ok(renewal) };
+        match self.renew_by_steps(table, &mut renewal) {
+            Ok(()) | Err(Stopped::Asked) => Ok(renewal),
+            Err(Stopped::Failed(error)) => Err(error),
+        }
+    }
+
+    fn renew_by_steps(&self, table: &Arc<Table>, renewal: &mut Renewal) -> std::result::Result<(), Stopped> {
+        if table.unfinished_dictionary() {
+            self.step(table, || table.finish_dictionary())?;
+        } else if let Some(dictionary) = table.better_dictionary()? {
+            self.step(table, || table.add_dictionary(dictionary))?;
+            renewal.added = true;
+        }
+        let _ = self.remove_leftovers_unless_busy();
+        self.core.versions.sweep();
+        while let Some(mut round) = table.begin_round(self.core.transactions.next_id())? {
+            let outcome = self.go_on(table, &mut round, renewal);
+            renewal.busy_pages = round.pages_left() as u64;
+            match outcome {
+                Ok(Next::Seen) => renewal.dropped |= self.step(table, || table.end_round(&round))?,
+                Ok(Next::WaitFor(transaction)) => {
+                    table.suspend(round);
+                    return self.wait_for(table, transaction);
+                }
+                Ok(Next::Page) => {
+                    table.suspend(round);
+                    break;
+                }
+                Err(stopped) => {
+                    table.suspend(round);
+                    return Err(stopped);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through the pages of a round, until all were seen, something is to be waited for, or those that are left are needed as they are though nobody runs.
+    fn go_on(&self, table: &Arc<Table>, round: &mut Round, renewal: &mut Renewal) -> std::result::Result<Next, Stopped> {
+        let mut busy = 0;
+        loop {
+            let oldest_running = self.oldest_running();
+            let next = round.next(oldest_running);
+            if next == Next::Page && busy == round.pages_left() {
+                if oldest_running == u64::MAX {
+                    return Ok(Next::Page);
+                }
+                return Ok(round.wait_for(self.core.transactions.next_id()));
+            }
+            if next != Next::Page {
+                return Ok(next);
+            }
+            match self.step(table, || round.see_page(table))? {
+                Rewritten::Clean => {}
+                Rewritten::Done => renewal.pages += 1,
+                Rewritten::Busy => busy += 1,
+            }
+        }
+    }
+
+    /// The table is looked at again when all transactions below this id have ended.
+    fn wait_for(&self, table: &Table, transaction: u64) -> std::result::Result<(), Stopped> {
+        self.core.renewal_waits.enter(table.object_id, transaction);
+        // They may have ended meanwhile.
+        self.resume_renewals(0);
+        Ok(())
+    }
+
+    /// Does something while no change of tables and indexes is going on.
+    fn step<R>(&self, table: &Arc<Table>, work: impl FnOnce() -> Result<R>) -> std::result::Result<R, Stopped> {
+        if self.core.renewal.is_stopping() || !self.core.activity.begin_step() {
+            return Err(Stopped::Asked);
+        }
+        let there = self.objects.read().table(table.object_id).is_some_and(|live| Arc::ptr_eq(&live, table));
+        let outcome = if there { work().map_err(Stopped::from) } else { Err(Stopped::Asked) };
+        self.core.activity.end_step();
+        outcome
+    }
+}
+
+/// Tables, by object, that wait for all transactions below an id to end.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    tables: Mutex<BTreeMap<u32, u64>>,
+    /// The largest of the ids.
+    below: AtomicU64,
+}
+
+impl Waits {
+    fn enter(&self, object_id: u32, transaction: u64) {
+        let mut tables = self.tables.lock();
+        tables.insert(object_id, transaction);
+        self.below.fetch_max(transaction, Ordering::Release);
+    }
+
+    /// Nobody waits for transactions from this id on.
+    #[inline]
+    fn below(&self) -> u64 {
+        self.below.load(Ordering::Acquire)
+    }
+
+    /// Those that need not wait any more, when the oldest transaction that runs has this id.
+    fn take_due(&self, oldest_running: u64) -> Vec<u32> {
+        let mut tables = self.tables.lock();
+        let due: Vec<u32> = tables.iter().filter(|(_, transaction)| **transaction <= oldest_running).map(|(id, _)| *id).collect();
+        due.iter().for_each(|id| _ = tables.remove(id));
+        self.below.store(tables.values().copied().max().unwrap_or(0), Ordering::Release);
+        due
+    }
+}

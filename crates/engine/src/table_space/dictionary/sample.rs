@@ -1,0 +1,239 @@
+//! Rows that a dictionary is trained on, and whether it pays.
+//!
+//! Invariant: deterministic, so that a full estimate equals the load.
+
+use super::super::RowBuffer;
+use super::super::table::{Method, Table};
+use crate::Result;
+use pagefold_codec::page::{PageEncoder, PageSchema};
+use pagefold_codec::row::{
+    Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train, train_row_dictionary,
+};
+use pagefold_format::chain;
+use pagefold_format::data::forms::{RecordEncoder, plain_len};
+use pagefold_format::data::{area_encoder, row_space};
+use pagefold_types::RowLayout;
+use std::ops::ControlFlow;
+
+/// Rows in a sample, in clusters spread over the source.
+pub const SAMPLE_ROWS: u64 = 64 * 1024;
+/// Bytes of records in a sample, at most.
+pub const SAMPLE_BYTES: usize = 8 << 20;
+/// Rows of the areas that a dictionary for pages by column is tried on.
+const AREA_ROWS: usize = 500;
+
+/// Records of a sample, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct SampledRecords {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl SampledRecords {
+    /// Adds a record; false when the sample is full.
+    pub fn push(&mut self, record: &[u8]) -> bool {
+        if self.bytes.len() + record.len() > SAMPLE_BYTES {
+            return false;
+        }
+        self.bytes.extend_from_slice(record);
+        self.ends.push(self.bytes.len() as u32);
+        true
+    }
+
+    /// Bytes of the records.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The first records, about evenly taken, of so many bytes.
+    pub(super) fn limited(&self, bytes: usize) -> SampledRecords {
+        let step = self.bytes.len().div_ceil(bytes).max(1);
+        self.iter().step_by(step).collect()
+    }
+
+    /// The first records, and the rest: one in k of them.
+    pub(super) fn split(&self, k: usize) -> (SampledRecords, SampledRecords) {
+        let first = self.len() - self.len() / k;
+        (self.iter().take(first).collect(), self.iter().skip(first).collect())
+    }
+
+    /// Adds as many bytes of records, evenly taken from others.
+    pub(super) fn mix(&mut self, others: &SampledRecords) {
+        for record in others.limited(self.bytes.len().max(1)).iter() {
+            self.push(record);
+        }
+    }
+
+    /// Adds records; of both, fewer when they would be more than so many bytes.
+    pub(super) fn extend(&mut self, others: &SampledRecords, bytes_max: usize) {
+        while self.bytes.len() + others.bytes.len() > bytes_max && !self.is_empty() {
+            *self = self.thinned();
+        }
+        others.iter().for_each(|record| _ = self.push(record));
+    }
+
+    /// Every second record.
+    pub(super) fn thinned(&self) -> SampledRecords {
+        self.iter().step_by(2).collect()
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// None?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The records.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| *end as usize));
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end as usize])
+    }
+
+    /// Trains the dictionary of a method, and keeps it if for `rows_total` rows like these it saves more pages of `page_bytes` than it takes.
+    #[must_use]
+    pub fn train(&self, method: Method, layout: &RowLayout, rows_total: u64, page_bytes: usize) -> Option<RowDictionary> {
+        let kind = method.dictionary_type()?;
+        let (dictionary, saving) = if method == Method::Page {
+            self.column_dictionary(layout)?
+        } else {
+            let dictionary = self.dictionary(&TrainOptions::default(), kind)?;
+            let saving = self.saving(&dictionary);
+            (dictionary, saving)
+        };
+        saving.pays(rows_total, page_bytes).then_some(dictionary)
+    }
+
+    /// The dictionary that [`Self::train`] trains, whether it pays or not.
+    pub(super) fn train_any(&self, method: Method, layout: &RowLayout) -> Option<RowDictionary> {
+        match method {
+            Method::Page => self.column_dictionary(layout).map(|(dictionary, _)| dictionary),
+            method => self.dictionary(&TrainOptions::default(), method.dictionary_type()?),
+        }
+    }
+
+    /// Bytes that the records take under a method with this dictionary, slots included.
+    pub(super) fn stored_bytes(&self, method: Method, layout: &RowLayout, dictionary: &RowDictionary) -> u64 {
+        match method {
+            Method::Page => self.areas(area_encoder(PageSchema::new(layout), Some(dictionary)), |_| ()),
+            _ => self.saving(dictionary).compressed_bytes,
+        }
+    }
+
+    /// Trains a dictionary for the strings of pages by column; `None` where there are none.
+    pub fn column_dictionary(&self, layout: &RowLayout) -> Option<(RowDictionary, Saving)> {
+        let schema = PageSchema::new(layout);
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        let plain_bytes = self.areas(area_encoder(schema.clone(), None), |encoder| encoder.sample_strings(&mut bytes, &mut ends));
+        let sample = RowSample::new(&bytes, &ends).ok().filter(|sample| !sample.is_empty())?;
+        let dictionary = RowDictionary::Fixed(train(&sample, &TrainOptions::default()));
+        let compressed_bytes = self.areas(area_encoder(schema, Some(&dictionary)), |_| ());
+        let dictionary_bytes = dictionary.to_bytes().len();
+        Some((dictionary, Saving { rows: self.len() as u64, plain_bytes, compressed_bytes, dictionary_bytes }))
+    }
+
+    /// Bytes of the records in areas of a few hundred each.
+    fn areas(&self, mut encoder: PageEncoder, mut visit: impl FnMut(&PageEncoder)) -> u64 {
+        let mut bytes = 0;
+        let mut records = self.iter().peekable();
+        while let Some(record) = records.next() {
+            // Records come from pages and packers: they are of the layout.
+            let _ = encoder.push(record);
+            if encoder.rows() > 0 && (encoder.rows() == AREA_ROWS || records.peek().is_none()) {
+                visit(&encoder);
+                bytes += encoder.len_of(encoder.rows()) as u64;
+                encoder.clear();
+            }
+        }
+        bytes
+    }
+
+    /// Trains a dictionary; `None` without rows. One of type H only where that is smaller.
+    #[must_use]
+    pub fn dictionary(&self, options: &TrainOptions, kind: DictionaryType) -> Option<RowDictionary> {
+        let sample = RowSample::new(&self.bytes, &self.ends).ok()?;
+        (!sample.is_empty()).then(|| train_row_dictionary(&sample, options, choice(kind)))
+    }
+
+    /// A dictionary with the tokens of another one.
+    #[must_use]
+    pub fn dictionary_of(&self, tokens: &Dictionary, options: &TrainOptions, kind: DictionaryType) -> Option<RowDictionary> {
+        let sample = RowSample::new(&self.bytes, &self.ends).ok()?;
+        (!sample.is_empty()).then(|| RowDictionary::of_tokens(tokens.clone(), &sample, options, choice(kind)))
+    }
+
+    /// What a dictionary saves of these rows.
+    pub fn saving(&self, dictionary: &RowDictionary) -> Saving {
+        let encoder = RecordEncoder::codes(1, dictionary);
+        let mut saving = Saving { rows: self.len() as u64, dictionary_bytes: dictionary.to_bytes().len(), ..Saving::default() };
+        for record in self.iter() {
+            saving.plain_bytes += row_space(plain_len(record)) as u64;
+            saving.compressed_bytes += row_space(encoder.stored_len(record).0) as u64;
+        }
+        saving
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for SampledRecords {
+    /// As many of the records as a sample takes.
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(records: I) -> SampledRecords {
+        let mut sample = SampledRecords::default();
+        records.into_iter().all(|record| sample.push(record));
+        sample
+    }
+}
+
+/// What a dictionary saves of the rows of a sample, slots included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Saving {
+    rows: u64,
+    plain_bytes: u64,
+    compressed_bytes: u64,
+    dictionary_bytes: usize,
+}
+
+impl Saving {
+    /// Does the dictionary save more pages of `page_bytes` than it takes, for `rows_total` rows like these?
+    pub fn pays(&self, rows_total: u64, page_bytes: usize) -> bool {
+        let scale = rows_total.max(self.rows) as f64 / self.rows as f64;
+        let saved_pages = self.plain_bytes.saturating_sub(self.compressed_bytes) as f64 * scale / page_bytes as f64;
+        saved_pages > chain::pages_needed(self.dictionary_bytes, page_bytes) as f64
+    }
+
+    /// The page sizes for which it pays.
+    pub fn paying(&self, rows_total: u64, page_sizes: &[usize]) -> Vec<usize> {
+        page_sizes.iter().copied().filter(|size| self.pays(rows_total, *size)).collect()
+    }
+}
+
+fn choice(kind: DictionaryType) -> DictionaryChoice {
+    match kind {
+        DictionaryType::Fixed => DictionaryChoice::Fixed,
+        DictionaryType::Huffman => DictionaryChoice::Smaller,
+    }
+}
+
+impl Table {
+    /// A sample of the rows for a dictionary: every k-th page.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub fn sample_records(&self) -> Result<SampledRecords> {
+        let step = self.row_count().div_ceil(SAMPLE_ROWS).max(1) as usize;
+        let mut sample = SampledRecords::default();
+        for (partition, data_set) in self.partitions().enumerate() {
+            let pages: Vec<u32> = data_set.data_page_numbers().into_iter().step_by(step).collect();
+            self.scan_pages(partition as u16, data_set, &pages, &mut RowBuffer::default(), &mut |_, record| {
+                let more = sample.push(record);
+                Ok::<_, crate::Error>(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            })?;
+        }
+        Ok(sample)
+    }
+}

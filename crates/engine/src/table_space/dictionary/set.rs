@@ -1,0 +1,108 @@
+//! The dictionaries of a table in memory, by version.
+//!
+//! Invariants:
+//! - a version that was put here stays until the table is closed, so references to it last as long as the table's. That is 0.2 to 0.5 MB for each, and no table has a new one before an eighth of it
+//!   has been inserted anew;
+//! - the newest version is one that all partitions have.
+
+use pagefold_codec::row::RowDictionary;
+use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, RecordEncoder};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A dictionary ready to compress with.
+pub struct Compressor {
+    version: u16,
+    dictionary: RowDictionary,
+    encoder: OnceLock<RecordEncoder>,
+}
+
+impl fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Compressor(version {}, {} tokens)", self.version, self.dictionary.token_count())
+    }
+}
+
+impl Compressor {
+    pub(super) fn new(version: u16, dictionary: RowDictionary) -> Compressor {
+        Compressor { version, dictionary, encoder: OnceLock::new() }
+    }
+
+    /// Version of the dictionary, from 1.
+    #[must_use]
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// The dictionary.
+    #[must_use]
+    pub fn dictionary(&self) -> &RowDictionary {
+        &self.dictionary
+    }
+
+    pub(super) fn encoder(&self) -> &RecordEncoder {
+        self.encoder.get_or_init(|| RecordEncoder::codes(self.version, &self.dictionary))
+    }
+}
+
+/// Versions in a block of the set.
+const BLOCK: usize = 64;
+
+type Block = [OnceLock<Arc<Compressor>>; BLOCK];
+
+/// All dictionaries of a table that rows may refer to, and those that they referred to since it was opened.
+#[derive(Debug)]
+pub(crate) struct DictionarySet {
+    /// By version, from 1.
+    blocks: Box<[OnceLock<Box<Block>>]>,
+    /// The version that new rows get; 0: none.
+    newest: AtomicU16,
+    /// Held by who adds, stores or drops a version: the versions that partitions have, ascending.
+    pub(super) live: Mutex<Vec<u16>>,
+}
+
+impl Default for DictionarySet {
+    fn default() -> DictionarySet {
+        let blocks = usize::from(DICTIONARY_VERSION_MAX).div_ceil(BLOCK);
+        DictionarySet { blocks: (0..blocks).map(|_| OnceLock::new()).collect(), newest: AtomicU16::new(0), live: Mutex::default() }
+    }
+}
+
+impl DictionarySet {
+    fn place(version: u16) -> (usize, usize) {
+        let index = usize::from(version).wrapping_sub(1);
+        (index / BLOCK, index % BLOCK)
+    }
+
+    /// The dictionary of a version.
+    #[inline]
+    pub(crate) fn get(&self, version: u16) -> Option<&Arc<Compressor>> {
+        let (block, at) = DictionarySet::place(version);
+        self.blocks.get(block)?.get()?[at].get()
+    }
+
+    /// What rows are decoded with that need the dictionary of a version.
+    #[inline]
+    pub(in crate::table_space) fn tokens_of(&self, version: u16) -> Option<&RowDictionary> {
+        self.get(version).map(|compressor| compressor.dictionary())
+    }
+
+    /// The one that new rows get.
+    pub(crate) fn newest(&self) -> Option<&Arc<Compressor>> {
+        self.get(self.newest.load(Ordering::Acquire))
+    }
+
+    /// False when the version is out of range, or there.
+    pub(super) fn put(&self, compressor: Arc<Compressor>) -> bool {
+        let (block, at) = DictionarySet::place(compressor.version);
+        let Some(block) = self.blocks.get(block).filter(|_| compressor.version <= DICTIONARY_VERSION_MAX) else { return false };
+        block.get_or_init(|| Box::new([const { OnceLock::new() }; BLOCK]))[at].set(compressor).is_ok()
+    }
+
+    /// New rows get this version from now on.
+    pub(super) fn set_newest(&self, version: u16) {
+        self.newest.store(version, Ordering::Release);
+    }
+}

@@ -1,0 +1,222 @@
+//! The dictionaries of a table in its partitions: in chains of dictionary pages named in the header page.
+//!
+//! Invariants:
+//! - a version comes into a partition, and goes, with one mini-transaction: never a part of it;
+//! - a version is the newest only when all partitions have it. One that a crash kept from some of them is finished later ([`Table::unfinished_dictionary`]);
+//! - a partition gets all versions there are before its first row, the newest last.
+
+use super::super::chain::{read_chain, walk_chain};
+use super::super::table::Table;
+use super::set::Compressor;
+use crate::data_set::DataSet;
+use crate::pool::MiniTransaction;
+use crate::{Error, Result};
+use pagefold_codec::row::RowDictionary;
+use pagefold_format::chain;
+use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, RecordEncoder};
+use pagefold_format::op::PageOp;
+use pagefold_format::page::PageType;
+use pagefold_format::space_map::CLASS_NO_ROWS;
+use std::sync::Arc;
+
+/// The serial form of a dictionary is never longer.
+const DICTIONARY_BYTES_MAX: usize = 128 * 1024;
+
+impl Table {
+    /// The newest dictionary, if the table has one.
+    #[must_use]
+    pub fn dictionary(&self) -> Option<Arc<Compressor>> {
+        self.dictionaries.newest().cloned()
+    }
+
+    /// The versions of dictionaries that rows may have, ascending.
+    #[must_use]
+    pub fn dictionary_versions(&self) -> Vec<u16> {
+        self.dictionaries.live.lock().clone()
+    }
+
+    /// What brings new records into the form of the table; `None` where they are stored as they are.
+    #[must_use]
+    pub fn encoder(&self) -> Option<&RecordEncoder> {
+        match &self.compact_encoder {
+            Some(encoder) => Some(encoder),
+            None => self.dictionaries.newest().map(|compressor| compressor.encoder()),
+        }
+    }
+
+    /// What brings records into the form in which [`BulkLoader`](super::super::BulkLoader) takes them; `None`: as they are.
+    #[must_use]
+    pub fn load_encoder(&self) -> Option<&RecordEncoder> {
+        self.encoder().filter(|_| !self.by_column())
+    }
+
+    /// The form of new pages.
+    pub(in crate::table_space) fn page_form(&self) -> u16 {
+        self.encoder().map_or(0, RecordEncoder::page_form)
+    }
+
+    /// Makes this the dictionary of a table that has none, and no rows.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub fn set_dictionary(&self, dictionary: RowDictionary) -> Result<()> {
+        let mut live = self.dictionaries.live.lock();
+        if !live.is_empty() || !self.dictionaries.put(Arc::new(Compressor::new(1, dictionary))) {
+            return Err(Error::Parameter(format!("{} has a dictionary already", self.object())));
+        }
+        live.push(1);
+        self.dictionaries.set_newest(1);
+        Ok(())
+    }
+
+    /// Makes this the newest dictionary.
+    ///
+    /// # Errors
+    /// When there is no room for it, or the log cannot be written. What has been stored of it by then is finished later.
+    pub(crate) fn add_dictionary(&self, dictionary: RowDictionary) -> Result<()> {
+        let mut live = self.dictionaries.live.lock();
+        let version = live.last().map_or(1, |last| last + 1);
+        let full = || Error::Parameter(format!("{} has had all {DICTIONARY_VERSION_MAX} dictionaries it can have", self.object()));
+        if !self.dictionaries.put(Arc::new(Compressor::new(version, dictionary))) {
+            return Err(full());
+        }
+        live.push(version);
+        self.finish_dictionary_of(&live)
+    }
+
+    /// Is the newest version not yet the one that new rows get?
+    pub(crate) fn unfinished_dictionary(&self) -> bool {
+        let live = self.dictionaries.live.lock();
+        live.last().copied().unwrap_or(0) != self.dictionaries.newest().map_or(0, |newest| newest.version())
+    }
+
+    /// Stores the newest version where it is missing, and makes it the one that new rows get.
+    pub(crate) fn finish_dictionary(&self) -> Result<()> {
+        self.finish_dictionary_of(&self.dictionaries.live.lock())
+    }
+
+    fn finish_dictionary_of(&self, live: &[u16]) -> Result<()> {
+        let Some(newest) = live.last().and_then(|version| self.dictionaries.get(*version)) else { return Ok(()) };
+        for data_set in self.all_partitions().iter().filter(|data_set| data_set.is_defined()) {
+            self.store_missing(data_set, newest)?;
+        }
+        self.dictionaries.set_newest(newest.version());
+        Ok(())
+    }
+
+    /// Stores all versions in a partition that has not got the newest: one without rows.
+    pub(in crate::table_space) fn store_dictionaries(&self, data_set: &DataSet) -> Result<()> {
+        let has = |version: u16| data_set.facts().dictionaries.iter().any(|root| root.version == version);
+        if self.dictionaries.newest().is_none_or(|newest| has(newest.version())) {
+            return Ok(());
+        }
+        let live = self.dictionaries.live.lock();
+        live.iter()
+            .filter_map(|version| self.dictionaries.get(*version))
+            .try_for_each(|compressor| self.store_missing(data_set, compressor))
+    }
+
+    /// Stores a version in a partition that does not have it.
+    fn store_missing(&self, data_set: &DataSet, compressor: &Compressor) -> Result<()> {
+        let version = compressor.version();
+        if data_set.facts().dictionaries.iter().any(|root| root.version == version) {
+            return Ok(());
+        }
+        let bytes = compressor.dictionary().to_bytes();
+        let count = chain::pages_needed(bytes.len(), data_set.page_bytes()).max(1);
+        let manager = self.manager();
+        manager.prepare_log()?;
+        let mut numbers = Vec::with_capacity(count);
+        let give_back = |numbers: &[u32]| numbers.iter().for_each(|number| data_set.give_back(*number));
+        for _ in 0..count {
+            match data_set.allocate_page(CLASS_NO_ROWS) {
+                Ok(number) => numbers.push(number),
+                Err(error) => {
+                    give_back(&numbers);
+                    return Err(error);
+                }
+            }
+        }
+        let mut mtr = MiniTransaction::begin(manager);
+        let mut handles = Vec::with_capacity(count);
+        for (i, number) in numbers.iter().enumerate() {
+            match mtr.create_at(data_set, *number, CLASS_NO_ROWS, true) {
+                Ok(handle) => handles.push(handle),
+                Err(error) => {
+                    // The mini-transaction gives back those that it has made.
+                    drop(mtr);
+                    give_back(&numbers[i..]);
+                    return Err(error);
+                }
+            }
+        }
+        let mut image = vec![0; data_set.page_bytes()];
+        let parts = bytes.chunks(chain::payload_bytes(data_set.page_bytes()));
+        for (i, (handle, part)) in handles.into_iter().zip(parts).enumerate() {
+            let next = numbers.get(i + 1).copied().unwrap_or(0);
+            chain::build(&mut image, numbers[i], PageType::Dictionary, next, i as u32, u32::from(version), part);
+            mtr.apply(handle, PageOp::Image(&image))?;
+        }
+        mtr.add_dictionary(data_set, version, numbers[0], bytes.len() as u32);
+        mtr.commit().map(drop)
+    }
+
+    /// The oldest version goes: nothing refers to it any more.
+    pub(crate) fn drop_dictionary(&self, version: u16) -> Result<()> {
+        let mut live = self.dictionaries.live.lock();
+        for data_set in self.all_partitions() {
+            let root = data_set.facts().dictionaries.iter().find(|root| root.version == version).copied();
+            let Some(root) = root else { continue };
+            let mut pages = Vec::new();
+            let owner = u32::from(version);
+            walk_chain(self, &data_set, PageType::Dictionary, root.first_page, owner, root.bytes as usize, |page, _| pages.push(page))?;
+            let mut mtr = MiniTransaction::begin(self.manager());
+            pages.iter().for_each(|page| mtr.free(&data_set, *page));
+            mtr.drop_dictionary(&data_set, version);
+            mtr.commit()?;
+        }
+        live.retain(|other| *other != version);
+        Ok(())
+    }
+
+    /// Reads the dictionaries of all partitions.
+    ///
+    /// # Errors
+    /// When one is damaged.
+    pub(crate) fn load_dictionaries(&self) -> Result<()> {
+        let mut live = self.dictionaries.live.lock();
+        let mut newest = None;
+        for data_set in self.partitions().filter(|data_set| data_set.is_defined()) {
+            let roots = data_set.facts().dictionaries.clone();
+            for root in &roots {
+                if self.dictionaries.get(root.version).is_none() {
+                    let dictionary = self.read_dictionary(data_set, root.version, root.first_page, root.bytes as usize)?;
+                    if !self.dictionaries.put(Arc::new(Compressor::new(root.version, dictionary))) {
+                        return Err(data_set.corrupt(0, format!("dictionary version {} is out of range", root.version)));
+                    }
+                }
+                if let Err(at) = live.binary_search(&root.version) {
+                    live.insert(at, root.version);
+                }
+            }
+            if data_set.facts().data_pages == 0 && roots.is_empty() {
+                // It gets them with its first page.
+                continue;
+            }
+            let newest_here = roots.iter().map(|root| root.version).max().unwrap_or(0);
+            newest = Some(newest.map_or(newest_here, |newest: u16| newest.min(newest_here)));
+        }
+        if let Some(newest) = newest {
+            self.dictionaries.set_newest(newest);
+        }
+        Ok(())
+    }
+
+    fn read_dictionary(&self, data_set: &DataSet, version: u16, first_page: u32, length: usize) -> Result<RowDictionary> {
+        if length > DICTIONARY_BYTES_MAX {
+            return Err(data_set.corrupt(0, format!("a dictionary of {length} bytes; the longest has {DICTIONARY_BYTES_MAX}")));
+        }
+        let bytes = read_chain(self, data_set, PageType::Dictionary, first_page, u32::from(version), length)?;
+        RowDictionary::from_bytes(&bytes).map_err(|e| data_set.corrupt(first_page, format!("dictionary version {version}: {e}")))
+    }
+}

@@ -1,0 +1,287 @@
+//! Dictionaries that renew themselves: tables that began without one, and whose rows become others.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use pagefold_codec::row::RowDictionary;
+use pagefold_engine::database::{Database, Isolation, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::pool::{By, PoolSettings};
+use pagefold_engine::table_space::{LIVE_MAX, Method, RowBuffer, SampledRecords, Table, TableAttributes};
+use pagefold_engine::{DataSet, Error};
+use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const METHODS: [Method; 3] = [Method::Page, Method::Fixed, Method::Huffman];
+
+type Model = BTreeMap<Rid, Vec<Value>>;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// The first ones come more often.
+const WORDS: u64 = 300;
+
+/// What rows are about: another one has other words.
+fn words(subject: u64) -> Vec<String> {
+    let mut random = Random(subject + 77);
+    (0..WORDS).map(|_| (0..4 + random.below(9)).map(|_| char::from(b'a' + random.below(26) as u8)).collect()).collect()
+}
+
+fn row(random: &mut Random, words: &[String], id: i64) -> Vec<Value> {
+    let count = 6 + random.below(12);
+    let text: Vec<&str> = (0..count).map(|_| words[(random.below(WORDS) * random.below(WORDS) / WORDS) as usize].as_str()).collect();
+    vec![Value::Int(id), Value::Int(random.below(5000) as i64), Value::Text(text.join(" "))]
+}
+
+fn open(storage: &Arc<MemoryStorage>, mode: OpenMode, background_threads: usize) -> Database {
+    let storage: Arc<dyn Storage> = Arc::clone(storage) as Arc<dyn Storage>;
+    let pools = PoolSettings { memory_bytes: 16 << 20, background_threads, ..PoolSettings::default() };
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, ..Settings::default() }).unwrap()
+}
+
+fn create(database: &Database, method: Method) -> Arc<Table> {
+    let schema = Schema::new(vec![
+        Column::new("id", DataType::BigInt, false),
+        Column::new("n", DataType::Integer, true),
+        Column::new("text", DataType::Varchar(None), false),
+    ]);
+    let mut change = database.change();
+    let table = change.create_table(TableAttributes { method, ..TableAttributes::new("t", schema.unwrap()).with_page_bytes(4096) });
+    change.commit().unwrap();
+    table.unwrap()
+}
+
+fn begin(database: &Database) -> pagefold_engine::database::Transaction<'_> {
+    database.begin(TransactionOptions { isolation: Isolation::ReadCommitted, ..TransactionOptions::default() })
+}
+
+fn refs(values: &[Value]) -> Vec<ValueRef<'_>> {
+    values.iter().map(Value::as_ref).collect()
+}
+
+/// Inserts rows in transactions of a thousand; how many bytes their texts have.
+fn insert(database: &Database, model: &mut Model, random: &mut Random, words: &[String], rows: usize) -> usize {
+    let table = database.table("t").unwrap();
+    let mut bytes = 0;
+    for start in (0..rows).step_by(1000) {
+        let mut transaction = begin(database);
+        for _ in start..rows.min(start + 1000) {
+            let row = row(random, words, model.len() as i64);
+            bytes += if let Value::Text(text) = &row[2] { text.len() } else { 0 };
+            let rid = transaction.insert(&table, &refs(&row)).unwrap();
+            model.insert(rid, row);
+        }
+        transaction.commit().unwrap();
+    }
+    bytes
+}
+
+fn compare(database: &Database, model: &Model) {
+    let table = database.table("t").unwrap();
+    let mut seen = Model::new();
+    table
+        .scan(&mut RowBuffer::default(), |rid, record| {
+            seen.insert(rid, table.values(record)?);
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })
+        .unwrap();
+    assert_eq!(seen.len(), model.len());
+    assert!(seen == *model, "other rows");
+}
+
+fn data_pages(table: &Table) -> u64 {
+    table.partitions().map(|data_set: &Arc<DataSet>| u64::from(data_set.facts().data_pages)).sum()
+}
+
+/// Pages that the rows would take if they had all been inserted with a dictionary made of all of them.
+fn fresh_pages(database: &Database, method: Method) -> u64 {
+    let old = database.table("t").unwrap();
+    let mut change = database.change();
+    let attributes = TableAttributes { name: "fresh".into(), ..old.attributes().clone() };
+    let fresh = change.create_table(attributes).unwrap();
+    let dictionary = old.sample_records().unwrap().train(method, old.layout(), old.row_count(), old.attributes().page_bytes);
+    fresh.set_dictionary(dictionary.unwrap()).unwrap();
+    old.scan(&mut RowBuffer::default(), |_, record| {
+        fresh.insert_record(By::Nobody, record)?;
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    })
+    .unwrap();
+    data_pages(&fresh)
+}
+
+#[test]
+fn rows_that_came_before_the_dictionary_are_compressed_once_there_is_one() {
+    for method in METHODS {
+        let storage = Arc::new(MemoryStorage::new());
+        let database = open(&storage, OpenMode::Create, 0);
+        let table = create(&database, method);
+        let (mut model, mut random, words) = (Model::new(), Random(1), words(1));
+        insert(&database, &mut model, &mut random, &words, 8000);
+        let pages = data_pages(&table);
+        assert!(table.dictionary().is_none());
+        let renewal = database.renew_dictionaries("t").unwrap();
+        assert!(renewal.added && renewal.busy_pages == 0 && renewal.pages > pages * 9 / 10, "{method}: {renewal:?} of {pages} pages");
+        compare(&database, &model);
+        // As many rows again find room on the same pages.
+        insert(&database, &mut model, &mut random, &words, 8000);
+        assert!(data_pages(&table) <= pages + pages / 20, "{method}: {} pages, {pages} before", data_pages(&table));
+        assert_eq!(database.renew_dictionaries("t").unwrap().pages, 0);
+        compare(&database, &model);
+        database.close().unwrap();
+        let database = open(&storage, OpenMode::Write, 0);
+        compare(&database, &model);
+        assert_eq!(database.table("t").unwrap().dictionary_versions(), [1]);
+    }
+}
+
+#[test]
+fn the_thread_in_the_background_does_it_too() {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = open(&storage, OpenMode::Create, 1);
+    let table = create(&database, Method::Fixed);
+    let (mut model, mut random, words) = (Model::new(), Random(1), words(1));
+    // Until it is there: nobody knows when the thread comes round to it.
+    while table.dictionary().is_none() {
+        insert(&database, &mut model, &mut random, &words, 1000);
+    }
+    insert(&database, &mut model, &mut random, &words, 1000);
+    compare(&database, &model);
+    database.close().unwrap();
+    compare(&open(&storage, OpenMode::Read, 0), &model);
+}
+
+const ROWS: usize = 24_000;
+
+#[test]
+fn when_other_rows_come_the_table_takes_little_more_than_with_a_fresh_dictionary() {
+    for method in METHODS {
+        let storage = Arc::new(MemoryStorage::new());
+        let database = open(&storage, OpenMode::Create, 0);
+        let table = create(&database, method);
+        let (mut model, mut random) = (Model::new(), Random(1));
+        database.use_dictionary("t", dictionary(method, &table, &words(1), ROWS as i64)).unwrap();
+        for subject in 1..=2 {
+            let words = words(subject);
+            let mut versions = 0;
+            // The rate at which the thread in the background would be asked.
+            let mut since_look = 0;
+            for _ in 0..ROWS / 500 {
+                since_look += insert(&database, &mut model, &mut random, &words, 500);
+                if since_look as u64 >= (data_pages(&table) * 4096 / 16).max(128 << 10) {
+                    since_look = 0;
+                    database.renew_dictionaries("t").unwrap();
+                }
+                versions = versions.max(table.dictionary_versions().len());
+            }
+            assert!(versions <= LIVE_MAX);
+            let (pages, fresh) = (data_pages(&table), fresh_pages(&database, method));
+            println!(
+                "{method}, subject {subject}: {pages} pages, {fresh} with a fresh dictionary, versions {:?}",
+                table.dictionary_versions()
+            );
+            assert!(pages * 10 <= fresh * 11, "{method}, subject {subject}: {pages} pages, {fresh} with a fresh dictionary");
+        }
+        compare(&database, &model);
+        database.close().unwrap();
+        compare(&open(&storage, OpenMode::Write, 0), &model);
+    }
+}
+
+fn dictionary(method: Method, table: &Table, words: &[String], rows: i64) -> RowDictionary {
+    let mut random = Random(5);
+    let mut record = Vec::new();
+    let mut sample = SampledRecords::default();
+    for id in 0..rows {
+        record.clear();
+        table.layout().encode(&refs(&row(&mut random, words, id)), &mut record).unwrap();
+        sample.push(&record);
+    }
+    sample.train(method, table.layout(), 1 << 40, 4096).unwrap()
+}
+
+/// Changes at random, by transactions that are mostly taken back, while one dictionary follows another: all rows are there, whichever version they had.
+#[test]
+fn a_version_goes_when_nothing_needs_it_and_nothing_is_lost() {
+    for (method, seed) in METHODS.into_iter().flat_map(|method| (0..3).map(move |seed| (method, seed))) {
+        let storage = Arc::new(MemoryStorage::new());
+        let mut database = open(&storage, OpenMode::Create, 0);
+        let table = create(&database, method);
+        let (mut model, mut random) = (Model::new(), Random(seed));
+        let subjects: Vec<Vec<String>> = (0..12).map(words).collect();
+        database.use_dictionary("t", dictionary(method, &table, &subjects[0], 400)).unwrap();
+        insert(&database, &mut model, &mut random, &subjects[0], 600);
+        drop(table);
+        let (mut dropped, mut waited) = (0, 0);
+        for subject in 1..12 {
+            {
+                let table = database.table("t").unwrap();
+                let mut open_ones = Vec::new();
+                for _ in 0..3 {
+                    let mut transaction = begin(&database);
+                    let mut changed = BTreeMap::new();
+                    for _ in 0..20 {
+                        let rids: Vec<Rid> = model.keys().copied().collect();
+                        let rid = rids[random.below(rids.len() as u64) as usize];
+                        let taken = |others: &[(_, BTreeMap<Rid, _>)]| others.iter().any(|(_, changed)| changed.contains_key(&rid));
+                        if taken(&open_ones) {
+                            continue;
+                        }
+                        let new = row(&mut random, &subjects[subject - 1], 7);
+                        if random.below(5) == 0 {
+                            assert!(transaction.delete(&table, rid).unwrap() || changed.get(&rid) == Some(&None));
+                            changed.insert(rid, None);
+                        } else if transaction.update(&table, rid, &[(2, new[2].as_ref()), (1, new[1].as_ref())]).unwrap() {
+                            changed.insert(rid, Some(new));
+                        }
+                    }
+                    open_ones.push((transaction, changed));
+                }
+                if table.dictionary_versions().len() < LIVE_MAX {
+                    database.use_dictionary("t", dictionary(method, &table, &subjects[subject], 400)).unwrap();
+                }
+                let renewal = database.renew_dictionaries("t").unwrap();
+                waited += usize::from(renewal.busy_pages > 0);
+                for (i, (transaction, changed)) in open_ones.into_iter().enumerate() {
+                    if (i + subject) % 3 != 0 {
+                        transaction.rollback().unwrap();
+                        continue;
+                    }
+                    transaction.commit().unwrap();
+                    for (rid, row) in changed {
+                        match row {
+                            Some(row) => {
+                                let old = model.get_mut(&rid).unwrap();
+                                old[1..].clone_from_slice(&row[1..]);
+                            }
+                            None => _ = model.remove(&rid),
+                        }
+                    }
+                }
+                compare(&database, &model);
+                database.remove_leftovers().unwrap();
+                dropped += usize::from(database.renew_dictionaries("t").unwrap().dropped);
+                compare(&database, &model);
+                assert!(table.dictionary_versions().len() <= LIVE_MAX);
+            }
+            insert(&database, &mut model, &mut random, &subjects[subject], 60);
+            if subject % 3 == 0 {
+                database.close().unwrap();
+                database = open(&storage, OpenMode::Write, 0);
+                compare(&database, &model);
+            }
+        }
+        assert!(dropped >= 5, "{method} {seed}: {dropped} versions have gone");
+        assert!(waited >= 2 || method == Method::Page, "{method} {seed}: {waited} rounds had to wait");
+    }
+}
