@@ -29,8 +29,9 @@ pub use estimate::{
 pub use index_build::{IndexReport, create_index};
 pub use load::{LoadReport, load, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions};
+pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords};
 pub use pagefold_engine::{Progress, Silent, Unit};
 pub use print::{PrintWhat, Printed, print};
 pub use reorg::{ReorgReport, reorg};
 pub use report::{DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
-pub use sample::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, sample_source};
+pub use sample::sample_source;

@@ -4,7 +4,7 @@ use crate::index_build::{KeyCollectors, build_one};
 use crate::{Error, Progress, ReorgOptions, Result, Unit};
 use pagefold_engine::database::Database;
 use pagefold_engine::pool::By;
-use pagefold_engine::table_space::{BulkLoader, RowBuffer, Table, TableAttributes};
+use pagefold_engine::table_space::{BulkLoader, RowBuffer, SampledRecords, Table, TableAttributes};
 use std::ops::ControlFlow;
 
 /// Rows between two looks at whether to stop.
@@ -105,7 +105,7 @@ fn large_values(table: &Table, record: &[u8]) -> Result<usize> {
 }
 
 /// A sample of the rows of a table for a dictionary.
-fn sample_table(table: &Table, progress: &dyn Progress) -> Result<SampledRecords> {
+pub(crate) fn sample_table(table: &Table, progress: &dyn Progress) -> Result<SampledRecords> {
     progress.start(&format!("training the dictionary of {}", table.name()), None, Unit::Rows);
     let sample = table.sample_records()?;
     progress.finish();

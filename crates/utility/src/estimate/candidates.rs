@@ -1,9 +1,8 @@
 //! What an estimate compares: every method at every page size.
 
 use super::dictionary::{Trained, of_sample};
-use crate::sample::SampledRecords;
 use pagefold_advisor::{TableEstimator, TableOptions};
-use pagefold_engine::table_space::Method;
+use pagefold_engine::table_space::{Method, SampledRecords};
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_types::{CompactLayout, RowLayout};
 

@@ -13,10 +13,10 @@
 
 use super::ranges::Clusters;
 use crate::Result;
-use crate::sample::{SampledRecords, sample_source};
+use crate::sample::sample_source;
 use pagefold_advisor::TableOptions;
 use pagefold_codec::row::{DictionaryType, RowDictionary, TrainOptions};
-use pagefold_engine::table_space::Method;
+use pagefold_engine::table_space::{Method, SampledRecords};
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_interchange::{Source, TableSchema};
 use pagefold_types::RowLayout;
