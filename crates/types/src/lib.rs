@@ -20,8 +20,8 @@ pub use key::{Direction, KeyLayout, key_bytes_max, prefix_end};
 pub use predicate::{KeyRange, Predicate, PredicateError};
 pub use rid::{PARTITION_MAX, RID_BYTES, Rid, SLOT_MAX};
 pub use row::{
-    BatchWriter, ColumnReader, ColumnValue, CompactLayout, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef, PackedRow,
-    PackedRows, RECORD_BYTES_MAX, RowLayout,
+    BatchWriter, ColumnReader, ColumnValue, CompactColumns, CompactLayout, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef,
+    PackedRow, PackedRows, RECORD_BYTES_MAX, RowLayout,
 };
 pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema};
 pub use value::{Value, ValueRef, excerpt};

@@ -27,6 +27,7 @@ impl Rid {
     ///
     /// # Panics
     /// When `partition` or `slot` is above 4,095: the caller has checked them.
+    #[inline]
     #[must_use]
     pub fn new(partition: u16, page: u32, slot: u16) -> Rid {
         assert!(partition <= PARTITION_MAX && slot <= SLOT_MAX);
@@ -34,18 +35,21 @@ impl Rid {
     }
 
     /// The packed form, below 2^56.
+    #[inline]
     #[must_use]
     pub fn to_u64(self) -> u64 {
         self.0
     }
 
     /// From the packed form; `None` when it is not below 2^56.
+    #[inline]
     #[must_use]
     pub fn from_u64(packed: u64) -> Option<Rid> {
         (packed < 1 << 56).then_some(Rid(packed))
     }
 
     /// Seven bytes, big-endian: they compare like the RIDs.
+    #[inline]
     #[must_use]
     pub fn to_bytes(self) -> [u8; RID_BYTES] {
         let b = self.0.to_be_bytes();
@@ -53,24 +57,28 @@ impl Rid {
     }
 
     /// From seven big-endian bytes; every value is a RID.
+    #[inline]
     #[must_use]
     pub fn from_bytes(b: [u8; RID_BYTES]) -> Rid {
         Rid(u64::from_be_bytes([0, b[0], b[1], b[2], b[3], b[4], b[5], b[6]]))
     }
 
     /// Partition number.
+    #[inline]
     #[must_use]
     pub fn partition(self) -> u16 {
         (self.0 >> 44) as u16
     }
 
     /// Page number within the partition's data set.
+    #[inline]
     #[must_use]
     pub fn page(self) -> u32 {
         (self.0 >> 12) as u32
     }
 
     /// Slot number within the page.
+    #[inline]
     #[must_use]
     pub fn slot(self) -> u16 {
         (self.0 & 0xFFF) as u16

@@ -8,6 +8,7 @@ use super::table::Table;
 use crate::Result;
 use crate::data_set::DataSet;
 use crate::pool::{Access, SharedPage};
+use pagefold_codec::row::RowDictionary;
 use pagefold_format::data::forms::WantedColumns;
 use pagefold_format::data::{Body, DataPage, Stored};
 use pagefold_format::page::{self, PageType};
@@ -94,8 +95,23 @@ impl Table {
             return Ok(visit(record));
         }
         let dictionary = body.dictionary().and_then(|version| self.dictionaries.tokens_of(version));
-        let record = self.decoder.decode_columns(body, dictionary, buffer.wanted.as_ref(), &mut buffer.bytes);
-        record.map(visit).map_err(|e| data_set.corrupt(page, e))
+        self.decode_with((data_set, page), body, dictionary, buffer, visit)
+    }
+
+    /// As [`decode`](Self::decode), given the dictionary.
+    #[inline]
+    pub(super) fn decode_with<R>(
+        &self,
+        (data_set, page): (&DataSet, u32),
+        body: Body<'_>,
+        dictionary: Option<&RowDictionary>,
+        buffer: &mut RowBuffer,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
+        match self.decoder.decode_columns(body, dictionary, buffer.wanted.as_ref(), &mut buffer.bytes) {
+            Ok(record) => Ok(visit(record)),
+            Err(error) => Err(data_set.corrupt(page, error)),
+        }
     }
 }
 

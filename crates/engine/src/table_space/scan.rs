@@ -47,6 +47,7 @@ pub(crate) trait RowSink<E> {
 pub(crate) struct Rows<F>(pub(crate) F);
 
 impl<E, F: FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>> RowSink<E> for Rows<F> {
+    #[inline]
     fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, E> {
         self.0(rid, record)
     }

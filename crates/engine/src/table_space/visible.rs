@@ -11,11 +11,13 @@ use super::read::{RowBuffer, check_type};
 use super::row_image;
 use super::scan::{RowSink, ScanOutcome};
 use super::table::Table;
+use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
 use crate::transaction::{Horizon, Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
-use pagefold_format::data::{DataPage, Stored};
+use pagefold_format::data::{Body, DataPage, Stored, StoredKind, StoredRow, forms};
 use pagefold_types::Rid;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Table {
@@ -123,33 +125,15 @@ impl Table {
                 let versions = &self.core.versions;
                 let others = versions.of_page(self.object_id, partition, page_number, snapshot, &mut changed, |_, by| unseen(by));
                 let view = DataPage::new(&page);
-                let version = view.dictionary_version();
                 // A page without versions is the same for every snapshot.
                 let columns_done = changed.is_empty() && others == Seen::Current && self.area_to(data_set, page_number, &view, sink)?;
-                let mut next_changed = changed.iter().peekable();
-                let last_changed = changed.last().map_or(0, |last| last.0 + 1);
-                // Changed slots may lie behind the last one in use.
-                let behind = view.slot_count()..last_changed.max(view.slot_count());
-                for slot in view.slots(columns_done).chain(behind) {
-                    let rid = Rid::new(partition, page_number, slot);
-                    let body = match next_changed.next_if(|(changed, _)| *changed == slot).map_or(&others, |(_, seen)| seen) {
-                        Seen::Absent => continue,
-                        Seen::Present(image) => row_image::body_of(image),
-                        Seen::Current | Seen::NotDeleted => {
-                            let Some(row) = view.row(slot) else { continue };
-                            match Stored::parse(row, version).map_err(|e| data_set.corrupt(page_number, e))? {
-                                Stored::Home(body) => body,
-                                Stored::Away { .. } => continue,
-                                Stored::Forward(_) => {
-                                    moved.push(slot);
-                                    continue;
-                                }
-                            }
-                        }
-                    };
-                    if self.decode(data_set, page_number, body, buffer, |record| sink.row(rid, record))??.is_break() {
-                        return Ok(ScanOutcome::Stopped);
-                    }
+                let flow = if changed.is_empty() && others == Seen::Current {
+                    self.rows_as_they_lie((data_set, page_number, partition), &view, columns_done, buffer, &mut moved, sink)?
+                } else {
+                    self.rows_of_versions((data_set, page_number, partition), &view, (&changed, &others), buffer, &mut moved, sink)?
+                };
+                if flow.is_break() {
+                    return Ok(ScanOutcome::Stopped);
                 }
                 drop(page);
                 for slot in &moved {
@@ -165,5 +149,109 @@ impl Table {
             }
         }
         Ok(ScanOutcome::Complete)
+    }
+
+    /// Delivers the rows of a page that has no versions. `moved` gets the slots whose rows lie elsewhere.
+    fn rows_as_they_lie<E: From<Error>>(
+        &self,
+        (data_set, number, partition): (&DataSet, u32, u16),
+        view: &DataPage<'_>,
+        columns_done: bool,
+        buffer: &mut RowBuffer,
+        moved: &mut Vec<u16>,
+        sink: &mut impl RowSink<E>,
+    ) -> std::result::Result<ControlFlow<()>, E> {
+        let version = view.dictionary_version();
+        let page = (data_set, number, partition);
+        if view.has_columns() {
+            for slot in view.slots(columns_done) {
+                let Some(row) = view.row(slot) else { continue };
+                if self.any_row(page, row, version, buffer, moved, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
+        let dictionary = forms::dictionary_of(version).and_then(|version| self.dictionaries.tokens_of(version));
+        // Nearly all rows are records, or codes of the page's own form: these come without the steps that other rows take.
+        for slot in 0..view.slot_count() {
+            let Some((kind, bytes)) = view.plain_row(slot) else { continue };
+            let flow = match kind {
+                StoredKind::Raw => sink.row(Rid::new(partition, number, slot), bytes)?,
+                StoredKind::Compressed => {
+                    let body = Body::Compressed { version, codes: bytes };
+                    let rid = Rid::new(partition, number, slot);
+                    self.decode_with((data_set, number), body, dictionary, buffer, |record| sink.row(rid, record))??
+                }
+                StoredKind::Special | StoredKind::Column => {
+                    self.any_row(page, StoredRow { kind, bytes, slot }, version, buffer, moved, sink)?
+                }
+            };
+            if flow.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Delivers a row of any kind.
+    fn any_row<E: From<Error>>(
+        &self,
+        (data_set, number, partition): (&DataSet, u32, u16),
+        row: StoredRow<'_>,
+        version: u16,
+        buffer: &mut RowBuffer,
+        moved: &mut Vec<u16>,
+        sink: &mut impl RowSink<E>,
+    ) -> std::result::Result<ControlFlow<()>, E> {
+        let slot = row.slot;
+        match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
+            Stored::Home(body) => {
+                self.decode(data_set, number, body, buffer, |record| sink.row(Rid::new(partition, number, slot), record))?
+            }
+            Stored::Away { .. } => Ok(ControlFlow::Continue(())),
+            Stored::Forward(_) => {
+                moved.push(slot);
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
+
+    /// As [`rows_as_they_lie`](Self::rows_as_they_lie), where a snapshot sees other rows than the page has: `changed` of some slots, `others` of all others.
+    fn rows_of_versions<E: From<Error>>(
+        &self,
+        (data_set, number, partition): (&DataSet, u32, u16),
+        view: &DataPage<'_>,
+        (changed, others): (&[(u16, Seen)], &Seen),
+        buffer: &mut RowBuffer,
+        moved: &mut Vec<u16>,
+        sink: &mut impl RowSink<E>,
+    ) -> std::result::Result<ControlFlow<()>, E> {
+        let version = view.dictionary_version();
+        let mut next_changed = changed.iter().peekable();
+        // Changed slots may lie behind the last one in use.
+        let end = changed.last().map_or(0, |last| last.0 + 1).max(view.slot_count());
+        for slot in 0..end {
+            let rid = Rid::new(partition, number, slot);
+            let body = match next_changed.next_if(|(changed, _)| *changed == slot).map_or(others, |(_, seen)| seen) {
+                Seen::Absent => continue,
+                Seen::Present(image) => row_image::body_of(image),
+                Seen::Current | Seen::NotDeleted => {
+                    let Some(row) = view.row(slot) else { continue };
+                    match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
+                        Stored::Home(body) => body,
+                        Stored::Away { .. } => continue,
+                        Stored::Forward(_) => {
+                            moved.push(slot);
+                            continue;
+                        }
+                    }
+                }
+            };
+            if self.decode(data_set, number, body, buffer, |record| sink.row(rid, record))??.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }

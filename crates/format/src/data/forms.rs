@@ -14,7 +14,7 @@ use super::stored::{Body, STORED_BYTES_MIN, Stored};
 use crate::FormatError;
 use pagefold_codec::page::{ColumnArea, PageSchema};
 use pagefold_codec::row::{Coding, DECODE_SLACK, RowDictionary, RowEncoder};
-use pagefold_types::{CompactLayout, RowLayout};
+use pagefold_types::{CompactColumns, CompactLayout, RowLayout};
 
 /// The form of compact records.
 pub const COMPACT: u16 = 0x7FFF;
@@ -147,6 +147,8 @@ pub struct WantedColumns {
     columns: Box<[usize]>,
     /// Bytes of a record up to the last of them; `None`: all.
     prefix: Option<usize>,
+    /// Those of compact records, where they are integers.
+    compact: Option<CompactColumns>,
 }
 
 /// Brings stored rows of a table back to records.
@@ -183,9 +185,9 @@ impl RecordDecoder {
         }
         let end = |column: &usize| layout.fixed_span(*column).map(|(at, width)| at + width);
         let bitmap = columns.iter().filter_map(|column| layout.null_bit(*column)).map(|(byte, _)| byte + 1).max().unwrap_or(0);
-        // Readers ask for all of the fixed part.
-        let prefix = columns.iter().map(end).try_fold(bitmap.max(layout.fixed_len()), |most, end| Some(most.max(end?)));
-        Some(WantedColumns { columns: columns.into(), prefix })
+        let prefix = columns.iter().map(end).try_fold(bitmap, |most, end| Some(most.max(end?)));
+        let compact = self.compact.integer_columns(&columns);
+        Some(WantedColumns { columns: columns.into(), prefix, compact })
     }
 
     /// A column part's area. `dictionary` is that of the part's version.
@@ -224,10 +226,16 @@ impl RecordDecoder {
         let length = match body {
             Body::Plain(record) => return Ok(record),
             Body::Compressed { version: COMPACT, codes } => {
-                out.clear();
                 let expanded = match wanted {
-                    Some(wanted) => self.compact.expand_columns(codes, &wanted.columns, out),
-                    None => self.compact.expand(codes, out),
+                    Some(WantedColumns { compact: Some(columns), .. }) => columns.expand(&self.compact, codes, out),
+                    Some(wanted) => {
+                        out.clear();
+                        self.compact.expand_columns(codes, &wanted.columns, out)
+                    }
+                    None => {
+                        out.clear();
+                        self.compact.expand(codes, out)
+                    }
                 };
                 expanded.map_err(|e| FormatError::new(format!("compact record: {e}")))?
             }
@@ -237,8 +245,15 @@ impl RecordDecoder {
                     out.resize(self.cap + DECODE_SLACK, 0);
                 }
                 let coding = if version & SHORT == 0 { Coding::Own } else { Coding::Short };
-                let need = wanted.and_then(|wanted| wanted.prefix).unwrap_or(usize::MAX);
-                dictionary.decode_prefix(coding, codes, out, self.cap, need).map_err(|e| FormatError::new(e.to_string()))?
+                let prefix = wanted.and_then(|wanted| wanted.prefix);
+                let need = prefix.unwrap_or(usize::MAX);
+                let length = dictionary.decode_prefix(coding, codes, out, self.cap, need).map_err(|e| FormatError::new(e.to_string()))?;
+                match prefix {
+                    Some(prefix) if length < prefix => return Err(FormatError::new(format!("a record of {length} bytes"))),
+                    // Readers ask for all of the fixed part, whatever lies there behind the columns that are wanted.
+                    Some(_) => length.max(self.compact.packed().fixed_len()),
+                    None => length,
+                }
             }
             Body::Column { part, row } => {
                 let area = self.area(part, dictionary)?;

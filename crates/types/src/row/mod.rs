@@ -9,7 +9,7 @@ mod read;
 mod validate;
 
 pub use batch::{BatchWriter, PackedRow, PackedRows};
-pub use compact::CompactLayout;
+pub use compact::{CompactColumns, CompactLayout};
 pub use large::{ColumnValue, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef};
 pub use layout::{RECORD_BYTES_MAX, RowLayout};
 pub use read::ColumnReader;

@@ -36,7 +36,7 @@ pub(super) fn extend_low(bytes: &[u8], to: &mut [u8]) {
 
 /// The two's complement of an integer of up to eight bytes; `word` has them in its low bytes.
 #[inline]
-fn sign_extended(word: u64, len: usize) -> u64 {
+pub(super) fn sign_extended(word: u64, len: usize) -> u64 {
     // Two shifts, as there may be no bytes and a shift by 64 is none.
     let half = (4 * (8 - len as u32)) & 63;
     ((word << half << half) as i64 >> half >> half) as u64

@@ -65,6 +65,16 @@ pub(super) struct Span {
     pub(super) large: bool,
 }
 
+/// Where a column's length lies and those before it: all that a look-up needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ColumnPlace {
+    group: usize,
+    shift: u32,
+    /// The lengths of the columns of the group before it.
+    before: u64,
+    sum_at: Option<usize>,
+}
+
 impl CompactLayout {
     /// The layout of compact records of the rows that `packed` lays out.
     #[must_use]
@@ -133,6 +143,20 @@ impl CompactLayout {
             _ => self.sum_at(group * GROUP).and_then(|at| get_u16(record, at)).map_or(0, usize::from),
         };
         self.inline_start + before + sum_of_lengths(first_lengths(self.lengths(record, group), column - group * GROUP))
+    }
+
+    pub(super) fn place(&self, column: usize) -> ColumnPlace {
+        let (group, in_group) = (column / GROUP, column % GROUP);
+        ColumnPlace { group, shift: 4 * in_group as u32, before: first_lengths(u64::MAX, in_group), sum_at: self.sum_at(group * GROUP) }
+    }
+
+    /// Where the bytes of a column in the inline part of a record lie, which has at least the header; 15 bytes if they are long.
+    #[inline]
+    pub(super) fn inline_bytes(&self, record: &[u8], place: &ColumnPlace) -> Range<usize> {
+        let lengths = self.lengths(record, place.group);
+        let sum = place.sum_at.and_then(|at| get_u16(record, at)).unwrap_or(0);
+        let start = self.inline_start + usize::from(sum) + sum_of_lengths(lengths & place.before);
+        start..start + (lengths >> place.shift & 15) as usize
     }
 
     /// The last long column before `column`.
@@ -206,7 +230,9 @@ fn sum_of_lengths(lengths: u64) -> usize {
     const EVEN: u64 = 0x0f0f_0f0f_0f0f_0f0f;
     let bytes = (lengths & EVEN) + (lengths >> 4 & EVEN);
     let sum = bytes.wrapping_mul(0x0101_0101_0101_0101) >> 56;
-    sum as usize - (LONG - LONG_INLINE) * long_of(lengths).count_ones() as usize
+    // Mostly none, and to count them takes longer than to see that.
+    let long = long_of(lengths);
+    if long == 0 { sum as usize } else { sum as usize - (LONG - LONG_INLINE) * long.count_ones() as usize }
 }
 
 #[cfg(test)]

@@ -7,4 +7,5 @@ mod layout;
 mod read;
 mod validate;
 
+pub use columns::CompactColumns;
 pub use layout::CompactLayout;
