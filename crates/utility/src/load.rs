@@ -66,8 +66,10 @@ pub fn load_source(
     let mut report = LoadReport { source_bytes: source.bytes_total(), ..LoadReport::default() };
     progress.start(&format!("loading {table}"), source.row_count(), Unit::Rows);
     let packer = Packer::new(&schema, target.layout(), columns, target.record_bytes_max());
-    let collectors = with_batches(source, &packer, target.load_encoder(), options.encode_threads, |batches| {
-        store_batches(&target, &batches, collectors, &mut report, progress)
+    let loader = BulkLoader::new(&target)?;
+    let encoder = loader.encoder();
+    let collectors = with_batches(source, &packer, encoder.as_ref(), options.encode_threads, |batches| {
+        store_batches(loader, &target, &batches, collectors, &mut report, progress)
     })?;
     progress.finish();
     report.note_table(&target);
@@ -208,23 +210,23 @@ fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress:
 }
 
 fn store_batches(
+    mut loader: BulkLoader<'_>,
     table: &Table,
     batches: &Batches,
     mut collectors: KeyCollectors,
     report: &mut LoadReport,
     progress: &dyn Progress,
 ) -> Result<KeyCollectors> {
-    let mut loader = BulkLoader::new(table)?;
     let mut record = Vec::new();
     while let Some(batch) = batches.next() {
         let batch = batch?;
-        for (row, form, encoded) in batch.iter() {
+        for (row, encoded) in batch.iter() {
             let mut placed = |rid: Rid, record: &[u8]| {
                 report.record_bytes += record.len() as u64;
                 collectors.push_row(table, record, rid)
             };
             match row {
-                PackedRow::Record(record) => loader.push_encoded(record, form, encoded, &mut placed)?,
+                PackedRow::Record(record) => loader.push_encoded(record, encoded, &mut placed)?,
                 PackedRow::Wide(values) => {
                     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
                     record.clear();

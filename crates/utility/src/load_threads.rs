@@ -6,7 +6,8 @@
 //! - whoever fails hangs up, which ends the others.
 
 use crate::{Error, Result};
-use pagefold_format::data::forms::RecordEncoder;
+use pagefold_codec::page::{PreparedRow, PreparedRows};
+use pagefold_engine::table_space::{EncodedRow, LoadEncoder};
 use pagefold_interchange::{InterchangeError, Packer, Source};
 use pagefold_types::{PackedRow, PackedRows};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,26 +19,45 @@ pub(crate) const BATCHES_WAITING: usize = 4;
 /// Threads that encode, at most, unless told otherwise: more than the one that reads can keep busy.
 const ENCODERS_MAX: usize = 4;
 
-/// Rows, and what is stored of them.
+/// Rows, and what was made of them.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     rows: PackedRows,
-    encoded: Vec<u8>,
-    /// By row, its form, and the end of what is stored of it; nothing of a row that is stored as it is.
-    ends: Vec<(u16, usize)>,
+    encoded: Encoded,
+}
+
+#[derive(Debug, Default)]
+enum Encoded {
+    #[default]
+    Nothing,
+    /// What is stored of the rows, and by row its form and where that ends; nothing of a row that is stored as it is.
+    Records {
+        bytes: Vec<u8>,
+        ends: Vec<(u16, usize)>,
+    },
+    Columns(PreparedRows),
 }
 
 impl Batch {
-    fn encode(rows: PackedRows, encoder: &RecordEncoder) -> Batch {
-        let mut batch = Batch { encoded: Vec::with_capacity(rows.record_bytes() / 2), ends: Vec::with_capacity(rows.len()), rows };
-        for row in batch.rows.iter() {
-            let form = match row {
-                PackedRow::Record(record) => encoder.append(record, &mut batch.encoded),
-                PackedRow::Wide(_) => 0,
-            };
-            batch.ends.push((form, batch.encoded.len()));
-        }
-        batch
+    fn encode(rows: PackedRows, encoder: &LoadEncoder<'_>) -> Batch {
+        let encoded = match encoder {
+            LoadEncoder::Records(encoder) => {
+                let (mut bytes, mut ends) = (Vec::with_capacity(rows.record_bytes() / 2), Vec::with_capacity(rows.len()));
+                for row in rows.iter() {
+                    let form = match row {
+                        PackedRow::Record(record) => encoder.append(record, &mut bytes),
+                        PackedRow::Wide(_) => 0,
+                    };
+                    ends.push((form, bytes.len()));
+                }
+                Encoded::Records { bytes, ends }
+            }
+            LoadEncoder::Columns(preparer) => {
+                let records = rows.iter().map(|row| if let PackedRow::Record(record) = row { record } else { &[] });
+                Encoded::Columns(preparer.prepare(records))
+            }
+        };
+        Batch { rows, encoded }
     }
 
     /// How many rows.
@@ -45,14 +65,19 @@ impl Batch {
         self.rows.len()
     }
 
-    /// The rows in order, each with its form and what is stored of it.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedRow<'_>, u16, &[u8])> {
+    /// The rows in order, each with what was made of it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedRow<'_>, EncodedRow<'_>)> {
         let mut start = 0;
         self.rows.iter().enumerate().map(move |(number, row)| {
-            let (form, end) = self.ends.get(number).copied().unwrap_or((0, start));
-            let encoded = &self.encoded[start..end];
-            start = end;
-            (row, form, encoded)
+            let encoded = match &self.encoded {
+                Encoded::Nothing => EncodedRow::None,
+                Encoded::Records { bytes, ends } => {
+                    let (form, end) = ends.get(number).copied().unwrap_or((0, start));
+                    EncodedRow::Record(form, &bytes[std::mem::replace(&mut start, end)..end])
+                }
+                Encoded::Columns(rows) => EncodedRow::Columns(PreparedRow { rows, row: number }),
+            };
+            (row, encoded)
         })
     }
 }
@@ -94,7 +119,7 @@ fn encoder_count(wanted: usize) -> usize {
 pub(crate) fn with_batches<R>(
     source: &mut dyn Source,
     packer: &Packer<'_>,
-    encoder: Option<&RecordEncoder>,
+    encoder: Option<&LoadEncoder<'_>>,
     encoders: usize,
     store: impl FnOnce(Batches) -> Result<R>,
 ) -> Result<R> {
@@ -128,7 +153,7 @@ pub(crate) fn with_batches<R>(
     })
 }
 
-fn encode_batches(encoder: &RecordEncoder, waiting: &Mutex<Receiver<Work>>) {
+fn encode_batches(encoder: &LoadEncoder<'_>, waiting: &Mutex<Receiver<Work>>) {
     loop {
         // The lock is held while waiting: the others wait for it instead.
         let work = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::bits::load;
 use super::int_rows::{IntPlan, IntRows};
 use super::layout::{AREA_BYTES_MAX, ENTRY_BYTES, HEADER_BYTES, Kind, ROWS_MAX};
+use super::prepare::{PreparedRow, RowPreparer};
 use super::schema::{Class, PageColumn, PageSchema};
-use super::string_rows::{StringPlan, StringRows};
+use super::string_rows::{CodesOf, StringPlan, StringRows};
 use crate::CodecError;
 use crate::row::Encoder;
 use pagefold_types::LARGE_VALUE_REF_BYTES;
@@ -159,6 +160,22 @@ impl PageEncoder {
         &self.records[self.record_bytes(row)..self.record_bytes(row + 1)]
     }
 
+    /// Bytes of the variable columns of the first `rows` rows, CHAR without trailing blanks.
+    ///
+    /// # Panics
+    /// When it holds fewer.
+    #[must_use]
+    pub fn variable_bytes(&self, rows: usize) -> usize {
+        let columns = self.schema.columns.iter().zip(&self.columns);
+        columns
+            .map(
+                |(column, rows_of)| {
+                    if let (Class::Variable { .. }, Rows::Strings(strings)) = (column.class, rows_of) { strings.bytes(rows) } else { 0 }
+                },
+            )
+            .sum()
+    }
+
     /// Takes in a packed record.
     ///
     /// # Errors
@@ -167,13 +184,35 @@ impl PageEncoder {
     /// # Panics
     /// When it holds [`ROWS_MAX`] rows.
     pub fn push(&mut self, record: &[u8]) -> Result<(), CodecError> {
+        self.push_with(record, None)
+    }
+
+    /// As [`push`](Self::push), of a record that a [preparer](Self::preparer) has seen.
+    ///
+    /// # Errors
+    /// As `push`.
+    ///
+    /// # Panics
+    /// As `push`.
+    pub fn push_prepared(&mut self, record: &[u8], prepared: PreparedRow<'_>) -> Result<(), CodecError> {
+        self.push_with(record, Some(prepared))
+    }
+
+    /// What other threads can prepare rows with; `None` where there is nothing to prepare.
+    #[must_use]
+    pub fn preparer(&self) -> Option<RowPreparer> {
+        let codes = self.codes.as_ref()?;
+        Some(RowPreparer::new(Arc::clone(&self.schema), Arc::clone(codes)))
+    }
+
+    fn push_with(&mut self, record: &[u8], prepared: Option<PreparedRow<'_>>) -> Result<(), CodecError> {
         assert!(self.rows() < ROWS_MAX);
         self.check(record)?;
         self.records.extend_from_slice(record);
         self.record_ends.push(self.records.len() as u32);
         self.planned = 0;
         let mut spans = self.spans.iter();
-        for (column, rows) in self.schema.columns.iter().zip(&mut self.columns) {
+        for (number, (column, rows)) in self.schema.columns.iter().zip(&mut self.columns).enumerate() {
             let null = is_null(column, record);
             match rows {
                 Rows::Ints(rows) if null => rows.push_null(),
@@ -186,7 +225,9 @@ impl PageEncoder {
                     if null {
                         rows.push_null();
                     } else {
-                        rows.push(&record[start..end], large, self.codes.as_deref());
+                        let known = prepared.and_then(|prepared| prepared.codes(number));
+                        let codes = known.unwrap_or(self.codes.as_deref().map_or(CodesOf::Unknown, CodesOf::Encoder));
+                        rows.push(&record[start..end], large, codes);
                     }
                 }
             }

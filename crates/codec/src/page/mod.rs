@@ -60,6 +60,7 @@ mod layout;
 mod nulls;
 mod numbers;
 mod patch;
+mod prepare;
 mod schema;
 mod select;
 mod string_rows;
@@ -71,6 +72,7 @@ pub use bitmap::Bitmap;
 pub use encoder::{ColumnSize, PageEncoder};
 pub use layout::{AREA_BYTES_MAX, ROWS_MAX};
 pub use patch::Patch;
+pub use prepare::{PreparedRow, PreparedRows, RowPreparer};
 pub use schema::PageSchema;
 
 #[cfg(test)]

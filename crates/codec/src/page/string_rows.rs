@@ -36,6 +36,14 @@ struct Row {
     codes: u32,
 }
 
+/// Where the codes of a value that is new come from.
+#[derive(Clone, Copy)]
+pub(super) enum CodesOf<'a> {
+    Unknown,
+    Encoder(&'a Encoder),
+    Known(&'a [u16]),
+}
+
 /// The values of a column of byte strings, one a row.
 #[derive(Debug)]
 pub(super) struct StringRows {
@@ -132,9 +140,14 @@ impl StringRows {
         &self.codes[start..self.values[id].codes as usize]
     }
 
+    /// Bytes of the values of the first `rows` rows.
+    pub(super) fn bytes(&self, rows: usize) -> usize {
+        rows.checked_sub(1).map_or(0, |last| self.rows[last].bytes as usize)
+    }
+
     /// A row. `large`: the bytes are a large-value reference.
-    pub(super) fn push(&mut self, value: &[u8], large: bool, encoder: Option<&Encoder>) {
-        let id = self.id(value, encoder);
+    pub(super) fn push(&mut self, value: &[u8], large: bool, codes: CodesOf<'_>) {
+        let id = self.id(value, codes);
         let before = self.rows.last().copied().unwrap_or_default();
         self.large.push(large);
         if self.nullable {
@@ -156,7 +169,7 @@ impl StringRows {
     }
 
     /// Number of the value; a new one when it is not known.
-    fn id(&mut self, value: &[u8], encoder: Option<&Encoder>) -> usize {
+    fn id(&mut self, value: &[u8], codes: CodesOf<'_>) -> usize {
         if self.rows.len() == PROBE_ROWS && self.values.len() > PROBE_DISTINCT {
             self.distinct_rows = PROBE_ROWS.min(self.distinct_rows);
         }
@@ -182,8 +195,10 @@ impl StringRows {
             None => value.len(),
         };
         self.bytes.extend_from_slice(value);
-        if let Some(encoder) = encoder {
-            encoder.codes(value, |code| self.codes.push(code));
+        match codes {
+            CodesOf::Unknown => {}
+            CodesOf::Encoder(encoder) => encoder.codes(value, |code| self.codes.push(code)),
+            CodesOf::Known(codes) => self.codes.extend_from_slice(codes),
         }
         let prefix = prefix.min(usize::from(u16::MAX)) as u32;
         self.values.push(Value { bytes: self.bytes.len() as u32, codes: self.codes.len() as u32, prefix });
@@ -313,7 +328,7 @@ pub(super) fn line_end(slope: u32, index: usize) -> i64 {
     ((u64::from(slope) * (index as u64 + 1)) >> SLOPE_BITS) as i64
 }
 
-fn hash(value: &[u8]) -> u64 {
+pub(super) fn hash(value: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut hash = (value.len() as u64).wrapping_mul(FACTOR);
     let (words, rest) = value.as_chunks::<8>();

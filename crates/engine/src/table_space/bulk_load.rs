@@ -9,12 +9,34 @@ use super::table::Table;
 use super::write::page_room;
 use crate::pool::BulkWriter;
 use crate::{Error, Result};
+use pagefold_codec::page::{PreparedRow, RowPreparer};
+use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PagePacker, Stored, forms};
 use pagefold_format::space_map::CLASS_FULL;
 use pagefold_types::{CompactLayout, Rid};
 
 /// What who fills a table says to a row that has its place.
 type Placed<E> = std::result::Result<(), E>;
+
+/// What other threads can do of a load.
+#[derive(Debug)]
+pub enum LoadEncoder<'a> {
+    /// Bring records into the form of the table.
+    Records(&'a RecordEncoder),
+    /// Find string codes of rows that come to lie by column.
+    Columns(RowPreparer),
+}
+
+/// What a [`LoadEncoder`] has made of a record.
+#[derive(Clone, Copy, Debug)]
+pub enum EncodedRow<'a> {
+    /// Nothing.
+    None,
+    /// Its form, and what is stored of it; form 0: the record itself.
+    Record(u16, &'a [u8]),
+    /// String codes.
+    Columns(PreparedRow<'a>),
+}
 
 /// Fills a table. Who fills it is told where each row has come to: at once, or when its page is complete.
 pub struct BulkLoader<'a> {
@@ -61,39 +83,55 @@ impl<'a> BulkLoader<'a> {
         })
     }
 
+    /// What other threads can do before rows come here; `None`: nothing.
+    #[must_use]
+    pub fn encoder(&self) -> Option<LoadEncoder<'a>> {
+        match &self.columns {
+            Some(columns) => columns.preparer().map(LoadEncoder::Columns),
+            None => self.table.encoder().map(LoadEncoder::Records),
+        }
+    }
+
     /// Adds a record of at most [`Table::record_bytes_max`] bytes. `placed` gets the rows, in order, whose RIDs are known by now, with their records.
     ///
     /// # Errors
     /// When it is longer, a write fails, or `placed` does.
     pub fn push<E: From<Error>>(&mut self, record: &[u8], placed: impl FnMut(Rid, &[u8]) -> Placed<E>) -> Placed<E> {
-        let mut codes = std::mem::take(&mut self.codes);
-        codes.clear();
-        let encoder = self.table.load_encoder();
-        let form = encoder.map_or(0, |encoder| encoder.append(record, &mut codes));
-        let done = self.push_encoded(record, form, &codes, placed);
-        self.codes = codes;
-        done
+        self.push_encoded(record, EncodedRow::None, placed)
     }
 
-    /// Adds a record that the table's encoder has brought into a form: see [`Table::load_encoder`].
+    /// Adds a record of which an [encoder](Self::encoder) has made something.
     ///
     /// # Errors
     /// As [`push`](Self::push).
     pub fn push_encoded<E: From<Error>>(
         &mut self,
         record: &[u8],
-        form: u16,
-        encoded: &[u8],
+        encoded: EncodedRow<'_>,
         mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>,
     ) -> Placed<E> {
         if record.len() > self.table.record_bytes_max() {
             return Err(Error::Value(format!("{}: a record of {} bytes", self.table.object(), record.len())).into());
         }
         let Some(columns) = &mut self.columns else {
-            let rid = self.put(Stored::Home(forms::body(form, record, encoded)))?;
+            let rid = match encoded {
+                EncodedRow::Record(form, stored) => self.put(Stored::Home(forms::body(form, record, stored)))?,
+                EncodedRow::None | EncodedRow::Columns(_) => {
+                    let mut codes = std::mem::take(&mut self.codes);
+                    codes.clear();
+                    let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
+                    let rid = self.put(Stored::Home(forms::body(form, record, &codes)))?;
+                    self.codes = codes;
+                    rid
+                }
+            };
             return placed(rid, record);
         };
-        columns.push(record).map_err(|e| Error::Value(format!("{}: {e}", self.table.object())))?;
+        let pushed = match encoded {
+            EncodedRow::Columns(prepared) => columns.push_prepared(record, prepared),
+            EncodedRow::None | EncodedRow::Record(..) => columns.push(record),
+        };
+        pushed.map_err(|e| Error::Value(format!("{}: {e}", self.table.object())))?;
         self.put_pages(false, &mut placed)
     }
 

@@ -23,7 +23,7 @@ mod write;
 mod tests;
 
 pub use batch::{BatchColumn, BatchValues, ColumnBatch};
-pub use bulk_load::BulkLoader;
+pub use bulk_load::{BulkLoader, EncodedRow, LoadEncoder};
 pub use dictionary::{Compressor, LIVE_MAX, SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Saving};
 pub use read::RowBuffer;
 pub use scan::ScanOutcome;

@@ -9,7 +9,7 @@ use super::forms::RecordEncoder;
 use super::page::{DATA_HEADER_BYTES, row_space};
 use super::place::ColumnImage;
 use pagefold_codec::CodecError;
-use pagefold_codec::page::{PageEncoder, PageSchema, ROWS_MAX};
+use pagefold_codec::page::{PageEncoder, PageSchema, PreparedRow, ROWS_MAX, RowPreparer};
 use pagefold_codec::row::{Encoder, RowDictionary};
 use pagefold_types::CompactLayout;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ pub struct PackedPage {
 pub struct ColumnPacker {
     encoder: PageEncoder,
     single: RecordEncoder,
-    /// Of the rows it holds: bytes one by one.
-    spaces: Vec<usize>,
+    /// No row takes less by itself, strings apart.
+    space_min: usize,
     page_bytes: usize,
     pctfree: usize,
     maxrows: usize,
@@ -68,8 +68,8 @@ impl ColumnPacker {
     ) -> ColumnPacker {
         ColumnPacker {
             encoder: area_encoder(columns, dictionary.map(|(_, dictionary)| dictionary)),
+            space_min: row_space(compact.header_len()),
             single: RecordEncoder::Compact(compact),
-            spaces: Vec::new(),
             page_bytes,
             pctfree: usize::from(pctfree.min(99)),
             maxrows: maxrows.into(),
@@ -85,20 +85,33 @@ impl ColumnPacker {
     /// # Errors
     /// When it is no record of the table.
     pub fn push(&mut self, record: &[u8]) -> Result<(), CodecError> {
-        self.encoder.push(record)?;
-        self.spaces.push(row_space(self.single.stored_len(record).0));
-        Ok(())
+        self.encoder.push(record)
+    }
+
+    /// As [`push`](Self::push), of a record that a [preparer](Self::preparer) has seen.
+    ///
+    /// # Errors
+    /// As `push`.
+    pub fn push_prepared(&mut self, record: &[u8], prepared: PreparedRow<'_>) -> Result<(), CodecError> {
+        self.encoder.push_prepared(record, prepared)
+    }
+
+    /// What other threads can prepare rows with; `None` where there is nothing to prepare.
+    #[must_use]
+    pub fn preparer(&self) -> Option<RowPreparer> {
+        self.encoder.preparer()
     }
 
     /// What the next page holds; `None`: more rows may fit. `last`: there are no more. [Take](Self::take) them before the next look.
     pub fn next_page(&mut self, last: bool) -> Option<PackedPage> {
-        let held = self.spaces.len();
+        let held = self.held();
         let full = held >= self.rows_max;
         if held == 0 || !(last || full || self.encoder.is_worth_a_trial()) {
             return None;
         }
         let rows = self.rows_that_fit(held);
-        let (single, single_bytes) = self.rows_one_by_one();
+        // Most pages have far more rows by column: how long each is by itself need not be known then.
+        let (single, single_bytes) = if self.are_too_many_one_by_one(rows) { (0, 0) } else { self.rows_one_by_one() };
         if rows.max(single) == held && !last && !full {
             return None;
         }
@@ -123,11 +136,21 @@ impl ColumnPacker {
         }
     }
 
+    fn room_one_by_one(&self) -> usize {
+        (self.page_bytes - DATA_HEADER_BYTES) * (100 - self.pctfree) / 100
+    }
+
+    /// So many rows are certainly more than would fit one by one.
+    fn are_too_many_one_by_one(&self, rows: usize) -> bool {
+        rows > 1 && rows * self.space_min + self.encoder.variable_bytes(rows) > self.room_one_by_one()
+    }
+
     /// As [`PagePacker`](super::PagePacker) counts: at least one.
     fn rows_one_by_one(&self) -> (usize, usize) {
-        let room = (self.page_bytes - DATA_HEADER_BYTES) * (100 - self.pctfree) / 100;
+        let room = self.room_one_by_one();
         let (mut rows, mut used) = (0, 0);
-        for space in self.spaces.iter().take(self.maxrows) {
+        for row in 0..self.held().min(self.maxrows) {
+            let space = row_space(self.single.stored_len(self.record(row)).0);
             if rows > 0 && used + space > room {
                 break;
             }
@@ -174,12 +197,11 @@ impl ColumnPacker {
     /// When it holds fewer.
     pub fn take(&mut self, rows: usize) {
         self.encoder.drain(rows);
-        self.spaces.drain(..rows);
     }
 
     /// How many rows it holds.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.spaces.len()
+        self.encoder.rows()
     }
 }

@@ -54,7 +54,7 @@ impl PackedRows {
     }
 
     /// The rows, in order.
-    pub fn iter(&self) -> impl Iterator<Item = PackedRow<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = PackedRow<'_>> + Clone {
         let mut wide = self.wide.iter().peekable();
         let mut start = 0usize;
         self.ends.iter().enumerate().map(move |(row, end)| {

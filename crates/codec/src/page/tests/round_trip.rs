@@ -1,7 +1,7 @@
 //! What goes in comes out: value by value and record by record, in as many bytes as foretold.
 
 use super::data::{CODES, Table, table};
-use crate::page::{ColumnArea, PageEncoder, StringValue};
+use crate::page::{ColumnArea, PageEncoder, PreparedRow, StringValue};
 use crate::row::Dictionary;
 use pagefold_types::{ColumnValue, ValueRef};
 
@@ -21,6 +21,24 @@ pub(super) fn encoded(table: &Table, rows: usize, codes: Option<usize>) -> Vec<u
 
 pub(super) fn dictionary(codes: Option<usize>) -> Option<&'static Dictionary> {
     codes.map(|which| &CODES[which].0)
+}
+
+#[test]
+fn prepared_rows_make_the_same_areas() {
+    for seed in 0..60 {
+        let rows = [40, 300][seed as usize % 2];
+        let table = table(seed, 6, rows);
+        let codes = Some(seed as usize % 2);
+        let mut encoder = PageEncoder::new(table.schema.clone(), codes.map(|which| CODES[which].1.clone()));
+        let prepared = encoder.preparer().unwrap().prepare(table.records.iter().map(Vec::as_slice));
+        for (row, record) in table.records.iter().enumerate() {
+            encoder.push_prepared(record, PreparedRow { rows: &prepared, row }).unwrap();
+        }
+        let mut area = Vec::new();
+        encoder.encode(rows, &mut area);
+        assert!(area == encoded(&table, rows, codes), "seed {seed}");
+    }
+    assert!(PageEncoder::new(table(1, 2, 1).schema, None).preparer().is_none());
 }
 
 /// The integer that an area holds for a value.

@@ -21,6 +21,8 @@ pub const SAMPLE_ROWS: u64 = 64 * 1024;
 pub const SAMPLE_BYTES: usize = 8 << 20;
 /// Rows of the areas that a dictionary for pages by column is tried on.
 const AREA_ROWS: usize = 500;
+/// Distinct strings of a page hold less to learn than whole rows, and strings are a part of it only: on LINEITEM a third of the work for 0.2 % more pages at most.
+const COLUMN_TRAINING: TrainOptions = TrainOptions { merge_bytes: 1 << 19, refine_bytes: 1 << 20, refine_rounds: 1 };
 
 /// Records of a sample, one behind the other.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +134,7 @@ impl SampledRecords {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         let plain_bytes = self.areas(area_encoder(schema.clone(), None), |encoder| encoder.sample_strings(&mut bytes, &mut ends));
         let sample = RowSample::new(&bytes, &ends).ok().filter(|sample| !sample.is_empty())?;
-        let dictionary = RowDictionary::Fixed(train(&sample, &TrainOptions::default()));
+        let dictionary = RowDictionary::Fixed(train(&sample, &COLUMN_TRAINING));
         let compressed_bytes = self.areas(area_encoder(schema, Some(&dictionary)), |_| ());
         let dictionary_bytes = dictionary.to_bytes().len();
         Some((dictionary, Saving { rows: self.len() as u64, plain_bytes, compressed_bytes, dictionary_bytes }))

@@ -44,12 +44,6 @@ impl Table {
         }
     }
 
-    /// What brings records into the form in which [`BulkLoader`](super::super::BulkLoader) takes them; `None`: as they are.
-    #[must_use]
-    pub fn load_encoder(&self) -> Option<&RecordEncoder> {
-        self.encoder().filter(|_| !self.by_column())
-    }
-
     /// The form of new pages.
     pub(in crate::table_space) fn page_form(&self) -> u16 {
         self.encoder().map_or(0, RecordEncoder::page_form)
