@@ -40,6 +40,29 @@ fn whole_codes(row: &[u8]) -> Option<usize> {
     (count.is_multiple_of(2) || row.last().is_some_and(|last| last >> 4 == 0)).then_some(count)
 }
 
+/// How many of the last codes of two rows are the same, up to `most`.
+fn common_tail((a, a_count): (&[u8], usize), (b, b_count): (&[u8], usize), most: usize) -> usize {
+    let four = |bytes: &[u8], index: usize| {
+        let bit = index * CODE_BITS as usize;
+        Some(u64::from_le_bytes(*bytes.get(bit / 8..)?.first_chunk()?) >> (bit % 8) & ((1 << (4 * CODE_BITS)) - 1))
+    };
+    let mut tail = 0;
+    while tail < most {
+        // Four at a time where eight bytes can be loaded.
+        if tail + 4 <= most
+            && let (Some(x), Some(y)) = (four(a, a_count - tail - 4), four(b, b_count - tail - 4))
+            && x == y
+        {
+            tail += 4;
+        } else if code_at(a, a_count - tail - 1) == code_at(b, b_count - tail - 1) {
+            tail += 1;
+        } else {
+            break;
+        }
+    }
+    tail
+}
+
 /// A row has at most 32 KB.
 fn short(n: usize) -> u16 {
     u16::try_from(n).expect("a row has less than 64 KB")
@@ -72,6 +95,10 @@ impl<'a> Splice<'a> {
     #[must_use]
     pub fn between_codes(from: &[u8], to: &'a [u8], codes: &'a mut Vec<u8>) -> Splice<'a> {
         let as_bytes = Splice::between(from, to);
+        // A code takes two bytes. And while pairs of codes stay pairs, the bytes that differ are those of the codes that do, but for half bytes at either end.
+        if as_bytes.bytes.len() <= 2 || from.len() % 3 == to.len() % 3 {
+            return as_bytes;
+        }
         let (Some(from_count), Some(to_count)) = (whole_codes(from), whole_codes(to)) else { return as_bytes };
         let fewer = from_count.min(to_count);
         // The codes that lie in the bytes before the piece are the same, and perhaps the one that ends in it.
@@ -79,7 +106,7 @@ impl<'a> Splice<'a> {
         while head < fewer && code_at(from, head) == code_at(to, head) {
             head += 1;
         }
-        let tail = (1..=fewer - head).take_while(|back| code_at(from, from_count - back) == code_at(to, to_count - back)).count();
+        let tail = common_tail((from, from_count), (to, to_count), fewer - head);
         let inserted = to_count - head - tail;
         if compressed_len(inserted) >= as_bytes.bytes.len() {
             return as_bytes;

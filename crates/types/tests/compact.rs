@@ -65,7 +65,7 @@ fn same(packed: ColumnValue<'_>, compact: ColumnValue<'_>, data_type: DataType) 
 #[test]
 fn random_rows_come_back_column_by_column() {
     let mut rng = Rng(1);
-    let (mut smaller, mut others) = (0, 0);
+    let (mut smaller, mut others, mut read_alone) = (0, 0, 0);
     for columns in [1, 3, 15, 16, 17, 33, 70] {
         for _ in 0..120 {
             let schema = schema(&mut rng, columns);
@@ -94,13 +94,51 @@ fn random_rows_come_back_column_by_column() {
                     spans.push(layout.column_span(compact, column).unwrap());
                 }
                 assert!(layout.column_span(compact, spans.len()).is_err());
+                // Some integers without the rest.
+                let wanted: Vec<usize> = (0..spans.len()).filter(|_| rng.chance(3)).collect();
+                if let Some(integers) = layout.integer_columns(&wanted) {
+                    read_alone += usize::from(!wanted.is_empty());
+                    let mut record = vec![0xAA; rng.below(100) as usize];
+                    let len = integers.expand(&layout, compact, &mut record).unwrap();
+                    for column in wanted {
+                        let expected = packed_layout.column(&packed, column).unwrap();
+                        assert_eq!(packed_layout.column(&record[..len], column).unwrap(), expected);
+                    }
+                }
                 // Every byte behind the header is one column's, or of the two of a long one.
                 let long = spans.iter().filter(|span| span.len() > 14).count();
                 assert_eq!(layout.header_len() + spans.iter().map(|span| span.len()).sum::<usize>() + 2 * long, compact.len());
             }
         }
     }
-    assert!(smaller > 2000 && others > 500, "{smaller}, {others}");
+    assert!(smaller > 2000 && others > 500 && read_alone > 200, "{smaller}, {others}, {read_alone}");
+}
+
+#[test]
+fn shrinkage_is_that_of_the_compact_records() {
+    let mut rng = Rng(7);
+    let mut known = 0;
+    for columns in [1, 4, 17] {
+        for _ in 0..200 {
+            let schema = schema(&mut rng, columns);
+            let (packed_layout, layout) = layouts(&schema);
+            let before = packed_record(&mut rng, &schema, &packed_layout);
+            let other = packed_record(&mut rng, &schema, &packed_layout);
+            let mut after = before.clone();
+            for (at, width) in (0..columns).filter_map(|column| packed_layout.fixed_span(column)) {
+                let fits = !(0..columns).any(|column| packed_layout.is_nullable(column));
+                if fits && rng.chance(2) {
+                    after[at..at + width].copy_from_slice(&other[at..at + width]);
+                }
+            }
+            let Some(found) = layout.shrinkage(&before, &after) else { continue };
+            if let (Some(old), Some(new)) = (layout.compact_len(&before), layout.compact_len(&after)) {
+                known += usize::from(before != after);
+                assert_eq!(found, old.saturating_sub(new));
+            }
+        }
+    }
+    assert!(known > 20, "{known}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::transaction::Before;
 use crate::{Error, Result};
 use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
+use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data::{
     Body, ColumnBuilder, ColumnImage, DataOp, DataPage, Entry, Stored, StoredKind, area_encoder, column_rows_max, row_space,
 };
@@ -169,8 +170,14 @@ impl Table {
         Ok(())
     }
 
-    /// By how much a record that lies by itself becomes shorter.
+    /// By how much a record that lies by itself becomes shorter, at most.
     pub(super) fn lost_bytes(&self, before: &[u8], after: &[u8]) -> usize {
+        // Where only columns of fixed width differ, both records have one length as they are: so what their compact forms differ by is the most.
+        if let Some(RecordEncoder::Compact(layout)) = self.encoder()
+            && let Some(bytes) = layout.shrinkage(before, after)
+        {
+            return bytes;
+        }
         self.single_bytes(before).saturating_sub(self.single_bytes(after))
     }
 

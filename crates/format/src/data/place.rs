@@ -45,17 +45,29 @@ pub(super) fn set_ghost(page: &mut [u8], slot: u16, ghost: bool, kind: StoredKin
 pub(super) fn compact(page: &mut [u8]) {
     let view = DataPage::new(page);
     let mut end = view.rows_start();
-    let place = |slot| match view.find(slot) {
-        Place::Single { offset, length, kind, ghost } if offset != 0 => Some((offset, length, slot, kind, ghost)),
-        _ => None,
-    };
-    let mut rows: Vec<_> = (0..view.slot_count()).filter_map(place).collect();
-    rows.sort_unstable_by_key(|row| (row.0, row.1));
-    for (offset, length, slot, kind, ghost) in rows {
-        page.copy_within(offset..offset + length, end);
-        set_single(page, slot, end, length, kind, ghost);
+    // One number a row, which sorts by offset: pages are compacted often where rows grow by a code at a time.
+    let mut rows: Vec<u64> = Vec::with_capacity(view.slot_count().into());
+    for slot in 0..view.slot_count() {
+        if let Place::Single { offset: offset @ 1.., length, .. } = view.find(slot) {
+            rows.push((offset as u64) << 32 | (length as u64) << 16 | u64::from(slot));
+        }
+    }
+    rows.sort_unstable();
+    // Rows that lie side by side move together.
+    let (mut run, mut run_to) = (end..end, end);
+    for row in rows {
+        let (offset, length, slot) = ((row >> 32) as usize, usize::from((row >> 16) as u16), row as u16);
+        if offset != run.end {
+            page.copy_within(run, run_to);
+            (run, run_to) = (offset..offset, end);
+        }
+        run.end += length;
+        if let Place::Single { kind, ghost, .. } = DataPage::new(page).find(slot) {
+            set_single(page, slot, end, length, kind, ghost);
+        }
         end += length;
     }
+    page.copy_within(run, run_to);
     page::set_low_end(page, end as u16);
     page::set_garbage(page, 0);
 }
