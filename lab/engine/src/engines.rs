@@ -19,12 +19,21 @@ pub(crate) trait Engine {
     fn name(&self) -> String;
     /// Bytes of its files: table and primary key.
     fn size_bytes(&self) -> Outcome<u64>;
-    /// Looks keys up; returns the sum of the two columns.
-    fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64>;
-    /// Reads two columns of all rows; returns their sum.
-    fn scan(&mut self) -> Outcome<i64>;
+    /// Looks keys up, and reads the two columns or all; returns the sum of the two.
+    fn seek(&mut self, keys: &[(i64, i64)], columns: Columns) -> Outcome<i64>;
+    /// Reads the two columns of all rows, or all; returns the sum of the two.
+    fn scan(&mut self, columns: Columns) -> Outcome<i64>;
     /// Sets the quantity of rows to a value, 100 rows a transaction where there are such.
     fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()>;
+}
+
+/// Which columns are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Columns {
+    /// The two that are summed up.
+    Two,
+    /// All 16.
+    All,
 }
 
 /// Rows in a transaction of updates.
@@ -61,6 +70,18 @@ impl Pagefold {
         let index = pagefold_utility::primary_key_index(&database, &table)?;
         Ok(Pagefold { method, format, page_bytes, key_page_bytes, table, index, database })
     }
+
+    fn buffer(&self, columns: Columns) -> RowBuffer {
+        match columns {
+            Columns::Two => RowBuffer::for_columns(&self.table, &[QUANTITY, EXTENDED_PRICE]),
+            Columns::All => RowBuffer::default(),
+        }
+    }
+}
+
+/// The name of pagefold with a method, a page size, and the format and page size of the key.
+pub(crate) fn name(method: Method, page_bytes: usize, (format, key_page_bytes): (IndexFormat, usize)) -> String {
+    format!("pagefold {method} of {} KB, {format} key of {} KB", page_bytes / 1024, key_page_bytes / 1024)
 }
 
 fn two(layout: &RowLayout, record: &[u8]) -> Result<i64, pagefold_types::RecordError> {
@@ -69,7 +90,7 @@ fn two(layout: &RowLayout, record: &[u8]) -> Result<i64, pagefold_types::RecordE
 
 impl Engine for Pagefold {
     fn name(&self) -> String {
-        format!("pagefold {} of {} KB, {} key of {} KB", self.method, self.page_bytes / 1024, self.format, self.key_page_bytes / 1024)
+        name(self.method, self.page_bytes, (self.format, self.key_page_bytes))
     }
 
     fn size_bytes(&self) -> Outcome<u64> {
@@ -78,11 +99,11 @@ impl Engine for Pagefold {
         Ok(table + u64::from(index.page_count()) * index.page_bytes() as u64)
     }
 
-    fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64> {
+    fn seek(&mut self, keys: &[(i64, i64)], columns: Columns) -> Outcome<i64> {
         let mut sum = 0;
         let layout = self.table.layout();
         let mut transaction = self.database.begin(TransactionOptions::default());
-        let mut buffer = RowBuffer::for_columns(&self.table, &[QUANTITY, EXTENDED_PRICE]);
+        let mut buffer = self.buffer(columns);
         for (order, line) in keys {
             let key = [ValueRef::Int(*order), ValueRef::Int(*line)];
             let found = transaction.get_with(&self.table, &self.index, &key, &mut buffer, |_, record| two(layout, record))?;
@@ -91,19 +112,24 @@ impl Engine for Pagefold {
         Ok(sum)
     }
 
-    fn scan(&mut self) -> Outcome<i64> {
+    fn scan(&mut self, columns: Columns) -> Outcome<i64> {
         let mut sum = 0;
         let layout = self.table.layout();
         let mut transaction = self.database.begin(TransactionOptions::default());
         if self.method == Method::Page {
-            transaction.scan_columns(&self.table, &[QUANTITY, EXTENDED_PRICE], |batch| {
-                sum += batch.columns().iter().map(|column| column.ints().iter().sum::<i64>()).sum::<i64>();
+            let all: Vec<usize> = match columns {
+                Columns::Two => vec![QUANTITY, EXTENDED_PRICE],
+                Columns::All => (0..layout.column_count()).collect(),
+            };
+            transaction.scan_columns(&self.table, &all, |batch| {
+                let summed = batch.columns().iter().filter(|column| [QUANTITY, EXTENDED_PRICE].contains(&column.number()));
+                sum += summed.map(|column| column.ints().iter().sum::<i64>()).sum::<i64>();
                 Ok::<_, EngineError>(ControlFlow::Continue(()))
             })?;
             return Ok(sum);
         }
         let (quantity, price) = (layout.reader(QUANTITY)?, layout.reader(EXTENDED_PRICE)?);
-        let mut buffer = RowBuffer::for_columns(&self.table, &[QUANTITY, EXTENDED_PRICE]);
+        let mut buffer = self.buffer(columns);
         transaction.scan_with(&self.table, &mut buffer, |_, record| {
             let damaged = |e: pagefold_types::RecordError| EngineError::Value(e.to_string());
             sum += quantity.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
@@ -137,7 +163,7 @@ pub(crate) use rivals::{Lmdb, Sqlite};
 
 #[cfg(feature = "rivals")]
 mod rivals {
-    use super::{Engine, ROWS_PER_TRANSACTION, two};
+    use super::{Columns, Engine, ROWS_PER_TRANSACTION, two};
     use heed::types::Bytes;
     use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags};
     use pagefold_lab_engine::data::{Lineitem, Outcome, QUANTITY};
@@ -205,7 +231,7 @@ mod rivals {
             Ok(pages as u64 * u64::from(stat.page_size))
         }
 
-        fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64> {
+        fn seek(&mut self, keys: &[(i64, i64)], _: Columns) -> Outcome<i64> {
             let transaction = self.env.read_txn()?;
             let mut sum = 0;
             for key in keys {
@@ -215,7 +241,7 @@ mod rivals {
             Ok(sum)
         }
 
-        fn scan(&mut self) -> Outcome<i64> {
+        fn scan(&mut self, _: Columns) -> Outcome<i64> {
             let transaction = self.env.read_txn()?;
             let mut sum = 0;
             for entry in self.database.iter(&transaction)? {
@@ -290,21 +316,39 @@ mod rivals {
             Ok(std::fs::metadata(&self.path)?.len())
         }
 
-        fn seek(&mut self, keys: &[(i64, i64)]) -> Outcome<i64> {
-            let mut query = self
-                .connection
-                .prepare_cached("select l_quantity, l_extendedprice from lineitem where l_orderkey = ? and l_linenumber = ?")?;
+        fn seek(&mut self, keys: &[(i64, i64)], columns: Columns) -> Outcome<i64> {
+            let names = if columns == Columns::Two { "" } else { ", *" };
+            let mut query = self.connection.prepare_cached(&format!(
+                "select l_quantity, l_extendedprice{names} from lineitem where l_orderkey = ? and l_linenumber = ?"
+            ))?;
+            let count = query.column_count();
             let mut sum = 0;
             let transaction = self.connection.unchecked_transaction()?;
             for (order, line) in keys {
-                sum += query.query_row(params![order, line], |row| Ok(row.get::<_, i64>(0)? + row.get::<_, i64>(1)?))?;
+                sum += query.query_row(params![order, line], |row| {
+                    (2..count).try_for_each(|column| row.get_ref(column).map(drop))?;
+                    Ok(row.get::<_, i64>(0)? + row.get::<_, i64>(1)?)
+                })?;
             }
             drop(transaction);
             Ok(sum)
         }
 
-        fn scan(&mut self) -> Outcome<i64> {
-            Ok(self.connection.query_row("select sum(l_quantity) + sum(l_extendedprice) from lineitem", [], |row| row.get(0))?)
+        fn scan(&mut self, columns: Columns) -> Outcome<i64> {
+            if columns == Columns::Two {
+                return Ok(self
+                    .connection
+                    .query_row("select sum(l_quantity) + sum(l_extendedprice) from lineitem", [], |row| row.get(0))?);
+            }
+            let mut query = self.connection.prepare_cached("select l_quantity, l_extendedprice, * from lineitem")?;
+            let count = query.column_count();
+            let mut rows = query.query([])?;
+            let mut sum = 0;
+            while let Some(row) = rows.next()? {
+                (2..count).try_for_each(|column| row.get_ref(column).map(drop))?;
+                sum += row.get::<_, i64>(0)? + row.get::<_, i64>(1)?;
+            }
+            Ok(sum)
         }
 
         fn update(&mut self, keys: &[(i64, i64)], quantity: i64) -> Outcome<()> {

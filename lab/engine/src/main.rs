@@ -6,12 +6,14 @@
 //! cached, in turn within each round; ratios are medians over the rounds.
 //!
 //! With `--indexes`: secondary indexes instead, their sizes and the time to build them.
+//!
+//! `--engines` and `--measure` leave only some of it, for profiles: `--engines 'pagefold fixed' --measure scan --rounds 100` under `perf record`.
 
 mod engines;
 mod secondary;
 
 use clap::Parser;
-use engines::{Engine, Pagefold};
+use engines::{Columns, Engine, Pagefold};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_lab::measure::{Clock, Contender, interleave};
@@ -43,6 +45,12 @@ struct Options {
     /// Updates a round.
     #[arg(long, default_value_t = 50_000)]
     updates: usize,
+    /// Only engines whose names contain one of these.
+    #[arg(long, value_delimiter = ',')]
+    engines: Vec<String>,
+    /// What is measured: seek, scan, seek-all, scan-all (of all columns), update.
+    #[arg(long, value_delimiter = ',', default_values_t = ["seek", "scan", "update"].map(String::from))]
+    measure: Vec<String>,
     /// Build secondary indexes instead, `rounds` times each.
     #[arg(long)]
     indexes: bool,
@@ -100,14 +108,21 @@ fn main() -> Outcome<()> {
         (Method::Fixed, 8192, (IndexFormat::Fold, 16384)),
         (Method::Huffman, 8192, plain),
     ];
+    let is_wanted = |name: &str| options.engines.is_empty() || options.engines.iter().any(|part| name.contains(part.as_str()));
     let mut engines = Vec::new();
     for (i, (method, page_bytes, key)) in ours.into_iter().enumerate() {
-        engines.push(loaded(|| Pagefold::load(&folder.join(format!("pagefold-{i}")), &data, method, page_bytes, key, memory))?);
+        if is_wanted(&engines::name(method, page_bytes, key)) {
+            engines.push(loaded(|| Pagefold::load(&folder.join(format!("pagefold-{i}")), &data, method, page_bytes, key, memory))?);
+        }
     }
     #[cfg(feature = "rivals")]
     {
-        engines.push(loaded(|| engines::Lmdb::load(&folder.join("lmdb"), &data))?);
-        engines.push(loaded(|| engines::Sqlite::load(&folder.join("lineitem.sqlite"), &data))?);
+        if is_wanted("LMDB") {
+            engines.push(loaded(|| engines::Lmdb::load(&folder.join("lmdb"), &data))?);
+        }
+        if is_wanted("SQLite") {
+            engines.push(loaded(|| engines::Sqlite::load(&folder.join("lineitem.sqlite"), &data))?);
+        }
     }
     println!("{:40} {:>10} {:>8} {:>8}", "", "size [MB]", "load [s]", "CPU [s]");
     for loaded in &engines {
@@ -131,15 +146,28 @@ fn measure(options: &Options, keys: &[(i64, i64)], engines: Vec<Box<dyn Engine>>
     };
     // Twice: the second time everything is cached.
     for _ in 0..2 {
-        sums("the scan", &|e| e.scan())?;
-        sums("the look-ups", &|e| e.seek(&seeks))?;
+        sums("the scan", &|e| e.scan(Columns::Two))?;
+        sums("the look-ups", &|e| e.seek(&seeks, Columns::Two))?;
     }
-    report("seek, two columns", options.rounds, seeks.len(), &engines, |e, _| e.seek(&seeks));
-    report("scan, two columns", options.rounds, keys.len(), &engines, |e, _| e.scan());
-    report("update, 100 a transaction", options.rounds, updates.len(), &engines, |e, round| {
-        e.update(&updates, 100 * (round + 1)).map(|()| 0)
-    });
-    sums("the look-ups after the updates", &|e| e.seek(&updates))
+    let is_wanted = |what: &str| options.measure.iter().any(|wanted| wanted == what);
+    for (seek, scan, text, columns) in
+        [("seek", "scan", "two columns", Columns::Two), ("seek-all", "scan-all", "all columns", Columns::All)]
+    {
+        if is_wanted(seek) {
+            sums("the look-ups", &|e| e.seek(&seeks, columns))?;
+            report(&format!("seek, {text}"), options.rounds, seeks.len(), &engines, |e, _| e.seek(&seeks, columns));
+        }
+        if is_wanted(scan) {
+            sums("the scan", &|e| e.scan(columns))?;
+            report(&format!("scan, {text}"), options.rounds, keys.len(), &engines, |e, _| e.scan(columns));
+        }
+    }
+    if is_wanted("update") {
+        report("update, 100 a transaction", options.rounds, updates.len(), &engines, |e, round| {
+            e.update(&updates, 100 * (round + 1)).map(|()| 0)
+        });
+    }
+    sums("the look-ups after the updates", &|e| e.seek(&updates, Columns::Two))
 }
 
 fn report(
