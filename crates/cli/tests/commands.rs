@@ -35,6 +35,44 @@ fn load_get_scan_export_give_the_rows_back() {
 }
 
 #[test]
+fn conditions_give_the_same_rows_whatever_the_method() {
+    let place = Place::new();
+    place.write("t.csv", &rows_csv(0..3000));
+    let mut changed: String = rows_csv(500..900).replace("compass", "a compass in a box").replace("anchor chain", "rope");
+    changed += &rows_csv(3000..3100).split_once('\n').unwrap().1.replace("2024-", "1999-");
+    place.write("changed.csv", &changed);
+    place.write("gone.csv", &rows_csv(1000..1100));
+    for method in ["none", "page"] {
+        place.run(&["load", "db", method, "t.csv", "--primary-key", "id", "--compress", method, "--page-size", "4K"]).ok();
+        place.run(&["upsert", "db", method, "changed.csv"]).ok();
+        place.run(&["delete", "db", method, "gone.csv"]).ok();
+    }
+    let conditions = [
+        ("id between 880 and 1120", 141),
+        ("price is null and id < 1000", 100),
+        ("price >= 8900 and day < '2024-03-01'", -1),
+        ("day < '2000-01-01'", 100),
+        ("name = 'compass' and id <= 899", -1),
+        ("name > 'compass' or id = 7", -1),
+        ("name like '%box' and not price < 2000", -1),
+        ("id > 5000", 0),
+    ];
+    for (condition, count) in conditions {
+        let scan = |method: &str, more: &[&str]| {
+            let all = [&["scan", "db", method, "--where", condition, "--format", "csv", "--columns", "id,day,name,price"], more].concat();
+            let mut lines: Vec<String> = place.run(&all).ok().out.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        let (expected, found) = (scan("none", &[]), scan("page", &[]));
+        assert_eq!(expected, found, "{condition}");
+        assert!(count < 0 || found.len() as i64 == count + 1, "{condition}: {} rows", found.len() - 1);
+        let limited = scan("page", &["--limit", "30"]);
+        assert!(limited.len() == found.len().min(31) && limited.iter().all(|line| found.contains(line)), "{condition}");
+    }
+}
+
+#[test]
 fn load_reports_and_replaces_and_appends() {
     let place = Place::with_table();
     place.write("more.csv", &rows_csv(2000..2500));

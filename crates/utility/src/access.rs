@@ -99,18 +99,18 @@ impl Scan {
         RowBuffer::for_columns(&self.table, &[&self.columns, conditions].concat())
     }
 
-    /// Where rows lie by column and all of them are wanted, columns become columns.
+    /// Where rows lie by column, columns become columns.
     fn run_columns(&self, output: &mut Output<'_, '_>, progress: &dyn Progress) -> Result<()> {
-        self.table.scan_columns(&self.columns, |batch| {
-            output.offer_batch(batch)?;
-            progress.advance(batch.len() as u64);
-            if progress.interrupted() { Err(Error::Interrupted) } else { Ok(ControlFlow::Continue(())) }
+        self.table.scan_columns(&self.columns, self.condition.as_ref(), |batch| {
+            let flow = output.offer_batch(batch)?;
+            progress.advance(batch.rows_looked_at() as u64);
+            if progress.interrupted() { Err(Error::Interrupted) } else { Ok(flow) }
         })?;
         Ok(())
     }
 
     fn run_table(&self, output: &mut Output<'_, '_>, progress: &dyn Progress) -> Result<()> {
-        if self.table.attributes().method == Method::Page && self.condition.is_none() && self.limit == u64::MAX {
+        if self.table.attributes().method == Method::Page {
             return self.run_columns(output, progress);
         }
         let mut seen = 0u64;
@@ -164,15 +164,7 @@ impl Scan {
 
     fn matches(&self, record: &[u8]) -> Result<bool> {
         let Some(condition) = &self.condition else { return Ok(true) };
-        match condition.matches(self.table.layout(), record) {
-            Ok(matches) => Ok(matches),
-            Err(_) => {
-                // A value that decides lies outside the record, or the record is damaged, which `values` tells.
-                let values = self.table.values(record)?;
-                let outcome: std::result::Result<Option<bool>, Error> = condition.eval(|column| Ok(values[column].as_ref()));
-                Ok(outcome? == Some(true))
-            }
-        }
+        Ok(self.table.satisfies(condition, record)?)
     }
 }
 
@@ -201,25 +193,26 @@ impl Output<'_, '_> {
         Ok(if last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    /// Takes rows that lie by column.
-    fn offer_batch(&mut self, batch: &ColumnBatch<'_>) -> Result<()> {
+    /// Takes rows that lie by column, as many as are still wanted.
+    fn offer_batch(&mut self, batch: &ColumnBatch<'_>) -> Result<ControlFlow<()>> {
         let table = &self.scan.table;
+        let wanted = usize::try_from(self.scan.limit - self.rows).unwrap_or(usize::MAX).min(batch.len());
         let slices = batch.columns().iter().map(|column| ColumnSlice {
             values: match column.values() {
-                BatchValues::Ints(ints) => ColumnValues::Ints(ints),
-                BatchValues::Bytes { bytes, ends, large } => ColumnValues::Bytes { bytes, ends, large: large.words() },
+                BatchValues::Ints(ints) => ColumnValues::Ints(&ints[..wanted]),
+                BatchValues::Bytes { bytes, ends, large } => ColumnValues::Bytes { bytes, ends: &ends[..wanted], large: large.words() },
             },
             validity: column.validity().words(),
             nulls: column.null_count(),
         });
-        self.builder.push_columns(batch.len(), slices, |reference| {
+        self.builder.push_columns(wanted, slices, |reference| {
             table.read_large(reference).map_err(|e| InterchangeError::LargeValue(e.to_string()))
         })?;
-        self.rows += batch.len() as u64;
+        self.rows += wanted as u64;
         if self.builder.is_full() {
             self.sink.write(&self.builder.finish()?)?;
         }
-        Ok(())
+        Ok(if self.rows == self.scan.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     /// Turns the gathered records into columns.

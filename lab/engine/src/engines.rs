@@ -121,7 +121,7 @@ impl Engine for Pagefold {
                 Columns::Two => vec![QUANTITY, EXTENDED_PRICE],
                 Columns::All => (0..layout.column_count()).collect(),
             };
-            transaction.scan_columns(&self.table, &all, |batch| {
+            transaction.scan_columns(&self.table, &all, None, |batch| {
                 let summed = batch.columns().iter().filter(|column| [QUANTITY, EXTENDED_PRICE].contains(&column.number()));
                 sum += summed.map(|column| column.ints().iter().sum::<i64>()).sum::<i64>();
                 Ok::<_, EngineError>(ControlFlow::Continue(()))

@@ -157,7 +157,7 @@ fn scan(loaded: &Loaded, subject: &Subject) -> Result<[i64; 2]> {
     let mut sums = [0i64; 2];
     let wanted = columns(loaded, &subject.spec.read)?;
     if loaded.method == Method::Page {
-        loaded.table.scan_columns(&wanted, |batch| {
+        loaded.table.scan_columns(&wanted, None, |batch| {
             for (sum, column) in sums.iter_mut().zip(batch.columns()) {
                 *sum = column.ints().iter().fold(*sum, |sum, value| sum.wrapping_add(*value));
             }

@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use super::area::{ColumnArea, append_value};
 use super::bitmap::{Bitmap, bits_at};
-use super::bits::{BLOCK, unpack, unpack_block};
+use super::bits::{BLOCK, bit, unpack, unpack_block};
 use super::int_rows::{SLOPE_BITS, on_line};
 use super::ints::{Ints, Model, entry_of};
 use crate::CodecError;
+
+/// Below so many selected rows of a block their values are read one by one.
+const SPARSE: u32 = 6;
 
 /// What an integer column is read as: the low bytes of its two's complement, or the floating-point number of these bits.
 pub trait PageInt: Copy + Default {
@@ -119,6 +122,27 @@ impl ColumnArea<'_> {
         count
     }
 
+    /// Appends a bit for each selected row: set when the value is not NULL. Returns how many are NULL.
+    ///
+    /// # Panics
+    /// When there is no such column, or the selection has not a bit for each row.
+    pub fn validity_selected(&self, column: usize, selection: &Bitmap, out: &mut Bitmap) -> usize {
+        self.check_selection(selection);
+        let count = selection.count_ones();
+        let (nulls_at, all_null) = self.nulls_of(column);
+        let Some(at) = nulls_at.filter(|_| !all_null) else {
+            out.append(count, !all_null);
+            return if all_null { count } else { 0 };
+        };
+        let mut nulls = 0;
+        for row in selection.ones() {
+            let null = bit(self.bytes, at, row);
+            nulls += usize::from(null);
+            out.append(1, !null);
+        }
+        nulls
+    }
+
     /// Offset of the bitmap of NULL rows; and are all NULL?
     pub(super) fn nulls_of(&self, column: usize) -> (Option<usize>, bool) {
         let entry = super::layout::Entry::read(self.bytes, column);
@@ -144,6 +168,32 @@ impl ColumnArea<'_> {
         }
     }
 
+    /// Appends the values of the selected rows of an integer column; those of NULL rows are something.
+    ///
+    /// # Panics
+    /// When there is no such column, it is not an integer one, or the selection has not a bit for each row.
+    pub fn ints_selected<T: PageInt>(&self, column: usize, selection: &Bitmap, out: &mut Vec<T>) {
+        self.check_selection(selection);
+        let ints = self.ints_of(column);
+        let mut block = [0; BLOCK];
+        for (number, word) in selection.words().iter().enumerate() {
+            let mut left = *word;
+            if left.count_ones() < SPARSE {
+                while left != 0 {
+                    let row = number * BLOCK + left.trailing_zeros() as usize;
+                    out.push(T::from_int(self.int(column, row).unwrap_or_default()));
+                    left &= left - 1;
+                }
+                continue;
+            }
+            ints.values(number, &mut block);
+            while left != 0 {
+                out.push(T::from_int(block[left.trailing_zeros() as usize]));
+                left &= left - 1;
+            }
+        }
+    }
+
     /// Appends the values of these rows of any other column to `bytes`, CHAR with its trailing blanks, and behind each the length of `bytes` to `ends`. NULL
     /// rows have no bytes. Values that are large-value references are given by their 16 bytes; see [`ColumnArea::large`].
     ///
@@ -161,8 +211,39 @@ impl ColumnArea<'_> {
         bytes_max: usize,
     ) -> Result<(), CodecError> {
         self.check_rows(&rows);
+        self.append_strings(column, rows.len(), rows, ends, bytes, bytes_max.min(i32::MAX as usize))
+    }
+
+    /// As [`ColumnArea::strings`], for the selected rows.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As [`ColumnArea::ints_selected`], but for columns that are not integer ones.
+    pub fn strings_selected(
+        &self,
+        column: usize,
+        selection: &Bitmap,
+        ends: &mut Vec<i32>,
+        bytes: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<(), CodecError> {
+        self.check_selection(selection);
+        self.append_strings(column, selection.count_ones(), selection.ones(), ends, bytes, bytes_max.min(i32::MAX as usize))
+    }
+
+    fn append_strings(
+        &self,
+        column: usize,
+        count: usize,
+        rows: impl Iterator<Item = usize>,
+        ends: &mut Vec<i32>,
+        bytes: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<(), CodecError> {
         let before = (ends.len(), bytes.len());
-        let result = self.append_strings(column, rows, ends, bytes, bytes_max.min(i32::MAX as usize));
+        let result = self.try_strings(column, count, rows, ends, bytes, bytes_max);
         if result.is_err() {
             ends.truncate(before.0);
             bytes.truncate(before.1);
@@ -170,10 +251,11 @@ impl ColumnArea<'_> {
         result
     }
 
-    fn append_strings(
+    fn try_strings(
         &self,
         column: usize,
-        rows: Range<usize>,
+        count: usize,
+        rows: impl Iterator<Item = usize>,
         ends: &mut Vec<i32>,
         bytes: &mut Vec<u8>,
         bytes_max: usize,
@@ -182,10 +264,10 @@ impl ColumnArea<'_> {
         let strings = self.strings_of(column);
         // Where each distinct value lies in `bytes`, once it does: it is copied from there.
         let mut known: Vec<Option<Range<usize>>> = Vec::new();
-        if strings.has_dictionary() && strings.heap.count <= rows.len() && !strings.has_large() {
+        if strings.has_dictionary() && strings.heap.count <= count && !strings.has_large() {
             known.resize(strings.heap.count, None);
         }
-        ends.reserve(rows.len());
+        ends.reserve(count);
         for row in rows {
             let start = bytes.len();
             if !strings.is_null(row) {
@@ -218,6 +300,17 @@ impl ColumnArea<'_> {
         for first in rows.clone().step_by(64) {
             let large = entry.large_at(self.rows()).map_or(0, |at| bits_at(self.bytes, at, first));
             out.append_word(large, 64.min(rows.end - first));
+        }
+    }
+    /// Appends a bit for each selected row: set when the value is a large-value reference.
+    ///
+    /// # Panics
+    /// As [`ColumnArea::validity_selected`].
+    pub fn large_selected(&self, column: usize, selection: &Bitmap, out: &mut Bitmap) {
+        self.check_selection(selection);
+        match super::layout::Entry::read(self.bytes, column).large_at(self.rows()) {
+            None => out.append(selection.count_ones(), false),
+            Some(at) => selection.ones().for_each(|row| out.append(1, bit(self.bytes, at, row))),
         }
     }
 }

@@ -58,7 +58,7 @@ impl Ints<'_> {
 }
 
 impl ColumnArea<'_> {
-    fn check_selection(&self, selection: &Bitmap) {
+    pub(super) fn check_selection(&self, selection: &Bitmap) {
         assert_eq!(selection.len(), self.rows(), "a bit per row");
     }
 

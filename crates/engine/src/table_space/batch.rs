@@ -2,13 +2,18 @@
 //!
 //! Invariant: every column of a batch has as many values as the batch has rows.
 
+use super::filter::{Filter, rows_there};
 use super::table::Table;
 use crate::{Error, Result};
+use pagefold_codec::CodecError;
 use pagefold_codec::page::{Bitmap, ColumnArea};
-use pagefold_format::data::{DataPage, StoredKind};
+use pagefold_format::data::DataPage;
 use pagefold_types::LARGE_VALUE_REF_BYTES;
-use std::ops::Range;
 
+/// Rows of a batch from which on it is delivered.
+const ROWS: usize = 1024;
+/// Rows looked at from which on it is delivered, even without a row.
+const ROWS_LOOKED_AT: usize = 16 * 1024;
 /// Bytes of strings in a batch; what one page holds may come on top.
 const BYTES_MAX: usize = 1 << 30;
 
@@ -75,6 +80,7 @@ pub struct ColumnBatch<'t> {
     table: &'t Table,
     columns: Vec<BatchColumn>,
     rows: usize,
+    looked_at: usize,
 }
 
 impl<'t> ColumnBatch<'t> {
@@ -95,7 +101,7 @@ impl<'t> ColumnBatch<'t> {
             };
             Ok(BatchColumn { number: *number, values, validity: Bitmap::default(), nulls: 0 })
         });
-        Ok(ColumnBatch { table, columns: columns.collect::<Result<_>>()?, rows: 0 })
+        Ok(ColumnBatch { table, columns: columns.collect::<Result<_>>()?, rows: 0, looked_at: 0 })
     }
 
     /// Its columns, as they were asked for.
@@ -116,9 +122,15 @@ impl<'t> ColumnBatch<'t> {
         self.rows == 0
     }
 
+    /// Rows of the table that were looked at for it, those that a condition left out among them.
+    #[must_use]
+    pub fn rows_looked_at(&self) -> usize {
+        self.looked_at
+    }
+
     /// Lets go of the rows; keeps the memory.
     pub fn clear(&mut self) {
-        self.rows = 0;
+        (self.rows, self.looked_at) = (0, 0);
         for column in &mut self.columns {
             column.validity.clear();
             column.nulls = 0;
@@ -133,8 +145,12 @@ impl<'t> ColumnBatch<'t> {
         }
     }
 
-    /// Adds a row by its record.
-    pub(super) fn push_record(&mut self, record: &[u8]) -> Result<()> {
+    /// Adds a row by its record, if the filter lets it through.
+    pub(super) fn push_record(&mut self, record: &[u8], filter: Option<&Filter<'_>>) -> Result<()> {
+        self.looked_at += 1;
+        if !filter.map_or(Ok(true), |filter| filter.matches(self.table, record))? {
+            return Ok(());
+        }
         let schema = self.table.decoder.columns();
         let damaged = || Error::Damaged { path: self.table.object(), reason: "a record that is too short".into() };
         for column in &mut self.columns {
@@ -157,41 +173,45 @@ impl<'t> ColumnBatch<'t> {
         Ok(())
     }
 
-    /// Adds rows of an area.
-    fn push_rows(&mut self, area: &ColumnArea<'_>, rows: Range<usize>) -> Result<()> {
-        for column in &mut self.columns {
-            column.nulls += area.validity(column.number, rows.clone(), &mut column.validity);
-            match &mut column.values {
-                BatchValues::Ints(ints) => area.ints(column.number, rows.clone(), ints),
+    /// Adds the rows that a page has in its column part and that the filter lets through.
+    pub(super) fn push_area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, filter: Option<&Filter<'_>>) -> Result<()> {
+        let mut selection = rows_there(area, page);
+        self.looked_at += selection.count_ones();
+        if let Some(filter) = filter {
+            filter.select(self.table, area, &mut selection)?;
+        }
+        let (count, all) = (selection.count_ones(), 0..area.rows());
+        if count == 0 {
+            return Ok(());
+        }
+        let damaged = |e: CodecError| Error::Damaged { path: self.table.object(), reason: e.to_string() };
+        for BatchColumn { number, values, validity, nulls } in &mut self.columns {
+            let column = *number;
+            match values {
+                BatchValues::Ints(ints) if count == area.rows() => area.ints(column, all.clone(), ints),
+                BatchValues::Ints(ints) => area.ints_selected(column, &selection, ints),
+                BatchValues::Bytes { bytes, ends, large } if count == area.rows() => {
+                    area.strings(column, all.clone(), ends, bytes, BYTES_MAX).map_err(damaged)?;
+                    area.large(column, all.clone(), large);
+                }
                 BatchValues::Bytes { bytes, ends, large } => {
-                    let read = area.strings(column.number, rows.clone(), ends, bytes, BYTES_MAX);
-                    read.map_err(|e| Error::Damaged { path: self.table.object(), reason: e.to_string() })?;
-                    area.large(column.number, rows.clone(), large);
+                    area.strings_selected(column, &selection, ends, bytes, BYTES_MAX).map_err(damaged)?;
+                    area.large_selected(column, &selection, large);
                 }
             }
+            *nulls += if count == area.rows() {
+                area.validity(column, all.clone(), validity)
+            } else {
+                area.validity_selected(column, &selection, validity)
+            };
         }
-        self.rows += rows.len();
+        self.rows += count;
         Ok(())
     }
 
-    /// Adds the rows that a page has in its column part.
-    pub(super) fn push_area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>) -> Result<()> {
-        if page.entries().next().is_none() && usize::from(page.row_count()) == area.rows() {
-            return self.push_rows(area, 0..area.rows());
-        }
-        let is_there = |slot: &usize| page.row(*slot as u16).is_some_and(|row| row.kind == StoredKind::Column);
-        let mut from = 0;
-        while let Some(start) = (from..area.rows()).find(is_there) {
-            let end = (start..area.rows()).find(|slot| !is_there(slot)).unwrap_or(area.rows());
-            self.push_rows(area, start..end)?;
-            from = end;
-        }
-        Ok(())
-    }
-
-    /// Are its strings so long that it should be taken before more rows come?
-    pub(super) fn is_large(&self) -> bool {
+    /// Should it be taken before more rows come? Then it has a thousand rows, or long strings; or so many rows were looked at that who reads them may want to know.
+    pub(super) fn is_full(&self) -> bool {
         let long = |column: &BatchColumn| matches!(&column.values, BatchValues::Bytes { bytes, .. } if bytes.len() > BYTES_MAX / 4);
-        self.columns.iter().any(long)
+        self.rows >= ROWS || self.looked_at >= ROWS_LOOKED_AT || self.columns.iter().any(long)
     }
 }

@@ -7,6 +7,9 @@ mod columns;
 #[cfg(test)]
 mod columns_tests;
 pub(crate) mod dictionary;
+mod filter;
+#[cfg(test)]
+mod filter_tests;
 mod large_value;
 mod read;
 mod replace;

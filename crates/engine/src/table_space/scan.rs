@@ -5,6 +5,7 @@
 //! - the visitor runs under the page's shared latch: it must not ask for other pages of the table for change.
 
 use super::batch::ColumnBatch;
+use super::filter::Filter;
 use super::read::{RowBuffer, check_type};
 use super::table::Table;
 use crate::Error;
@@ -12,7 +13,7 @@ use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
 use pagefold_codec::page::ColumnArea;
 use pagefold_format::data::{DataPage, Stored};
-use pagefold_types::Rid;
+use pagefold_types::{Predicate, Rid};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -53,16 +54,22 @@ impl<E, F: FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>> RowSink<E> for Rows<
     }
 }
 
-/// Rows of a batch from which on it is delivered.
-const BATCH_ROWS: usize = 1024;
-
-/// Gathers rows into batches.
-pub(crate) struct Batches<'b, 't, F> {
-    pub(crate) batch: &'b mut ColumnBatch<'t>,
-    pub(crate) visit: F,
+/// Gathers the rows that a filter lets through into batches.
+pub(crate) struct Batches<'p, 't, F> {
+    batch: ColumnBatch<'t>,
+    filter: Option<Filter<'p>>,
+    visit: F,
 }
 
-impl<'t, F> Batches<'_, 't, F> {
+impl<'p, 't, F> Batches<'p, 't, F> {
+    /// Of these columns, and what rows are to be read into.
+    pub(crate) fn new(table: &'t Table, columns: &[usize], condition: Option<&'p Predicate>, visit: F) -> Result<(Self, RowBuffer), Error> {
+        let batch = ColumnBatch::new(table, columns)?;
+        let buffer = RowBuffer::for_columns(table, &[columns, condition.map_or(&[][..], Predicate::columns)].concat());
+        let filter = condition.map(|condition| Filter::new(table, condition));
+        Ok((Batches { batch, filter, visit }, buffer))
+    }
+
     /// Delivers the rows that are left.
     pub(crate) fn finish<E>(mut self) -> Result<ControlFlow<()>, E>
     where
@@ -71,7 +78,7 @@ impl<'t, F> Batches<'_, 't, F> {
         if self.batch.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        let flow = (self.visit)(self.batch);
+        let flow = (self.visit)(&self.batch);
         self.batch.clear();
         flow
     }
@@ -79,38 +86,37 @@ impl<'t, F> Batches<'_, 't, F> {
 
 impl<'t, E: From<Error>, F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>> RowSink<E> for Batches<'_, 't, F> {
     fn row(&mut self, _: Rid, record: &[u8]) -> Result<ControlFlow<()>, E> {
-        self.batch.push_record(record)?;
+        self.batch.push_record(record, self.filter.as_ref())?;
         Ok(ControlFlow::Continue(()))
     }
 
     fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>) -> Result<bool, E> {
-        self.batch.push_area(area, page)?;
+        self.batch.push_area(area, page, self.filter.as_ref())?;
         Ok(true)
     }
 
     fn end_of_page(&mut self) -> Result<ControlFlow<()>, E> {
-        if self.batch.len() < BATCH_ROWS && !self.batch.is_large() {
+        if !self.batch.is_full() {
             return Ok(ControlFlow::Continue(()));
         }
-        let flow = (self.visit)(self.batch);
+        let flow = (self.visit)(&self.batch);
         self.batch.clear();
         flow
     }
 }
 
 impl Table {
-    /// Delivers some columns of every row, in batches of a thousand rows and more.
+    /// Delivers some columns of every row that satisfies the condition, in batches of a thousand rows and more; of less, even none, where few rows satisfy it.
     ///
     /// # Errors
     /// When a page is damaged, there is no such column, or the visitor fails.
     pub fn scan_columns<'t, E: From<Error>>(
         &'t self,
         columns: &[usize],
+        condition: Option<&Predicate>,
         visit: impl FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ScanOutcome, E> {
-        let mut batch = ColumnBatch::new(self, columns)?;
-        let mut buffer = RowBuffer::for_columns(self, columns);
-        let mut sink = Batches { batch: &mut batch, visit };
+        let (mut sink, mut buffer) = Batches::new(self, columns, condition, visit)?;
         for (number, data_set) in self.partitions().enumerate() {
             let pages: Vec<u32> = data_set.space().data_pages().collect();
             if self.scan_into(number as u16, data_set, &pages, &mut buffer, &mut sink)? == ScanOutcome::Stopped {

@@ -17,8 +17,10 @@ mod eval;
 mod like;
 mod parse;
 mod range;
+mod terms;
 mod token;
 mod tree;
 
 pub use range::KeyRange;
+pub use terms::ColumnTest;
 pub use tree::{Predicate, PredicateError};

@@ -97,12 +97,15 @@ impl Predicate {
     /// # Errors
     /// [`PredicateError`] with the place: syntax, an unknown column, a literal that is no value of the column's type.
     pub fn parse(text: &str, schema: &Schema) -> Result<Predicate, PredicateError> {
-        let root = bind::bind(&parse::parse(text)?, schema)?;
+        Ok(Predicate::of(bind::bind(&parse::parse(text)?, schema)?))
+    }
+
+    pub(super) fn of(root: Node) -> Predicate {
         let mut columns = Vec::new();
         root.collect_columns(&mut columns);
         columns.sort_unstable();
         columns.dedup();
-        Ok(Predicate { root, columns })
+        Predicate { root, columns }
     }
 
     /// The columns (positions in the schema, ascending) whose values decide.

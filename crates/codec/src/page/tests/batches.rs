@@ -48,6 +48,63 @@ fn batch_is_single(table: &Table, area: &ColumnArea<'_>, column: usize, rows: Ra
     }
 }
 
+/// Selected rows, against a batch of all.
+fn selected_are_of_all(table: &Table, area: &ColumnArea<'_>, column: usize, selection: &Bitmap) {
+    let wanted: Vec<usize> = selection.ones().collect();
+    let (mut validity, mut large) = (Bitmap::new(3, true), Bitmap::new(1, false));
+    let nulls = area.validity_selected(column, selection, &mut validity);
+    area.large_selected(column, selection, &mut large);
+    let (mut all_valid, mut all_large) = (Bitmap::default(), Bitmap::default());
+    area.validity(column, 0..area.rows(), &mut all_valid);
+    area.large(column, 0..area.rows(), &mut all_large);
+    assert_eq!((validity.len(), large.len()), (3 + wanted.len(), 1 + wanted.len()));
+    assert!(
+        wanted.iter().enumerate().all(|(i, row)| validity.get(3 + i) == all_valid.get(*row) && large.get(1 + i) == all_large.get(*row))
+    );
+    assert_eq!(nulls, wanted.iter().filter(|row| !all_valid.get(**row)).count());
+    if table.schema.is_int(column) {
+        let (mut values, mut all) = (vec![5i64], Vec::new());
+        area.ints_selected(column, selection, &mut values);
+        area.ints(column, 0..area.rows(), &mut all);
+        assert_eq!(values.len(), 1 + wanted.len());
+        assert!(wanted.iter().enumerate().all(|(i, row)| !all_valid.get(*row) || values[1 + i] == all[*row]));
+        return;
+    }
+    let (mut ends, mut bytes) = (vec![2], vec![1, 1]);
+    area.strings_selected(column, selection, &mut ends, &mut bytes, usize::MAX).unwrap();
+    let (mut all_ends, mut all_bytes) = (vec![0], Vec::new());
+    area.strings(column, 0..area.rows(), &mut all_ends, &mut all_bytes, usize::MAX).unwrap();
+    assert_eq!(ends.len(), 1 + wanted.len());
+    for (i, row) in wanted.iter().enumerate() {
+        let found = &bytes[ends[i] as usize..ends[i + 1] as usize];
+        assert_eq!(found, &all_bytes[all_ends[*row] as usize..all_ends[row + 1] as usize]);
+    }
+    if bytes.len() > 2 {
+        let (mut ends, mut short) = (vec![2], vec![1, 1]);
+        assert!(area.strings_selected(column, selection, &mut ends, &mut short, bytes.len() - 1).is_err());
+        assert_eq!((ends, short), (vec![2], vec![1, 1]));
+    }
+}
+
+#[test]
+fn any_selection() {
+    for seed in 0..300 {
+        let rows = [1, 5, 64, 70, 128, 200, 333][seed as usize % 7];
+        let table = table(19_000 + seed, 1 + seed as usize % 6, rows);
+        let codes = [None, Some(0), Some(1)][seed as usize % 3];
+        let bytes = encoded(&table, rows, codes);
+        let area = ColumnArea::parse(&table.schema, dictionary(codes), &bytes).unwrap();
+        let mut state = seed;
+        for column in 0..table.layout.column_count() {
+            for one_in in [1, 2, 7, 50] {
+                let mut selection = Bitmap::new(rows, false);
+                (0..rows).for_each(|row| selection.set(row, below(&mut state, one_in) == 0));
+                selected_are_of_all(&table, &area, column, &selection);
+            }
+        }
+    }
+}
+
 #[test]
 fn any_rows() {
     for seed in 0..300 {

@@ -7,7 +7,7 @@ use crate::index::Index;
 use crate::table_space::{Batches, ColumnBatch, RowBuffer, RowSink, Rows, ScanOutcome, Table};
 use crate::transaction::{Snapshot, TransactionState};
 use crate::{Error, Result};
-use pagefold_types::{KeyRange, Rid, Value, ValueRef};
+use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef};
 use std::mem;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -260,7 +260,7 @@ impl Transaction<'_> {
         self.scan_into(table, buffer, &mut Rows(visit))
     }
 
-    /// Delivers some columns of every row in page order, in batches of a thousand rows and more.
+    /// Delivers some columns of every row that satisfies the condition in page order, in batches of a thousand rows and more; of less, even none, where few rows satisfy it.
     ///
     /// # Errors
     /// When a page is damaged, there is no such column, or the visitor fails.
@@ -268,11 +268,11 @@ impl Transaction<'_> {
         &mut self,
         table: &'t Table,
         columns: &[usize],
+        condition: Option<&Predicate>,
         visit: impl FnMut(&ColumnBatch<'t>) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
-        let mut batch = ColumnBatch::new(table, columns)?;
-        let mut sink = Batches { batch: &mut batch, visit };
-        let outcome = self.scan_into(table, &mut RowBuffer::for_columns(table, columns), &mut sink)?;
+        let (mut sink, mut buffer) = Batches::new(table, columns, condition, visit)?;
+        let outcome = self.scan_into(table, &mut buffer, &mut sink)?;
         if outcome == ScanOutcome::Complete && sink.finish()?.is_break() { Ok(ScanOutcome::Stopped) } else { Ok(outcome) }
     }
 
