@@ -6,21 +6,24 @@
 //! * [`IndexEstimator`]: all entries in order, for any number of formats and page sizes at once
 //! * [`IndexSampler`]: the same for a sample of key ranges or leaves
 //! * [`Interval`], [`RatioEstimator`]: what a sample says about the whole
-//! * [`table_advice`], [`index_advice`]: which to choose
+//! * [`choose_method`], [`choose_format`]: which to choose, and why
 //! * [`data_set_pages`]: header and space-map pages
 //!
 //! Invariant: fed with all rows, or all entries, it gives the pages that LOAD, or CREATE INDEX, then takes: to the page.
 
-mod advice;
+mod choice;
 mod error;
 mod index;
 mod pages;
 mod sample;
 mod table;
 
-pub use advice::{index_advice, table_advice};
+pub use choice::{Alternative, Choice, Cost, READ_MAX, WRITE_MAX, choose, choose_format, choose_method, table_advice};
 pub use error::{AdvisorError, Result};
-pub use index::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, LeafFormat, buffer_unused, index_candidates};
+pub use index::{
+    IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, LeafFormat, buffer_unused, index_candidates,
+    index_candidates_of,
+};
 pub use pages::{PageCounter, data_set_pages};
 pub use sample::{Interval, RatioEstimator, Shares, t_quantile};
 pub use table::{Saving, TableEstimate, TableEstimator, TableOptions, TablePacker};

@@ -6,8 +6,10 @@ use crate::size::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pagefold::index::IndexFormat;
 use pagefold::table::Method;
+use pagefold::utility::Setting;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 pub(crate) use copies::{ArchiveLogArguments, CopyArguments, RecoverArguments, time_text};
 
@@ -103,8 +105,9 @@ fn method(text: &str) -> Result<Method, String> {
     text.parse().map_err(|e: pagefold::Error| e.to_string())
 }
 
-fn format(text: &str) -> Result<IndexFormat, String> {
-    text.parse().map_err(|e: pagefold::Error| e.to_string())
+/// A method or format, or `auto`.
+fn setting<T: FromStr<Err = pagefold::Error>>(text: &str) -> Result<Setting<T>, String> {
+    text.parse().map_err(|e: pagefold::Error| format!("{e}, auto"))
 }
 
 fn scale_factor(text: &str) -> Result<f64, String> {
@@ -166,21 +169,22 @@ pub(crate) struct LoadArguments {
     /// Parquet, CSV, .tsv or .tbl files of the same columns
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Compression: none; row (each value in as few bytes as it needs); fixed (12-bit codes of a 4,096-entry dictionary); huffman (codes of up to 16 bits of such a dictionary)
-    #[arg(long, value_name = "METHOD", default_value = "fixed", value_parser = method)]
-    pub(crate) compress: Method,
+    /// Compression: none; row (each value in as few bytes as it needs); page (the rows of a page column by column); fixed (12-bit codes of a 4,096-entry dictionary); huffman (codes of up to
+    /// 16 bits of such a dictionary); auto (chosen from an estimate and from what each costs on this machine; the reason is printed)
+    #[arg(long, value_name = "METHOD", default_value = "fixed", value_parser = setting::<Method>)]
+    pub(crate) compress: Setting<Method>,
     /// Page size: 2 to 32 KB in steps of 2 KB
     #[arg(long, value_name = "SIZE", default_value = "8K")]
     pub(crate) page_size: ByteSize,
     /// Columns of the primary key; a unique index TABLE_pk is built on them
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) primary_key: Vec<String>,
-    /// Format of the primary key's index: plain, fold or prefix
-    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = format)]
-    pub(crate) key_format: IndexFormat,
-    /// Page size of the primary key's index
-    #[arg(long, value_name = "SIZE", default_value = "8K")]
-    pub(crate) key_page_size: ByteSize,
+    /// Format of the primary key's index: plain, fold, prefix, or auto (chosen like a compression)
+    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = setting::<IndexFormat>)]
+    pub(crate) key_format: Setting<IndexFormat>,
+    /// Page size of the primary key's index [default: 8K; with --key-format auto: chosen, too]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) key_page_size: Option<ByteSize>,
     /// Put the new rows in the place of those of an existing table
     #[arg(long, conflicts_with = "append")]
     pub(crate) replace: bool,
@@ -278,12 +282,13 @@ pub(crate) struct CreateIndexArguments {
     /// Refuse two rows with the same key
     #[arg(long)]
     pub(crate) unique: bool,
-    /// Leaf format: plain, fold (compressed into 4 KB on disk) or prefix (compressed in memory as on disk)
-    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = format)]
-    pub(crate) format: IndexFormat,
-    /// Page size: of leaves in memory; folded ones have 8, 16 or 32 KB
-    #[arg(long, value_name = "SIZE", default_value = "8K")]
-    pub(crate) page_size: ByteSize,
+    /// Leaf format: plain, fold (compressed into 4 KB on disk), prefix (compressed in memory as on disk), or auto (chosen from an estimate and from what each costs on this machine; the
+    /// reason is printed)
+    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = setting::<IndexFormat>)]
+    pub(crate) format: Setting<IndexFormat>,
+    /// Page size: of leaves in memory; folded ones have 8, 16 or 32 KB [default: 8K; with --format auto: chosen, too]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) page_size: Option<ByteSize>,
     /// Percent of each leaf left free
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=99))]
     pub(crate) pctfree: u8,
@@ -421,7 +426,7 @@ pub(crate) struct PrintArguments {
 /// The old table or index stays until the new one is complete.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pagefold reorg shop.db orders --compress fixed --page-size 16K\n  pagefold reorg shop.db by_date --format fold --page-size 32K"
+    after_help = "Examples:\n  pagefold reorg shop.db orders --compress fixed --page-size 16K\n  pagefold reorg shop.db by_date --format fold --page-size 32K\n  pagefold reorg shop.db orders --compress auto"
 )]
 pub(crate) struct ReorgArguments {
     /// Directory of the database
@@ -430,12 +435,12 @@ pub(crate) struct ReorgArguments {
     /// Name of the table or index
     #[arg(value_name = "TABLE|INDEX")]
     pub(crate) object: String,
-    /// Compression of a table: none, row, fixed or huffman; by default as it is
-    #[arg(long, value_name = "METHOD", value_parser = method)]
-    pub(crate) compress: Option<Method>,
-    /// Format of an index: plain, fold or prefix; by default as it is
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
-    pub(crate) format: Option<IndexFormat>,
+    /// Compression of a table: none, row, page, fixed, huffman, or auto (chosen from an estimate and from what each costs on this machine); by default as it is
+    #[arg(long, value_name = "METHOD", value_parser = setting::<Method>)]
+    pub(crate) compress: Option<Setting<Method>>,
+    /// Format of an index: plain, fold, prefix, or auto (chosen likewise, with its page size); by default as it is
+    #[arg(long, value_name = "FORMAT", value_parser = setting::<IndexFormat>)]
+    pub(crate) format: Option<Setting<IndexFormat>>,
     /// Page size; by default as it is
     #[arg(long, value_name = "SIZE")]
     pub(crate) page_size: Option<ByteSize>,

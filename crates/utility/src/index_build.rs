@@ -1,7 +1,10 @@
 //! Collecting the keys of a table and building its indexes.
 
+use crate::estimate::{Proposal, choose_format_of};
 use crate::key_sort::KeySorter;
-use crate::{Error, IndexOptions, Progress, Result, Unit};
+use crate::options::INDEX_PAGE_BYTES;
+use crate::{Error, IndexOptions, Progress, Result, Setting, Unit};
+use pagefold_advisor::Choice;
 use pagefold_engine::database::{Change, Database};
 use pagefold_engine::index::{Index, IndexAttributes};
 use pagefold_engine::table_space::{RowBuffer, Table};
@@ -128,9 +131,11 @@ pub struct IndexReport {
     pub pages: u64,
     /// Bytes of those.
     pub size_bytes: u64,
+    /// What was chosen as format and page size, if they were to be.
+    pub choice: Option<Choice>,
 }
 
-fn index_report(index: &Index, built: BuiltTree) -> IndexReport {
+fn index_report(index: &Index, built: BuiltTree, choice: Option<Choice>) -> IndexReport {
     let data_set = index.data_set();
     IndexReport {
         rids: built.rids,
@@ -138,6 +143,7 @@ fn index_report(index: &Index, built: BuiltTree) -> IndexReport {
         built,
         pages: u64::from(data_set.page_count()),
         size_bytes: u64::from(data_set.page_count()) * data_set.page_bytes() as u64,
+        choice,
     }
 }
 
@@ -159,14 +165,21 @@ pub fn create_index(
         let number = table.attributes().schema.index_of(column).map_err(|e| Error::Usage(format!("table \"{}\": {e}", table.name())))?;
         numbers.push((number, *direction));
     }
-    let attributes = IndexAttributes {
-        pctfree: options.pctfree,
-        ..IndexAttributes::new(name, numbers, options.unique).with_format(options.format, options.page_bytes)
+    let (format, page_bytes, choice) = match options.format {
+        Setting::Given(format) => (format, options.page_bytes.unwrap_or(INDEX_PAGE_BYTES), None),
+        Setting::Auto => {
+            let proposal = Proposal { name: name.into(), columns: columns.to_vec(), unique: options.unique };
+            let (pages, how) = ((options.page_bytes, options.pctfree), (options.costs, options.sort_bytes));
+            let (format, page_bytes, choice) = choose_format_of(database, table.name(), &proposal, pages, how, progress)?;
+            (format, page_bytes, Some(choice))
+        }
     };
+    let attributes =
+        IndexAttributes { pctfree: options.pctfree, ..IndexAttributes::new(name, numbers, options.unique).with_format(format, page_bytes) };
     let mut change = database.change();
     let (index, built) = build_one(database, &mut change, &table, attributes, options.sort_bytes, progress)?;
     change.commit()?;
-    Ok(index_report(&index, built))
+    Ok(index_report(&index, built, choice))
 }
 
 /// Stages one index of a live table and builds it.

@@ -23,12 +23,12 @@ pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
 pub use estimate::add_every_method;
 pub use estimate::{
-    EstimateOptions, EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, Proposal, SampleFacts, Scratch,
+    Costs, EstimateOptions, EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, Proposal, SampleFacts, Scratch,
     estimate_index, estimate_source, estimate_table,
 };
 pub use index_build::{IndexReport, create_index};
 pub use load::{LoadReport, load, load_source, table_schema};
-pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions};
+pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting};
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords};
 pub use pagefold_engine::{Progress, Silent, Unit};
 pub use print::{PrintWhat, Printed, print};

@@ -3,14 +3,17 @@
 //! Rows are added to a table that is there in transactions (`change_rows`). Else: one thread reads and packs rows, some compress them, one stores them and collects keys. The table appears with all its rows and indexes, or not at all.
 
 use crate::change_rows::append_rows;
+use crate::estimate::choose_for_load;
 use crate::index_build::{KeyCollector, KeyCollectors};
 use crate::load_threads::{Batches, with_batches};
+use crate::options::INDEX_PAGE_BYTES;
 use crate::sample::sample_source;
-use crate::{Error, LoadMode, LoadOptions, Progress, Result, Unit};
+use crate::{Error, LoadMode, LoadOptions, Progress, Result, Setting, Unit};
+use pagefold_advisor::Choice;
 use pagefold_engine::database::{Change, Database};
-use pagefold_engine::index::IndexAttributes;
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::pool::By;
-use pagefold_engine::table_space::{BulkLoader, Table, TableAttributes};
+use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
 use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes, open_source};
 use pagefold_types::{Direction, PackedRow, Rid, Schema, Value, ValueRef};
 use std::path::PathBuf;
@@ -33,6 +36,10 @@ pub struct LoadReport {
     pub index_bytes: u64,
     /// Does the table have a dictionary? (`fixed`, where one pays.)
     pub dictionary: bool,
+    /// What was chosen as its method, if it was to be.
+    pub choice: Option<Choice>,
+    /// What was chosen as format and page size of its primary key's index, if they were to be.
+    pub key_choice: Option<Choice>,
 }
 
 /// Loads files that together are one table.
@@ -61,9 +68,9 @@ pub fn load_source(
         return append(database, &target, source, options, progress);
     }
     let mut change = database.change();
-    let (target, schema, collectors) = prepare(database, &mut change, table, source, options, progress)?;
-    let columns = schema.match_source(source.table(), !source.has_names())?;
     let mut report = LoadReport { source_bytes: source.bytes_total(), ..LoadReport::default() };
+    let (target, schema, collectors) = prepare(database, &mut change, table, source, options, &mut report, progress)?;
+    let columns = schema.match_source(source.table(), !source.has_names())?;
     progress.start(&format!("loading {table}"), source.row_count(), Unit::Rows);
     let packer = Packer::new(&schema, target.layout(), columns, target.record_bytes_max());
     let loader = BulkLoader::new(&target)?;
@@ -115,17 +122,25 @@ fn prepare<'a>(
     name: &str,
     source: &mut dyn Source,
     options: &LoadOptions,
+    report: &mut LoadReport,
     progress: &dyn Progress,
 ) -> Result<(Arc<Table>, TableSchema, KeyCollectors)> {
     let existing = database.table(name).ok();
     if existing.is_some() && options.mode == LoadMode::Create {
         return Err(Error::Data(format!("table \"{name}\" already exists; use --replace or --append")));
     }
+    if options.keep_dictionary && options.method == Setting::Auto {
+        return Err(Error::Usage("a dictionary can be kept only for the method that has it, not where one is to be chosen".into()));
+    }
     let mut schema = source.table().clone();
     let primary_key = primary_key(&mut schema, &options.primary_key, name)?;
+    let (method, key) = choose_for_load(database, name, source, options, progress)?;
+    let (method, choice) = method.unzip();
+    report.choice = choice;
+    let method = method.or(options.method.given()).unwrap_or(Method::None);
     let defaults = TableAttributes::new(name, schema.schema().clone()).with_page_bytes(options.page_bytes);
     let attributes = TableAttributes {
-        method: options.method,
+        method,
         pctfree: options.pctfree,
         maxrows: options.maxrows.unwrap_or(defaults.maxrows),
         extents: options.extents,
@@ -144,7 +159,7 @@ fn prepare<'a>(
         change.drop_table(name)?;
     }
     let table = change.create_table(attributes)?;
-    if options.method.dictionary_type().is_some() {
+    if method.dictionary_type().is_some() {
         let kept = existing.filter(|_| options.keep_dictionary).and_then(|old| old.dictionary());
         match kept {
             Some(old) => table.set_dictionary(old.dictionary().clone())?,
@@ -156,7 +171,14 @@ fn prepare<'a>(
         let key_name = format!("{name}_pk");
         kept_indexes.retain(|index| index.name != key_name);
         let columns = primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
-        kept_indexes.push(IndexAttributes::new(key_name, columns, true).with_format(options.key_format, options.key_page_bytes));
+        let (format, page_bytes) = match key {
+            Some((format, page_bytes, choice)) => {
+                report.key_choice = Some(choice);
+                (format, page_bytes)
+            }
+            None => (options.key_format.given().unwrap_or(IndexFormat::Plain), options.key_page_bytes.unwrap_or(INDEX_PAGE_BYTES)),
+        };
+        kept_indexes.push(IndexAttributes::new(key_name, columns, true).with_format(format, page_bytes));
     }
     for attributes in kept_indexes {
         let index = change.create_index(&table, attributes)?;

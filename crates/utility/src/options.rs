@@ -1,10 +1,45 @@
 //! Options of the utilities, with their defaults.
 
+use crate::Costs;
 use pagefold_engine::Extents;
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_interchange::OpenSource;
 use std::num::NonZeroU64;
+use std::str::FromStr;
+
+/// A method or format: a given one, or the one that an estimate and the costs on this machine speak for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting<T> {
+    /// `auto`
+    Auto,
+    /// This one.
+    Given(T),
+}
+
+impl<T> Setting<T> {
+    /// The one that is given.
+    pub fn given(self) -> Option<T> {
+        if let Setting::Given(given) = self { Some(given) } else { None }
+    }
+}
+
+impl<T> From<T> for Setting<T> {
+    fn from(given: T) -> Setting<T> {
+        Setting::Given(given)
+    }
+}
+
+impl<T: FromStr> FromStr for Setting<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Setting<T>, T::Err> {
+        if text == "auto" { Ok(Setting::Auto) } else { text.parse().map(Setting::Given) }
+    }
+}
+
+/// Page size of an index where none is given and none is chosen.
+pub(crate) const INDEX_PAGE_BYTES: usize = 8192;
 
 /// What LOAD does with a table that exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,15 +59,15 @@ pub struct LoadOptions {
     /// What to do with a table that exists.
     pub mode: LoadMode,
     /// Compression. With `Append` the table's own.
-    pub method: Method,
+    pub method: Setting<Method>,
     /// Page size of the table.
     pub page_bytes: usize,
     /// Names of the columns of the primary key; a unique index `<table>_pk` is built on them.
     pub primary_key: Vec<String>,
     /// Format of the primary key's index.
-    pub key_format: IndexFormat,
-    /// Page size of the primary key's index.
-    pub key_page_bytes: usize,
+    pub key_format: Setting<IndexFormat>,
+    /// Page size of the primary key's index. When `None` it is chosen with the format, or 8 KB.
+    pub key_page_bytes: Option<usize>,
     /// Percent of each page left free.
     pub pctfree: u8,
     /// The most rows on a page.
@@ -45,6 +80,8 @@ pub struct LoadOptions {
     pub rows_per_transaction: Option<NonZeroU64>,
     /// With `Replace`: keep the dictionary instead of training another.
     pub keep_dictionary: bool,
+    /// What methods and formats cost, where they are chosen.
+    pub costs: Costs,
     /// How to read the files.
     pub source: OpenSource,
     /// Memory for sorting keys, in bytes; beyond it sorted runs go to temporary files in the database directory.
@@ -58,17 +95,18 @@ impl Default for LoadOptions {
     fn default() -> LoadOptions {
         LoadOptions {
             mode: LoadMode::Create,
-            method: Method::Fixed,
+            method: Setting::Given(Method::Fixed),
             page_bytes: 8192,
             primary_key: Vec::new(),
-            key_format: IndexFormat::Plain,
-            key_page_bytes: 8192,
+            key_format: Setting::Given(IndexFormat::Plain),
+            key_page_bytes: None,
             pctfree: 0,
             maxrows: None,
             extents: Extents::default(),
             partition_bytes: None,
             rows_per_transaction: None,
             keep_dictionary: false,
+            costs: Costs::default(),
             source: OpenSource::default(),
             sort_bytes: 64 << 20,
             encode_threads: 0,
@@ -82,18 +120,21 @@ pub struct IndexOptions {
     /// No two rows with the same key.
     pub unique: bool,
     /// How leaves are stored.
-    pub format: IndexFormat,
-    /// Page size: of leaves in memory.
-    pub page_bytes: usize,
+    pub format: Setting<IndexFormat>,
+    /// Page size: of leaves in memory. When `None` it is chosen with the format, or 8 KB.
+    pub page_bytes: Option<usize>,
     /// Percent of each leaf left free.
     pub pctfree: u8,
     /// Memory for sorting keys, in bytes.
     pub sort_bytes: usize,
+    /// What formats cost, where one is chosen.
+    pub costs: Costs,
 }
 
 impl Default for IndexOptions {
     fn default() -> IndexOptions {
-        IndexOptions { unique: false, format: IndexFormat::Plain, page_bytes: 8192, pctfree: 0, sort_bytes: 64 << 20 }
+        let format = Setting::Given(IndexFormat::Plain);
+        IndexOptions { unique: false, format, page_bytes: None, pctfree: 0, sort_bytes: 64 << 20, costs: Costs::default() }
     }
 }
 
@@ -101,13 +142,15 @@ impl Default for IndexOptions {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReorgOptions {
     /// Compression of a table.
-    pub method: Option<Method>,
+    pub method: Option<Setting<Method>>,
     /// Format of an index.
-    pub format: Option<IndexFormat>,
-    /// Page size.
+    pub format: Option<Setting<IndexFormat>>,
+    /// Page size. Where the format of an index is chosen, it is so too.
     pub page_bytes: Option<usize>,
     /// Percent of each page left free.
     pub pctfree: Option<u8>,
     /// Keep the dictionary instead of training another.
     pub keep_dictionary: bool,
+    /// What methods and formats cost, where one is chosen.
+    pub costs: Costs,
 }

@@ -1,7 +1,9 @@
 //! REORG: writes a table or an index anew, with another method, format or page size. Offline; the object is replaced when all is done.
 
+use crate::estimate::{choose_format, choose_method};
 use crate::index_build::{KeyCollectors, build_one};
-use crate::{Error, Progress, ReorgOptions, Result, Unit};
+use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
+use pagefold_advisor::Choice;
 use pagefold_engine::database::Database;
 use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, RowBuffer, SampledRecords, Table, TableAttributes};
@@ -12,7 +14,7 @@ const ROWS_PER_LOOK: u64 = 16 * 1024;
 const SORT_BYTES: usize = 64 << 20;
 
 /// Pages before and after.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReorgReport {
     /// Pages of all kinds before.
     pub pages_before: u64,
@@ -24,6 +26,8 @@ pub struct ReorgReport {
     pub size_bytes: u64,
     /// Rows of a table, RIDs of an index.
     pub rows: u64,
+    /// What was chosen as method, or as format and page size, if it was to be.
+    pub choice: Option<Choice>,
 }
 
 /// Reorganises the table or index of this name.
@@ -45,8 +49,18 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
     }
     let attributes = old.attributes().clone();
     let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
-    let method = options.method.unwrap_or(attributes.method);
     let pctfree = options.pctfree.unwrap_or(attributes.pctfree);
+    let (method, choice) = match options.method {
+        None => (attributes.method, None),
+        Some(Setting::Given(method)) => (method, None),
+        Some(Setting::Auto) if options.keep_dictionary => {
+            return Err(Error::Usage("a dictionary can be kept only for the method that has it, not where one is to be chosen".into()));
+        }
+        Some(Setting::Auto) => {
+            let (method, choice) = choose_method(database, old.name(), (page_bytes, pctfree), options.costs, progress)?;
+            (method, Some(choice))
+        }
+    };
     let attributes = TableAttributes { method, pctfree, ..attributes.with_page_bytes(page_bytes) };
     let mut change = database.change();
     change.drop_table(old.name())?;
@@ -96,7 +110,7 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
     let (pages_before, size_bytes_before) = size(old);
     let (pages, size_bytes) = size(&table);
     change.commit()?;
-    Ok(ReorgReport { pages_before, size_bytes_before, pages, size_bytes, rows })
+    Ok(ReorgReport { pages_before, size_bytes_before, pages, size_bytes, rows, choice })
 }
 
 fn large_values(table: &Table, record: &[u8]) -> Result<usize> {
@@ -124,9 +138,17 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
     let old = database.index(name)?;
     let table = database.table_of(&old)?;
     let mut attributes = old.attributes().clone();
-    let format = options.format.unwrap_or(attributes.format);
-    let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
     attributes.pctfree = options.pctfree.unwrap_or(attributes.pctfree);
+    let (format, page_bytes, choice) = match options.format {
+        Some(Setting::Auto) => {
+            let chosen = choose_format(database, name, options.page_bytes, attributes.pctfree, options.costs, progress)?;
+            (chosen.0, chosen.1, Some(chosen.2))
+        }
+        given => {
+            let format = given.and_then(Setting::given).unwrap_or(attributes.format);
+            (format, options.page_bytes.unwrap_or(attributes.page_bytes), None)
+        }
+    };
     let mut change = database.change();
     change.drop_index(name)?;
     let (fresh, built) = build_one(database, &mut change, &table, attributes.with_format(format, page_bytes), SORT_BYTES, progress)?;
@@ -138,6 +160,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
         pages: pages_of(&fresh),
         size_bytes: bytes_of(&fresh),
         rows: built.rids,
+        choice,
     };
     change.commit()?;
     Ok(report)

@@ -39,7 +39,7 @@ fn loaded(text: &str, method: Method, encode_threads: usize) -> Result<(Rows, Lo
     storage.open(Path::new("t.csv"), &OpenOptions::create()).unwrap().write_at(text.as_bytes(), 0).unwrap();
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let database = Database::open(Arc::clone(&storage), clock, Path::new("db"), OpenMode::Create, Settings::default())?;
-    let options = LoadOptions { method, encode_threads, primary_key: vec!["id".into()], ..LoadOptions::default() };
+    let options = LoadOptions { method: method.into(), encode_threads, primary_key: vec!["id".into()], ..LoadOptions::default() };
     let outcome = load(&database, "t", &["t.csv".into()], &options, &Silent);
     if outcome.is_err() {
         assert!(database.tables().is_empty());

@@ -64,7 +64,14 @@ impl Pagefold {
         let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
         let columns = data.table.schema().columns();
         let primary_key = [ORDER_KEY, LINE_NUMBER].map(|column| columns[column].name.clone()).to_vec();
-        let options = LoadOptions { method, page_bytes, primary_key, key_format: format, key_page_bytes, ..LoadOptions::default() };
+        let options = LoadOptions {
+            method: method.into(),
+            page_bytes,
+            primary_key,
+            key_format: format.into(),
+            key_page_bytes: Some(key_page_bytes),
+            ..LoadOptions::default()
+        };
         load(&database, "lineitem", std::slice::from_ref(&data.path), &options, &Silent)?;
         let table = database.table("lineitem")?;
         let index = pagefold_utility::primary_key_index(&database, &table)?;

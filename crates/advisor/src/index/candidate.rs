@@ -111,6 +111,14 @@ pub fn index_candidates(pctfree: u8) -> Vec<IndexCandidate> {
     all.map(|c| IndexCandidate { pctfree, ..c }).collect()
 }
 
+/// Every format with this page size.
+#[must_use]
+pub fn index_candidates_of(page_bytes: usize, pctfree: u8) -> Vec<IndexCandidate> {
+    let folds = [8192, 16384, 32768].contains(&page_bytes).then(|| IndexCandidate::folded(page_bytes));
+    let all = [IndexCandidate::plain(page_bytes), IndexCandidate::prefix(page_bytes)].into_iter().chain(folds);
+    all.map(|c| IndexCandidate { pctfree, ..c }).collect()
+}
+
 /// What is known of an index's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexKeys {

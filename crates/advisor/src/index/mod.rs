@@ -14,7 +14,7 @@ mod sampler;
 #[cfg(test)]
 mod tests;
 
-pub use candidate::{IndexCandidate, IndexKeys, LeafFormat, index_candidates};
+pub use candidate::{IndexCandidate, IndexKeys, LeafFormat, index_candidates, index_candidates_of};
 pub use estimate::{IndexEstimate, buffer_unused};
 pub use estimator::IndexEstimator;
 pub use sampler::IndexSampler;

@@ -72,6 +72,11 @@ impl IndexSampler {
         self.slot_max
     }
 
+    /// The entries.
+    pub fn entries(&self) -> impl Iterator<Item = (&[u8], Rid)> {
+        (0..self.len()).map(|i| self.entry(i))
+    }
+
     fn entry(&self, i: usize) -> (&[u8], Rid) {
         let start = if i == 0 { 0 } else { self.entries[i - 1].0 };
         (&self.bytes[start..self.entries[i].0], self.entries[i].1)

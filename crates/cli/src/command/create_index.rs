@@ -1,12 +1,13 @@
 //! `pagefold create-index`
 
+use super::choice;
 use crate::arguments::CreateIndexArguments;
 use crate::column_list::table_and_columns;
 use crate::failure::{Failure, Result};
 use crate::session::{Session, page_bytes};
 use crate::size::{grouped, size_text};
 use pagefold::OpenMode;
-use pagefold::utility::{self, IndexOptions};
+use pagefold::utility::{self, Costs, IndexOptions};
 use serde_json::json;
 
 pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result<()> {
@@ -14,23 +15,27 @@ pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result
     let options = IndexOptions {
         unique: arguments.unique,
         format: arguments.format,
-        page_bytes: page_bytes(arguments.page_size),
+        page_bytes: arguments.page_size.map(page_bytes),
         pctfree: arguments.pctfree,
         sort_bytes: session.sort_bytes(),
+        costs: Costs::Measured,
     };
     let database = session.open(&arguments.database, OpenMode::Write)?;
     let built = utility::create_index(&database, &arguments.name, &table, &columns, &options, &session.bars)?;
     session.bars.clear();
     let index = database.index(&arguments.name)?;
     let facts = index.data_set().facts().clone();
+    let attributes = index.attributes();
     let (levels, leaf_pages) = (facts.levels, facts.data_pages);
     let elapsed_s = session.elapsed_s();
     if session.global.json {
         return session.print_json(&json!({
             "index": arguments.name,
             "table": table,
-            "format": arguments.format.name(),
-            "page_size_bytes": options.page_bytes,
+            "format": attributes.format.name(),
+            "page_size_bytes": attributes.page_bytes,
+            "reason": choice::reason(built.choice.as_ref()),
+            "choice": choice::json(built.choice.as_ref()),
             "unique": arguments.unique,
             "keys": built.keys,
             "rids": built.rids,
@@ -43,11 +48,12 @@ pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result
         }));
     }
     session.print(&format!(
-        "Index \"{}\" on {} built in {elapsed_s:.2} s\n  {}, pages of {}: {} keys, {} rows, {levels} levels, {} leaf pages, {} in all",
+        "Index \"{}\" on {} built in {elapsed_s:.2} s\n{}  {}, pages of {}: {} keys, {} rows, {levels} levels, {} leaf pages, {} in all",
         arguments.name,
         arguments.on.trim(),
-        arguments.format,
-        size_text(options.page_bytes as u64),
+        choice::text(built.choice.as_ref()),
+        attributes.format,
+        size_text(attributes.page_bytes as u64),
         grouped(built.keys),
         grouped(built.rids),
         grouped(u64::from(leaf_pages)),

@@ -1,5 +1,6 @@
 //! `pagefold estimate`
 
+use super::choice;
 use crate::arguments::EstimateArguments;
 use crate::column_list::key_columns;
 use crate::failure::{Failure, Result};
@@ -97,6 +98,10 @@ fn document(session: &Session, report: &EstimateReport) -> Json {
         })
     });
     let indexes = report.indexes.iter().flat_map(|index| index.lines.iter().map(move |line| index_json(index, line)));
+    let index_advice = report
+        .indexes
+        .iter()
+        .map(|i| json!({ "name": i.name, "advice": i.advice, "choice": choice::json(i.choice.as_ref()), "now": now_json(i.now.as_ref()) }));
     let sample =
         report.sample.as_ref().map(|s| json!({ "pages": s.pages, "rows": s.rows, "clusters": s.clusters, "all_keys": s.all_keys }));
     json!({
@@ -107,7 +112,8 @@ fn document(session: &Session, report: &EstimateReport) -> Json {
         "methods": methods.collect::<Vec<Json>>(),
         "indexes": indexes.collect::<Vec<Json>>(),
         "advice": report.advice,
-        "index_advice": report.indexes.iter().map(|i| json!({ "name": i.name, "advice": i.advice, "now": now_json(i.now.as_ref()) })).collect::<Vec<Json>>(),
+        "choice": choice::json(report.choice.as_ref()),
+        "index_advice": index_advice.collect::<Vec<Json>>(),
         "elapsed_s": session.elapsed_s(),
         "cpu_s": session.cpu_s(),
     })

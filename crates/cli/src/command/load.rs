@@ -1,5 +1,6 @@
 //! `pagefold load`
 
+use super::choice;
 use crate::arguments::LoadArguments;
 use crate::column_list;
 use crate::failure::{Failure, Result};
@@ -7,7 +8,7 @@ use crate::session::{Session, check_files, page_bytes, remove_new_database};
 use crate::size::{grouped, size_text};
 use pagefold::Extents;
 use pagefold::interchange::{CsvOptions, OpenSource};
-use pagefold::utility::{self, LoadMode, LoadOptions, LoadReport};
+use pagefold::utility::{self, Costs, LoadMode, LoadOptions, LoadReport};
 use serde_json::json;
 
 /// From so many bytes of rows on their share is told.
@@ -35,6 +36,10 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
             "method": attributes.method.name(),
             "page_size_bytes": attributes.page_bytes,
             "dictionary": loaded.dictionary,
+            "reason": choice::reason(loaded.choice.as_ref()),
+            "choice": choice::json(loaded.choice.as_ref()),
+            "key_reason": choice::reason(loaded.key_choice.as_ref()),
+            "key_choice": choice::json(loaded.key_choice.as_ref()),
             "rows": loaded.rows,
             "source_bytes": loaded.source_bytes,
             "record_bytes": loaded.record_bytes,
@@ -63,7 +68,9 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
         size_text(attributes.page_bytes as u64),
         size_text(loaded.size_bytes)
     );
+    text += &choice::text(loaded.choice.as_ref());
     text += &sizes(&loaded, arguments.append);
+    text += &choice::text(loaded.key_choice.as_ref());
     session.print(&text)
 }
 
@@ -94,13 +101,14 @@ fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> 
         page_bytes: page_bytes(arguments.page_size),
         primary_key: arguments.primary_key.clone(),
         key_format: arguments.key_format,
-        key_page_bytes: page_bytes(arguments.key_page_size),
+        key_page_bytes: arguments.key_page_size.map(page_bytes),
         pctfree: arguments.pctfree,
         maxrows: arguments.maxrows,
         extents: Extents { first_bytes: arguments.first_extent.0, second_bytes: arguments.second_extent.0 },
         partition_bytes: Some(arguments.partition_size.0),
         rows_per_transaction: arguments.rows_per_transaction,
         keep_dictionary: arguments.keep_dictionary,
+        costs: Costs::Measured,
         source: OpenSource { csv: CsvOptions { schema, ..arguments.text.options()? } },
         sort_bytes: session.sort_bytes(),
         encode_threads: 0,

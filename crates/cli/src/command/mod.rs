@@ -3,6 +3,7 @@
 mod archive_log;
 mod change_rows;
 mod check;
+mod choice;
 mod copy;
 mod create_index;
 mod drop;

@@ -1,11 +1,12 @@
 //! `pagefold reorg`
 
+use super::choice;
 use crate::arguments::ReorgArguments;
 use crate::failure::Result;
 use crate::session::{Session, page_bytes};
 use crate::size::{grouped, size_text};
 use pagefold::OpenMode;
-use pagefold::utility::{self, ReorgOptions};
+use pagefold::utility::{self, Costs, ReorgOptions};
 use serde_json::json;
 
 pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
@@ -15,6 +16,7 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
         page_bytes: arguments.page_size.map(page_bytes),
         pctfree: arguments.pctfree,
         keep_dictionary: arguments.keep_dictionary,
+        costs: Costs::Measured,
     };
     let database = session.open(&arguments.database, OpenMode::Write)?;
     let done = utility::reorg(&database, &arguments.object, &options, &session.bars)?;
@@ -28,14 +30,17 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
             "size_bytes_before": done.size_bytes_before,
             "pages": done.pages,
             "size_bytes": done.size_bytes,
+            "reason": choice::reason(done.choice.as_ref()),
+            "choice": choice::json(done.choice.as_ref()),
             "elapsed_s": elapsed_s,
             "cpu_s": session.cpu_s(),
         }));
     }
     session.print(&format!(
-        "\"{}\" written anew in {elapsed_s:.2} s ({} rows)\n  before: {} pages, {}\n  now:    {} pages, {} ({})",
+        "\"{}\" written anew in {elapsed_s:.2} s ({} rows)\n{}  before: {} pages, {}\n  now:    {} pages, {} ({})",
         arguments.object,
         grouped(done.rows),
+        choice::text(done.choice.as_ref()),
         grouped(done.pages_before),
         size_text(done.size_bytes_before),
         grouped(done.pages),

@@ -74,10 +74,12 @@ fn build(
             LeafFormat::Plain => IndexFormat::Plain,
             LeafFormat::Fold => IndexFormat::Fold,
             LeafFormat::Prefix => IndexFormat::Prefix,
-        },
-        page_bytes: c.page_bytes,
+        }
+        .into(),
+        page_bytes: Some(c.page_bytes),
         pctfree: c.pctfree,
         sort_bytes: session.sort_bytes(),
+        ..IndexOptions::default()
     };
     utility::create_index(database, name, table, &columns, &options, &session.bars)?;
     Ok(database.index(name)?)

@@ -101,7 +101,7 @@ fn load(session: &Session, database: &Database, subject: &mut Subject) -> Result
         for (i, method) in Method::ALL.into_iter().enumerate() {
             let options = LoadOptions {
                 mode: LoadMode::Replace,
-                method,
+                method: method.into(),
                 page_bytes: TABLE_PAGE_BYTES,
                 primary_key: subject.spec.primary_key.iter().map(|name| (*name).to_owned()).collect(),
                 sort_bytes: session.sort_bytes(),

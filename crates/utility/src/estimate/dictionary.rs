@@ -43,8 +43,13 @@ pub(super) struct Trained {
 
 /// The dictionaries that LOAD would train from a source, for each page size and method one or none.
 ///
-/// Records that are too wide for a page are not in LOAD's sample, so page sizes can have different ones.
-pub(super) fn of_source(source: &mut dyn Source, schema: &TableSchema, layout: &RowLayout, page_sizes: &[usize]) -> Result<Vec<Trained>> {
+/// Records that are too wide for a page are not in LOAD's sample, so page sizes can have different ones. The sample comes with them.
+pub(super) fn of_source(
+    source: &mut dyn Source,
+    schema: &TableSchema,
+    layout: &RowLayout,
+    page_sizes: &[usize],
+) -> Result<(SampledRecords, Vec<Trained>)> {
     let limit = |page_bytes: usize| TableOptions::new(page_bytes).record_bytes_max();
     let widest = page_sizes.iter().map(|size| limit(*size)).max().unwrap_or_default();
     let sample = sample_source(source, schema, layout, widest)?;
@@ -57,7 +62,7 @@ pub(super) fn of_source(source: &mut dyn Source, schema: &TableSchema, layout: &
         let sample = sample_source(source, schema, layout, limit(page_bytes).max(layout.fixed_len()))?;
         trained.extend(of_sample(&sample, layout, rows_total.unwrap_or(sample.len() as u64), &[page_bytes]));
     }
-    Ok(trained)
+    Ok((sample, trained))
 }
 
 /// The methods with dictionaries for whole rows, and the type of those.

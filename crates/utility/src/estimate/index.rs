@@ -1,11 +1,12 @@
 //! An index that exists: as a REORG would build it in each format and page size.
 
+use super::costs::{KeySample, KeysOf};
 use super::options::EstimateOptions;
 use super::proposed::columns_text;
 use super::random::SplitMix64;
 use super::report::{EstimateReport, IndexesEstimate, ObjectNow, SampleFacts};
 use crate::{Error, Progress, Result, Unit};
-use pagefold_advisor::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, LeafFormat, index_candidates};
+use pagefold_advisor::{IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, LeafFormat};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::{Index, IndexFormat};
@@ -20,7 +21,7 @@ fn keys(index: &Index, slot_max: u16) -> IndexKeys {
 }
 
 /// All candidates, that which the index is among them, and its number.
-fn candidates(index: &Index) -> (Vec<IndexCandidate>, usize) {
+fn candidates(index: &Index, options: &EstimateOptions) -> (Vec<IndexCandidate>, usize) {
     let own = index.attributes();
     let format = match own.format {
         IndexFormat::Plain => LeafFormat::Plain,
@@ -28,7 +29,7 @@ fn candidates(index: &Index) -> (Vec<IndexCandidate>, usize) {
         IndexFormat::Prefix => LeafFormat::Prefix,
     };
     let present = IndexCandidate { format, page_bytes: own.page_bytes, pctfree: own.pctfree };
-    let mut all = index_candidates(own.pctfree);
+    let mut all = options.index_candidates(options.pctfree_anew.unwrap_or(own.pctfree));
     let number = all.iter().position(|c| *c == present).unwrap_or_else(|| {
         all.push(present);
         all.len() - 1
@@ -44,13 +45,13 @@ pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions
     let index = database.index(name)?;
     let rids = index.data_set().facts().rows;
     let leaves = u64::from(index.data_set().facts().data_pages);
-    let (candidates, present) = candidates(&index);
+    let (candidates, present) = candidates(&index, options);
     let sample = options.sample_pages.filter(|pages| pages.saturating_mul(2) < leaves);
-    let (estimates, sample, leaf_pages) = match sample {
+    let (estimates, keys, sample, leaf_pages) = match sample {
         Some(pages) => sampled(&index, pages, options.seed, &candidates, rids, progress)?,
         None => {
-            let (estimates, leaf_pages) = full(&index, &candidates, rids, progress)?;
-            (estimates, None, leaf_pages)
+            let (estimates, keys, leaf_pages) = full(&index, &candidates, rids, progress)?;
+            (estimates, keys, None, leaf_pages)
         }
     };
     let data_set = index.data_set();
@@ -64,7 +65,10 @@ pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions
     };
     let table = database.table_of(&index)?;
     let text = columns_text(&table.attributes().schema, &index.attributes().columns);
-    let estimate = IndexesEstimate::new(name.into(), text, index.attributes().unique, estimates, Some((now.clone(), present)));
+    let (columns, unique) = (&index.attributes().columns, index.attributes().unique);
+    let keys_of = KeysOf { schema: &table.attributes().schema, columns, unique };
+    let costs = options.costs.of_formats(&keys_of, keys, &estimates)?;
+    let estimate = IndexesEstimate::new(name.into(), text, unique, estimates, &costs, Some((now.clone(), present)));
     Ok(EstimateReport { object: name.into(), rows: rids, now: Some(now), indexes: vec![estimate], sample, ..EstimateReport::default() })
 }
 
@@ -88,7 +92,7 @@ fn for_each_leaf(index: &Index, progress: &dyn Progress, mut visit: impl FnMut(&
     Ok(leaves)
 }
 
-fn full(index: &Index, candidates: &[IndexCandidate], rids: u64, progress: &dyn Progress) -> Result<(Vec<IndexEstimate>, u64)> {
+fn full(index: &Index, candidates: &[IndexCandidate], rids: u64, progress: &dyn Progress) -> Result<(Vec<IndexEstimate>, KeySample, u64)> {
     // How many bits slots take in a fold is settled before the first leaf is built.
     let mut slot_max = 0;
     progress.start(&format!("reading the RIDs of {}", index.name()), Some(rids), Unit::Rows);
@@ -102,12 +106,16 @@ fn full(index: &Index, candidates: &[IndexCandidate], rids: u64, progress: &dyn 
     progress.finish();
     progress.start(&format!("estimating {}", index.name()), Some(rids), Unit::Rows);
     let mut estimator = IndexEstimator::new(keys(index, slot_max), candidates);
+    let mut sample = KeySample::default();
     for_each_leaf(index, progress, |leaf| {
-        for_each_entry(leaf, |key, rid| Ok(estimator.push(key, rid)?))?;
+        for_each_entry(leaf, |key, rid| {
+            sample.push(key, rid);
+            Ok(estimator.push(key, rid)?)
+        })?;
         Ok(leaf.rid_count() as u64)
     })?;
     progress.finish();
-    Ok((estimator.finish()?, leaves))
+    Ok((estimator.finish()?, sample, leaves))
 }
 
 /// Random leaves, each read by itself.
@@ -118,7 +126,7 @@ fn sampled(
     candidates: &[IndexCandidate],
     rids: u64,
     progress: &dyn Progress,
-) -> Result<(Vec<IndexEstimate>, Option<SampleFacts>, u64)> {
+) -> Result<(Vec<IndexEstimate>, KeySample, Option<SampleFacts>, u64)> {
     let mut all = index.used_page_numbers();
     let mut random = SplitMix64(seed);
     let count = random.choose(&mut all, pages);
@@ -152,5 +160,5 @@ fn sampled(
     let slot_max = if known { slot_max } else { sampler.slot_max() };
     let estimates = sampler.finish(keys(index, slot_max), known, candidates, rids, leaves as f64);
     let facts = SampleFacts { pages: count as u64, rows: sampler.len() as u64, clusters: sampler.run_count() as u64, all_keys: false };
-    Ok((estimates, Some(facts), leaves))
+    Ok((estimates, KeySample::of(&sampler), Some(facts), leaves))
 }

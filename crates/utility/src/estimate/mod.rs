@@ -3,6 +3,7 @@
 //! Feeds `pagefold-advisor` with rows and keys; nothing is written but sorted keys that memory does not hold.
 //!
 //! * [`EstimateOptions`], [`Proposal`]: what to estimate; [`EstimateReport`]: what came out
+//! * `choose`: the same for LOAD, CREATE INDEX and REORG with `auto`; `costs`: what methods and formats cost on this machine
 //! * `dictionary`: the dictionary LOAD would train, or an approximation of it where a sample must be cheap
 //! * `source`, `table`, `index`: the three kinds of object
 //! * `proposed`: keys of indexes that do not exist, all of them
@@ -12,6 +13,8 @@
 //! Without a sample the result is what LOAD, REORG or CREATE INDEX then takes, to the page.
 
 mod candidates;
+mod choose;
+mod costs;
 mod dictionary;
 mod index;
 mod options;
@@ -23,6 +26,8 @@ mod source;
 mod table;
 
 pub use candidates::add_every_method;
+pub(crate) use choose::{choose_for_load, choose_format, choose_format_of, choose_method};
+pub use costs::Costs;
 pub use index::estimate_index;
 pub use options::{EstimateOptions, Proposal, Scratch};
 pub use report::{EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};

@@ -1,5 +1,7 @@
 //! What to estimate.
 
+use super::costs::Costs;
+use pagefold_advisor::{IndexCandidate, index_candidates, index_candidates_of};
 use pagefold_engine::table_space::Method;
 use pagefold_io::Storage;
 use pagefold_types::Direction;
@@ -39,12 +41,22 @@ pub struct EstimateOptions {
     pub pctfree: u8,
     /// For files: the most rows on a page.
     pub maxrows: Option<u16>,
-    /// For files: columns of the primary key by name. They become NOT NULL, and its index is estimated.
+    /// For files: columns of the primary key by name. They become NOT NULL.
     pub primary_key: Vec<String>,
+    /// For files: is the index of the primary key estimated, too?
+    pub primary_key_index: bool,
     /// Indexes that do not exist yet.
     pub proposals: Vec<Proposal>,
     /// Percent of each index leaf left free, in proposed indexes.
     pub index_pctfree: u8,
+    /// Only this page size, for all indexes.
+    pub index_page_bytes: Option<usize>,
+    /// For tables of a database: the page size that they are to have; by default the one they have.
+    pub page_bytes_anew: Option<usize>,
+    /// For tables and indexes of a database: the percent of each page that is to be left free; by default as it is.
+    pub pctfree_anew: Option<u8>,
+    /// What methods and formats cost.
+    pub costs: Costs,
     /// Read only so many pages, or as many rows of a file as fill them.
     pub sample_pages: Option<u64>,
     /// Which sample.
@@ -62,8 +74,13 @@ impl Default for EstimateOptions {
             pctfree: 0,
             maxrows: None,
             primary_key: Vec::new(),
+            primary_key_index: true,
             proposals: Vec::new(),
             index_pctfree: 0,
+            index_page_bytes: None,
+            page_bytes_anew: None,
+            pctfree_anew: None,
+            costs: Costs::Measured,
             sample_pages: None,
             seed: 1,
             sort_bytes: 64 << 20,
@@ -72,6 +89,11 @@ impl Default for EstimateOptions {
 }
 
 impl EstimateOptions {
+    /// The formats and page sizes of an index.
+    pub(super) fn index_candidates(&self, pctfree: u8) -> Vec<IndexCandidate> {
+        self.index_page_bytes.map_or_else(|| index_candidates(pctfree), |page_bytes| index_candidates_of(page_bytes, pctfree))
+    }
+
     /// All page sizes, `first` first.
     pub(super) fn page_sizes_with(&self, first: usize) -> Vec<usize> {
         let others = self.page_sizes.iter().copied().filter(|size| *size != first && pagefold_format::page::is_page_size(*size));

@@ -1,10 +1,11 @@
 //! Indexes that do not exist: all their keys, sorted, into the estimator.
 
+use super::costs::{Costs, KeySample, KeysOf};
 use super::options::{EstimateOptions, Proposal, Scratch};
 use super::report::IndexesEstimate;
 use crate::key_sort::KeySorter;
 use crate::{Error, Progress, Result, Unit};
-use pagefold_advisor::{AdvisorError, IndexCandidate, IndexEstimator, IndexKeys, index_candidates};
+use pagefold_advisor::{AdvisorError, IndexCandidate, IndexEstimator, IndexKeys};
 use pagefold_types::{Direction, KeyLayout, Rid, RowLayout, Schema, Value, ValueRef};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +39,8 @@ pub(super) struct ProposedIndex {
     /// Keys of any length: which page sizes take them is for the estimate to say.
     pub(super) layout: KeyLayout,
     pub(super) text: String,
+    /// Columns of its table.
+    schema: Schema,
 }
 
 impl ProposedIndex {
@@ -55,11 +58,15 @@ impl ProposedIndex {
         }
         let layout = KeyLayout::new(schema, &columns);
         let text = columns_text(schema, &columns);
-        Ok(ProposedIndex { name: proposal.name.clone(), columns, unique: proposal.unique, layout, text })
+        Ok(ProposedIndex { name: proposal.name.clone(), columns, unique: proposal.unique, layout, text, schema: schema.clone() })
     }
 
     pub(super) fn keys(&self, slot_max: u16) -> IndexKeys {
         IndexKeys { unique: self.unique, fixed_key_bytes: self.layout.fixed_len(), slot_max }
+    }
+
+    pub(super) fn keys_of(&self) -> KeysOf<'_> {
+        KeysOf { schema: &self.schema, columns: &self.columns, unique: self.unique }
     }
 
     /// Does a key hold a NULL? Such keys never count as duplicates.
@@ -72,6 +79,7 @@ impl ProposedIndex {
 pub(super) struct ProposedKeys {
     pub(super) index: ProposedIndex,
     candidates: Vec<IndexCandidate>,
+    costs: Costs,
     sorter: KeySorter,
     key: Vec<u8>,
 }
@@ -80,7 +88,7 @@ impl ProposedKeys {
     pub(super) fn new(index: ProposedIndex, scratch: &Scratch, options: &EstimateOptions) -> ProposedKeys {
         let name = format!("estimate-{:x}-{:x}", std::process::id(), FILES.fetch_add(1, Ordering::Relaxed));
         let sorter = KeySorter::in_directory(scratch.storage.clone(), scratch.directory.clone(), &name, options.sort_bytes);
-        ProposedKeys { index, candidates: index_candidates(options.index_pctfree), sorter, key: Vec::new() }
+        ProposedKeys { index, candidates: options.index_candidates(options.index_pctfree), costs: options.costs, sorter, key: Vec::new() }
     }
 
     pub(super) fn push_record(&mut self, layout: &RowLayout, record: &[u8], rid: Rid) -> Result<()> {
@@ -106,6 +114,7 @@ impl ProposedKeys {
         let keys = index.keys(self.sorter.slot_max());
         progress.start(&format!("estimating index {}", index.name), Some(self.sorter.len()), Unit::Rows);
         let mut estimator = IndexEstimator::new(keys, &self.candidates);
+        let mut sample = KeySample::default();
         let (mut duplicates, mut done, mut last) = (0u64, 0u64, None::<Vec<u8>>);
         self.sorter.drain(|key, rid| {
             if index.unique {
@@ -119,6 +128,7 @@ impl ProposedKeys {
                 }
             }
             estimator.push(key, rid)?;
+            sample.push(key, rid);
             done += 1;
             if done.is_multiple_of(ENTRIES_PER_LOOK) {
                 progress.advance(ENTRIES_PER_LOOK);
@@ -129,7 +139,9 @@ impl ProposedKeys {
             Ok(())
         })?;
         progress.finish();
-        let mut estimate = IndexesEstimate::new(index.name, index.text, index.unique, estimator.finish()?, None);
+        let estimates = estimator.finish()?;
+        let costs = self.costs.of_formats(&index.keys_of(), sample, &estimates)?;
+        let mut estimate = IndexesEstimate::new(index.name, index.text, index.unique, estimates, &costs, None);
         if duplicates > 0 {
             estimate.advice = format!("It cannot be unique: {duplicates} rows have the key of another. {}", estimate.advice);
         }

@@ -3,7 +3,7 @@
 //! In `--json`: `rows`; `methods` from [`EstimateReport::methods`] (`method`, `page_size_bytes`, `pages`, `pages_low`, `pages_high`, `size_bytes`, ...); `indexes` from all
 //! [`IndexesEstimate::lines`] (`name`, `format`, `page_size_bytes`, `leaf_pages`, `space_reduction`, `buffer_unused`, ...).
 
-use pagefold_advisor::{IndexEstimate, LeafFormat, Saving, TableEstimate, index_advice, table_advice};
+use pagefold_advisor::{Choice, Cost, IndexEstimate, LeafFormat, Saving, TableEstimate, choose_format, choose_method, table_advice};
 
 /// What is there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct IndexesEstimate {
     pub now: Option<ObjectNow>,
     /// All formats and page sizes.
     pub lines: Vec<IndexReportLine>,
+    /// What `auto` would choose; `None` when no page size takes the keys.
+    pub choice: Option<Choice>,
     /// What to choose.
     pub advice: String,
 }
@@ -85,6 +87,8 @@ pub struct EstimateReport {
     pub methods: Vec<MethodEstimate>,
     /// The index, or the indexes proposed.
     pub indexes: Vec<IndexesEstimate>,
+    /// What `auto` would choose for the table, with the page size in use.
+    pub choice: Option<Choice>,
     /// What to choose for the table.
     pub advice: String,
     /// `None`: everything was read, and the result is exact.
@@ -112,9 +116,11 @@ impl MethodEstimate {
 
 impl EstimateReport {
     /// Completes the part on the table.
-    pub(super) fn set_methods(&mut self, methods: Vec<MethodEstimate>, page_bytes: usize) {
+    pub(super) fn set_methods(&mut self, methods: Vec<MethodEstimate>, page_bytes: usize, costs: &[(&'static str, Cost)]) {
         let estimates: Vec<TableEstimate> = methods.iter().map(|m| m.estimate.clone()).collect();
-        self.advice = table_advice(&estimates, page_bytes);
+        let cost = |method: &str| costs.iter().find(|(name, _)| *name == method).map(|(_, cost)| *cost);
+        self.choice = choose_method(&estimates, page_bytes, cost);
+        self.advice = self.choice.as_ref().map_or_else(String::new, |choice| table_advice(choice, &estimates));
         self.methods = methods;
     }
 }
@@ -126,6 +132,7 @@ impl IndexesEstimate {
         columns: String,
         unique: bool,
         estimates: Vec<IndexEstimate>,
+        costs: &[Option<Cost>],
         now: Option<(ObjectNow, usize)>,
     ) -> IndexesEstimate {
         let plain = |e: &&IndexEstimate| {
@@ -147,7 +154,11 @@ impl IndexesEstimate {
             estimate: e.clone(),
         };
         let lines = estimates.iter().map(line).collect();
-        let advice = index_advice(&estimates, leaf_bytes);
-        IndexesEstimate { name, columns, unique, duplicates: 0, now: now.map(|(now, _)| now), lines, advice }
+        let cost = |candidate: &_| estimates.iter().position(|e| e.candidate == *candidate).and_then(|i| costs.get(i).copied().flatten());
+        let page_bytes = before.map_or(PLAIN_BYTES, |before| before.candidate.page_bytes);
+        let choice = choose_format(&estimates, page_bytes, cost);
+        let too_long = || "Its keys are too long for every page size.".to_owned();
+        let advice = choice.as_ref().map_or_else(too_long, |choice| choice.reason.clone());
+        IndexesEstimate { name, columns, unique, duplicates: 0, now: now.map(|(now, _)| now), lines, choice, advice }
     }
 }

@@ -1,6 +1,7 @@
 //! Files: a table that does not exist yet.
 
 use super::candidates::{Candidate, Candidates};
+use super::costs::{KeySample, RowSample};
 use super::dictionary::{self, Scaling, StandIn, Trained};
 use super::options::{EstimateOptions, Proposal, Scratch};
 use super::proposed::{ProposedIndex, ProposedKeys};
@@ -10,7 +11,7 @@ use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, SampleFacts
 use crate::load::primary_key;
 use crate::load_threads::pack_batches;
 use crate::{Error, Progress, Result, Unit};
-use pagefold_advisor::{TableEstimator, TableOptions, index_candidates};
+use pagefold_advisor::{Cost, TableEstimator, TableOptions};
 use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema};
 use pagefold_types::{Direction, KeyLayout, PackedRow, PackedRows, Rid, RowLayout, SLOT_MAX, Value, ValueRef};
 use std::collections::BTreeSet;
@@ -42,7 +43,7 @@ impl Plan<'_> {
             return Err(Error::Usage(format!("the rows do not fit pages of {} bytes", options.page_bytes)));
         }
         let mut proposals = Vec::new();
-        if !key.is_empty() {
+        if !key.is_empty() && options.primary_key_index {
             let columns = options.primary_key.iter().map(|name| (name.clone(), Direction::Ascending)).collect();
             proposals.push(ProposedIndex::new(&Proposal { name: "primary key".into(), columns, unique: true }, schema.schema())?);
         }
@@ -62,6 +63,10 @@ impl Plan<'_> {
     fn packer(&self) -> Packer<'_> {
         let widest = self.page_sizes.iter().map(|size| TableOptions::new(*size).record_bytes_max()).max().unwrap_or_default();
         Packer::new(&self.schema, &self.layout, self.columns.clone(), widest)
+    }
+
+    fn costs(&self, sample: &RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
+        self.options.costs.of_methods(self.schema.schema(), sample, trained, self.options.page_bytes)
     }
 
     /// Adds all candidates. Gives the number of the one that the table will be.
@@ -134,8 +139,10 @@ pub fn estimate_source(
 
 fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &dyn Progress) -> Result<EstimateReport> {
     progress.start("training the dictionary", None, Unit::Rows);
-    let trained = dictionary::of_source(source, &plan.schema, &plan.layout, &plan.page_sizes)?;
+    let (sample, trained) = dictionary::of_source(source, &plan.schema, &plan.layout, &plan.page_sizes)?;
     progress.finish();
+    let costs = plan.costs(&RowSample::of(&plan.layout, sample.iter()), &trained)?;
+    drop(sample);
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, _) = plan.add_candidates(&mut estimator, &trained);
     let mut keys: Vec<ProposedKeys> = plan.proposals.iter().map(|index| ProposedKeys::new(index.clone(), scratch, plan.options)).collect();
@@ -154,7 +161,7 @@ fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &
     progress.finish();
     let estimates = estimator.finish();
     let mut report = EstimateReport { rows: estimates.first().map_or(0, |e| e.rows), ..EstimateReport::default() };
-    report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes);
+    report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes, &costs);
     report.indexes = keys.into_iter().map(|keys| keys.finish(progress)).collect::<Result<_>>()?;
     Ok(report)
 }
@@ -190,6 +197,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     progress.finish();
     let (scalings, trained): (Vec<Scaling>, Vec<Trained>) =
         StandIn::train(&clusters, &plan.layout, rows_total, &plan.page_sizes).into_iter().map(StandIn::split).unzip();
+    let costs = plan.costs(&RowSample::of(&plan.layout, (0..clusters.len()).flat_map(|cluster| clusters.records(cluster))), &trained)?;
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, candidates) = plan.add_candidates(&mut estimator, &trained);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
@@ -200,7 +208,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     let estimates = estimator.finish_sample(rows_total, all_draws, &margins);
     let rows_per_page = rows_total as f64 / (estimates[reference].data_pages.value.max(1)) as f64;
     let mut report = EstimateReport { rows: rows_total, ..EstimateReport::default() };
-    report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes);
+    report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes, &costs);
     report.indexes = proposed_on_sample(source, plan, (rows_per_page, slot_max), rows_total, progress)?;
     let all_keys = !plan.proposals.is_empty();
     report.sample = Some(SampleFacts { pages: 0, rows: clusters.row_count() as u64, clusters: clusters.draws() as u64, all_keys });
@@ -243,11 +251,13 @@ fn put_key(index: &ProposedIndex, keys: &KeyLayout, layout: &RowLayout, row: Pac
 }
 
 /// The estimate from collected key ranges.
-pub(super) fn finish_ranges(ranges: KeyRanges, pctfree: u8) -> Result<IndexesEstimate> {
+pub(super) fn finish_ranges(ranges: KeyRanges, options: &EstimateOptions) -> Result<IndexesEstimate> {
     let slot_max_known = ranges.slot_max_known;
     let (index, sampler, slot_max, rids, all) = ranges.finish()?;
-    let estimates = sampler.finish(index.keys(slot_max), slot_max_known, &index_candidates(pctfree), rids, all);
-    Ok(IndexesEstimate::new(index.name, index.text, index.unique, estimates, None))
+    let candidates = options.index_candidates(options.index_pctfree);
+    let estimates = sampler.finish(index.keys(slot_max), slot_max_known, &candidates, rids, all);
+    let costs = options.costs.of_formats(&index.keys_of(), KeySample::of(&sampler), &estimates)?;
+    Ok(IndexesEstimate::new(index.name, index.text, index.unique, estimates, &costs, None))
 }
 
 /// Where row `row` will be, about.
@@ -316,5 +326,5 @@ fn proposed_on_sample(
         }
     }
     progress.finish();
-    ranges.into_iter().map(|(ranges, _)| finish_ranges(ranges, plan.options.index_pctfree)).collect()
+    ranges.into_iter().map(|(ranges, _)| finish_ranges(ranges, plan.options)).collect()
 }

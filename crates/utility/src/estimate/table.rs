@@ -1,8 +1,9 @@
 //! A table that exists: as it would be after a REORG, and with indexes it does not have.
 
 use super::candidates::Candidates;
+use super::costs::RowSample;
 use super::dictionary::{self, SAME_TABLE_MARGIN, Scaling, StandIn, Trained};
-use super::options::{EstimateOptions, Scratch};
+use super::options::{EstimateOptions, Proposal, Scratch};
 use super::proposed::{ProposedIndex, ProposedKeys};
 use super::random::SplitMix64;
 use super::ranges::{Clusters, KeyRanges};
@@ -10,7 +11,7 @@ use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, ObjectNow, 
 use super::source::{feed_clusters, finish_ranges, range_start};
 use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
-use pagefold_advisor::{TableEstimate, TableEstimator, TableOptions};
+use pagefold_advisor::{Cost, TableEstimate, TableEstimator, TableOptions};
 use pagefold_engine::database::Database;
 use pagefold_engine::table_space::{Method, RowBuffer, Table};
 use pagefold_format::data::forms::RecordEncoder;
@@ -32,6 +33,19 @@ fn now(table: &Table) -> ObjectNow {
     }
 }
 
+/// The page size that a table is to have.
+fn page_bytes_of(table: &Table, options: &EstimateOptions) -> usize {
+    options.page_bytes_anew.unwrap_or(table.attributes().page_bytes)
+}
+
+fn pctfree_of(table: &Table, options: &EstimateOptions) -> u8 {
+    options.pctfree_anew.unwrap_or(table.attributes().pctfree)
+}
+
+fn costs(table: &Table, options: &EstimateOptions, sample: &RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
+    options.costs.of_methods(&table.attributes().schema, sample, trained, page_bytes_of(table, options))
+}
+
 /// Large values of a record lie in pages of the old table: such rows are estimated by their values.
 fn values_of(table: &Table, record: &[u8]) -> Result<Option<Vec<Value>>> {
     let large = table.layout().large_values(record).map_err(|e| Error::Data(format!("table \"{}\": {e}", table.name())))?;
@@ -39,11 +53,17 @@ fn values_of(table: &Table, record: &[u8]) -> Result<Option<Vec<Value>>> {
 }
 
 /// The table as it is, packed anew, comes last: its number.
-fn add_candidates(table: &Table, estimator: &mut TableEstimator<'_>, trained: &[Trained], page_sizes: &[usize]) -> (usize, Candidates) {
+fn add_candidates(
+    table: &Table,
+    estimator: &mut TableEstimator<'_>,
+    trained: &[Trained],
+    page_sizes: &[usize],
+    pctfree: u8,
+) -> (usize, Candidates) {
     let own = table.attributes();
-    let options =
-        |page_bytes| TableOptions { page_bytes, pctfree: own.pctfree, maxrows: own.maxrows, partition_bytes: own.partition_bytes };
-    let candidates = Candidates::add(estimator, table.layout(), trained, page_sizes, options);
+    let with = |page_bytes, pctfree| TableOptions { page_bytes, pctfree, maxrows: own.maxrows, partition_bytes: own.partition_bytes };
+    let options = |page_bytes| with(page_bytes, own.pctfree);
+    let candidates = Candidates::add(estimator, table.layout(), trained, page_sizes, |page_bytes| with(page_bytes, pctfree));
     let old = table.dictionary();
     if own.method == Method::Page {
         let dictionary = old.as_ref().map(|old| old.dictionary());
@@ -57,11 +77,17 @@ fn add_candidates(table: &Table, estimator: &mut TableEstimator<'_>, trained: &[
     (estimator.add(own.method.name(), options(own.page_bytes), encoder), candidates)
 }
 
-fn report(table: &Table, mut estimates: Vec<TableEstimate>, present: usize) -> EstimateReport {
+fn report(
+    table: &Table,
+    mut estimates: Vec<TableEstimate>,
+    present: usize,
+    page_bytes: usize,
+    costs: &[(&'static str, Cost)],
+) -> EstimateReport {
     let now = now(table);
     let before = estimates.remove(present);
     let mut report = EstimateReport { object: table.name().into(), rows: table.row_count(), ..EstimateReport::default() };
-    report.set_methods(MethodEstimate::all(estimates, Some((&before, &now))), now.page_bytes);
+    report.set_methods(MethodEstimate::all(estimates, Some((&before, &now))), page_bytes, costs);
     report.now = Some(now);
     report
 }
@@ -75,13 +101,45 @@ pub fn estimate_table(database: &Database, name: &str, options: &EstimateOptions
     let schema = &table.attributes().schema;
     let proposals = options.proposals.iter().map(|p| ProposedIndex::new(p, schema)).collect::<Result<Vec<_>>>()?;
     let fits = |size: &usize| table.layout().fixed_len() <= TableOptions::new(*size).record_bytes_max();
-    let page_sizes: Vec<usize> = options.page_sizes_with(table.attributes().page_bytes).into_iter().filter(fits).collect();
+    let page_sizes: Vec<usize> = options.page_sizes_with(page_bytes_of(&table, options)).into_iter().filter(fits).collect();
     match options.sample_pages {
         Some(pages) if pages.saturating_mul(2) < now(&table).data_pages => {
             sampled(&table, options, proposals, &page_sizes, pages, progress)
         }
         _ => full(database, &table, options, proposals, &page_sizes, progress),
     }
+}
+
+/// Estimates an index that a table of a database might have, and nothing else.
+pub(super) fn estimate_proposal(
+    database: &Database,
+    name: &str,
+    proposal: &Proposal,
+    options: &EstimateOptions,
+    progress: &dyn Progress,
+) -> Result<IndexesEstimate> {
+    let table = database.table(name)?;
+    let index = ProposedIndex::new(proposal, &table.attributes().schema)?;
+    if let Some(pages) = options.sample_pages.filter(|pages| pages.saturating_mul(2) < now(&table).data_pages) {
+        let mut random = SplitMix64(options.seed);
+        let (clusters, _) = read_clusters(&table, pages, &mut random, progress)?;
+        let mut indexes = proposed_on_sample(&table, options, vec![index], &clusters, &mut random, progress)?;
+        return indexes.pop().ok_or_else(|| Error::Data("no index was estimated".into()));
+    }
+    let mut keys = ProposedKeys::new(index, &scratch(database), options);
+    progress.start(&format!("reading the keys of {name}"), Some(table.row_count()), Unit::Rows);
+    let mut rows = 0u64;
+    table.scan(&mut RowBuffer::default(), |rid, record| {
+        keys.push_record(table.layout(), record, rid)?;
+        rows += 1;
+        look(rows, progress)
+    })?;
+    progress.finish();
+    keys.finish(progress)
+}
+
+fn scratch(database: &Database) -> Scratch {
+    Scratch { storage: database.storage().clone(), directory: database.temporary_directory() }
 }
 
 fn full(
@@ -92,10 +150,13 @@ fn full(
     page_sizes: &[usize],
     progress: &dyn Progress,
 ) -> Result<EstimateReport> {
-    let trained = dictionary::of_sample(&sample_table(table, progress)?, table.layout(), table.row_count(), page_sizes);
+    let sample = sample_table(table, progress)?;
+    let trained = dictionary::of_sample(&sample, table.layout(), table.row_count(), page_sizes);
+    let costs = costs(table, options, &RowSample::of(table.layout(), sample.iter()), &trained)?;
+    drop(sample);
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
-    let (present, _) = add_candidates(table, &mut estimator, &trained, page_sizes);
-    let scratch = Scratch { storage: database.storage().clone(), directory: database.temporary_directory() };
+    let (present, _) = add_candidates(table, &mut estimator, &trained, page_sizes, pctfree_of(table, options));
+    let scratch = scratch(database);
     let mut keys: Vec<ProposedKeys> = proposals.into_iter().map(|index| ProposedKeys::new(index, &scratch, options)).collect();
     progress.start(&format!("estimating {}", table.name()), Some(table.row_count()), Unit::Rows);
     let mut rows = 0u64;
@@ -109,7 +170,7 @@ fn full(
         look(rows, progress)
     })?;
     progress.finish();
-    let mut report = report(table, estimator.finish(), present);
+    let mut report = report(table, estimator.finish(), present, page_bytes_of(table, options), &costs);
     report.indexes = keys.into_iter().map(|keys| keys.finish(progress)).collect::<Result<_>>()?;
     Ok(report)
 }
@@ -175,11 +236,13 @@ fn sampled(
         }
         None => StandIn::train(&clusters, table.layout(), rows_total, page_sizes).into_iter().map(StandIn::split).unzip(),
     };
-    let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes);
+    let records = (0..clusters.len()).flat_map(|cluster| clusters.records(cluster));
+    let costs = costs(table, options, &RowSample::of(table.layout(), records), &trained)?;
+    let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes, pctfree_of(table, options));
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
     let margins = candidates.margins(|trained| scalings.get(trained).map_or(SAME_TABLE_MARGIN, |scaling| scaling.margin));
     let estimates = estimator.finish_sample(rows_total, all_pages as f64, &margins);
-    let mut report = report(table, estimates, present);
+    let mut report = report(table, estimates, present, page_bytes_of(table, options), &costs);
     let all_keys = !proposals.is_empty();
     report.indexes = proposed_on_sample(table, options, proposals, &clusters, &mut random, progress)?;
     report.sample =
@@ -219,5 +282,5 @@ fn proposed_on_sample(
         look(rows, progress)
     })?;
     progress.finish();
-    ranges.into_iter().map(|ranges| finish_ranges(ranges, options.index_pctfree)).collect()
+    ranges.into_iter().map(|ranges| finish_ranges(ranges, options)).collect()
 }

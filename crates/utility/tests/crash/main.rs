@@ -85,7 +85,7 @@ type Command = fn(&Database) -> Result<()>;
 
 fn commands() -> Vec<(&'static str, Command)> {
     fn load_new(database: &Database) -> Result<()> {
-        let options = LoadOptions { primary_key: vec!["id".into()], key_format: IndexFormat::Fold, ..small() };
+        let options = LoadOptions { primary_key: vec!["id".into()], key_format: IndexFormat::Fold.into(), ..small() };
         load(database, "fresh", &["more.csv".into()], &options, &Silent).map(drop)
     }
     fn append(database: &Database) -> Result<()> {
@@ -100,11 +100,11 @@ fn commands() -> Vec<(&'static str, Command)> {
         create_index(database, "by_city", "t", &columns, &IndexOptions::default(), &Silent).map(drop)
     }
     fn reorg_table(database: &Database) -> Result<()> {
-        let options = ReorgOptions { method: Some(Method::Fixed), page_bytes: Some(4096), ..ReorgOptions::default() };
+        let options = ReorgOptions { method: Some(Method::Fixed.into()), page_bytes: Some(4096), ..ReorgOptions::default() };
         reorg(database, "t", &options, &Silent).map(drop)
     }
     fn reorg_index(database: &Database) -> Result<()> {
-        let options = ReorgOptions { format: Some(IndexFormat::Fold), page_bytes: Some(16384), ..ReorgOptions::default() };
+        let options = ReorgOptions { format: Some(IndexFormat::Fold.into()), page_bytes: Some(16384), ..ReorgOptions::default() };
         reorg(database, "t_pk", &options, &Silent).map(drop)
     }
     fn drop_table(database: &Database) -> Result<()> {
@@ -122,7 +122,7 @@ fn commands() -> Vec<(&'static str, Command)> {
 }
 
 fn small() -> LoadOptions {
-    LoadOptions { method: Method::None, sort_bytes: 1 << 20, ..LoadOptions::default() }
+    LoadOptions { method: Method::None.into(), sort_bytes: 1 << 20, ..LoadOptions::default() }
 }
 
 fn base(sector_bytes: u32) -> FaultStorage {

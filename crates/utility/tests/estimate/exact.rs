@@ -1,6 +1,6 @@
 //! Without a sample: to the page.
 
-use crate::tables::{Rows, database, lineitem, mixed, scratch};
+use crate::tables::{Rows, SAME, database, lineitem, mixed, scratch};
 use pagefold_advisor::IndexCandidate;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::IndexFormat;
@@ -34,8 +34,8 @@ fn check_proposed(database: &Database, proposal: &Proposal, estimate: &IndexesEs
         let (e, candidate) = (&line.estimate, line.estimate.candidate);
         let options = IndexOptions {
             unique: proposal.unique,
-            format: format(&candidate),
-            page_bytes: candidate.page_bytes,
+            format: format(&candidate).into(),
+            page_bytes: Some(candidate.page_bytes),
             ..IndexOptions::default()
         };
         let built = create_index(database, "i", "t", &proposal.columns, &options, &Silent);
@@ -60,10 +60,11 @@ fn check_source(mut rows: Rows, base: LoadOptions, proposals: Vec<Proposal>) -> 
         page_sizes: PAGE_SIZES.to_vec(),
         pctfree: base.pctfree,
         maxrows: base.maxrows,
-        method: base.method,
+        method: base.method.given().unwrap(),
         page_bytes: base.page_bytes,
         primary_key: base.primary_key.clone(),
         proposals,
+        costs: SAME,
         ..EstimateOptions::default()
     };
     let report = estimate_source(&mut rows, &scratch(), &options, &Silent).unwrap();
@@ -72,7 +73,7 @@ fn check_source(mut rows: Rows, base: LoadOptions, proposals: Vec<Proposal>) -> 
         let e = &line.estimate;
         let database = database(Arc::new(MemoryStorage::new()), 32 << 20);
         let method: Method = e.method.parse().unwrap();
-        let load = LoadOptions { method, page_bytes: e.options.page_bytes, ..base.clone() };
+        let load = LoadOptions { method: method.into(), page_bytes: e.options.page_bytes, ..base.clone() };
         let loaded = load_source(&database, "t", &mut rows, &load, &Silent).unwrap();
         assert_eq!((e.pages.value, e.rows, e.size_bytes()), (loaded.pages, loaded.rows, loaded.size_bytes), "{e:?}");
         assert_eq!((e.record_bytes, e.dictionary), (loaded.record_bytes, loaded.dictionary), "{e:?}");
@@ -83,7 +84,7 @@ fn check_source(mut rows: Rows, base: LoadOptions, proposals: Vec<Proposal>) -> 
         let plain = report.methods.iter().find(|m| m.estimate.method == "none" && m.estimate.options.page_bytes == e.options.page_bytes);
         assert_eq!(line.saving.total_bytes(), plain.unwrap().estimate.size_bytes() as i64 - e.size_bytes() as i64);
         assert_eq!(line.saving.free_space_bytes, 0);
-        if method == base.method && e.options.page_bytes == base.page_bytes {
+        if base.method == method.into() && e.options.page_bytes == base.page_bytes {
             for proposal in &options.proposals {
                 check_proposed(&database, proposal, report.indexes.iter().find(|i| i.name == proposal.name).unwrap());
             }
@@ -106,7 +107,7 @@ fn files_of_mixed_rows() {
             proposal("name", &[("name", up)], true),
         ];
         let method = if seed == 3 { Method::None } else { Method::Fixed };
-        let report = check_source(mixed(rows, longest, seed), LoadOptions { method, ..LoadOptions::default() }, proposals);
+        let report = check_source(mixed(rows, longest, seed), LoadOptions { method: method.into(), ..LoadOptions::default() }, proposals);
         assert_eq!(report.indexes[2].duplicates > 0, rows > 600);
         assert!(!report.advice.is_empty() && report.indexes.iter().all(|i| !i.advice.is_empty()));
     }
@@ -137,13 +138,14 @@ fn a_file_of_line_items() {
 fn tables_and_indexes_that_exist() {
     for (method, page_bytes) in [(Method::None, 4096), (Method::Fixed, 8192)] {
         let database = database(Arc::new(MemoryStorage::new()), 32 << 20);
-        let load = LoadOptions { method, page_bytes, pctfree: 10, ..LoadOptions::default() };
+        let load = LoadOptions { method: method.into(), page_bytes, pctfree: 10, ..LoadOptions::default() };
         load_source(&database, "t", &mut mixed(8_000, 9_000, 7), &load, &Silent).unwrap();
         let key = vec![("name".to_owned(), Direction::Ascending)];
         create_index(&database, "by_name", "t", &key, &IndexOptions { pctfree: 20, ..IndexOptions::default() }, &Silent).unwrap();
         let options = EstimateOptions {
             page_sizes: PAGE_SIZES.to_vec(),
             proposals: vec![proposal("few and name", &[("few", Direction::Ascending), ("name", Direction::Descending)], false)],
+            costs: SAME,
             ..EstimateOptions::default()
         };
         let report = estimate_table(&database, "t", &options, &Silent).unwrap();
@@ -153,8 +155,11 @@ fn tables_and_indexes_that_exist() {
         assert_eq!((now.page_bytes, now.method.as_str()), (8192, "plain"));
         for line in &index.indexes[0].lines {
             let e = &line.estimate;
-            let reorg_options =
-                ReorgOptions { format: Some(format(&e.candidate)), page_bytes: Some(e.candidate.page_bytes), ..ReorgOptions::default() };
+            let reorg_options = ReorgOptions {
+                format: Some(format(&e.candidate).into()),
+                page_bytes: Some(e.candidate.page_bytes),
+                ..ReorgOptions::default()
+            };
             let done = reorg(&database, "by_name", &reorg_options, &Silent).unwrap();
             assert_eq!((e.pages.value, e.rids), (done.pages, done.rows), "{e:?}");
             assert_eq!(line.saving.total_bytes(), now.size_bytes as i64 - e.size_bytes() as i64);

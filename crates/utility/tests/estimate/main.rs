@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod auto;
 mod exact;
 mod samples;
 mod tables;

@@ -2,7 +2,7 @@
 //!
 //! Every case with 200 seeds: `cargo test --release -p pagefold-utility --test estimate -- samples --include-ignored --nocapture`
 
-use crate::tables::{Rows, database, lineitem, scratch};
+use crate::tables::{Rows, SAME, database, lineitem, scratch};
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
@@ -23,7 +23,7 @@ const SCALE_FACTOR: f64 = 0.04;
 
 fn loaded(rows: &mut Rows, method: Method) -> (Database, u64) {
     let database = database(Arc::new(MemoryStorage::new()), 64 << 20);
-    let options = LoadOptions { method, page_bytes: PAGE_BYTES, ..LoadOptions::default() };
+    let options = LoadOptions { method: method.into(), page_bytes: PAGE_BYTES, ..LoadOptions::default() };
     let pages = load_source(&database, "t", rows, &options, &Silent).unwrap().pages;
     (database, pages)
 }
@@ -68,6 +68,7 @@ fn options(seed: u64, sample_pages: u64) -> EstimateOptions {
         page_bytes: PAGE_BYTES,
         seed,
         sample_pages: Some(sample_pages),
+        costs: SAME,
         ..EstimateOptions::default()
     }
 }
@@ -152,8 +153,8 @@ impl Proposed {
             (IndexFormat::Prefix, 8192),
             (IndexFormat::Prefix, 16384),
         ];
-        let build = |(format, page_bytes)| {
-            let options = IndexOptions { format, page_bytes, ..IndexOptions::default() };
+        let build = |(format, page_bytes): (IndexFormat, usize)| {
+            let options = IndexOptions { format: format.into(), page_bytes: Some(page_bytes), ..IndexOptions::default() };
             let pages = create_index(database, "built", "t", &columns, &options, &Silent).unwrap().pages;
             drop_object(database, "built").unwrap();
             (format, page_bytes, pages)
@@ -223,7 +224,7 @@ fn index(seeds: u64) {
         (IndexFormat::Prefix, 2048),
         (IndexFormat::Prefix, 8192),
     ] {
-        let options = IndexOptions { format, page_bytes, ..IndexOptions::default() };
+        let options = IndexOptions { format: format.into(), page_bytes: Some(page_bytes), ..IndexOptions::default() };
         let name = format!("{format}{page_bytes}");
         let report = create_index(&plain, &name, "t", &columns, &options, &Silent).unwrap();
         truths.push((name, format, page_bytes, report.pages));
@@ -304,10 +305,11 @@ fn reads_are_those_of_the_sample() {
     let mut rows = lineitem(0.01);
     {
         let database = database(Arc::new(storage.clone()), 64 << 20);
-        let options = LoadOptions { method: Method::Fixed, page_bytes: PAGE_BYTES, ..LoadOptions::default() };
+        let options = LoadOptions { method: Method::Fixed.into(), page_bytes: PAGE_BYTES, ..LoadOptions::default() };
         load_source(&database, "t", &mut rows, &options, &Silent).unwrap();
         let columns = vec![("l_shipdate".to_owned(), Direction::Ascending)];
-        create_index(&database, "i", "t", &columns, &IndexOptions { page_bytes: PAGE_BYTES, ..IndexOptions::default() }, &Silent).unwrap();
+        create_index(&database, "i", "t", &columns, &IndexOptions { page_bytes: Some(PAGE_BYTES), ..IndexOptions::default() }, &Silent)
+            .unwrap();
     }
     let counting = CountingStorage::new(Arc::new(storage));
     let seam: Arc<dyn Storage> = Arc::new(counting.clone());

@@ -2,11 +2,12 @@
 
 use arrow_array::{ArrayRef, Date32Array, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use pagefold_advisor::Cost;
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::pool::PoolSettings;
 use pagefold_interchange::{Batches, InterchangeError, ParquetOptions, ParquetSink, Sink, Source, TableSchema};
 use pagefold_io::{MemoryStorage, OpenOptions, SimulatedClock, Storage};
-use pagefold_utility::Scratch;
+use pagefold_utility::{Costs, Scratch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tpchgen::generators::{LineItem, LineItemGenerator};
@@ -25,6 +26,9 @@ impl Rng {
         self.next() % n
     }
 }
+
+/// What everything costs in tests that are not about costs.
+pub(crate) const SAME: Costs = Costs::Given(|_, _| Cost { read_ns: 1.0, write_ns: 1.0 });
 
 /// Batches in memory as a source.
 pub(crate) struct Rows {

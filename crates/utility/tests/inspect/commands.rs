@@ -2,6 +2,7 @@
 
 use crate::sample::{DB, Place, contents, open};
 use arrow_array::RecordBatch;
+use pagefold_advisor::Cost;
 use pagefold_engine::database::{Database, OpenMode};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
@@ -9,8 +10,8 @@ use pagefold_interchange::{CsvOptions, InterchangeError, OpenSource, Sink};
 use pagefold_io::{MemoryStorage, OpenOptions, Storage};
 use pagefold_types::Direction;
 use pagefold_utility::{
-    EstimateOptions, IndexOptions, LoadMode, LoadOptions, PrintWhat, Proposal, ReorgOptions, Scan, ScanOptions, Silent, create_index,
-    drop_object, estimate_index, estimate_table, export, get, load, print, reorg, report,
+    Costs, EstimateOptions, IndexOptions, LoadMode, LoadOptions, PrintWhat, Proposal, ReorgOptions, Scan, ScanOptions, Silent,
+    create_index, drop_object, estimate_index, estimate_table, export, get, load, print, reorg, report,
 };
 use std::path::{Path, PathBuf};
 
@@ -56,7 +57,10 @@ fn names(database: &Database) -> (Vec<String>, Vec<String>) {
 fn estimates(database: &Database, tables: &[String], indexes: &[String]) {
     for sample_pages in [None, Some(9)] {
         let proposal = Proposal { name: "proposed".into(), columns: vec![("code".into(), Direction::Ascending)], unique: false };
-        let options = EstimateOptions { page_sizes: vec![4096], proposals: vec![proposal], sample_pages, ..EstimateOptions::default() };
+        // Damage is found in the database, not in what costs are measured on.
+        let costs = Costs::Given(|_, _| Cost { read_ns: 1.0, write_ns: 1.0 });
+        let options =
+            EstimateOptions { page_sizes: vec![4096], proposals: vec![proposal], sample_pages, costs, ..EstimateOptions::default() };
         for table in tables {
             let _ = estimate_table(database, table, &options, &Silent);
         }
@@ -82,14 +86,14 @@ pub(crate) fn all_commands(storage: &MemoryStorage, damaged: &Place) {
         let _ = Scan::new(&database, table, &scan).and_then(|scan| scan.run(&mut Ignore, &Silent));
         let _ = load(&database, table, std::slice::from_ref(&rows), &append(), &Silent);
         let columns = [("code".to_owned(), Direction::Descending)];
-        let fold = IndexOptions { format: IndexFormat::Fold, ..IndexOptions::default() };
+        let fold = IndexOptions { format: IndexFormat::Fold.into(), ..IndexOptions::default() };
         let _ = create_index(&database, &format!("{table}_more"), table, &columns, &fold, &Silent);
         for method in Method::ALL {
-            let _ = reorg(&database, table, &ReorgOptions { method: Some(method), ..ReorgOptions::default() }, &Silent);
+            let _ = reorg(&database, table, &ReorgOptions { method: Some(method.into()), ..ReorgOptions::default() }, &Silent);
         }
     }
     for index in &indexes {
-        let _ = reorg(&database, index, &ReorgOptions { format: Some(IndexFormat::Plain), ..ReorgOptions::default() }, &Silent);
+        let _ = reorg(&database, index, &ReorgOptions { format: Some(IndexFormat::Plain.into()), ..ReorgOptions::default() }, &Silent);
         let _ = drop_object(&database, index);
     }
     for table in &tables {
@@ -111,7 +115,7 @@ fn all_commands_succeed_on_a_whole_database() {
         let scan = ScanOptions { condition: Some("id > 100 and code = \"c00001\"".into()), ..ScanOptions::default() };
         let found = Scan::new(&database, table, &scan).unwrap().run(&mut Ignore, &Silent).unwrap();
         assert!(found > 0, "{table}");
-        reorg(&database, table, &ReorgOptions { method: Some(Method::Fixed), ..ReorgOptions::default() }, &Silent).unwrap();
+        reorg(&database, table, &ReorgOptions { method: Some(Method::Fixed.into()), ..ReorgOptions::default() }, &Silent).unwrap();
     }
     drop(database);
     all_commands(&storage, &crate::sample::places(&storage).0[0]);

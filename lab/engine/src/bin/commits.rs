@@ -124,7 +124,7 @@ fn log_bytes(folder: &Path, data: &Lineitem, method: Method) -> Outcome<(u64, u6
     let settings = Settings { checkpoint_bytes: u64::MAX, ..Settings::default() };
     let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), &folder, OpenMode::Create, settings)?;
     // The first load gives the table its dictionary.
-    let first = LoadOptions { method, ..LoadOptions::default() };
+    let first = LoadOptions { method: method.into(), ..LoadOptions::default() };
     load(&database, "lineitem", std::slice::from_ref(&data.path), &first, &Silent)?;
     let table = database.table("lineitem")?;
     let options = TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() };

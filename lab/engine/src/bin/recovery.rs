@@ -64,8 +64,11 @@ fn digest(table: &Table, mut rids: Option<&mut Vec<Rid>>) -> Outcome<(u64, i128)
 /// Updates random rows, a hundred a transaction, says what is committed, and is gone.
 fn crash(folder: &Path, options: &Options) -> Outcome<()> {
     let database = open(&folder.join("database"), options, u64::MAX)?;
-    let method =
-        LoadOptions { method: options.method, primary_key: vec!["l_orderkey".into(), "l_linenumber".into()], ..LoadOptions::default() };
+    let method = LoadOptions {
+        method: options.method.into(),
+        primary_key: vec!["l_orderkey".into(), "l_linenumber".into()],
+        ..LoadOptions::default()
+    };
     load(&database, "lineitem", &[folder.join("lineitem.parquet")], &method, &Silent)?;
     let table = database.table("lineitem")?;
     let mut rids = Vec::new();

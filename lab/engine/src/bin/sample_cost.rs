@@ -124,7 +124,7 @@ impl Bench {
             let folder = self.folder.join(format!("{method}-{round}"));
             let seconds = Clock::Process.now_s();
             let database = self.open(&folder, OpenMode::Create)?;
-            let options = LoadOptions { method, page_bytes: PAGE_BYTES, ..LoadOptions::default() };
+            let options = LoadOptions { method: method.into(), page_bytes: PAGE_BYTES, ..LoadOptions::default() };
             load(&database, "lineitem", std::slice::from_ref(&self.data.path), &options, &Silent)?;
             let load_s = Clock::Process.now_s() - seconds;
             create_index(&database, INDEX, "lineitem", &columns(["l_shipdate", "l_orderkey"]), &IndexOptions::default(), &Silent)?;

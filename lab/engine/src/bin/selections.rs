@@ -83,7 +83,7 @@ fn main() -> Outcome<()> {
     let settings = Settings { pools: PoolSettings { memory_bytes: 1 << 30, ..PoolSettings::default() }, ..Settings::default() };
     let path: &Path = &folder.path().join("database");
     let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), path, OpenMode::Create, settings)?;
-    let load_options = LoadOptions { method: Method::Page, page_bytes: PAGE_BYTES, ..LoadOptions::default() };
+    let load_options = LoadOptions { method: Method::Page.into(), page_bytes: PAGE_BYTES, ..LoadOptions::default() };
     load(&database, "lineitem", std::slice::from_ref(&data.path), &load_options, &Silent)?;
     let table = database.table("lineitem")?;
     let rows = table.row_count();

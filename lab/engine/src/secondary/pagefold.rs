@@ -21,7 +21,7 @@ const INDEX: &str = "secondary";
 pub(super) fn table(folder: &Path, data: &Lineitem, memory_bytes: usize) -> Outcome<Rc<Database>> {
     let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
     let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
-    let options = LoadOptions { method: Method::None, ..LoadOptions::default() };
+    let options = LoadOptions { method: Method::None.into(), ..LoadOptions::default() };
     load(&database, "lineitem", std::slice::from_ref(&data.path), &options, &Silent)?;
     Ok(Rc::new(database))
 }
@@ -51,8 +51,12 @@ impl Contender for Pagefold {
 
     fn build(&mut self, index: &IndexKeys) -> Outcome<Built> {
         let columns: Vec<(String, Direction)> = index.columns.iter().map(|name| ((*name).to_owned(), Direction::Ascending)).collect();
-        let options =
-            IndexOptions { format: self.format, page_bytes: self.page_bytes, sort_bytes: self.sort_bytes, ..IndexOptions::default() };
+        let options = IndexOptions {
+            format: self.format.into(),
+            page_bytes: Some(self.page_bytes),
+            sort_bytes: self.sort_bytes,
+            ..IndexOptions::default()
+        };
         let report = create_index(&self.database, INDEX, "lineitem", &columns, &options, &Silent)?;
         let leaf_pages = report.built.levels.first().map_or(0, |level| level.pages);
         let fold = self.format == IndexFormat::Fold;
