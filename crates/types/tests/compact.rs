@@ -125,8 +125,8 @@ fn shrinkage_is_that_of_the_compact_records() {
             let before = packed_record(&mut rng, &schema, &packed_layout);
             let other = packed_record(&mut rng, &schema, &packed_layout);
             let mut after = before.clone();
-            for (at, width) in (0..columns).filter_map(|column| packed_layout.fixed_span(column)) {
-                let fits = !(0..columns).any(|column| packed_layout.is_nullable(column));
+            for (at, width) in (0..packed_layout.column_count()).filter_map(|column| packed_layout.fixed_span(column)) {
+                let fits = !(0..packed_layout.column_count()).any(|column| packed_layout.is_nullable(column));
                 if fits && rng.chance(2) {
                     after[at..at + width].copy_from_slice(&other[at..at + width]);
                 }
