@@ -3,7 +3,7 @@
 //! Invariants:
 //! - of several images of a page only the last counts;
 //! - a page is written only when its image is whole and the page on disk is not, or has an older write counter;
-//! - afterwards the files are synced, so a crash during redo finds them as redo did.
+//! - afterwards all files with images are synced, also where nothing was restored: so a crash during redo, when the images are void, finds them as redo did.
 
 use crate::Result;
 use crate::core::{DOUBLE_WRITE_NAME, data_set_path};
@@ -67,8 +67,9 @@ pub(crate) fn put_back(
         if !whole || counter_ahead(page::write_counter(&image.bytes), page::write_counter(&found)) {
             before(&image, file.as_ref())?;
             file.write_at(&image.bytes, offset)?;
-            files.insert(image.file_id, file);
         }
+        // What is whole may be so in the system's cache only: written by a process that was stopped before it synced.
+        files.insert(image.file_id, file);
     }
     for file in files.values() {
         file.sync()?;
