@@ -3,6 +3,7 @@
 //! Invariants:
 //! - the stored size of a row is known before a page is asked to take it;
 //! - a row that moves leaves its RID behind: its home slot points to where it is, and is corrected when it moves again;
+//! - a row that is away goes home with a change for which there is room at home again: else in the end nearly all rows would be away, each with a pointer;
 //! - what taking a change back may need is reserved with the change.
 
 use super::row_image::{self, RowImage};
@@ -75,6 +76,14 @@ impl Table {
             }
             given => given.filter(|_| self.by_column()),
         };
+        if let Some(kept) = self.room_at_home(by, &mtr, row, before.body(), after) {
+            self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
+            self.changed.note(before.body().dictionary(), after.dictionary());
+            self.move_home(by, &mut mtr, row, after, kept)?;
+            let mut codes = Vec::new();
+            let before = row_image::earlier(after, before.body(), &mut codes);
+            return self.commit_update(by, mtr, rid, before).map(|()| Replaced::Done);
+        }
         let change = self.change_in_place(by, &mtr, place, slot, row.away.map(|_| rid), after, records)?;
         if change.is_none() && self.by_column() && !matches!(by, By::Undo(..)) {
             let home_set = self.partition(rid.partition())?;
@@ -167,6 +176,38 @@ impl Table {
         if !same_length {
             self.note_space(mtr, handle);
         }
+        Ok(())
+    }
+
+    /// Whether a row that is away is to go home: there is room for what it becomes, and for what it was, should the change be taken back. The bytes to be kept for that.
+    ///
+    /// Not while its transaction keeps room where the row is: earlier changes may need that.
+    fn room_at_home(&self, by: By<'_>, mtr: &MiniTransaction<'_>, row: &LatchedRow, before: Body<'_>, after: Body<'_>) -> Option<usize> {
+        let (place, _) = row.away.filter(|_| !self.by_column())?;
+        match by {
+            By::Undo(..) => return None,
+            By::Transaction(state) if self.core.reservations.keeps(state.id(), mtr.identity(place)) => return None,
+            By::Transaction(_) | By::Nobody => {}
+        }
+        let view = DataPage::new(mtr.bytes(row.home));
+        let [before, after] = [before, after].map(|body| Stored::Home(body).len(view.dictionary_version()));
+        let reserved = self.core.reservations.of_page(mtr.identity(row.home));
+        view.fits_in_place_of(row.rid.slot(), before.max(after) + reserved).then_some(before.saturating_sub(after))
+    }
+
+    /// Moves a row home, where there is room for it and for `kept` bytes more.
+    fn move_home(&self, by: By<'_>, mtr: &mut MiniTransaction<'_>, row: &LatchedRow, body: Body<'_>, kept: usize) -> Result<()> {
+        if let (By::Transaction(state), 1..) = (by, kept) {
+            self.core.reservations.enter(state.id(), mtr.identity(row.home), kept);
+        }
+        if let Some((place, slot)) = row.away {
+            mtr.apply(place, PageOp::Data(DataOp::Delete { slot }))?;
+            self.note_space(mtr, place);
+        }
+        let mut bytes = Vec::new();
+        let kind = Stored::Home(body).build(DataPage::new(mtr.bytes(row.home)).dictionary_version(), &mut bytes);
+        mtr.apply(row.home, PageOp::Data(DataOp::Replace { slot: row.rid.slot(), kind, bytes: &bytes }))?;
+        self.note_space(mtr, row.home);
         Ok(())
     }
 

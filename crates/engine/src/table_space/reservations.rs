@@ -47,6 +47,11 @@ impl Reservations {
         self.lists.lock().of_pages.get(&page).map_or(0, |reserved| reserved.0)
     }
 
+    /// Has this transaction something reserved on a page?
+    pub(crate) fn keeps(&self, transaction: u64, page: Page) -> bool {
+        self.has(page) && self.lists.lock().of_transactions.get(&transaction).is_some_and(|list| list.iter().any(|(kept, _)| *kept == page))
+    }
+
     /// Might an update of the page's rows be taken back?
     pub(crate) fn has(&self, page: Page) -> bool {
         self.transactions.load(Ordering::Acquire) > 0 && self.lists.lock().of_pages.contains_key(&page)
@@ -98,6 +103,7 @@ mod tests {
         all.enter(1, (5, 8), 0);
         assert_eq!((all.of_page((5, 6)), all.of_page((5, 9)), all.of_page((6, 6))), (18, 3, 0));
         assert!(all.has((5, 8)) && all.has((5, 6)) && !all.has((6, 6)));
+        assert!(all.keeps(1, (5, 9)) && !all.keeps(2, (5, 9)) && !all.keeps(3, (5, 6)));
         all.copy((5, 6), (7, 7));
         assert_eq!(all.of_page((7, 7)), 18);
         all.release(1);
