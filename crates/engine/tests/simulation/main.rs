@@ -1,24 +1,25 @@
 //! Random transactions on a simulated disk, and a crash at every I/O call: what was acknowledged is there, and nothing else.
 //!
-//! A run is given by its seed. Longer runs: `PAGEFOLD_SIMULATION_STATES=10000000 cargo test --release -p pagefold-engine --test simulation -- --nocapture`.
+//! A run is given by its seed. Longer runs: `PAGEFOLD_SIMULATION_IMAGES=10000000 cargo test --release -p pagefold-engine --test simulation -- --nocapture`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod flips;
+mod hits;
 mod hostile_log;
 mod lost_writes;
 mod world;
 
+use hits::Hits;
 use pagefold_engine::database::{Database, Isolation, OpenMode, TransactionOptions, control_path, read_control};
 use pagefold_engine::{Error, Result};
 use pagefold_format::control::{CONTROL_SLOT_BYTES, ControlSlot, SlotState};
 use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, Storage, read_exact_at};
-use pagefold_types::ValueRef;
 use parking_lot::Mutex;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use world::{Random, Shape, State, TABLES, change, contents, create, open, renew};
+use world::{Random, Shape, State, TABLES, change, contents, create, open, renew, row, wide};
 
 /// What may be found after a crash now.
 #[derive(Clone, Default)]
@@ -29,10 +30,35 @@ struct Promise {
     committing: Option<State>,
 }
 
+/// What was opened and compared.
 #[derive(Default)]
 struct Tally {
     images: HashSet<u64>,
     states: u64,
+    /// Distinct images by what their recovery meets, and by what is in them.
+    kinds: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Counts an image; false when there was one like it.
+    fn add(&mut self, image: &FaultStorage, labels: &[String], in_recovery: bool) -> bool {
+        if !self.images.insert(image.content_hash()) {
+            return false;
+        }
+        let hits = Hits::of(image);
+        let kinds = [
+            ("a stolen page", hits.stolen),
+            ("a split", hits.split),
+            ("a merge", hits.merged),
+            ("a moved row", hits.moved),
+            ("a rebuilt page", hits.rebuilt),
+            ("a transaction without an end", hits.unfinished),
+            ("a recovery cut short", in_recovery),
+        ];
+        let met = kinds.into_iter().filter(|(_, met)| *met).map(|(kind, _)| kind.to_string());
+        met.chain(labels.iter().cloned()).for_each(|kind| *self.kinds.entry(kind).or_default() += 1);
+        true
+    }
 }
 
 /// How often, on average, a step is followed by something else.
@@ -122,16 +148,40 @@ fn verify_older_slot(image: &FaultStorage, promise: &Promise, what: &str) {
     verify(image, promise, &format!("{what}, the newer control slot damaged"));
 }
 
+/// Opens what is left of a database that was being made: it has all of its tables, or none.
+fn verify_new(image: &FaultStorage, what: &str) {
+    let database = open(image, OpenMode::Create).unwrap_or_else(|e| panic!("{what}: {e}"));
+    if !database.tables().is_empty() {
+        assert_eq!(contents(&database), State::default(), "{what}");
+    }
+}
+
 fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>>) {
-    let storage = FaultStorage::new(FaultOptions { seed, sector_bytes, ..FaultOptions::default() });
-    create(&storage, Shape::of(seed)).unwrap();
+    let storage = FaultStorage::new(FaultOptions { seed, sector_bytes, log_calls_max: 0, ..FaultOptions::default() });
+    let shape = Shape::of(seed);
+    let methods = shape.methods().map(|method| format!("tables under {method}"));
+    let formats = shape.formats().map(|format| format!("indexes {format}"));
+    let labels = [methods.as_slice(), &formats, &[format!("sectors of {sector_bytes}")]].concat();
+    let (counted, all_labels) = (Arc::clone(tally), labels.clone());
+    storage.set_observer(move |storage, call| {
+        for policy in [CrashPolicy::DropAll, CrashPolicy::KeepAll, CrashPolicy::Random(storage.calls() ^ seed)] {
+            let image = storage.crash_image(policy);
+            if counted.lock().add(&image, &all_labels, false) {
+                let what =
+                    format!("seed {seed}, sectors of {sector_bytes}, before call {} ({call:?}) of making it, {policy:?}", storage.calls());
+                verify_new(&image, &what);
+                counted.lock().states += 1;
+            }
+        }
+    });
+    create(&storage, shape).unwrap();
     let promise = Arc::new(Mutex::new(Promise::default()));
     let (watched, counted) = (Arc::clone(&promise), Arc::clone(tally));
     storage.set_observer(move |storage, call| {
         let promise = watched.lock().clone();
         for policy in [CrashPolicy::DropAll, CrashPolicy::KeepAll, CrashPolicy::Random(storage.calls() ^ seed)] {
             let image = storage.crash_image(policy);
-            if !counted.lock().images.insert(image.content_hash()) {
+            if !counted.lock().add(&image, &labels, false) {
                 continue;
             }
             let what = format!("seed {seed}, sectors of {sector_bytes}, before call {} ({call:?}), {policy:?}", storage.calls());
@@ -141,8 +191,9 @@ fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>
                 image.crash_at(image.calls() + calls);
                 drop(open(&image, OpenMode::Write));
                 let second = image.crash_image(CrashPolicy::Random(calls));
-                verify(&second, &promise, &format!("{what}, and after {calls} calls of recovery"));
-                counted.lock().states += 1;
+                if counted.lock().add(&second, &labels, true) {
+                    verify(&second, &promise, &format!("{what}, and after {calls} calls of recovery"));
+                }
             } else {
                 verify(&image, &promise, &what);
             }
@@ -154,7 +205,22 @@ fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>
         }
     });
     let database = open(&storage, OpenMode::Write).unwrap();
-    work(&database, &mut Random(seed), &promise, transactions).unwrap();
+    let mut random = Random(seed);
+    work(&database, &mut random, &promise, transactions).unwrap();
+    // The process is killed at some call, and the machine goes on: what was written and not synced is still read, but not durable.
+    storage.error_at(storage.calls() + random.below(120), Failure::Io, Repeat::Forever);
+    let _ = work(&database, &mut random, &promise, transactions);
+    drop(database);
+    storage.clear_faults();
+    let database = open(&storage, OpenMode::Write).unwrap();
+    let found = contents(&database);
+    {
+        let mut promise = promise.lock();
+        assert!(found == promise.committed || promise.committing.as_ref() == Some(&found), "seed {seed}: killed");
+        // What has been seen once is never lost.
+        *promise = Promise { committed: found, committing: None };
+    }
+    work(&database, &mut random, &promise, transactions / 4).unwrap();
     drop(database);
     storage.clear_observer();
     verify(&storage, &promise.lock(), &format!("seed {seed}: at the end"));
@@ -162,17 +228,21 @@ fn run(seed: u64, sector_bytes: u32, transactions: u64, tally: &Arc<Mutex<Tally>
 
 #[test]
 fn nothing_is_lost_in_a_crash() {
-    let wanted = std::env::var("PAGEFOLD_SIMULATION_STATES").ok().and_then(|n| n.parse().ok()).unwrap_or(6_000);
+    let wanted = std::env::var("PAGEFOLD_SIMULATION_IMAGES").ok().and_then(|n| n.parse().ok()).unwrap_or(5_000);
     let tally = Arc::new(Mutex::new(Tally::default()));
     let first = std::env::var("PAGEFOLD_SIMULATION_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     for seed in first.. {
         run(seed, if seed % 2 == 0 { 512 } else { 4096 }, 40, &tally);
-        if tally.lock().states >= wanted {
+        let tally = tally.lock();
+        if seed % 50 == 0 {
+            println!("{} states, {} distinct images, seed {seed}", tally.states, tally.images.len());
+        }
+        if tally.images.len() >= wanted {
             break;
         }
     }
     let tally = tally.lock();
-    println!("{} states, {} distinct images", tally.states, tally.images.len());
+    println!("{} states, {} distinct images, of these with: {:#?}", tally.states, tally.images.len(), tally.kinds);
 }
 
 /// A run with a fault at one call; afterwards the database is opened again, as it is or after a crash.
@@ -287,7 +357,7 @@ fn a_ghost_in_the_slot_of_one_that_was_removed() {
     let odd: String = (0..60u32).filter_map(|i| char::from_u32(33 + i * 37 % 90)).collect();
     let insert = |n: i64, text: &str| {
         let mut t = database.begin(TransactionOptions::default());
-        let rid = t.insert(&table, &[ValueRef::Int(n), ValueRef::Text(text), ValueRef::Int(text.len() as i64 % 7)]).unwrap();
+        let rid = t.insert(&table, &row(n, text, &wide(n, text))).unwrap();
         t.commit().unwrap();
         rid
     };

@@ -47,7 +47,19 @@ pub(crate) fn open(storage: &FaultStorage, mode: OpenMode) -> Result<Database> {
 
 fn schema() -> Schema {
     let text = Column::new("text", DataType::Varchar(None), false);
-    Schema::new(vec![Column::new("n", DataType::BigInt, false), text, Column::new("m", DataType::Integer, true)]).unwrap()
+    let wide = Column::new("wide", DataType::Varchar(None), false);
+    Schema::new(vec![Column::new("n", DataType::BigInt, false), text, Column::new("m", DataType::Integer, true), wide]).unwrap()
+}
+
+/// A long key that follows from the number and the text: so few rows make an index of several leaves.
+pub(crate) fn wide(n: i64, text: &str) -> String {
+    let mut random = Random(n as u64 * 31 + text.len() as u64);
+    (0..60 + random.below(80)).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
+}
+
+/// A row with this number and text, for [`Transaction::insert`].
+pub(crate) fn row<'a>(n: i64, text: &'a str, wide: &'a str) -> [ValueRef<'a>; 4] {
+    [ValueRef::Int(n), ValueRef::Text(text), ValueRef::Int(text.len() as i64 % 7), ValueRef::Text(wide)]
 }
 
 pub(crate) fn text_of(random: &mut Random) -> String {
@@ -70,8 +82,25 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// Each by itself: so with enough seeds they come together in every way.
     pub(crate) fn of(seed: u64) -> Shape {
-        Shape { small_partitions: seed.is_multiple_of(3), compact: seed % 4 >= 2, by_column: seed % 4 == 3, prefix: seed % 5 >= 3 }
+        let mut random = Random(seed);
+        let small_partitions = random.below(3) == 0;
+        Shape { small_partitions, compact: random.below(5) >= 2, by_column: random.below(2) == 0, prefix: random.below(2) == 0 }
+    }
+
+    /// The methods of the two tables.
+    pub(crate) fn methods(self) -> [Method; 2] {
+        match (self.compact, self.by_column) {
+            (false, _) => [Method::None, Method::Fixed],
+            (true, false) => [Method::Row, Method::Huffman],
+            (true, true) => [Method::Page, Method::Huffman],
+        }
+    }
+
+    /// The formats of their indexes.
+    pub(crate) fn formats(self) -> [IndexFormat; 2] {
+        [IndexFormat::Fold, if self.prefix { IndexFormat::Prefix } else { IndexFormat::Plain }]
     }
 }
 
@@ -79,11 +108,7 @@ impl Shape {
 pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
     let database = open(storage, OpenMode::Create)?;
     let mut change = database.change();
-    let methods = match (shape.compact, shape.by_column) {
-        (false, _) => [Method::None, Method::Fixed],
-        (true, false) => [Method::Row, Method::Huffman],
-        (true, true) => [Method::Page, Method::Huffman],
-    };
+    let methods = shape.methods();
     for (name, method, page_bytes) in [(TABLES[0], methods[0], 2048), (TABLES[1], methods[1], 4096)] {
         let mut attributes = TableAttributes::new(name, schema()).with_page_bytes(page_bytes);
         attributes.method = method;
@@ -95,17 +120,17 @@ pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
         if method.dictionary_type().is_some() {
             table.set_dictionary(dictionary(method, 1))?;
             // The dictionary comes with the first page.
-            let rid = table.insert(&[ValueRef::Int(0), ValueRef::Text(""), ValueRef::Int(0)])?;
+            let rid = table.insert(&row(0, "", ""))?;
             table.delete(rid)?;
         }
-        let plain = if shape.prefix { IndexFormat::Prefix } else { IndexFormat::Plain };
-        let formats = if method.dictionary_type().is_some() { [IndexFormat::Fold, plain] } else { [plain, IndexFormat::Fold] };
+        let [fold, other] = shape.formats();
+        let formats = if method.dictionary_type().is_some() { [fold, other] } else { [other, fold] };
         let key = |columns, unique, format, suffix: &str| {
             let attributes = IndexAttributes::new(format!("{name}_{suffix}"), columns, unique);
             attributes.with_format(format, if format == IndexFormat::Fold { 8192 } else { 2048 })
         };
         change.create_index(&table, key(vec![(0, Direction::Ascending)], true, formats[0], "pk"))?;
-        change.create_index(&table, key(vec![(2, Direction::Descending), (0, Direction::Ascending)], false, formats[1], "m"))?;
+        change.create_index(&table, key(vec![(2, Direction::Descending), (3, Direction::Ascending)], false, formats[1], "m"))?;
     }
     change.commit()
 }
@@ -154,15 +179,16 @@ pub(crate) fn change(transaction: &mut Transaction<'_>, database: &Database, mod
     let n = random.below(90) as i64;
     let known = model[table].contains_key(&n);
     let text = text_of(random);
-    let m = |text: &str| ValueRef::Int(text.len() as i64 % 7);
+    let wide = wide(n, &text);
+    let values = row(n, &text, &wide);
     match random.below(10) {
         0..4 if !known => {
-            transaction.insert(&object, &[ValueRef::Int(n), ValueRef::Text(&text), m(&text)])?;
+            transaction.insert(&object, &values)?;
             model[table].insert(n, text);
         }
         0..4 => {
             // Refused, and only that statement with it.
-            let refused = transaction.insert(&object, &[ValueRef::Int(n), ValueRef::Text(&text), m(&text)]);
+            let refused = transaction.insert(&object, &values);
             assert!(matches!(refused, Err(Error::DuplicateKey { .. })) || is_io(&refused), "{refused:?}");
             if is_io(&refused) {
                 return refused.map(drop);
@@ -174,7 +200,8 @@ pub(crate) fn change(transaction: &mut Transaction<'_>, database: &Database, mod
                 return Ok(());
             };
             assert!(known, "row {n} is found");
-            assert!(transaction.update(&object, rid, &[(1, ValueRef::Text(&text)), (2, m(&text))])?);
+            let changes: Vec<_> = values.into_iter().enumerate().skip(1).collect();
+            assert!(transaction.update(&object, rid, &changes)?);
             model[table].insert(n, text);
         }
         _ => {
@@ -214,7 +241,7 @@ fn rows_of(database: &Database, name: &str) -> std::result::Result<Rows, String>
     let scanned = object.scan(&mut RowBuffer::default(), |rid, record| {
         let values = object.values(record)?;
         let (Value::Int(n), Value::Text(text)) = (&values[0], &values[1]) else { panic!("{values:?}") };
-        if values[2] != Value::Int(text.len() as i64 % 7) {
+        if !values.iter().map(Value::as_ref).eq(row(*n, text, &wide(*n, text))) {
             faults.push(format!("{values:?}"));
         }
         if state.insert(*n, text.to_string()).is_some() {
