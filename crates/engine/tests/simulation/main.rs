@@ -261,7 +261,7 @@ fn run_with_fault(seed: u64, transactions: u64, fault: &dyn Fn(&FaultStorage), p
 
 #[test]
 fn an_error_at_any_call_loses_nothing() {
-    let transactions = 12;
+    let transactions = 8;
     let calls = {
         let storage = FaultStorage::new(FaultOptions { seed: 5, ..FaultOptions::default() });
         create(&storage, Shape::default()).unwrap();
