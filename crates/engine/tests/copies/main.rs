@@ -13,14 +13,13 @@ use pagefold_engine::backup::{Until, copy_to_directory};
 use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
 use pagefold_engine::{Error, Progress, Silent, Unit};
 use pagefold_io::OsClock;
-use pagefold_types::ValueRef;
 use parking_lot::Mutex;
 use place::{Place, recover, settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use world::{Random, TABLES, contents, find, text_of};
+use world::{Random, TABLES, contents, find, row, text_of, wide};
 
 const THREADS: i64 = 3;
 const KEYS: i64 = 40;
@@ -43,10 +42,11 @@ fn work(database: &Database, thread: i64, history: &History, stop: &AtomicBool) 
             let object = database.table(TABLES[table]).unwrap();
             let n = random.below(KEYS as u64) as i64 * THREADS + thread;
             let text = text_of(&mut random);
-            let m = ValueRef::Int(text.len() as i64 % 7);
+            let wide = wide(n, &text);
+            let values = row(n, &text, &wide);
             match (find(&mut transaction, database, table, n).unwrap(), random.below(3)) {
                 (None, _) => {
-                    transaction.insert(&object, &[ValueRef::Int(n), ValueRef::Text(&text), m]).unwrap();
+                    transaction.insert(&object, &values).unwrap();
                     state[table].insert(n, text);
                 }
                 (Some(rid), 0) => {
@@ -54,7 +54,8 @@ fn work(database: &Database, thread: i64, history: &History, stop: &AtomicBool) 
                     state[table].remove(&n);
                 }
                 (Some(rid), _) => {
-                    assert!(transaction.update(&object, rid, &[(1, ValueRef::Text(&text)), (2, m)]).unwrap());
+                    let changes: Vec<_> = values.into_iter().enumerate().skip(1).collect();
+                    assert!(transaction.update(&object, rid, &changes).unwrap());
                     state[table].insert(n, text);
                 }
             }
@@ -97,7 +98,7 @@ fn assert_fits(place: &Place, directory: &str, histories: &[History], bounds: &[
     // It goes on like any other.
     let mut transaction = database.begin(TransactionOptions::default());
     let table = database.table(TABLES[0]).unwrap();
-    transaction.insert(&table, &[ValueRef::Int(1 << 40), ValueRef::Text("new"), ValueRef::Int(3)]).unwrap();
+    transaction.insert(&table, &row(1 << 40, "new", &wide(1 << 40, "new"))).unwrap();
     transaction.commit().unwrap();
     database.close().unwrap();
     assert!(contents(&place.open(directory, OpenMode::Read).unwrap())[0].contains_key(&(1 << 40)));
@@ -173,7 +174,7 @@ impl<F: Fn(usize) -> bool + Sync> Progress for Meanwhile<F> {
 fn insert(database: &Database, n: i64, text: &str) {
     let table = database.table(TABLES[0]).unwrap();
     let mut transaction = database.begin(TransactionOptions::default());
-    transaction.insert(&table, &[ValueRef::Int(n), ValueRef::Text(text), ValueRef::Int(text.len() as i64 % 7)]).unwrap();
+    transaction.insert(&table, &row(n, text, &wide(n, text))).unwrap();
     transaction.commit().unwrap();
 }
 
