@@ -55,7 +55,7 @@
 //! ```
 
 pub use pagefold_engine::database::{
-    Change, Database, Durability, Isolation, OpenMode, Savepoint, Settings, Transaction, TransactionOptions,
+    Change, Database, Durability, Isolation, OpenMode, Renewal, Savepoint, Settings, Transaction, TransactionOptions,
 };
 pub use pagefold_engine::pool::PoolSettings;
 pub use pagefold_engine::{CounterValues, DataSet, Error, Extents, Result};

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Rows and keys, at most.
-const ROWS_MAX: usize = 1500;
-const KEYS_MAX: usize = 4000;
+const ROWS_MAX: usize = 1000;
+const KEYS_MAX: usize = 2000;
 /// Bytes of them, at most.
 const BYTES_MAX: usize = 512 << 10;
 const ROWS_PER_TRANSACTION: usize = 100;
@@ -135,11 +135,12 @@ impl Costs {
         if sample.rows.is_empty() {
             return Ok(Vec::new());
         }
-        for _ in 0..ROUNDS {
-            let database = scratch()?;
+        // One for all rounds: what it takes to make its files and to touch its memory is in the first round alone.
+        let database = scratch()?;
+        for round in 0..ROUNDS {
             for (method, cost) in Method::ALL.into_iter().zip(&mut costs) {
                 let dictionary = trained.iter().find(|t| t.method == method && t.page_sizes.contains(&page_bytes));
-                let (read_ns, write_ns) = measure_method(&database, method, schema, sample, dictionary, page_bytes)?;
+                let (read_ns, write_ns) = measure_method(&database, (method, round), schema, sample, dictionary, page_bytes)?;
                 least(cost, read_ns, write_ns);
             }
         }
@@ -158,10 +159,10 @@ impl Costs {
         if sample.entries.len() < 2 {
             return Ok(costs);
         }
-        for _ in 0..ROUNDS {
-            let database = scratch()?;
+        let database = scratch()?;
+        for round in 0..ROUNDS {
             for (estimate, cost) in estimates.iter().zip(&mut costs).filter(|(estimate, _)| estimate.key_too_long.is_none()) {
-                let (read_ns, write_ns) = measure_format(&database, index, &sample, &estimate.candidate)?;
+                let (read_ns, write_ns) = measure_format(&database, index, &sample, (&estimate.candidate, round))?;
                 least(cost, read_ns, write_ns);
             }
         }
@@ -194,14 +195,15 @@ fn key_of(numbers: &Index, number: usize) -> Result<Vec<u8>> {
 /// Time to read two columns of a row by its key, and to insert one.
 fn measure_method(
     database: &Database,
-    method: Method,
+    (method, round): (Method, usize),
     schema: &Schema,
     sample: &RowSample,
     dictionary: Option<&Trained>,
     page_bytes: usize,
 ) -> Result<(f64, f64)> {
+    let name = format!("{method} {round}");
     let mut change = database.change();
-    let attributes = TableAttributes { method, ..TableAttributes::new(method.name(), schema.clone()).with_page_bytes(page_bytes) };
+    let attributes = TableAttributes { method, ..TableAttributes::new(&name, schema.clone()).with_page_bytes(page_bytes) };
     let table = change.create_table(attributes)?;
     if let Some(trained) = dictionary {
         table.set_dictionary(trained.dictionary.clone())?;
@@ -219,7 +221,7 @@ fn measure_method(
         }
         Ok(())
     })?;
-    let numbers = numbers(database, method.name(), &rids)?;
+    let numbers = numbers(database, &name, &rids)?;
     let keys = shuffled((0..rids.len()).map(|number| key_of(&numbers, number)).collect::<Result<Vec<_>>>()?);
     // One in front and one further behind.
     let mut buffer = RowBuffer::for_columns(&table, &[0, schema.len() / 2]);
@@ -238,13 +240,18 @@ fn measure_method(
 }
 
 /// Time to find a key, and to insert one between others.
-fn measure_format(database: &Database, of: &KeysOf<'_>, sample: &KeySample, candidate: &IndexCandidate) -> Result<(f64, f64)> {
+fn measure_format(
+    database: &Database,
+    of: &KeysOf<'_>,
+    sample: &KeySample,
+    (candidate, round): (&IndexCandidate, usize),
+) -> Result<(f64, f64)> {
     let format = match candidate.format {
         LeafFormat::Plain => IndexFormat::Plain,
         LeafFormat::Fold => IndexFormat::Fold,
         LeafFormat::Prefix => IndexFormat::Prefix,
     };
-    let name = format!("{format} {}", candidate.page_bytes);
+    let name = format!("{format} {} {round}", candidate.page_bytes);
     let mut change = database.change();
     let table = change.create_table(TableAttributes::new(&name, of.schema.clone()).with_page_bytes(32768))?;
     let attributes = IndexAttributes::new(&name, of.columns.to_vec(), of.unique).with_format(format, candidate.page_bytes);
