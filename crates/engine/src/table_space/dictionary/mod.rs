@@ -1,8 +1,8 @@
 //! The life of a table's dictionaries.
 //!
 //! A table whose method has a dictionary gets its first one from LOAD or REORG, or in the background, when there are rows enough for it to pay; rows that were there before are then
-//! brought into its form. From then on what is inserted is watched: when a fresh dictionary makes newer rows smaller by more than a little, it becomes the next version, and new and changed rows have its form. When there are
-//! [`LIVE_MAX`] versions, the rows of the oldest are brought into the form of the newest, and the oldest goes.
+//! brought into its form. From then on what is inserted is watched: when a fresh dictionary makes newer rows smaller by more than a little, it becomes the next version, and new and changed rows have its form. There are two versions at rest and
+//! [`LIVE_MAX`] at most: the rows of one of the others are brought into the form of the newest, and it goes.
 //!
 //! * `set`: the versions in memory
 //! * `store`: the versions in the partitions; adding and dropping one
@@ -23,8 +23,6 @@ mod rewrite;
 mod sample;
 mod set;
 mod store;
-#[cfg(test)]
-mod tests;
 mod watch;
 
 pub(super) use renew::Standing;

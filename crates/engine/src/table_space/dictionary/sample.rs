@@ -48,7 +48,7 @@ impl SampledRecords {
         self.bytes.len()
     }
 
-    /// The first records, about evenly taken, of so many bytes.
+    /// Records, evenly taken, of about so many bytes at most.
     pub(super) fn limited(&self, bytes: usize) -> SampledRecords {
         let step = self.bytes.len().div_ceil(bytes).max(1);
         self.iter().step_by(step).collect()
