@@ -60,7 +60,12 @@ fn readers_see_states_between_transactions_of_the_process_that_writes() {
     let place = Place::new();
     let mut random = Random(4);
     let mut rows = load(&place, &mut random);
-    let amid: u32 = (1..=6).map(|cycle| read_beside(&place, &mut random, &mut rows, cycle)).sum();
+    let (mut amid, mut cycle) = (0, 0);
+    // Until a reader came in the middle: on some machines that takes more turns than on others.
+    while cycle < 6 || amid == 0 && cycle < 100 {
+        cycle += 1;
+        amid += read_beside(&place, &mut random, &mut rows, cycle);
+    }
     println!("{amid} readers saw some of the transactions");
     assert!(amid > 0, "no reader came in the middle: this shows nothing");
     place.run(&["check", "db"]).ok();

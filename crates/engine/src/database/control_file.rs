@@ -78,6 +78,11 @@ pub(crate) fn write_control(storage: &dyn Storage, directory: &Path, state: &Con
     Ok(file.sync()?)
 }
 
+/// Makes durable what was read: a process that was stopped may have written it and not synced.
+pub(crate) fn sync_control(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    Ok(storage.open(&control_path(directory), &OpenOptions::read_write())?.sync()?)
+}
+
 /// Empties a damaged slot. The state in the other one has been opened, so nothing needs this one.
 pub(crate) fn empty_slot(storage: &dyn Storage, directory: &Path, number: usize) -> Result<()> {
     let file = storage.open(&control_path(directory), &OpenOptions::read_write())?;

@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - of several images of a page only the last counts;
+//! - the images are synced before any is put in its place: those of a process that was stopped may be in the system's cache only;
 //! - a page is written only when its image is whole and the page on disk is not, or has an older write counter;
 //! - afterwards all files with images are synced, also where nothing was restored: so a crash during redo, when the images are void, finds them as redo did.
 
@@ -25,7 +26,11 @@ pub(crate) fn restore_double_writes(
     database_id: u128,
     before: &mut BeforeWrite<'_>,
 ) -> Result<Lsn> {
-    let images = double_write::images(storage, &directory.join(DOUBLE_WRITE_NAME), database_id)?;
+    let path = directory.join(DOUBLE_WRITE_NAME);
+    let images = double_write::images(storage, &path, database_id)?;
+    if !images.is_empty() {
+        storage.open(&path, &OpenOptions { write: true, ..OpenOptions::read_only() })?.sync()?;
+    }
     put_back(storage, directory, database_id, images, before)
 }
 

@@ -38,7 +38,7 @@ impl Target {
         work(&database, &mut random, &promise, 15).unwrap();
         let mut open_ended = database.begin(TransactionOptions::default());
         let mut model = promise.lock().committed.clone();
-        for _ in 0..8 {
+        for _ in 0..16 {
             crate::world::change(&mut open_ended, &database, &mut model, &mut random).unwrap();
         }
         for table in database.tables() {
