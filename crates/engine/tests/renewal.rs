@@ -7,7 +7,7 @@ use pagefold_engine::database::{Database, Isolation, OpenMode, Settings, Transac
 use pagefold_engine::pool::{By, PoolSettings};
 use pagefold_engine::table_space::{LIVE_MAX, Method, RowBuffer, SampledRecords, Table, TableAttributes};
 use pagefold_engine::{DataSet, Error};
-use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -283,5 +283,25 @@ fn a_version_goes_when_nothing_needs_it_and_nothing_is_lost() {
         }
         assert!(dropped >= 5, "{method} {seed}: {dropped} versions have gone");
         assert!(waited >= 2 || method == Method::Page, "{method} {seed}: {waited} rounds had to wait");
+    }
+}
+
+/// A dictionary is logged though nobody has logged anything before: rows of later transactions have its form.
+#[test]
+fn a_dictionary_that_comes_before_the_first_transaction_survives_a_crash() {
+    for method in METHODS {
+        let storage = FaultStorage::new(FaultOptions::default());
+        let clock = || Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+        let pools = PoolSettings { memory_bytes: 4 << 20, background_threads: 0, ..PoolSettings::default() };
+        let settings = Settings { pools, ..Settings::default() };
+        let open = |storage: FaultStorage| Database::open(Arc::new(storage), clock(), Path::new("db"), OpenMode::Create, settings).unwrap();
+        let database = open(storage.clone());
+        let table = create(&database, method);
+        database.use_dictionary("t", dictionary(method, &table, &words(1), 400)).unwrap();
+        let (mut model, mut random) = (Model::new(), Random(1));
+        insert(&database, &mut model, &mut random, &words(1), 2000);
+        let database = open(storage.crash_image(CrashPolicy::DropAll));
+        compare(&database, &model);
+        assert_eq!(database.table("t").unwrap().dictionary_versions(), [1]);
     }
 }

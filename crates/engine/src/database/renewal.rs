@@ -180,6 +180,11 @@ impl DatabaseState {
         if self.core.renewal.is_stopping() || !self.core.activity.begin_step() {
             return Err(Stopped::Asked);
         }
+        // What is not logged is not there after a crash, and who makes the log later takes it that all there is has been written.
+        if let Err(error) = self.ensure_log().and_then(|()| self.core.manager.prepare_log()) {
+            self.core.activity.end_step();
+            return Err(error.into());
+        }
         let there = self.objects.read().table(table.object_id).is_some_and(|live| Arc::ptr_eq(&live, table));
         let outcome = if there { work().map_err(Stopped::from) } else { Err(Stopped::Asked) };
         self.core.activity.end_step();
