@@ -8,9 +8,11 @@ into others count there.
 """
 
 import collections
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 # The first pattern that fits a function's name says its part.
@@ -59,4 +61,4 @@ def profile(binary, parquet, method, samples_file):
 
 if __name__ == "__main__":
     for method in sys.argv[3:]:
-        profile(sys.argv[1], sys.argv[2], method, f"/tmp/profile-{method}.perf")
+        profile(sys.argv[1], sys.argv[2], method, os.path.join(tempfile.gettempdir(), f"profile-{method}.perf"))
