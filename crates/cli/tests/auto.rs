@@ -53,6 +53,20 @@ fn load_and_reorg_choose_a_method() {
 }
 
 #[test]
+fn page_sizes_that_cannot_be_are_refused_by_the_name_of_the_object() {
+    let place = Place::new();
+    place.write("t.csv", &rows_csv(0..3_000));
+    let load = ["load", "db", "t", "t.csv", "--primary-key", "id"];
+    place.run(&[&load[..], &["--compress", "auto", "--page-size", "3K"]].concat()).fails(2, &["table \"t\"", "3072"]);
+    place.run(&[&load[..], &["--key-format", "auto", "--key-page-size", "64K"]].concat()).fails(2, &["index \"t_pk\"", "65536"]);
+    place.run(&load).ok();
+    place.run(&["reorg", "db", "t", "--compress", "auto", "--page-size", "3K"]).fails(2, &["table \"t\"", "3072"]);
+    place.run(&["reorg", "db", "t_pk", "--format", "auto", "--page-size", "3K"]).fails(2, &["index \"t_pk\"", "3072"]);
+    place.run(&["create-index", "db", "i", "t(name)", "--format", "auto", "--page-size", "64K"]).fails(2, &["index \"i\"", "65536"]);
+    place.run(&["check", "db"]).ok();
+}
+
+#[test]
 fn a_small_table_stays_as_it_is() {
     let place = Place::new();
     place.write("t.csv", &rows_csv(0..100));

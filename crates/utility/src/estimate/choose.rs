@@ -8,9 +8,10 @@ use super::table::{estimate_proposal, estimate_table};
 use crate::{Error, LoadOptions, Progress, Result, Setting};
 use pagefold_advisor::Choice;
 use pagefold_engine::database::Database;
-use pagefold_engine::index::IndexFormat;
-use pagefold_engine::table_space::Method;
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_interchange::Source;
+use pagefold_types::{Direction, Schema};
 
 /// Pages of a sample: for an interval of a few percent.
 const SAMPLE_PAGES: u64 = 400;
@@ -35,6 +36,12 @@ fn format_of(choice: Option<Choice>, index: &str) -> Result<ChosenFormat> {
     Ok((choice.chosen().name.parse()?, choice.chosen().page_bytes, choice))
 }
 
+/// Refuses a page size that an index cannot have, before anything is measured with it.
+fn check_index_pages(name: &str, page_bytes: Option<usize>, schema: &Schema) -> Result<()> {
+    let Some(page_bytes) = page_bytes else { return Ok(()) };
+    Ok(IndexAttributes::new(name, vec![(0, Direction::Ascending)], false).with_format(IndexFormat::Plain, page_bytes).check(schema)?)
+}
+
 /// For a table that files become: its method, and the format and page size of its primary key's index, as far as they are to be chosen.
 pub(crate) fn choose_for_load(
     database: &Database,
@@ -47,6 +54,9 @@ pub(crate) fn choose_for_load(
     if load.method != Setting::Auto && !of_key {
         return Ok((None, None));
     }
+    let (schema, key_name) = (source.table().schema(), format!("{table}_pk"));
+    TableAttributes::new(table, schema.clone()).with_page_bytes(load.page_bytes).check()?;
+    check_index_pages(&key_name, load.key_page_bytes, schema)?;
     let estimate = EstimateOptions {
         page_bytes: load.page_bytes,
         method: load.method.given().unwrap_or(Method::Fixed),
@@ -61,7 +71,7 @@ pub(crate) fn choose_for_load(
     let scratch = Scratch { storage: database.storage().clone(), directory: database.temporary_directory() };
     let mut report = estimate_source(source, &scratch, &estimate, progress)?;
     let method = (load.method == Setting::Auto).then(|| method_of(report.choice.take(), table)).transpose()?;
-    let key = of_key.then(|| format_of(report.indexes.pop().and_then(|index| index.choice), &format!("{table}_pk"))).transpose()?;
+    let key = of_key.then(|| format_of(report.indexes.pop().and_then(|index| index.choice), &key_name)).transpose()?;
     Ok((method, key))
 }
 
@@ -73,6 +83,7 @@ pub(crate) fn choose_method(
     costs: Costs,
     progress: &dyn Progress,
 ) -> Result<ChosenMethod> {
+    database.table(table)?.attributes().clone().with_page_bytes(page_bytes).check()?;
     let estimate = EstimateOptions { page_bytes_anew: Some(page_bytes), pctfree_anew: Some(pctfree), ..options(costs) };
     method_of(estimate_table(database, table, &estimate, progress)?.choice, table)
 }
@@ -86,6 +97,8 @@ pub(crate) fn choose_format(
     costs: Costs,
     progress: &dyn Progress,
 ) -> Result<ChosenFormat> {
+    let table = database.table_of(&*database.index(index)?)?;
+    check_index_pages(index, page_bytes, &table.attributes().schema)?;
     let estimate = EstimateOptions { index_page_bytes: page_bytes, pctfree_anew: Some(pctfree), ..options(costs) };
     let mut report = estimate_index(database, index, &estimate, progress)?;
     format_of(report.indexes.pop().and_then(|index| index.choice), index)
@@ -100,6 +113,7 @@ pub(crate) fn choose_format_of(
     (costs, sort_bytes): (Costs, usize),
     progress: &dyn Progress,
 ) -> Result<ChosenFormat> {
+    check_index_pages(&proposal.name, page_bytes, &database.table(table)?.attributes().schema)?;
     let estimate = EstimateOptions { index_page_bytes: page_bytes, index_pctfree: pctfree, sort_bytes, ..options(costs) };
     format_of(estimate_proposal(database, table, proposal, &estimate, progress)?.choice, &proposal.name)
 }
