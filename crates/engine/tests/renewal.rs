@@ -160,6 +160,7 @@ fn the_thread_in_the_background_does_it_too() {
     let (mut model, mut random, words) = (Model::new(), Random(1), words(1));
     // Until it is there: nobody knows when the thread comes round to it.
     while table.dictionary().is_none() {
+        assert!(model.len() < 2_000_000, "the thread does not come round to it");
         insert(&database, &mut model, &mut random, &words, 1000);
     }
     insert(&database, &mut model, &mut random, &words, 1000);

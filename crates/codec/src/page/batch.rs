@@ -302,6 +302,7 @@ impl ColumnArea<'_> {
             out.append_word(large, 64.min(rows.end - first));
         }
     }
+
     /// Appends a bit for each selected row: set when the value is a large-value reference.
     ///
     /// # Panics

@@ -6,7 +6,7 @@
 
 use super::maintenance::Work;
 use super::open::{DatabaseState, unknown};
-use crate::table_space::dictionary::{Next, Rewritten, Round};
+use crate::table_space::dictionary::{Rewritten, Round};
 use crate::table_space::{LIVE_MAX, Table};
 use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
@@ -123,56 +123,42 @@ impl DatabaseState {
         let _ = self.remove_leftovers_unless_busy();
         self.core.versions.sweep();
         while let Some(mut round) = table.begin_round(self.core.transactions.next_id())? {
-            let outcome = self.go_on(table, &mut round, renewal);
+            let seen = self.see_pages(table, &mut round, renewal);
             renewal.busy_pages = round.pages_left() as u64;
-            match outcome {
-                Ok(Next::Seen) => renewal.dropped |= self.step(table, || table.end_round(&round))?,
-                Ok(Next::WaitFor(transaction)) => {
-                    table.suspend(round);
-                    return self.wait_for(table, transaction);
-                }
-                Ok(Next::Page) => {
-                    table.suspend(round);
-                    break;
-                }
-                Err(stopped) => {
-                    table.suspend(round);
-                    return Err(stopped);
-                }
+            if matches!(seen, Ok(true)) {
+                renewal.dropped |= self.step(table, || table.end_round(&round))?;
+                continue;
             }
+            let waits_for = round.waits_for();
+            table.suspend(round);
+            if seen.is_ok() && waits_for > 0 {
+                self.core.renewal_waits.enter(table.object_id, waits_for);
+                // They may have ended meanwhile.
+                self.resume_renewals(0);
+            }
+            return seen.map(drop);
         }
         Ok(())
     }
 
-    /// Goes through the pages of a round, until all were seen, something is to be waited for, or those that are left are needed as they are though nobody runs.
-    fn go_on(&self, table: &Arc<Table>, round: &mut Round, renewal: &mut Renewal) -> std::result::Result<Next, Stopped> {
+    /// Sees the pages of a round, when all transactions that it waits for have ended. False when some are left: it waits for others then, or for none, when pages are needed as they are though nobody runs.
+    fn see_pages(&self, table: &Arc<Table>, round: &mut Round, renewal: &mut Renewal) -> std::result::Result<bool, Stopped> {
+        if self.oldest_running() < round.waits_for() {
+            return Ok(false);
+        }
         let mut busy = 0;
-        loop {
-            let oldest_running = self.oldest_running();
-            let next = round.next(oldest_running);
-            if next == Next::Page && busy == round.pages_left() {
-                if oldest_running == u64::MAX {
-                    return Ok(Next::Page);
-                }
-                return Ok(round.wait_for(self.core.transactions.next_id()));
-            }
-            if next != Next::Page {
-                return Ok(next);
-            }
+        while busy < round.pages_left() {
             match self.step(table, || round.see_page(table))? {
                 Rewritten::Clean => {}
                 Rewritten::Done => renewal.pages += 1,
                 Rewritten::Busy => busy += 1,
             }
         }
-    }
-
-    /// The table is looked at again when all transactions below this id have ended.
-    fn wait_for(&self, table: &Table, transaction: u64) -> std::result::Result<(), Stopped> {
-        self.core.renewal_waits.enter(table.object_id, transaction);
-        // They may have ended meanwhile.
-        self.resume_renewals(0);
-        Ok(())
+        if busy > 0 {
+            let running = self.oldest_running() < u64::MAX;
+            round.wait_for(if running { self.core.transactions.next_id() } else { 0 });
+        }
+        Ok(busy == 0)
     }
 
     /// Does something while no change of tables and indexes is going on.

@@ -12,30 +12,45 @@ use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
 use pagefold_format::space_map::CLASS_NO_ROWS;
 
-/// Writes a byte string into a chain of new pages; returns the first. `owner` 0 stands for the first page itself.
-pub(super) fn write_chain(table: &Table, by: By<'_>, data_set: &DataSet, page_type: PageType, owner: u32, bytes: &[u8]) -> Result<u32> {
-    let count = chain::pages_needed(bytes.len(), data_set.page_bytes()).max(1);
+/// Takes pages for a chain of so many bytes. They are the caller's until a mini-transaction makes them.
+pub(super) fn take_pages(data_set: &DataSet, length: usize) -> Result<Vec<u32>> {
+    let count = chain::pages_needed(length, data_set.page_bytes()).max(1);
     let mut numbers = Vec::with_capacity(count);
     for _ in 0..count {
         match data_set.allocate_page(CLASS_NO_ROWS) {
             Ok(number) => numbers.push(number),
             Err(error) => {
-                numbers.into_iter().for_each(|number| data_set.give_back(number));
+                give_back(data_set, &numbers);
                 return Err(error);
             }
         }
     }
-    let owner = if owner == 0 { numbers[0] } else { owner };
+    Ok(numbers)
+}
+
+/// Pages that were taken and not made are free again.
+pub(super) fn give_back(data_set: &DataSet, numbers: &[u32]) {
+    numbers.iter().for_each(|number| data_set.give_back(*number));
+}
+
+/// Builds the image of page `i` of a chain over these pages.
+pub(super) fn build_page(image: &mut [u8], numbers: &[u32], i: usize, page_type: PageType, owner: u32, bytes: &[u8]) {
+    let payload = chain::payload_bytes(image.len());
+    let part = &bytes[(i * payload).min(bytes.len())..((i + 1) * payload).min(bytes.len())];
+    let next = numbers.get(i + 1).copied().unwrap_or(0);
+    chain::build(image, numbers[i], page_type, next, i as u32, owner, part);
+}
+
+/// Writes a large value into a chain of new pages, each with a mini-transaction of its own; returns the first, which is its owner.
+pub(super) fn write_large(table: &Table, by: By<'_>, data_set: &DataSet, bytes: &[u8]) -> Result<u32> {
+    let numbers = take_pages(data_set, bytes.len())?;
     let mut image = vec![0; data_set.page_bytes()];
-    let payload = chain::payload_bytes(data_set.page_bytes());
     for (i, number) in numbers.iter().enumerate() {
         if let Err(error) = table.manager().prepare_log() {
-            numbers[i..].iter().for_each(|number| data_set.give_back(*number));
+            give_back(data_set, &numbers[i..]);
             return Err(error);
         }
-        let part = &bytes[(i * payload).min(bytes.len())..((i + 1) * payload).min(bytes.len())];
-        let next = numbers.get(i + 1).copied().unwrap_or(0);
-        chain::build(&mut image, *number, page_type, next, i as u32, owner, part);
+        build_page(&mut image, &numbers, i, PageType::LargeValue, numbers[0], bytes);
         let mut mtr = MiniTransaction::begin(table.manager());
         let handle = mtr.create_at(data_set, *number, CLASS_NO_ROWS, true)?;
         mtr.apply(handle, PageOp::Image(&image))?;

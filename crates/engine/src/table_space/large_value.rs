@@ -4,7 +4,7 @@
 //!
 //! Invariant: a reference names the length of the value and of what is stored; both are checked before memory is taken.
 
-use super::chain::{read_chain, walk_chain, write_chain};
+use super::chain::{read_chain, walk_chain, write_large};
 use super::table::Table;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
@@ -38,7 +38,7 @@ impl Table {
             stored.extend_from_slice(&(compressed.len() as u32).to_le_bytes());
             stored.extend_from_slice(&compressed);
         }
-        let first_page = write_chain(self, by, data_set, PageType::LargeValue, 0, &stored)?;
+        let first_page = write_large(self, by, data_set, &stored)?;
         Ok(LargeValueRef { first_page, raw_bytes: value.len() as u32, stored_bytes: stored.len() as u32, partition: u32::from(partition) })
     }
 

@@ -232,23 +232,18 @@ impl Table {
         // Changed slots may lie behind the last one in use.
         let end = changed.last().map_or(0, |last| last.0 + 1).max(view.slot_count());
         for slot in 0..end {
-            let rid = Rid::new(partition, number, slot);
-            let body = match next_changed.next_if(|(changed, _)| *changed == slot).map_or(others, |(_, seen)| seen) {
+            let flow = match next_changed.next_if(|(changed, _)| *changed == slot).map_or(others, |(_, seen)| seen) {
                 Seen::Absent => continue,
-                Seen::Present(image) => row_image::body_of(image),
+                Seen::Present(image) => {
+                    let rid = Rid::new(partition, number, slot);
+                    self.decode(data_set, number, row_image::body_of(image), buffer, |record| sink.row(rid, record))??
+                }
                 Seen::Current | Seen::NotDeleted => {
                     let Some(row) = view.row(slot) else { continue };
-                    match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
-                        Stored::Home(body) => body,
-                        Stored::Away { .. } => continue,
-                        Stored::Forward(_) => {
-                            moved.push(slot);
-                            continue;
-                        }
-                    }
+                    self.any_row((data_set, number, partition), row, version, buffer, moved, sink)?
                 }
             };
-            if self.decode(data_set, number, body, buffer, |record| sink.row(rid, record))??.is_break() {
+            if flow.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }

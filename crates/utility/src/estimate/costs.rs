@@ -95,7 +95,7 @@ pub(super) struct KeysOf<'s> {
 }
 
 fn scratch() -> Result<Database> {
-    let pools = PoolSettings { memory_bytes: MEMORY_BYTES, background_threads: 1, ..PoolSettings::default() };
+    let pools = PoolSettings { memory_bytes: MEMORY_BYTES, background_threads: 0, ..PoolSettings::default() };
     let settings = Settings { pools, direct: false, ..Settings::default() };
     Ok(Database::open(Arc::new(MemoryStorage::new()), Arc::new(OsClock), Path::new("costs"), OpenMode::Create, settings)?)
 }

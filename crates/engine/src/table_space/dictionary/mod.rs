@@ -27,7 +27,7 @@ mod watch;
 
 pub(super) use renew::Standing;
 pub(super) use retire::Changed;
-pub(crate) use retire::{Next, Round};
+pub(crate) use retire::Round;
 pub(crate) use rewrite::Rewritten;
 pub use sample::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Saving};
 pub use set::Compressor;

@@ -33,6 +33,9 @@ const JUDGED: usize = 4;
 /// Bytes of rows that are trained on, at most.
 const TRAINING_BYTES: usize = 4 << 20;
 
+/// So many pages of a table are looked at for rows of before the first dictionary.
+const PROBES: usize = 64;
+
 /// What is known of the newest dictionary.
 #[derive(Debug, Default)]
 pub(in crate::table_space) struct Standing {
@@ -45,20 +48,9 @@ pub(in crate::table_space) struct Standing {
     rows: SampledRecords,
     /// The version that is to go.
     retires: Option<u16>,
-    /// What is known of rows without a dictionary.
-    plain: Plain,
+    /// No page is from before the first dictionary.
+    nothing_plain: bool,
 }
-
-/// Are there pages from before the first dictionary?
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Plain {
-    #[default]
-    Unknown,
-    None,
-}
-
-/// So many pages of a table are looked at for rows of before the first dictionary.
-const PROBES: usize = 64;
 
 impl Table {
     /// Bytes of the pages with rows.
@@ -147,7 +139,7 @@ impl Table {
 
     /// Has one of a few pages, evenly taken, rows of before the first dictionary?
     fn may_have_plain_pages(&self) -> Result<bool> {
-        if self.standing.lock().plain == Plain::None {
+        if self.standing.lock().nothing_plain {
             return Ok(false);
         }
         for data_set in self.partitions().filter(|data_set| data_set.is_defined()) {
@@ -164,7 +156,7 @@ impl Table {
 
     /// No page is from before the first dictionary.
     pub(super) fn nothing_is_plain(&self) {
-        self.standing.lock().plain = Plain::None;
+        self.standing.lock().nothing_plain = true;
     }
 }
 

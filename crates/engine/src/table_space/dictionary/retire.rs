@@ -46,17 +46,6 @@ pub(crate) struct Round {
     pages: VecDeque<(u16, u32)>,
 }
 
-/// What is next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// There is something to do.
-    Page,
-    /// Transactions below this id have to end.
-    WaitFor(u64),
-    /// All pages have been seen.
-    Seen,
-}
-
 impl Table {
     /// The round that is going on, or one that begins: of the oldest version when there are as many as can be, or of rows without a dictionary. `None` when nothing is to go. `next_id` is that of the next transaction.
     pub(crate) fn begin_round(&self, next_id: u64) -> Result<Option<Round>> {
@@ -101,15 +90,9 @@ impl Table {
 }
 
 impl Round {
-    /// What is next, while the transactions from `oldest_running` on have not ended.
-    pub(crate) fn next(&self, oldest_running: u64) -> Next {
-        if oldest_running < self.waits_for {
-            Next::WaitFor(self.waits_for)
-        } else if self.pages.is_empty() {
-            Next::Seen
-        } else {
-            Next::Page
-        }
+    /// Transactions below this id have to end before pages are seen.
+    pub(crate) fn waits_for(&self) -> u64 {
+        self.waits_for
     }
 
     /// Pages that are still to be seen.
@@ -128,8 +111,7 @@ impl Round {
     }
 
     /// The pages that are left were all busy: those who are running now have to end first.
-    pub(crate) fn wait_for(&mut self, next_id: u64) -> Next {
+    pub(crate) fn wait_for(&mut self, next_id: u64) {
         self.waits_for = next_id;
-        Next::WaitFor(next_id)
     }
 }

@@ -9,7 +9,6 @@
 
 use super::super::row_image::RowImage;
 use super::super::table::Table;
-use super::sample::{SAMPLE_ROWS, SampledRecords};
 use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::table_space::RowBuffer;
@@ -72,29 +71,6 @@ impl Table {
     /// Are there rows on a page from before the first dictionary?
     pub(super) fn has_plain_rows(&self, data_set: &DataSet, number: u32) -> Result<bool> {
         Ok(self.refers(&DataPage::new(&self.data_page(data_set, number)?), 0))
-    }
-
-    /// Samples of the rows of some versions, from every k-th page, and what part of the sampled rows each is.
-    pub(super) fn samples_of(&self, versions: &[u16]) -> Result<Vec<(SampledRecords, f64)>> {
-        let step = self.row_count().div_ceil(SAMPLE_ROWS).max(1) as usize;
-        let mut samples: Vec<(SampledRecords, f64)> = versions.iter().map(|_| (SampledRecords::default(), 0.0)).collect();
-        let (mut rows, mut buffer) = (0.0, RowBuffer::default());
-        for data_set in self.partitions() {
-            for number in data_set.data_page_numbers().into_iter().step_by(step) {
-                let page = self.data_page(data_set, number)?;
-                let view = DataPage::new(&page);
-                for row in (0..view.slot_count()).filter_map(|slot| view.row(slot)) {
-                    let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(number, e))?;
-                    let (Stored::Home(body) | Stored::Away { body, .. }) = stored else { continue };
-                    rows += 1.0;
-                    let Some(at) = versions.iter().position(|version| body.dictionary() == Some(*version)) else { continue };
-                    samples[at].1 += 1.0;
-                    self.decode(data_set, number, body, &mut buffer, |record| samples[at].0.push(record))?;
-                }
-            }
-        }
-        samples.iter_mut().for_each(|(_, part)| *part /= f64::max(rows, 1.0));
-        Ok(samples)
     }
 
     /// Is something of the version on the page?

@@ -5,15 +5,17 @@
 use super::super::RowBuffer;
 use super::super::table::{Method, Table};
 use crate::Result;
+use crate::data_set::DataSet;
 use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_codec::row::{
     Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train, train_row_dictionary,
 };
 use pagefold_format::chain;
 use pagefold_format::data::forms::{RecordEncoder, plain_len};
-use pagefold_format::data::{area_encoder, row_space};
+use pagefold_format::data::{DataPage, Stored, area_encoder, row_space};
 use pagefold_types::RowLayout;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Rows in a sample, in clusters spread over the source.
 pub const SAMPLE_ROWS: u64 = 64 * 1024;
@@ -222,20 +224,47 @@ fn choice(kind: DictionaryType) -> DictionaryChoice {
 }
 
 impl Table {
-    /// A sample of the rows for a dictionary: every k-th page.
+    /// Pages of a sample: every k-th of each partition.
+    fn sampled_pages(&self) -> impl Iterator<Item = (u16, &Arc<DataSet>, Vec<u32>)> {
+        let step = self.row_count().div_ceil(SAMPLE_ROWS).max(1) as usize;
+        let pages = move |data_set: &DataSet| data_set.data_page_numbers().into_iter().step_by(step).collect();
+        self.partitions().enumerate().map(move |(partition, data_set)| (partition as u16, data_set, pages(data_set)))
+    }
+
+    /// A sample of the rows for a dictionary.
     ///
     /// # Errors
     /// When a page is damaged.
     pub fn sample_records(&self) -> Result<SampledRecords> {
-        let step = self.row_count().div_ceil(SAMPLE_ROWS).max(1) as usize;
         let mut sample = SampledRecords::default();
-        for (partition, data_set) in self.partitions().enumerate() {
-            let pages: Vec<u32> = data_set.data_page_numbers().into_iter().step_by(step).collect();
-            self.scan_pages(partition as u16, data_set, &pages, &mut RowBuffer::default(), &mut |_, record| {
+        for (partition, data_set, pages) in self.sampled_pages() {
+            self.scan_pages(partition, data_set, &pages, &mut RowBuffer::default(), &mut |_, record| {
                 let more = sample.push(record);
                 Ok::<_, crate::Error>(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             })?;
         }
         Ok(sample)
+    }
+
+    /// Samples of the rows of some versions, and what part of the sampled rows each is.
+    pub(super) fn samples_of(&self, versions: &[u16]) -> Result<Vec<(SampledRecords, f64)>> {
+        let mut samples: Vec<(SampledRecords, f64)> = versions.iter().map(|_| (SampledRecords::default(), 0.0)).collect();
+        let (mut rows, mut buffer) = (0.0, RowBuffer::default());
+        for (_, data_set, pages) in self.sampled_pages() {
+            for number in pages {
+                let page = self.data_page(data_set, number)?;
+                let view = DataPage::new(&page);
+                for row in (0..view.slot_count()).filter_map(|slot| view.row(slot)) {
+                    let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(number, e))?;
+                    let (Stored::Home(body) | Stored::Away { body, .. }) = stored else { continue };
+                    rows += 1.0;
+                    let Some(at) = versions.iter().position(|version| body.dictionary() == Some(*version)) else { continue };
+                    samples[at].1 += 1.0;
+                    self.decode(data_set, number, body, &mut buffer, |record| samples[at].0.push(record))?;
+                }
+            }
+        }
+        samples.iter_mut().for_each(|(_, part)| *part /= f64::max(rows, 1.0));
+        Ok(samples)
     }
 }

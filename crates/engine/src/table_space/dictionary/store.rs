@@ -5,14 +5,13 @@
 //! - a version is the newest only when all partitions have it. One that a crash kept from some of them is finished later ([`Table::unfinished_dictionary`]);
 //! - a partition gets all versions there are before its first row, the newest last.
 
-use super::super::chain::{read_chain, walk_chain};
+use super::super::chain::{build_page, give_back, read_chain, take_pages, walk_chain};
 use super::super::table::Table;
 use super::set::Compressor;
 use crate::data_set::DataSet;
 use crate::pool::MiniTransaction;
 use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
-use pagefold_format::chain;
 use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, RecordEncoder};
 use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
@@ -117,38 +116,25 @@ impl Table {
             return Ok(());
         }
         let bytes = compressor.dictionary().to_bytes();
-        let count = chain::pages_needed(bytes.len(), data_set.page_bytes()).max(1);
         let manager = self.manager();
         manager.prepare_log()?;
-        let mut numbers = Vec::with_capacity(count);
-        let give_back = |numbers: &[u32]| numbers.iter().for_each(|number| data_set.give_back(*number));
-        for _ in 0..count {
-            match data_set.allocate_page(CLASS_NO_ROWS) {
-                Ok(number) => numbers.push(number),
-                Err(error) => {
-                    give_back(&numbers);
-                    return Err(error);
-                }
-            }
-        }
+        let numbers = take_pages(data_set, bytes.len())?;
         let mut mtr = MiniTransaction::begin(manager);
-        let mut handles = Vec::with_capacity(count);
+        let mut handles = Vec::with_capacity(numbers.len());
         for (i, number) in numbers.iter().enumerate() {
             match mtr.create_at(data_set, *number, CLASS_NO_ROWS, true) {
                 Ok(handle) => handles.push(handle),
                 Err(error) => {
                     // The mini-transaction gives back those that it has made.
                     drop(mtr);
-                    give_back(&numbers[i..]);
+                    give_back(data_set, &numbers[i..]);
                     return Err(error);
                 }
             }
         }
         let mut image = vec![0; data_set.page_bytes()];
-        let parts = bytes.chunks(chain::payload_bytes(data_set.page_bytes()));
-        for (i, (handle, part)) in handles.into_iter().zip(parts).enumerate() {
-            let next = numbers.get(i + 1).copied().unwrap_or(0);
-            chain::build(&mut image, numbers[i], PageType::Dictionary, next, i as u32, u32::from(version), part);
+        for (i, handle) in handles.into_iter().enumerate() {
+            build_page(&mut image, &numbers, i, PageType::Dictionary, u32::from(version), &bytes);
             mtr.apply(handle, PageOp::Image(&image))?;
         }
         mtr.add_dictionary(data_set, version, numbers[0], bytes.len() as u32);
