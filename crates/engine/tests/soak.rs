@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 use world::{Form, Random, World, all_keys, is_retryable, open, parts};
 
 const WRITERS: u64 = 2;
+/// What comes and goes with no regard to how long the test runs: the training of a dictionary takes some megabytes for a moment, and what the allocator keeps of them depends on which thread came when.
+const MEMORY_SLACK: u64 = 16 << 20;
 
 /// Rows and a sum over them, by scan and in the order of an index.
 fn digest(world: &World, t: &mut Transaction<'_>) -> [(u64, u64); 2] {
@@ -170,7 +172,7 @@ fn memory_and_files_level_off() {
     println!("data {} KB, the same rows inserted anew {} KB: {:.2}", after >> 10, ideal >> 10, after as f64 / ideal as f64);
     let quarter = history[history.len() / 4].1;
     let last = history[history.len() - 1].1;
-    for (what, then, now) in [("memory", quarter[0], last[0]), ("data", quarter[1], last[1])] {
-        assert!(now <= then + then / 4, "{what}: {now} bytes at the end, {then} after a quarter");
+    for (what, then, now, slack) in [("memory", quarter[0], last[0], MEMORY_SLACK), ("data", quarter[1], last[1], 0)] {
+        assert!(now <= then + then / 4 + slack, "{what}: {now} bytes at the end, {then} after a quarter");
     }
 }
