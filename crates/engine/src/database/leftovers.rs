@@ -239,22 +239,19 @@ impl DatabaseState {
     fn remove_in_turn(&self) -> Result<()> {
         let (leftovers, transactions) = (&self.core.leftovers, &self.core.transactions);
         let newest_commit = transactions.last_commit();
-        let oldest = transactions.oldest_snapshot().min(transactions.oldest_pin());
+        let (horizon, pins) = (transactions.horizon(), transactions.pins());
+        let oldest = horizon.oldest().min(pins.oldest());
         let Due { left, rows } = leftovers.due(oldest, newest_commit);
-        if !left.is_empty() || !rows.is_empty() {
-            let horizon = transactions.horizon();
-            for (left, timestamp) in left {
-                if self.remove_leftover(&left, timestamp, &horizon)? {
-                    leftovers.released(&left);
-                }
-            }
-            for (object, rid) in rows {
-                if !self.core.versions.needed(object, rid, &horizon).0 {
-                    leftovers.lists.lock().held.rows.remove(&(object, rid));
-                }
+        for (left, timestamp) in left {
+            if self.remove_leftover(&left, timestamp, &horizon)? {
+                leftovers.released(&left);
             }
         }
-        let (horizon, pins) = (transactions.horizon(), transactions.pins());
+        for (object, rid) in rows {
+            if !self.core.versions.needed(object, rid, &horizon).0 {
+                leftovers.lists.lock().held.rows.remove(&(object, rid));
+            }
+        }
         let newest_before = |commit| horizon.newest_before(commit).max(pins.newest_before(commit));
         while let Some(next) = leftovers.next(oldest, newest_commit, newest_before) {
             for left in &next.left {

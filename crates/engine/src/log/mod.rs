@@ -23,6 +23,7 @@ pub mod record;
 pub mod segment;
 #[cfg(test)]
 mod tests;
+mod turn;
 pub mod writer;
 
 pub(crate) use parts::{LogParts, SegmentSources, archive_name};

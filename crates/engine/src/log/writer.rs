@@ -13,9 +13,10 @@
 use super::files::SegmentFiles;
 use super::record::{BODY_BYTES_MAX, FLUSH_BYTES, FLUSH_KIND, FRAME_HEADER_BYTES, Frames, Lsn, Record, frame_bytes, parts};
 use super::segment::{Geometry, discover};
+use super::turn::Turns;
 use crate::{Error, Result};
 use pagefold_io::{File, Storage, parent_directory};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -67,10 +68,16 @@ pub struct Log {
     durable: AtomicU64,
     /// Durable for sure, also when `sync` is off: what Flush records name.
     synced: AtomicU64,
-    leading: Mutex<bool>,
-    finished: Condvar,
+    turns: Turns<Wish>,
     /// Written since the last sync. Locked by whoever leads, and by nobody else.
     dirty: Mutex<BTreeMap<u64, Arc<dyn File>>>,
+}
+
+/// What a thread waits for: that the log is written, or synced, up to a position.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    lsn: Lsn,
+    sync: bool,
 }
 
 #[derive(Debug, Default)]
@@ -132,8 +139,7 @@ impl Log {
             written: AtomicU64::new(end),
             durable: AtomicU64::new(end),
             synced: AtomicU64::new(end),
-            leading: Mutex::default(),
-            finished: Condvar::new(),
+            turns: Turns::default(),
             dirty: Mutex::default(),
         }
     }
@@ -219,7 +225,7 @@ impl Log {
         if lsn > end {
             return Err(Error::Parameter(format!("log position {lsn} is beyond the end of the log, {end}")));
         }
-        self.reach(&self.durable, lsn, true)
+        self.reach(Wish { lsn, sync: true })
     }
 
     /// Writes what has been appended, without a sync.
@@ -227,7 +233,7 @@ impl Log {
     /// # Errors
     /// As [`Self::make_durable`].
     pub fn write_out(&self) -> Result<()> {
-        self.reach(&self.written, self.end(), false)
+        self.reach(Wish { lsn: self.end(), sync: false })
     }
 
     /// Makes the segment behind the one in which the log ends, if it is not there: for a thread in the background, so that no append has to.
@@ -253,30 +259,29 @@ impl Log {
         self.files.recycle(lsn.min(self.durable()), reuse)
     }
 
-    /// Leads until `mark` has reached `lsn`, or waits for the one who leads.
-    fn reach(&self, mark: &AtomicU64, lsn: Lsn, sync: bool) -> Result<()> {
-        if mark.load(Ordering::Acquire) >= lsn {
-            return Ok(());
-        }
-        let mut leading = self.leading.lock();
+    /// Leads until the wish is fulfilled, or waits for those who lead.
+    fn reach(&self, wish: Wish) -> Result<()> {
         loop {
-            if mark.load(Ordering::Acquire) >= lsn {
+            if self.is_fulfilled(wish) {
                 return Ok(());
             }
             self.files.check_poison()?;
-            if !*leading {
+            if self.turns.take_or_wait(wish, || self.is_fulfilled(wish) || self.files.poison.get().is_some()) {
                 break;
             }
-            self.finished.wait(&mut leading);
         }
-        *leading = true;
-        drop(leading);
         let turn = Turn(self);
-        let result = self.write_group(sync).inspect_err(|error| {
+        // The turn may have come from one who has seen a failure elsewhere.
+        let result = self.files.check_poison().and_then(|()| self.write_group(wish.sync)).inspect_err(|error| {
             self.files.poison.get_or_init(|| error.to_string());
         });
         drop(turn);
         result
+    }
+
+    fn is_fulfilled(&self, wish: Wish) -> bool {
+        let mark = if wish.sync { &self.durable } else { &self.written };
+        mark.load(Ordering::Acquire) >= wish.lsn
     }
 
     /// Writes what is in the buffer. For the one who leads.
@@ -384,7 +389,8 @@ impl Drop for Turn<'_> {
         if std::thread::panicking() {
             self.0.files.poison.get_or_init(|| "a write was cut short".into());
         }
-        *self.0.leading.lock() = false;
-        self.0.finished.notify_all();
+        // Nothing is written after a failure: all are woken to hear of it.
+        let is_poisoned = self.0.files.poison.get().is_some();
+        self.0.turns.end(|&wish| is_poisoned || self.0.is_fulfilled(wish));
     }
 }

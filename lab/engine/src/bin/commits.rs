@@ -5,7 +5,7 @@
 //! One client against a bare loop of write and sync; 64 clients against one, also on a device whose syncs take a millisecond longer; log bytes of inserted and updated rows of
 //! LINEITEM under each method. Ratios are of rounds in which both sides took turns.
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use pagefold_engine::database::{Database, Durability, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::table_space::{Method, Table, TableAttributes};
 use pagefold_io::{File, MemoryStorage, OpenOptions, OsClock, OsStorage, Storage};
@@ -34,6 +34,20 @@ struct Options {
     /// TPC-H scale factor for the bytes of the log.
     #[arg(long, default_value_t = 0.02)]
     scale_factor: f64,
+    /// What is measured; without, everything.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Commits on this device.
+    Device,
+    /// Commits on the modelled device.
+    Model,
+    /// Bytes of log.
+    Bytes,
 }
 
 const BLOCK: usize = 4096;
@@ -160,16 +174,32 @@ fn log_bytes(folder: &Path, data: &Lineitem, method: Method) -> Outcome<(u64, u6
 fn main() -> Outcome<()> {
     let options = Options::parse();
     let folder = tempfile::tempdir()?;
-    let own: Arc<dyn Storage> = Arc::new(OsStorage);
-    compare(&options, "this device", &own, folder.path())?;
+    let wanted = |part| options.only.is_none_or(|only| only == part);
+    if wanted(Part::Device) {
+        let own: Arc<dyn Storage> = Arc::new(OsStorage);
+        compare(&options, "this device", &own, folder.path())?;
+    }
+    if wanted(Part::Model) {
+        compare_modelled(&options)?;
+    }
+    if wanted(Part::Bytes) {
+        compare_log_bytes(&options, folder.path())?;
+    }
+    Ok(())
+}
+
+fn compare_modelled(options: &Options) -> Outcome<()> {
     let memory: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     memory.create_directory(Path::new("m"))?;
     let modelled: Arc<dyn Storage> = Arc::new(SlowSync::new(memory, Duration::from_millis(1)));
-    compare(&options, "a device in memory with syncs of 1 ms", &modelled, Path::new("m"))?;
-    let data = Lineitem::generate(folder.path(), options.scale_factor)?;
+    compare(options, "a device in memory with syncs of 1 ms", &modelled, Path::new("m"))
+}
+
+fn compare_log_bytes(options: &Options, folder: &Path) -> Outcome<()> {
+    let data = Lineitem::generate(folder, options.scale_factor)?;
     let mut plain = (0, 0);
     for method in Method::ALL {
-        let (rows, inserted, updated) = log_bytes(folder.path(), &data, method)?;
+        let (rows, inserted, updated) = log_bytes(folder, &data, method)?;
         if method == Method::None {
             plain = (inserted, updated);
         }
