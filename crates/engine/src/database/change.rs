@@ -118,6 +118,7 @@ impl<'a> Change<'a> {
             copy.copy_pages(data_set, &self.database.core.manager)?;
         }
         fresh.load_dictionaries()?;
+        fresh.check_dictionaries()?;
         Ok(fresh)
     }
 

@@ -64,6 +64,7 @@ impl DatabaseState {
         if found.attributes().method.dictionary_type().is_none() || found.dictionary_versions().len() >= LIVE_MAX {
             return Err(Error::Parameter(format!("table \"{table}\" cannot have another dictionary now")));
         }
+        found.check_dictionaries()?;
         match self.step(&found, || found.add_dictionary(dictionary)) {
             Ok(()) => {
                 found.retire_oldest_of_many();
@@ -107,6 +108,7 @@ impl DatabaseState {
         let mut renewal = Renewal::default();
         // Somebody else is at it.
         let Some(_one_at_a_time) = table.renewing.try_lock() else { return Ok(renewal) };
+        table.check_dictionaries()?;
         match self.renew_by_steps(table, &mut renewal) {
             Ok(()) | Err(Stopped::Asked) => Ok(renewal),
             Err(Stopped::Failed(error)) => Err(error),

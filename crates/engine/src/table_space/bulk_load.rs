@@ -59,6 +59,7 @@ impl<'a> BulkLoader<'a> {
     /// # Errors
     /// When the data set or the dictionary cannot be written.
     pub fn new(table: &'a Table) -> Result<BulkLoader<'a>> {
+        table.check_dictionaries()?;
         let (partition, data_set) = table.last_partition()?;
         table.store_dictionaries(data_set)?;
         let attributes = table.attributes();

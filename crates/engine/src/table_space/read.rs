@@ -5,9 +5,9 @@
 //! - what comes out has passed the checksum of its page, but the record itself is not trusted: readers check it.
 
 use super::table::Table;
-use crate::Result;
 use crate::data_set::DataSet;
 use crate::pool::{Access, SharedPage};
+use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::data::forms::WantedColumns;
 use pagefold_format::data::{Body, DataPage, Stored};
@@ -110,7 +110,16 @@ impl Table {
     ) -> Result<R> {
         match self.decoder.decode_columns(body, dictionary, buffer.wanted.as_ref(), &mut buffer.bytes) {
             Ok(record) => Ok(visit(record)),
-            Err(error) => Err(data_set.corrupt(page, error)),
+            Err(error) => Err(self.undecodable(data_set, page, body.dictionary(), error)),
+        }
+    }
+
+    /// Why rows of a page cannot be decoded that need the dictionary of this version: because that is damaged, or as the decoder says.
+    #[cold]
+    pub(super) fn undecodable(&self, data_set: &DataSet, page: u32, version: Option<u16>, reason: impl std::fmt::Display) -> Error {
+        match self.dictionaries.damage() {
+            Some(damage) if version.is_some_and(|version| self.dictionaries.get(version).is_none()) => damage.clone(),
+            _ => data_set.corrupt(page, reason),
         }
     }
 }

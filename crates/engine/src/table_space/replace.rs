@@ -26,6 +26,7 @@ impl Table {
     /// # Errors
     /// When there is no room.
     pub fn replace_record(&self, by: By<'_>, rid: Rid, record: &[u8]) -> Result<bool> {
+        self.check_dictionaries()?;
         self.watch_row(record);
         let mut codes = Vec::new();
         let form = self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));

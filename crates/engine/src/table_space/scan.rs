@@ -215,8 +215,9 @@ impl Table {
         sink: &mut impl RowSink<E>,
     ) -> Result<bool, E> {
         let Some(part) = page.column_part().filter(|part| !part.area().is_empty()) else { return Ok(false) };
-        let dictionary = Some(part.dictionary()).filter(|version| *version != 0).and_then(|version| self.dictionaries.tokens_of(version));
-        let area = self.decoder.area(part, dictionary).map_err(|e| data_set.corrupt(number, e))?;
+        let version = Some(part.dictionary()).filter(|version| *version != 0);
+        let dictionary = version.and_then(|version| self.dictionaries.tokens_of(version));
+        let area = self.decoder.area(part, dictionary).map_err(|e| self.undecodable(data_set, number, version, e))?;
         sink.area(&area, page)
     }
 

@@ -33,6 +33,7 @@ impl Table {
     /// # Errors
     /// When a value does not fit its column, or the row has to move and there is no room.
     pub(crate) fn update_fixed(&self, by: By<'_>, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<Option<bool>> {
+        self.check_dictionaries()?;
         if changes.iter().any(|(column, _)| self.layout.fixed_span(*column).is_none()) {
             return Ok(None);
         }

@@ -81,6 +81,7 @@ impl Table {
     /// # Errors
     /// When there is no room.
     pub fn insert_record(&self, by: By<'_>, record: &[u8]) -> Result<Rid> {
+        self.check_dictionaries()?;
         self.watch_row(record);
         let mut codes = Vec::new();
         let form = self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));

@@ -245,6 +245,75 @@ fn nothing_is_lost_in_a_crash() {
     println!("{} states, {} distinct images, of these with: {:#?}", tally.states, tally.images.len(), tally.kinds);
 }
 
+/// Kills the process at a call, lets another one open the database and go on, and crashes the machine at each of its calls.
+fn run_killed_at(seed: u64, call: u64, transactions: u64, tally: &Arc<Mutex<Tally>>) {
+    let storage = FaultStorage::new(FaultOptions { seed, log_calls_max: 0, ..FaultOptions::default() });
+    create(&storage, Shape::of(seed)).unwrap();
+    let promise = Arc::new(Mutex::new(Promise::default()));
+    storage.error_at(call, Failure::Io, Repeat::Forever);
+    if let Ok(database) = open(&storage, OpenMode::Write) {
+        let _ = work(&database, &mut Random(seed), &promise, transactions);
+    }
+    storage.clear_faults();
+    let what = format!("seed {seed}, killed at call {call}");
+    {
+        // What the next process sees is not durable yet, but no less than what was promised.
+        let found = contents(&open(&storage.crash_image(CrashPolicy::KeepAll), OpenMode::Write).unwrap_or_else(|e| panic!("{what}: {e}")));
+        let mut promise = promise.lock();
+        assert!(
+            found == promise.committed || promise.committing.as_ref() == Some(&found),
+            "{what}: found {found:?}, promised {:?}",
+            promise.committed
+        );
+        // Until it has been opened, a crash may still take back what nobody has been told of.
+        let before = promise.committed.clone();
+        *promise = Promise { committed: before, committing: Some(found) };
+    }
+    let (watched, counted, text) = (Arc::clone(&promise), Arc::clone(tally), what.clone());
+    storage.set_observer(move |storage, call| {
+        let promise = watched.lock().clone();
+        for policy in [CrashPolicy::DropAll, CrashPolicy::Random(storage.calls() ^ seed)] {
+            let image = storage.crash_image(policy);
+            if counted.lock().add(&image, &["a killed process before".to_owned()], false) {
+                verify(&image, &promise, &format!("{text}, before call {} ({call:?}), {policy:?}", storage.calls()));
+                counted.lock().states += 1;
+            }
+        }
+    });
+    let database = open(&storage, OpenMode::Write).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let found = contents(&database);
+    *promise.lock() = Promise { committed: found, committing: None };
+    work(&database, &mut Random(call), &promise, 3).unwrap();
+    drop(database);
+    storage.clear_observer();
+    verify(&storage, &promise.lock(), &what);
+}
+
+/// Every so many-th call (`PAGEFOLD_SIMULATION_KILL_EVERY`, 1: each) of some runs.
+#[test]
+fn a_process_is_killed_at_any_call_and_then_the_machine() {
+    let every = std::env::var("PAGEFOLD_SIMULATION_KILL_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let tally = Arc::new(Mutex::new(Tally::default()));
+    for seed in 1..=6 {
+        let transactions = 12;
+        let calls = {
+            let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
+            create(&storage, Shape::of(seed)).unwrap();
+            let first = storage.calls();
+            let database = open(&storage, OpenMode::Write).unwrap();
+            work(&database, &mut Random(seed), &Mutex::default(), transactions).unwrap();
+            drop(database);
+            first..storage.calls()
+        };
+        for call in calls.skip(seed as usize % every).step_by(every) {
+            run_killed_at(seed, call, transactions, &tally);
+        }
+    }
+    let tally = tally.lock();
+    println!("{} states, {} distinct images after a killed process, of these with: {:#?}", tally.states, tally.images.len(), tally.kinds);
+    assert!(tally.states > 100, "only {} states", tally.states);
+}
+
 /// A run with a fault at one call; afterwards the database is opened again, as it is or after a crash.
 fn run_with_fault(seed: u64, transactions: u64, fault: &dyn Fn(&FaultStorage), policy: Option<CrashPolicy>, what: &str) -> bool {
     let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });

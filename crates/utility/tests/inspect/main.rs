@@ -7,6 +7,7 @@
 
 mod commands;
 mod damage;
+mod dictionary;
 mod sample;
 mod semantic;
 mod whole;

@@ -3,8 +3,10 @@
 //! Invariants:
 //! - a version that was put here stays until the table is closed, so references to it last as long as the table's. That is 0.2 to 0.5 MB for each, and no table has a new one before an eighth of it
 //!   has been inserted anew;
-//! - the newest version is one that all partitions have.
+//! - the newest version is one that all partitions have;
+//! - a version that no partition has whole is not here. The table is known to be damaged then: nothing more is put into it, and what does not need that version is still read.
 
+use crate::Error;
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, RecordEncoder};
 use parking_lot::Mutex;
@@ -61,12 +63,19 @@ pub(crate) struct DictionarySet {
     newest: AtomicU16,
     /// Held by who adds, stores or drops a version: the versions that partitions have, ascending.
     pub(super) live: Mutex<Vec<u16>>,
+    /// Why a version is not here.
+    damage: OnceLock<Error>,
 }
 
 impl Default for DictionarySet {
     fn default() -> DictionarySet {
         let blocks = usize::from(DICTIONARY_VERSION_MAX).div_ceil(BLOCK);
-        DictionarySet { blocks: (0..blocks).map(|_| OnceLock::new()).collect(), newest: AtomicU16::new(0), live: Mutex::default() }
+        DictionarySet {
+            blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
+            newest: AtomicU16::new(0),
+            live: Mutex::default(),
+            damage: OnceLock::new(),
+        }
     }
 }
 
@@ -99,6 +108,16 @@ impl DictionarySet {
         let (block, at) = DictionarySet::place(compressor.version);
         let Some(block) = self.blocks.get(block).filter(|_| compressor.version <= DICTIONARY_VERSION_MAX) else { return false };
         block.get_or_init(|| Box::new([const { OnceLock::new() }; BLOCK]))[at].set(compressor).is_ok()
+    }
+
+    /// Why a version is not here, if one that rows may have is not.
+    pub(in crate::table_space) fn damage(&self) -> Option<&Error> {
+        self.damage.get()
+    }
+
+    /// A version is in no partition whole.
+    pub(super) fn set_damage(&self, damage: Error) {
+        self.damage.get_or_init(|| damage);
     }
 
     /// New rows get this version from now on.

@@ -16,6 +16,7 @@ use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, RecordEncoder};
 use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
 use pagefold_format::space_map::CLASS_NO_ROWS;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The serial form of a dictionary is never longer.
@@ -159,20 +160,28 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the dictionaries of all partitions.
+    /// Reads the dictionaries of all partitions. One that is damaged in all of them is met by who needs it, and by who would change the table: other tables, and rows that
+    /// do without it, can be read.
     ///
     /// # Errors
-    /// When one is damaged.
+    /// Those of the device.
     pub(crate) fn load_dictionaries(&self) -> Result<()> {
         let mut live = self.dictionaries.live.lock();
+        let mut damaged = BTreeMap::new();
         let mut newest = None;
         for data_set in self.partitions().filter(|data_set| data_set.is_defined()) {
             let roots = data_set.facts().dictionaries.clone();
             for root in &roots {
                 if self.dictionaries.get(root.version).is_none() {
-                    let dictionary = self.read_dictionary(data_set, root.version, root.first_page, root.bytes as usize)?;
-                    if !self.dictionaries.put(Arc::new(Compressor::new(root.version, dictionary))) {
-                        return Err(data_set.corrupt(0, format!("dictionary version {} is out of range", root.version)));
+                    match self.read_dictionary(data_set, root.version, root.first_page, root.bytes as usize) {
+                        Ok(dictionary) => {
+                            if !self.dictionaries.put(Arc::new(Compressor::new(root.version, dictionary))) {
+                                return Err(data_set.corrupt(0, format!("dictionary version {} is out of range", root.version)));
+                            }
+                            damaged.remove(&root.version);
+                        }
+                        Err(error @ Error::Corrupt { .. }) => drop(damaged.entry(root.version).or_insert(error)),
+                        Err(error) => return Err(error),
                     }
                 }
                 if let Err(at) = live.binary_search(&root.version) {
@@ -189,7 +198,18 @@ impl Table {
         if let Some(newest) = newest {
             self.dictionaries.set_newest(newest);
         }
+        if let Some((_, error)) = damaged.pop_first() {
+            self.dictionaries.set_damage(error);
+        }
         Ok(())
+    }
+
+    /// For whoever is about to change the table, or to copy it.
+    ///
+    /// # Errors
+    /// When a dictionary that its rows may need is damaged.
+    pub(crate) fn check_dictionaries(&self) -> Result<()> {
+        self.dictionaries.damage().map_or(Ok(()), |damage| Err(damage.clone()))
     }
 
     fn read_dictionary(&self, data_set: &DataSet, version: u16, first_page: u32, length: usize) -> Result<RowDictionary> {
