@@ -12,7 +12,7 @@
 
 use crate::{Error, Result};
 use pagefold_format::control::{CONTROL_SLOT_BYTES, CONTROL_SLOTS, ControlSlot, DATABASE_VERSION, SlotState};
-use pagefold_io::{AlignedBuffer, OpenOptions, Storage, read_exact_at};
+use pagefold_io::{AlignedBuffer, OpenOptions, Storage, parent_directory, read_exact_at};
 use std::path::{Path, PathBuf};
 
 /// Name of the control file.
@@ -78,9 +78,12 @@ pub(crate) fn write_control(storage: &dyn Storage, directory: &Path, state: &Con
     Ok(file.sync()?)
 }
 
-/// Makes durable what was read: a process that was stopped may have written it and not synced.
-pub(crate) fn sync_control(storage: &dyn Storage, directory: &Path) -> Result<()> {
-    Ok(storage.open(&control_path(directory), &OpenOptions::read_write())?.sync()?)
+/// Makes the control file durable as it was read, and the names of the files beside it: a process that was stopped may have written and renamed them, and not synced. Names of log segments
+/// are the log's, those of data sets that are not named yet a checkpoint's.
+pub(crate) fn sync_what_was_found(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    storage.open(&control_path(directory), &OpenOptions::read_write())?.sync()?;
+    storage.sync_directory(directory)?;
+    Ok(storage.sync_directory(parent_directory(directory))?)
 }
 
 /// Empties a damaged slot. The state in the other one has been opened, so nothing needs this one.

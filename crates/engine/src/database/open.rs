@@ -7,7 +7,7 @@
 
 use super::change::Change;
 use super::checkpoint::read_checkpoint;
-use super::control_file::{create_control, empty_slot, read_control, sync_control};
+use super::control_file::{create_control, empty_slot, read_control, sync_what_was_found};
 use super::maintenance::MaintenanceThread;
 use crate::backup::read_archive;
 use crate::catalog::{CatalogEntries, DataSetEntry, catalog_attributes, read_catalog, write_catalog};
@@ -242,7 +242,7 @@ impl Database {
         let slot = control.current;
         if mode != OpenMode::Read {
             // It may be in the system's cache only, and files that it does not name are about to be removed.
-            sync_control(storage.as_ref(), directory)?;
+            sync_what_was_found(storage.as_ref(), directory)?;
         }
         let core = Arc::new(Core::new(parts(slot)));
         let mut gate = None;
