@@ -9,7 +9,7 @@ use super::bits::load;
 use super::int_rows::{IntPlan, IntRows};
 use super::layout::{AREA_BYTES_MAX, ENTRY_BYTES, HEADER_BYTES, Kind, ROWS_MAX};
 use super::prepare::{PreparedRow, RowPreparer};
-use super::schema::{Class, PageColumn, PageSchema};
+use super::schema::{Class, PageColumn, PageSchema, without_blanks};
 use super::string_rows::{CodesOf, StringPlan, StringRows};
 use crate::CodecError;
 use crate::row::Encoder;
@@ -262,7 +262,7 @@ impl PageEncoder {
             }
             let mut kept = value.len();
             if let (Some(chars), false, false) = (chars, large, null) {
-                kept -= value.iter().rev().take_while(|byte| **byte == b' ').count();
+                kept = without_blanks(value).len();
                 if char_count(&value[..kept]) + (value.len() - kept) != chars as usize {
                     return damaged;
                 }

@@ -9,7 +9,7 @@ use super::bits::{bit, replaced, unpack};
 use super::encoder::{LARGE_BIT, fixed_int, is_null};
 use super::ints::{Ints, Model};
 use super::layout::{Entry, Kind};
-use super::schema::Class;
+use super::schema::{Class, without_blanks};
 
 /// Bytes of an area to replace by as many others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,11 +146,8 @@ impl ColumnArea<'_> {
         if strings.is_null(row) || large_at.is_some_and(|at| bit(self.bytes, at, row)) {
             return false;
         }
-        let blanks = match class {
-            Class::Variable { chars: Some(_) } => value.iter().rev().take_while(|byte| **byte == b' ').count(),
-            _ => 0,
-        };
-        self.patch_string(column, row, &value[..value.len() - blanks], patch).is_some()
+        let value = if matches!(class, Class::Variable { chars: Some(_) }) { without_blanks(value) } else { value };
+        self.patch_string(column, row, value, patch).is_some()
     }
 
     fn patch_string(&self, column: usize, row: usize, value: &[u8], patch: &mut Patch) -> Option<()> {

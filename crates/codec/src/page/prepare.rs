@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::int_rows::{PROBE_DISTINCT, PROBE_ROWS};
-use super::schema::{Class, PageSchema};
+use super::schema::{Class, PageSchema, without_blanks};
 use super::string_rows::{CodesOf, hash};
 use crate::row::Encoder;
 
@@ -80,9 +80,4 @@ impl RowPreparer {
         }
         prepared
     }
-}
-
-/// The bytes of a CHAR without the blanks at their end.
-fn without_blanks(value: &[u8]) -> &[u8] {
-    &value[..value.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1)]
 }

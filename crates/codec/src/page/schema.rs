@@ -135,3 +135,8 @@ impl PageSchema {
         matches!(self.columns[column].class, Class::Int { .. })
     }
 }
+
+/// The bytes of a CHAR without the blanks at their end.
+pub(super) fn without_blanks(value: &[u8]) -> &[u8] {
+    &value[..value.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1)]
+}

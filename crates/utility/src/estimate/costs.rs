@@ -3,7 +3,7 @@
 //! Processor time of this thread, so what other processes do counts little; the least of some rounds, so what caches and clocks do counts little. Rows come by transactions and are found
 //! by a key of 8 bytes; keys are inserted between others, and looked up: the ways of the engine, with all that lies around the codecs, as that decides what a user sees of them.
 //!
-//! Invariant: bounded in rows and bytes, so that it takes tens of milliseconds whatever is estimated.
+//! Invariant: bounded in rows and bytes, so that it takes a fifth of a second or less whatever is estimated.
 
 use super::dictionary::Trained;
 use super::random::SplitMix64;
