@@ -14,11 +14,12 @@ use hits::Hits;
 use pagefold_engine::database::{Database, Isolation, OpenMode, TransactionOptions, control_path, read_control};
 use pagefold_engine::{Error, Result};
 use pagefold_format::control::{CONTROL_SLOT_BYTES, ControlSlot, SlotState};
-use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, Storage, read_exact_at};
+use pagefold_io::{CallKind, CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, Storage, read_exact_at};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use world::{Random, Shape, State, TABLES, change, contents, create, open, renew, row, wide};
 
 /// What may be found after a crash now.
@@ -245,41 +246,47 @@ fn nothing_is_lost_in_a_crash() {
     println!("{} states, {} distinct images, of these with: {:#?}", tally.states, tally.images.len(), tally.kinds);
 }
 
-/// Kills the process at a call, lets another one open the database and go on, and crashes the machine at each of its calls.
+/// Kills the process at a call, which may be one of making the database, lets another one open it and go on, and crashes the machine at each of its calls.
 fn run_killed_at(seed: u64, call: u64, transactions: u64, tally: &Arc<Mutex<Tally>>) {
-    let storage = FaultStorage::new(FaultOptions { seed, log_calls_max: 0, ..FaultOptions::default() });
-    create(&storage, Shape::of(seed)).unwrap();
+    let (storage, shape) = (FaultStorage::new(FaultOptions { seed, log_calls_max: 0, ..FaultOptions::default() }), Shape::of(seed));
+    let what = format!("seed {seed}, killed at call {call}");
     let promise = Arc::new(Mutex::new(Promise::default()));
     storage.error_at(call, Failure::Io, Repeat::Forever);
-    if let Ok(database) = open(&storage, OpenMode::Write) {
+    let made = create(&storage, shape).is_ok();
+    if made && let Ok(database) = open(&storage, OpenMode::Write) {
         let _ = work(&database, &mut Random(seed), &promise, transactions);
     }
     storage.clear_faults();
-    let what = format!("seed {seed}, killed at call {call}");
-    {
-        // What the next process sees is not durable yet, but no less than what was promised.
-        let found = contents(&open(&storage.crash_image(CrashPolicy::KeepAll), OpenMode::Write).unwrap_or_else(|e| panic!("{what}: {e}")));
-        let mut promise = promise.lock();
-        assert!(
-            found == promise.committed || promise.committing.as_ref() == Some(&found),
-            "{what}: found {found:?}, promised {:?}",
-            promise.committed
-        );
-        // Until it has been opened, a crash may still take back what nobody has been told of.
-        let before = promise.committed.clone();
-        *promise = Promise { committed: before, committing: Some(found) };
+    // What the next process sees may not be durable yet: until it has opened the database, a crash may take back what nobody was told of.
+    let image = storage.crash_image(CrashPolicy::KeepAll);
+    if made {
+        verify(&image, &promise.lock(), &what);
+        let seen = contents(&open(&image, OpenMode::Write).unwrap());
+        promise.lock().committing = Some(seen);
+    } else {
+        verify_new(&image, &what);
     }
-    let (watched, counted, text) = (Arc::clone(&promise), Arc::clone(tally), what.clone());
+    let made = Arc::new(AtomicBool::new(made));
+    let (watched, is_made, counted, text) = (Arc::clone(&promise), Arc::clone(&made), Arc::clone(tally), what.clone());
     storage.set_observer(move |storage, call| {
         let promise = watched.lock().clone();
         for policy in [CrashPolicy::DropAll, CrashPolicy::Random(storage.calls() ^ seed)] {
             let image = storage.crash_image(policy);
-            if counted.lock().add(&image, &["a killed process before".to_owned()], false) {
-                verify(&image, &promise, &format!("{text}, before call {} ({call:?}), {policy:?}", storage.calls()));
+            if counted.lock().add(&image, &[], false) {
+                let what = format!("{text}, before call {} ({call:?}), {policy:?}", storage.calls());
+                if is_made.load(Ordering::Relaxed) {
+                    verify(&image, &promise, &what)
+                } else {
+                    verify_new(&image, &what)
+                }
                 counted.lock().states += 1;
             }
         }
     });
+    if open(&storage, OpenMode::Create).unwrap_or_else(|e| panic!("{what}: {e}")).tables().is_empty() {
+        create(&storage, shape).unwrap_or_else(|e| panic!("{what}: {e}"));
+    }
+    made.store(true, Ordering::Relaxed);
     let database = open(&storage, OpenMode::Write).unwrap_or_else(|e| panic!("{what}: {e}"));
     let found = contents(&database);
     *promise.lock() = Promise { committed: found, committing: None };
@@ -289,28 +296,30 @@ fn run_killed_at(seed: u64, call: u64, transactions: u64, tally: &Arc<Mutex<Tall
     verify(&storage, &promise.lock(), &what);
 }
 
-/// Every so many-th call (`PAGEFOLD_SIMULATION_KILL_EVERY`, 1: each) of some runs.
+/// Behind every call that changes names, and at every so many-th of the others (`PAGEFOLD_SIMULATION_KILL_EVERY`, 1: each), of as many runs as `PAGEFOLD_SIMULATION_KILL_RUNS` says.
 #[test]
 fn a_process_is_killed_at_any_call_and_then_the_machine() {
-    let every = std::env::var("PAGEFOLD_SIMULATION_KILL_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let setting = |name: &str, default: usize| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
+    let (every, runs) = (setting("PAGEFOLD_SIMULATION_KILL_EVERY", 100), setting("PAGEFOLD_SIMULATION_KILL_RUNS", 3));
     let tally = Arc::new(Mutex::new(Tally::default()));
-    for seed in 1..=6 {
+    let mut kills = 0;
+    for seed in 1..=runs as u64 {
         let transactions = 12;
-        let calls = {
-            let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
-            create(&storage, Shape::of(seed)).unwrap();
-            let first = storage.calls();
-            let database = open(&storage, OpenMode::Write).unwrap();
-            work(&database, &mut Random(seed), &Mutex::default(), transactions).unwrap();
-            drop(database);
-            first..storage.calls()
-        };
-        for call in calls.skip(seed as usize % every).step_by(every) {
-            run_killed_at(seed, call, transactions, &tally);
+        let storage = FaultStorage::new(FaultOptions { seed, ..FaultOptions::default() });
+        create(&storage, Shape::of(seed)).unwrap();
+        let database = open(&storage, OpenMode::Write).unwrap();
+        work(&database, &mut Random(seed), &Mutex::default(), transactions).unwrap();
+        drop(database);
+        for (number, call) in storage.call_log().into_iter().enumerate() {
+            let names = matches!(call.kind, CallKind::Create | CallKind::Remove | CallKind::Rename | CallKind::CreateDirectory);
+            if names || (number + seed as usize).is_multiple_of(every) {
+                run_killed_at(seed, call.index + 1, transactions, &tally);
+                kills += 1;
+            }
         }
     }
     let tally = tally.lock();
-    println!("{} states, {} distinct images after a killed process, of these with: {:#?}", tally.states, tally.images.len(), tally.kinds);
+    println!("{kills} kills, {} distinct images after them, of these with: {:#?}", tally.images.len(), tally.kinds);
     assert!(tally.states > 100, "only {} states", tally.states);
 }
 
