@@ -19,8 +19,8 @@ use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::index::prefix::PrefixLeaf;
 use pagefold_format::log::{
-    Earlier,
-    Action, Change, Checkpoint, CheckpointLeftover, Counts, DataSetOp, DataSetState, Role, RunningTransaction, Undo, put_change,
+    Action, CatalogChange, Change, Checkpoint, CheckpointLeftover, Commit, Counts, DataSetOp, DataSetState, Earlier, Role,
+    RunningTransaction, Undo, put_change,
 };
 use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
@@ -72,7 +72,16 @@ fn whole_pages() {
     put("page", "dictionary", &page);
     chain::build(&mut page, 8, PageType::LargeValue, 0, 1, 7, b"a part of a large value");
     put("page", "large-value", &page);
-    let slot = ControlSlot { sequence: 41, database_id: 77, catalog_file_id: 5, catalog_writes: 1, next_file_id: 6, next_object_id: 9, checkpoint: 0, log_id: 77 };
+    let slot = ControlSlot {
+        sequence: 41,
+        database_id: 77,
+        catalog_file_id: 5,
+        catalog_writes: 1,
+        next_file_id: 6,
+        next_object_id: 9,
+        checkpoint: 0,
+        log_id: 77,
+    };
     let manifest = Manifest {
         base: Some(BaseCopy { copy_id: 9, redo: 4096 }),
         control: slot,
@@ -150,7 +159,11 @@ fn prefix_leaves() {
         for k in 0..200u32 {
             let number = if unique { k * 3 } else { k / 5 * 3 };
             let word = ["fold", "folder", "leaf"][number as usize % 3];
-            let key = if fixed == 0 { format!("key {number:05} {word}").into_bytes() } else { [b"key. ".as_slice(), &number.to_be_bytes()].concat() };
+            let key = if fixed == 0 {
+                format!("key {number:05} {word}").into_bytes()
+            } else {
+                [b"key. ".as_slice(), &number.to_be_bytes()].concat()
+            };
             let op = PageOp::Leaf(LeafOp::Insert { key: &key, rid: Rid::new(0, k * 7 % 50, (k % 16) as u16) });
             let _ = op.apply(&mut page);
         }
@@ -237,7 +250,21 @@ fn log_records() {
     let mut body = vec![2, 0];
     checkpoint.encode(&mut body);
     put("log_record", "checkpoint", &body);
-    put("log_segment", "0", &[0, 0x40, 0x10, 3, 1, 2, 3]);
+    let mut body = vec![1, 0];
+    Commit { transaction: 300, unix_time_ns: 1 << 60 }.encode(&mut body);
+    put("log_record", "commit", &body);
+    let mut body = vec![3, 0];
+    CatalogChange { catalog_file_id: 300, unix_time_ns: 1 << 60 }.encode(&mut body);
+    put("log_record", "catalog", &body);
+    for (i, role) in [Role::Structure, Role::Compensation { transaction: 300, next: 70_000 }].into_iter().enumerate() {
+        let mut body = vec![0, i as u8];
+        Action::encode_head(&role, &mut body);
+        changes.iter().for_each(|change| put_change(&mut body, 3, 9, change));
+        put("log_record", &format!("role-{i}"), &body);
+    }
+    put("log_segment", "0", &[0, 0, 1, 0, 0x40, 0x10, 3, 1, 2, 3]);
+    put("log_segment", "mended", &[0, 0, 0, 0, 0x20, 0x10, 1, 9, 0x80, 0x18, 0x10]);
+    put("log_segment", "header", &[0, 0, 0, 1, 0x20, 0, 1, 9, 0x81, 0, 0]);
 }
 
 fn codecs() {
@@ -264,6 +291,30 @@ fn codecs() {
     pagefold_codec::block::compress(&chunk, &mut stored);
     put("block", "lz4", &stored);
     put("block", "raw", &[&[3, 0, 0, 0, 0], b"raw".as_slice()].concat());
+}
+
+/// Rows of many kinds for every type: with and without NULL, dictionary, large values; all widths of numbers.
+fn page_rows() {
+    let every = schema::every_type();
+    let two = |data_type| {
+        Schema::new(vec![Column::new("a", data_type, false), Column::new("b", data_type, true), Column::new("c", data_type, false)])
+            .expect("valid")
+    };
+    let mut schemas: Vec<Schema> = every.columns().iter().map(|c| two(c.data_type)).collect();
+    schemas.push(every);
+    for (i, schema) in schemas.iter().enumerate() {
+        for kind in 0..16u8 {
+            let mut input = Vec::new();
+            schema::put(schema, &mut input);
+            input.extend([kind >> 1, if schema.len() > 3 { 20 } else { 120 }, 3 * kind, 5, 77, kind]);
+            for column in 0..schema.len() as u8 {
+                let kind = if kind % 2 == 0 { kind } else { kind + column };
+                input.extend([kind ^ column << 3, column * 13 + kind, (kind % 4) * 17, 200, kind, 1, 0, 9 + column, kind & 3]);
+            }
+            input.extend(b"some noise for the rows");
+            put("page_rows", &format!("{i}-{kind}"), &input);
+        }
+    }
 }
 
 /// A value of the type.
@@ -298,12 +349,25 @@ fn rows() {
         let mut encoder = PageEncoder::new(Arc::new(PageSchema::new(&layout)), None);
         (0..3).for_each(|_| encoder.push(&record[input.len()..]).expect("a record"));
         let packed = record.split_off(input.len());
+        let mut stored = [&input[..], &[0, 0, 0, 0x40, 0, 1]].concat();
         if CompactLayout::new(layout).compact(&packed, &mut record).is_some() {
             put("compact_record", &i.to_string(), &record);
+            stored.extend(&record[input.len()..]);
+            put("stored_row", &format!("compact-{i}"), &stored);
         }
-        let mut area = [&input[..], &[1]].concat();
+        stored.truncate(input.len());
+        stored.extend([12, 0, 0, 0x20, 0]);
+        stored.extend(&packed);
+        put("stored_row", &format!("plain-{i}"), &stored);
+        let mut area = [&input[..], &[1, 9, 8, 7, 6]].concat();
         encoder.encode(3, &mut area).expect("a short area");
         put("page_area", &i.to_string(), &area);
+        let part = area.split_off(input.len() + 5);
+        put(
+            "stored_row",
+            &format!("column-{i}"),
+            &[&input[..], &[8, 1, 0, 0x40, 0, 1, part.len() as u8, 0, 0, 0, 0, 0, 0, 0], &part].concat(),
+        );
         let columns: Vec<_> =
             (0..schema.len().min(8)).map(|c| (c, if c == 1 { Direction::Descending } else { Direction::Ascending })).collect();
         input.push(2);
@@ -351,6 +415,19 @@ fn catalog() {
     let index = record(4, &[Int(2), Int(1), Int(0), Int(8192), Int(5), Int(1 << 20), Int(1 << 20), Text("i"), Text("fold"), Text("I8K")]);
     let sets = [record(5, &[Int(1), Int(0), Int(3), Int(1)]), record(5, &[Int(2), Int(0), Int(4), Null])].concat();
     put("catalog", "0", &[table, column, key, index, sets].concat());
+
+    let value: Vec<u8> = b"a large value, a large value, and what is not one".repeat(2000);
+    let stored = pagefold_engine::table_space::pack_large(&value);
+    put("large_value", "lz4", &[&(value.len() as u32).to_le_bytes(), stored.as_slice()].concat());
+    put("large_value", "raw", &[&3u32.to_le_bytes(), pagefold_engine::table_space::pack_large(b"raw").as_slice()].concat());
+    // A batch is changed, and its checksum made right; the header of the file; the end is cut off.
+    put("double_write", "batch", &[3, 1, 16, 0, 1, 9, 0, 1, 0, 0]);
+    put("double_write", "count", &[3, 17, 28, 0, 1, 2, 0, 17, 0, 0]);
+    put("double_write", "header", &[3, 0, 16, 0, 1, 2, 1, 0, 0, 0]);
+    put("double_write", "short", &[2, 5, 0, 0]);
+    put("copy_file", "pages", &[3, 0, 3, 9, 0, 0, 0, 3, 0, 1, 2, 3, 2]);
+    put("copy_file", "changed", &[1, 0, 64, 0, 2, 1, 2]);
+    put("copy_file", "others", &[0x81, 1, 3, 0, 0, 0, 0, 8, 3, 0, 0, 0, 2, 0, 1, 2, 4, 0, 1, 2, 3, 4]);
 }
 
 #[cfg(feature = "interchange")]
@@ -365,6 +442,14 @@ fn files() {
     for (i, text) in texts.iter().enumerate() {
         put("csv", &i.to_string(), &[&[i as u8], text.as_bytes()].concat());
     }
+    for (i, text) in
+        ["t(a, \"b c\" desc,d ASC)", "a, b DESC", "id bigint not null, \"the name\" char(20), price decimal(9,2) null"].iter().enumerate()
+    {
+        put("column_list", &i.to_string(), text.as_bytes());
+    }
+    put("parquet", "plain", &[0, 40, 0, 1, 9]);
+    put("parquet", "zstd", &[1, 40, 0, 1, 9]);
+    put("parquet", "end", &[0, 0xF0, 0xFF, 1, 1]);
     let schema = TableSchema::from_schema(schema::every_type());
     put("arrow_schema", "0", &arrow_schema_to_bytes(schema.arrow()));
 }
@@ -377,6 +462,7 @@ fn main() {
     codecs();
     log_records();
     rows();
+    page_rows();
     #[cfg(feature = "engine")]
     catalog();
     #[cfg(feature = "interchange")]

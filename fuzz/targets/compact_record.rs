@@ -27,10 +27,28 @@ fuzz_target!(|data: &[u8]| {
         let _ = (layout.boolean(record, column), layout.int(record, column), layout.decimal(record, column));
         let _ = (layout.real(record, column), layout.double(record, column), layout.uuid(record, column));
     }
+    // Some columns: every second one, and those that are integers.
+    let choose = |keep: &dyn Fn(usize) -> bool| (0..columns).filter(|column| keep(*column)).collect::<Vec<usize>>();
+    let second = choose(&|column| column % 2 == record.len() % 2);
+    let mut part = b"before".to_vec();
+    let some = layout.expand_columns(record, &second, &mut part);
+    assert!(part.starts_with(b"before") && part.len() - 6 == some.unwrap_or(0) && part.len() - 6 <= RECORD_BYTES_MAX);
+    let integers = choose(&|column| layout.integer_columns(&[column]).is_some());
+    let reader = layout.integer_columns(&integers).expect("each is one");
+    let mut words = vec![0xA5; record.len() % 7];
+    let read = reader.expand(&layout, record, &mut words);
+    assert!(read.is_ok() || valid.is_err());
     if valid.is_err() {
         return;
     }
     expanded.expect("valid");
+    some.expect("valid");
+    let words = &words[..read.expect("valid")];
+    for (chosen, part) in [(&second, &part[6..]), (&integers, words)] {
+        for column in chosen {
+            assert_eq!(packed_layout.column(part, *column), packed_layout.column(&packed[6..], *column));
+        }
+    }
     packed_layout.validate(&packed[6..]).expect("a packed record");
     let mut again = Vec::new();
     match layout.compact(&packed[6..], &mut again) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pagefold_format::data::{Body, DATA_HEADER_BYTES, DataOp, DataPage, Stored, StoredKind, StoredRow};
+use pagefold_format::data::{Body, COLUMN_HEADER_BYTES, COLUMN_ROWS_START, DataOp, DataPage, Stored, StoredKind, StoredRow};
 use pagefold_fuzz::input::Input;
 use pagefold_fuzz::ops;
 
@@ -41,11 +41,16 @@ fn rows_are_apart(page: &[u8]) -> bool {
 
 fn rows(page: &[u8]) -> Vec<Option<(StoredKind, Vec<u8>)>> {
     let view = DataPage::new(page);
-    (0..view.slot_count()).map(|slot| view.row(slot).map(|r| (r.kind, r.bytes.to_vec()))).collect()
+    // The header of a column part has the number of entries.
+    let own = |row: StoredRow<'_>| match row.kind {
+        StoredKind::Column => row.bytes.get(COLUMN_HEADER_BYTES..).unwrap_or_default().to_vec(),
+        _ => row.bytes.to_vec(),
+    };
+    (0..view.slot_count()).map(|slot| view.row(slot).map(|r| (r.kind, own(r)))).collect()
 }
 
 fuzz_target!(|data: &[u8]| {
-    if data.len() >= DATA_HEADER_BYTES {
+    if data.len() >= COLUMN_ROWS_START {
         probe(data);
     }
     let mut input = Input(data);

@@ -59,7 +59,6 @@ impl TokenTable {
     }
 
     /// Decodes as on a processor without AVX.
-    #[cfg(test)]
     pub(super) fn without_wide_copies(mut self) -> Self {
         #[cfg(target_arch = "x86_64")]
         {

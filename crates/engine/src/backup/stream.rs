@@ -190,6 +190,22 @@ impl CopyReader {
         Error::Damaged { path: self.path.display().to_string(), reason: reason.to_string() }
     }
 
+    /// Reads all parts; the bytes of pages and log. For fuzzers: what reads a copy looks at each part itself.
+    ///
+    /// # Errors
+    /// When the copy is damaged; those of the device.
+    #[doc(hidden)]
+    pub fn read_through(&mut self) -> Result<u64> {
+        let mut bytes = 0;
+        while let Some(part) = self.next()? {
+            bytes += match part {
+                Part::Pages { pages, .. } => pages.len(),
+                Part::Log { bytes, .. } => bytes.len(),
+            } as u64;
+        }
+        Ok(bytes)
+    }
+
     /// The next part, in the order in which it was written; `None` behind the last.
     pub(super) fn next(&mut self) -> Result<Option<Part<'_>>> {
         if self.position == self.header.manifest {

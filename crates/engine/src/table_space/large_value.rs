@@ -9,11 +9,51 @@ use super::table::Table;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::block;
+use pagefold_format::FormatError;
 use pagefold_format::page::PageType;
 use pagefold_format::wire::Reader;
 use pagefold_types::{LARGE_VALUE_BYTES_MAX, LargeValueRef};
 
 const BLOCK_BYTES: usize = 64 * 1024;
+
+/// What is stored of a value.
+#[doc(hidden)]
+#[must_use]
+pub fn pack_large(value: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(value.len() / 2);
+    let mut compressed = Vec::new();
+    for chunk in value.chunks(BLOCK_BYTES) {
+        compressed.clear();
+        block::compress(chunk, &mut compressed);
+        stored.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
+        stored.extend_from_slice(&(compressed.len() as u32).to_le_bytes());
+        stored.extend_from_slice(&compressed);
+    }
+    stored
+}
+
+/// The value of `raw_bytes` of which this is stored.
+///
+/// # Errors
+/// When it is not exactly that. Any bytes at all are safe to hand in.
+#[doc(hidden)]
+pub fn unpack_large(stored: &[u8], raw_bytes: usize) -> std::result::Result<Vec<u8>, FormatError> {
+    let mut reader = Reader::new(stored);
+    let mut value = Vec::new();
+    while !reader.is_empty() {
+        let raw = reader.u32()? as usize;
+        let length = reader.u32()? as usize;
+        if raw > BLOCK_BYTES || value.len() + raw > raw_bytes {
+            return Err(FormatError::new("a block is longer than the value"));
+        }
+        let bytes = reader.take(length)?;
+        block::decompress(bytes, raw, &mut value).map_err(|e| FormatError::new(e.to_string()))?;
+    }
+    if value.len() != raw_bytes {
+        return Err(FormatError::new(format!("{} bytes where {raw_bytes} are expected", value.len())));
+    }
+    Ok(value)
+}
 
 impl Table {
     /// Stores a value in pages of its own.
@@ -29,15 +69,7 @@ impl Table {
             )));
         }
         let (partition, data_set) = self.growing_partition()?;
-        let mut stored = Vec::with_capacity(value.len() / 2);
-        let mut compressed = Vec::new();
-        for chunk in value.chunks(BLOCK_BYTES) {
-            compressed.clear();
-            block::compress(chunk, &mut compressed);
-            stored.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
-            stored.extend_from_slice(&(compressed.len() as u32).to_le_bytes());
-            stored.extend_from_slice(&compressed);
-        }
+        let stored = pack_large(value);
         let first_page = write_large(self, by, data_set, &stored)?;
         Ok(LargeValueRef { first_page, raw_bytes: value.len() as u32, stored_bytes: stored.len() as u32, partition: u32::from(partition) })
     }
@@ -51,22 +83,7 @@ impl Table {
         let length = self.large_stored_bytes(reference)?;
         let first = reference.first_page;
         let stored = read_chain(self, data_set, PageType::LargeValue, first, first, length)?;
-        let damaged = |e: &dyn std::fmt::Display| data_set.corrupt(first, format!("large value: {e}"));
-        let mut reader = Reader::new(&stored);
-        let mut value = Vec::new();
-        while !reader.is_empty() {
-            let raw = reader.u32().map_err(|e| damaged(&e))? as usize;
-            let length = reader.u32().map_err(|e| damaged(&e))? as usize;
-            if raw > BLOCK_BYTES || value.len() + raw > reference.raw_bytes as usize {
-                return Err(damaged(&"a block is longer than the value"));
-            }
-            let bytes = reader.take(length).map_err(|e| damaged(&e))?;
-            block::decompress(bytes, raw, &mut value).map_err(|e| damaged(&e))?;
-        }
-        if value.len() != reference.raw_bytes as usize {
-            return Err(damaged(&format!("{} bytes where {} are expected", value.len(), reference.raw_bytes)));
-        }
-        Ok(value)
+        unpack_large(&stored, reference.raw_bytes as usize).map_err(|e| data_set.corrupt(first, format!("large value: {e}")))
     }
 
     /// Gives the pages of a value back.

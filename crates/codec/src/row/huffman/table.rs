@@ -126,7 +126,6 @@ impl DecodeTable {
     }
 
     /// Decodes as on a processor without AVX and BMI2.
-    #[cfg(test)]
     pub(super) fn without_wide_copies(mut self) -> Self {
         #[cfg(target_arch = "x86_64")]
         {
