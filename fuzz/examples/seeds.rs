@@ -10,7 +10,7 @@ use pagefold_codec::splice::Splice;
 use pagefold_format::chain;
 use pagefold_format::control::ControlSlot;
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, CopyBlock, CopyHeader, Manifest};
-use pagefold_format::data::{DataOp, StoredKind};
+use pagefold_format::data::{COLUMN_ROWS_START, ColumnImage, DataOp, DataPage, ENTRY_BYTES, StoredKind, state_bytes};
 use pagefold_format::data_set_header::{DataSetHeader, DictionaryRoot, ObjectKind};
 use pagefold_format::index::folded::fold;
 use pagefold_format::index::header::FOLDED_PAGE_BYTES;
@@ -23,7 +23,7 @@ use pagefold_format::log::{
     RunningTransaction, Undo, put_change,
 };
 use pagefold_format::op::PageOp;
-use pagefold_format::page::PageType;
+use pagefold_format::page::{PageType, low_end};
 use pagefold_format::space_map::{self, SpaceWord};
 use pagefold_fuzz::{pages, schema};
 use pagefold_types::{Column, CompactLayout, DataType, Direction, KeyLayout, Rid, RowLayout, Schema, Value, text};
@@ -154,19 +154,7 @@ fn index_pages() {
 fn prefix_leaves() {
     for (i, fixed) in [9u16, 9, 0, 0].into_iter().enumerate() {
         let unique = i % 2 == 0;
-        let mut page = vec![0; 2048];
-        PageOp::Leaf(LeafOp::FormatPrefix { page_number: 4, fixed_key_bytes: fixed, next: 5 }).apply(&mut page).expect("a leaf");
-        for k in 0..200u32 {
-            let number = if unique { k * 3 } else { k / 5 * 3 };
-            let word = ["fold", "folder", "leaf"][number as usize % 3];
-            let key = if fixed == 0 {
-                format!("key {number:05} {word}").into_bytes()
-            } else {
-                [b"key. ".as_slice(), &number.to_be_bytes()].concat()
-            };
-            let op = PageOp::Leaf(LeafOp::Insert { key: &key, rid: Rid::new(0, k * 7 % 50, (k % 16) as u16) });
-            let _ = op.apply(&mut page);
-        }
+        let page = pages::prefix_leaf(fixed, unique);
         let leaf = PrefixLeaf::new(&page);
         let (mut key, mut last) = (Vec::new(), Vec::new());
         leaf.key(Place { entry: 0, rid: 7 }, &mut key);
@@ -182,6 +170,7 @@ fn prefix_leaves() {
             PageOp::Leaf(LeafOp::KeepFrom { cut: Place { entry: 0, rid: 9 } }),
             PageOp::Leaf(LeafOp::SetNext { next: 8 }),
         ]);
+        put("page_op", &format!("prefix-{i}"), &[&[11 + i as u8 / 2], ops.as_slice()].concat());
         put("prefix_leaf", &i.to_string(), &[&*page, &(key.len() as u16).to_le_bytes(), &key, &ops].concat());
 
         let mut entries = Entries::new();
@@ -214,6 +203,33 @@ fn data_pages() {
     ]);
     put("data_page", "column-part", &[pages::column_part(), &column_ops].concat());
     put("page_op", "data", &[&[0], ops.as_slice()].concat());
+    let part = pages::column_part();
+    let view = DataPage::new(part);
+    let area = view.column_part().expect("a column part");
+    let (rows, low_end) = (COLUMN_ROWS_START + area.area().len(), usize::from(low_end(part)));
+    let directory = part.len() - state_bytes(area.rows()) - ENTRY_BYTES * view.entries().count();
+    let image = ColumnImage {
+        slots: view.slot_count(),
+        dictionary_version: area.dictionary(),
+        area: area.area(),
+        rows: &part[rows..low_end],
+        directory: &part[directory..],
+    };
+    let rebuild = PageOp::Data(DataOp::Rebuild(image));
+    let ghosts = [
+        PageOp::Data(DataOp::MarkDeleted { slot: 0 }),
+        PageOp::Data(DataOp::Undelete { slot: 0, kind: StoredKind::Column }),
+        PageOp::Data(DataOp::MarkDeleted { slot: 1 }),
+        PageOp::Data(DataOp::Purge { slot: 1 }),
+        PageOp::Data(DataOp::MarkDeleted { slot: 2 }),
+        PageOp::Data(DataOp::Undelete { slot: 2, kind: StoredKind::Raw }),
+        PageOp::Data(DataOp::Delete { slot: 3 }),
+    ];
+    put("page_op", "rebuild", &[&[10], encode(&[rebuild]).as_slice(), &encode(&ghosts)].concat());
+    put("page_op", "rebuild-of-rows", &[&[0], encode(&[rebuild]).as_slice()].concat());
+    put("page_op", "ghosts", &[&[0], encode(&ghosts).as_slice()].concat());
+    put("page_op", "column-part", &[&[10], encode(&ghosts).as_slice(), &column_ops].concat());
+    put("page_op", "column-ops", &[&[10], column_ops.as_slice()].concat());
 }
 
 fn log_records() {
@@ -387,6 +403,9 @@ fn rows() {
         "c1 = 1 and c3 between 0 and 5 or not (c8 >= date '2024-02-29')",
         "c13 like 'a%_' and c12 in ('a', 'b') and c0",
         "c4 is null or c5 < 1.5e3 and c6 <> 12.30",
+        "5 < c1 and c1 < c2 and c2 >= c3 and 7 >= c3 and 1 = c2 and 3 <> c1",
+        "c1 in (1, 2, 3) and c13 >= 'a' and c13 <= 'x' and c4 is not null and not c0",
+        "c1 < 5 and c1 > 0 and c1 <= 4 and c3 > 1 and c3 >= 1 and c12 is null or c0 = true",
         "c16 = '00000000-0000-0000-0000-00000000000a' and c15 = '\\x00ff'",
     ];
     for (i, text) in conditions.iter().enumerate() {

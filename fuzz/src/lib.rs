@@ -5,3 +5,4 @@ pub mod input;
 pub mod ops;
 pub mod pages;
 pub mod schema;
+pub mod view;

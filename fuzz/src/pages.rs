@@ -50,6 +50,29 @@ pub fn leaf(bytes: usize, kind: LeafKind) -> Vec<u8> {
     page
 }
 
+/// A prefix leaf: keys of one length (9) or of several (0), each once or in lists.
+pub fn prefix_leaf(fixed_key_bytes: u16, unique: bool) -> Vec<u8> {
+    let mut page = vec![0; 2048];
+    LeafOp::FormatPrefix { page_number: 4, fixed_key_bytes, next: 5 }.apply(&mut page).expect("a leaf");
+    for k in 0..200u32 {
+        let number = if unique { k * 3 } else { k / 5 * 3 };
+        let word = ["fold", "folder", "leaf"][number as usize % 3];
+        let key = match fixed_key_bytes {
+            0 => format!("key {number:05} {word}").into_bytes(),
+            _ => [b"key. ".as_slice(), &number.to_be_bytes()].concat(),
+        };
+        let _ = LeafOp::Insert { key: &key, rid: Rid::new(0, k * 7 % 50, (k % 16) as u16) }.apply(&mut page);
+    }
+    page
+}
+
+/// Pages of every type: data, non-leaf, the kinds of leaves, a column part, prefix leaves.
+pub fn all() -> Vec<Vec<u8>> {
+    let leaves = leaf_kinds().map(|kind| leaf(if kind.fold { 8192 } else { 2048 }, kind));
+    let prefix = [(9, true), (0, false)].map(|(fixed, unique)| prefix_leaf(fixed, unique));
+    [data(2048), non_leaf(2048)].into_iter().chain(leaves).chain([column_part().to_vec()]).chain(prefix).collect()
+}
+
 /// The kinds of leaves: unique or not, one key length or not, folded or not.
 pub fn leaf_kinds() -> impl Iterator<Item = LeafKind> {
     (0..8u8).map(|i| {

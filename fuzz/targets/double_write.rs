@@ -66,8 +66,9 @@ fuzz_target!(|data: &[u8]| {
         match what % 4 {
             0 => mend(&mut bytes, block * BLOCK),
             1 => {
-                let sum = xxh3_64_with_seed(&bytes[8..BLOCK], 0);
-                put_u64(&mut bytes, 0, sum);
+                let Some(header) = bytes.get_mut(..BLOCK) else { continue };
+                let sum = xxh3_64_with_seed(&header[8..], 0);
+                put_u64(header, 0, sum);
             }
             2 => bytes.truncate(at),
             _ => {

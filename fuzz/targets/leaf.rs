@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use pagefold_format::index::leaf::{Leaf, Place, check, validate};
 use pagefold_format::index::limits::middle_cut;
 use pagefold_fuzz::input::Input;
-use pagefold_fuzz::ops;
+use pagefold_fuzz::{ops, view};
 use pagefold_types::Rid;
 
 /// Never validated: nothing panics.
@@ -32,6 +32,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let leaf = Leaf::new(&page);
     assert_eq!(leaf.rid_count(), leaf.entries().map(|e| e.rid_count()).sum::<usize>());
+    view::ask(&page, key, check(&page).is_ok());
     if check(&page).is_ok() {
         let less = |e: &pagefold_codec::index::layout::Entry<'_>| e.key < key;
         assert_eq!(leaf.lower_bound(key).0, leaf.entries().take_while(less).count());

@@ -6,10 +6,7 @@ use pagefold_fuzz::input::Input;
 use pagefold_fuzz::{ops, pages};
 use std::sync::LazyLock;
 
-static PAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let leaves = pages::leaf_kinds().map(|kind| pages::leaf(if kind.fold { 8192 } else { 2048 }, kind));
-    [pages::data(2048), pages::non_leaf(2048)].into_iter().chain(leaves).collect()
-});
+static PAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(pages::all);
 
 fuzz_target!(|data: &[u8]| {
     let mut input = Input(data);

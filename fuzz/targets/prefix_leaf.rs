@@ -5,9 +5,9 @@ use libfuzzer_sys::fuzz_target;
 use pagefold_format::index::leaf::Place;
 use pagefold_format::index::prefix::PrefixLeaf;
 use pagefold_format::index::prefix::check::{check, validate};
-use pagefold_format::index::prefix::reader::PairReader;
+use pagefold_format::index::prefix::reader::{PairReader, PlaceReader};
 use pagefold_fuzz::input::Input;
-use pagefold_fuzz::ops;
+use pagefold_fuzz::{ops, view};
 use pagefold_types::Rid;
 
 /// Never validated: nothing panics.
@@ -27,6 +27,7 @@ fuzz_target!(|data: &[u8]| {
     if validate(&page).is_err() {
         return;
     }
+    view::ask(&page, key, check(&page).is_ok());
     if check(&page).is_ok() {
         let leaf = PrefixLeaf::new(&page);
         let mut reader = PairReader::new();
@@ -40,6 +41,12 @@ fuzz_target!(|data: &[u8]| {
         }
         assert_eq!(pairs, leaf.rid_count());
         let place = leaf.lower_bound(key).0;
+        let mut places = PlaceReader::new();
+        for place in [Place::default(), place] {
+            if places.go(&leaf, place).is_ok() && place != leaf.end() {
+                assert!(places.pair().0.len() <= page.len() && places.pairs_of_block() > 0);
+            }
+        }
         let before: usize = (0..place.entry).filter_map(|i| leaf.block(i)).map(|b| b.pair_count()).sum();
         assert_eq!(before + place.rid, less);
     }

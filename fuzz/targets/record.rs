@@ -20,6 +20,10 @@ fuzz_target!(|data: &[u8]| {
         let _ = (reader.int(record), reader.decimal(record), reader.boolean(record), reader.real(record));
         let _ = (reader.double(record), reader.uuid(record), reader.bytes(record), reader.value(record));
     }
+    for column in 0..=columns {
+        let _ = (layout.value(record, column), layout.int_at(record, column), layout.decimal_at(record, column));
+        let _ = (layout.bytes_at(record, column), layout.column(record, column));
+    }
     let _ = (layout.large_values(record), layout.column(record, columns));
     if valid.is_err() {
         return;
