@@ -203,6 +203,12 @@ fn data_pages() {
     ]);
     put("data_page", "column-part", &[pages::column_part(), &column_ops].concat());
     put("page_op", "data", &[&[0], ops.as_slice()].concat());
+    let short = encode(&[PageOp::Data(DataOp::Insert { slot: 3, kind: StoredKind::Raw, bytes: b"nine byte" })]);
+    let next = encode(&[PageOp::Data(DataOp::Insert { slot: 8, kind: StoredKind::Raw, bytes: b"nine byte" })]);
+    let longer = encode(&[PageOp::Data(DataOp::Replace { slot: 0, kind: StoredKind::Raw, bytes: &[7; 40] })]);
+    for (i, ops) in [ops.as_slice(), &short, &next, &longer].into_iter().enumerate() {
+        put("page_op", &format!("full-data-{i}"), &[&[13], ops].concat());
+    }
     let part = pages::column_part();
     let view = DataPage::new(part);
     let area = view.column_part().expect("a column part");
@@ -391,8 +397,21 @@ fn rows() {
         put("key", &i.to_string(), &input);
         if let (Some(column), true) = (schema.columns().first(), i + 1 < schemas.len()) {
             put("text", &i.to_string(), &[&[i as u8], text::to_text(values[0], &column.data_type).as_bytes()].concat());
-            for (k, text) in
-                ["9999999999999.99", "-32768", "2147483647", "-9223372036854775808", "-1e-5", "23:59:59.999999"].iter().enumerate()
+            for (k, text) in [
+                "9999999999999.99",
+                "-32768",
+                "2147483647",
+                "-9223372036854775808",
+                "-1e-5",
+                "23:59:59.999999",
+                "10000000000000.00",
+                "32768",
+                "2147483648",
+                "24:00:00",
+                "1e39",
+            ]
+            .iter()
+            .enumerate()
             {
                 put("text", &format!("{i}-extreme-{k}"), &[&[i as u8], text.as_bytes()].concat());
             }

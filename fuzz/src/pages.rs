@@ -1,8 +1,9 @@
 //! Pages to start from, made by the ops that make real ones.
 
-use pagefold_format::data::{DataOp, StoredKind};
+use pagefold_format::data::{DataOp, DataPage, StoredKind};
 use pagefold_format::index::header::LeafKind;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
+use pagefold_format::page::{PageType, page_type};
 use pagefold_types::Rid;
 
 /// A data page with rows of all kinds, and a free slot.
@@ -70,7 +71,36 @@ pub fn prefix_leaf(fixed_key_bytes: u16, unique: bool) -> Vec<u8> {
 pub fn all() -> Vec<Vec<u8>> {
     let leaves = leaf_kinds().map(|kind| leaf(if kind.fold { 8192 } else { 2048 }, kind));
     let prefix = [(9, true), (0, false)].map(|(fixed, unique)| prefix_leaf(fixed, unique));
-    [data(2048), non_leaf(2048)].into_iter().chain(leaves).chain([column_part().to_vec()]).chain(prefix).collect()
+    let pages: Vec<Vec<u8>> =
+        [data(2048), non_leaf(2048)].into_iter().chain(leaves).chain([column_part().to_vec()]).chain(prefix).collect();
+    let full: Vec<Vec<u8>> = pages.iter().cloned().map(filled).collect();
+    pages.into_iter().chain(full).collect()
+}
+
+/// The page with little room left: what goes on is at its limits.
+fn filled(mut page: Vec<u8>) -> Vec<u8> {
+    let data = DataPage::new(&page);
+    if page_type(&page) == Some(PageType::Data) {
+        let slot = data.slot_count();
+        let row = vec![b'f'; data.free_bytes() - data.directory_growth(slot) - 12];
+        DataOp::Insert { slot, kind: StoredKind::Raw, bytes: &row }.apply(&mut page).expect("room");
+        return page;
+    }
+    for length in [200, 40, 20, 12, 9] {
+        for i in 0..2000u32 {
+            let mut key = format!("m{:05}", i * 7919 % 100_000).into_bytes();
+            key.resize(length, b'f');
+            let rid = Rid::new(0, i, (i % 16) as u16);
+            let done = match page_type(&page) {
+                Some(PageType::NonLeaf) => NonLeafOp::Insert { separator: &key, child: i + 1 }.apply(&mut page),
+                _ => LeafOp::Insert { key: &key, rid }.apply(&mut page),
+            };
+            if done.is_err() {
+                break;
+            }
+        }
+    }
+    page
 }
 
 /// The kinds of leaves: unique or not, one key length or not, folded or not.
