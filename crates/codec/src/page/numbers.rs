@@ -50,7 +50,8 @@ impl Packing {
                 break;
             }
             let base = sorted[start];
-            let exception_bytes = [sorted[0], sorted[sorted.len() - 1]].map(|v| signed_bytes(v.wrapping_sub(base)));
+            // The outermost take the most bytes, unless one wraps: then others may take more than it.
+            let exception_bytes = [sorted[0], sorted[sorted.len() - 1]].map(|v| v.checked_sub(base).map_or(size_of::<i64>(), signed_bytes));
             let patched = Self { base, width, exceptions, exception_bytes: exception_bytes[0].max(exception_bytes[1]) };
             if patched.len(values.len()) < best.len(values.len()) {
                 best = patched;
@@ -143,6 +144,19 @@ mod tests {
         packing.write(values.iter().copied(), &mut out);
         assert_eq!(out.len(), packing.len(values.len()));
         assert_eq!(packing.len(values.len()), 750 + 3 + 3 * 8);
+    }
+
+    #[test]
+    fn exceptions_that_wrap_do_not_hide_others() {
+        // From the base the least value is a small number, as it wraps; the one above it needs all eight bytes.
+        let base = i64::MAX - 1_000_000;
+        let mut values: Vec<i64> = (0..100).map(|i| base + i % 50).collect();
+        (values[40], values[41]) = (i64::MIN + 5000, 200);
+        let packing = Packing::smallest(&values, &mut Vec::new());
+        assert_eq!((packing.exceptions, packing.exception_bytes), (2, 8));
+        let mut out = Vec::new();
+        packing.write(values.iter().copied(), &mut out);
+        assert_eq!(out.len(), packing.len(values.len()));
     }
 
     #[test]
