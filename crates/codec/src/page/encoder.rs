@@ -326,10 +326,10 @@ impl PageEncoder {
         self.rows() >= self.aim.min(ROWS_MAX)
     }
 
-    /// How many of the rows it holds fit into `room` bytes: as many as a few trials find. Not even one: 0.
-    pub fn rows_that_fit(&mut self, room: usize) -> usize {
+    /// How many of the rows it holds, of the first `rows_max`, fit into `room` bytes: as many as a few trials find. Not even one: 0.
+    pub fn rows_that_fit(&mut self, room: usize, rows_max: usize) -> usize {
         let room = room.min(AREA_BYTES_MAX);
-        let held = self.rows();
+        let held = self.rows().min(rows_max);
         // `fits` rows do, taking `bytes`; `too_many` do not, taking `too_long`.
         let (mut fits, mut bytes) = (0, HEADER_BYTES + ENTRY_BYTES * self.columns.len());
         let (mut too_many, mut too_long) = (held + 1, usize::MAX);

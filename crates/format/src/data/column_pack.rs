@@ -51,6 +51,8 @@ pub struct ColumnPacker {
     pctfree: usize,
     maxrows: usize,
     rows_max: usize,
+    /// Rows from which on a look is worthwhile, when more rows than may lie by column fit one by one.
+    next_look: usize,
     dictionary_version: u16,
     area: Vec<u8>,
     directory: Vec<u8>,
@@ -74,6 +76,7 @@ impl ColumnPacker {
             pctfree: usize::from(pctfree.min(99)),
             maxrows: maxrows.into(),
             rows_max: column_rows_max(page_bytes, maxrows),
+            next_look: 0,
             dictionary_version: dictionary.map_or(0, |(version, _)| version),
             area: Vec::new(),
             directory: Vec::new(),
@@ -106,7 +109,7 @@ impl ColumnPacker {
     pub fn next_page(&mut self, last: bool) -> Option<PackedPage> {
         let held = self.held();
         let full = held >= self.rows_max;
-        if held == 0 || !(last || full || self.encoder.is_worth_a_trial()) {
+        if held == 0 || !(last || full || self.encoder.is_worth_a_trial()) || !last && held < self.next_look {
             return None;
         }
         let rows = self.rows_that_fit(held);
@@ -115,6 +118,12 @@ impl ColumnPacker {
         if rows.max(single) == held && !last && !full {
             return None;
         }
+        // The shortest rows: more of them than could all move away fit one by one.
+        if single == held && single >= rows && !last && held < self.maxrows.min(ROWS_MAX) {
+            self.next_look = (held + held / 16 + 1).min(self.maxrows).min(ROWS_MAX);
+            return None;
+        }
+        self.next_look = 0;
         Some(if rows > single {
             let row_bytes = self.encoder.len_of(rows) + state_bytes(rows) + AREA - DATA_HEADER_BYTES;
             PackedPage { rows, columns: true, row_bytes }
@@ -128,7 +137,7 @@ impl ColumnPacker {
         let reserve = (self.page_bytes / RESERVE).min(MOVED_SPACE * held);
         let mut states = 0;
         loop {
-            let rows = self.encoder.rows_that_fit(room.saturating_sub(reserve + states));
+            let rows = self.encoder.rows_that_fit(room.saturating_sub(reserve + states), self.rows_max);
             if state_bytes(rows) <= states || rows == 0 {
                 return rows;
             }

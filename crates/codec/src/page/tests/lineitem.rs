@@ -85,7 +85,7 @@ fn areas(items: &LineItems, room: usize) -> Vec<Vec<u8>> {
             encoder.push(record).unwrap();
         }
         while encoder.rows() > 0 && (record.is_none() || encoder.is_worth_a_trial()) {
-            let rows = encoder.rows_that_fit(room);
+            let rows = encoder.rows_that_fit(room, usize::MAX);
             if rows == encoder.rows() && record.is_some() {
                 break;
             }

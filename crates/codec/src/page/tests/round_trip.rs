@@ -154,7 +154,7 @@ fn as_many_rows_as_fit() {
         let mut encoder = PageEncoder::new(table.schema.clone(), Some(CODES[0].1.clone()));
         table.records.iter().for_each(|record| encoder.push(record).unwrap());
         for room in [0, 60, 300, 1000, 4000, 40_000] {
-            let rows = encoder.rows_that_fit(room);
+            let rows = encoder.rows_that_fit(room, usize::MAX);
             assert!(rows == 0 || encoder.len_of(rows) <= room);
             // A few rows may be missing: a trial takes longer than they are worth.
             let more = rows + 3 + rows / 50;
