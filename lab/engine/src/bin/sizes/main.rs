@@ -1,0 +1,71 @@
+//! Sizes of real tables under every method, beside a Ziv-Lempel tree with fixed codes, Parquet with zstd and (by `--features rivals`) SQLite.
+//!
+//! `cargo run --release -p pagefold-lab-engine --features rivals --bin sizes -- --scale-factor 0.1 --bank-rows 200000 --data DIR --json sizes.json`
+//!
+//! * `input`: tables in memory, from the generators and from files
+//! * `measure`: loads them, and checks that what is stored is what was read
+//! * `reference`: the Ziv-Lempel tree, in data pages
+//! * `sqlite`: tables of an SQLite file, and SQLite as a rival
+//! * `report`: Markdown and JSON
+
+mod input;
+mod measure;
+mod reference;
+mod report;
+#[cfg(feature = "rivals")]
+mod sqlite;
+
+use clap::Parser;
+use measure::Measured;
+use pagefold_lab_engine::data::Outcome;
+use std::path::PathBuf;
+
+/// Loads tables under every method and prints what they take, in Markdown. What is stored is compared with the source first, row by row.
+#[derive(Debug, Parser)]
+struct Options {
+    /// TPC-H scale factor of the eight tables to generate; 0 for none of them.
+    #[arg(long, default_value_t = 0.1)]
+    scale_factor: f64,
+    /// Rows of each table like a bank's; 0 for none of them.
+    #[arg(long, default_value_t = 200_000)]
+    bank_rows: u64,
+    /// Seed of those.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A folder with files to load: `.csv`, `.parquet`, and `.sqlite` (with the rivals); each CSV or Parquet file is a table. Can be given again.
+    #[arg(long, value_name = "DIR")]
+    data: Vec<PathBuf>,
+    /// Only tables whose name holds this.
+    #[arg(long)]
+    only: Option<String>,
+    /// Bytes of a page of tables.
+    #[arg(long, default_value_t = 8192)]
+    page_size: usize,
+    /// Also train the reference without pruning, to see which of the two is stronger.
+    #[arg(long)]
+    frozen: bool,
+    /// Write all figures to this file, too.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn main() -> Outcome<()> {
+    let options = Options::parse();
+    let mut inputs = input::tpch(options.scale_factor);
+    for folder in &options.data {
+        inputs.extend(input::files(folder)?);
+    }
+    inputs.extend(input::bank(options.bank_rows, options.seed));
+    inputs.retain(|input| options.only.as_ref().is_none_or(|only| input.name.contains(only)));
+    let mut all: Vec<Measured> = Vec::new();
+    for pending in inputs {
+        eprintln!("{}", pending.name);
+        let mut input = pending.read()?;
+        all.push(measure::measure(&mut input, options.page_size, options.frozen)?);
+    }
+    print!("{}", report::markdown(&all, options.page_size));
+    if let Some(path) = &options.json {
+        std::fs::write(path, report::json(&all, options.page_size).to_string())?;
+    }
+    Ok(())
+}
