@@ -11,7 +11,7 @@
 //! Not a part of the product, and slow.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 /// Nodes of the tree: as many as codes of 12 bits.
 pub const NODES: usize = 4096;
@@ -44,7 +44,8 @@ pub struct LzTree {
 
 /// A tree that grows and is cut.
 struct Trainer {
-    children: HashMap<(u32, u8), u32>,
+    /// By node and byte: the node of the longer string; 0 where there is none.
+    longer: Vec<[u32; 256]>,
     nodes: Vec<Node>,
 }
 
@@ -175,18 +176,19 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
 impl Trainer {
     fn new() -> Trainer {
         let root = |byte| Node { parent: u32::MAX, byte, bytes: 1, children: 0, uses: 0, used_last: 0, gone: false };
-        Trainer { children: HashMap::new(), nodes: (0..=255).map(root).collect() }
+        Trainer { longer: vec![[0; 256]; ROOTS], nodes: (0..=255).map(root).collect() }
     }
 
     /// The longest match at the beginning of `rest`, which is not empty: its node and bytes.
     fn longest(&self, rest: &[u8]) -> (u32, usize) {
         let mut node = u32::from(rest[0]);
-        let mut len = 1;
-        while let Some(next) = rest.get(len).and_then(|byte| self.children.get(&(node, *byte))) {
-            node = *next;
-            len += 1;
+        for (len, byte) in rest.iter().enumerate().skip(1) {
+            match self.longer[node as usize][usize::from(*byte)] {
+                0 => return (node, len),
+                next => node = next,
+            }
         }
-        (node, len)
+        (node, rest.len())
     }
 
     /// Parses rows as LZ78 does: each match makes a node for itself and the byte behind it, until there are so many nodes.
@@ -202,7 +204,8 @@ impl Trainer {
                 let (node, len) = self.longest(rest);
                 let bytes = self.nodes[node as usize].bytes;
                 if let Some(byte) = rest.get(len).filter(|_| bytes < BYTES_MAX) {
-                    self.children.insert((node, *byte), self.nodes.len() as u32);
+                    self.longer[node as usize][usize::from(*byte)] = self.nodes.len() as u32;
+                    self.longer.push([0; 256]);
                     self.nodes[node as usize].children += 1;
                     self.nodes.push(Node { parent: node, byte: *byte, bytes: bytes + 1, children: 0, uses: 0, used_last: 0, gone: false });
                 }
@@ -239,7 +242,7 @@ impl Trainer {
         {
             let Node { parent, byte, .. } = self.nodes[number];
             self.nodes[number].gone = true;
-            self.children.remove(&(parent, byte));
+            self.longer[parent as usize][usize::from(byte)] = 0;
             now -= 1;
             let node = &mut self.nodes[parent as usize];
             node.children -= 1;
