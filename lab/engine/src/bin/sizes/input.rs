@@ -198,9 +198,8 @@ fn file(path: PathBuf) -> Outcome<Rows> {
     let mut csv = CsvOptions::default();
     if path.extension().is_some_and(|extension| extension == "csv") {
         let bytes = std::fs::read(&path)?;
-        let holds = |what: &[u8]| bytes.windows(what.len()).any(|window| window == what);
-        csv.null = holds(b",\\N,").then(|| "\\N".to_owned());
-        csv.escape = holds(b"\\\"").then_some(b'\\');
+        // As PostgreSQL and MySQL write NULL.
+        csv.null = bytes.windows(4).any(|window| window == b",\\N,").then(|| "\\N".to_owned());
     }
     let mut source = open_source(&OsStorage, &[path], &OpenSource { csv })?;
     let batches = source.batches()?.collect::<Result<Vec<_>, _>>()?;

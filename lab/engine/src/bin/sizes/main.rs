@@ -6,10 +6,12 @@
 //! * `measure`: loads them, and checks that what is stored is what was read
 //! * `reference`: the Ziv-Lempel tree, in data pages
 //! * `sqlite`: tables of an SQLite file, and SQLite as a rival
+//! * `profile`: where the bits of a row go
 //! * `report`: Markdown and JSON
 
 mod input;
 mod measure;
+mod profile;
 mod reference;
 mod report;
 #[cfg(feature = "rivals")]
@@ -44,6 +46,9 @@ struct Options {
     /// Also train the reference without pruning, to see which of the two is stronger.
     #[arg(long)]
     frozen: bool,
+    /// Also print codes a row and bits a code, of `huffman` and the reference.
+    #[arg(long)]
+    profile: bool,
     /// Write all figures to this file, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -58,14 +63,24 @@ fn main() -> Outcome<()> {
     inputs.extend(input::bank(options.bank_rows, options.seed));
     inputs.retain(|input| options.only.as_ref().is_none_or(|only| input.name.contains(only)));
     let mut all: Vec<Measured> = Vec::new();
+    let mut failed = 0;
     for pending in inputs {
-        eprintln!("{}", pending.name);
-        let mut input = pending.read()?;
-        all.push(measure::measure(&mut input, options.page_size, options.frozen)?);
+        let name = pending.name.clone();
+        eprintln!("{name}");
+        let measured =
+            pending.read().and_then(|mut input| measure::measure(&mut input, options.page_size, options.frozen, options.profile));
+        // One table that cannot be read does not take the others' figures away.
+        match measured {
+            Ok(measured) => all.push(measured),
+            Err(error) => {
+                eprintln!("{name}: {error}");
+                failed += 1;
+            }
+        }
     }
     print!("{}", report::markdown(&all, options.page_size));
     if let Some(path) = &options.json {
         std::fs::write(path, report::json(&all, options.page_size).to_string())?;
     }
-    Ok(())
+    if failed > 0 { Err(format!("{failed} tables could not be measured").into()) } else { Ok(()) }
 }

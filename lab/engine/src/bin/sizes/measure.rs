@@ -1,6 +1,7 @@
 //! Loads a table under each method, checks what is stored, and counts pages and bytes.
 
 use crate::input::{Group, Input};
+use crate::profile::{Profile, profile};
 use crate::reference;
 use arrow_array::RecordBatch;
 use pagefold_engine::database::{Database, OpenMode, Settings};
@@ -48,6 +49,7 @@ pub(crate) struct Measured {
     pub(crate) lz_tree_pages: u64,
     /// The same, of a tree that is not pruned.
     pub(crate) frozen_pages: Option<u64>,
+    pub(crate) profile: Option<Profile>,
     pub(crate) parquet_bytes: u64,
     pub(crate) sqlite_bytes: Option<u64>,
 }
@@ -116,7 +118,7 @@ fn check(database: &Database, table: &Table, input: &Input) -> Outcome<()> {
 }
 
 /// Loads a table under every method.
-pub(crate) fn measure(input: &mut Input, page_bytes: usize, frozen: bool) -> Outcome<Measured> {
+pub(crate) fn measure(input: &mut Input, page_bytes: usize, frozen: bool, profiled: bool) -> Outcome<Measured> {
     let mut measured = Measured {
         name: input.name.clone(),
         group: input.group,
@@ -125,6 +127,7 @@ pub(crate) fn measure(input: &mut Input, page_bytes: usize, frozen: bool) -> Out
         sizes: Vec::new(),
         lz_tree_pages: 0,
         frozen_pages: None,
+        profile: None,
         parquet_bytes: parquet_bytes(input)?,
         sqlite_bytes: sqlite_bytes(input)?,
     };
@@ -154,6 +157,10 @@ pub(crate) fn measure(input: &mut Input, page_bytes: usize, frozen: bool) -> Out
             table_bytes: statistics.size_bytes,
             key_bytes: loaded.index_bytes,
         });
+        if method == Method::Huffman && profiled {
+            let sample = sample_source(input, &table_schema(&table)?, table.layout(), table.record_bytes_max())?;
+            measured.profile = profile(&table, &sample);
+        }
         if method == Method::None {
             let sample = sample_source(input, &table_schema(&table)?, table.layout(), table.record_bytes_max())?;
             measured.lz_tree_pages = reference::pages(&table, &sample, Growth::Pruned)?;

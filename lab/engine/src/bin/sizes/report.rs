@@ -136,7 +136,28 @@ pub(crate) fn markdown(all: &[Measured], page_bytes: usize) -> String {
         }
         let _ = writeln!(out, "|");
     }
+    profiles(all, &mut out);
     out
+}
+
+/// Where the bits of rows go, of the tables where that was asked for.
+fn profiles(all: &[Measured], out: &mut String) {
+    let profiles: Vec<_> = all.iter().filter_map(|measured| Some((&measured.name, measured.profile?))).collect();
+    if profiles.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\n| Table | Codes a row | Entropy, bits a code | Code words, bits a code | `huffman`, bits a row as stored | LZ tree: codes a row | Entropy, bits a code |"
+    );
+    let _ = writeln!(out, "|---|---|---|---|---|---|---|");
+    for (name, p) in profiles {
+        let _ = writeln!(
+            out,
+            "| {name} | {:.1} | {:.2} | {:.2} | {:.0} | {:.1} | {:.2} |",
+            p.codes, p.entropy_bits, p.word_bits, p.row_bits, p.lz_tree_codes, p.lz_tree_entropy_bits
+        );
+    }
 }
 
 /// All figures.
