@@ -96,7 +96,7 @@ impl Draw {
     /// A key of 32 hexadecimal digits as application servers make them: the address of the server, a version, a time, and what makes it unique.
     pub fn key(&self, out: &mut String, kind: u64, number: u64) {
         let bits = mix(self.seed ^ mix(number ^ kind << 56));
-        let server = mix(self.seed ^ bits % SERVERS) & 0xFF_FFFF;
+        let server = mix(self.seed ^ (bits % SERVERS)) & 0xFF_FFFF;
         let time = 0xD5A0 + (number >> 12);
         let _ = write!(out, "005056{server:06X}1ED{time:05X}{:012X}", (bits >> 8) & 0xFFFF_FFFF_FFFF);
     }
