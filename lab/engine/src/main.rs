@@ -104,6 +104,7 @@ fn main() -> Outcome<()> {
         (Method::None, 8192, plain),
         (Method::Row, 8192, plain),
         (Method::Page, 16384, plain),
+        (Method::Page, 16384, (IndexFormat::Prefix, 8192)),
         (Method::Fixed, 8192, plain),
         (Method::Fixed, 8192, (IndexFormat::Fold, 16384)),
         (Method::Huffman, 8192, plain),
