@@ -1,13 +1,12 @@
-//! Many rows of a column at once, in the form of Arrow's arrays: values; offsets and bytes; validity.
+//! Many rows of a column at once, in the form of Arrow's arrays: integers and validity.
 
 use std::ops::Range;
 
-use super::area::{ColumnArea, append_value};
+use super::area::ColumnArea;
 use super::bitmap::{Bitmap, bits_at};
 use super::bits::{BLOCK, bit, unpack, unpack_block};
 use super::int_rows::{SLOPE_BITS, on_line};
 use super::ints::{Ints, Model, entry_of};
-use crate::CodecError;
 
 /// Below so many selected rows of a block their values are read one by one.
 const SPARSE: u32 = 6;
@@ -97,7 +96,7 @@ impl Ints<'_> {
 impl ColumnArea<'_> {
     /// # Panics
     /// When the rows do not exist.
-    fn check_rows(&self, rows: &Range<usize>) {
+    pub(super) fn check_rows(&self, rows: &Range<usize>) {
         assert!(rows.start <= rows.end && rows.end <= self.rows(), "rows {rows:?} of {}", self.rows());
     }
 
@@ -163,7 +162,12 @@ impl ColumnArea<'_> {
             let number = first / BLOCK;
             let end = rows.end.min((number + 1) * BLOCK);
             ints.values(number, &mut block);
-            out.extend(block[first - number * BLOCK..end - number * BLOCK].iter().map(|value| T::from_int(*value)));
+            if end - first == BLOCK {
+                // A loop of constant length.
+                out.extend(block.iter().map(|value| T::from_int(*value)));
+            } else {
+                out.extend(block[first - number * BLOCK..end - number * BLOCK].iter().map(|value| T::from_int(*value)));
+            }
             first = end;
         }
     }
@@ -192,102 +196,6 @@ impl ColumnArea<'_> {
                 left &= left - 1;
             }
         }
-    }
-
-    /// Appends the values of these rows of any other column to `bytes`, CHAR with its trailing blanks, and behind each the length of `bytes` to `ends`. NULL
-    /// rows have no bytes. Values that are large-value references are given by their 16 bytes; see [`ColumnArea::large`].
-    ///
-    /// # Errors
-    /// When the area is damaged, or `bytes` would be longer than `bytes_max` (or 2 GB); `ends` and `bytes` are then as they were.
-    ///
-    /// # Panics
-    /// As [`ColumnArea::ints`].
-    pub fn strings(
-        &self,
-        column: usize,
-        rows: Range<usize>,
-        ends: &mut Vec<i32>,
-        bytes: &mut Vec<u8>,
-        bytes_max: usize,
-    ) -> Result<(), CodecError> {
-        self.check_rows(&rows);
-        self.append_strings(column, rows.len(), rows, ends, bytes, bytes_max.min(i32::MAX as usize))
-    }
-
-    /// As [`ColumnArea::strings`], for the selected rows.
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// # Panics
-    /// As [`ColumnArea::ints_selected`], but for columns that are not integer ones.
-    pub fn strings_selected(
-        &self,
-        column: usize,
-        selection: &Bitmap,
-        ends: &mut Vec<i32>,
-        bytes: &mut Vec<u8>,
-        bytes_max: usize,
-    ) -> Result<(), CodecError> {
-        self.check_selection(selection);
-        self.append_strings(column, selection.count_ones(), selection.ones(), ends, bytes, bytes_max.min(i32::MAX as usize))
-    }
-
-    fn append_strings(
-        &self,
-        column: usize,
-        count: usize,
-        rows: impl Iterator<Item = usize>,
-        ends: &mut Vec<i32>,
-        bytes: &mut Vec<u8>,
-        bytes_max: usize,
-    ) -> Result<(), CodecError> {
-        let before = (ends.len(), bytes.len());
-        let result = self.try_strings(column, count, rows, ends, bytes, bytes_max);
-        if result.is_err() {
-            ends.truncate(before.0);
-            bytes.truncate(before.1);
-        }
-        result
-    }
-
-    fn try_strings(
-        &self,
-        column: usize,
-        count: usize,
-        rows: impl Iterator<Item = usize>,
-        ends: &mut Vec<i32>,
-        bytes: &mut Vec<u8>,
-        bytes_max: usize,
-    ) -> Result<(), CodecError> {
-        let class = self.schema.columns[column].class;
-        let strings = self.strings_of(column);
-        // Where each distinct value lies in `bytes`, once it does: it is copied from there.
-        let mut known: Vec<Option<Range<usize>>> = Vec::new();
-        if strings.has_dictionary() && strings.heap.count <= count && !strings.has_large() {
-            known.resize(strings.heap.count, None);
-        }
-        ends.reserve(count);
-        for row in rows {
-            let start = bytes.len();
-            if !strings.is_null(row) {
-                let (index, large) = (strings.index(row), strings.is_large(row));
-                let place = known.get_mut(index);
-                match place {
-                    Some(Some(place)) => bytes.extend_from_within(place.clone()),
-                    Some(unknown) => {
-                        append_value(&strings, class, index, large, bytes)?;
-                        *unknown = Some(start..bytes.len());
-                    }
-                    None => append_value(&strings, class, index, large, bytes)?,
-                }
-            }
-            if bytes.len() > bytes_max {
-                return Err(CodecError::Page("strings longer than permitted"));
-            }
-            ends.push(bytes.len() as i32);
-        }
-        Ok(())
     }
 
     /// Appends a bit for each of these rows: set when the value is a large-value reference.

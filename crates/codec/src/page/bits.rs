@@ -102,19 +102,42 @@ pub(super) fn replaced(bytes: &[u8], at: usize, width: u32, index: usize, number
     Some((span, new))
 }
 
+/// Bytes behind the packed numbers of a block that unpacking may read.
+pub(super) const SLACK: usize = 16;
+
 /// Numbers 64 `block` to 64 `block` + 63 of those that start at byte `at`. Those behind the last one are undefined.
 #[inline]
 pub(super) fn unpack_block(bytes: &[u8], at: usize, width: u32, block: usize, out: &mut [u64; BLOCK]) {
+    unpack_block_with(unpack_64, bytes, at, width, block, out);
+}
+
+#[inline(always)]
+fn unpack_block_with(
+    unpack_64: impl FnOnce(&[u8], u32, &mut [u64; BLOCK]),
+    bytes: &[u8],
+    at: usize,
+    width: u32,
+    block: usize,
+    out: &mut [u64; BLOCK],
+) {
     let len = 8 * width as usize;
     let start = at + block * len;
-    if let Some(packed) = bytes.get(start..start + len + 8) {
+    if let Some(packed) = bytes.get(start..start + len + SLACK) {
         return unpack_64(packed, width, out);
     }
-    let mut packed = [0; 8 * BLOCK + 8];
+    let mut packed = [0; 8 * BLOCK + SLACK];
     let rest = bytes.get(start..).unwrap_or_default();
     let rest = &rest[..rest.len().min(len)];
     packed[..rest.len()].copy_from_slice(rest);
-    unpack_64(&packed[..len + 8], width, out);
+    unpack_64(&packed[..len + SLACK], width, out);
+}
+
+/// As the processor can best.
+#[inline]
+pub(super) fn unpack_64(packed: &[u8], width: u32, out: &mut [u64; BLOCK]) {
+    if !super::bits_avx2::unpack_64(packed, width, out) {
+        unpack_64_portable(packed, width, out);
+    }
 }
 
 /// One loop per width: all shifts and offsets are constants.
@@ -131,7 +154,7 @@ macro_rules! by_width {
     };
 }
 
-fn unpack_64(packed: &[u8], width: u32, out: &mut [u64; BLOCK]) {
+pub(super) fn unpack_64_portable(packed: &[u8], width: u32, out: &mut [u64; BLOCK]) {
     by_width!(width, packed, out,
         0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40);
 }
@@ -173,6 +196,9 @@ mod tests {
                             let mut out = [1; BLOCK];
                             unpack_block(&bytes, before, width, block, &mut out);
                             assert_eq!(out[..expected.len()], *expected, "width {width}, {count} numbers");
+                            let mut portable = [1; BLOCK];
+                            unpack_block_with(unpack_64_portable, &bytes, before, width, block, &mut portable);
+                            assert_eq!(portable[..expected.len()], *expected, "width {width}, {count} numbers, portable");
                         }
                     }
                 }

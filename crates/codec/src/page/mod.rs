@@ -50,8 +50,10 @@
 
 mod area;
 mod batch;
+mod batch_strings;
 mod bitmap;
 mod bits;
+mod bits_avx2;
 mod check;
 mod encoder;
 mod int_rows;

@@ -5,7 +5,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::bits::{bit, load, mask, unpack};
+use super::bitmap::bits_at;
+use super::bits::{BLOCK, bit, load, mask, unpack, unpack_block};
 use super::layout::{Entry, Kind, header_rows};
 use super::string_rows::line_end;
 use crate::CodecError;
@@ -13,7 +14,11 @@ use crate::row::{CODE_BITS, Dictionary, MAX_TOKEN_LEN};
 use pagefold_types::RECORD_BYTES_MAX;
 
 const DAMAGED: CodecError = CodecError::Page("string outside its heap");
+const BAD_CODES: CodecError = CodecError::Page("string of codes");
 const NO_CODES: CodecError = CodecError::Page("string codes without a dictionary");
+
+/// Codes that the strings of a block may have together to be read in one pass.
+pub(super) const BLOCK_CODES: usize = 1024;
 
 /// Two numbers of so many bits lie in eight bytes from any bit on.
 const PAIR_WIDTH_MAX: u32 = 28;
@@ -37,7 +42,7 @@ pub(super) struct Heap<'a> {
 /// A column of byte strings of an area.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strings<'a> {
-    area: &'a [u8],
+    pub(super) area: &'a [u8],
     pub(super) entry: Entry,
     pub(super) heap: Heap<'a>,
     nulls_at: Option<usize>,
@@ -127,22 +132,68 @@ impl<'a> Heap<'a> {
 
     #[inline]
     fn append_codes(&self, dictionary: &Dictionary, start: usize, end: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        if self.at + (end * CODE_BITS as usize).div_ceil(8) > self.area.len() {
-            return Err(DAMAGED);
-        }
-        // Tokens are copied as bytes of a constant number, as in decoding rows; what is too much is cut off.
-        let longest = out.len() + RECORD_BYTES_MAX;
-        out.reserve(((end - start + 1) * MAX_TOKEN_LEN).min(RECORD_BYTES_MAX + MAX_TOKEN_LEN));
-        for index in start..end {
-            let (token, len) = dictionary.wide_token(unpack(self.area, self.at, CODE_BITS, index) as u16);
-            let end = out.len() + len;
-            if len == 0 || end > longest {
-                return Err(CodecError::Page("string of codes"));
+        let limit = ((end - start) * MAX_TOKEN_LEN).min(RECORD_BYTES_MAX);
+        let packed = self.packed(end)?;
+        dictionary.append_codes(packed, start..end, out, limit, |_| {}).map(drop).ok_or(BAD_CODES)
+    }
+
+    /// The area from the codes on, when there are so many.
+    #[inline(always)]
+    fn packed(&self, codes: usize) -> Result<&'a [u8], CodecError> {
+        let there = self.at + (codes * CODE_BITS as usize).div_ceil(8) <= self.area.len();
+        self.area.get(self.at..).filter(|_| there).ok_or(DAMAGED)
+    }
+
+    /// Appends the first `count` strings of a block of 64, and their ends. False, and nothing appended, when they are not codes or too many. `lengths`: room for one per code.
+    ///
+    /// One pass over the codes of all strings: how many each has cannot be foreseen.
+    #[inline]
+    pub(super) fn append_block(
+        &self,
+        block: usize,
+        count: usize,
+        lengths: &mut [u32; BLOCK_CODES],
+        (ends, out): (&mut Vec<i32>, &mut Vec<u8>),
+    ) -> Result<bool, CodecError> {
+        let Some(dictionary) = self.codes else { return Ok(false) };
+        let dictionary = dictionary.ok_or(NO_CODES)?;
+        let mut numbers = [0; BLOCK];
+        unpack_block(self.area, self.ends_at, self.ends_width, block, &mut numbers);
+        let first = block * BLOCK;
+        let start = if first == 0 { 0 } else { self.end(first - 1) };
+        let mut code_ends = [0; BLOCK];
+        let mut last = start;
+        for (index, (end, number)) in code_ends.iter_mut().zip(&numbers[..count]).enumerate() {
+            *end = self.on_line(first + index, *number);
+            if *end < last || *end > u32::MAX as usize {
+                return Err(DAMAGED);
             }
-            out.extend_from_slice(token);
-            out.truncate(end);
+            last = *end;
         }
-        Ok(())
+        if last - start > BLOCK_CODES {
+            return Ok(false);
+        }
+        let (base, mut at) = (out.len(), 0);
+        let packed = self.packed(last)?;
+        let len = dictionary.append_codes(packed, start..last, out, (last - start) * MAX_TOKEN_LEN, |len| {
+            if let Some(length) = lengths.get_mut(at) {
+                *length = len as u32;
+            }
+            at += 1;
+        });
+        if len.is_none() {
+            return Err(BAD_CODES);
+        }
+        let mut before = 0;
+        for end in &code_ends[..count] {
+            let len = (end - start).checked_sub(1).and_then(|code| lengths.get(code)).map_or(0, |len| *len as usize);
+            if len - before > RECORD_BYTES_MAX {
+                return Err(BAD_CODES);
+            }
+            before = len;
+            ends.push((base + len) as i32);
+        }
+        Ok(true)
     }
 
     /// How string `index` compares with `other`; as if blanks without end followed both, when `padded`. Decodes as few codes as possible.
@@ -222,6 +273,12 @@ impl<'a> Strings<'a> {
     #[inline(always)]
     pub(super) fn is_null(&self, row: usize) -> bool {
         self.nulls_at.is_some_and(|at| bit(self.area, at, row)) || self.all_null
+    }
+
+    /// A bit for each row of a block: it is NULL.
+    #[inline]
+    pub(super) fn nulls(&self, block: usize) -> u64 {
+        if self.all_null { u64::MAX } else { self.nulls_at.map_or(0, |at| bits_at(self.area, at, block * BLOCK)) }
     }
 
     #[inline(always)]

@@ -26,6 +26,7 @@
 use super::codes::CODE_COUNT;
 use super::table::{MAX_TOKEN_LEN, TokenTable};
 use crate::CodecError;
+use std::ops::Range;
 
 const VERSION: u8 = 1;
 const HEADER_LEN: usize = 4;
@@ -97,10 +98,18 @@ impl Dictionary {
         self.table.token(code)
     }
 
-    /// The bytes from those of `code` on, and how many of them it stands for: 0 when it stands for nothing. For copies of a constant length.
-    #[inline(always)]
-    pub(crate) fn wide_token(&self, code: u16) -> (&[u8; MAX_TOKEN_LEN], usize) {
-        self.table.wide_token(code)
+    /// Appends what some of the codes that lie in `packed`, one behind the other, stand for; `None`, and `out` as it was, when that is more than `limit` bytes or a code stands for
+    /// nothing. Codes behind the end of `packed` are zeros. `each` is told, for every code in turn, the length of what is appended with it.
+    #[inline]
+    pub(crate) fn append_codes(
+        &self,
+        packed: &[u8],
+        codes: Range<usize>,
+        out: &mut Vec<u8>,
+        limit: usize,
+        each: impl FnMut(usize),
+    ) -> Option<usize> {
+        self.table.append_codes(packed, codes, out, limit, each)
     }
 
     /// The tokens in code order, that is ascending.
