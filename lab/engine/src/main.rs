@@ -1,6 +1,6 @@
 //! LINEITEM under pagefold and rival engines: size, load, seek, scan, update.
 //!
-//! `cargo run --release -p pagefold-lab-engine --features rivals -- --scale-factor 1`
+//! `cargo run --release -p pagefold-lab-engine --features rivals -- --scale-factor 1`; with `--features rivals-large` RocksDB and DuckDB as well, which take long to compile.
 //!
 //! Every engine loads the same Parquet file and reads the same two columns; sums are compared before anything is timed. What is timed runs on one thread, everything
 //! cached, in turn within each round; ratios are medians over the rounds.
@@ -13,7 +13,7 @@ mod engines;
 mod secondary;
 
 use clap::Parser;
-use engines::{Columns, Engine, Pagefold};
+use engines::{Columns, Engine, Pagefold, What};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_lab::measure::{Clock, Contender, interleave};
@@ -48,7 +48,7 @@ struct Options {
     /// Only engines whose names contain one of these.
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
-    /// What is measured: seek, scan, seek-all, scan-all (of all columns), update.
+    /// What is measured: seek, scan, seek-all, scan-all (of all columns), scan-batches (all columns by column, as Arrow has them), update.
     #[arg(long, value_delimiter = ',', default_values_t = ["seek", "scan", "update"].map(String::from))]
     measure: Vec<String>,
     /// Build secondary indexes instead, `rounds` times each.
@@ -125,6 +125,15 @@ fn main() -> Outcome<()> {
             engines.push(loaded(|| engines::Sqlite::load(&folder.join("lineitem.sqlite"), &data))?);
         }
     }
+    #[cfg(feature = "rivals-large")]
+    {
+        if is_wanted("RocksDB") {
+            engines.push(loaded(|| engines::RocksDb::load(&folder.join("rocksdb"), &data, memory))?);
+        }
+        if is_wanted("DuckDB") {
+            engines.push(loaded(|| engines::DuckDb::load(&folder.join("duckdb"), &data))?);
+        }
+    }
     println!("{:40} {:>10} {:>8} {:>8}", "", "size [MB]", "load [s]", "CPU [s]");
     for loaded in &engines {
         let size = loaded.engine.size_bytes()? as f64 / 1e6;
@@ -138,49 +147,56 @@ fn measure(options: &Options, keys: &[(i64, i64)], engines: Vec<Box<dyn Engine>>
     let mut some = |count: usize| -> Vec<(i64, i64)> { (0..count).map(|_| keys[random.below(keys.len())]).collect() };
     let (seeks, updates) = (some(options.seeks), some(options.updates));
     let engines: Vec<RefCell<Box<dyn Engine>>> = engines.into_iter().map(RefCell::new).collect();
-    let sums = |what: &str, run: &dyn Fn(&mut dyn Engine) -> Outcome<i64>| -> Outcome<()> {
-        let found = engines.iter().map(|e| run(e.borrow_mut().as_mut())).collect::<Outcome<Vec<i64>>>()?;
+    let offering = |what: What| -> Vec<&RefCell<Box<dyn Engine>>> { engines.iter().filter(|e| e.borrow().offers(what)).collect() };
+    let run = |engine: &mut dyn Engine, what: What, round: i64| match what {
+        What::Seek(columns) => engine.seek(&seeks, columns),
+        What::Scan(columns) => engine.scan(columns),
+        What::Update => engine.update(&updates, 100 * (round + 1)).map(|()| 0),
+    };
+    let compare = |what: What, found: Vec<i64>| -> Outcome<()> {
         if found.windows(2).any(|pair| pair[0] != pair[1]) {
-            return Err(format!("the engines disagree on {what}: {found:?}").into());
+            return Err(format!("the engines disagree on {what:?}: {found:?}").into());
         }
         Ok(())
     };
+    let sums =
+        |what: What| compare(what, offering(what).into_iter().map(|e| run(e.borrow_mut().as_mut(), what, 0)).collect::<Outcome<_>>()?);
     // Twice: the second time everything is cached.
     for _ in 0..2 {
-        sums("the scan", &|e| e.scan(Columns::Two))?;
-        sums("the look-ups", &|e| e.seek(&seeks, Columns::Two))?;
+        sums(What::Scan(Columns::Two))?;
+        sums(What::Seek(Columns::Two))?;
     }
-    let is_wanted = |what: &str| options.measure.iter().any(|wanted| wanted == what);
-    for (seek, scan, text, columns) in
-        [("seek", "scan", "two columns", Columns::Two), ("seek-all", "scan-all", "all columns", Columns::All)]
-    {
-        if is_wanted(seek) {
-            sums("the look-ups", &|e| e.seek(&seeks, columns))?;
-            report(&format!("seek, {text}"), options.rounds, seeks.len(), &engines, |e, _| e.seek(&seeks, columns));
+    let measures = [
+        ("seek", "seek, two columns", What::Seek(Columns::Two), seeks.len()),
+        ("scan", "scan, two columns", What::Scan(Columns::Two), keys.len()),
+        ("seek-all", "seek, all columns", What::Seek(Columns::All), seeks.len()),
+        ("scan-all", "scan, all columns", What::Scan(Columns::All), keys.len()),
+        ("scan-batches", "scan, all columns by column", What::Scan(Columns::Batches), keys.len()),
+        ("update", "update, 100 a transaction", What::Update, updates.len()),
+    ];
+    for (name, text, what, rows) in measures {
+        if !options.measure.iter().any(|wanted| wanted == name) {
+            continue;
         }
-        if is_wanted(scan) {
-            sums("the scan", &|e| e.scan(columns))?;
-            report(&format!("scan, {text}"), options.rounds, keys.len(), &engines, |e, _| e.scan(columns));
+        if what != What::Update {
+            sums(what)?;
         }
+        report(text, options.rounds, rows, offering(what), |engine, round| run(engine, what, round));
     }
-    if is_wanted("update") {
-        report("update, 100 a transaction", options.rounds, updates.len(), &engines, |e, round| {
-            e.update(&updates, 100 * (round + 1)).map(|()| 0)
-        });
-    }
-    sums("the look-ups after the updates", &|e| e.seek(&updates, Columns::Two))
+    let after = |engine: &RefCell<Box<dyn Engine>>| engine.borrow_mut().seek(&updates, Columns::Two);
+    compare(What::Update, offering(What::Update).into_iter().map(after).collect::<Outcome<_>>()?)
 }
 
 fn report(
     what: &str,
     rounds: usize,
     rows: usize,
-    engines: &[RefCell<Box<dyn Engine>>],
+    engines: Vec<&RefCell<Box<dyn Engine>>>,
     run: impl Fn(&mut dyn Engine, i64) -> Outcome<i64>,
 ) {
     let run = &run;
     let contenders = engines
-        .iter()
+        .into_iter()
         .map(|engine| {
             let name = engine.borrow().name();
             let mut round = 0;
