@@ -10,6 +10,9 @@ use crate::CodecError;
 use crate::row::Dictionary;
 use pagefold_types::{LargeValueRef, RECORD_BYTES_MAX};
 
+/// Bytes of the widest integer.
+const WORD: usize = 8;
+
 const TOO_LONG: CodecError = CodecError::Page("value longer than a record can be");
 
 /// The column area of a page: a view of its bytes.
@@ -213,8 +216,18 @@ impl<'a> ColumnArea<'a> {
 
     fn append_record(&self, row: usize, start: usize, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         self.fetch(row);
-        out.resize(start + self.schema.fixed_len, 0);
-        for column in 0..self.schema.columns.len() {
+        out.resize(start + self.schema.fixed_len + WORD, 0);
+        let record = &mut out[start..];
+        for column in &self.schema.ints {
+            let value = int(self.bytes, column.number, row);
+            if let (None, Some((byte, mask))) = (value, column.null_bit) {
+                record[byte] |= mask;
+            }
+            // Eight bytes whatever the width: what is too much is what comes next in the record, which is written later.
+            record[column.at..][..WORD].copy_from_slice(&value.unwrap_or(0).to_le_bytes());
+        }
+        out.truncate(start + self.schema.fixed_len);
+        for &column in &self.schema.strings {
             self.append_column(column, row, start, out)?;
         }
         Ok(out.len() - start)
@@ -243,16 +256,16 @@ impl<'a> ColumnArea<'a> {
         let large = !null && strings.is_large(row);
         if null {
             set_null(out);
+        } else if let Class::Variable { chars: None } = column.class {
+            // What most columns are, without a call.
+            strings.heap.append(strings.index(row), out)?;
         } else {
             append_value(&strings, column.class, strings.index(row), large, out)?;
         }
         if let Class::Fixed { width } = column.class {
             // A fixed column lies before the variable ones: what was appended moves there.
-            if !null {
-                let width = usize::from(width);
-                out.copy_within(value_at.., at);
-                debug_assert_eq!(out.len() - value_at, width);
-            }
+            out.resize(value_at + usize::from(width), 0);
+            out.copy_within(value_at.., at);
             out.truncate(value_at);
             return Ok(());
         }

@@ -34,10 +34,23 @@ pub(super) struct PageColumn {
     pub(super) null_bit: Option<(usize, u8)>,
 }
 
+/// Where an integer column lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IntColumn {
+    pub(super) number: usize,
+    /// In the record, as in [`PageColumn`].
+    pub(super) at: usize,
+    pub(super) null_bit: Option<(usize, u8)>,
+}
+
 /// The columns of a table's pages.
 #[derive(Clone, Debug)]
 pub struct PageSchema {
     pub(super) columns: Box<[PageColumn]>,
+    /// The columns of [`Class::Int`], in the order of their places in the record.
+    pub(super) ints: Box<[IntColumn]>,
+    /// The others, likewise.
+    pub(super) strings: Box<[usize]>,
     /// Bytes of a record before its variable columns.
     pub(super) fixed_len: usize,
     /// Where the end offsets of variable columns begin.
@@ -72,7 +85,15 @@ impl PageSchema {
             };
             PageColumn { class, data_type, at, null_bit: layout.null_bit(c) }
         });
-        Self { columns: columns.collect(), fixed_len: layout.fixed_len(), ends_at, unused_bits }
+        let columns: Box<[PageColumn]> = columns.collect();
+        let numbered = || columns.iter().enumerate();
+        let is_int = |column: &PageColumn| matches!(column.class, Class::Int { .. });
+        let ints = numbered().filter(|(_, column)| is_int(column));
+        let mut ints: Box<[IntColumn]> =
+            ints.map(|(number, column)| IntColumn { number, at: column.at, null_bit: column.null_bit }).collect();
+        ints.sort_unstable_by_key(|column| column.at);
+        let strings = numbered().filter(|(_, column)| !is_int(column)).map(|(number, _)| number).collect();
+        Self { ints, strings, columns, fixed_len: layout.fixed_len(), ends_at, unused_bits }
     }
 
     /// How many columns.

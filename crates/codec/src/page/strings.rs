@@ -116,7 +116,7 @@ impl<'a> Heap<'a> {
     }
 
     /// Appends string `index`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn append(&self, index: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
         let (start, end) = self.span(index)?;
         match self.codes {
@@ -130,7 +130,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn append_codes(&self, dictionary: &Dictionary, start: usize, end: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
         let limit = ((end - start) * MAX_TOKEN_LEN).min(RECORD_BYTES_MAX);
         let packed = self.packed(end)?;
