@@ -99,8 +99,12 @@ impl Bitmap {
         }
     }
 
-    /// Appends the low `bits` bits of a word, 1 to 64.
-    pub(super) fn append_word(&mut self, word: u64, bits: usize) {
+    /// Appends the low `bits` bits of a word.
+    ///
+    /// # Panics
+    /// When `bits` is not 1 to 64.
+    pub fn append_word(&mut self, word: u64, bits: usize) {
+        assert!((1..=64).contains(&bits));
         let word = word & u64::MAX >> (64 - bits);
         let shift = self.len % 64;
         if shift == 0 {

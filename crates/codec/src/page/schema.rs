@@ -1,5 +1,6 @@
 //! What the columns of a page are: derived from the layout of the packed records, once per table.
 
+use super::bits::load;
 use super::encoder::LARGE_BIT;
 use pagefold_types::{DataType, Physical, RowLayout};
 
@@ -112,26 +113,38 @@ impl PageSchema {
         self.columns[column].null_bit.is_some_and(|(at, mask)| record.get(at).is_some_and(|byte| byte & mask != 0))
     }
 
-    /// The number in an integer column of a packed record; `None` when the record is too short.
+    /// May the column be NULL?
+    ///
+    /// # Panics
+    /// When there is no such column.
+    #[must_use]
+    pub fn is_nullable(&self, column: usize) -> bool {
+        self.columns[column].null_bit.is_some()
+    }
+
+    /// Appends the numbers in an integer column of packed records; those of NULL rows are 0. False, and not all are appended, when a record is too short.
     ///
     /// # Panics
     /// When there is no such column, or it is not an [integer one](Self::is_int).
-    #[inline]
-    #[must_use]
-    pub fn record_int(&self, column: usize, record: &[u8]) -> Option<i64> {
+    pub fn record_ints<'r>(&self, column: usize, records: impl Iterator<Item = &'r [u8]>, out: &mut Vec<i64>) -> bool {
         let column = &self.columns[column];
         let Class::Int { width } = column.class else { panic!("an integer column") };
-        let bytes = record.get(column.at..column.at + usize::from(width))?;
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        let shift = 64 - 8 * u32::from(width);
-        Some(i64::from_le_bytes(word) << shift >> shift)
+        let (at, width) = (column.at, usize::from(width));
+        let shift = 64 - 8 * width as u32;
+        for record in records {
+            if record.len() < at + width {
+                return false;
+            }
+            out.push((load(record, at) << shift) as i64 >> shift);
+        }
+        true
     }
 
     /// The bytes in any other column of a packed record, and whether they are a reference to a large value; `None` when the record is damaged.
     ///
     /// # Panics
     /// When there is no such column, or it is an integer one.
+    #[inline]
     #[must_use]
     pub fn record_bytes<'r>(&self, column: usize, record: &'r [u8]) -> Option<(&'r [u8], bool)> {
         let PageColumn { class, at, .. } = self.columns[column];

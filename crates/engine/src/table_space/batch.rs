@@ -1,6 +1,6 @@
 //! Rows in batches, column by column: how scans read pages whose rows lie so, and what turns into Arrow arrays without a look at single values.
 //!
-//! Invariant: every column of a batch has as many values as the batch has rows.
+//! Invariant: every column of a batch has as many values as the batch has rows, but for those whose records wait; none wait when a batch is delivered.
 
 use super::filter::{Filter, rows_there};
 use super::table::Table;
@@ -14,6 +14,8 @@ use pagefold_types::LARGE_VALUE_REF_BYTES;
 const ROWS: usize = 1024;
 /// Rows looked at from which on it is delivered, even without a row.
 const ROWS_LOOKED_AT: usize = 16 * 1024;
+/// Records that wait until they are taken apart: as many as a word has bits.
+const WAITING: usize = 64;
 /// Bytes of strings in a batch; what one page holds may come on top.
 const BYTES_MAX: usize = 1 << 30;
 
@@ -79,8 +81,29 @@ impl BatchColumn {
 pub struct ColumnBatch<'t> {
     table: &'t Table,
     columns: Vec<BatchColumn>,
+    /// Those that wait among them.
     rows: usize,
     looked_at: usize,
+    waiting: Waiting,
+}
+
+/// Records of the last rows, which the columns do not have yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Waiting {
+    fn records(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| &self.bytes[std::mem::replace(&mut start, *end)..*end])
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
 }
 
 impl<'t> ColumnBatch<'t> {
@@ -101,7 +124,7 @@ impl<'t> ColumnBatch<'t> {
             };
             Ok(BatchColumn { number: *number, values, validity: Bitmap::default(), nulls: 0 })
         });
-        Ok(ColumnBatch { table, columns: columns.collect::<Result<_>>()?, rows: 0, looked_at: 0 })
+        Ok(ColumnBatch { table, columns: columns.collect::<Result<_>>()?, rows: 0, looked_at: 0, waiting: Waiting::default() })
     }
 
     /// Its columns, as they were asked for.
@@ -131,6 +154,7 @@ impl<'t> ColumnBatch<'t> {
     /// Lets go of the rows; keeps the memory.
     pub fn clear(&mut self) {
         (self.rows, self.looked_at) = (0, 0);
+        self.waiting.clear();
         for column in &mut self.columns {
             column.validity.clear();
             column.nulls = 0;
@@ -151,30 +175,59 @@ impl<'t> ColumnBatch<'t> {
         if !filter.map_or(Ok(true), |filter| filter.matches(self.table, record))? {
             return Ok(());
         }
+        self.waiting.bytes.extend_from_slice(record);
+        self.waiting.ends.push(self.waiting.bytes.len());
+        self.rows += 1;
+        if self.waiting.ends.len() < WAITING { Ok(()) } else { self.settle() }
+    }
+
+    /// Takes the records that wait apart: column by column, as the values of one column are found in the same way in all of them.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        let waiting = &self.waiting;
+        if waiting.ends.is_empty() {
+            return Ok(());
+        }
         let schema = self.table.decoder.columns();
         let damaged = || Error::Damaged { path: self.table.object(), reason: "a record that is too short".into() };
-        for column in &mut self.columns {
-            let null = schema.is_null(column.number, record);
-            column.validity.append(1, !null);
-            column.nulls += usize::from(null);
-            match &mut column.values {
-                BatchValues::Ints(ints) => ints.push(schema.record_int(column.number, record).ok_or_else(damaged)?),
-                BatchValues::Bytes { bytes, ends, large } => {
-                    let (value, is_large) = schema.record_bytes(column.number, record).ok_or_else(damaged)?;
-                    if !null {
-                        bytes.extend_from_slice(value);
+        for BatchColumn { number, values, validity, nulls } in &mut self.columns {
+            let column = *number;
+            let rows = waiting.ends.len();
+            let null_bits = match schema.is_nullable(column) {
+                true => bits(waiting.records().map(|record| schema.is_null(column, record))),
+                false => 0,
+            };
+            validity.append_word(!null_bits, rows);
+            *nulls += null_bits.count_ones() as usize;
+            match values {
+                BatchValues::Ints(ints) => {
+                    if !schema.record_ints(column, waiting.records(), ints) {
+                        return Err(damaged());
                     }
-                    ends.push(bytes.len() as i32);
-                    large.append(1, is_large && value.len() == LARGE_VALUE_REF_BYTES);
+                }
+                BatchValues::Bytes { bytes, ends, large } => {
+                    let mut large_bits = 0;
+                    for (row, record) in waiting.records().enumerate() {
+                        let (value, is_large) = schema.record_bytes(column, record).ok_or_else(damaged)?;
+                        if null_bits >> row & 1 == 0 {
+                            bytes.extend_from_slice(value);
+                        }
+                        ends.push(bytes.len() as i32);
+                        large_bits |= u64::from(is_large && value.len() == LARGE_VALUE_REF_BYTES) << row;
+                    }
+                    large.append_word(large_bits, rows);
                 }
             }
         }
-        self.rows += 1;
+        self.waiting.clear();
         Ok(())
     }
 
     /// Adds the rows that a page has in its column part and that the filter lets through.
     pub(super) fn push_area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, filter: Option<&Filter<'_>>) -> Result<()> {
+        self.settle()?;
         let mut selection = rows_there(area, page);
         self.looked_at += selection.count_ones();
         if let Some(filter) = filter {
@@ -214,4 +267,9 @@ impl<'t> ColumnBatch<'t> {
         let long = |column: &BatchColumn| matches!(&column.values, BatchValues::Bytes { bytes, .. } if bytes.len() > BYTES_MAX / 4);
         self.rows >= ROWS || self.looked_at >= ROWS_LOOKED_AT || self.columns.iter().any(long)
     }
+}
+
+/// Bit i: what the i-th is.
+fn bits(flags: impl Iterator<Item = bool>) -> u64 {
+    flags.enumerate().fold(0, |bits, (index, flag)| bits | u64::from(flag) << index)
 }

@@ -71,13 +71,21 @@ impl<'p, 't, F> Batches<'p, 't, F> {
     }
 
     /// Delivers the rows that are left.
-    pub(crate) fn finish<E>(mut self) -> Result<ControlFlow<()>, E>
+    pub(crate) fn finish<E: From<Error>>(mut self) -> Result<ControlFlow<()>, E>
     where
         F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
     {
         if self.batch.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
+        self.deliver()
+    }
+
+    fn deliver<E: From<Error>>(&mut self) -> Result<ControlFlow<()>, E>
+    where
+        F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
+    {
+        self.batch.settle()?;
         let flow = (self.visit)(&self.batch);
         self.batch.clear();
         flow
@@ -99,9 +107,7 @@ impl<'t, E: From<Error>, F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E
         if !self.batch.is_full() {
             return Ok(ControlFlow::Continue(()));
         }
-        let flow = (self.visit)(&self.batch);
-        self.batch.clear();
-        flow
+        self.deliver()
     }
 }
 
