@@ -117,7 +117,7 @@ fn fresh_pages(database: &Database, method: Method) -> u64 {
     let mut change = database.change();
     let attributes = TableAttributes { name: "fresh".into(), ..old.attributes().clone() };
     let fresh = change.create_table(attributes).unwrap();
-    let dictionary = old.sample_records().unwrap().train(method, old.layout(), old.row_count(), old.attributes().page_bytes);
+    let dictionary = old.sample_records().unwrap().train(method, old.layout(), old.row_count(), old.attributes().page_fill());
     fresh.set_dictionary(dictionary.unwrap()).unwrap();
     old.scan(&mut RowBuffer::default(), |_, record| {
         fresh.insert_record(By::Nobody, record)?;
@@ -215,7 +215,7 @@ fn dictionary(method: Method, table: &Table, words: &[String], rows: i64) -> Row
         table.layout().encode(&refs(&row(&mut random, words, id)), &mut record).unwrap();
         sample.push(&record);
     }
-    sample.train(method, table.layout(), 1 << 40, 4096).unwrap()
+    sample.train(method, table.layout(), 1 << 40, table.attributes().page_fill()).unwrap()
 }
 
 /// Changes at random, by transactions that are mostly taken back, while one dictionary follows another: all rows are there, whichever version they had.

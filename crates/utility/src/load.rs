@@ -224,7 +224,7 @@ fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress:
     debug_assert!(columns.is_sorted());
     let sample = sample_source(source, schema, table.layout(), table.record_bytes_max())?;
     let rows_total = source.row_count().unwrap_or(sample.len() as u64);
-    if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows_total, table.attributes().page_bytes) {
+    if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows_total, table.attributes().page_fill()) {
         table.set_dictionary(dictionary)?;
     }
     progress.finish();

@@ -250,7 +250,6 @@ fn shortest_rows() {
 }
 
 #[test]
-#[ignore = "not so yet: what a dictionary saves is counted in bytes, not in pages"]
 fn dictionaries_that_save_no_page() {
     // Rows of which one goes on a page of 2 KB, compressed or not.
     let letters = |_: usize, random: &mut Random| {

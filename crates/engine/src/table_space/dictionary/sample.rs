@@ -1,18 +1,18 @@
-//! Rows that a dictionary is trained on, and whether it pays.
+//! Rows that a dictionary is trained on.
 //!
 //! Invariant: deterministic, so that a full estimate equals the load.
 
 use super::super::RowBuffer;
 use super::super::table::{Method, Table};
+use super::saving::Saving;
 use crate::Result;
 use crate::data_set::DataSet;
 use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_codec::row::{
     Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train, train_row_dictionary,
 };
-use pagefold_format::chain;
-use pagefold_format::data::forms::{RecordEncoder, plain_len};
-use pagefold_format::data::{DataPage, Stored, area_encoder, row_space};
+use pagefold_format::data::forms::RecordEncoder;
+use pagefold_format::data::{DataPage, PageFill, Stored, area_encoder, row_space};
 use pagefold_types::RowLayout;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -54,6 +54,13 @@ impl SampledRecords {
     pub(super) fn limited(&self, bytes: usize) -> SampledRecords {
         let step = self.bytes.len().div_ceil(bytes).max(1);
         self.iter().step_by(step).collect()
+    }
+
+    /// Of about so many bytes of the records at most: runs of `run_bytes`, evenly taken.
+    pub(super) fn runs(&self, bytes: usize, run_bytes: usize) -> impl Iterator<Item = &[u8]> {
+        let step = self.bytes.len().div_ceil(bytes).max(1);
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| *end as usize));
+        starts.zip(self.iter()).filter(move |(start, _)| (start / run_bytes).is_multiple_of(step)).map(|(_, record)| record)
     }
 
     /// The first records, and the rest: one in k of them.
@@ -100,46 +107,36 @@ impl SampledRecords {
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end as usize])
     }
 
-    /// Trains the dictionary of a method, and keeps it if for `rows_total` rows like these it saves more pages of `page_bytes` than it takes.
+    /// Trains the dictionary of a method, and keeps it if on pages that are filled so it saves more pages of `rows_total` rows like these than it takes.
     #[must_use]
-    pub fn train(&self, method: Method, layout: &RowLayout, rows_total: u64, page_bytes: usize) -> Option<RowDictionary> {
-        let kind = method.dictionary_type()?;
-        let (dictionary, saving) = if method == Method::Page {
-            self.column_dictionary(layout)?
-        } else {
-            let dictionary = self.dictionary(&TrainOptions::default(), kind)?;
-            let saving = self.saving(&dictionary);
-            (dictionary, saving)
-        };
-        saving.pays(rows_total, page_bytes).then_some(dictionary)
+    pub fn train(&self, method: Method, layout: &RowLayout, rows_total: u64, fill: PageFill) -> Option<RowDictionary> {
+        self.train_any(method, layout).filter(|dictionary| Saving::new(self, method, layout, dictionary).pays(rows_total, fill))
     }
 
     /// The dictionary that [`Self::train`] trains, whether it pays or not.
-    pub(super) fn train_any(&self, method: Method, layout: &RowLayout) -> Option<RowDictionary> {
+    #[must_use]
+    pub fn train_any(&self, method: Method, layout: &RowLayout) -> Option<RowDictionary> {
         match method {
-            Method::Page => self.column_dictionary(layout).map(|(dictionary, _)| dictionary),
+            Method::Page => self.column_dictionary(layout),
             method => self.dictionary(&TrainOptions::default(), method.dictionary_type()?),
         }
     }
 
     /// Bytes that the records take under a method with this dictionary, slots included.
     pub(super) fn stored_bytes(&self, method: Method, layout: &RowLayout, dictionary: &RowDictionary) -> u64 {
-        match method {
-            Method::Page => self.areas(area_encoder(PageSchema::new(layout), Some(dictionary)), |_| ()),
-            _ => self.saving(dictionary).compressed_bytes,
+        if method == Method::Page {
+            return self.areas(area_encoder(PageSchema::new(layout), Some(dictionary)), |_| ());
         }
+        let encoder = RecordEncoder::codes(1, dictionary);
+        self.iter().map(|record| row_space(encoder.stored_len(record).0) as u64).sum()
     }
 
     /// Trains a dictionary for the strings of pages by column; `None` where there are none.
-    pub fn column_dictionary(&self, layout: &RowLayout) -> Option<(RowDictionary, Saving)> {
-        let schema = PageSchema::new(layout);
+    fn column_dictionary(&self, layout: &RowLayout) -> Option<RowDictionary> {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-        let plain_bytes = self.areas(area_encoder(schema.clone(), None), |encoder| encoder.sample_strings(&mut bytes, &mut ends));
+        self.areas(area_encoder(PageSchema::new(layout), None), |encoder| encoder.sample_strings(&mut bytes, &mut ends));
         let sample = RowSample::new(&bytes, &ends).ok().filter(|sample| !sample.is_empty())?;
-        let dictionary = RowDictionary::Fixed(train(&sample, &COLUMN_TRAINING));
-        let compressed_bytes = self.areas(area_encoder(schema, Some(&dictionary)), |_| ());
-        let dictionary_bytes = dictionary.to_bytes().len();
-        Some((dictionary, Saving { rows: self.len() as u64, plain_bytes, compressed_bytes, dictionary_bytes }))
+        Some(RowDictionary::Fixed(train(&sample, &COLUMN_TRAINING)))
     }
 
     /// Bytes of the records in areas of a few hundred each.
@@ -171,17 +168,6 @@ impl SampledRecords {
         let sample = RowSample::new(&self.bytes, &self.ends).ok()?;
         (!sample.is_empty()).then(|| RowDictionary::of_tokens(tokens.clone(), &sample, options, choice(kind)))
     }
-
-    /// What a dictionary saves of these rows.
-    pub fn saving(&self, dictionary: &RowDictionary) -> Saving {
-        let encoder = RecordEncoder::codes(1, dictionary);
-        let mut saving = Saving { rows: self.len() as u64, dictionary_bytes: dictionary.to_bytes().len(), ..Saving::default() };
-        for record in self.iter() {
-            saving.plain_bytes += row_space(plain_len(record)) as u64;
-            saving.compressed_bytes += row_space(encoder.stored_len(record).0) as u64;
-        }
-        saving
-    }
 }
 
 impl<'a> FromIterator<&'a [u8]> for SampledRecords {
@@ -190,29 +176,6 @@ impl<'a> FromIterator<&'a [u8]> for SampledRecords {
         let mut sample = SampledRecords::default();
         records.into_iter().all(|record| sample.push(record));
         sample
-    }
-}
-
-/// What a dictionary saves of the rows of a sample, slots included.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Saving {
-    rows: u64,
-    plain_bytes: u64,
-    compressed_bytes: u64,
-    dictionary_bytes: usize,
-}
-
-impl Saving {
-    /// Does the dictionary save more pages of `page_bytes` than it takes, for `rows_total` rows like these?
-    pub fn pays(&self, rows_total: u64, page_bytes: usize) -> bool {
-        let scale = rows_total.max(self.rows) as f64 / self.rows as f64;
-        let saved_pages = self.plain_bytes.saturating_sub(self.compressed_bytes) as f64 * scale / page_bytes as f64;
-        saved_pages > chain::pages_needed(self.dictionary_bytes, page_bytes) as f64
-    }
-
-    /// The page sizes for which it pays.
-    pub fn paying(&self, rows_total: u64, page_sizes: &[usize]) -> Vec<usize> {
-        page_sizes.iter().copied().filter(|size| self.pays(rows_total, *size)).collect()
     }
 }
 
