@@ -259,3 +259,22 @@ fn dictionaries_that_save_no_page() {
     check("one on a page", Rows::new(&[TEXT], 400, 18, letters), &plain());
     check("both", short_texts(900), &LoadOptions { pctfree: 60, maxrows: Some(5), ..plain() });
 }
+
+/// Rows of which nearly nothing is left: they are padded to what a forward pointer takes.
+#[test]
+fn rows_that_compress_best() {
+    let row = |n: usize, _: &mut Random| {
+        let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+        vec![Value::Text(format!("{}{}{}", letter(n), "the same in every row, whatever number it has; so it is a token ", letter(n / 26)))]
+    };
+    check("two letters", Rows::new(&[TEXT], 30_000, 21, row), &plain());
+    let pages = |method: Method| {
+        let load = LoadOptions { method: method.into(), ..plain() };
+        load_source(&database(), "t", &mut Rows::new(&[TEXT], 30_000, 21, row), &load, &Silent).unwrap().pages
+    };
+    let none = pages(Method::None);
+    for method in [Method::Fixed, Method::Huffman] {
+        let taken = pages(method);
+        assert!(taken * 4 < none, "{method}: {taken} pages, {none} uncompressed");
+    }
+}
