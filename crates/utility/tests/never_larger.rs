@@ -260,6 +260,27 @@ fn dictionaries_that_save_no_page() {
     check("both", short_texts(900), &LoadOptions { pctfree: 60, maxrows: Some(5), ..plain() });
 }
 
+/// A dictionary is trained on rows from everywhere, so what comes first does not decide what it is good for.
+#[test]
+fn rows_of_two_kinds_in_either_order() {
+    const EACH: usize = 7_000;
+    let letters = |random: &mut Random| {
+        let letter = |_| char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(random.next() % 26) as usize]);
+        (0..1_300).map(letter).collect()
+    };
+    let pages = |letters_first: bool| {
+        let row = |n: usize, random: &mut Random| {
+            let text = if (n < EACH) == letters_first { letters(random) } else { random.text(1_300) };
+            vec![Value::Text(text)]
+        };
+        let load = LoadOptions { method: Method::Fixed.into(), ..plain() };
+        load_source(&database(), "t", &mut Rows::new(&[TEXT], 2 * EACH, 20, row), &load, &Silent).unwrap().pages
+    };
+    let (first, last) = (pages(true), pages(false));
+    println!("{first} pages with the letters first, {last} with them last");
+    assert!(first.abs_diff(last) * 50 < last, "{first} pages with the letters first, {last} with them last");
+}
+
 /// Rows of which nearly nothing is left: they are padded to what a forward pointer takes.
 #[test]
 fn rows_that_compress_best() {

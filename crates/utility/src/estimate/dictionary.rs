@@ -16,7 +16,7 @@ use crate::Result;
 use crate::sample::sample_source;
 use pagefold_advisor::TableOptions;
 use pagefold_codec::row::{DictionaryType, RowDictionary, TrainOptions};
-use pagefold_engine::table_space::{Method, SampledRecords, Saving};
+use pagefold_engine::table_space::{Method, SampledRecords, Sampler, Saving};
 use pagefold_format::data::PageFill;
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_interchange::{Source, TableSchema};
@@ -53,14 +53,16 @@ pub(super) fn of_source(
 ) -> Result<(SampledRecords, Vec<Trained>)> {
     let limit = |page_bytes: usize| TableOptions::new(page_bytes).record_bytes_max();
     let widest = fills.iter().map(|fill| limit(fill.page_bytes)).max().unwrap_or_default();
-    let sample = sample_source(source, schema, layout, widest)?;
-    let longest = sample.iter().map(<[u8]>::len).max().unwrap_or(0);
+    let sampler = sample_source(source, schema, layout, widest)?;
+    // Of all that came: LOAD into smaller pages does not see those that are too wide for them, so it keeps others.
+    let longest = sampler.longest();
+    let sample = sampler.into_sample();
     let mut trained = Vec::new();
     let (same, other): (Vec<PageFill>, Vec<PageFill>) = fills.iter().partition(|fill| limit(fill.page_bytes) >= longest);
     let rows_total = source.row_count();
     trained.extend(of_sample(&sample, layout, rows_total.unwrap_or(sample.len() as u64), &same));
     for fill in other {
-        let sample = sample_source(source, schema, layout, limit(fill.page_bytes).max(layout.fixed_len()))?;
+        let sample = sample_source(source, schema, layout, limit(fill.page_bytes).max(layout.fixed_len()))?.into_sample();
         trained.extend(of_sample(&sample, layout, rows_total.unwrap_or(sample.len() as u64), &[fill]));
     }
     Ok((sample, trained))
@@ -103,12 +105,7 @@ pub(super) fn of_old(
 ) -> Vec<Trained> {
     let (method, old) = old;
     let page_sizes: Vec<usize> = fills.iter().map(|fill| fill.page_bytes).collect();
-    let mut sample = SampledRecords::default();
-    for cluster in 0..clusters.len() {
-        for record in clusters.records(cluster) {
-            sample.push(record);
-        }
-    }
+    let sample = (0..clusters.len()).flat_map(|cluster| clusters.records(cluster)).collect::<Sampler>().into_sample();
     let trained = methods().filter_map(|(method, kind)| {
         let dictionary =
             if kind == old.dictionary_type() { old.clone() } else { sample.dictionary_of(old.tokens(), &TrainOptions::default(), kind)? };
@@ -163,12 +160,11 @@ impl StandIn {
         let wanted = (total * TRAINING_PART).clamp(TRAINING_BYTES_MIN, TRAINING_BYTES_MAX);
         // At least half of the clusters are for the other side of the comparison.
         let step = ((bytes / wanted) as usize).max(2);
-        let mut sample = SampledRecords::default();
-        for cluster in (0..clusters.len()).step_by(step) {
-            for record in clusters.records(cluster) {
-                sample.push(record);
-            }
-        }
+        let of_clusters = |step: usize| {
+            let records = (0..clusters.len()).step_by(step).flat_map(|cluster| clusters.records(cluster));
+            records.collect::<Sampler>().into_sample()
+        };
+        let sample = of_clusters(step);
         let options = TrainOptions { refine_rounds: 1, ..TrainOptions::default() };
         let Some(tokens) = sample.dictionary(&options, DictionaryType::Fixed) else { return Vec::new() };
         let stand_ins = methods().filter_map(|(method, kind)| {
@@ -194,11 +190,7 @@ impl StandIn {
             })
         });
         // All of the sample is about as much as LOAD looks at, or the part of it that there is.
-        let mut all = SampledRecords::default();
-        (0..clusters.len()).flat_map(|cluster| clusters.records(cluster)).for_each(|record| {
-            all.push(record);
-        });
-        let strings = of_strings(&all, layout, rows_total, fills)
+        let strings = of_strings(&of_clusters(1), layout, rows_total, fills)
             .map(|trained| StandIn { trained, scaling: Scaling { scales: [1.0, 1.0], margin: STRINGS_MARGIN, step } });
         stand_ins.chain(strings).collect()
     }

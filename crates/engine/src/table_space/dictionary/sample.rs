@@ -4,6 +4,7 @@
 
 use super::super::RowBuffer;
 use super::super::table::{Method, Table};
+use super::sampler::Sampler;
 use super::saving::Saving;
 use crate::Result;
 use crate::data_set::DataSet;
@@ -34,14 +35,10 @@ pub struct SampledRecords {
 }
 
 impl SampledRecords {
-    /// Adds a record; false when the sample is full.
-    pub fn push(&mut self, record: &[u8]) -> bool {
-        if self.bytes.len() + record.len() > SAMPLE_BYTES {
-            return false;
-        }
+    /// Adds a record. Who adds them sees to it that they do not become too many.
+    pub(super) fn push(&mut self, record: &[u8]) {
         self.bytes.extend_from_slice(record);
         self.ends.push(self.bytes.len() as u32);
-        true
     }
 
     /// Bytes of the records.
@@ -79,14 +76,26 @@ impl SampledRecords {
     /// Adds records; of both, fewer when they would be more than so many bytes.
     pub(super) fn extend(&mut self, others: &SampledRecords, bytes_max: usize) {
         while self.bytes.len() + others.bytes.len() > bytes_max && !self.is_empty() {
-            *self = self.thinned();
+            self.thin();
         }
-        others.iter().for_each(|record| _ = self.push(record));
+        others.iter().for_each(|record| self.push(record));
     }
 
-    /// Every second record.
-    pub(super) fn thinned(&self) -> SampledRecords {
-        self.iter().step_by(2).collect()
+    /// Lets go of every second record, the second first.
+    pub(super) fn thin(&mut self) {
+        let (mut start, mut length, mut kept) = (0, 0, 0);
+        for number in 0..self.ends.len() {
+            let end = self.ends[number] as usize;
+            if number.is_multiple_of(2) {
+                self.bytes.copy_within(start..end, length);
+                length += end - start;
+                self.ends[kept] = length as u32;
+                kept += 1;
+            }
+            start = end;
+        }
+        self.bytes.truncate(length);
+        self.ends.truncate(kept);
     }
 
     /// Number of records.
@@ -171,10 +180,9 @@ impl SampledRecords {
 }
 
 impl<'a> FromIterator<&'a [u8]> for SampledRecords {
-    /// As many of the records as a sample takes.
     fn from_iter<I: IntoIterator<Item = &'a [u8]>>(records: I) -> SampledRecords {
         let mut sample = SampledRecords::default();
-        records.into_iter().all(|record| sample.push(record));
+        records.into_iter().for_each(|record| sample.push(record));
         sample
     }
 }
@@ -199,19 +207,19 @@ impl Table {
     /// # Errors
     /// When a page is damaged.
     pub fn sample_records(&self) -> Result<SampledRecords> {
-        let mut sample = SampledRecords::default();
+        let mut sampler = Sampler::default();
         for (partition, data_set, pages) in self.sampled_pages() {
             self.scan_pages(partition, data_set, &pages, &mut RowBuffer::default(), &mut |_, record| {
-                let more = sample.push(record);
-                Ok::<_, crate::Error>(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+                sampler.push(record);
+                Ok::<_, crate::Error>(ControlFlow::Continue(()))
             })?;
         }
-        Ok(sample)
+        Ok(sampler.into_sample())
     }
 
     /// Samples of the rows of some versions, and what part of the sampled rows each is.
     pub(super) fn samples_of(&self, versions: &[u16]) -> Result<Vec<(SampledRecords, f64)>> {
-        let mut samples: Vec<(SampledRecords, f64)> = versions.iter().map(|_| (SampledRecords::default(), 0.0)).collect();
+        let mut samples: Vec<(Sampler, f64)> = versions.iter().map(|_| (Sampler::default(), 0.0)).collect();
         let (mut rows, mut buffer) = (0.0, RowBuffer::default());
         for (_, data_set, pages) in self.sampled_pages() {
             for number in pages {
@@ -227,7 +235,6 @@ impl Table {
                 }
             }
         }
-        samples.iter_mut().for_each(|(_, part)| *part /= f64::max(rows, 1.0));
-        Ok(samples)
+        Ok(samples.into_iter().map(|(sampler, count)| (sampler.into_sample(), count / f64::max(rows, 1.0))).collect())
     }
 }

@@ -3,7 +3,7 @@
 //! Rows of a sample are put on pages by the arithmetic that LOAD fills them with, and the pages are scaled to all rows. Bytes would not do: where MAXROWS or PCTFREE say how many rows go on
 //! a page, or one goes on a page in any case, shorter rows save none.
 //!
-//! Invariant: deterministic, so that LOAD and a full estimate decide alike. Of a table that the sample is all of, the pages are exact.
+//! Invariant: deterministic, so that LOAD and a full estimate decide alike. Of a table that the sample is all of, the pages are exact; by column, if they are few.
 
 use super::super::table::Method;
 use super::sample::SampledRecords;
@@ -14,8 +14,8 @@ use pagefold_format::data::forms::{RecordEncoder, plain_len};
 use pagefold_format::data::{ColumnPacker, DATA_HEADER_BYTES, PageFill, PagePacker};
 use pagefold_types::{CompactLayout, RowLayout};
 
-/// Bytes of records that are put on pages by column, at most: that takes as long as loading them, twice for each page size ...
-const COLUMN_BYTES: usize = 1 << 20;
+/// So many bytes of records are put on pages by column at most: that takes as long as loading them, twice for each page size ...
+const COLUMN_BYTES: usize = 512 << 10;
 /// ... in runs of so many, since rows that lie by column are to be true neighbours.
 const COLUMN_RUN_BYTES: usize = 128 << 10;
 
