@@ -24,6 +24,7 @@ pub(in crate::table_space) struct Watch {
     recent: Mutex<Recent>,
 }
 
+/// A sample of the rows that came.
 #[derive(Debug)]
 struct Recent(Sampler);
 
