@@ -11,7 +11,7 @@ pub fn data(bytes: usize) -> Vec<u8> {
     let mut page = vec![0; bytes];
     DataOp::Format { page_number: 3, dictionary_version: 1 }.apply(&mut page).expect("a data page");
     let away = [4, 0, 0, 0, 0, 1, 0, 2, 0, 0, 9, 9, 9, 9];
-    let rows: [(StoredKind, &[u8]); 7] = [
+    let rows: [(StoredKind, &[u8]); 9] = [
         (StoredKind::Raw, b"a row as it is, of some length"),
         (StoredKind::Compressed, &[0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0x80, 0x90]),
         (StoredKind::Special, &[1, 0, 0, 0, 0, 1, 0, 2]),
@@ -19,6 +19,8 @@ pub fn data(bytes: usize) -> Vec<u8> {
         (StoredKind::Special, &[2, 3, b'a', b'b', b'c', 0, 0, 0]),
         (StoredKind::Special, &[3, 2, 0, 1, 2, 3, 4, 5, 6]),
         (StoredKind::Special, &away),
+        (StoredKind::Special, &[16 + 3, 0x10, 0x20, 0x30, 0, 0, 0, 0]),
+        (StoredKind::Special, &[24 + 2, 2, 0, 0x10, 0x20, 0, 0, 0]),
     ];
     for (slot, (kind, bytes)) in rows.into_iter().enumerate() {
         DataOp::Insert { slot: slot as u16, kind, bytes }.apply(&mut page).expect("room");

@@ -5,7 +5,7 @@
 use pagefold_codec::row::RowDictionary;
 use pagefold_engine::database::{Database, Isolation, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::pool::{By, PoolSettings};
-use pagefold_engine::table_space::{LIVE_MAX, Method, RowBuffer, SampledRecords, Table, TableAttributes};
+use pagefold_engine::table_space::{LIVE_MAX, Method, RowBuffer, Sampler, Table, TableAttributes};
 use pagefold_engine::{DataSet, Error};
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
@@ -117,7 +117,7 @@ fn fresh_pages(database: &Database, method: Method) -> u64 {
     let mut change = database.change();
     let attributes = TableAttributes { name: "fresh".into(), ..old.attributes().clone() };
     let fresh = change.create_table(attributes).unwrap();
-    let dictionary = old.sample_records().unwrap().train(method, old.layout(), old.row_count(), old.attributes().page_bytes);
+    let dictionary = old.sample_records().unwrap().train(method, old.layout(), old.row_count(), old.attributes().page_fill());
     fresh.set_dictionary(dictionary.unwrap()).unwrap();
     old.scan(&mut RowBuffer::default(), |_, record| {
         fresh.insert_record(By::Nobody, record)?;
@@ -209,13 +209,13 @@ fn when_other_rows_come_the_table_takes_little_more_than_with_a_fresh_dictionary
 fn dictionary(method: Method, table: &Table, words: &[String], rows: i64) -> RowDictionary {
     let mut random = Random(5);
     let mut record = Vec::new();
-    let mut sample = SampledRecords::default();
+    let mut sampler = Sampler::default();
     for id in 0..rows {
         record.clear();
         table.layout().encode(&refs(&row(&mut random, words, id)), &mut record).unwrap();
-        sample.push(&record);
+        sampler.push(&record);
     }
-    sample.train(method, table.layout(), 1 << 40, 4096).unwrap()
+    sampler.into_sample().train(method, table.layout(), 1 << 40, table.attributes().page_fill()).unwrap()
 }
 
 /// Changes at random, by transactions that are mostly taken back, while one dictionary follows another: all rows are there, whichever version they had.

@@ -222,9 +222,11 @@ fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress:
     progress.start(&format!("training the dictionary of {}", table.name()), None, Unit::Rows);
     let columns = schema.match_source(source.table(), !source.has_names())?;
     debug_assert!(columns.is_sorted());
-    let sample = sample_source(source, schema, table.layout(), table.record_bytes_max())?;
-    let rows_total = source.row_count().unwrap_or(sample.len() as u64);
-    if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows_total, table.attributes().page_bytes) {
+    let sampler = sample_source(source, schema, table.layout(), table.record_bytes_max())?;
+    // A source that does not know has at least the rows that came.
+    let rows_total = source.row_count().unwrap_or(sampler.seen());
+    let sample = sampler.into_sample();
+    if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows_total, table.attributes().page_fill()) {
         table.set_dictionary(dictionary)?;
     }
     progress.finish();

@@ -69,7 +69,7 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
         let kept = old.dictionary().filter(|_| options.keep_dictionary);
         let dictionary = match kept {
             Some(compressor) => Some(compressor.dictionary().clone()),
-            None => sample_table(old, progress)?.train(method, table.layout(), old.row_count(), page_bytes),
+            None => sample_table(old, progress)?.train(method, table.layout(), old.row_count(), table.attributes().page_fill()),
         };
         if let Some(dictionary) = dictionary {
             table.set_dictionary(dictionary)?;

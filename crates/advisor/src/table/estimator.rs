@@ -230,7 +230,7 @@ impl ScaledEncoder {
             return (length, compressed);
         }
         let scaled = length as f64 * self.scale + self.carry;
-        let whole = (scaled as usize).clamp(STORED_BYTES_MIN.min(length), record.len());
+        let whole = (scaled as usize).clamp(STORED_BYTES_MIN, plain_len(record));
         self.carry = (scaled - whole as f64).clamp(-1.0, 1.0);
         (whole, true)
     }

@@ -7,7 +7,7 @@
 use crate::pages::PageCounter;
 use crate::sample::Shares;
 use pagefold_format::chain;
-use pagefold_format::data::{AWAY_OVERHEAD, DATA_HEADER_BYTES, PackedPage, PagePacker, largest_row, row_space};
+use pagefold_format::data::{AWAY_OVERHEAD, DATA_HEADER_BYTES, PackedPage, PageFill, PagePacker, largest_row, row_space};
 use pagefold_types::{PARTITION_MAX, Rid, SLOT_MAX};
 
 /// How a table is stored, compression apart.
@@ -34,6 +34,12 @@ impl TableOptions {
     #[must_use]
     pub fn record_bytes_max(&self) -> usize {
         largest_row(self.page_bytes) - AWAY_OVERHEAD
+    }
+
+    /// How full pages get.
+    #[must_use]
+    pub fn fill(&self) -> PageFill {
+        PageFill { page_bytes: self.page_bytes, pctfree: self.pctfree, maxrows: self.maxrows }
     }
 
     /// Bytes of a data page for rows and slots.

@@ -191,7 +191,7 @@ fn survey(spec: &Spec, source: &mut TpchSource, progress: &dyn Progress) -> Resu
     let limit = options.record_bytes_max();
     let mut estimator = TableEstimator::new(&layout, &key_columns);
     // The sample and the decision of LOAD.
-    let sample = sample_source(source, &schema, &layout, limit)?;
+    let sample = sample_source(source, &schema, &layout, limit)?.into_sample();
     add_every_method(&mut estimator, &layout, &sample, source.rows(), options);
 
     let mut truth = Truth::default();

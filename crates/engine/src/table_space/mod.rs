@@ -27,7 +27,7 @@ mod tests;
 
 pub use batch::{BatchColumn, BatchValues, ColumnBatch};
 pub use bulk_load::{BulkLoader, EncodedRow, LoadEncoder};
-pub use dictionary::{Compressor, LIVE_MAX, SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Saving};
+pub use dictionary::{Compressor, LIVE_MAX, SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler, Saving};
 #[doc(hidden)]
 pub use large_value::{pack_large, unpack_large};
 pub use read::RowBuffer;

@@ -12,7 +12,7 @@ use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::row::DictionaryType;
 use pagefold_format::data::forms::{RecordDecoder, RecordEncoder};
-use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder};
+use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder, PageFill};
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page::is_page_size;
 use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
@@ -133,6 +133,12 @@ impl TableAttributes {
         self.page_bytes = page_bytes;
         self.pool = table_pool(page_bytes);
         self
+    }
+
+    /// How full LOAD and REORG make its pages.
+    #[must_use]
+    pub fn page_fill(&self) -> PageFill {
+        PageFill { page_bytes: self.page_bytes, pctfree: self.pctfree, maxrows: self.maxrows }
     }
 
     /// Refuses what cannot be.

@@ -10,7 +10,7 @@
 //! Invariant: LOAD, transactions and the estimator ask this file what is stored of a record, so they agree to the byte.
 
 use super::column_part::ColumnPart;
-use super::stored::{Body, STORED_BYTES_MIN, Stored};
+use super::stored::{Body, OTHER_OVERHEAD, STORED_BYTES_MIN, Stored};
 use crate::FormatError;
 use pagefold_codec::page::{ColumnArea, PageSchema};
 use pagefold_codec::row::{Coding, DECODE_SLACK, RowDictionary, RowEncoder};
@@ -24,9 +24,6 @@ const SHORT: u16 = 0x8000;
 
 /// The largest version of a dictionary.
 pub const DICTIONARY_VERSION_MAX: u16 = COMPACT - 1;
-
-/// Bytes that a form takes which is not the page's own: the tag and the form.
-const TAG_BYTES: usize = 3;
 
 /// The dictionary version of a form; `None` when it needs none.
 #[must_use]
@@ -75,16 +72,16 @@ impl RecordEncoder {
         }
     }
 
-    /// Appends what is to be stored of a record to `out`, and returns its form. 0, and nothing appended: the record as it is, because that is not larger, or the other form is shorter than a forward pointer.
+    /// Appends what is to be stored of a record to `out`, and returns its form. 0, and nothing appended: the record as it is, because that is not larger.
     pub fn append(&self, record: &[u8], out: &mut Vec<u8>) -> u16 {
         let start = out.len();
         let encoded = match self {
             RecordEncoder::Compact(layout) => layout.compact(record, out).map(|len| (len, COMPACT)),
             RecordEncoder::Codes { version, encoder } => {
-                encoder.encode(record, TAG_BYTES, out).map(|(len, coding)| (len, form_of(*version, coding)))
+                encoder.encode(record, OTHER_OVERHEAD, out).map(|(len, coding)| (len, form_of(*version, coding)))
             }
         };
-        taken(encoded, start, out)
+        self.taken(record, encoded, start, out)
     }
 
     /// As [`append`](Self::append), for a record that differs little from one that is stored so.
@@ -97,22 +94,40 @@ impl RecordEncoder {
         }
         let coding = if form == *version { Coding::Own } else { Coding::Short };
         let start = out.len();
-        let encoded = encoder.reencode((before, codes, coding), record, TAG_BYTES, out);
-        taken(encoded.map(|(len, coding)| (len, form_of(*version, coding))), start, out)
+        let encoded = encoder.reencode((before, codes, coding), record, OTHER_OVERHEAD, out);
+        self.taken(record, encoded.map(|(len, coding)| (len, form_of(*version, coding))), start, out)
     }
 
     /// Bytes that a record takes in its slot on a page of this form, and whether it is brought into another form than its own.
     #[must_use]
     pub fn stored_len(&self, record: &[u8]) -> (usize, bool) {
         let encoded = match self {
-            RecordEncoder::Compact(layout) => layout.compact_len(record).map(|len| (len, 0)),
-            RecordEncoder::Codes { encoder, .. } => {
-                encoder.encoded_len(record, TAG_BYTES).map(|(len, coding)| (len, if coding == Coding::Short { TAG_BYTES } else { 0 }))
+            RecordEncoder::Compact(layout) => layout.compact_len(record).map(|len| (len, COMPACT)),
+            RecordEncoder::Codes { version, encoder } => {
+                encoder.encoded_len(record, OTHER_OVERHEAD).map(|(len, coding)| (len, form_of(*version, coding)))
             }
         };
-        match encoded.filter(|(len, _)| *len >= STORED_BYTES_MIN) {
-            Some((len, tag)) => (len + tag, true),
-            None => (plain_len(record), false),
+        let plain = plain_len(record);
+        match encoded.map(|(len, form)| self.slot_len(len, form)) {
+            Some(len) if len < plain => (len, true),
+            _ => (plain, false),
+        }
+    }
+
+    /// Bytes that `len` of a form take in a slot on a page of [this form](Self::page_form).
+    fn slot_len(&self, len: usize, form: u16) -> usize {
+        let overhead = if form == self.page_form() { 0 } else { OTHER_OVERHEAD };
+        STORED_BYTES_MIN.max(overhead + len)
+    }
+
+    /// The form, unless what was appended would take no less than the record: no row is shorter than a forward pointer.
+    fn taken(&self, record: &[u8], encoded: Option<(usize, u16)>, start: usize, out: &mut Vec<u8>) -> u16 {
+        match encoded.filter(|(len, form)| self.slot_len(*len, *form) < plain_len(record)) {
+            Some((_, form)) => form,
+            None => {
+                out.truncate(start);
+                0
+            }
         }
     }
 }
@@ -121,17 +136,6 @@ impl RecordEncoder {
 #[must_use]
 pub fn plain_len(record: &[u8]) -> usize {
     Stored::Home(Body::Plain(record)).len(0)
-}
-
-/// The form, unless what was appended is too short to give way to a forward pointer.
-fn taken(encoded: Option<(usize, u16)>, start: usize, out: &mut Vec<u8>) -> u16 {
-    match encoded.filter(|(len, _)| *len >= STORED_BYTES_MIN) {
-        Some((_, form)) => form,
-        None => {
-            out.truncate(start);
-            0
-        }
-    }
 }
 
 /// The body with this form.
@@ -277,4 +281,53 @@ impl RecordDecoder {
 
 fn no_dictionary(version: u16) -> FormatError {
     FormatError::new(format!("a row of dictionary version {version}, which does not exist"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagefold_codec::row::{Dictionary, HuffmanCodes, HuffmanDictionary};
+    use pagefold_types::{Column, DataType, Schema, ValueRef};
+
+    /// Of either type: single bytes, and a token of 32.
+    fn dictionaries() -> [RowDictionary; 2] {
+        let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
+        tokens.push(vec![b'x'; 32]);
+        tokens.sort();
+        let tokens = Dictionary::from_tokens(&tokens).unwrap();
+        let counts: Vec<u32> = (0..tokens.token_count() as u32).map(|i| if i % 16 == 8 { 1 << 20 } else { 1 }).collect();
+        let huffman = HuffmanDictionary::new(tokens.clone(), HuffmanCodes::from_counts(&counts)).unwrap();
+        [RowDictionary::Fixed(tokens), RowDictionary::Huffman(huffman)]
+    }
+
+    #[test]
+    fn what_is_stored_is_as_long_as_was_said_and_never_longer_than_the_record() {
+        let layout = RowLayout::new(&Schema::new(vec![Column::new("text", DataType::Varchar(None), false)]).unwrap()).unwrap();
+        let decoder = RecordDecoder::new(&layout, 2048);
+        let dictionaries = dictionaries();
+        let compact = CompactLayout::new(layout.clone());
+        let encoders = dictionaries.iter().map(|dictionary| (RecordEncoder::codes(5, dictionary), Some(dictionary)));
+        for (encoder, dictionary) in encoders.chain([(RecordEncoder::Compact(compact), None)]) {
+            let (mut padded, mut before) = (0, (Vec::new(), 0, Vec::new()));
+            for length in 0..200usize {
+                let mut record = Vec::new();
+                let text = "x".repeat(length / 3 * 2) + &"8".repeat(length % 3);
+                layout.encode(&[ValueRef::Text(&text)], &mut record).unwrap();
+                let (mut codes, mut changed) = (Vec::new(), Vec::new());
+                let form = encoder.append(&record, &mut codes);
+                let len = Stored::Home(body(form, &record, &codes)).len(encoder.page_form());
+                assert_eq!((len, form != 0), encoder.stored_len(&record), "{length}");
+                // Made from the codes of another row it may be longer, but not longer than the record.
+                let again = encoder.append_changed(&before.0, body(before.1, &before.0, &before.2), &record, &mut changed);
+                for (form, codes) in [(form, &codes), (again, &changed)] {
+                    let body = body(form, &record, codes);
+                    assert!(Stored::Home(body).len(encoder.page_form()) <= plain_len(&record));
+                    assert_eq!(decoder.decode(body, dictionary, &mut Vec::new()).unwrap(), record);
+                }
+                padded += usize::from(form != 0 && codes.len() < STORED_BYTES_MIN);
+                before = (record, form, codes);
+            }
+            assert!(padded > 0, "{encoder:?}");
+        }
+    }
 }

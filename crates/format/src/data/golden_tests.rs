@@ -25,6 +25,19 @@ fn layout() -> RowLayout {
     RowLayout::new(&Schema::new(columns.to_vec()).unwrap()).unwrap()
 }
 
+/// Rows of 0 to 9 bytes in the page's form and in another.
+fn padded_page() -> Vec<u8> {
+    let mut page = vec![0; 2048];
+    DataOp::Format { page_number: 7, dictionary_version: 3 }.apply(&mut page).unwrap();
+    for slot in 0..20u16 {
+        let codes = &b"as short!"[..usize::from(slot % 10)];
+        let mut bytes = Vec::new();
+        let kind = Stored::Home(Body::Compressed { version: 3 + slot / 10, codes }).build(3, &mut bytes);
+        DataOp::Insert { slot, kind, bytes: &bytes }.apply(&mut page).unwrap();
+    }
+    page
+}
+
 /// 40 rows, a ghost, a forward pointer, a row away from home if that is permitted, free slots.
 fn page(away: bool) -> Vec<u8> {
     let layout = layout();
@@ -59,6 +72,18 @@ fn slots() {
     let page = page(true);
     DataPage::new(&page).validate().unwrap();
     assert_golden("data-v1.bin", &page);
+}
+
+#[test]
+fn padded_rows() {
+    let page = padded_page();
+    let view = DataPage::new(&page);
+    view.validate().unwrap();
+    for slot in 0..20u16 {
+        let Stored::Home(Body::Compressed { version, codes }) = Stored::parse(view.row(slot).unwrap(), 3).unwrap() else { panic!() };
+        assert_eq!((version, codes.len()), (3 + slot / 10, usize::from(slot % 10)));
+    }
+    assert_golden("data-v1-padded.bin", &page);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub use column_part::{
     COLUMN_HEADER_BYTES, COLUMN_PAGE_VERSION, COLUMN_ROWS_START, ColumnPart, ENTRY_BYTES, Entry, MOVED_SPACE, State, state_bytes,
 };
 pub use ops::DataOp;
-pub use pack::PagePacker;
+pub use pack::{PageFill, PagePacker};
 pub use page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DataPage, SLOT_BYTES, StoredKind, StoredRow, largest_row, row_space};
 pub use place::ColumnImage;
 pub use stored::{AWAY_OVERHEAD, Body, STORED_BYTES_MIN, Stored};

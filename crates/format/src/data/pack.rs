@@ -2,6 +2,17 @@
 
 use super::page::{DATA_HEADER_BYTES, row_space};
 
+/// How full pages get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageFill {
+    /// Page size.
+    pub page_bytes: usize,
+    /// Percent of each page left free, 0 to 99.
+    pub pctfree: u8,
+    /// The most rows on a page, 1 to 4,096.
+    pub maxrows: u16,
+}
+
 /// Counts rows into pages.
 #[derive(Clone, Copy, Debug)]
 pub struct PagePacker {
@@ -34,6 +45,19 @@ impl PagePacker {
         self.used += space;
         self.rows += 1;
         starts
+    }
+
+    /// Rows on the last page.
+    #[must_use]
+    pub fn rows_on_last(&self) -> usize {
+        self.rows
+    }
+
+    /// The part of the last page that is full, by bytes or rows: 0 to 1.
+    #[must_use]
+    pub fn part_of_last(&self) -> f64 {
+        let bytes = self.used as f64 / self.usable.max(1) as f64;
+        bytes.max(self.rows as f64 / self.maxrows.max(1) as f64).min(1.0)
     }
 
     /// Pages so far.

@@ -2,7 +2,9 @@
 //!
 //! Layout: `docs/file-format.md`, "Row". Plain records and records compressed with the page's own dictionary version have no prefix; everything rarer starts with a tag.
 //!
-//! Invariant: a stored row takes at least [`STORED_BYTES_MIN`] bytes, so a forward pointer always fits where a row has been.
+//! Invariants:
+//! - a stored row takes at least [`STORED_BYTES_MIN`] bytes, so a forward pointer always fits where a row has been;
+//! - what is padded to that says in its tag how many bytes it has, so a body read back is the body that was built.
 
 use super::column_part::ColumnPart;
 use super::page::{StoredKind, StoredRow};
@@ -20,6 +22,16 @@ const TAG_FORWARD: u8 = 1;
 const TAG_SHORT: u8 = 2;
 const TAG_OTHER_VERSION: u8 = 3;
 const TAG_AWAY: u8 = 4;
+/// With 0 to 7 bytes in the page's form: 16 + their number. What needs no padding has no tag, or [`TAG_OTHER_VERSION`].
+const TAG_PADDED: u8 = 16;
+const TAG_PADDED_LAST: u8 = TAG_PADDED + STORED_BYTES_MIN as u8 - 1;
+/// With 0 to 4 bytes in another form: 24 + their number.
+const TAG_PADDED_OTHER: u8 = 24;
+const TAG_PADDED_OTHER_LAST: u8 = TAG_PADDED_OTHER + (STORED_BYTES_MIN - 1 - OTHER_OVERHEAD) as u8;
+const _: () = assert!(TAG_PADDED_LAST < TAG_PADDED_OTHER);
+
+/// Bytes that a row in another form than its page's takes more than its body: tag and form.
+pub(super) const OTHER_OVERHEAD: usize = 3;
 
 /// A record as it lies on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +105,12 @@ impl<'a> Stored<'a> {
         match row.kind {
             StoredKind::Raw => Ok(Stored::Home(Body::Plain(row.bytes))),
             StoredKind::Compressed => Ok(Stored::Home(Body::Compressed { version: page_version, codes: row.bytes })),
-            StoredKind::Special => Stored::parse_special(row.bytes),
+            StoredKind::Special => Stored::parse_special(row.bytes, page_version),
             StoredKind::Column => Ok(Stored::Home(Body::Column { part: ColumnPart::new(row.bytes), row: row.slot })),
         }
     }
 
-    fn parse_special(bytes: &'a [u8]) -> Result<Stored<'a>, FormatError> {
+    fn parse_special(bytes: &'a [u8], page_version: u16) -> Result<Stored<'a>, FormatError> {
         let mut reader = Reader::new(bytes);
         let mut rid = [0; RID_BYTES];
         match reader.u8()? {
@@ -109,6 +121,14 @@ impl<'a> Stored<'a> {
             TAG_SHORT => {
                 let length = reader.u8()?;
                 Ok(Stored::Home(Body::Plain(reader.take(usize::from(length))?)))
+            }
+            tag @ TAG_PADDED..=TAG_PADDED_LAST => {
+                let codes = padded(bytes, 1, tag - TAG_PADDED)?;
+                Ok(Stored::Home(Body::Compressed { version: page_version, codes }))
+            }
+            tag @ TAG_PADDED_OTHER..=TAG_PADDED_OTHER_LAST => {
+                let version = reader.u16()?;
+                Ok(Stored::Home(Body::Compressed { version, codes: padded(bytes, OTHER_OVERHEAD, tag - TAG_PADDED_OTHER)? }))
             }
             TAG_OTHER_VERSION => Ok(Stored::Home(Body::Compressed { version: reader.u16()?, codes: reader.rest() })),
             TAG_AWAY => {
@@ -145,9 +165,16 @@ impl<'a> Stored<'a> {
                 StoredKind::Compressed
             }
             Stored::Home(Body::Compressed { version, codes }) => {
-                out.push(TAG_OTHER_VERSION);
-                out.extend_from_slice(&version.to_le_bytes());
+                let start = out.len();
+                if version == page_version {
+                    out.push(TAG_PADDED + codes.len() as u8);
+                } else {
+                    let padded = OTHER_OVERHEAD + codes.len() < STORED_BYTES_MIN;
+                    out.push(if padded { TAG_PADDED_OTHER + codes.len() as u8 } else { TAG_OTHER_VERSION });
+                    out.extend_from_slice(&version.to_le_bytes());
+                }
                 out.extend_from_slice(codes);
+                out.resize((start + STORED_BYTES_MIN).max(out.len()), 0);
                 StoredKind::Special
             }
             Stored::Away { home, body } => {
@@ -173,12 +200,22 @@ impl<'a> Stored<'a> {
         match *self {
             Stored::Home(Body::Plain(record)) if record.len() >= STORED_BYTES_MIN => record.len(),
             Stored::Home(Body::Plain(record)) => STORED_BYTES_MIN.max(2 + record.len()),
-            Stored::Home(Body::Compressed { version, codes }) if version == page_version && codes.len() >= STORED_BYTES_MIN => codes.len(),
-            Stored::Home(Body::Compressed { codes, .. }) => 3 + codes.len(),
+            Stored::Home(Body::Compressed { version, codes }) => {
+                let overhead = if version == page_version { 0 } else { OTHER_OVERHEAD };
+                STORED_BYTES_MIN.max(overhead + codes.len())
+            }
             Stored::Away { body, .. } => AWAY_OVERHEAD + body.parts().1.len(),
             Stored::Home(Body::Column { .. }) => 0,
             Stored::Forward(_) => STORED_BYTES_MIN,
         }
+    }
+}
+
+/// Of a padded row, the bytes that are not padding.
+fn padded(row: &[u8], start: usize, length: u8) -> Result<&[u8], FormatError> {
+    match row.split_at_checked(start + usize::from(length)) {
+        Some((front, zeros)) if row.len() == STORED_BYTES_MIN && zeros.iter().all(|byte| *byte == 0) => Ok(&front[start..]),
+        _ => Err(FormatError::new(format!("a row of {} bytes is not padded as its tag says", row.len()))),
     }
 }
 
@@ -191,19 +228,16 @@ mod tests {
         let long = [7u8; 40];
         for length in 0..long.len() {
             let bytes = &long[..length];
-            // Compressed rows shorter than a forward pointer are stored plain by the caller.
             let bodies = [Body::Plain(bytes), Body::Compressed { version: 3, codes: bytes }, Body::Compressed { version: 4, codes: bytes }];
             for body in bodies {
                 for stored in [Stored::Home(body), Stored::Away { home: Rid::new(1, 2, 3), body }, Stored::Forward(Rid::MAX)] {
                     let mut out = Vec::new();
                     let kind = stored.build(3, &mut out);
                     assert_eq!(out.len(), stored.len(3));
+                    assert!(out.len() >= STORED_BYTES_MIN);
                     assert_eq!(Stored::parse(StoredRow { kind, bytes: &out, slot: 0 }, 3).unwrap(), stored);
                 }
             }
-            let mut out = Vec::new();
-            Stored::Home(Body::Plain(bytes)).build(3, &mut out);
-            assert!(out.len() >= STORED_BYTES_MIN);
         }
     }
 
@@ -213,6 +247,25 @@ mod tests {
             for length in 0..12 {
                 let bytes = vec![tag; length];
                 let _ = Stored::parse(StoredRow { kind: StoredKind::Special, bytes: &bytes, slot: 0 }, 1);
+            }
+        }
+    }
+
+    #[test]
+    fn padding_is_as_it_was_built() {
+        let parse = |bytes: &[u8]| Stored::parse(StoredRow { kind: StoredKind::Special, bytes, slot: 0 }, 3).is_ok();
+        for (version, most) in [(3, STORED_BYTES_MIN - 1), (4, STORED_BYTES_MIN - 1 - OTHER_OVERHEAD)] {
+            for length in 0..=most {
+                let mut row = Vec::new();
+                let codes = [0xFF; STORED_BYTES_MIN];
+                Stored::Home(Body::Compressed { version, codes: &codes[..length] }).build(3, &mut row);
+                assert!(row.len() == STORED_BYTES_MIN && parse(&row));
+                assert!(!parse(&row[..row.len() - 1]) && !parse(&[&row[..], &[0]].concat()));
+                // Fewer bytes than there are: those left over are no padding.
+                if length > 0 {
+                    row[0] -= 1;
+                    assert!(!parse(&row), "{length} bytes of version {version}");
+                }
             }
         }
     }

@@ -68,6 +68,6 @@ pub fn add_every_method(
     rows_total: u64,
     options: TableOptions,
 ) {
-    let page_sizes = [options.page_bytes];
-    Candidates::add(estimator, layout, &of_sample(sample, layout, rows_total, &page_sizes), &page_sizes, |_| options);
+    let trained = of_sample(sample, layout, rows_total, &[options.fill()]);
+    Candidates::add(estimator, layout, &trained, &[options.page_bytes], |_| options);
 }

@@ -16,7 +16,8 @@ use crate::Result;
 use crate::sample::sample_source;
 use pagefold_advisor::TableOptions;
 use pagefold_codec::row::{DictionaryType, RowDictionary, TrainOptions};
-use pagefold_engine::table_space::{Method, SampledRecords};
+use pagefold_engine::table_space::{Method, SampledRecords, Sampler, Saving};
+use pagefold_format::data::PageFill;
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_interchange::{Source, TableSchema};
 use pagefold_types::RowLayout;
@@ -48,19 +49,24 @@ pub(super) fn of_source(
     source: &mut dyn Source,
     schema: &TableSchema,
     layout: &RowLayout,
-    page_sizes: &[usize],
+    fills: &[PageFill],
 ) -> Result<(SampledRecords, Vec<Trained>)> {
     let limit = |page_bytes: usize| TableOptions::new(page_bytes).record_bytes_max();
-    let widest = page_sizes.iter().map(|size| limit(*size)).max().unwrap_or_default();
-    let sample = sample_source(source, schema, layout, widest)?;
-    let longest = sample.iter().map(<[u8]>::len).max().unwrap_or(0);
+    let widest = fills.iter().map(|fill| limit(fill.page_bytes)).max().unwrap_or_default();
+    let sampler = sample_source(source, schema, layout, widest)?;
+    // Of all that came: LOAD into smaller pages does not see those that are too wide for them, so it keeps others.
+    let longest = sampler.longest();
+    // As LOAD takes it.
+    let rows_known = source.row_count();
+    let rows_total = rows_known.unwrap_or(sampler.seen());
+    let sample = sampler.into_sample();
     let mut trained = Vec::new();
-    let (same, other): (Vec<usize>, Vec<usize>) = page_sizes.iter().partition(|size| limit(**size) >= longest);
-    let rows_total = source.row_count();
-    trained.extend(of_sample(&sample, layout, rows_total.unwrap_or(sample.len() as u64), &same));
-    for page_bytes in other {
-        let sample = sample_source(source, schema, layout, limit(page_bytes).max(layout.fixed_len()))?;
-        trained.extend(of_sample(&sample, layout, rows_total.unwrap_or(sample.len() as u64), &[page_bytes]));
+    let (same, other): (Vec<PageFill>, Vec<PageFill>) = fills.iter().partition(|fill| limit(fill.page_bytes) >= longest);
+    trained.extend(of_sample(&sample, layout, rows_total, &same));
+    for fill in other {
+        let sampler = sample_source(source, schema, layout, limit(fill.page_bytes).max(layout.fixed_len()))?;
+        let rows_total = rows_known.unwrap_or(sampler.seen());
+        trained.extend(of_sample(&sampler.into_sample(), layout, rows_total, &[fill]));
     }
     Ok((sample, trained))
 }
@@ -71,24 +77,24 @@ fn methods() -> impl Iterator<Item = (Method, DictionaryType)> {
 }
 
 /// The dictionaries of a sample that pay for one of the page sizes.
-pub(super) fn of_sample(sample: &SampledRecords, layout: &RowLayout, rows_total: u64, page_sizes: &[usize]) -> Vec<Trained> {
+pub(super) fn of_sample(sample: &SampledRecords, layout: &RowLayout, rows_total: u64, fills: &[PageFill]) -> Vec<Trained> {
     let options = TrainOptions::default();
-    if page_sizes.is_empty() {
+    if fills.is_empty() {
         return Vec::new();
     }
     let Some(tokens) = sample.dictionary(&options, DictionaryType::Fixed) else { return Vec::new() };
     let trained = methods().filter_map(|(method, kind)| {
         let dictionary = sample.dictionary_of(tokens.tokens(), &options, kind)?;
-        let page_sizes = sample.saving(&dictionary).paying(rows_total, page_sizes);
+        let page_sizes = Saving::new(sample, method, layout, &dictionary).paying(rows_total, fills);
         (!page_sizes.is_empty()).then_some(Trained { method, dictionary, page_sizes })
     });
-    trained.chain(of_strings(sample, layout, rows_total, page_sizes)).collect()
+    trained.chain(of_strings(sample, layout, rows_total, fills)).collect()
 }
 
 /// The dictionary of strings that pages by column would have, if it pays.
-fn of_strings(sample: &SampledRecords, layout: &RowLayout, rows_total: u64, page_sizes: &[usize]) -> Option<Trained> {
-    let (dictionary, saving) = sample.column_dictionary(layout)?;
-    let page_sizes = saving.paying(rows_total, page_sizes);
+fn of_strings(sample: &SampledRecords, layout: &RowLayout, rows_total: u64, fills: &[PageFill]) -> Option<Trained> {
+    let dictionary = sample.train_any(Method::Page, layout)?;
+    let page_sizes = Saving::new(sample, Method::Page, layout, &dictionary).paying(rows_total, fills);
     (!page_sizes.is_empty()).then_some(Trained { method: Method::Page, dictionary, page_sizes })
 }
 
@@ -98,23 +104,19 @@ pub(super) fn of_old(
     layout: &RowLayout,
     clusters: &Clusters,
     rows_total: u64,
-    page_sizes: &[usize],
+    fills: &[PageFill],
 ) -> Vec<Trained> {
     let (method, old) = old;
-    let mut sample = SampledRecords::default();
-    for cluster in 0..clusters.len() {
-        for record in clusters.records(cluster) {
-            sample.push(record);
-        }
-    }
+    let page_sizes: Vec<usize> = fills.iter().map(|fill| fill.page_bytes).collect();
+    let sample = (0..clusters.len()).flat_map(|cluster| clusters.records(cluster)).collect::<Sampler>().into_sample();
     let trained = methods().filter_map(|(method, kind)| {
         let dictionary =
             if kind == old.dictionary_type() { old.clone() } else { sample.dictionary_of(old.tokens(), &TrainOptions::default(), kind)? };
-        Some(Trained { method, dictionary, page_sizes: page_sizes.to_vec() })
+        Some(Trained { method, dictionary, page_sizes: page_sizes.clone() })
     });
     let strings = match method {
-        Method::Page => Some(Trained { method, dictionary: old.clone(), page_sizes: page_sizes.to_vec() }),
-        _ => of_strings(&sample, layout, rows_total, page_sizes),
+        Method::Page => Some(Trained { method, dictionary: old.clone(), page_sizes: page_sizes.clone() }),
+        _ => of_strings(&sample, layout, rows_total, fills),
     };
     trained.chain(strings).collect()
 }
@@ -152,7 +154,7 @@ impl StandIn {
     }
 
     /// Trains on some of the clusters of a sample of a table with `rows_total` rows; one for each method.
-    pub(super) fn train(clusters: &Clusters, layout: &RowLayout, rows_total: u64, page_sizes: &[usize]) -> Vec<StandIn> {
+    pub(super) fn train(clusters: &Clusters, layout: &RowLayout, rows_total: u64, fills: &[PageFill]) -> Vec<StandIn> {
         let bytes = clusters.record_bytes() as f64;
         if clusters.row_count() == 0 {
             return Vec::new();
@@ -161,12 +163,11 @@ impl StandIn {
         let wanted = (total * TRAINING_PART).clamp(TRAINING_BYTES_MIN, TRAINING_BYTES_MAX);
         // At least half of the clusters are for the other side of the comparison.
         let step = ((bytes / wanted) as usize).max(2);
-        let mut sample = SampledRecords::default();
-        for cluster in (0..clusters.len()).step_by(step) {
-            for record in clusters.records(cluster) {
-                sample.push(record);
-            }
-        }
+        let of_clusters = |step: usize| {
+            let records = (0..clusters.len()).step_by(step).flat_map(|cluster| clusters.records(cluster));
+            records.collect::<Sampler>().into_sample()
+        };
+        let sample = of_clusters(step);
         let options = TrainOptions { refine_rounds: 1, ..TrainOptions::default() };
         let Some(tokens) = sample.dictionary(&options, DictionaryType::Fixed) else { return Vec::new() };
         let stand_ins = methods().filter_map(|(method, kind)| {
@@ -185,18 +186,14 @@ impl StandIn {
                 return None;
             }
             let middle = own + (held - own) * position(total);
-            let page_sizes = sample.saving(&dictionary).paying(rows_total, page_sizes);
+            let page_sizes = Saving::new(&sample, method, layout, &dictionary).paying(rows_total, fills);
             (!page_sizes.is_empty()).then(|| StandIn {
                 trained: Trained { method, dictionary, page_sizes },
                 scaling: Scaling { scales: [middle / own, middle / held], margin: (held - own).abs() / 4.0 / middle, step },
             })
         });
         // All of the sample is about as much as LOAD looks at, or the part of it that there is.
-        let mut all = SampledRecords::default();
-        (0..clusters.len()).flat_map(|cluster| clusters.records(cluster)).for_each(|record| {
-            all.push(record);
-        });
-        let strings = of_strings(&all, layout, rows_total, page_sizes)
+        let strings = of_strings(&of_clusters(1), layout, rows_total, fills)
             .map(|trained| StandIn { trained, scaling: Scaling { scales: [1.0, 1.0], margin: STRINGS_MARGIN, step } });
         stand_ins.chain(strings).collect()
     }

@@ -12,6 +12,7 @@ use crate::load::primary_key;
 use crate::load_threads::pack_batches;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{Cost, TableEstimator, TableOptions};
+use pagefold_format::data::PageFill;
 use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema};
 use pagefold_types::{Direction, KeyLayout, PackedRow, PackedRows, Rid, RowLayout, SLOT_MAX, Value, ValueRef};
 use std::collections::BTreeSet;
@@ -58,6 +59,10 @@ impl Plan<'_> {
     fn table_options(&self, page_bytes: usize) -> TableOptions {
         let options = TableOptions::new(page_bytes);
         TableOptions { pctfree: self.options.pctfree, maxrows: self.options.maxrows.unwrap_or(SLOT_MAX + 1), ..options }
+    }
+
+    fn fills(&self) -> Vec<PageFill> {
+        self.page_sizes.iter().map(|page_bytes| self.table_options(*page_bytes).fill()).collect()
     }
 
     fn packer(&self) -> Packer<'_> {
@@ -139,7 +144,7 @@ pub fn estimate_source(
 
 fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &dyn Progress) -> Result<EstimateReport> {
     progress.start("training the dictionary", None, Unit::Rows);
-    let (sample, trained) = dictionary::of_source(source, &plan.schema, &plan.layout, &plan.page_sizes)?;
+    let (sample, trained) = dictionary::of_source(source, &plan.schema, &plan.layout, &plan.fills())?;
     progress.finish();
     let costs = plan.costs(&RowSample::of(&plan.layout, sample.iter()), &trained)?;
     drop(sample);
@@ -196,7 +201,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     }
     progress.finish();
     let (scalings, trained): (Vec<Scaling>, Vec<Trained>) =
-        StandIn::train(&clusters, &plan.layout, rows_total, &plan.page_sizes).into_iter().map(StandIn::split).unzip();
+        StandIn::train(&clusters, &plan.layout, rows_total, &plan.fills()).into_iter().map(StandIn::split).unzip();
     let costs = plan.costs(&RowSample::of(&plan.layout, (0..clusters.len()).flat_map(|cluster| clusters.records(cluster))), &trained)?;
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, candidates) = plan.add_candidates(&mut estimator, &trained);

@@ -14,6 +14,7 @@ use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{Cost, TableEstimate, TableEstimator, TableOptions};
 use pagefold_engine::database::Database;
 use pagefold_engine::table_space::{Method, RowBuffer, Table};
+use pagefold_format::data::PageFill;
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_types::{CompactLayout, PackedRow, Rid, Value, ValueRef};
 use std::ops::ControlFlow;
@@ -42,6 +43,16 @@ fn pctfree_of(table: &Table, options: &EstimateOptions) -> u8 {
     options.pctfree_anew.unwrap_or(table.attributes().pctfree)
 }
 
+/// How the table is to be stored at each page size.
+fn options_anew(table: &Table, options: &EstimateOptions, page_bytes: usize) -> TableOptions {
+    let own = table.attributes();
+    TableOptions { page_bytes, pctfree: pctfree_of(table, options), maxrows: own.maxrows, partition_bytes: own.partition_bytes }
+}
+
+fn fills(table: &Table, options: &EstimateOptions, page_sizes: &[usize]) -> Vec<PageFill> {
+    page_sizes.iter().map(|page_bytes| options_anew(table, options, *page_bytes).fill()).collect()
+}
+
 fn costs(table: &Table, options: &EstimateOptions, sample: &RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
     options.costs.of_methods(&table.attributes().schema, sample, trained, page_bytes_of(table, options))
 }
@@ -58,23 +69,22 @@ fn add_candidates(
     estimator: &mut TableEstimator<'_>,
     trained: &[Trained],
     page_sizes: &[usize],
-    pctfree: u8,
+    options: &EstimateOptions,
 ) -> (usize, Candidates) {
     let own = table.attributes();
-    let with = |page_bytes, pctfree| TableOptions { page_bytes, pctfree, maxrows: own.maxrows, partition_bytes: own.partition_bytes };
-    let options = |page_bytes| with(page_bytes, own.pctfree);
-    let candidates = Candidates::add(estimator, table.layout(), trained, page_sizes, |page_bytes| with(page_bytes, pctfree));
+    let as_it_is = TableOptions { pctfree: own.pctfree, ..options_anew(table, options, own.page_bytes) };
+    let candidates = Candidates::add(estimator, table.layout(), trained, page_sizes, |page_bytes| options_anew(table, options, page_bytes));
     let old = table.dictionary();
     if own.method == Method::Page {
         let dictionary = old.as_ref().map(|old| old.dictionary());
-        return (estimator.add_columns(own.method.name(), options(own.page_bytes), dictionary), candidates);
+        return (estimator.add_columns(own.method.name(), as_it_is, dictionary), candidates);
     }
     let encoder = match (own.method, old) {
         (Method::Row, _) => Some((estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(table.layout().clone()))), None)),
         (_, Some(old)) => Some((estimator.add_encoder(RecordEncoder::codes(1, old.dictionary())), Some(old.dictionary().to_bytes().len()))),
         (_, None) => None,
     };
-    (estimator.add(own.method.name(), options(own.page_bytes), encoder), candidates)
+    (estimator.add(own.method.name(), as_it_is, encoder), candidates)
 }
 
 fn report(
@@ -151,11 +161,11 @@ fn full(
     progress: &dyn Progress,
 ) -> Result<EstimateReport> {
     let sample = sample_table(table, progress)?;
-    let trained = dictionary::of_sample(&sample, table.layout(), table.row_count(), page_sizes);
+    let trained = dictionary::of_sample(&sample, table.layout(), table.row_count(), &fills(table, options, page_sizes));
     let costs = costs(table, options, &RowSample::of(table.layout(), sample.iter()), &trained)?;
     drop(sample);
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
-    let (present, _) = add_candidates(table, &mut estimator, &trained, page_sizes, pctfree_of(table, options));
+    let (present, _) = add_candidates(table, &mut estimator, &trained, page_sizes, options);
     let scratch = scratch(database);
     let mut keys: Vec<ProposedKeys> = proposals.into_iter().map(|index| ProposedKeys::new(index, &scratch, options)).collect();
     progress.start(&format!("estimating {}", table.name()), Some(table.row_count()), Unit::Rows);
@@ -228,17 +238,18 @@ fn sampled(
     let (clusters, all_pages) = read_clusters(table, pages, &mut random, progress)?;
     let rows_total = table.row_count();
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
+    let fills = fills(table, options, page_sizes);
     // A dictionary that the table has is as good as the one it would get.
     let (scalings, trained): (Vec<Scaling>, Vec<Trained>) = match table.dictionary() {
         Some(old) => {
             let old = (table.attributes().method, old.dictionary());
-            (Vec::new(), dictionary::of_old(old, table.layout(), &clusters, rows_total, page_sizes))
+            (Vec::new(), dictionary::of_old(old, table.layout(), &clusters, rows_total, &fills))
         }
-        None => StandIn::train(&clusters, table.layout(), rows_total, page_sizes).into_iter().map(StandIn::split).unzip(),
+        None => StandIn::train(&clusters, table.layout(), rows_total, &fills).into_iter().map(StandIn::split).unzip(),
     };
     let records = (0..clusters.len()).flat_map(|cluster| clusters.records(cluster));
     let costs = costs(table, options, &RowSample::of(table.layout(), records), &trained)?;
-    let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes, pctfree_of(table, options));
+    let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes, options);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
     let margins = candidates.margins(|trained| scalings.get(trained).map_or(SAME_TABLE_MARGIN, |scaling| scaling.margin));
     let estimates = estimator.finish_sample(rows_total, all_pages as f64, &margins);

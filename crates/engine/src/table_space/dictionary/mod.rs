@@ -6,7 +6,9 @@
 //!
 //! * `set`: the versions in memory
 //! * `store`: the versions in the partitions; adding and dropping one
-//! * `sample`: rows to train on, and what a dictionary makes of them
+//! * `sample`: rows to train on
+//! * `sampler`: every k-th of the rows that come
+//! * `saving`: how many pages a dictionary saves
 //! * `watch`: rows that came lately, and when they are to be looked at
 //! * `renew`: whether there is a better dictionary
 //! * `rewrite`: bringing the rows of a page into the form of the newest
@@ -21,6 +23,8 @@ mod renew;
 mod retire;
 mod rewrite;
 mod sample;
+mod sampler;
+mod saving;
 mod set;
 mod store;
 mod watch;
@@ -29,7 +33,9 @@ pub(super) use renew::Standing;
 pub(super) use retire::Changed;
 pub(crate) use retire::Round;
 pub(crate) use rewrite::Rewritten;
-pub use sample::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Saving};
+pub use sample::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords};
+pub use sampler::Sampler;
+pub use saving::Saving;
 pub use set::Compressor;
 pub(crate) use set::DictionarySet;
 pub(super) use watch::Watch;

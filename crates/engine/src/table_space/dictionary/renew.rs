@@ -9,6 +9,7 @@
 use super::super::table::{Method, Table};
 use super::LIVE_MAX;
 use super::sample::SampledRecords;
+use super::saving::Saving;
 use super::set::Compressor;
 use crate::Result;
 use pagefold_codec::row::RowDictionary;
@@ -79,7 +80,7 @@ impl Table {
             if table_bytes < FIRST_BYTES {
                 return Ok(None);
             }
-            return Ok(self.sample_records()?.train(method, &self.layout, self.row_count(), self.attributes.page_bytes));
+            return Ok(self.sample_records()?.train(method, &self.layout, self.row_count(), self.attributes.page_fill()));
         };
         let mut standing = self.standing.lock();
         standing.untried += bytes;
@@ -221,19 +222,25 @@ impl Trial<'_> {
         rows.train_any(self.table.attributes.method, &self.table.layout)
     }
 
+    /// Bytes of the pages that as many rows as are judged take.
+    fn page_bytes(&self, dictionary: &RowDictionary) -> f64 {
+        let (attributes, rows) = (&self.table.attributes, self.judged);
+        let saving = Saving::new(rows, attributes.method, &self.table.layout, dictionary);
+        saving.pages_per_row(attributes.page_fill()) * rows.len() as f64 * attributes.page_bytes as f64
+    }
+
     fn stored(&self, rows: &SampledRecords, dictionary: &RowDictionary) -> f64 {
         rows.stored_bytes(self.table.attributes.method, &self.table.layout, dictionary) as f64
     }
 
-    /// Bytes that a dictionary saves of newer rows, what it takes itself set off, until a part of the table has come again; nothing when that is little of what they take.
+    /// Bytes of pages that a dictionary saves of newer rows, what it takes itself set off, until a part of the table has come again; nothing when that is little of what they take.
     fn gain(&self, dictionary: &RowDictionary) -> f64 {
-        let judged = self.judged;
-        let before = self.stored(judged, self.newest.dictionary());
-        let saved = before - self.stored(judged, dictionary);
+        let before = self.page_bytes(self.newest.dictionary());
+        let saved = before - self.page_bytes(dictionary);
         if saved < before * WORTH {
             return 0.0;
         }
-        saved / judged.bytes().max(1) as f64 * self.raw_bytes / PAYS_PART - dictionary.to_bytes().len() as f64
+        saved / self.judged.bytes().max(1) as f64 * self.raw_bytes / PAYS_PART - dictionary.to_bytes().len() as f64
     }
 
     /// Bytes that the rows of a version, which are a part of the table, take more with another dictionary.

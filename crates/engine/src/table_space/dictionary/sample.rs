@@ -1,18 +1,19 @@
-//! Rows that a dictionary is trained on, and whether it pays.
+//! Rows that a dictionary is trained on.
 //!
 //! Invariant: deterministic, so that a full estimate equals the load.
 
 use super::super::RowBuffer;
 use super::super::table::{Method, Table};
+use super::sampler::Sampler;
+use super::saving::Saving;
 use crate::Result;
 use crate::data_set::DataSet;
 use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_codec::row::{
     Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train, train_row_dictionary,
 };
-use pagefold_format::chain;
-use pagefold_format::data::forms::{RecordEncoder, plain_len};
-use pagefold_format::data::{DataPage, Stored, area_encoder, row_space};
+use pagefold_format::data::forms::RecordEncoder;
+use pagefold_format::data::{DataPage, PageFill, Stored, area_encoder, row_space};
 use pagefold_types::RowLayout;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -34,14 +35,10 @@ pub struct SampledRecords {
 }
 
 impl SampledRecords {
-    /// Adds a record; false when the sample is full.
-    pub fn push(&mut self, record: &[u8]) -> bool {
-        if self.bytes.len() + record.len() > SAMPLE_BYTES {
-            return false;
-        }
+    /// Adds a record. Who adds them sees to it that they do not become too many.
+    pub(super) fn push(&mut self, record: &[u8]) {
         self.bytes.extend_from_slice(record);
         self.ends.push(self.bytes.len() as u32);
-        true
     }
 
     /// Bytes of the records.
@@ -54,6 +51,13 @@ impl SampledRecords {
     pub(super) fn limited(&self, bytes: usize) -> SampledRecords {
         let step = self.bytes.len().div_ceil(bytes).max(1);
         self.iter().step_by(step).collect()
+    }
+
+    /// Of about so many bytes of the records at most: runs of `run_bytes`, evenly taken.
+    pub(super) fn runs(&self, bytes: usize, run_bytes: usize) -> impl Iterator<Item = &[u8]> {
+        let step = self.bytes.len().div_ceil(bytes).max(1);
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| *end as usize));
+        starts.zip(self.iter()).filter(move |(start, _)| (start / run_bytes).is_multiple_of(step)).map(|(_, record)| record)
     }
 
     /// The first records, and the rest: one in k of them.
@@ -72,14 +76,26 @@ impl SampledRecords {
     /// Adds records; of both, fewer when they would be more than so many bytes.
     pub(super) fn extend(&mut self, others: &SampledRecords, bytes_max: usize) {
         while self.bytes.len() + others.bytes.len() > bytes_max && !self.is_empty() {
-            *self = self.thinned();
+            self.thin();
         }
-        others.iter().for_each(|record| _ = self.push(record));
+        others.iter().for_each(|record| self.push(record));
     }
 
-    /// Every second record.
-    pub(super) fn thinned(&self) -> SampledRecords {
-        self.iter().step_by(2).collect()
+    /// Lets go of every second record, the second first.
+    pub(super) fn thin(&mut self) {
+        let (mut start, mut length, mut kept) = (0, 0, 0);
+        for number in 0..self.ends.len() {
+            let end = self.ends[number] as usize;
+            if number.is_multiple_of(2) {
+                self.bytes.copy_within(start..end, length);
+                length += end - start;
+                self.ends[kept] = length as u32;
+                kept += 1;
+            }
+            start = end;
+        }
+        self.bytes.truncate(length);
+        self.ends.truncate(kept);
     }
 
     /// Number of records.
@@ -100,46 +116,36 @@ impl SampledRecords {
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end as usize])
     }
 
-    /// Trains the dictionary of a method, and keeps it if for `rows_total` rows like these it saves more pages of `page_bytes` than it takes.
+    /// Trains the dictionary of a method, and keeps it if on pages that are filled so it saves more pages of `rows_total` rows like these than it takes.
     #[must_use]
-    pub fn train(&self, method: Method, layout: &RowLayout, rows_total: u64, page_bytes: usize) -> Option<RowDictionary> {
-        let kind = method.dictionary_type()?;
-        let (dictionary, saving) = if method == Method::Page {
-            self.column_dictionary(layout)?
-        } else {
-            let dictionary = self.dictionary(&TrainOptions::default(), kind)?;
-            let saving = self.saving(&dictionary);
-            (dictionary, saving)
-        };
-        saving.pays(rows_total, page_bytes).then_some(dictionary)
+    pub fn train(&self, method: Method, layout: &RowLayout, rows_total: u64, fill: PageFill) -> Option<RowDictionary> {
+        self.train_any(method, layout).filter(|dictionary| Saving::new(self, method, layout, dictionary).pays(rows_total, fill))
     }
 
     /// The dictionary that [`Self::train`] trains, whether it pays or not.
-    pub(super) fn train_any(&self, method: Method, layout: &RowLayout) -> Option<RowDictionary> {
+    #[must_use]
+    pub fn train_any(&self, method: Method, layout: &RowLayout) -> Option<RowDictionary> {
         match method {
-            Method::Page => self.column_dictionary(layout).map(|(dictionary, _)| dictionary),
+            Method::Page => self.column_dictionary(layout),
             method => self.dictionary(&TrainOptions::default(), method.dictionary_type()?),
         }
     }
 
     /// Bytes that the records take under a method with this dictionary, slots included.
     pub(super) fn stored_bytes(&self, method: Method, layout: &RowLayout, dictionary: &RowDictionary) -> u64 {
-        match method {
-            Method::Page => self.areas(area_encoder(PageSchema::new(layout), Some(dictionary)), |_| ()),
-            _ => self.saving(dictionary).compressed_bytes,
+        if method == Method::Page {
+            return self.areas(area_encoder(PageSchema::new(layout), Some(dictionary)), |_| ());
         }
+        let encoder = RecordEncoder::codes(1, dictionary);
+        self.iter().map(|record| row_space(encoder.stored_len(record).0) as u64).sum()
     }
 
     /// Trains a dictionary for the strings of pages by column; `None` where there are none.
-    pub fn column_dictionary(&self, layout: &RowLayout) -> Option<(RowDictionary, Saving)> {
-        let schema = PageSchema::new(layout);
+    fn column_dictionary(&self, layout: &RowLayout) -> Option<RowDictionary> {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-        let plain_bytes = self.areas(area_encoder(schema.clone(), None), |encoder| encoder.sample_strings(&mut bytes, &mut ends));
+        self.areas(area_encoder(PageSchema::new(layout), None), |encoder| encoder.sample_strings(&mut bytes, &mut ends));
         let sample = RowSample::new(&bytes, &ends).ok().filter(|sample| !sample.is_empty())?;
-        let dictionary = RowDictionary::Fixed(train(&sample, &COLUMN_TRAINING));
-        let compressed_bytes = self.areas(area_encoder(schema, Some(&dictionary)), |_| ());
-        let dictionary_bytes = dictionary.to_bytes().len();
-        Some((dictionary, Saving { rows: self.len() as u64, plain_bytes, compressed_bytes, dictionary_bytes }))
+        Some(RowDictionary::Fixed(train(&sample, &COLUMN_TRAINING)))
     }
 
     /// Bytes of the records in areas of a few hundred each.
@@ -171,48 +177,13 @@ impl SampledRecords {
         let sample = RowSample::new(&self.bytes, &self.ends).ok()?;
         (!sample.is_empty()).then(|| RowDictionary::of_tokens(tokens.clone(), &sample, options, choice(kind)))
     }
-
-    /// What a dictionary saves of these rows.
-    pub fn saving(&self, dictionary: &RowDictionary) -> Saving {
-        let encoder = RecordEncoder::codes(1, dictionary);
-        let mut saving = Saving { rows: self.len() as u64, dictionary_bytes: dictionary.to_bytes().len(), ..Saving::default() };
-        for record in self.iter() {
-            saving.plain_bytes += row_space(plain_len(record)) as u64;
-            saving.compressed_bytes += row_space(encoder.stored_len(record).0) as u64;
-        }
-        saving
-    }
 }
 
 impl<'a> FromIterator<&'a [u8]> for SampledRecords {
-    /// As many of the records as a sample takes.
     fn from_iter<I: IntoIterator<Item = &'a [u8]>>(records: I) -> SampledRecords {
         let mut sample = SampledRecords::default();
-        records.into_iter().all(|record| sample.push(record));
+        records.into_iter().for_each(|record| sample.push(record));
         sample
-    }
-}
-
-/// What a dictionary saves of the rows of a sample, slots included.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Saving {
-    rows: u64,
-    plain_bytes: u64,
-    compressed_bytes: u64,
-    dictionary_bytes: usize,
-}
-
-impl Saving {
-    /// Does the dictionary save more pages of `page_bytes` than it takes, for `rows_total` rows like these?
-    pub fn pays(&self, rows_total: u64, page_bytes: usize) -> bool {
-        let scale = rows_total.max(self.rows) as f64 / self.rows as f64;
-        let saved_pages = self.plain_bytes.saturating_sub(self.compressed_bytes) as f64 * scale / page_bytes as f64;
-        saved_pages > chain::pages_needed(self.dictionary_bytes, page_bytes) as f64
-    }
-
-    /// The page sizes for which it pays.
-    pub fn paying(&self, rows_total: u64, page_sizes: &[usize]) -> Vec<usize> {
-        page_sizes.iter().copied().filter(|size| self.pays(rows_total, *size)).collect()
     }
 }
 
@@ -236,19 +207,19 @@ impl Table {
     /// # Errors
     /// When a page is damaged.
     pub fn sample_records(&self) -> Result<SampledRecords> {
-        let mut sample = SampledRecords::default();
+        let mut sampler = Sampler::default();
         for (partition, data_set, pages) in self.sampled_pages() {
             self.scan_pages(partition, data_set, &pages, &mut RowBuffer::default(), &mut |_, record| {
-                let more = sample.push(record);
-                Ok::<_, crate::Error>(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+                sampler.push(record);
+                Ok::<_, crate::Error>(ControlFlow::Continue(()))
             })?;
         }
-        Ok(sample)
+        Ok(sampler.into_sample())
     }
 
     /// Samples of the rows of some versions, and what part of the sampled rows each is.
     pub(super) fn samples_of(&self, versions: &[u16]) -> Result<Vec<(SampledRecords, f64)>> {
-        let mut samples: Vec<(SampledRecords, f64)> = versions.iter().map(|_| (SampledRecords::default(), 0.0)).collect();
+        let mut samples: Vec<(Sampler, f64)> = versions.iter().map(|_| (Sampler::default(), 0.0)).collect();
         let (mut rows, mut buffer) = (0.0, RowBuffer::default());
         for (_, data_set, pages) in self.sampled_pages() {
             for number in pages {
@@ -264,7 +235,6 @@ impl Table {
                 }
             }
         }
-        samples.iter_mut().for_each(|(_, part)| *part /= f64::max(rows, 1.0));
-        Ok(samples)
+        Ok(samples.into_iter().map(|(sampler, count)| (sampler.into_sample(), count / f64::max(rows, 1.0))).collect())
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: who inserts never waits here: when somebody else has the sample, the row is not in it.
 
 use super::sample::SampledRecords;
+use super::sampler::Sampler;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,12 +24,14 @@ pub(in crate::table_space) struct Watch {
     recent: Mutex<Recent>,
 }
 
-/// Every k-th row that came.
-#[derive(Debug, Default)]
-struct Recent {
-    sample: SampledRecords,
-    stride: u64,
-    seen: u64,
+/// A sample of the rows that came.
+#[derive(Debug)]
+struct Recent(Sampler);
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent(Sampler::new(RECENT_BYTES))
+    }
 }
 
 impl Watch {
@@ -37,7 +40,7 @@ impl Watch {
     pub(in crate::table_space) fn note(&self, record: &[u8], table_bytes: impl FnOnce() -> u64) -> bool {
         let bytes = self.bytes.fetch_add(record.len() as u64, Ordering::Relaxed) + record.len() as u64;
         if let Some(mut recent) = self.recent.try_lock() {
-            recent.note(record);
+            recent.0.push(record);
         }
         let mut due = self.due.load(Ordering::Relaxed);
         if due == 0 {
@@ -58,21 +61,7 @@ impl Watch {
         let recent = std::mem::take(&mut *self.recent.lock());
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         self.look_after(table_bytes);
-        (recent.sample, bytes)
-    }
-}
-
-impl Recent {
-    fn note(&mut self, record: &[u8]) {
-        self.seen += 1;
-        if self.stride > 1 && !self.seen.is_multiple_of(self.stride) {
-            return;
-        }
-        if self.sample.bytes() + record.len() > RECENT_BYTES {
-            self.sample = self.sample.thinned();
-            self.stride = self.stride.max(1) * 2;
-        }
-        self.sample.push(record);
+        (recent.0.into_sample(), bytes)
     }
 }
 

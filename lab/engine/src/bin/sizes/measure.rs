@@ -158,11 +158,11 @@ pub(crate) fn measure(input: &mut Input, page_bytes: usize, frozen: bool, profil
             key_bytes: loaded.index_bytes,
         });
         if method == Method::Huffman && profiled {
-            let sample = sample_source(input, &table_schema(&table)?, table.layout(), table.record_bytes_max())?;
+            let sample = sample_source(input, &table_schema(&table)?, table.layout(), table.record_bytes_max())?.into_sample();
             measured.profile = profile(&table, &sample);
         }
         if method == Method::None {
-            let sample = sample_source(input, &table_schema(&table)?, table.layout(), table.record_bytes_max())?;
+            let sample = sample_source(input, &table_schema(&table)?, table.layout(), table.record_bytes_max())?.into_sample();
             measured.lz_tree_pages = reference::pages(&table, &sample, Growth::Pruned)?;
             measured.frozen_pages = frozen.then(|| reference::pages(&table, &sample, Growth::Frozen)).transpose()?;
         }
