@@ -162,12 +162,7 @@ impl ColumnArea<'_> {
             let number = first / BLOCK;
             let end = rows.end.min((number + 1) * BLOCK);
             ints.values(number, &mut block);
-            if end - first == BLOCK {
-                // A loop of constant length.
-                out.extend(block.iter().map(|value| T::from_int(*value)));
-            } else {
-                out.extend(block[first - number * BLOCK..end - number * BLOCK].iter().map(|value| T::from_int(*value)));
-            }
+            out.extend(block[first - number * BLOCK..end - number * BLOCK].iter().map(|value| T::from_int(*value)));
             first = end;
         }
     }
