@@ -327,9 +327,13 @@ impl<'a> MiniTransaction<'a> {
         Ok(lsn)
     }
 
-    /// Is there something to take back, even if no page changes?
+    /// Is there something to take back, or has something been taken back, even if no page changes?
     fn by_transaction(&self) -> bool {
-        matches!(self.by, By::Transaction(_)) && self.undo.is_some()
+        match self.by {
+            By::Transaction(_) => self.undo.is_some(),
+            By::Undo(..) => true,
+            By::Nobody => false,
+        }
     }
 
     fn append(&mut self, log: &dyn LogSink) -> Result<Lsn> {

@@ -93,7 +93,7 @@ pub(crate) fn redo(
                     let Some(data_set) = data_sets.get(&file_id) else { continue };
                     match change {
                         Change::DataSet(DataSetOp::Free) => {
-                            redone.forget_large_value(number);
+                            redone.forget_large_value(data_set, number);
                             redo_data_set(data_set, number, DataSetOp::Free, record.end)?;
                         }
                         Change::Page(op) => {
@@ -140,8 +140,10 @@ impl Redone {
     }
 
     /// A page was given back: a large value that began there is gone, and is not to be removed again.
-    fn forget_large_value(&mut self, page: u32) {
-        self.leftovers.retain(|left| !matches!(&left.left, Leftover::LargeValue { value, .. } if value.first_page == page));
+    fn forget_large_value(&mut self, data_set: &DataSet, page: u32) {
+        let place = (data_set.attributes.object_id, u32::from(data_set.attributes.partition), page);
+        let is_there = |left: &Leftover| matches!(left, Leftover::LargeValue { object_id, value } if (*object_id, value.partition, value.first_page) == place);
+        self.leftovers.retain(|left| !is_there(&left.left));
     }
 
     fn note_transaction(&mut self, role: &Role<'_>, start: Lsn) {

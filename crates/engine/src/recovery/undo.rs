@@ -1,7 +1,7 @@
 //! Taking back what a transaction did: when it rolls back, and after a crash.
 //!
 //! Undo is logical: rows may have moved and leaves split since. Each step is a mini-transaction whose record is a compensation record, which names the next step; so a crash in between
-//! never takes anything back twice (ARIES).
+//! never takes anything back twice (ARIES). Every record of a transaction gets one, also where nothing is to be done to a page: redo tells by it what the transaction does not leave.
 //!
 //! Invariant: undo needs no room. Deleted rows are ghosts that keep theirs, and what an update of a running transaction freed is not given to others before it ends.
 
@@ -67,7 +67,12 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
             index.core.leftovers.entry_removed();
             Ok(())
         }
-        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => Ok(()),
+        // Nothing is to be done, but redo has to learn that it is not left any more.
+        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => {
+            let mut mtr = MiniTransaction::begin(objects.manager());
+            mtr.set_by(by);
+            mtr.commit().map(drop)
+        }
         Undo::AllocatedPage { file_id, page } => {
             let Some(data_set) = objects.data_set(file_id) else { return Ok(()) };
             if page == 0 || page >= data_set.page_count() {

@@ -10,6 +10,7 @@ mod list_append;
 mod model;
 mod processes;
 mod readers;
+mod taken_back;
 mod threads;
 mod waits;
 mod world;
