@@ -455,9 +455,9 @@ fn catalog() {
     put("catalog", "0", &[table, column, key, index, sets].concat());
 
     let value: Vec<u8> = b"a large value, a large value, and what is not one".repeat(2000);
-    let stored = pagefold_engine::table_space::pack_large(&value);
+    let stored = pagefold_codec::block::pack_value(&value);
     put("large_value", "lz4", &[&(value.len() as u32).to_le_bytes(), stored.as_slice()].concat());
-    put("large_value", "raw", &[&3u32.to_le_bytes(), pagefold_engine::table_space::pack_large(b"raw").as_slice()].concat());
+    put("large_value", "raw", &[&3u32.to_le_bytes(), pagefold_codec::block::pack_value(b"raw").as_slice()].concat());
     // A batch is changed, and its checksum made right; the header of the file; the end is cut off.
     put("double_write", "batch", &[3, 1, 16, 0, 1, 9, 0, 1, 0, 0]);
     put("double_write", "count", &[3, 17, 28, 0, 1, 2, 0, 17, 0, 0]);

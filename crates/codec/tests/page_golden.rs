@@ -44,7 +44,7 @@ fn table() -> (RowLayout, Vec<Vec<u8>>) {
         let up_to = |limit: u64| ((mixed as u64 >> 20) % limit) as i64;
         let bytes = format!("Nr.{:05}", up_to(99_999));
         let codes = format!("{}the quick brown fox {i}", "quick".repeat(up_to(4) as usize));
-        let large = LargeValueRef { first_page: 5, raw_bytes: 70_000, stored_bytes: 60_000, partition: 1 };
+        let large = LargeValueRef { first_page: 5, raw_bytes: 70_000, tag: 60_000, partition: 1 };
         let values = [
             ColumnValue::Value(ValueRef::Null),
             if i % 7 == 0 { ValueRef::Null.into() } else { ValueRef::Int(1000 + up_to(500)).into() },

@@ -507,6 +507,16 @@ impl DataSet {
         self.space.lock()
     }
 
+    /// Bytes of a page that are kept for running transactions.
+    pub(crate) fn kept_bytes(&self, page: u32) -> usize {
+        self.space().kept(page).0
+    }
+
+    /// Might a change of a page's rows have to be taken back?
+    pub(crate) fn is_kept(&self, page: u32) -> bool {
+        self.space().kept(page).1 > 0
+    }
+
     /// Numbers of the pages that hold rows, ascending.
     #[must_use]
     pub fn data_page_numbers(&self) -> Vec<u32> {

@@ -3,11 +3,12 @@
 //! Invariants:
 //! - `words[0]` stands for the header page and says "no rows"; map pages have the class "no rows" too;
 //! - node `i` of the tree is the larger of its two children, so the first page with enough room is found in O(log n);
+//! - the tree has the classes less what is kept for running transactions: what it finds can be given to anybody;
 //! - a map page whose words have changed is in `changed`.
 
 use crate::{Error, Result};
 use pagefold_format::space_map::{self, CLASS_FULL, CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Classes and write counters of all pages of a data set.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct SpaceMap {
     /// Pages taken by mini-transactions that are not committed yet: free on disk.
     unsettled: BTreeSet<u32>,
     changed: BTreeSet<u32>,
+    /// Bytes of pages that are kept for running transactions, and for how many rows.
+    kept: HashMap<u32, (usize, u32)>,
 }
 
 impl SpaceMap {
@@ -34,6 +37,7 @@ impl SpaceMap {
             unallocated: Vec::new(),
             unsettled: BTreeSet::new(),
             changed: BTreeSet::new(),
+            kept: HashMap::new(),
         };
         map.push(SpaceWord::new(CLASS_NO_ROWS, 0));
         map
@@ -56,7 +60,7 @@ impl SpaceMap {
         let capacity = (self.capacity * 2).max(1024);
         let mut tree = vec![0; 2 * capacity];
         for (page, word) in self.words.iter().enumerate().take(self.capacity) {
-            tree[capacity + page] = word.class();
+            tree[capacity + page] = self.free_class(page, word.class());
         }
         for node in (1..capacity).rev() {
             tree[node] = tree[2 * node].max(tree[2 * node + 1]);
@@ -65,7 +69,42 @@ impl SpaceMap {
         self.capacity = capacity;
     }
 
+    /// The class of a page, less what is kept there.
+    fn free_class(&self, page: usize, class: u8) -> u8 {
+        match self.kept.get(&(page as u32)) {
+            Some((bytes, _)) if class > CLASS_FULL => {
+                let parts = space_map::class_needed(*bytes, self.page_bytes) - CLASS_FULL;
+                class.saturating_sub(parts).max(CLASS_FULL)
+            }
+            _ => class,
+        }
+    }
+
+    /// Changes what is kept of a page: by so many bytes, for so many rows.
+    pub(crate) fn keep(&mut self, page: u32, bytes: isize, rows: i32) {
+        let kept = self.kept.entry(page).or_default();
+        *kept = (kept.0.saturating_add_signed(bytes), kept.1.saturating_add_signed(rows));
+        if kept.1 == 0 {
+            self.kept.remove(&page);
+        }
+        let class = self.word(page).class();
+        if bytes != 0 && class >= CLASS_FULL {
+            self.update_tree(page as usize, class);
+        }
+    }
+
+    /// The class of a page, less what is kept there; that of a page without rows beyond the end.
+    pub(crate) fn free_class_of(&self, page: u32) -> u8 {
+        self.free_class(page as usize, self.word(page).class())
+    }
+
+    /// What is kept of a page: bytes, and for how many rows.
+    pub(crate) fn kept(&self, page: u32) -> (usize, u32) {
+        self.kept.get(&page).copied().unwrap_or_default()
+    }
+
     fn update_tree(&mut self, page: usize, class: u8) {
+        let class = self.free_class(page, class);
         let mut node = self.capacity + page;
         self.tree[node] = class;
         while node > 1 {

@@ -28,7 +28,14 @@ pub fn pages_needed(bytes: usize, page_bytes: usize) -> usize {
     bytes.div_ceil(payload_bytes(page_bytes))
 }
 
-/// Writes a page of a chain. `next` is 0 in the last one; `owner` tells chains apart (a dictionary's version, the first page of a large value).
+/// What the pages of a large value with this tag have as their owner.
+#[must_use]
+pub fn owner_of_value(tag: u64) -> u32 {
+    tag as u32
+}
+
+/// Writes a page of a chain. `next` is 0 in the last one; `owner` tells chains apart: a dictionary's version, or
+/// [`owner_of_value`].
 ///
 /// # Panics
 /// When `payload` is longer than [`payload_bytes`], or `page_type` is not a chained one.

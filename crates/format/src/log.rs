@@ -652,7 +652,7 @@ mod tests {
             Undo::InsertedEntry { object_id: 4, key: b"key", rid },
             Undo::AllocatedPage { file_id: 9, page: u32::MAX },
             Undo::KeptEntry { object_id: 4, key: b"", rid },
-            Undo::KeptLargeValue { object_id: 4, value: LargeValueRef { first_page: 1, raw_bytes: 2, stored_bytes: 3, partition: 4 } },
+            Undo::KeptLargeValue { object_id: 4, value: LargeValueRef { first_page: 1, raw_bytes: 2, tag: 3, partition: 4 } },
         ];
         let changes = [
             Change::Page(PageOp::Data(DataOp::Splice { slot: 700, splice: Splice::of_bytes(1, 2, b"xyz") })),

@@ -20,7 +20,7 @@ fn packed_record(rng: &mut Rng, schema: &Schema, layout: &RowLayout) -> Vec<u8> 
     for (index, column) in columns.iter_mut().enumerate() {
         if layout.fixed_span(index).is_none() && rng.chance(10) {
             let word = rng.next() as u32;
-            *column = ColumnValue::Large(LargeValueRef { first_page: word, raw_bytes: word >> 3, stored_bytes: 0, partition: 9 });
+            *column = ColumnValue::Large(LargeValueRef { first_page: word, raw_bytes: word >> 3, tag: 0, partition: 9 });
         }
     }
     let mut packed = Vec::new();

@@ -92,7 +92,7 @@ fn records() {
         layout.encode(&values, &mut record).unwrap();
         writeln!(text, "{}", hex(&record)).unwrap();
         let mut columns: Vec<ColumnValue<'_>> = values.iter().map(|v| ColumnValue::Value(*v)).collect();
-        columns[12] = ColumnValue::Large(LargeValueRef { first_page: 1, raw_bytes: 0x10_000, stored_bytes: 0x200, partition: 3 });
+        columns[12] = ColumnValue::Large(LargeValueRef { first_page: 1, raw_bytes: 0x10_000, tag: 0x200, partition: 3 });
         record.clear();
         layout.encode_columns(&columns, &mut record).unwrap();
         writeln!(text, "{}", hex(&record)).unwrap();

@@ -174,7 +174,7 @@ fn wide_rows_and_large_values() {
     assert_eq!(layout.plan_large(&refs(&values), 2_000, &[3]), Err(ValueError::TooWide { bytes: fixed + 3_032, max: 2_000 }));
     assert_eq!(layout.plan_large(&refs(&[Value::Int(5), text(1), text(1), Value::Null]), 2_000, &[]).unwrap(), [0usize; 0]);
 
-    let large = LargeValueRef { first_page: 9, raw_bytes: 40_000, stored_bytes: 800, partition: 1 };
+    let large = LargeValueRef { first_page: 9, raw_bytes: 40_000, tag: 800, partition: 1 };
     let columns = [
         ColumnValue::Value(values[0].as_ref()),
         ColumnValue::Value(values[1].as_ref()),

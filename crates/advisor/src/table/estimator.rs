@@ -3,9 +3,9 @@
 //! Invariant: what is stored of a row is what `BulkLoader` stores: both ask a `RecordEncoder`.
 
 use super::estimate::TableEstimate;
-use super::large::stored_bytes;
 use super::packer::{TableOptions, TablePacker};
 use crate::Result;
+use pagefold_codec::block::{pack_value, value_tag};
 use pagefold_codec::page::PageSchema;
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::data::forms::{RecordEncoder, plain_len};
@@ -24,6 +24,15 @@ struct Candidate {
     compressed_rows: u64,
     rid: Rid,
     slot_max: u16,
+}
+
+/// A value that goes to pages of its own.
+#[derive(Clone, Copy)]
+struct MovedValue {
+    column: usize,
+    raw_bytes: usize,
+    stored_bytes: usize,
+    tag: u64,
 }
 
 /// An encoder, and what its output is to be scaled by.
@@ -155,25 +164,26 @@ impl<'l> TableEstimator<'l> {
     /// When values do not fit their columns, or the row cannot be made narrow enough.
     pub fn push_values(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let mut record = Vec::new();
-        let mut moved: Vec<(usize, usize, usize)> = Vec::new();
+        let mut moved: Vec<MovedValue> = Vec::new();
         for i in 0..self.candidates.len() {
             record.clear();
             let options = *self.candidates[i].packer.options();
             let large = self.layout.plan_large(values, options.record_bytes_max(), &self.keep)?;
             let mut columns: Vec<ColumnValue<'_>> = values.iter().map(|value| ColumnValue::Value(*value)).collect();
             for column in large {
-                if !moved.iter().any(|m| m.0 == column) {
-                    let bytes = self.layout.large_bytes(column, values[column])?;
-                    moved.push((column, bytes.len(), stored_bytes(&bytes)));
-                }
-                let (raw, stored) = moved.iter().find(|m| m.0 == column).map_or((0, 0), |m| (m.1, m.2));
-                let (partition, first_page) = self.candidates[i].packer.large_value(stored);
-                columns[column] = ColumnValue::Large(LargeValueRef {
-                    first_page,
-                    raw_bytes: raw as u32,
-                    stored_bytes: stored as u32,
-                    partition: u32::from(partition),
-                });
+                let value = match moved.iter().find(|value| value.column == column) {
+                    Some(value) => *value,
+                    None => {
+                        let bytes = self.layout.large_bytes(column, values[column])?;
+                        let stored = pack_value(&bytes);
+                        let value = MovedValue { column, raw_bytes: bytes.len(), stored_bytes: stored.len(), tag: value_tag(&stored) };
+                        moved.push(value);
+                        value
+                    }
+                };
+                let (partition, first_page) = self.candidates[i].packer.large_value(value.stored_bytes);
+                let (raw_bytes, tag) = (value.raw_bytes as u32, value.tag);
+                columns[column] = ColumnValue::Large(LargeValueRef { first_page, raw_bytes, partition, tag });
             }
             self.layout.encode_columns(&columns, &mut record)?;
             let encoder = self.candidates[i].encoder;

@@ -6,7 +6,6 @@
 
 mod estimate;
 mod estimator;
-mod large;
 mod packer;
 #[cfg(test)]
 mod tests;

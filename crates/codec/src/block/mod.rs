@@ -8,6 +8,12 @@
 //! A chunk that LZ4 does not shrink is raw, so a stored chunk is at most one byte longer than the chunk. Its expanded length is kept by
 //! whoever stores it.
 
+mod value;
+
+pub use value::{
+    BLOCK_HEADER_BYTES, StoredBlock, TagOfParts, VALUE_BLOCK_BYTES, next_block, pack_value, stored_bytes_max, unpack_value, value_tag,
+};
+
 use crate::CodecError;
 
 /// Bytes that a stored chunk may be longer than the chunk.

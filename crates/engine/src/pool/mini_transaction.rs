@@ -165,11 +165,10 @@ impl<'a> MiniTransaction<'a> {
         &self.entry(handle).page
     }
 
-    /// The file id of the page's data set, and its number there.
+    /// The page's data set.
     #[must_use]
-    pub(crate) fn identity(&self, handle: PageHandle) -> (u32, u32) {
-        let page = &self.entry(handle).page;
-        (page.data_set().file_id(), page.number())
+    pub(crate) fn data_set(&self, handle: PageHandle) -> &'a DataSet {
+        self.entry(handle).page.data_set()
     }
 
     /// The page's number.

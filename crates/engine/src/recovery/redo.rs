@@ -141,7 +141,7 @@ impl Redone {
 
     /// A page was given back: a large value that began there is gone, and is not to be removed again.
     fn forget_large_value(&mut self, data_set: &DataSet, page: u32) {
-        let place = (data_set.attributes.object_id, u32::from(data_set.attributes.partition), page);
+        let place = (data_set.attributes.object_id, data_set.attributes.partition, page);
         let is_there = |left: &Leftover| matches!(left, Leftover::LargeValue { object_id, value } if (*object_id, value.partition, value.first_page) == place);
         self.leftovers.retain(|left| !is_there(&left.left));
     }

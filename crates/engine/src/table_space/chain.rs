@@ -1,6 +1,6 @@
 //! Byte strings in chains of pages: dictionaries and large values.
 //!
-//! Invariant: lengths are known from outside, and a chain is followed no further.
+//! Invariant: the longest a string can be is known from outside, and a chain is followed no further.
 
 use super::table::Table;
 use crate::Result;
@@ -11,6 +11,7 @@ use pagefold_format::log::Undo;
 use pagefold_format::op::PageOp;
 use pagefold_format::page::PageType;
 use pagefold_format::space_map::CLASS_NO_ROWS;
+use std::ops::RangeInclusive;
 
 /// Takes pages for a chain of so many bytes. They are the caller's until a mini-transaction makes them.
 pub(super) fn take_pages(data_set: &DataSet, length: usize) -> Result<Vec<u32>> {
@@ -41,8 +42,8 @@ pub(super) fn build_page(image: &mut [u8], numbers: &[u32], i: usize, page_type:
     chain::build(image, numbers[i], page_type, next, i as u32, owner, part);
 }
 
-/// Writes a large value into a chain of new pages, each with a mini-transaction of its own; returns the first, which is its owner.
-pub(super) fn write_large(table: &Table, by: By<'_>, data_set: &DataSet, bytes: &[u8]) -> Result<u32> {
+/// Writes a large value into a chain of new pages, each with a mini-transaction of its own; returns the first.
+pub(super) fn write_large(table: &Table, by: By<'_>, data_set: &DataSet, owner: u32, bytes: &[u8]) -> Result<u32> {
     let numbers = take_pages(data_set, bytes.len())?;
     let mut image = vec![0; data_set.page_bytes()];
     for (i, number) in numbers.iter().enumerate() {
@@ -50,9 +51,9 @@ pub(super) fn write_large(table: &Table, by: By<'_>, data_set: &DataSet, bytes: 
             give_back(data_set, &numbers[i..]);
             return Err(error);
         }
-        build_page(&mut image, &numbers, i, PageType::LargeValue, numbers[0], bytes);
+        build_page(&mut image, &numbers, i, PageType::LargeValue, owner, bytes);
         let mut mtr = MiniTransaction::begin(table.manager());
-        let handle = mtr.create_at(data_set, *number, CLASS_NO_ROWS, true)?;
+        let handle = mtr.create_at(data_set, *number, CLASS_NO_ROWS, true).inspect_err(|_| give_back(data_set, &numbers[i..]))?;
         mtr.apply(handle, PageOp::Image(&image))?;
         mtr.set_undo(by, Undo::AllocatedPage { file_id: data_set.file_id(), page: *number });
         mtr.commit()?;
@@ -63,24 +64,27 @@ pub(super) fn write_large(table: &Table, by: By<'_>, data_set: &DataSet, bytes: 
 /// Reads a chain; exactly `length` bytes.
 pub(super) fn read_chain(table: &Table, data_set: &DataSet, page_type: PageType, first: u32, owner: u32, length: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    walk_chain(table, data_set, page_type, first, owner, length, |_, payload| bytes.extend_from_slice(payload))?;
+    walk_chain(table, data_set, page_type, first, owner, length..=length, |_, payload| bytes.extend_from_slice(payload))?;
     Ok(bytes)
 }
 
-/// Visits the pages of a chain of exactly `length` bytes.
+/// Visits the pages of a chain of so many bytes.
 pub(super) fn walk_chain(
     table: &Table,
     data_set: &DataSet,
     page_type: PageType,
     first: u32,
     owner: u32,
-    length: usize,
+    lengths: RangeInclusive<usize>,
     mut visit: impl FnMut(u32, &[u8]),
 ) -> Result<()> {
     let mut seen = 0;
     let mut number = first;
-    let pages = chain::pages_needed(length, data_set.page_bytes()).max(1);
+    let pages = chain::pages_needed(*lengths.end(), data_set.page_bytes()).max(1);
     for sequence in 0..pages as u32 {
+        if sequence > 0 && number == 0 {
+            break;
+        }
         let page = table.manager().shared(data_set, number, crate::pool::Access::Scan)?;
         let part = ChainPage::parse(&page, page_type).map_err(|e| data_set.corrupt(number, e))?;
         if part.sequence != sequence || part.owner != owner {
@@ -90,8 +94,8 @@ pub(super) fn walk_chain(
         visit(number, part.payload);
         number = part.next;
     }
-    if seen != length || number != 0 {
-        return Err(data_set.corrupt(first, format!("a chain of {seen} bytes where {length} are expected")));
+    if !lengths.contains(&seen) || number != 0 {
+        return Err(data_set.corrupt(first, format!("a chain of {seen} bytes where {lengths:?} are expected")));
     }
     Ok(())
 }

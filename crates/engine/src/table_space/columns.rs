@@ -5,6 +5,7 @@
 //! - a page with a column part has no rows that are away from home, and no more slots than there is room for forward pointers: so all of its rows can move away;
 //! - how a row lies is no part of its versions and undo: they have its record.
 
+use super::replace::apply_patches;
 use super::row_image::RowImage;
 use super::table::{Method, Table};
 use super::write::page_room;
@@ -17,7 +18,7 @@ use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data::{
-    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, Entry, Stored, StoredKind, area_encoder, column_rows_max, row_space,
+    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, Entry, OTHER_OVERHEAD, Stored, StoredKind, area_encoder, column_rows_max, row_space,
 };
 use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
@@ -75,7 +76,7 @@ impl Table {
         let version = self.dictionaries.newest().map_or(0, |dictionary| dictionary.version());
         let is_stored = version == 0 || data_set.facts().dictionaries.iter().any(|root| root.version == version);
         let slots_max = column_rows_max(bytes.len(), self.attributes.maxrows);
-        if self.core.reservations.has(mtr.identity(handle)) || !is_stored || usize::from(view.slot_count()) > slots_max {
+        if data_set.is_kept(number) || !is_stored || usize::from(view.slot_count()) > slots_max {
             return Ok(false);
         }
         let mut builder = self.builder(version);
@@ -148,42 +149,28 @@ impl Table {
         patches: &[Patch],
     ) -> Result<()> {
         self.enter_version(by, rid, || Before::Present(RowImage::of(Body::Plain(before)).bytes().into()))?;
-        self.apply_patches(by, &mut mtr, home, patches, self.lost_bytes(before, after))?;
+        apply_patches(&mut mtr, home, patches)?;
+        self.keep_room(by, rid, (rid.partition(), rid.page()), self.shrinkage(before, after))?;
         self.commit_update(by, mtr, rid, Earlier::Record(Splice::between(after, before)))
     }
 
-    /// Puts new bytes into a column part. `lost` are those that taking it back may need where the row comes to lie by itself.
-    pub(super) fn apply_patches(
-        &self,
-        by: By<'_>,
-        mtr: &mut MiniTransaction<'_>,
-        handle: PageHandle,
-        patches: &[Patch],
-        lost: usize,
-    ) -> Result<()> {
-        if let By::Transaction(state) = by {
-            self.core.reservations.enter(state.id(), mtr.identity(handle), lost);
-        }
-        for patch in patches {
-            mtr.apply(handle, PageOp::Data(DataOp::Patch { at: patch.offset as u16, bytes: &patch.new }))?;
-        }
-        Ok(())
-    }
-
-    /// By how much a record that lies by itself becomes shorter, at most.
-    pub(super) fn lost_bytes(&self, before: &[u8], after: &[u8]) -> usize {
-        // Where only columns of fixed width differ, both records have one length as they are: so what their compact forms differ by is the most.
+    /// By how many bytes a record that lies by itself becomes shorter (longer, if that is negative).
+    pub(super) fn shrinkage(&self, before: &[u8], after: &[u8]) -> isize {
+        // Where only columns of fixed width differ, both records have one length as they are: so it is what their compact forms differ by.
         if let Some(RecordEncoder::Compact(layout)) = self.encoder()
             && let Some(bytes) = layout.shrinkage(before, after)
         {
             return bytes;
         }
-        self.single_bytes(before).saturating_sub(self.single_bytes(after))
+        let ((old, form), (new, other)) = (self.single_bytes(before), self.single_bytes(after));
+        // What is of another form than its page takes more.
+        let overhead = if form == other { 0 } else { OTHER_OVERHEAD as isize };
+        old as isize - new as isize + overhead
     }
 
-    /// Bytes that a record takes when it lies by itself.
-    fn single_bytes(&self, record: &[u8]) -> usize {
-        self.encoder().map_or(record.len(), |encoder| encoder.stored_len(record).0)
+    /// Bytes that a record takes when it lies by itself, and whether it is encoded then.
+    fn single_bytes(&self, record: &[u8]) -> (usize, bool) {
+        self.encoder().map_or((record.len(), false), |encoder| encoder.stored_len(record))
     }
 
     /// Moves all rows and ghosts of a page away, which leave forward pointers: what can be done on a page that has no room for one more of them. Nothing has changed in `mtr`; it is committed.
@@ -198,7 +185,7 @@ impl Table {
         let view = DataPage::new(mtr.bytes(home));
         let (form, slots) = (view.dictionary_version(), view.slot_count());
         let mut kept: Vec<(u16, StoredKind, bool, Vec<u8>)> = Vec::new();
-        let mut moving: Vec<(u16, bool, Vec<u8>)> = Vec::new();
+        let mut moving: Vec<MovingRow> = Vec::new();
         let mut buffer = RowBuffer::default();
         for slot in 0..slots {
             let (row, ghost) = match view.row(slot) {
@@ -222,13 +209,14 @@ impl Table {
                 Stored::Away { home, body: pagefold_format::data::forms::body(form, record, &codes) }.build(self.page_form(), &mut bytes);
                 bytes
             })?;
-            moving.push((slot, ghost, bytes));
+            let kept = self.core.reservations.of_row(self.object_id, home).unwrap_or(0);
+            moving.push(MovingRow { slot, ghost, bytes, kept });
         }
-        let page = mtr.identity(home);
-        let pages = self.pages_for(&moving, self.core.reservations.of_page(page))?;
+        let pages = self.pages_for(&moving)?;
         let mut rows = moving.into_iter();
         for (target_partition, mut away, handle, count) in pages {
-            for (slot, ghost, bytes) in rows.by_ref().take(count) {
+            let target_set = self.partition(target_partition)?;
+            for MovingRow { slot, ghost, bytes, .. } in rows.by_ref().take(count) {
                 let target_slot = DataPage::new(away.bytes(handle)).slot_count();
                 let target = Rid::new(target_partition, away.number(handle), target_slot);
                 away.apply(handle, PageOp::Data(DataOp::Insert { slot: target_slot, kind: StoredKind::Special, bytes: &bytes }))?;
@@ -238,9 +226,9 @@ impl Table {
                 let mut pointer = Vec::new();
                 let kind = Stored::Forward(target).build(form, &mut pointer);
                 kept.push((slot, kind, ghost, pointer));
+                self.core.reservations.moved(self.object_id, Rid::new(partition, number, slot), target_set, target.page());
             }
             self.note_space(&mut away, handle);
-            self.core.reservations.copy(page, away.identity(handle));
             mtr.absorb(away);
         }
         kept.sort_unstable_by_key(|row| row.0);
@@ -257,17 +245,13 @@ impl Table {
         mtr.commit().map(drop)
     }
 
-    /// New pages for these rows, and how many of them each takes: one, or as many as leave `reserved` bytes free. If there is no room for all, there is none: the pages that were made stay, empty, for who comes next.
-    fn pages_for<'a>(
-        &'a self,
-        rows: &[(u16, bool, Vec<u8>)],
-        reserved: usize,
-    ) -> Result<Vec<(u16, MiniTransaction<'a>, PageHandle, usize)>> {
+    /// New pages for these rows, and how many of them each takes, with what is kept for them. If there is no room for all, there is none: the pages that were made stay, empty, for who comes next.
+    fn pages_for<'a>(&'a self, rows: &[MovingRow]) -> Result<Vec<(u16, MiniTransaction<'a>, PageHandle, usize)>> {
         let mut pages: Vec<(u16, MiniTransaction<'a>, PageHandle, usize)> = Vec::new();
         let (mut left, room) = (0, page_room(self.attributes.page_bytes));
         let maxrows = usize::from(self.attributes.maxrows);
-        for (_, _, bytes) in rows {
-            let space = row_space(bytes.len());
+        for row in rows {
+            let space = row_space(row.bytes.len()) + row.kept;
             if left < space || pages.last().is_some_and(|page| page.3 == maxrows) {
                 match self.page_for_moved(room) {
                     Ok((partition, mtr, handle)) => pages.push((partition, mtr, handle, 0)),
@@ -276,13 +260,22 @@ impl Table {
                         return Err(error);
                     }
                 }
-                left = room.saturating_sub(reserved).max(space);
+                left = room;
             }
-            left -= space;
+            left = left.saturating_sub(space);
             if let Some(page) = pages.last_mut() {
                 page.3 += 1;
             }
         }
         Ok(pages)
     }
+}
+
+/// A row or ghost that is to move away, as it will lie there.
+struct MovingRow {
+    slot: u16,
+    ghost: bool,
+    bytes: Vec<u8>,
+    /// Bytes kept for taking its changes back.
+    kept: usize,
 }

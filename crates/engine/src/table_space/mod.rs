@@ -28,8 +28,6 @@ mod tests;
 pub use batch::{BatchColumn, BatchValues, ColumnBatch};
 pub use bulk_load::{BulkLoader, EncodedRow, LoadEncoder};
 pub use dictionary::{Compressor, LIVE_MAX, SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler, Saving};
-#[doc(hidden)]
-pub use large_value::{pack_large, unpack_large};
 pub use read::RowBuffer;
 pub use scan::ScanOutcome;
 pub(crate) use scan::{Batches, RowSink, Rows};

@@ -6,16 +6,19 @@
 //! - a row that is away goes home with a change for which there is room at home again: else in the end nearly all rows would be away, each with a pointer;
 //! - what taking a change back may need is reserved with the change.
 
+use super::reservations::kept_after;
 use super::row_image::{self, RowImage};
 use super::table::Table;
 use super::write::Place;
-use crate::Result;
 use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::transaction::Before;
+use crate::{Error, Result};
 use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
 use pagefold_format::data::forms;
-use pagefold_format::data::{AWAY_OVERHEAD, Body, DataOp, DataPage, ENTRY_BYTES, SLOT_BYTES, STORED_BYTES_MIN, Stored, StoredKind};
+use pagefold_format::data::{
+    AWAY_OVERHEAD, Body, DataOp, DataPage, ENTRY_BYTES, OTHER_OVERHEAD, SLOT_BYTES, STORED_BYTES_MIN, Stored, StoredKind,
+};
 use pagefold_format::log::{Earlier, Undo};
 use pagefold_format::op::PageOp;
 use pagefold_types::Rid;
@@ -50,7 +53,7 @@ impl Table {
             };
             let before = self.image(home_set, rid.page(), self.body_in(mtr.bytes(place), slot)?)?;
             let after = change(before.body())?;
-            let row = LatchedRow { rid, home, away: target.map(|target| (place, target.slot())) };
+            let row = LatchedRow { rid, home, away: target.map(|target| (place, target)) };
             if self.replace_latched(by, mtr, &row, &before, after.body(), None)? == Replaced::Done {
                 return Ok(true);
             }
@@ -68,7 +71,7 @@ impl Table {
         records: Option<(&[u8], &[u8])>,
     ) -> Result<Replaced> {
         let rid = row.rid;
-        let (place, slot) = row.away.unwrap_or((row.home, rid.slot()));
+        let (place, at) = row.away.unwrap_or((row.home, rid));
         let decoded;
         let records = match records {
             None if self.by_column() => {
@@ -77,15 +80,27 @@ impl Table {
             }
             given => given.filter(|_| self.by_column()),
         };
-        if let Some(kept) = self.room_at_home(by, &mtr, row, before.body(), after) {
+        let shrunk = match records {
+            Some((before, after)) => self.shrinkage(before, after),
+            None => shrinkage(before.body(), after),
+        };
+        let own = self.core.reservations.of_row(self.object_id, rid).unwrap_or(0);
+        let kept = kept_after(own, shrunk);
+        let undo = |codes| match records {
+            Some((before, after)) => Earlier::Record(Splice::between(after, before)),
+            None => row_image::earlier(after, before.body(), codes),
+        };
+        let mut codes = Vec::new();
+        if self.fits_at_home(by, &mtr, row, after, kept) {
             self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
             self.changed.note(before.body().dictionary(), after.dictionary());
-            self.move_home(by, &mut mtr, row, after, kept)?;
-            let mut codes = Vec::new();
-            let before = row_image::earlier(after, before.body(), &mut codes);
-            return self.commit_update(by, mtr, rid, before).map(|()| Replaced::Done);
+            self.move_home(&mut mtr, row, after)?;
+            // Another form takes more bytes at home than away from it.
+            let shrunk = shrunk + if kept > 0 { OTHER_OVERHEAD as isize } else { 0 };
+            self.keep_room(by, rid, (rid.partition(), rid.page()), shrunk)?;
+            return self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done);
         }
-        let change = self.change_in_place(by, &mtr, place, slot, row.away.map(|_| rid), after, records)?;
+        let change = self.change_in_place(by, &mtr, row, after, records, (own, kept))?;
         if change.is_none() && self.by_column() && !matches!(by, By::Undo(..)) {
             let home_set = self.partition(rid.partition())?;
             // Room may come of a rebuild; a page without even that for a pointer loses all its rows. Either is done by itself, and then all is looked at again.
@@ -94,23 +109,49 @@ impl Table {
                 mtr.commit()?;
                 return Ok(Replaced::Again);
             }
-            if !DataPage::new(mtr.bytes(row.home)).fits_in_place_of(rid.slot(), STORED_BYTES_MIN) {
+            // The pointer to a row that lies by itself takes the row's place; that to one of the column part takes room, which may be kept for others.
+            let view = DataPage::new(mtr.bytes(row.home));
+            let others = home_set.kept_bytes(rid.page()).saturating_sub(own);
+            let in_columns = view.row(rid.slot()).is_some_and(|row| row.kind == StoredKind::Column);
+            if in_columns && !view.fits_in_place_of(rid.slot(), STORED_BYTES_MIN + others) {
                 self.evacuate(mtr, home_set, rid.partition(), row.home)?;
                 return Ok(Replaced::Again);
             }
         }
-        self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
-        self.changed.note(before.body().dictionary(), after.dictionary());
-        match change {
-            Some(change) => self.apply_in_place(by, &mut mtr, place, slot, change)?,
-            None => mtr = self.move_row(by, mtr, row, after, records)?,
-        }
-        let mut codes = Vec::new();
-        let before = match records {
-            Some((before, after)) => Earlier::Record(Splice::between(after, before)),
-            None => row_image::earlier(after, before.body(), &mut codes),
+        // A row that moves has its room before its version is entered: where there is none, nothing has happened.
+        let target = match change {
+            Some(_) => None,
+            None => Some(self.page_for_moved(AWAY_OVERHEAD + SLOT_BYTES + after.parts().1.len() + kept)?),
         };
-        self.commit_update(by, mtr, rid, before).map(|()| Replaced::Done)
+        if let Err(error) = self.enter_version(by, rid, || Before::Present(before.bytes().into())) {
+            // A new page stays, empty, for who comes next.
+            target.map_or(Ok(0), |(_, away, _)| away.commit())?;
+            return Err(error);
+        }
+        self.changed.note(before.body().dictionary(), after.dictionary());
+        let at = match (change, target) {
+            (Some(change), _) => {
+                self.apply_in_place(&mut mtr, place, at.slot(), change)?;
+                at
+            }
+            (None, Some(target)) => self.move_row(&mut mtr, row, after, target)?,
+            (None, None) => return Err(Error::corrupt(self.object(), rid.page(), "a row without a place")),
+        };
+        self.keep_room(by, rid, (at.partition(), at.page()), shrunk)?;
+        self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done)
+    }
+
+    /// Keeps room on the page where a row lies now, which is latched, for taking a change back that has made it shorter by `shrunk` bytes (or longer).
+    pub(super) fn keep_room(&self, by: By<'_>, rid: Rid, (partition, page): (u16, u32), shrunk: isize) -> Result<()> {
+        match by {
+            By::Transaction(state) => {
+                let place = (self.partition(partition)?, page);
+                self.core.reservations.change(state, (self.object_id, rid), place, shrunk, self.by_column());
+            }
+            By::Undo(..) => self.core.reservations.taken_back(self.object_id, rid, shrunk),
+            By::Nobody => {}
+        }
+        Ok(())
     }
 
     /// Ends an update, which `before` takes back.
@@ -120,54 +161,47 @@ impl Table {
         mtr.commit().map(drop)
     }
 
-    /// How a stored row is replaced where it is; `None` when its page has no room. `away_from` is the home of a row that has moved; `records` are those before and after, where rows may lie by column.
-    #[expect(clippy::too_many_arguments, reason = "a row, where it is, and what it is to be")]
+    /// How a row is replaced where it is; `None` when its page has no room. `records` are those before and after, where rows may lie by column;
+    /// `own` bytes are kept for the row, and `kept` are to be kept after the change.
     fn change_in_place(
         &self,
         by: By<'_>,
         mtr: &MiniTransaction<'_>,
-        handle: PageHandle,
-        slot: u16,
-        away_from: Option<Rid>,
+        row: &LatchedRow,
         body: Body<'_>,
         records: Option<(&[u8], &[u8])>,
+        (own, kept): (usize, usize),
     ) -> Result<Option<InPlace>> {
+        let (handle, at) = row.away.unwrap_or((row.home, row.rid));
         let view = DataPage::new(mtr.bytes(handle));
-        let Some(before) = view.row(slot) else { return Ok(None) };
-        let lost = records.map_or(0, |(before, after)| self.lost_bytes(before, after));
+        let Some(before) = view.row(at.slot()) else { return Ok(None) };
         if let (StoredKind::Column, Some((old, new))) = (before.kind, records) {
-            let column = self.body_in(mtr.bytes(handle), slot)?;
+            let column = self.body_in(mtr.bytes(handle), at.slot())?;
             if let Some(patches) = self.patches(column, old, new)? {
-                return Ok(Some(InPlace::Patches { patches, freed: lost }));
+                return Ok(Some(InPlace::Patches(patches)));
             }
         }
-        let stored = match away_from {
-            Some(home) => Stored::Away { home, body },
+        let stored = match row.away {
+            Some(_) => Stored::Away { home: row.rid, body },
             None => Stored::Home(body),
         };
-        // What others may need is not taken, but by who takes something back: it is for that.
-        let reserved = if matches!(by, By::Undo(..)) { 0 } else { self.core.reservations.of_page(mtr.identity(handle)) };
         let length = stored.len(view.dictionary_version());
-        let grows = before.own_bytes() < length;
-        if !view.fits_in_place_of(slot, length + if grows { reserved } else { 0 }) {
+        // What others may need is not taken, but by who takes something back: it is for that.
+        let grows = before.own_bytes() < length && !matches!(by, By::Undo(..));
+        let others = if grows { mtr.data_set(handle).kept_bytes(mtr.number(handle)).saturating_sub(own) + kept } else { 0 };
+        if !view.fits_in_place_of(at.slot(), length + others) {
             return Ok(None);
         }
         let mut bytes = Vec::with_capacity(length);
         let kind = stored.build(view.dictionary_version(), &mut bytes);
-        let freed = if before.kind == StoredKind::Column { lost } else { before.own_bytes().saturating_sub(bytes.len()) };
-        Ok(Some(InPlace::Row { kind, bytes, freed }))
+        Ok(Some(InPlace::Row { kind, bytes }))
     }
 
-    fn apply_in_place(&self, by: By<'_>, mtr: &mut MiniTransaction<'_>, handle: PageHandle, slot: u16, change: InPlace) -> Result<()> {
-        let (kind, bytes, freed) = match change {
-            InPlace::Patches { patches, freed } => return self.apply_patches(by, mtr, handle, &patches, freed),
-            InPlace::Row { kind, bytes, freed } => (kind, bytes, freed),
+    fn apply_in_place(&self, mtr: &mut MiniTransaction<'_>, handle: PageHandle, slot: u16, change: InPlace) -> Result<()> {
+        let (kind, bytes) = match change {
+            InPlace::Patches(patches) => return apply_patches(mtr, handle, &patches),
+            InPlace::Row { kind, bytes } => (kind, bytes),
         };
-        if let By::Transaction(state) = by
-            && (freed > 0 || self.by_column())
-        {
-            self.core.reservations.enter(state.id(), mtr.identity(handle), freed);
-        }
         let view = DataPage::new(mtr.bytes(handle));
         let Some(before) = view.row(slot) else { return Ok(()) };
         let same_length = before.own_bytes() == bytes.len();
@@ -180,29 +214,21 @@ impl Table {
         Ok(())
     }
 
-    /// Whether a row that is away is to go home: there is room for what it becomes, and for what it was, should the change be taken back. The bytes to be kept for that.
-    ///
-    /// Not while its transaction keeps room where the row is: earlier changes may need that.
-    fn room_at_home(&self, by: By<'_>, mtr: &MiniTransaction<'_>, row: &LatchedRow, before: Body<'_>, after: Body<'_>) -> Option<usize> {
-        let (place, _) = row.away.filter(|_| !self.by_column())?;
-        match by {
-            By::Undo(..) => return None,
-            By::Transaction(state) if self.core.reservations.keeps(state.id(), mtr.identity(place)) => return None,
-            By::Transaction(_) | By::Nobody => {}
+    /// Whether a row that is away is to go home: there is room for what it becomes, and for `kept` bytes more, should it have to become again what it was.
+    fn fits_at_home(&self, by: By<'_>, mtr: &MiniTransaction<'_>, row: &LatchedRow, after: Body<'_>, kept: usize) -> bool {
+        if row.away.is_none() || matches!(by, By::Undo(..)) {
+            return false;
         }
         let view = DataPage::new(mtr.bytes(row.home));
-        let [before, after] = [before, after].map(|body| Stored::Home(body).len(view.dictionary_version()));
-        let reserved = self.core.reservations.of_page(mtr.identity(row.home));
-        view.fits_in_place_of(row.rid.slot(), before.max(after) + reserved).then_some(before.saturating_sub(after))
+        let others = mtr.data_set(row.home).kept_bytes(row.rid.page());
+        let kept = if kept > 0 { kept + OTHER_OVERHEAD } else { 0 };
+        view.fits_in_place_of(row.rid.slot(), Stored::Home(after).len(view.dictionary_version()) + kept + others)
     }
 
-    /// Moves a row home, where there is room for it and for `kept` bytes more.
-    fn move_home(&self, by: By<'_>, mtr: &mut MiniTransaction<'_>, row: &LatchedRow, body: Body<'_>, kept: usize) -> Result<()> {
-        if let (By::Transaction(state), 1..) = (by, kept) {
-            self.core.reservations.enter(state.id(), mtr.identity(row.home), kept);
-        }
-        if let Some((place, slot)) = row.away {
-            mtr.apply(place, PageOp::Data(DataOp::Delete { slot }))?;
+    /// Moves a row home, where there is room for it.
+    fn move_home(&self, mtr: &mut MiniTransaction<'_>, row: &LatchedRow, body: Body<'_>) -> Result<()> {
+        if let Some((place, at)) = row.away {
+            mtr.apply(place, PageOp::Data(DataOp::Delete { slot: at.slot() }))?;
             self.note_space(mtr, place);
         }
         let mut bytes = Vec::new();
@@ -212,22 +238,15 @@ impl Table {
         Ok(())
     }
 
-    /// Moves a row to another page. The mini-transaction that comes back is to be committed.
+    /// Moves a row to another page, which has room for it; gives its place there.
     fn move_row<'a>(
-        &'a self,
-        by: By<'_>,
-        mut mtr: MiniTransaction<'a>,
+        &self,
+        mtr: &mut MiniTransaction<'a>,
         row: &LatchedRow,
         body: Body<'_>,
-        records: Option<(&[u8], &[u8])>,
-    ) -> Result<MiniTransaction<'a>> {
+        (partition, mut away, handle): (u16, MiniTransaction<'a>, PageHandle),
+    ) -> Result<Rid> {
         let LatchedRow { rid, home, away: old } = *row;
-        // A row of a column part may have to move although its record became shorter. What it was has to fit where it comes to.
-        let lost = records.map_or(0, |(before, after)| self.lost_bytes(before, after));
-        let (partition, mut away, handle) = self.page_for_moved(AWAY_OVERHEAD + SLOT_BYTES + body.parts().1.len() + lost)?;
-        if let (By::Transaction(state), 1..) = (by, lost) {
-            self.core.reservations.enter(state.id(), away.identity(handle), lost);
-        }
         let view = DataPage::new(away.bytes(handle));
         let target_slot = view.free_slot();
         let mut bytes = Vec::new();
@@ -240,13 +259,26 @@ impl Table {
         let home_version = DataPage::new(mtr.bytes(home)).dictionary_version();
         let kind = Stored::Forward(target).build(home_version, &mut bytes);
         mtr.apply(home, PageOp::Data(DataOp::Replace { slot: rid.slot(), kind, bytes: &bytes }))?;
-        self.note_space(&mut mtr, home);
-        if let Some((place, slot)) = old {
-            mtr.apply(place, PageOp::Data(DataOp::Delete { slot }))?;
-            self.note_space(&mut mtr, place);
+        self.note_space(mtr, home);
+        if let Some((place, at)) = old {
+            mtr.apply(place, PageOp::Data(DataOp::Delete { slot: at.slot() }))?;
+            self.note_space(mtr, place);
         }
-        Ok(mtr)
+        Ok(target)
     }
+}
+
+/// Puts new bytes into a column part.
+pub(super) fn apply_patches(mtr: &mut MiniTransaction<'_>, handle: PageHandle, patches: &[Patch]) -> Result<()> {
+    patches.iter().try_for_each(|patch| mtr.apply(handle, PageOp::Data(DataOp::Patch { at: patch.offset as u16, bytes: &patch.new })))
+}
+
+/// By how many bytes a row that lies by itself becomes shorter (longer, if that is negative), at least.
+fn shrinkage(before: Body<'_>, after: Body<'_>) -> isize {
+    let ((form, old), (other, new)) = (before.parts(), after.parts());
+    // What is of another form than its page takes more.
+    let overhead = if form == other { 0 } else { OTHER_OVERHEAD as isize };
+    old.len() as isize - new.len() as isize + overhead
 }
 
 /// A row whose pages are latched.
@@ -254,15 +286,15 @@ pub(super) struct LatchedRow {
     pub(super) rid: Rid,
     pub(super) home: PageHandle,
     /// Where it is, if not at home.
-    pub(super) away: Option<(PageHandle, u16)>,
+    pub(super) away: Option<(PageHandle, Rid)>,
 }
 
-/// How a row is replaced where it is. `freed` are the bytes that taking it back may need again.
+/// How a row is replaced where it is.
 enum InPlace {
     /// In the column part.
-    Patches { patches: Vec<Patch>, freed: usize },
+    Patches(Vec<Patch>),
     /// By itself.
-    Row { kind: StoredKind, bytes: Vec<u8>, freed: usize },
+    Row { kind: StoredKind, bytes: Vec<u8> },
 }
 
 /// What has come of a replacement.

@@ -1,117 +1,148 @@
-//! Room on pages that running transactions may need to take their updates back, and which pages those are.
+//! Room on pages that running transactions may need to take their changes back.
 //!
-//! An update that makes a row shorter frees bytes on its page. Until the transaction ends nobody gets them: so taking it back finds room where it was, and a full disk never fails a rollback. Deleted rows need no
-//! such thing, as ghosts keep their bytes. Nothing of this is on disk: after a crash the room is still there, since nobody was given it.
+//! A row that a transaction has changed may have to become again what it was at any moment since.
+//! So on the page where it lies, as many bytes are kept free as it takes to be as long again as it
+//! ever was in that time. Nobody else gets them before the transaction ends: taking a change back
+//! finds its room where the row is, and a full disk never fails a rollback. Deleted rows need no such
+//! thing, as ghosts keep their bytes. Nothing of this is on disk: after a crash the room is still
+//! there, since nobody was given it.
 //!
-//! A page on which an update may have to be taken back is not rebuilt: a row that lies by itself then finds the room it had, and a row of the column part its encoding.
+//! A page on which something is kept, be it no bytes, is not rebuilt: a row of its column part finds
+//! its encoding as it was.
 //!
-//! Invariant: what is reserved on a page is entered under its exclusive latch, and looked at under it.
+//! Invariants:
+//! - what is kept on a page is changed under its exclusive latch, and looked at under it; only the end
+//!   of a transaction gives room free without;
+//! - the free bytes of a page are at least those that are kept there;
+//! - a row is changed by one running transaction at a time, so it has one entry at most. When the row
+//!   goes to another page, by whomever it is moved, its entry goes with it;
+//! - while changes are taken back, step by step, the entry stays: nobody gets the room in between.
 
-use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::data_set::DataSet;
+use crate::transaction::{FastMap, TransactionState};
+use pagefold_types::Rid;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
-/// A page: file id and number.
-type Page = (u32, u32);
+const SHARDS: usize = 16;
 
-/// Everything reserved in a database.
-#[derive(Debug, Default)]
-pub(crate) struct Reservations {
-    /// Transactions with reservations; 0: nobody has to look.
-    transactions: AtomicUsize,
-    lists: Mutex<Lists>,
+/// A row: its table, and its RID at home.
+type Row = (u32, Rid);
+
+/// What is kept for a row.
+#[derive(Debug)]
+struct Kept {
+    transaction: u64,
+    /// Where the row lies.
+    data_set: Arc<DataSet>,
+    page: u32,
+    bytes: usize,
 }
 
+/// Everything kept in a database.
 #[derive(Debug, Default)]
-struct Lists {
-    /// Bytes, and how many entries there are.
-    of_pages: HashMap<Page, (usize, usize)>,
-    of_transactions: HashMap<u64, Vec<(Page, usize)>>,
+pub(crate) struct Reservations {
+    shards: [Mutex<FastMap<Row, Kept>>; SHARDS],
+}
+
+/// Bytes that are to be kept for a row when it becomes shorter by `shrunk` bytes (longer, if that is
+/// negative), and `kept` were until now.
+pub(crate) fn kept_after(kept: usize, shrunk: isize) -> usize {
+    kept.saturating_add_signed(shrunk)
 }
 
 impl Reservations {
-    /// Keeps bytes of a page, which is latched for change, for a transaction.
-    pub(crate) fn enter(&self, transaction: u64, page: Page, bytes: usize) {
-        let mut lists = self.lists.lock();
-        let reserved = lists.of_pages.entry(page).or_default();
-        *reserved = (reserved.0 + bytes, reserved.1 + 1);
-        lists.of_transactions.entry(transaction).or_default().push((page, bytes));
-        self.transactions.store(lists.of_transactions.len(), Ordering::Release);
+    fn shard(&self, (object, rid): Row) -> MutexGuard<'_, FastMap<Row, Kept>> {
+        let hash = (u64::from(object) ^ rid.to_u64()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.shards[(hash >> 60) as usize].lock()
     }
 
-    /// Bytes of a page that are not to be given away.
-    pub(crate) fn of_page(&self, page: Page) -> usize {
-        if self.transactions.load(Ordering::Acquire) == 0 {
-            return 0;
-        }
-        self.lists.lock().of_pages.get(&page).map_or(0, |reserved| reserved.0)
+    /// Bytes kept for a row on the page where it lies; `None` when it has no entry.
+    pub(crate) fn of_row(&self, object: u32, rid: Rid) -> Option<usize> {
+        self.shard((object, rid)).get(&(object, rid)).map(|kept| kept.bytes)
     }
 
-    /// Has this transaction something reserved on a page?
-    pub(crate) fn keeps(&self, transaction: u64, page: Page) -> bool {
-        self.has(page) && self.lists.lock().of_transactions.get(&transaction).is_some_and(|list| list.iter().any(|(kept, _)| *kept == page))
-    }
-
-    /// Might an update of the page's rows be taken back?
-    pub(crate) fn has(&self, page: Page) -> bool {
-        self.transactions.load(Ordering::Acquire) > 0 && self.lists.lock().of_pages.contains_key(&page)
-    }
-
-    /// Rows of a page may have come to another one: what is kept there is kept here, too. Both are latched for change.
-    pub(crate) fn copy(&self, from: Page, to: Page) {
-        let mut lists = self.lists.lock();
-        let Lists { of_pages, of_transactions } = &mut *lists;
-        for list in of_transactions.values_mut() {
-            let bytes: usize = list.iter().filter(|(page, _)| *page == from).map(|(_, bytes)| bytes).sum();
-            if list.iter().any(|(page, _)| *page == from) {
-                list.push((to, bytes));
-                let reserved = of_pages.entry(to).or_default();
-                *reserved = (reserved.0 + bytes, reserved.1 + 1);
+    /// A transaction changes a row, which lies on `page` from now on: it becomes shorter by `shrunk`
+    /// bytes. Where nothing has to be kept, there is an entry only if `always` asks for one.
+    pub(crate) fn change(
+        &self,
+        state: &TransactionState,
+        (object, rid): Row,
+        (data_set, page): (&Arc<DataSet>, u32),
+        shrunk: isize,
+        always: bool,
+    ) {
+        let mut rows = self.shard((object, rid));
+        match rows.entry((object, rid)) {
+            Entry::Occupied(mut entry) => {
+                let kept = entry.get_mut();
+                debug_assert_eq!(kept.transaction, state.id(), "a row that two transactions change");
+                let bytes = kept_after(kept.bytes, shrunk);
+                kept.put(data_set, page, bytes);
             }
-        }
-    }
-
-    /// The transaction is ended.
-    pub(crate) fn release(&self, transaction: u64) {
-        if self.transactions.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        let mut lists = self.lists.lock();
-        for (page, bytes) in lists.of_transactions.remove(&transaction).unwrap_or_default() {
-            if let Some(reserved) = lists.of_pages.get_mut(&page) {
-                *reserved = (reserved.0 - bytes, reserved.1 - 1);
-                if reserved.1 == 0 {
-                    lists.of_pages.remove(&page);
+            Entry::Vacant(entry) => {
+                let bytes = kept_after(0, shrunk);
+                if bytes > 0 || always {
+                    data_set.space().keep(page, bytes as isize, 1);
+                    entry.insert(Kept { transaction: state.id(), data_set: Arc::clone(data_set), page, bytes });
+                    state.note_kept(object, rid);
                 }
             }
         }
-        self.transactions.store(lists.of_transactions.len(), Ordering::Release);
+    }
+
+    /// A change of a row is taken back where it lies: it becomes shorter by `shrunk` bytes.
+    pub(crate) fn taken_back(&self, object: u32, rid: Rid, shrunk: isize) {
+        if let Some(kept) = self.shard((object, rid)).get_mut(&(object, rid)) {
+            let (data_set, bytes) = (Arc::clone(&kept.data_set), kept_after(kept.bytes, shrunk));
+            kept.put(&data_set, kept.page, bytes);
+        }
+    }
+
+    /// A row has been moved to another page, as it is.
+    pub(crate) fn moved(&self, object: u32, rid: Rid, data_set: &Arc<DataSet>, page: u32) {
+        if let Some(kept) = self.shard((object, rid)).get_mut(&(object, rid)) {
+            kept.put(data_set, page, kept.bytes);
+        }
+    }
+
+    /// There is no such row any more.
+    pub(crate) fn forget(&self, object: u32, rid: Rid) {
+        if let Some(kept) = self.shard((object, rid)).remove(&(object, rid)) {
+            kept.drop_room();
+        }
+    }
+
+    /// The transaction is ended, and still has the locks of its rows.
+    pub(crate) fn release(&self, state: &TransactionState) {
+        for row in state.take_kept() {
+            let mut rows = self.shard(row);
+            if rows.get(&row).is_some_and(|kept| kept.transaction == state.id())
+                && let Some(kept) = rows.remove(&row)
+            {
+                kept.drop_room();
+            }
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Kept {
+    fn put(&mut self, data_set: &Arc<DataSet>, page: u32, bytes: usize) {
+        if Arc::ptr_eq(&self.data_set, data_set) && self.page == page {
+            let more = bytes as isize - self.bytes as isize;
+            if more != 0 {
+                data_set.space().keep(page, more, 0);
+            }
+        } else {
+            self.drop_room();
+            data_set.space().keep(page, bytes as isize, 1);
+            (self.data_set, self.page) = (Arc::clone(data_set), page);
+        }
+        self.bytes = bytes;
+    }
 
-    #[test]
-    fn what_is_reserved_is_given_back_at_the_end() {
-        let all = Reservations::default();
-        all.enter(1, (5, 6), 10);
-        all.enter(2, (5, 6), 7);
-        all.enter(1, (5, 6), 1);
-        all.enter(1, (5, 9), 3);
-        all.enter(1, (5, 8), 0);
-        assert_eq!((all.of_page((5, 6)), all.of_page((5, 9)), all.of_page((6, 6))), (18, 3, 0));
-        assert!(all.has((5, 8)) && all.has((5, 6)) && !all.has((6, 6)));
-        assert!(all.keeps(1, (5, 9)) && !all.keeps(2, (5, 9)) && !all.keeps(3, (5, 6)));
-        all.copy((5, 6), (7, 7));
-        assert_eq!(all.of_page((7, 7)), 18);
-        all.release(1);
-        assert_eq!(all.of_page((7, 7)), 7);
-        assert_eq!((all.of_page((5, 6)), all.of_page((5, 9))), (7, 0));
-        assert!(!all.has((5, 8)) && all.has((5, 6)));
-        all.release(2);
-        assert_eq!(all.of_page((5, 6)), 0);
-        assert_eq!(all.transactions.load(Ordering::Relaxed), 0);
+    fn drop_room(&self) {
+        self.data_set.space().keep(self.page, -(self.bytes as isize), -1);
     }
 }

@@ -23,8 +23,8 @@ use pagefold_types::{ColumnValue, LargeValueRef, Rid, Value, ValueRef};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How many pages with room are tried before a new one is taken.
-const CANDIDATES: u32 = 4;
+/// Of the pages with room, so many that others have latched are passed over before a new one is taken.
+const BUSY_MAX: u32 = 8;
 
 impl Table {
     /// Inserts a row of values; long ones go to large-value pages.
@@ -177,7 +177,7 @@ impl Table {
             manager.make_resident(data_set, number)?;
             if let Some(page) = manager.try_exclusive(data_set, number)
                 && !DataPage::new(&page).has_columns()
-                && self.has_room(&page, space + self.core.reservations.of_page((data_set.file_id(), number)))
+                && self.has_room(&page, space + data_set.kept_bytes(number))
             {
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
@@ -193,21 +193,30 @@ impl Table {
     fn page_with_room<'a>(&'a self, data_set: &'a DataSet, space: usize, hint: u32) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
         let manager = self.manager();
         let class = class_needed(space, data_set.page_bytes());
-        let mut from = 0;
-        for attempt in 0..CANDIDATES {
-            let hinted = attempt == 0 && hint != 0;
-            let candidate = if hinted { Some(hint) } else { data_set.space().find_from(class, from) };
-            let Some(number) = candidate else { break };
-            if !hinted {
-                // The same page again would be as busy, or its room as reserved.
-                from = number + 1;
-            }
-            if number >= data_set.page_count() || data_set.space().word(number).class() < class {
+        let mut hint = (hint != 0 && data_set.space().free_class_of(hint) >= class).then_some(hint);
+        let (mut from, mut busy) = (0, 0);
+        loop {
+            let number = match hint.take() {
+                Some(number) => number,
+                None => {
+                    let Some(number) = data_set.space().find_from(class, from) else { break };
+                    // The same page again would be as busy.
+                    from = number + 1;
+                    number
+                }
+            };
+            if number >= data_set.page_count() {
                 continue;
             }
             manager.make_resident(data_set, number)?;
-            let Some(page) = manager.try_exclusive(data_set, number) else { continue };
-            if self.has_room(&page, space + self.core.reservations.of_page((data_set.file_id(), number))) {
+            let Some(page) = manager.try_exclusive(data_set, number) else {
+                busy += 1;
+                if busy == BUSY_MAX {
+                    break;
+                }
+                continue;
+            };
+            if self.has_room(&page, space + data_set.kept_bytes(number)) {
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
                 return Ok(Some((mtr, handle)));

@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A hash map for keys of a few integers.
-pub(super) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
+pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 
 /// Spreads a word over all bits; its top bits are the best ones.
 pub(super) fn spread(word: u64) -> u64 {
@@ -24,7 +24,7 @@ pub(super) fn of_pair(object: u32, number: u64) -> u64 {
 
 /// See [`FastMap`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WordHasher(u64);
+pub(crate) struct WordHasher(u64);
 
 impl Hasher for WordHasher {
     fn finish(&self) -> u64 {

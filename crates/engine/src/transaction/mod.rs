@@ -17,6 +17,7 @@ mod tests;
 mod versions;
 
 pub use chain::{Before, Seen};
+pub(crate) use hash::FastMap;
 pub use lock_error::{LockError, WaitFor};
 pub use lock_queue::{Mode, Resource};
 pub use locks::LockTable;

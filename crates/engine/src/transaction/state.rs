@@ -22,6 +22,8 @@ pub struct TransactionState {
     commit_logged: AtomicBool,
     /// Rows with versions that it was the first to enter, by table.
     rows: Mutex<Vec<(u32, Rid)>>,
+    /// Rows for which it keeps room on their pages, by table.
+    kept: Mutex<Vec<(u32, Rid)>>,
 }
 
 impl TransactionState {
@@ -38,6 +40,7 @@ impl TransactionState {
             last_lsn: AtomicU64::new(last),
             commit_logged: AtomicBool::new(false),
             rows: Mutex::default(),
+            kept: Mutex::default(),
         }
     }
 
@@ -118,6 +121,16 @@ impl TransactionState {
     /// The rows noted.
     pub(crate) fn take_rows(&self) -> Vec<(u32, Rid)> {
         std::mem::take(&mut *self.rows.lock())
+    }
+
+    /// Notes a row for which room is kept.
+    pub(crate) fn note_kept(&self, object: u32, rid: Rid) {
+        self.kept.lock().push((object, rid));
+    }
+
+    /// The rows noted for which room is kept.
+    pub(crate) fn take_kept(&self) -> Vec<(u32, Rid)> {
+        std::mem::take(&mut *self.kept.lock())
     }
 
     pub(super) fn publish(&self, timestamp: u64) {

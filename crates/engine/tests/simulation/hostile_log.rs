@@ -97,8 +97,8 @@ impl Target {
         let value = LargeValueRef {
             first_page: number(random),
             raw_bytes: number(random),
-            stored_bytes: number(random),
-            partition: random.below(2) as u32,
+            tag: long(random) >> 12,
+            partition: random.below(2) as u16,
         };
         let mut body = Vec::new();
         match random.below(12) {

@@ -23,4 +23,4 @@ pub use ops::DataOp;
 pub use pack::{PageFill, PagePacker};
 pub use page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DataPage, SLOT_BYTES, StoredKind, StoredRow, largest_row, row_space};
 pub use place::ColumnImage;
-pub use stored::{AWAY_OVERHEAD, Body, STORED_BYTES_MIN, Stored};
+pub use stored::{AWAY_OVERHEAD, Body, OTHER_OVERHEAD, STORED_BYTES_MIN, Stored};

@@ -31,7 +31,7 @@ const TAG_PADDED_OTHER_LAST: u8 = TAG_PADDED_OTHER + (STORED_BYTES_MIN - 1 - OTH
 const _: () = assert!(TAG_PADDED_LAST < TAG_PADDED_OTHER);
 
 /// Bytes that a row in another form than its page's takes more than its body: tag and form.
-pub(super) const OTHER_OVERHEAD: usize = 3;
+pub const OTHER_OVERHEAD: usize = 3;
 
 /// A record as it lies on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

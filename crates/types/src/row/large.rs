@@ -4,14 +4,26 @@
 //! |---|---|---|
 //! | 0 | 4 | first page |
 //! | 4 | 4 | bytes of the value |
-//! | 8 | 4 | bytes stored, compressed or not |
-//! | 12 | 4 | partition |
+//! | 8 | 8 | bits 0-31: the low bits of the tag; 32-43: partition; 44-63: the high bits of the tag |
+//!
+//! The tag, of 52 bits, is a hash of what is stored of the value: so another value that has come to its
+//! place is not taken for it.
 
 use super::layout::{RowLayout, VarValue};
 use crate::{RecordError, Value, ValueError, ValueRef};
 
 /// Bytes of a reference.
 pub const LARGE_VALUE_REF_BYTES: usize = 16;
+
+const PARTITION_BITS: u32 = 12;
+const PARTITION_MASK: u16 = (1 << PARTITION_BITS) - 1;
+const TAG_BITS: u32 = 52;
+const TAG_LOW_BITS: u32 = 32;
+const TAG_LOW: u64 = (1 << TAG_LOW_BITS) - 1;
+/// The high bits of the tag lie behind the partition.
+const TAG_HIGH_AT: u32 = TAG_LOW_BITS + PARTITION_BITS;
+const _: () = assert!(TAG_BITS + PARTITION_BITS == u64::BITS);
+const _: () = assert!(PARTITION_MASK == crate::PARTITION_MAX);
 
 /// The largest value: 1 GB.
 pub const LARGE_VALUE_BYTES_MAX: usize = 1 << 30;
@@ -23,29 +35,38 @@ pub struct LargeValueRef {
     pub first_page: u32,
     /// Bytes of the value.
     pub raw_bytes: u32,
-    /// Bytes it takes in the pages.
-    pub stored_bytes: u32,
-    /// The partition (data set) of the page.
-    pub partition: u32,
+    /// The partition (data set) of the page: 12 bits.
+    pub partition: u16,
+    /// Hash of what is stored of it: 52 bits.
+    pub tag: u64,
 }
 
 impl LargeValueRef {
     /// Its 16 bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; LARGE_VALUE_REF_BYTES] {
+        debug_assert!(self.partition <= PARTITION_MASK && self.tag >> TAG_BITS == 0);
+        let tag = (self.tag & TAG_LOW) | (self.tag >> TAG_LOW_BITS << TAG_HIGH_AT) | (u64::from(self.partition) << TAG_LOW_BITS);
         let mut bytes = [0; LARGE_VALUE_REF_BYTES];
-        for (chunk, word) in bytes.chunks_exact_mut(4).zip([self.first_page, self.raw_bytes, self.stored_bytes, self.partition]) {
-            chunk.copy_from_slice(&word.to_le_bytes());
-        }
+        bytes[..4].copy_from_slice(&self.first_page.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.raw_bytes.to_le_bytes());
+        bytes[8..].copy_from_slice(&tag.to_le_bytes());
         bytes
     }
 
     /// From 16 bytes; `None` when there are not 16 or the value would be larger than [`LARGE_VALUE_BYTES_MAX`].
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<LargeValueRef> {
-        let word = |i: usize| Some(u32::from_le_bytes(bytes.get(4 * i..4 * i + 4)?.try_into().ok()?));
-        let large = LargeValueRef { first_page: word(0)?, raw_bytes: word(1)?, stored_bytes: word(2)?, partition: word(3)? };
-        (bytes.len() == LARGE_VALUE_REF_BYTES && large.raw_bytes as usize <= LARGE_VALUE_BYTES_MAX).then_some(large)
+        let bytes: &[u8; LARGE_VALUE_REF_BYTES] = bytes.try_into().ok()?;
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let (low, high) = (word(8), word(12));
+        let large = LargeValueRef {
+            first_page: word(0),
+            raw_bytes: word(4),
+            partition: high as u16 & PARTITION_MASK,
+            tag: u64::from(low) | (u64::from(high) >> PARTITION_BITS << TAG_LOW_BITS),
+        };
+        (large.raw_bytes as usize <= LARGE_VALUE_BYTES_MAX).then_some(large)
     }
 }
 

@@ -19,7 +19,8 @@ pub(crate) struct Chain {
     pub(crate) page_type: PageType,
     pub(crate) first_page: u32,
     pub(crate) owner: u32,
-    pub(crate) bytes: usize,
+    /// The least and the most that it may hold.
+    pub(crate) bytes: (usize, usize),
 }
 
 /// Reads a chain page by page; what is wrong is reported, by the name of who refers to it. False when the chain is not whole.
@@ -33,8 +34,11 @@ pub(crate) fn read_chain(
     let mut number = chain.first_page;
     let mut seen = 0usize;
     let mut bytes = Vec::new();
-    let pages = pages_needed(chain.bytes, set.page_bytes).max(1).min(u32::MAX as usize) as u32;
+    let pages = pages_needed(chain.bytes.1, set.page_bytes).max(1).min(u32::MAX as usize) as u32;
     for sequence in 0..pages {
+        if sequence > 0 && number == 0 {
+            break;
+        }
         if !set.reach(number, by, context) {
             return false;
         }
@@ -60,8 +64,9 @@ pub(crate) fn read_chain(
         }
         number = part.next;
     }
-    if seen != chain.bytes || number != 0 {
-        set.fault(chain.first_page, format!("{by}: a chain of {seen} bytes where {} are expected", chain.bytes), context);
+    let (least, most) = chain.bytes;
+    if !(least..=most).contains(&seen) || number != 0 {
+        set.fault(chain.first_page, format!("{by}: a chain of {seen} bytes where {least} to {most} are expected"), context);
         return false;
     }
     true
@@ -82,7 +87,8 @@ pub(crate) fn read_dictionaries(set: &mut DataSetFile, context: &mut Context<'_>
             set.fault(0, format!("{by} of {length} bytes; the longest has {DICTIONARY_BYTES_MAX}"), context);
             continue;
         }
-        let chain = Chain { page_type: PageType::Dictionary, first_page: root.first_page, owner: u32::from(root.version), bytes: length };
+        let chain =
+            Chain { page_type: PageType::Dictionary, first_page: root.first_page, owner: u32::from(root.version), bytes: (length, length) };
         let mut serial = Vec::with_capacity(length);
         let whole = read_chain(set, chain, &by, context, |_, part| {
             serial.extend_from_slice(part);

@@ -5,14 +5,10 @@
 use super::chain::{Chain, read_chain};
 use super::data_set::DataSetFile;
 use super::findings::Context;
-use pagefold_codec::block;
-use pagefold_format::page::{PageType, get_u32};
+use pagefold_codec::block::{TagOfParts, decompress, next_block, stored_bytes_max};
+use pagefold_format::chain::owner_of_value;
+use pagefold_format::page::PageType;
 use pagefold_types::{DataType, LargeValueRef, Rid};
-
-/// A value is cut into blocks of so many bytes.
-const BLOCK_BYTES: usize = 64 * 1024;
-/// Bytes before a stored block: its two lengths.
-const BLOCK_HEADER_BYTES: usize = 8;
 
 /// Counts characters and checks UTF-8 of a text that comes in parts.
 #[derive(Default)]
@@ -65,42 +61,45 @@ pub(crate) fn read_large(
         false
     };
     let raw_bytes = reference.raw_bytes as usize;
-    let stored_bytes = reference.stored_bytes as usize;
-    if stored_bytes > raw_bytes + raw_bytes.div_ceil(BLOCK_BYTES) * (BLOCK_HEADER_BYTES + block::OVERHEAD) {
-        return complain(sets, context, format!("{raw_bytes} bytes stored in {stored_bytes}"));
-    }
-    let Some(Some(set)) = sets.get_mut(reference.partition as usize) else {
+    let Some(Some(set)) = sets.get_mut(usize::from(reference.partition)) else {
         return complain(sets, context, format!("in partition {}, which is not there", reference.partition));
     };
-    let chain =
-        Chain { page_type: PageType::LargeValue, first_page: reference.first_page, owner: reference.first_page, bytes: stored_bytes };
+    let chain = Chain {
+        page_type: PageType::LargeValue,
+        first_page: reference.first_page,
+        owner: owner_of_value(reference.tag),
+        bytes: (0, stored_bytes_max(raw_bytes)),
+    };
     let mut text = data_type.is_text().then(Text::default);
     let mut pending: Vec<u8> = Vec::new();
     let mut value = Vec::new();
-    let mut seen = 0usize;
+    let (mut seen, mut tag) = (0usize, TagOfParts::default());
     let whole = read_chain(set, chain, &by, context, |_, part| {
+        tag.update(part);
         pending.extend_from_slice(part);
-        let mut at = 0;
-        while pending.len() - at >= BLOCK_HEADER_BYTES {
-            let (raw, length) = (get_u32(&pending, at) as usize, get_u32(&pending, at + 4) as usize);
-            if raw > BLOCK_BYTES || seen + raw > raw_bytes || length > raw + block::OVERHEAD {
-                return Err(format!("a block of {raw} bytes stored in {length}"));
-            }
-            let start = at + BLOCK_HEADER_BYTES;
-            let Some(stored) = pending.get(start..start + length) else { break };
+        let mut rest = &pending[..];
+        while let Some((block, behind)) = next_block(rest).map_err(|e| e.to_string())? {
             value.clear();
-            block::decompress(stored, raw, &mut value).map_err(|e| e.to_string())?;
+            decompress(block.stored, block.raw_bytes, &mut value).map_err(|e| e.to_string())?;
+            seen += value.len();
+            if seen > raw_bytes {
+                return Err(format!("{seen} bytes and more where {raw_bytes} are expected"));
+            }
             if let Some(text) = &mut text {
                 text.push(&value)?;
             }
             take(&value);
-            seen += raw;
-            at = start + length;
+            rest = behind;
         }
-        pending.drain(..at);
+        let taken = pending.len() - rest.len();
+        pending.drain(..taken);
         Ok(())
     });
     if !whole {
+        return false;
+    }
+    if tag.finish() != reference.tag {
+        set.fault(reference.first_page, format!("{by}: the value here is not the one that the row names"), context);
         return false;
     }
     let ends = text.map_or(Ok(()), |text| text.finish(data_type));

@@ -181,7 +181,7 @@ fn string(data_type: DataType, shape: Shape, row: usize, state: &mut u64) -> Mad
         Shape::Random => (0..below(state, 30)).map(|_| char::from_u32(below(state, 600) as u32).unwrap_or('x')).collect(),
         Shape::Extremes if below(state, 5) == 0 && !matches!(data_type, DataType::Char(_)) => {
             let word = random(state) as u32;
-            return Made::Large(LargeValueRef { first_page: word, raw_bytes: word >> 8, stored_bytes: word >> 9, partition: 3 });
+            return Made::Large(LargeValueRef { first_page: word, raw_bytes: word >> 8, tag: u64::from(word >> 9), partition: 3 });
         }
         Shape::Extremes => String::new(),
     };

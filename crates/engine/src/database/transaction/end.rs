@@ -60,6 +60,7 @@ impl Transaction<'_> {
             core.leftovers.committed(self.state.id(), timestamp, rows);
         });
         (self.snapshot, self.pin) = (None, None);
+        core.reservations.release(&self.state);
         core.locks.release_all(self.state.id());
         // What cannot be removed now is removed later; the commit stands.
         let _ = self.database.remove_leftovers_unless_busy();
@@ -123,6 +124,7 @@ impl Transaction<'_> {
             return Err(error);
         }
         core.transactions.abort(&self.state);
+        core.reservations.release(&self.state);
         core.locks.release_all(self.state.id());
         self.snapshot_ended();
         self.database.resume_renewals(self.state.id());

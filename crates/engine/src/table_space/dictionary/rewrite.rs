@@ -219,7 +219,7 @@ impl Table {
         handle: PageHandle,
         retired: u16,
     ) -> Result<Rewritten> {
-        if self.core.reservations.has(mtr.identity(handle)) {
+        if data_set.is_kept(mtr.number(handle)) {
             return Ok(Rewritten::Busy);
         }
         let smaller_only = retired == 0;

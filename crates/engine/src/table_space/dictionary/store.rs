@@ -149,8 +149,8 @@ impl Table {
             let root = data_set.facts().dictionaries.iter().find(|root| root.version == version).copied();
             let Some(root) = root else { continue };
             let mut pages = Vec::new();
-            let owner = u32::from(version);
-            walk_chain(self, &data_set, PageType::Dictionary, root.first_page, owner, root.bytes as usize, |page, _| pages.push(page))?;
+            let (owner, length) = (u32::from(version), root.bytes as usize);
+            walk_chain(self, &data_set, PageType::Dictionary, root.first_page, owner, length..=length, |page, _| pages.push(page))?;
             let mut mtr = MiniTransaction::begin(self.manager());
             pages.iter().for_each(|page| mtr.free(&data_set, *page));
             mtr.drop_dictionary(&data_set, version);
