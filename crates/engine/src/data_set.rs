@@ -571,20 +571,39 @@ impl DataSet {
 
     /// Takes a page with this space-map class; extends the file when it must. Until a mini-transaction settles it, it is free on disk.
     pub(crate) fn allocate_page(&self, class: u8) -> Result<u32> {
-        self.allocate_with(true, |space| space.allocate(class, PAGES_MAX, self.is_logged()))
+        self.allocate_with(true, false, |space| space.allocate(class, PAGES_MAX, self.is_logged()))
+    }
+
+    /// As [`Self::allocate_page`], from what was [reserved](Self::reserve): the file has it.
+    pub(crate) fn allocate_reserved(&self, class: u8) -> Result<u32> {
+        self.allocate_with(true, true, |space| space.allocate(class, PAGES_MAX, self.is_logged()))
+    }
+
+    /// Reserves bytes of pages for taking changes back, and makes the file long enough for them; or gives them free, where `bytes` is negative.
+    ///
+    /// # Errors
+    /// When the file cannot grow: nothing is reserved then.
+    pub(crate) fn reserve(&self, bytes: i64) -> Result<()> {
+        let mut space = self.space.lock();
+        space.reserve(bytes);
+        if bytes > 0 {
+            self.extend(space.page_count() + space.reserve_pages(0)).inspect_err(|_| space.reserve(-bytes))?;
+        }
+        Ok(())
     }
 
     /// Takes the next page at the end.
     pub(crate) fn append_page(&self, class: u8) -> Result<u32> {
-        self.allocate_with(false, |space| space.append(class, PAGES_MAX))
+        self.allocate_with(false, false, |space| space.append(class, PAGES_MAX))
     }
 
-    fn allocate_with(&self, free_ones: bool, take: impl FnOnce(&mut SpaceMap) -> Result<u32>) -> Result<u32> {
+    fn allocate_with(&self, free_ones: bool, reserved: bool, take: impl FnOnce(&mut SpaceMap) -> Result<u32>) -> Result<u32> {
         self.check_poison()?;
         self.file()?;
         let mut space = self.space.lock();
         // The file first: the map never describes pages that the file has not.
-        self.extend(space.page_count_with_next(free_ones))?;
+        let reserve = if reserved { 0 } else { space.reserve_pages(free_ones.into()) };
+        self.extend(space.page_count_with_next(free_ones) + reserve)?;
         let page = take(&mut space)?;
         self.page_count.store(space.page_count(), Ordering::Release);
         Ok(page)

@@ -24,6 +24,8 @@ pub(crate) struct SpaceMap {
     changed: BTreeSet<u32>,
     /// Bytes of pages that are kept for running transactions, and for how many rows.
     kept: HashMap<u32, (usize, u32)>,
+    /// Bytes of pages yet to be taken that are reserved for taking changes back.
+    reserved: u64,
 }
 
 impl SpaceMap {
@@ -38,6 +40,7 @@ impl SpaceMap {
             unsettled: BTreeSet::new(),
             changed: BTreeSet::new(),
             kept: HashMap::new(),
+            reserved: 0,
         };
         map.push(SpaceWord::new(CLASS_NO_ROWS, 0));
         map
@@ -120,6 +123,19 @@ impl SpaceMap {
     /// Pages described: the data set's page count.
     pub(crate) fn page_count(&self) -> u32 {
         self.words.len() as u32
+    }
+
+    /// Reserves bytes of pages yet to be taken, or gives them free.
+    pub(crate) fn reserve(&mut self, bytes: i64) {
+        self.reserved = self.reserved.saturating_add_signed(bytes);
+    }
+
+    /// Pages that the file must have beside those there are, `taken` of the free ones less, so that all reserved ones can be taken.
+    pub(crate) fn reserve_pages(&self, taken: usize) -> u32 {
+        let reserved = self.reserved.div_ceil(self.page_bytes as u64) as u32;
+        let more = reserved.saturating_sub(self.unallocated.len().saturating_sub(taken) as u32);
+        // With the map pages that become due on the way.
+        if more == 0 { 0 } else { more + more / space_map::words_per_page(self.page_bytes) + 1 }
     }
 
     /// Pages there will be when one more is taken, from the free ones if it may be.

@@ -145,6 +145,15 @@ impl<'a> MiniTransaction<'a> {
         self.create_at(data_set, number, class, leaf).inspect_err(|_| data_set.give_back(number))
     }
 
+    /// As [`Self::create`], with a page that was reserved.
+    ///
+    /// # Errors
+    /// When no frame can be had.
+    pub(crate) fn create_reserved(&mut self, data_set: &'a DataSet, class: u8) -> Result<PageHandle> {
+        let number = data_set.allocate_reserved(class)?;
+        self.create_at(data_set, number, class, true).inspect_err(|_| data_set.give_back(number))
+    }
+
     /// As [`Self::create`], with a page that [`DataSet::allocate_page`] gave with this class.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
 //! Pages whose rows lie by column (method `page`): rebuilding them, changing rows in place, and giving it up.
 //!
 //! Invariants:
-//! - a page is rebuilt only while no update of its rows may have to be taken back: see [`Reservations`](super::reservations);
+//! - what is kept on a page for taking changes back is still free when it has been rebuilt: see [`Reservations`](super::reservations);
 //! - a page with a column part has no rows that are away from home, and no more slots than there is room for forward pointers: so all of its rows can move away;
 //! - how a row lies is no part of its versions and undo: they have its record.
 
-use super::replace::apply_patches;
+use super::replace::{LatchedRow, POINTER_ROOM, apply_patches};
 use super::row_image::RowImage;
 use super::table::{Method, Table};
 use super::write::page_room;
@@ -16,9 +16,9 @@ use crate::transaction::Before;
 use crate::{Error, Result};
 use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
-use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data::{
-    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, Entry, OTHER_OVERHEAD, Stored, StoredKind, area_encoder, column_rows_max, row_space,
+    AWAY_OVERHEAD, Body, ColumnBuilder, ColumnImage, DataOp, DataPage, Entry, SLOT_BYTES, STORED_BYTES_MIN, Stored, StoredKind,
+    area_encoder, column_rows_max, row_space,
 };
 use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
@@ -76,14 +76,17 @@ impl Table {
         let version = self.dictionaries.newest().map_or(0, |dictionary| dictionary.version());
         let is_stored = version == 0 || data_set.facts().dictionaries.iter().any(|root| root.version == version);
         let slots_max = column_rows_max(bytes.len(), self.attributes.maxrows);
-        if data_set.is_kept(number) || !is_stored || usize::from(view.slot_count()) > slots_max {
+        if !is_stored || usize::from(view.slot_count()) > slots_max {
             return Ok(false);
         }
         let mut builder = self.builder(version);
         let image = builder.rebuild(&view, &self.decoder, |version| self.dictionaries.tokens_of(version));
         let free = view.free_bytes();
-        let room = |image: &ColumnImage<'_>| bytes.len().checked_sub(image.len());
-        let image = image.map_err(|e| data_set.corrupt(number, e))?.filter(|image| room(image).is_some_and(|room| accept(room, free)));
+        let kept = data_set.kept_bytes(number);
+        let room = |image: &ColumnImage<'_>| bytes.len().checked_sub(image.len() + kept);
+        let image = image
+            .map_err(|e| data_set.corrupt(number, e))?
+            .filter(|image| room(image).is_some_and(|room| accept(room, free.saturating_sub(kept))));
         let done = match image {
             Some(image) => mtr.apply(handle, PageOp::Data(DataOp::Rebuild(image))).map(|()| true)?,
             None => false,
@@ -148,29 +151,41 @@ impl Table {
         (before, after): (&[u8], &[u8]),
         patches: &[Patch],
     ) -> Result<()> {
+        if let By::Transaction(state) = by {
+            self.reserve_page_room(state, rid, before)?;
+        }
         self.enter_version(by, rid, || Before::Present(RowImage::of(Body::Plain(before)).bytes().into()))?;
         apply_patches(&mut mtr, home, patches)?;
-        self.keep_room(by, rid, (rid.partition(), rid.page()), self.shrinkage(before, after))?;
+        self.keep_room(by, rid, rid, POINTER_ROOM)?;
         self.commit_update(by, mtr, rid, Earlier::Record(Splice::between(after, before)))
     }
 
-    /// By how many bytes a record that lies by itself becomes shorter (longer, if that is negative).
-    pub(super) fn shrinkage(&self, before: &[u8], after: &[u8]) -> isize {
-        // Where only columns of fixed width differ, both records have one length as they are: so it is what their compact forms differ by.
-        if let Some(RecordEncoder::Compact(layout)) = self.encoder()
-            && let Some(bytes) = layout.shrinkage(before, after)
-        {
-            return bytes;
-        }
-        let ((old, form), (new, other)) = (self.single_bytes(before), self.single_bytes(after));
-        // What is of another form than its page takes more.
-        let overhead = if form == other { 0 } else { OTHER_OVERHEAD as isize };
-        old as isize - new as isize + overhead
+    /// Bytes that a record takes when it lies by itself, and whether it is encoded then.
+    pub(super) fn single_bytes(&self, record: &[u8]) -> (usize, bool) {
+        self.encoder().map_or((record.len(), false), |encoder| encoder.stored_len(record))
     }
 
-    /// Bytes that a record takes when it lies by itself, and whether it is encoded then.
-    fn single_bytes(&self, record: &[u8]) -> (usize, bool) {
-        self.encoder().map_or((record.len(), false), |encoder| encoder.stored_len(record))
+    /// Moves the longest row that lies by itself at home on a page away: that gives more room than its pointer takes. The mini-transaction comes back, as it was, when there is none.
+    pub(super) fn thin_out<'a>(
+        &'a self,
+        mut mtr: MiniTransaction<'a>,
+        partition: u16,
+        home: PageHandle,
+    ) -> Result<std::result::Result<(), MiniTransaction<'a>>> {
+        let view = DataPage::new(mtr.bytes(home));
+        let (number, form) = (mtr.number(home), view.dictionary_version());
+        let singles = (0..view.slot_count()).filter_map(|slot| view.row(slot)).filter(|row| row.kind != StoredKind::Column);
+        let at_home = singles.filter(|row| matches!(Stored::parse(*row, form), Ok(Stored::Home(_))));
+        let longest = at_home.max_by_key(|row| row.bytes.len()).filter(|row| row.bytes.len() > STORED_BYTES_MIN);
+        let Some(slot) = longest.map(|row| row.slot) else { return Ok(Err(mtr)) };
+        let rid = Rid::new(partition, number, slot);
+        let image = RowImage::of(self.body_in(mtr.bytes(home), slot)?);
+        let space = AWAY_OVERHEAD + SLOT_BYTES + image.body().parts().1.len();
+        let Some(target) = self.page_for_moved(By::Nobody, rid, space)? else { return Ok(Err(mtr)) };
+        let at = self.move_row(&mut mtr, &LatchedRow { rid, home, away: None }, image.body(), target)?;
+        self.core.reservations.moved((self.object_id, rid), (self.partition(at.partition())?, at.page()), |_| 0);
+        mtr.commit()?;
+        Ok(Ok(()))
     }
 
     /// Moves all rows and ghosts of a page away, which leave forward pointers: what can be done on a page that has no room for one more of them. Nothing has changed in `mtr`; it is committed.
@@ -209,8 +224,7 @@ impl Table {
                 Stored::Away { home, body: pagefold_format::data::forms::body(form, record, &codes) }.build(self.page_form(), &mut bytes);
                 bytes
             })?;
-            let kept = self.core.reservations.of_row(self.object_id, home).unwrap_or(0);
-            moving.push(MovingRow { slot, ghost, bytes, kept });
+            moving.push(MovingRow { slot, ghost, bytes });
         }
         let pages = self.pages_for(&moving)?;
         let mut rows = moving.into_iter();
@@ -226,7 +240,7 @@ impl Table {
                 let mut pointer = Vec::new();
                 let kind = Stored::Forward(target).build(form, &mut pointer);
                 kept.push((slot, kind, ghost, pointer));
-                self.core.reservations.moved(self.object_id, Rid::new(partition, number, slot), target_set, target.page());
+                self.core.reservations.moved((self.object_id, Rid::new(partition, number, slot)), (target_set, target.page()), |_| 0);
             }
             self.note_space(&mut away, handle);
             mtr.absorb(away);
@@ -245,15 +259,15 @@ impl Table {
         mtr.commit().map(drop)
     }
 
-    /// New pages for these rows, and how many of them each takes, with what is kept for them. If there is no room for all, there is none: the pages that were made stay, empty, for who comes next.
+    /// New pages for these rows, and how many of them each takes. If there is no room for all, there is none: the pages that were made stay, empty, for who comes next.
     fn pages_for<'a>(&'a self, rows: &[MovingRow]) -> Result<Vec<(u16, MiniTransaction<'a>, PageHandle, usize)>> {
         let mut pages: Vec<(u16, MiniTransaction<'a>, PageHandle, usize)> = Vec::new();
         let (mut left, room) = (0, page_room(self.attributes.page_bytes));
         let maxrows = usize::from(self.attributes.maxrows);
         for row in rows {
-            let space = row_space(row.bytes.len()) + row.kept;
+            let space = row_space(row.bytes.len());
             if left < space || pages.last().is_some_and(|page| page.3 == maxrows) {
-                match self.page_for_moved(room) {
+                match self.new_moved_page() {
                     Ok((partition, mtr, handle)) => pages.push((partition, mtr, handle, 0)),
                     Err(error) => {
                         pages.into_iter().try_for_each(|(_, mtr, _, _)| mtr.commit().map(drop))?;
@@ -276,6 +290,4 @@ struct MovingRow {
     slot: u16,
     ghost: bool,
     bytes: Vec<u8>,
-    /// Bytes kept for taking its changes back.
-    kept: usize,
 }

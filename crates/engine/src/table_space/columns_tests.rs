@@ -171,6 +171,7 @@ fn transactions_are_taken_back() {
     let database = database(&storage, OpenMode::Create);
     let mut random = Random(8);
     let (table, mut model) = loaded(&database, &mut random);
+    let (mut columns, mut singles, mut moved) = (0, 0, 0);
     for round in 0..120 {
         let options = TransactionOptions { isolation: Isolation::ReadCommitted, ..TransactionOptions::default() };
         let mut transaction = database.begin(options);
@@ -195,9 +196,10 @@ fn transactions_are_taken_back() {
         model.extend(others);
         if round % 10 == 9 {
             compare(&table, &model);
+            let found = census(&table);
+            (columns, singles, moved) = (columns + found.0, singles + found.1, moved + found.2);
         }
     }
-    let (columns, singles, moved, _) = census(&table);
     assert!(columns > 100 && singles > 100 && moved > 10, "{columns} {singles} {moved}");
     drop(table);
     drop(database);

@@ -11,6 +11,7 @@ mod filter;
 #[cfg(test)]
 mod filter_tests;
 mod large_value;
+mod moved_pages;
 mod read;
 mod replace;
 pub(crate) mod reservations;
@@ -20,6 +21,7 @@ mod table;
 mod undo;
 mod update_in_place;
 mod visible;
+mod visiting;
 mod write;
 
 #[cfg(test)]
@@ -32,3 +34,4 @@ pub use read::RowBuffer;
 pub use scan::ScanOutcome;
 pub(crate) use scan::{Batches, RowSink, Rows};
 pub use table::{Method, Table, TableAttributes};
+pub(crate) use visiting::is_visiting;

@@ -6,12 +6,11 @@
 //! - a row that is away goes home with a change for which there is room at home again: else in the end nearly all rows would be away, each with a pointer;
 //! - what taking a change back may need is reserved with the change.
 
-use super::reservations::kept_after;
 use super::row_image::{self, RowImage};
 use super::table::Table;
 use super::write::Place;
 use crate::pool::{By, MiniTransaction, PageHandle};
-use crate::transaction::Before;
+use crate::transaction::{Before, TransactionState};
 use crate::{Error, Result};
 use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
@@ -80,12 +79,12 @@ impl Table {
             }
             given => given.filter(|_| self.by_column()),
         };
-        let shrunk = match records {
-            Some((before, after)) => self.shrinkage(before, after),
-            None => shrinkage(before.body(), after),
-        };
-        let own = self.core.reservations.of_row(self.object_id, rid).unwrap_or(0);
-        let kept = kept_after(own, shrunk);
+        let shrunk = shrinkage(before.body(), after);
+        let own = self.core.reservations.of_row((self.object_id, rid)).unwrap_or(0);
+        if let (By::Transaction(state), Some((before, _))) = (by, records) {
+            self.reserve_page_room(state, rid, before)?;
+        }
+        let kept = self.kept_at_home(by, own, shrunk);
         let undo = |codes| match records {
             Some((before, after)) => Earlier::Record(Splice::between(after, before)),
             None => row_image::earlier(after, before.body(), codes),
@@ -95,15 +94,14 @@ impl Table {
             self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
             self.changed.note(before.body().dictionary(), after.dictionary());
             self.move_home(&mut mtr, row, after)?;
-            // Another form takes more bytes at home than away from it.
-            let shrunk = shrunk + if kept > 0 { OTHER_OVERHEAD as isize } else { 0 };
-            self.keep_room(by, rid, (rid.partition(), rid.page()), shrunk)?;
+            self.keep_room(by, rid, rid, with_form(kept))?;
             return self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done);
         }
-        let change = self.change_in_place(by, &mtr, row, after, records, (own, kept))?;
-        if change.is_none() && self.by_column() && !matches!(by, By::Undo(..)) {
+        let kept_here = if self.by_column() && row.away.is_some() { 0 } else { kept };
+        let change = self.change_in_place(by, &mtr, row, after, records, (own, kept_here))?;
+        if change.is_none() && self.by_column() {
             let home_set = self.partition(rid.partition())?;
-            // Room may come of a rebuild; a page without even that for a pointer loses all its rows. Either is done by itself, and then all is looked at again.
+            // Room may come of a rebuild; a page without even that for a pointer loses a row that lies by itself, or all of them. Each is done by itself, and then all is looked at again.
             let wanted = Stored::Home(after).len(self.page_form()) + ENTRY_BYTES;
             if row.away.is_none() && self.rebuild(&mut mtr, home_set, row.home, wanted)? {
                 mtr.commit()?;
@@ -114,44 +112,69 @@ impl Table {
             let others = home_set.kept_bytes(rid.page()).saturating_sub(own);
             let in_columns = view.row(rid.slot()).is_some_and(|row| row.kind == StoredKind::Column);
             if in_columns && !view.fits_in_place_of(rid.slot(), STORED_BYTES_MIN + others) {
-                self.evacuate(mtr, home_set, rid.partition(), row.home)?;
+                if let Err(mtr) = self.thin_out(mtr, rid.partition(), row.home)? {
+                    self.evacuate(mtr, home_set, rid.partition(), row.home)?;
+                }
                 return Ok(Replaced::Again);
             }
         }
         // A row that moves has its room before its version is entered: where there is none, nothing has happened.
         let target = match change {
             Some(_) => None,
-            None => Some(self.page_for_moved(AWAY_OVERHEAD + SLOT_BYTES + after.parts().1.len() + kept)?),
+            None => {
+                let kept_away = if self.by_column() { 0 } else { kept };
+                let space = AWAY_OVERHEAD + SLOT_BYTES + after.parts().1.len() + kept_away;
+                match self.page_for_moved(by, rid, space)? {
+                    Some(target) => Some((target, kept_away)),
+                    None => return Ok(Replaced::Again),
+                }
+            }
         };
         if let Err(error) = self.enter_version(by, rid, || Before::Present(before.bytes().into())) {
             // A new page stays, empty, for who comes next.
-            target.map_or(Ok(0), |(_, away, _)| away.commit())?;
+            target.map_or(Ok(0), |((_, away, _), _)| away.commit())?;
             return Err(error);
         }
         self.changed.note(before.body().dictionary(), after.dictionary());
-        let at = match (change, target) {
+        let (at, kept) = match (change, target) {
             (Some(change), _) => {
                 self.apply_in_place(&mut mtr, place, at.slot(), change)?;
-                at
+                (at, kept_here)
             }
-            (None, Some(target)) => self.move_row(&mut mtr, row, after, target)?,
+            (None, Some((target, kept))) => (self.move_row(&mut mtr, row, after, target)?, kept),
             (None, None) => return Err(Error::corrupt(self.object(), rid.page(), "a row without a place")),
         };
-        self.keep_room(by, rid, (at.partition(), at.page()), shrunk)?;
+        self.keep_room(by, rid, at, kept)?;
         self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done)
     }
 
-    /// Keeps room on the page where a row lies now, which is latched, for taking a change back that has made it shorter by `shrunk` bytes (or longer).
-    pub(super) fn keep_room(&self, by: By<'_>, rid: Rid, (partition, page): (u16, u32), shrunk: isize) -> Result<()> {
+    /// Bytes to be kept for a row at home after a change that makes it shorter by `shrunk` bytes, when `own` are kept for it now.
+    fn kept_at_home(&self, by: By<'_>, own: usize, shrunk: isize) -> usize {
         match by {
-            By::Transaction(state) => {
-                let place = (self.partition(partition)?, page);
-                self.core.reservations.change(state, (self.object_id, rid), place, shrunk, self.by_column());
-            }
-            By::Undo(..) => self.core.reservations.taken_back(self.object_id, rid, shrunk),
+            By::Nobody => 0,
+            _ if self.by_column() => POINTER_ROOM,
+            _ => own.saturating_add_signed(shrunk),
+        }
+    }
+
+    /// Keeps room for taking a change back, on the page where the row lies now, which is latched.
+    pub(super) fn keep_room(&self, by: By<'_>, rid: Rid, at: Rid, bytes: usize) -> Result<()> {
+        let (row, place) = ((self.object_id, rid), (self.partition(at.partition())?, at.page()));
+        match by {
+            By::Transaction(state) => self.core.reservations.keep(state, row, place, bytes),
+            By::Undo(..) => self.core.reservations.moved(row, place, |_| bytes),
             By::Nobody => {}
         }
         Ok(())
+    }
+
+    /// Where rows lie by column: reserves room of pages yet to be taken for a row to move to, should it have to become `record` again. Its home page is latched.
+    pub(super) fn reserve_page_room(&self, state: &TransactionState, rid: Rid, record: &[u8]) -> Result<()> {
+        let (row, place) = ((self.object_id, rid), (self.partition(rid.partition())?, rid.page()));
+        let (_, last) = self.last_partition()?;
+        // Twice as much: a page that takes such rows may stay half empty.
+        let bytes = 2 * (AWAY_OVERHEAD + SLOT_BYTES + self.single_bytes(record).0);
+        self.core.reservations.reserve(state, row, place, last, bytes.min(self.attributes.page_bytes))
     }
 
     /// Ends an update, which `before` takes back.
@@ -186,8 +209,8 @@ impl Table {
             None => Stored::Home(body),
         };
         let length = stored.len(view.dictionary_version());
-        // What others may need is not taken, but by who takes something back: it is for that.
-        let grows = before.own_bytes() < length && !matches!(by, By::Undo(..));
+        // What others may need is not taken, but by who takes something back: it is for that, unless it is for pointers.
+        let grows = before.own_bytes() < length && (self.by_column() || !matches!(by, By::Undo(..)));
         let others = if grows { mtr.data_set(handle).kept_bytes(mtr.number(handle)).saturating_sub(own) + kept } else { 0 };
         if !view.fits_in_place_of(at.slot(), length + others) {
             return Ok(None);
@@ -221,8 +244,7 @@ impl Table {
         }
         let view = DataPage::new(mtr.bytes(row.home));
         let others = mtr.data_set(row.home).kept_bytes(row.rid.page());
-        let kept = if kept > 0 { kept + OTHER_OVERHEAD } else { 0 };
-        view.fits_in_place_of(row.rid.slot(), Stored::Home(after).len(view.dictionary_version()) + kept + others)
+        view.fits_in_place_of(row.rid.slot(), Stored::Home(after).len(view.dictionary_version()) + with_form(kept) + others)
     }
 
     /// Moves a row home, where there is room for it.
@@ -239,7 +261,7 @@ impl Table {
     }
 
     /// Moves a row to another page, which has room for it; gives its place there.
-    fn move_row<'a>(
+    pub(super) fn move_row<'a>(
         &self,
         mtr: &mut MiniTransaction<'a>,
         row: &LatchedRow,
@@ -266,6 +288,14 @@ impl Table {
         }
         Ok(target)
     }
+}
+
+/// What a pointer takes more on a page than a row of its column part.
+pub(super) const POINTER_ROOM: usize = STORED_BYTES_MIN + ENTRY_BYTES;
+
+/// Bytes kept for a row that comes home: in another form than its page's it takes more there than away.
+fn with_form(kept: usize) -> usize {
+    if kept > 0 { kept + OTHER_OVERHEAD } else { 0 }
 }
 
 /// Puts new bytes into a column part.

@@ -1,23 +1,25 @@
-//! Room on pages that running transactions may need to take their changes back.
+//! Room that running transactions may need to take their changes back.
 //!
-//! A row that a transaction has changed may have to become again what it was at any moment since.
-//! So on the page where it lies, as many bytes are kept free as it takes to be as long again as it
-//! ever was in that time. Nobody else gets them before the transaction ends: taking a change back
-//! finds its room where the row is, and a full disk never fails a rollback. Deleted rows need no such
-//! thing, as ghosts keep their bytes. Nothing of this is on disk: after a crash the room is still
-//! there, since nobody was given it.
+//! A row that a transaction has changed may have to become again what it was at any moment since. Two
+//! things are kept for that until the transaction ends, and nobody else gets them: so a full disk never
+//! fails a rollback.
 //!
-//! A page on which something is kept, be it no bytes, is not rebuilt: a row of its column part finds
-//! its encoding as it was.
+//! - On the page where the row lies: as many bytes as it takes to be as long again as it ever was in
+//!   that time. Where rows lie by column that is not known, as a page is rebuilt meanwhile; there it is
+//!   what a pointer takes, so that the row can move away.
+//! - Where rows lie by column, bytes of pages yet to be taken, for the row to move to.
+//!
+//! Deleted rows need no such thing, as ghosts keep their bytes. Nothing of this is on disk: after a
+//! crash the room is still there, since nobody was given it.
 //!
 //! Invariants:
 //! - what is kept on a page is changed under its exclusive latch, and looked at under it; only the end
 //!   of a transaction gives room free without;
-//! - the free bytes of a page are at least those that are kept there;
 //! - a row is changed by one running transaction at a time, so it has one entry at most. When the row
 //!   goes to another page, by whomever it is moved, its entry goes with it;
 //! - while changes are taken back, step by step, the entry stays: nobody gets the room in between.
 
+use crate::Result;
 use crate::data_set::DataSet;
 use crate::transaction::{FastMap, TransactionState};
 use pagefold_types::Rid;
@@ -38,18 +40,14 @@ struct Kept {
     data_set: Arc<DataSet>,
     page: u32,
     bytes: usize,
+    /// Bytes reserved for it of pages yet to be taken, and where.
+    reserved: Option<(Arc<DataSet>, usize)>,
 }
 
 /// Everything kept in a database.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
     shards: [Mutex<FastMap<Row, Kept>>; SHARDS],
-}
-
-/// Bytes that are to be kept for a row when it becomes shorter by `shrunk` bytes (longer, if that is
-/// negative), and `kept` were until now.
-pub(crate) fn kept_after(kept: usize, shrunk: isize) -> usize {
-    kept.saturating_add_signed(shrunk)
 }
 
 impl Reservations {
@@ -59,58 +57,65 @@ impl Reservations {
     }
 
     /// Bytes kept for a row on the page where it lies; `None` when it has no entry.
-    pub(crate) fn of_row(&self, object: u32, rid: Rid) -> Option<usize> {
-        self.shard((object, rid)).get(&(object, rid)).map(|kept| kept.bytes)
+    pub(crate) fn of_row(&self, row: Row) -> Option<usize> {
+        self.shard(row).get(&row).map(|kept| kept.bytes)
     }
 
-    /// A transaction changes a row, which lies on `page` from now on: it becomes shorter by `shrunk`
-    /// bytes. Where nothing has to be kept, there is an entry only if `always` asks for one.
-    pub(crate) fn change(
+    /// Where pages are reserved for a row.
+    pub(crate) fn reserve_of(&self, row: Row) -> Option<Arc<DataSet>> {
+        self.shard(row).get(&row).and_then(|kept| kept.reserved.as_ref()).map(|(data_set, _)| Arc::clone(data_set))
+    }
+
+    /// Keeps `bytes` for a row that a transaction changes, on the page where it lies from now on. An entry that keeps nothing is not made.
+    pub(crate) fn keep(&self, state: &TransactionState, row: Row, place: (&Arc<DataSet>, u32), bytes: usize) {
+        let mut rows = self.shard(row);
+        match rows.entry(row) {
+            Entry::Occupied(mut entry) => {
+                debug_assert_eq!(entry.get().transaction, state.id(), "a row that two transactions change");
+                entry.get_mut().put(place, bytes);
+            }
+            Entry::Vacant(entry) if bytes > 0 => drop(entry.insert(Kept::new(state, row, place, bytes))),
+            Entry::Vacant(_) => {}
+        }
+    }
+
+    /// Reserves so many bytes of pages yet to be taken for a row, which lies on a page that is latched, unless it has as many.
+    ///
+    /// # Errors
+    /// When there is no room: nothing has happened then.
+    pub(crate) fn reserve(
         &self,
         state: &TransactionState,
-        (object, rid): Row,
-        (data_set, page): (&Arc<DataSet>, u32),
-        shrunk: isize,
-        always: bool,
-    ) {
-        let mut rows = self.shard((object, rid));
-        match rows.entry((object, rid)) {
-            Entry::Occupied(mut entry) => {
-                let kept = entry.get_mut();
-                debug_assert_eq!(kept.transaction, state.id(), "a row that two transactions change");
-                let bytes = kept_after(kept.bytes, shrunk);
-                kept.put(data_set, page, bytes);
-            }
-            Entry::Vacant(entry) => {
-                let bytes = kept_after(0, shrunk);
-                if bytes > 0 || always {
-                    data_set.space().keep(page, bytes as isize, 1);
-                    entry.insert(Kept { transaction: state.id(), data_set: Arc::clone(data_set), page, bytes });
-                    state.note_kept(object, rid);
-                }
-            }
+        row: Row,
+        place: (&Arc<DataSet>, u32),
+        data_set: &Arc<DataSet>,
+        bytes: usize,
+    ) -> Result<()> {
+        let mut rows = self.shard(row);
+        let reserved = match rows.get(&row) {
+            Some(kept) => kept.reserved.clone(),
+            None => None,
+        };
+        let (data_set, before) = reserved.unwrap_or((Arc::clone(data_set), 0));
+        if bytes > before {
+            data_set.reserve((bytes - before) as i64)?;
+            let kept = rows.entry(row).or_insert_with(|| Kept::new(state, row, place, 0));
+            kept.reserved = Some((data_set, bytes));
         }
+        Ok(())
     }
 
-    /// A change of a row is taken back where it lies: it becomes shorter by `shrunk` bytes.
-    pub(crate) fn taken_back(&self, object: u32, rid: Rid, shrunk: isize) {
-        if let Some(kept) = self.shard((object, rid)).get_mut(&(object, rid)) {
-            let (data_set, bytes) = (Arc::clone(&kept.data_set), kept_after(kept.bytes, shrunk));
-            kept.put(&data_set, kept.page, bytes);
-        }
-    }
-
-    /// A row has been moved to another page, as it is.
-    pub(crate) fn moved(&self, object: u32, rid: Rid, data_set: &Arc<DataSet>, page: u32) {
-        if let Some(kept) = self.shard((object, rid)).get_mut(&(object, rid)) {
-            kept.put(data_set, page, kept.bytes);
+    /// A row lies on this page from now on, as it is or as it was before a change that is taken back; so many bytes are kept there, if anything is kept for it.
+    pub(crate) fn moved(&self, row: Row, place: (&Arc<DataSet>, u32), bytes: impl Fn(usize) -> usize) {
+        if let Some(kept) = self.shard(row).get_mut(&row) {
+            kept.put(place, bytes(kept.bytes));
         }
     }
 
     /// There is no such row any more.
-    pub(crate) fn forget(&self, object: u32, rid: Rid) {
-        if let Some(kept) = self.shard((object, rid)).remove(&(object, rid)) {
-            kept.drop_room();
+    pub(crate) fn forget(&self, row: Row) {
+        if let Some(kept) = self.shard(row).remove(&row) {
+            kept.end();
         }
     }
 
@@ -121,14 +126,20 @@ impl Reservations {
             if rows.get(&row).is_some_and(|kept| kept.transaction == state.id())
                 && let Some(kept) = rows.remove(&row)
             {
-                kept.drop_room();
+                kept.end();
             }
         }
     }
 }
 
 impl Kept {
-    fn put(&mut self, data_set: &Arc<DataSet>, page: u32, bytes: usize) {
+    fn new(state: &TransactionState, (object, rid): Row, (data_set, page): (&Arc<DataSet>, u32), bytes: usize) -> Kept {
+        data_set.space().keep(page, bytes as isize, 1);
+        state.note_kept(object, rid);
+        Kept { transaction: state.id(), data_set: Arc::clone(data_set), page, bytes, reserved: None }
+    }
+
+    fn put(&mut self, (data_set, page): (&Arc<DataSet>, u32), bytes: usize) {
         if Arc::ptr_eq(&self.data_set, data_set) && self.page == page {
             let more = bytes as isize - self.bytes as isize;
             if more != 0 {
@@ -144,5 +155,12 @@ impl Kept {
 
     fn drop_room(&self) {
         self.data_set.space().keep(self.page, -(self.bytes as isize), -1);
+    }
+
+    fn end(self) {
+        self.drop_room();
+        if let Some((data_set, bytes)) = self.reserved {
+            data_set.space().reserve(-(bytes as i64));
+        }
     }
 }

@@ -123,6 +123,7 @@ impl Table {
         visit: impl FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ScanOutcome, E> {
         let (mut sink, mut buffer) = Batches::new(self, columns, condition, visit)?;
+        let _visiting = self.visit();
         for (number, data_set) in self.partitions().enumerate() {
             let pages: Vec<u32> = data_set.space().data_pages().collect();
             if self.scan_into(number as u16, data_set, &pages, &mut buffer, &mut sink)? == ScanOutcome::Stopped {
@@ -163,6 +164,7 @@ impl Table {
         buffer: &mut RowBuffer,
         visit: &mut impl FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>,
     ) -> Result<ScanOutcome, E> {
+        let _visiting = self.visit();
         self.scan_into(partition, data_set, pages, buffer, &mut Rows(visit))
     }
 

@@ -6,6 +6,7 @@
 //! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages.
 
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
+use super::moved_pages::MovedPages;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
 use crate::pool::{BufferManager, MiniTransaction};
@@ -201,7 +202,7 @@ pub struct Table {
     /// The page where the last insert found room: the next one looks there first, in the last partition.
     pub(super) insert_hint: AtomicU32,
     /// Under the method `page`: the page, in the last partition, that rows move to.
-    pub(super) moved_hint: AtomicU32,
+    pub(super) moved: MovedPages,
 }
 
 impl Table {
@@ -229,7 +230,7 @@ impl Table {
             round: Mutex::default(),
             renewing: Mutex::default(),
             insert_hint: AtomicU32::new(0),
-            moved_hint: AtomicU32::new(0),
+            moved: MovedPages::default(),
             attributes,
         };
         if table.layout.fixed_len() > table.record_bytes_max() {

@@ -21,7 +21,7 @@ impl Table {
             Undo::InsertedRow { rid, .. } => {
                 let done = self.take_out(by, rid)?;
                 if let By::Undo(state, _) = by {
-                    self.core.reservations.forget(self.object_id, rid);
+                    self.core.reservations.forget((self.object_id, rid));
                     // There is no such row any more, and others may want the slot.
                     self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
                 }

@@ -159,33 +159,59 @@ impl Table {
         self.store_dictionaries(data_set)?;
         let mut mtr = MiniTransaction::begin(self.manager());
         let handle = mtr.create(data_set, CLASS_FULL, true)?;
-        let page_number = mtr.number(handle);
-        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.page_form() }))?;
-        mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
+        self.format_page(&mut mtr, data_set, handle)?;
         Ok((partition, mtr, handle))
     }
 
-    /// As [`page_for`](Self::page_for), for a row that is away from home. Where rows lie by column, pages for such rows are kept apart: one takes them until it is full.
-    pub(super) fn page_for_moved(&self, space: usize) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
+    fn format_page<'a>(&self, mtr: &mut MiniTransaction<'a>, data_set: &'a DataSet, handle: PageHandle) -> Result<()> {
+        let page_number = mtr.number(handle);
+        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.page_form() }))?;
+        mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
+        Ok(())
+    }
+
+    /// As [`page_for`](Self::page_for), for a row that is to be away from home. Where rows lie by column, pages for such rows are kept apart.
+    /// `None` when a page that could take it is latched by others just now, and a change is taken back: that takes no page that it may not need.
+    pub(super) fn page_for_moved(&self, by: By<'_>, rid: Rid, space: usize) -> Result<Option<(u16, MiniTransaction<'_>, PageHandle)>> {
         if !self.by_column() {
-            return self.page_for(space, false);
+            return self.page_for(space, false).map(Some);
         }
-        let (last, data_set) = self.last_partition()?;
-        let number = self.moved_hint.load(Ordering::Relaxed);
-        if number != 0 && number < data_set.page_count() {
-            let manager = self.manager();
-            manager.make_resident(data_set, number)?;
-            if let Some(page) = manager.try_exclusive(data_set, number)
-                && !DataPage::new(&page).has_columns()
-                && self.has_room(&page, space + data_set.kept_bytes(number))
-            {
+        let (manager, mut busy) = (self.manager(), false);
+        for place in self.moved.with_room(space) {
+            let data_set = self.partition(place.0)?;
+            manager.make_resident(data_set, place.1)?;
+            let Some(page) = manager.try_exclusive(data_set, place.1) else {
+                busy = true;
+                continue;
+            };
+            if DataPage::new(&page).has_columns() {
+                self.moved.remove(place);
+            } else if self.has_room(&page, space + data_set.kept_bytes(place.1)) {
+                self.moved.took(place);
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
-                return Ok((last, mtr, handle));
+                return Ok(Some((place.0, mtr, handle)));
             }
         }
+        let By::Undo(..) = by else { return self.new_moved_page().map(Some) };
+        if busy {
+            return Ok(None);
+        }
+        let reserved = self.core.reservations.reserve_of((self.object_id, rid));
+        let (last, _) = self.last_partition()?;
+        let partition = reserved.map_or(last, |data_set| data_set.attributes.partition);
+        let data_set = self.partition(partition)?;
+        let mut mtr = MiniTransaction::begin(manager);
+        let handle = mtr.create_reserved(data_set, CLASS_FULL)?;
+        self.format_page(&mut mtr, data_set, handle)?;
+        self.moved.add((partition, mtr.number(handle)), page_room(self.attributes.page_bytes));
+        Ok(Some((partition, mtr, handle)))
+    }
+
+    /// A new page for rows that are away from home.
+    pub(super) fn new_moved_page(&self) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
         let (partition, mtr, handle) = self.new_page()?;
-        self.moved_hint.store(mtr.number(handle), Ordering::Relaxed);
+        self.moved.add((partition, mtr.number(handle)), page_room(self.attributes.page_bytes));
         Ok((partition, mtr, handle))
     }
 
@@ -237,7 +263,15 @@ impl Table {
 
     /// Brings the space map up to date with a page.
     pub(super) fn note_space(&self, mtr: &mut MiniTransaction<'_>, handle: PageHandle) {
-        let class = self.space_class(mtr.bytes(handle));
+        let bytes = mtr.bytes(handle);
+        let mut class = self.space_class(bytes);
+        if self.by_column() {
+            let view = DataPage::new(bytes);
+            let place = (mtr.data_set(handle).attributes.partition, mtr.number(handle));
+            if self.moved.note(place, view.free_bytes(), view.slot_count() == 0) {
+                class = CLASS_FULL;
+            }
+        }
         mtr.set_space_class(handle, class);
     }
 

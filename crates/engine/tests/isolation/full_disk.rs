@@ -53,7 +53,7 @@ fn a_row_whose_move_failed_can_be_changed_by_anybody() {
 }
 
 /// Some life, so that pages are as they are after a while: rows that moved, room here and there.
-fn live(world: &World, random: &mut Random, rids: &mut Vec<Rid>) {
+fn live(world: &World, random: &mut Random, rids: &mut [Rid]) {
     let mut next = 10_000;
     for _ in 0..40 {
         let mut transaction = world.begin(ReadCommitted);

@@ -13,5 +13,6 @@ mod processes;
 mod readers;
 mod taken_back;
 mod threads;
+mod visitors;
 mod waits;
 mod world;

@@ -18,6 +18,7 @@ impl Transaction<'_> {
     /// [`Error::DuplicateKey`]; [`Error::Conflict`] when the key was given or taken since the snapshot of the transaction; when a value does not fit its column or there is no room; those of
     /// locks. The row is not there then.
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Rid> {
+        table.refuse_inside_visitor()?;
         self.statement(|t| {
             let mut record = Vec::new();
             table.build_record(By::Transaction(&t.state), values, &mut record)?;
@@ -37,6 +38,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::insert`]; [`Error::Conflict`].
     pub fn update(&mut self, table: &Table, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        table.refuse_inside_visitor()?;
         self.statement(|t| {
             if !t.lock_row(table, rid)? {
                 return Ok(false);
@@ -82,6 +84,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::update`].
     pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
+        table.refuse_inside_visitor()?;
         self.statement(|t| {
             let found = t.lock_row(table, rid)? && table.mark_deleted(By::Transaction(&t.state), rid)?;
             if found {

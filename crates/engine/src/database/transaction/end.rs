@@ -2,9 +2,10 @@
 
 use super::super::maintenance::Work;
 use super::{Durability, Savepoint, Transaction};
-use crate::Result;
 use crate::log::Lsn;
 use crate::pool::LogSink;
+use crate::table_space::is_visiting;
+use crate::{Error, Result};
 use pagefold_format::log::{Commit, RecordKind};
 
 impl Transaction<'_> {
@@ -20,6 +21,7 @@ impl Transaction<'_> {
     /// When a page or the log cannot be read: the transaction can only be rolled back then.
     pub fn roll_back_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.check()?;
+        self.refuse_inside_visitor()?;
         self.take_back(savepoint.last).inspect_err(|e| self.failed = Some(e.clone()))
     }
 
@@ -62,8 +64,12 @@ impl Transaction<'_> {
         (self.snapshot, self.pin) = (None, None);
         core.reservations.release(&self.state);
         core.locks.release_all(self.state.id());
-        // What cannot be removed now is removed later; the commit stands.
-        let _ = self.database.remove_leftovers_unless_busy();
+        // What cannot be removed now is removed later; the commit stands. A visitor has a page latched.
+        if is_visiting(core) {
+            core.maintenance.ask(Work::Leftovers);
+        } else {
+            let _ = self.database.remove_leftovers_unless_busy();
+        }
         self.database.resume_renewals(self.state.id());
         Ok(())
     }
@@ -106,7 +112,16 @@ impl Transaction<'_> {
     /// # Errors
     /// When a page or the log cannot be read: the rest is taken back when the database is opened again, and until then nothing is written.
     pub fn rollback(mut self) -> Result<()> {
+        self.refuse_inside_visitor()?;
         self.end_by_rollback()
+    }
+
+    /// Refuses to take something back inside a visitor: its page is latched.
+    fn refuse_inside_visitor(&self) -> Result<()> {
+        match is_visiting(&self.database.core) {
+            true => Err(Error::Busy("this thread is visiting rows; take changes back after the visit".into())),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn end_by_rollback(&mut self) -> Result<()> {

@@ -1,4 +1,6 @@
 //! Reading rows as the transaction sees them.
+//!
+//! A visitor is called while the page of its rows is latched. It cannot change rows of that table, by whatever transaction: that is an error. It may read.
 
 use super::super::leftovers::key_of;
 use super::{Isolation, Transaction};
@@ -40,6 +42,7 @@ impl Transaction<'_> {
         buffer: &mut RowBuffer,
         visit: impl FnMut(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        let _visiting = table.visit();
         if self.serializable().is_none() {
             return table.read_visible(rid, snapshot, buffer, visit, |_| ());
         }
@@ -118,6 +121,7 @@ impl Transaction<'_> {
             // What is committed has its entry.
             let Some(rid) = index.tree().first_rid(key)? else { return Ok(None) };
             // A row without versions, found by an entry that is no leftover, is what every snapshot taken now sees: none is needed.
+            let _visiting = table.visit();
             let is_left = || core.leftovers.may_be_left(index.object_id, rid, removals);
             if let Some(found) = table.read_settled(rid, buffer, is_left, |record| visit(rid, record))? {
                 return Ok(Some(found));
@@ -287,6 +291,7 @@ impl Transaction<'_> {
             serializable.on_read_object(self.state.id(), table.object_id).map_err(Error::from)?;
         }
         let mut unseen: Vec<Arc<TransactionState>> = Vec::new();
+        let _visiting = table.visit();
         let outcome = table.scan_visible(&snapshot, buffer, sink, |writer| {
             if unseen.iter().all(|known| known.id() != writer.id()) {
                 unseen.push(Arc::clone(writer));

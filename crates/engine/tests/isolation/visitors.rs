@@ -1,0 +1,85 @@
+//! What a visitor may do while it is handed rows: read, but not change rows of the table it visits.
+
+use crate::world::{World, all_keys};
+use pagefold_engine::btree::Direction as Way;
+use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead};
+use pagefold_engine::{Error, Result};
+use pagefold_types::{Rid, ValueRef};
+use std::ops::ControlFlow;
+
+/// A way to visit rows, and what is tried inside.
+type Visit<'w> = (&'static str, Box<dyn Fn(&mut dyn FnMut(Rid) -> Result<()>) -> Result<()> + 'w>);
+
+fn ways(world: &World) -> Vec<Visit<'_>> {
+    let go_on = |result: Result<()>| result.map(|()| ControlFlow::Continue(()));
+    vec![
+        ("scan", Box::new(move |inside| world.begin(RepeatableRead).scan(&world.table, |rid, _| go_on(inside(rid))).map(drop))),
+        (
+            "range",
+            Box::new(move |inside| {
+                let mut reader = world.begin(RepeatableRead);
+                reader.range(&world.table, &world.by_number, all_keys(), Way::Forward, |rid, _| go_on(inside(rid))).map(drop)
+            }),
+        ),
+        (
+            "get",
+            Box::new(move |inside| {
+                let mut reader = world.begin(ReadCommitted);
+                reader.get(&world.table, &world.by_number, &[ValueRef::Int(3)], |rid, _| inside(rid))?.unwrap()
+            }),
+        ),
+        (
+            "scan without a transaction",
+            Box::new(move |inside| world.table.scan(&mut Default::default(), |rid, _| go_on(inside(rid))).map(drop)),
+        ),
+    ]
+}
+
+#[test]
+fn a_visitor_that_changes_rows_of_its_table_gets_an_error() {
+    let world = World::new();
+    let rids = world.fill((0..50).map(|number| (number, number)));
+    for (name, visit) in ways(&world) {
+        let mut writer = world.begin(ReadCommitted);
+        world.set(&mut writer, 1, 1).unwrap();
+        let savepoint = writer.savepoint();
+        let mut numbers = 100..;
+        let mut tried = 0;
+        let mut refused = |result: Result<()>| {
+            tried += 1;
+            assert!(matches!(result, Err(Error::Busy(_))), "{name}: {result:?}");
+        };
+        visit(&mut |rid| {
+            refused(writer.update(&world.table, rid, &[(1, ValueRef::Int(7))]).map(drop));
+            refused(writer.delete(&world.table, rid).map(drop));
+            refused(world.insert(&mut writer, numbers.next().unwrap(), 1, "").map(drop));
+            refused(writer.roll_back_to(savepoint));
+            // Others may end, and what they have left goes later.
+            let other = world.begin(ReadCommitted);
+            other.commit()?;
+            // Reading is no change.
+            assert!(world.row(&mut world.begin(ReadCommitted), rid).is_some());
+            Ok(())
+        })
+        .unwrap();
+        assert!(tried >= 4, "{name}");
+        // After the visit it is as if nothing had happened.
+        assert!(writer.update(&world.table, rids[0], &[(1, ValueRef::Int(7))]).unwrap());
+        writer.rollback().unwrap();
+    }
+    assert_eq!(world.check().len(), 50);
+}
+
+#[test]
+fn a_commit_inside_a_visitor_leaves_the_removal_to_others() {
+    let world = World::new();
+    let rids = world.fill((0..50).map(|number| (number, number)));
+    let mut deleter = Some(world.begin(ReadCommitted));
+    assert!(deleter.as_mut().unwrap().delete(&world.table, rids[7]).unwrap());
+    let visited = world.begin(RepeatableRead).scan(&world.table, |_, _| {
+        deleter.take().map_or(Ok(()), |deleter| deleter.commit())?;
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    });
+    visited.unwrap();
+    assert_eq!(world.check().len(), 49);
+}
