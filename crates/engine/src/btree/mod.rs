@@ -11,6 +11,8 @@ mod insert;
 mod inspect;
 mod level;
 mod merge;
+#[cfg(test)]
+mod merge_tests;
 mod moves;
 mod neighbours;
 #[cfg(test)]

@@ -3,11 +3,13 @@
 //! All is worked out on copies first: so it is known to fit, to the byte, before a page changes. Then the same ops are applied to the pages, by one mini-transaction without undo.
 
 use super::neighbours::Neighbours;
+use super::tree::search_bytes;
 use crate::Result;
 use crate::pool::{MiniTransaction, PageHandle};
 use pagefold_format::index::leaf::Place;
 use pagefold_format::index::leaf_view::{FULL, LeafLayout, LeafView};
 use pagefold_format::index::limits::put_separator;
+use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
@@ -90,22 +92,28 @@ impl Moves {
         if fill < LITTLE { Some(()) } else { self.shift(from, to, fill) }
     }
 
-    /// The leaf `gone` and the separator before it go from the page above, which gets the separators between the leaves as they will be. False when it has no room for them.
+    /// The leaf `gone` and the separator before it go from the page above; separators that do not part the leaves as they will be are replaced. False when the page above has no room for
+    /// that.
     pub(super) fn separate(&mut self, leaves: &Neighbours<'_>, gone: Option<usize>) -> bool {
-        let mut changed = vec![false; self.images.len()];
-        self.steps.iter().for_each(|(i, _)| changed[*i] = true);
         let mut above = leaves.parent.to_vec();
         if let Some(gone) = gone {
             self.above.push(((leaves.first + gone - 1) as u16, None));
+            if op_above(self.above[0].0, None).apply(&mut above).is_err() {
+                return false;
+            }
         }
         let left: Vec<usize> = (0..self.images.len()).filter(|i| Some(*i) != gone).collect();
         for (at, pair) in left.windows(2).enumerate() {
-            if changed[pair[0]] || changed[pair[1]] {
-                let Some(between) = separator(&self.view(pair[0]), &self.view(pair[1])) else { return false };
-                self.above.push(((leaves.first + at) as u16, Some(between)));
+            let index = leaves.first + at;
+            let Some(between) = separator(&self.view(pair[0]), &self.view(pair[1]), NonLeaf::new(&above).separator(index)) else {
+                continue;
+            };
+            if op_above(index as u16, Some(&between)).apply(&mut above).is_err() {
+                return false;
             }
+            self.above.push((index as u16, Some(between)));
         }
-        self.above.iter().all(|(index, separator)| op_above(*index, separator.as_deref()).apply(&mut above).is_ok())
+        true
     }
 }
 
@@ -124,12 +132,17 @@ impl<'a> Neighbours<'a> {
     }
 }
 
-/// The separator between two leaves; `None` when one is empty.
-fn separator(left: &LeafView<'_>, right: &LeafView<'_>) -> Option<Vec<u8>> {
+/// The separator between two leaves; `None` when that which there is parts them.
+fn separator(left: &LeafView<'_>, right: &LeafView<'_>, old: &[u8]) -> Option<Vec<u8>> {
     let (mut last, mut first, mut separator) = (Vec::new(), Vec::new(), Vec::new());
-    let last_rid = left.pair(left.place_before(left.end())?, &mut last)?;
-    let first_rid = right.pair(Place::default(), &mut first)?;
-    put_separator(&last, last_rid, &first, first_rid, &mut separator);
+    let last_rid = left.place_before(left.end()).and_then(|place| left.pair(place, &mut last));
+    let first_rid = right.pair(Place::default(), &mut first);
+    let parts = last_rid.is_none_or(|rid| search_bytes(&last, rid).as_slice() < old)
+        && first_rid.is_none_or(|rid| old <= search_bytes(&first, rid).as_slice());
+    if parts {
+        return None;
+    }
+    put_separator(&last, last_rid?, &first, first_rid?, &mut separator);
     Some(separator)
 }
 

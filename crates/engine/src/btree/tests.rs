@@ -49,7 +49,7 @@ pub(super) struct Shape {
 pub(super) const UP: Order = Order::Ascending;
 const DOWN: Order = Order::Descending;
 
-const SHAPES: [Shape; 8] = [
+pub(super) const SHAPES: [Shape; 8] = [
     Shape { columns: &[(0, UP)], unique: true, keys: 1 << 40 },
     Shape { columns: &[(0, UP), (1, DOWN)], unique: true, keys: 30_000 },
     Shape { columns: &[(1, UP)], unique: false, keys: 3 },
