@@ -18,7 +18,7 @@ pub fn ask(page: &[u8], key: &[u8], exact: bool) {
     if let Ok(Some(change)) = view.plan_remove(key, rid) {
         let _ = view.takes(&change);
     }
-    let cut = view.middle_cut();
+    let cut = view.cut(1, 2);
     let runs = [Some(Place::default()), cut, Some(lower.0), Some(seek)].map(|from| from.map(|from| view.run_from(from)));
     assert!(runs.into_iter().flatten().flatten().all(|(count, run)| count <= view.rid_count() && run.len() <= 64 * page.len()));
     let _ = view.joins(&view, 0);

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pagefold_format::index::leaf::{Leaf, Place, check, validate};
-use pagefold_format::index::limits::middle_cut;
+use pagefold_format::index::limits::cut;
 use pagefold_fuzz::input::Input;
 use pagefold_fuzz::{ops, view};
 use pagefold_types::Rid;
@@ -18,7 +18,7 @@ fn probe(page: &[u8], key: &[u8]) {
     let _ = (leaf.plan_insert(key, rid), leaf.free_bytes(), leaf.folded_bytes(), leaf.next(), leaf.kind(), leaf.rid_count());
     let _ = leaf.last_place().map(|place| leaf.rid(place));
     if validate(page).is_ok() {
-        let _ = (middle_cut(&leaf), leaf.joins(&leaf, 0), leaf.run(Place::default(), Place { entry: leaf.entry_count(), rid: 0 }));
+        let _ = (cut(&leaf, 1, 2), cut(&leaf, 1, 5), leaf.run(Place::default(), Place { entry: leaf.entry_count(), rid: 0 }));
     }
 }
 

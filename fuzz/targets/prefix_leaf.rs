@@ -16,7 +16,7 @@ fn probe(page: &[u8], key: &[u8]) {
     let rid = Rid::from_u64(0x0001_0203_0405_06).expect("56 bits");
     let _ = (leaf.lower_bound(key), leaf.find(key), leaf.lower_bound_rid(key, rid), leaf.seek(key));
     let _ = (leaf.plan_insert(key, rid).is_ok(), leaf.plan_remove(key, rid).is_ok(), leaf.free_bytes(), leaf.next(), leaf.rid_count());
-    let _ = (leaf.middle_cut(), leaf.joins(&leaf, 0), leaf.run(Place::default(), leaf.end()).is_ok());
+    let _ = (leaf.cut(1, 2), leaf.cut(1, 5), leaf.run(Place::default(), leaf.end()).is_ok());
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -140,7 +140,7 @@ fn streams_of_ops() {
             let (slot, at) = (random.below(6) as u16, random.below(9) as u16);
             let rid = Rid::new(0, random.below(9) as u32, slot);
             let cut = Place { entry: random.below(9) as usize, rid: random.below(2) as usize };
-            let op = match random.below(17) {
+            let op = match random.below(19) {
                 0 | 1 => PageOp::Data(DataOp::Insert { slot, kind: StoredKind::Raw, bytes: &bytes }),
                 2 => PageOp::Data(DataOp::Replace { slot, kind: StoredKind::Special, bytes: &bytes }),
                 3 => {
@@ -161,6 +161,8 @@ fn streams_of_ops() {
                 13 => PageOp::Data(DataOp::MarkDeleted { slot }),
                 14 => PageOp::Data(DataOp::Undelete { slot, kind: StoredKind::Raw }),
                 15 => PageOp::Data(DataOp::Purge { slot }),
+                16 => PageOp::Leaf(LeafOp::Prepend { count: at, run: &bytes }),
+                17 => PageOp::Leaf(LeafOp::Append { count: at, run: &bytes }),
                 _ => PageOp::NonLeaf(NonLeafOp::Replace { index: at, separator: &bytes }),
             };
             let mut log = Vec::new();

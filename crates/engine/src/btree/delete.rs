@@ -5,14 +5,15 @@ use super::split::RoomFor;
 use super::tree::{BTree, search_bytes};
 use crate::Result;
 use crate::pool::{By, MiniTransaction};
-use pagefold_format::index::header::FOLDED_PAGE_BYTES;
-use pagefold_format::index::leaf_view::LeafView;
+use pagefold_format::index::leaf_view::{FULL, LeafView};
 use pagefold_format::index::ops::LeafOp;
 use pagefold_format::log::Counts;
 use pagefold_types::Rid;
 
-/// Leaves are looked at for merging when their fill passes one of so many equal steps below one half.
+/// Leaves are looked at for merging when their fill passes one of so many equal steps ...
 const MERGE_STEPS: usize = 16;
+/// ... and is below this then: three fuller ones do not fit on two.
+const MERGE_BELOW: usize = FULL / 4 * 3;
 
 impl BTree<'_> {
     /// Takes an entry out; false when it is not there. Afterwards the leaf is merged with a neighbour if both fit in one.
@@ -30,6 +31,7 @@ impl BTree<'_> {
     pub(crate) fn delete_by(&self, by: By<'_>, key: &[u8], rid: Rid) -> Result<bool> {
         let search = search_bytes(key, rid);
         let mut elsewhere = None;
+        let mut levelled = 0;
         let (page, place, edge, change) = loop {
             let mut edge = false;
             let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
@@ -46,7 +48,7 @@ impl BTree<'_> {
                     break (page, place, edge, change);
                 }
                 drop(page);
-                self.split(&search, key, rid, RoomFor::Removal)?;
+                self.make_room(&search, key, rid, RoomFor::Removal, &mut levelled)?;
                 continue;
             }
             drop(page);
@@ -56,16 +58,14 @@ impl BTree<'_> {
         };
         let view = LeafView::new(&page);
         let key_goes = view.is_alone(place, key, rid) && !(edge && elsewhere.as_ref().is_some_and(|e| e.0));
-        let before = fill_step(&view, page.len());
+        let before = view.fill();
         let mut mtr = MiniTransaction::begin(self.manager);
         let handle = mtr.adopt(page);
         mtr.apply_leaf(handle, LeafOp::Remove { key, rid }, change.as_ref())?;
         mtr.count(self.data_set, Counts { rows: -1, keys: -i64::from(key_goes), ..Counts::default() });
         mtr.set_by(by);
-        let bytes = mtr.bytes(handle);
-        let view = LeafView::new(bytes);
-        let after = fill_step(&view, bytes.len());
-        let merge = after < before && after < MERGE_STEPS / 2;
+        let view = LeafView::new(mtr.bytes(handle));
+        let merge = view.is_empty() || is_step_down(before, view.fill());
         mtr.commit()?;
         drop(elsewhere);
         if merge {
@@ -75,12 +75,8 @@ impl BTree<'_> {
     }
 }
 
-/// How full a leaf is, in steps, in memory or on disk, whichever is more; 0 only when it is empty.
-fn fill_step(leaf: &LeafView<'_>, page_bytes: usize) -> usize {
-    if leaf.is_empty() {
-        return 0;
-    }
-    let in_memory = (page_bytes - leaf.free_bytes()) * MERGE_STEPS / page_bytes;
-    let folded = leaf.folded_bytes() * MERGE_STEPS / FOLDED_PAGE_BYTES;
-    1 + in_memory.max(folded)
+/// Has the fill of a leaf come down a step, to where its entries may fit on other leaves?
+fn is_step_down(before: usize, after: usize) -> bool {
+    let step = |fill: usize| fill * MERGE_STEPS / FULL;
+    step(after) < step(before) && after < MERGE_BELOW
 }

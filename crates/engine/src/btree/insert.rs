@@ -1,7 +1,7 @@
 //! Inserting an entry.
 //!
-//! First as if there were room: shared latches down to the leaf, which alone is latched exclusively. When the leaf is full it is split by a mini-transaction of its own, which nothing ever
-//! takes back, and the insert starts again.
+//! First as if there were room: shared latches down to the leaf, which alone is latched exclusively. When the leaf is full it gives entries to a neighbour or is split, by a mini-transaction
+//! of its own which nothing ever takes back, and the insert starts again.
 
 use super::split::RoomFor;
 use super::tree::{BTree, Step, search_bytes};
@@ -33,6 +33,7 @@ impl BTree<'_> {
         let search = search_bytes(key, rid);
         // Whether other leaves have the key, and the lock that keeps it so.
         let mut elsewhere = None;
+        let mut levelled = 0;
         loop {
             let mut edge = false;
             let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
@@ -48,8 +49,12 @@ impl BTree<'_> {
             let number = page.number();
             let plan = view.plan_insert(key, rid).map_err(|e| self.damaged(number, e))?;
             if !plan.fits(&view) {
+                // Ascending inserts leave full leaves behind.
+                if view.next() == 0 && view.is_behind_all(key, rid) {
+                    levelled = 2;
+                }
                 drop(page);
-                self.split(&search, key, rid, RoomFor::Insert)?;
+                self.make_room(&search, key, rid, RoomFor::Insert, &mut levelled)?;
                 continue;
             }
             if edge && !known && elsewhere.is_none() {

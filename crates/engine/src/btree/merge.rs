@@ -1,188 +1,178 @@
-//! Merging leaves, and non-leaf pages that have become small.
+//! Merging leaves.
 //!
-//! A merge is one mini-transaction without undo: the right page's entries go to the left one, its separator leaves the page above, its page is given back. A root with one child
-//! is replaced by it. Merging is a matter of space only, so it is given up where it would have to wait against the order of latches.
+//! A leaf without entries is always taken out: the leaf before it, under the same page, then names the one after it; where it is the first leaf of all, nothing names it. Nothing is copied, and
+//! how full its neighbours are does not matter. Where it is the first child of its page but not the first leaf of all, it takes the entries of the leaf after it, whose page goes instead.
+//! Thin leaves, two to five side by side, are merged into one fewer: as few as will do. So no five leaves side by side stay much below three quarters of what they hold.
+//!
+//! Each is one mini-transaction without undo that takes one page from the tree. It comes behind the delete that made the leaf thin; when a crash comes in between, who works next on a neighbour
+//! takes an empty leaf out.
 
-use super::tree::{BTree, Retry};
+use super::moves::Moves;
+use super::neighbours::Neighbours;
+use super::shrink::is_small;
+use super::tree::BTree;
 use crate::Result;
-use crate::pool::{ExclusivePage, MiniTransaction, PageHandle};
-use pagefold_format::index::leaf_view::LeafView;
-use pagefold_format::index::non_leaf::{NonLeaf, put_separator};
+use crate::pool::{MiniTransaction, PageHandle};
+use pagefold_format::index::leaf_view::FULL;
+use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
+use std::ops::Range;
 
-/// A merged page must keep a part of its bytes free, else the next insert would split it again: one in so many.
-const SPARE: usize = 8;
+/// Merged leaves are not fuller than this, else the next insert would split them again.
+const MERGED: usize = FULL / 16 * 15;
 
-/// So often a merge starts over because pages had to be read.
-const TRIES: u32 = 16;
+/// So many spreads that should fit by the fill of leaves are tried for whether they do.
+const TRIES: usize = 2;
+
+/// So many leaves to either side are looked at.
+const REACH: usize = 2;
 
 impl<'a> BTree<'a> {
-    /// Merges the leaf where `search` belongs with a neighbour under the same page, if both fit in one.
+    /// Takes the leaf where `search` belongs out if it is empty; merges it with its neighbours if one leaf fewer will do.
     pub(super) fn merge(&self, search: &[u8]) -> Result<()> {
-        let mut retry = Retry::default();
-        for _ in 0..TRIES {
-            let mut mtr = MiniTransaction::begin(self.manager);
-            if self.try_merge(&mut mtr, search, &mut retry)? {
-                mtr.commit()?;
+        loop {
+            let Some(leaves) = self.neighbours(search, REACH)? else { return Ok(()) };
+            if leaves.leaves.len() < 2 {
+                // An only child has no neighbour unless the page above gets another child.
+                drop(leaves);
+                if self.shrink(search, 1)? {
+                    continue;
+                }
+                return Ok(());
+            }
+            let empty = (0..leaves.leaves.len()).find(|i| leaves.view(*i).is_empty());
+            let small = match empty {
+                Some(0) if leaves.first == 0 && leaves.at_left_edge => Some(self.unlink_first(leaves)?),
+                // The leaf behind comes in the place of the empty one.
+                Some(0) => self.merge_by(leaves, 1, |moves| moves.empty(1, 0))?,
+                Some(gone) => self.merge_by(leaves, gone, |_| Some(()))?,
+                None => self.merge_thin(leaves)?,
+            };
+            let Some(small) = small else { return Ok(()) };
+            if small {
+                self.shrink(search, 1)?;
+            }
+            if empty.is_none() {
                 return Ok(());
             }
         }
-        Ok(())
     }
 
-    /// False when a page had to be read.
-    fn try_merge(&self, mtr: &mut MiniTransaction<'a>, search: &[u8], retry: &mut Retry) -> Result<bool> {
-        let (root, levels) = self.root();
-        if levels < 2 {
-            return Ok(true);
+    /// Takes an empty leaf out that comes before all others. True: the page above has become small.
+    fn unlink_first(&self, leaves: Neighbours<'a>) -> Result<bool> {
+        let (gone, child) = (leaves.leaves[0].number(), leaves.leaves[1].number());
+        let Neighbours { parent, leaves, .. } = leaves;
+        let mut mtr = MiniTransaction::begin(self.manager);
+        let parent = mtr.adopt(parent);
+        for leaf in leaves {
+            mtr.adopt(leaf);
         }
-        let mut page = self.manager.exclusive(self.data_set, root)?;
-        if self.root() != (root, levels) {
-            return Ok(false);
-        }
-        // Non-leaf pages from the lowest that stays as it is, or the root, with the child taken.
-        let mut path: Vec<(ExclusivePage<'a>, usize)> = Vec::new();
-        let mut top_is_root = true;
-        for depth in 1..levels {
-            self.expect(page.number(), &page, levels - depth)?;
-            let view = NonLeaf::new(&page);
-            let i = view.child_for(search);
-            if view.separator_count() > 1 && used(&page) > page.len() / 2 {
-                top_is_root = depth == 1;
-                path.clear();
-            }
-            let child = view.child(i);
-            path.push((page, i));
-            if depth + 1 == levels {
-                break;
-            }
-            match self.manager.exclusive_resident(self.data_set, child)? {
-                Some(next) => page = next,
-                None => {
-                    drop(path);
-                    self.fetch(child, retry)?;
-                    return Ok(false);
-                }
+        mtr.apply(parent, PageOp::NonLeaf(NonLeafOp::SetFirstChild { child }))?;
+        mtr.apply(parent, PageOp::NonLeaf(NonLeafOp::Remove { index: 0 }))?;
+        self.take_out(mtr, parent, gone)
+    }
+
+    /// Merges leaves into one fewer, as few as will do.
+    fn merge_thin(&self, leaves: Neighbours<'a>) -> Result<Option<bool>> {
+        let fills: Vec<usize> = (0..leaves.leaves.len()).map(|i| leaves.view(i).fill()).collect();
+        for spread in spreads(&fills, leaves.own).take(TRIES) {
+            let mut moves = Moves::new(&leaves);
+            if spread.make(&mut moves).is_some() && moves.separate(&leaves, Some(spread.gone)) {
+                return self.make(leaves, spread.gone, &moves).map(Some);
             }
         }
-        let Some((parent, i)) = path.last() else { return Ok(true) };
-        let view = NonLeaf::new(parent);
-        if view.separator_count() == 0 {
-            return Ok(true);
+        Ok(None)
+    }
+
+    /// Takes leaf `gone` out when `empty` has moved what it has elsewhere; `None` when that does not fit.
+    fn merge_by(&self, leaves: Neighbours<'a>, gone: usize, empty: impl FnOnce(&mut Moves) -> Option<()>) -> Result<Option<bool>> {
+        let mut moves = Moves::new(&leaves);
+        if empty(&mut moves).is_none() || !moves.separate(&leaves, Some(gone)) {
+            return Ok(None);
         }
-        let at = (*i).min(view.separator_count() - 1);
-        let (left_number, right_number) = (view.child(at), view.child(at + 1));
-        let mut pair = Vec::with_capacity(2);
-        for number in [left_number, right_number] {
-            match self.manager.exclusive_resident(self.data_set, number)? {
-                Some(leaf) => {
-                    self.expect(number, &leaf, 0)?;
-                    pair.push(leaf);
-                }
-                None => {
-                    drop((path, pair));
-                    self.fetch(number, retry)?;
-                    return Ok(false);
-                }
-            }
-        }
-        let (Some(right), Some(left)) = (pair.pop(), pair.pop()) else { return Ok(true) };
-        let (left_view, right_view) = (LeafView::new(&left), LeafView::new(&right));
-        let spare = self.data_set.page_bytes() / SPARE;
-        let spare = if right_view.is_empty() { 0 } else { spare };
-        let Some((count, run)) = left_view.joins(&right_view, spare) else { return Ok(true) };
-        let next = right_view.next();
-        let left = mtr.adopt(left);
-        mtr.adopt(right);
-        mtr.apply(left, PageOp::Leaf(LeafOp::Append { count: count as u16, run: &run }))?;
-        mtr.apply(left, PageOp::Leaf(LeafOp::SetNext { next }))?;
-        mtr.free(self.data_set, right_number);
+        self.make(leaves, gone, &moves).map(Some)
+    }
+
+    /// Makes the moves; the leaf `gone` goes, and the leaf before it names the next. True: the page above has become small.
+    fn make(&self, leaves: Neighbours<'a>, gone: usize, moves: &Moves) -> Result<bool> {
+        let next = leaves.view(gone).next();
+        let mut mtr = MiniTransaction::begin(self.manager);
+        let (parent, leaves) = leaves.make(&mut mtr, moves)?;
+        mtr.apply(leaves[gone - 1], PageOp::Leaf(LeafOp::SetNext { next }))?;
+        let gone = mtr.number(leaves[gone]);
+        self.take_out(mtr, parent, gone)
+    }
+
+    fn take_out(&self, mut mtr: MiniTransaction<'a>, parent: PageHandle, gone: u32) -> Result<bool> {
+        mtr.free(self.data_set, gone);
         mtr.count(self.data_set, Counts { data_pages: -1, ..Counts::default() });
-        self.take_separator_out(mtr, path, at, top_is_root)?;
-        Ok(true)
-    }
-
-    /// Takes separator `at` out of the last page of the path and merges upward.
-    fn take_separator_out(
-        &self,
-        mtr: &mut MiniTransaction<'a>,
-        mut path: Vec<(ExclusivePage<'a>, usize)>,
-        mut at: usize,
-        top_is_root: bool,
-    ) -> Result<()> {
-        while let Some((page, _)) = path.pop() {
-            let (number, page_bytes) = (page.number(), page.len());
-            let node = mtr.adopt(page);
-            mtr.apply(node, PageOp::NonLeaf(NonLeafOp::Remove { index: at as u16 }))?;
-            let view = NonLeaf::new(mtr.bytes(node));
-            if path.is_empty() {
-                if top_is_root && view.separator_count() == 0 && number == self.root().0 {
-                    let levels = self.root().1;
-                    let child = view.child(0);
-                    mtr.set_root(self.data_set, child, levels - 1);
-                    mtr.free(self.data_set, number);
-                }
-                return Ok(());
-            }
-            if page_bytes - view.free_bytes() > page_bytes / 4 && view.separator_count() > 0 {
-                return Ok(());
-            }
-            let Some((above, i)) = path.last() else { return Ok(()) };
-            match self.merge_non_leaf(mtr, node, above, *i)? {
-                Some((separator, right)) => {
-                    at = separator;
-                    mtr.free(self.data_set, right);
-                }
-                None => return Ok(()),
-            }
-        }
-        Ok(())
-    }
-
-    /// Merges a non-leaf page, child `i` of `above`, with a neighbour. Returns the separator to take out and the page that is empty now.
-    fn merge_non_leaf(
-        &self,
-        mtr: &mut MiniTransaction<'a>,
-        node: PageHandle,
-        above: &ExclusivePage<'a>,
-        i: usize,
-    ) -> Result<Option<(usize, u32)>> {
-        let parent = NonLeaf::new(above);
-        let at = if i < parent.separator_count() {
-            i
-        } else if i > 0 {
-            i - 1
-        } else {
-            return Ok(None);
-        };
-        let node_is_left = at == i;
-        let other_number = parent.child(if node_is_left { i + 1 } else { i - 1 });
-        // Against the order of latches nothing is waited for, and nothing is read.
-        let Some(other) = self.manager.try_exclusive(self.data_set, other_number) else { return Ok(None) };
-        self.expect(other_number, &other, u16::from(NonLeaf::new(mtr.bytes(node)).level()))?;
-        let own = NonLeaf::new(mtr.bytes(node));
-        let other_view = NonLeaf::new(&other);
-        let (left, right) = if node_is_left { (own, other_view) } else { (other_view, own) };
-        let separator = parent.separator(at);
-        let right_bytes = if node_is_left { other.len() - right.free_bytes() } else { mtr.bytes(node).len() - right.free_bytes() };
-        let spare = self.data_set.page_bytes() / SPARE;
-        if right_bytes + NonLeaf::separator_bytes(separator.len()) + spare > left.free_bytes() {
-            return Ok(None);
-        }
-        let mut run = Vec::new();
-        put_separator(&mut run, separator, right.child(0));
-        run.extend_from_slice(&right.run(0));
-        let count = right.separator_count() as u16 + 1;
-        let own_number = mtr.number(node);
-        let other = mtr.adopt(other);
-        let (left, gone) = if node_is_left { (node, other_number) } else { (other, own_number) };
-        mtr.apply(left, PageOp::NonLeaf(NonLeafOp::Append { count, run: &run }))?;
-        Ok(Some((at, gone)))
+        let parent = mtr.bytes(parent);
+        let small = is_small(&NonLeaf::new(parent), parent.len());
+        mtr.commit()?;
+        Ok(small)
     }
 }
 
-fn used(page: &[u8]) -> usize {
-    page.len() - NonLeaf::new(page).free_bytes()
+/// How the entries of leaf `gone` are spread over the leaves of `range`, so that all others are about as full.
+struct Spread {
+    range: Range<usize>,
+    gone: usize,
+    /// What each leaf gives to the one next to it, on the way from leaf `gone` to both ends; leaf `gone` gives this to the one before it, the rest to the one behind.
+    flows: Vec<usize>,
+}
+
+/// By their fill alone: which leaves go on one fewer? Few leaves first.
+fn spreads(fills: &[usize], own: usize) -> impl Iterator<Item = Spread> {
+    (2..=fills.len()).filter_map(move |count| {
+        let firsts = own.saturating_sub(count - 1)..=own.min(fills.len() - count);
+        firsts.flat_map(|first| (first + 1..first + count).map(move |gone| (first, gone))).find_map(|(first, gone)| {
+            let range = first..first + count;
+            flows(fills, range.clone(), gone).map(|flows| Spread { range, gone, flows })
+        })
+    })
+}
+
+/// [`Spread::flows`]; `None` when leaves would be too full, or one would have to give more than it has.
+fn flows(fills: &[usize], range: Range<usize>, gone: usize) -> Option<Vec<usize>> {
+    let level = fills[range.clone()].iter().sum::<usize>().div_ceil(range.len() - 1);
+    if level > MERGED {
+        return None;
+    }
+    let mut flows = vec![0; fills.len()];
+    let mut wanted = 0;
+    for i in range.start..gone {
+        wanted = (wanted + level).checked_sub(fills[i])?;
+        flows[i + 1] = wanted;
+    }
+    let mut behind = 0;
+    for i in (gone + 1..range.end).rev() {
+        behind = (behind + level).checked_sub(fills[i])?;
+        if i - 1 != gone {
+            flows[i - 1] = behind;
+        }
+    }
+    let enough = range.filter(|i| *i != gone).all(|i| flows[i] < fills[i]);
+    enough.then_some(flows)
+}
+
+impl Spread {
+    /// Does it on copies; `None` when something does not fit after all, or a leaf would be too full.
+    fn make(&self, moves: &mut Moves) -> Option<()> {
+        let (gone, last) = (self.gone, self.range.end - 1);
+        for i in self.range.start + 1..gone {
+            moves.shift_some(i, i - 1, self.flows[i])?;
+        }
+        for i in (gone + 1..last).rev() {
+            moves.shift_some(i, i + 1, self.flows[i])?;
+        }
+        if gone < last && self.flows[gone] < moves.view(gone).fill() {
+            moves.shift_some(gone, gone - 1, self.flows[gone])?;
+            moves.empty(gone, gone + 1)?;
+        } else {
+            moves.empty(gone, gone - 1)?;
+        }
+        self.range.clone().all(|i| i == gone || moves.view(i).fill() <= MERGED).then_some(())
+    }
 }

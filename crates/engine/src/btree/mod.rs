@@ -2,15 +2,23 @@
 //!
 //! * `tree`: descents; what latches are taken in which order
 //! * `search`: look-ups; [`Cursor`]: ranges both ways
-//! * `insert`, `split`; `delete`, `merge`
+//! * `insert`, `level`, `split`; `delete`, `merge`, `shrink`; `neighbours`: the leaves that level and merge
 //! * `inspect`: levels, and the check of the whole tree
 
 mod cursor;
 mod delete;
 mod insert;
 mod inspect;
+mod level;
 mod merge;
+#[cfg(test)]
+mod merge_tests;
+mod moves;
+mod neighbours;
+#[cfg(test)]
+mod scan_tests;
 mod search;
+mod shrink;
 mod split;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Splitting a full leaf, and the non-leaf pages above it that have no room for one more separator.
+//! Splitting a full leaf whose neighbours are full, too, and the non-leaf pages above it that have no room for one more separator.
 //!
 //! A split is one mini-transaction without undo. All pages it takes are made before anything is latched; those not needed after all are given back.
 //! Exclusive latches are held from the lowest page that cannot split downward.
@@ -27,7 +27,7 @@ struct Path<'a> {
     levels: u16,
 }
 
-/// What a leaf is split for.
+/// What a leaf needs room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoomFor {
     Insert,
@@ -36,8 +36,17 @@ pub(super) enum RoomFor {
 }
 
 impl<'a> BTree<'a> {
+    /// Makes room in the leaf that this entry belongs to: levels it with a neighbour or splits it. `levelled` keeps a change from levelling twice.
+    pub(super) fn make_room(&self, search: &[u8], key: &[u8], rid: Rid, room_for: RoomFor, levelled: &mut usize) -> Result<()> {
+        if *levelled < 1 && self.level(search, key, rid, room_for)? {
+            *levelled += 1;
+            return Ok(());
+        }
+        self.split(search, key, rid, room_for)
+    }
+
     /// Splits the leaf that this entry belongs to, unless it has room by now.
-    pub(super) fn split(&self, search: &[u8], key: &[u8], rid: Rid, room_for: RoomFor) -> Result<()> {
+    fn split(&self, search: &[u8], key: &[u8], rid: Rid, room_for: RoomFor) -> Result<()> {
         let mut retry = Retry::default();
         loop {
             let wanted = self.pages_for_split(search)?;
@@ -103,12 +112,9 @@ impl<'a> BTree<'a> {
             mtr.apply(right, PageOp::Leaf(empty))?;
             mtr.apply(leaf, PageOp::Leaf(LeafOp::SetNext { next: right_number }))?;
         } else {
-            let cut = view.middle_cut().ok_or_else(|| self.damaged(number, "a full leaf with one entry"))?;
-            let before = view.place_before(cut).ok_or_else(|| self.damaged(number, "a cut before all entries"))?;
-            let mut first = Vec::new();
-            let first_rid = view.pair(cut, &mut first).ok_or_else(|| self.damaged(number, "a cut behind all entries"))?;
-            self.separator(&view, number, before, (&first, first_rid), &mut separator)?;
-            let (count, run) = view.run_from(cut).map_err(|e| self.damaged(number, e))?;
+            let cut = view.cut(1, 2).ok_or_else(|| self.damaged(number, "a full leaf with one entry"))?;
+            separator = self.separator_at(&view, number, cut)?;
+            let (count, run) = view.run(cut, view.end()).map_err(|e| self.damaged(number, e))?;
             let leaf = mtr.adopt(path.leaf);
             mtr.apply(right, PageOp::Leaf(empty))?;
             mtr.apply(right, PageOp::Leaf(LeafOp::Append { count: count as u16, run: &run }))?;
@@ -136,12 +142,21 @@ impl<'a> BTree<'a> {
     }
 
     /// Does the leaf take the change now? Also when there is nothing to remove any more.
-    fn has_room(&self, view: &LeafView<'_>, key: &[u8], rid: Rid, room_for: RoomFor) -> std::result::Result<bool, FormatError> {
+    pub(super) fn has_room(&self, view: &LeafView<'_>, key: &[u8], rid: Rid, room_for: RoomFor) -> std::result::Result<bool, FormatError> {
         match room_for {
             RoomFor::Insert => Ok(view.plan_insert(key, rid)?.fits(view)),
             RoomFor::Removal if !view.lower_bound_rid(key, rid).1 => Ok(true),
             RoomFor::Removal => Ok(view.plan_remove(key, rid)?.is_none_or(|change| view.takes(&change))),
         }
+    }
+
+    /// The separator between the pair before `cut` and the one at it.
+    pub(super) fn separator_at(&self, view: &LeafView<'_>, number: u32, cut: Place) -> Result<Vec<u8>> {
+        let before = view.place_before(cut).ok_or_else(|| self.damaged(number, "a cut before all entries"))?;
+        let (mut first, mut separator) = (Vec::new(), Vec::new());
+        let first_rid = view.pair(cut, &mut first).ok_or_else(|| self.damaged(number, "a cut behind all entries"))?;
+        self.separator(view, number, before, (&first, first_rid), &mut separator)?;
+        Ok(separator)
     }
 
     /// The separator between the pair at `last` and the one that follows.

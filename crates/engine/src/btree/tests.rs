@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn open(storage: &Arc<MemoryStorage>, mode: OpenMode, memory_bytes: usize) -> Database {
+pub(super) fn open(storage: &Arc<MemoryStorage>, mode: OpenMode, memory_bytes: usize) -> Database {
     let storage: Arc<dyn Storage> = Arc::clone(storage) as Arc<dyn Storage>;
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
@@ -39,17 +39,17 @@ fn schema() -> Schema {
 
 /// The columns of an index and how many different values each draws.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    columns: &'static [(usize, Order)],
-    unique: bool,
+pub(super) struct Shape {
+    pub(super) columns: &'static [(usize, Order)],
+    pub(super) unique: bool,
     /// Keys are drawn from about so many.
-    keys: u64,
+    pub(super) keys: u64,
 }
 
-const UP: Order = Order::Ascending;
+pub(super) const UP: Order = Order::Ascending;
 const DOWN: Order = Order::Descending;
 
-const SHAPES: [Shape; 8] = [
+pub(super) const SHAPES: [Shape; 8] = [
     Shape { columns: &[(0, UP)], unique: true, keys: 1 << 40 },
     Shape { columns: &[(0, UP), (1, DOWN)], unique: true, keys: 30_000 },
     Shape { columns: &[(1, UP)], unique: false, keys: 3 },
@@ -60,7 +60,7 @@ const SHAPES: [Shape; 8] = [
     Shape { columns: &[(2, DOWN), (4, DOWN)], unique: false, keys: 800 },
 ];
 
-fn key(index: &Index, shape: Shape, n: u64) -> Vec<u8> {
+pub(super) fn key(index: &Index, shape: Shape, n: u64) -> Vec<u8> {
     let n = n % shape.keys;
     let spread = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let values: Vec<Value> = shape
@@ -85,15 +85,15 @@ fn random_rid(random: &mut Random) -> Rid {
     Rid::new(0, random.below(2000) as u32, random.below(70) as u16)
 }
 
-fn create_index(change: &mut Change<'_>, shape: Shape, format: IndexFormat, page_bytes: usize) -> Arc<Index> {
+pub(super) fn create_index(change: &mut Change<'_>, shape: Shape, format: IndexFormat, page_bytes: usize) -> Arc<Index> {
     let table = change.create_table(TableAttributes::new("t", schema())).unwrap();
     let attributes = IndexAttributes::new("i", shape.columns.to_vec(), shape.unique).with_format(format, page_bytes);
     change.create_index(&table, attributes).unwrap()
 }
 
-type Model = BTreeSet<(Vec<u8>, Rid)>;
+pub(super) type Model = BTreeSet<(Vec<u8>, Rid)>;
 
-fn no_faults(tree: &BTree<'_>, model: &Model) {
+pub(super) fn no_faults(tree: &BTree<'_>, model: &Model) {
     let mut entries = model.iter();
     let faults = tree
         .check(&mut |key, rid| {

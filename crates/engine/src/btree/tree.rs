@@ -189,18 +189,23 @@ impl<'a> BTree<'a> {
     }
 
     /// Descends with shared latches to a leaf latched exclusively. `visit` as for [`Self::leaf`].
-    pub(super) fn leaf_for_change(&self, search: &[u8], mut visit: impl FnMut(Step<'_>)) -> Result<Option<ExclusivePage<'a>>> {
+    pub(super) fn leaf_for_change(&self, search: &[u8], visit: impl FnMut(Step<'_>)) -> Result<Option<ExclusivePage<'a>>> {
+        self.page_for_change(search, 0, visit)
+    }
+
+    /// Descends with shared latches to a page of this level, so many levels above the leaves, latched exclusively; `None` when the tree has no such level.
+    pub(super) fn page_for_change(&self, search: &[u8], level: u16, mut visit: impl FnMut(Step<'_>)) -> Result<Option<ExclusivePage<'a>>> {
         let mut retry = Retry::default();
         'restart: loop {
             visit(Step::Start);
             let (root, levels) = self.root();
-            if root == 0 {
+            if levels <= level {
                 return Ok(None);
             }
-            if levels == 1 {
+            if levels == level + 1 {
                 let page = self.manager.exclusive(self.data_set, root)?;
                 if self.root() == (root, levels) {
-                    self.expect(root, &page, 0)?;
+                    self.expect(root, &page, level)?;
                     return Ok(Some(page));
                 }
                 continue;
@@ -209,16 +214,16 @@ impl<'a> BTree<'a> {
             if self.root() != (root, levels) {
                 continue;
             }
-            for depth in 1..levels {
-                self.expect(page.number(), &page, levels - depth)?;
+            for below in (level..levels - 1).rev() {
+                self.expect(page.number(), &page, below + 1)?;
                 let node = NonLeaf::new(&page);
                 let i = node.child_for(search);
                 visit(Step::Down(node, i));
                 let child = node.child(i);
-                if depth + 1 == levels {
-                    if let Some(leaf) = self.manager.exclusive_resident(self.data_set, child)? {
-                        self.expect(child, &leaf, 0)?;
-                        return Ok(Some(leaf));
+                if below == level {
+                    if let Some(found) = self.manager.exclusive_resident(self.data_set, child)? {
+                        self.expect(child, &found, level)?;
+                        return Ok(Some(found));
                     }
                 } else if let Some(next) = self.manager.shared_resident(self.data_set, child) {
                     page = next;

@@ -8,6 +8,7 @@
 #[path = "../isolation/world.rs"]
 mod world;
 
+mod leaves;
 mod tables;
 
 /// How many changes a test makes.

@@ -4,7 +4,7 @@ use pagefold_engine::LOG_DIRECTORY;
 use pagefold_engine::database::{read_checkpoint, read_control};
 use pagefold_engine::log::LogReader;
 use pagefold_format::data::{DataOp, StoredKind};
-use pagefold_format::index::ops::NonLeafOp;
+use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::{Action, Change, Commit, RecordKind, Role, next_change};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
@@ -20,8 +20,14 @@ pub(crate) struct Hits {
     pub(crate) stolen: bool,
     /// A leaf or non-leaf page was split.
     pub(crate) split: bool,
-    /// Two pages of an index were made one.
+    /// Pages of an index were merged into one fewer.
     pub(crate) merged: bool,
+    /// An empty leaf was taken out.
+    pub(crate) unlinked: bool,
+    /// Three leaves or more were merged into one fewer.
+    pub(crate) spread: bool,
+    /// A full leaf gave entries to a neighbour.
+    pub(crate) levelled: bool,
     /// A row went to another page.
     pub(crate) moved: bool,
     /// A page by column was rebuilt.
@@ -66,16 +72,24 @@ impl Hits {
 
     fn add_changes(&mut self, changes: &[u8]) -> Option<()> {
         let mut reader = Reader::new(changes);
+        let (mut removed, mut replaced, mut copied, mut above) = (false, false, false, false);
         while !reader.is_empty() {
             let (_, _, Change::Page(op)) = next_change(&mut reader).ok()? else { continue };
             match op {
                 PageOp::NonLeaf(NonLeafOp::Insert { .. }) => self.split = true,
-                PageOp::NonLeaf(NonLeafOp::Remove { .. }) => self.merged = true,
+                PageOp::NonLeaf(NonLeafOp::Remove { .. }) => removed = true,
+                PageOp::NonLeaf(NonLeafOp::Replace { .. }) => replaced = true,
+                PageOp::NonLeaf(NonLeafOp::Append { .. }) => above = true,
+                PageOp::Leaf(LeafOp::Append { .. } | LeafOp::Prepend { .. }) => copied = true,
                 PageOp::Data(DataOp::Insert { kind: StoredKind::Special, .. }) => self.moved = true,
                 PageOp::Data(DataOp::Rebuild(_)) => self.rebuilt = true,
                 _ => {}
             }
         }
+        self.merged |= removed;
+        self.unlinked |= removed && !copied && !replaced && !above;
+        self.spread |= removed && replaced && copied;
+        self.levelled |= replaced && copied && !removed;
         Some(())
     }
 }

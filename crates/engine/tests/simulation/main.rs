@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use world::{Random, Shape, State, TABLES, change, contents, create, open, renew, row, wide};
+use world::{Random, Shape, State, TABLES, change, contents, create, find, open, renew, row, wide};
 
 /// What may be found after a crash now.
 #[derive(Clone, Default)]
@@ -51,6 +51,9 @@ impl Tally {
             ("a stolen page", hits.stolen),
             ("a split", hits.split),
             ("a merge", hits.merged),
+            ("an empty leaf taken out", hits.unlinked),
+            ("three leaves or more merged", hits.spread),
+            ("two leaves levelled", hits.levelled),
             ("a moved row", hits.moved),
             ("a rebuilt page", hits.rebuilt),
             ("a transaction without an end", hits.unfinished),
@@ -423,6 +426,51 @@ fn works_without_crashes() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Rows come with ascending numbers, the oldest go: leaves are emptied and taken out.
+#[test]
+fn a_queue_survives_crashes() {
+    const ROWS: i64 = 900;
+    let storage = FaultStorage::new(FaultOptions { log_calls_max: 0, ..FaultOptions::default() });
+    create(&storage, Shape::default()).unwrap();
+    let promise = Arc::new(Mutex::new(Promise::default()));
+    let tally = Arc::new(Mutex::new(Tally::default()));
+    let (watched, counted) = (Arc::clone(&promise), Arc::clone(&tally));
+    storage.set_observer(move |storage, call| {
+        let image = storage.crash_image(CrashPolicy::DropAll);
+        if counted.lock().add(&image, &[], false) {
+            verify(&image, &watched.lock().clone(), &format!("before call {} ({call:?})", storage.calls()));
+        }
+    });
+    let database = open(&storage, OpenMode::Write).unwrap();
+    let table = database.table(TABLES[0]).unwrap();
+    for part in 0..40 {
+        let mut model = promise.lock().committed.clone();
+        let mut t = database.begin(TransactionOptions::default());
+        for n in part * 60..(part + 1) * 60 {
+            t.insert(&table, &row(n, "", &wide(n, ""))).unwrap();
+            model[0].insert(n, String::new());
+            if n >= ROWS {
+                let oldest = find(&mut t, &database, 0, n - ROWS).unwrap().unwrap();
+                assert!(t.delete(&table, oldest).unwrap());
+                model[0].remove(&(n - ROWS));
+            }
+        }
+        promise.lock().committing = Some(model.clone());
+        t.commit().unwrap();
+        *promise.lock() = Promise { committed: model, committing: None };
+        if part % 8 == 7 {
+            database.checkpoint().unwrap();
+        }
+    }
+    let leaves = database.index(&format!("{}_pk", TABLES[0])).unwrap().tree().levels().unwrap()[0].pages;
+    assert!(leaves <= 13, "{leaves} leaves");
+    drop(table);
+    drop(database);
+    let tally = tally.lock();
+    println!("{} distinct images, of these with: {:#?}", tally.images.len(), tally.kinds);
+    assert!(tally.kinds.get("an empty leaf taken out").is_some_and(|n| *n > 5), "{:?}", tally.kinds);
 }
 
 /// A slot that is used again may hold a ghost of another kind than the one that the log tells of first.

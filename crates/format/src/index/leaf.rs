@@ -211,16 +211,6 @@ impl<'a> Leaf<'a> {
         place
     }
 
-    /// All entries of `right`, a leaf of the same kind whose entries all order after this leaf's, as an `Append` op takes them, if they fit and leave so many bytes free, in
-    /// memory and of the folded page.
-    #[must_use]
-    pub fn joins(&self, right: &Leaf<'_>, spare_bytes: usize) -> Option<(usize, Vec<u8>)> {
-        let (count, run) = right.run(Place::default(), Place { entry: right.entries, rid: 0 });
-        let folded = super::leaf_edit::run_cost(self, count, &run).ok()?;
-        let in_memory = run.len() + MAP_BYTES * count + spare_bytes <= self.free_bytes();
-        (in_memory && folded + if self.folds() { spare_bytes } else { 0 } <= header::FOLDED_PAGE_BYTES).then_some((count, run))
-    }
-
     #[inline]
     fn search(&self, key: &[u8], among_equal_keys: impl Fn(&Entry<'a>) -> Ordering) -> (usize, bool) {
         if self.entries == 0 {

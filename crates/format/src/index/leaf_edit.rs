@@ -126,20 +126,18 @@ pub(super) fn keep_from(page: &mut [u8], cut: Place) -> Result<(), FormatError> 
     let leaf = Leaf::new(page);
     check_cut(&leaf, cut)?;
     let (count, run) = leaf.run(cut, Place { entry: leaf.entries, rid: 0 });
-    let kind = leaf.kind();
-    let next = leaf.next();
-    // Formatting keeps what only the common header knows.
-    let (number, lsn, writes) = (page::page_number(page), page::lsn(page), page::write_counter(page));
-    let checked = RunCheck::of(&Leaf::new(&empty_like(page, kind)), count, &run)?;
-    header::format_leaf(page, number, kind, next);
-    page::set_lsn(page, lsn);
-    page::set_write_counter(page, writes);
-    put_run(page, &run, checked)
+    let mut image = empty_like(page, leaf.kind());
+    append(&mut image, count, &run)?;
+    page.copy_from_slice(&image);
+    Ok(())
 }
 
+/// The leaf without entries; what else its header knows stays.
 fn empty_like(page: &[u8], kind: header::LeafKind) -> Vec<u8> {
     let mut empty = vec![0; page.len()];
-    header::format_leaf(&mut empty, 0, kind, 0);
+    header::format_leaf(&mut empty, page::page_number(page), kind, Leaf::new(page).next());
+    page::set_lsn(&mut empty, page::lsn(page));
+    page::set_write_counter(&mut empty, page::write_counter(page));
     empty
 }
 
@@ -149,6 +147,17 @@ pub(super) fn append(page: &mut [u8], count: usize, run: &[u8]) -> Result<(), Fo
     put_run(page, run, checked)
 }
 
+/// Puts entries that all order before those there are in front of them. When the last has the key of the first entry, the two RID lists become one.
+pub(super) fn prepend(page: &mut [u8], count: usize, run: &[u8]) -> Result<(), FormatError> {
+    let leaf = Leaf::new(page);
+    let (own_count, own) = leaf.run(Place::default(), Place { entry: leaf.entries, rid: 0 });
+    let mut image = empty_like(page, leaf.kind());
+    append(&mut image, count, run)?;
+    append(&mut image, own_count, &own)?;
+    page.copy_from_slice(&image);
+    Ok(())
+}
+
 /// What the check of a run found out.
 struct RunCheck {
     count: usize,
@@ -156,13 +165,6 @@ struct RunCheck {
     /// The run's first entry continues the RID list of the page's last.
     joins: bool,
     slot_bits: u8,
-    /// Folded size afterwards, 0 unless the leaf folds.
-    folded_bytes: usize,
-}
-
-/// Folded size of the leaf with a run behind its entries; 0 unless it folds.
-pub(super) fn run_cost(leaf: &Leaf<'_>, count: usize, run: &[u8]) -> Result<usize, FormatError> {
-    RunCheck::of(leaf, count, run).map(|checked| checked.folded_bytes)
 }
 
 impl RunCheck {
@@ -213,7 +215,6 @@ impl RunCheck {
             return Err(no_room());
         }
         let slot_bits = if leaf.folds() { shape.slot_bits.max(slot_bits_for(max_slot)) } else { shape.slot_bits };
-        let mut folded_bytes = 0;
         if leaf.folds() {
             let shape = Shape { slot_bits, ..shape };
             let joined: Vec<u8>;
@@ -225,12 +226,11 @@ impl RunCheck {
                 entries[0] = Entry { key: old.key, rids: &joined };
             }
             let all = (0..kept).map(|i| leaf.entry(i)).chain(entries.iter().copied());
-            folded_bytes = LEAF_HEADER_BYTES + body_cost(shape, all);
-            if folded_bytes > header::FOLDED_PAGE_BYTES {
+            if LEAF_HEADER_BYTES + body_cost(shape, all) > header::FOLDED_PAGE_BYTES {
                 return Err(no_room());
             }
         }
-        Ok(RunCheck { count, rids, joins, slot_bits, folded_bytes })
+        Ok(RunCheck { count, rids, joins, slot_bits })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::folded;
 use super::header::{FOLDED_PAGE_BYTES, LEAF_HEADER_BYTES, LeafKind};
 use super::leaf::{Leaf, Place, check, validate};
-use super::limits::middle_cut;
+use super::limits;
 use super::ops::LeafOp;
 use crate::test_random::Random;
 use crate::wire::Reader;
@@ -183,7 +183,7 @@ fn leaves_are_what_an_ordered_map_is() {
 /// Cuts the leaf in the middle and puts it together again.
 fn split_and_join(page: &[u8], source: &Source) -> bool {
     let leaf = Leaf::new(page);
-    let Some(cut) = middle_cut(&leaf) else {
+    let Some(cut) = limits::cut(&leaf, 1, 2) else {
         assert!(leaf.rid_count() < 2);
         return false;
     };
@@ -211,12 +211,37 @@ fn split_and_join(page: &[u8], source: &Source) -> bool {
     if leaf.rid_count() > 60 && !source.kind.fold {
         assert!(share(&left) * 4 > share(page) && share(&right) * 4 > share(page), "lopsided");
     }
-    let right = Leaf::new(&right);
-    let (count, run) = Leaf::new(&left).joins(&right, 0).unwrap();
-    assert!(Leaf::new(&left).joins(&right, page.len()).is_none());
-    apply(LeafOp::Append { count: count as u16, run: &run }, &mut left).unwrap();
+    let append = LeafOp::Append { count: count as u16, run: &run };
+    assert!(append.on_copy(&left).unwrap() == page, "halves joined are not the whole");
+    apply(append, &mut left).unwrap();
     assert!(left == page, "halves joined are not the whole");
+    // The same from the front.
+    let (count, run) = leaf.run(Place::default(), cut);
+    let prepend = LeafOp::Prepend { count: count as u16, run: &run };
+    assert!(append.on_copy(page).is_none() && prepend.on_copy(page).is_none(), "what is there already");
+    crate::page::set_lsn(&mut from, 77);
+    apply(prepend, &mut from).unwrap();
+    assert_eq!(crate::page::lsn(&from), 77);
+    crate::page::set_lsn(&mut from, crate::page::lsn(page));
+    assert!(from == page, "halves joined from the front are not the whole");
+    parts_are_as_wanted(page, source);
     true
+}
+
+/// Cuts lie about where they are wanted, as far as entries allow.
+fn parts_are_as_wanted(page: &[u8], source: &Source) {
+    let leaf = Leaf::new(page);
+    if leaf.rid_count() < 100 || source.kind.fold {
+        return;
+    }
+    let used = |p: &[u8]| p.len() - Leaf::new(p).free_bytes();
+    for part in 1..8 {
+        let cut = limits::cut(&leaf, part, 8).unwrap();
+        let mut first = page.to_vec();
+        apply(LeafOp::KeepFirst { cut }, &mut first).unwrap();
+        let off = (used(&first) * 8).abs_diff(used(page) * part);
+        assert!(off <= 2 * page.len(), "{part} of 8: {} of {}", used(&first), used(page));
+    }
 }
 
 #[test]
@@ -340,7 +365,7 @@ fn hostile_leaves_ops_and_folds_do_no_harm() {
                 leaf.plan_insert(&key, rid),
                 leaf.last_place(),
             );
-            let _ = (leaf.entries().count(), middle_cut(&leaf), leaf.run(Place { entry: 1, rid: 1 }, Place { entry: 7, rid: 3 }));
+            let _ = (leaf.entries().count(), limits::cut(&leaf, 1, 2), leaf.run(Place { entry: 1, rid: 1 }, Place { entry: 7, rid: 3 }));
             let cut = Place { entry: random.below(200) as usize, rid: random.below(4) as usize };
             let (count, run) = Leaf::new(&page).run(Place::default(), Place { entry: 9, rid: 0 });
             for op in [

@@ -2,7 +2,7 @@
 //!
 //! A [`Place`] is an entry and a RID of its list in a plain leaf, a block and a pair of it in a prefix leaf. In both, places order like the (key, RID) pairs they stand for.
 
-use super::header::LeafKind;
+use super::header::{FOLDED_PAGE_BYTES, LeafKind};
 use super::leaf::{self, Leaf, Place};
 use super::limits;
 use super::ops::LeafOp;
@@ -12,6 +12,9 @@ use super::prefix::{Change, PrefixLeaf};
 use crate::FormatError;
 use crate::page::{self, HEADER_BYTES, PageType};
 use pagefold_types::Rid;
+
+/// The fill of a full leaf: see [`LeafView::fill`].
+pub const FULL: usize = 1024;
 
 /// How the leaves of an index are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -334,33 +337,34 @@ impl<'a> LeafView<'a> {
         matches!(self, LeafView::Prefix(leaf) if change.fits(leaf))
     }
 
-    /// Where to cut the leaf in two that each have about half. `None` when there are not two RIDs.
+    /// Where to cut the leaf in two so that about `part` of `of` parts of it lie before the cut. `None` when there are not two RIDs.
     #[must_use]
-    pub fn middle_cut(&self) -> Option<Place> {
+    pub fn cut(&self, part: usize, of: usize) -> Option<Place> {
         match self {
-            LeafView::Plain(leaf) => limits::middle_cut(leaf),
-            LeafView::Prefix(leaf) => leaf.middle_cut(),
+            LeafView::Plain(leaf) => limits::cut(leaf, part, of),
+            LeafView::Prefix(leaf) => leaf.cut(part, of),
         }
     }
 
-    /// What lies from `from` to the end, as an `Append` op takes it.
+    /// What lies from `from` up to `to`, as `Append` and `Prepend` take it.
     ///
     /// # Errors
     /// When the leaf is damaged.
-    pub fn run_from(&self, from: Place) -> Result<(usize, Vec<u8>), FormatError> {
+    pub fn run(&self, from: Place, to: Place) -> Result<(usize, Vec<u8>), FormatError> {
         match self {
-            LeafView::Plain(leaf) => Ok(leaf.run(from, self.end())),
-            LeafView::Prefix(leaf) => leaf.run(from, leaf.end()),
+            LeafView::Plain(leaf) => Ok(leaf.run(from, to)),
+            LeafView::Prefix(leaf) => leaf.run(from, to),
         }
     }
 
-    /// All of `right`, a leaf of the same index whose pairs all order after this leaf's, as an `Append` op takes it, if it fits and leaves so many bytes free.
+    /// How full the leaf is, of [`FULL`]: in memory or on disk, whichever is more.
     #[must_use]
-    pub fn joins(&self, right: &LeafView<'_>, spare_bytes: usize) -> Option<(usize, Vec<u8>)> {
-        match (self, right) {
-            (LeafView::Plain(left), LeafView::Plain(right)) => left.joins(right, spare_bytes),
-            (LeafView::Prefix(left), LeafView::Prefix(right)) => left.joins(right, spare_bytes),
-            _ => None,
-        }
+    pub fn fill(&self) -> usize {
+        let (bytes, free) = match self {
+            LeafView::Plain(leaf) => (leaf.page.len(), leaf.free_bytes()),
+            LeafView::Prefix(leaf) => (leaf.page.len(), leaf.free_bytes()),
+        };
+        let in_memory = (bytes - free) * FULL / bytes.max(1);
+        in_memory.max(self.folded_bytes() * FULL / FOLDED_PAGE_BYTES)
     }
 }

@@ -21,17 +21,18 @@ pub fn put_separator(left_key: &[u8], left_rid: Rid, right_key: &[u8], right_rid
     out.extend_from_slice(&right_rid.to_bytes()[..(length - length.min(right_key.len())).min(RID_BYTES)]);
 }
 
-/// Where to cut a leaf in two that each have about half of what the leaf is short of: bytes in memory, or bytes of its fold. Between entries if that is not far off the middle, else
-/// inside a RID list. `None` when there are not two RIDs.
+/// Where to cut a leaf in two so that about `part` of `of` parts of what it is short of, bytes in memory or bytes of its fold, lie before the cut. Between entries if that is not far
+/// off, else inside a RID list. `None` when there are not two RIDs.
 #[must_use]
-pub fn middle_cut(leaf: &Leaf<'_>) -> Option<Place> {
+pub fn cut(leaf: &Leaf<'_>, part: usize, of: usize) -> Option<Place> {
     let in_memory = leaf.page.len() - leaf.free_bytes();
     let by_fold = leaf.folds() && leaf.folded_bytes() * leaf.page.len() > in_memory * FOLDED_PAGE_BYTES;
     let total = if by_fold { leaf.folded_bytes() } else { in_memory }.saturating_sub(LEAF_HEADER_BYTES);
     let shape = leaf.shape;
     let mut before = Neighbour::NONE;
     let mut sum: usize = 0;
-    // Nearest to the middle: any place, and places between entries.
+    let wanted = total * part / of.max(1);
+    // Nearest to what is wanted: any place, and places between entries.
     let mut any: Option<(usize, Place)> = None;
     let mut between: Option<(usize, Place)> = None;
     for (i, entry) in leaf.entries().enumerate() {
@@ -40,7 +41,7 @@ pub fn middle_cut(leaf: &Leaf<'_>) -> Option<Place> {
             let place = Place { entry: i, rid: r };
             let rid = entry.rid(r);
             if sum > 0 {
-                let off = sum.abs_diff(total / 2);
+                let off = sum.abs_diff(wanted);
                 if any.is_none_or(|a| off < a.0) {
                     any = Some((off, place));
                 }

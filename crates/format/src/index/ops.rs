@@ -64,6 +64,13 @@ pub enum LeafOp<'a> {
         /// The entries in their layout.
         run: &'a [u8],
     },
+    /// Entries in front of all there are, as [`super::leaf::Leaf::run`] gives them.
+    Prepend {
+        /// Number of entries.
+        count: u16,
+        /// The entries in their layout.
+        run: &'a [u8],
+    },
     /// Another page after.
     SetNext {
         /// Page after in key order; 0: none.
@@ -103,16 +110,25 @@ impl LeafOp<'_> {
             LeafOp::KeepFirst { cut } if prefix => prefix::keep_first(page, cut),
             LeafOp::KeepFrom { cut } if prefix => prefix::keep_from(page, cut),
             LeafOp::Append { count, run } if prefix => prefix::append(page, usize::from(count), run),
+            LeafOp::Prepend { count, run } if prefix => prefix::prepend(page, usize::from(count), run),
             LeafOp::Insert { key, rid } => leaf_edit::insert(page, key, rid),
             LeafOp::Remove { key, rid } => leaf_edit::remove(page, key, rid),
             LeafOp::KeepFirst { cut } => leaf_edit::keep_first(page, cut),
             LeafOp::KeepFrom { cut } => leaf_edit::keep_from(page, cut),
             LeafOp::Append { count, run } => leaf_edit::append(page, usize::from(count), run),
+            LeafOp::Prepend { count, run } => leaf_edit::prepend(page, usize::from(count), run),
             LeafOp::SetNext { next } => {
                 set_next(page, next);
                 Ok(())
             }
         }
+    }
+
+    /// The page as the op would leave it; `None` when it does not fit. For what moves many entries: an insert or a removal is worked out without a copy.
+    #[must_use]
+    pub fn on_copy(&self, page: &[u8]) -> Option<Vec<u8>> {
+        let mut copy = page.to_vec();
+        self.apply(&mut copy).is_ok().then_some(copy)
     }
 
     /// Appends the op's log form.
@@ -142,8 +158,8 @@ impl LeafOp<'_> {
                 out.extend_from_slice(&(cut.entry as u16).to_le_bytes());
                 out.extend_from_slice(&(cut.rid as u16).to_le_bytes());
             }
-            LeafOp::Append { count, run } => {
-                out.push(5);
+            LeafOp::Append { count, run } | LeafOp::Prepend { count, run } => {
+                out.push(if matches!(self, LeafOp::Append { .. }) { 5 } else { 8 });
                 out.extend_from_slice(&count.to_le_bytes());
                 put_bytes(out, run);
             }
@@ -181,6 +197,7 @@ impl LeafOp<'_> {
             5 => LeafOp::Append { count: reader.u16()?, run: reader.bytes()? },
             6 => LeafOp::SetNext { next: reader.u32()? },
             7 => LeafOp::FormatPrefix { page_number: reader.u32()?, fixed_key_bytes: reader.u16()?, next: reader.u32()? },
+            8 => LeafOp::Prepend { count: reader.u16()?, run: reader.bytes()? },
             other => return Err(FormatError::new(format!("unknown leaf op {other}"))),
         })
     }

@@ -84,7 +84,7 @@ fn leaf_fields(object: &Object, bytes: &[u8]) -> Map<String, Value> {
             "free_bytes": view.free_bytes(),
             "folded_bytes": view.folded_bytes(),
             "header_bytes": LEAF_HEADER_BYTES,
-            "middle_cut": limits::middle_cut(&view).map_or(Value::Null, |place| json!(place.entry)),
+            "middle_cut": limits::cut(&view, 1, 2).map_or(Value::Null, |place| json!(place.entry)),
         },
         "entries": entries,
     }))

@@ -2,7 +2,7 @@
 
 use super::super::leaf::Place;
 use super::change::{Change, put_blocks};
-use super::header::{DIRECTORY_BYTES, PREFIX_HEADER_BYTES};
+use super::header::DIRECTORY_BYTES;
 use super::image::Blocks;
 use super::reader::decode;
 use super::view::PrefixLeaf;
@@ -114,29 +114,22 @@ impl PrefixLeaf<'_> {
         Ok((blocks.list.len(), out))
     }
 
-    /// All pairs of `right`, a leaf of the same index whose pairs all order behind this leaf's, as an `Append` op takes them, if they fit and leave so many bytes free.
+    /// Where to cut a leaf in two so that about `part` of `of` parts of its bytes lie before the cut: between two blocks, or where there is one only, between two of its pairs. `None` when
+    /// there are not two pairs.
     #[must_use]
-    pub fn joins(&self, right: &PrefixLeaf<'_>, spare_bytes: usize) -> Option<(usize, Vec<u8>)> {
-        let (count, run) = right.run(Place::default(), right.end()).ok()?;
-        let (_, blocks) = self.with_run(count, &run).ok()?;
-        (PREFIX_HEADER_BYTES + blocks.shared + blocks.size() + spare_bytes <= self.page.len()).then_some((count, run))
-    }
-
-    /// Where to cut a leaf in two with about half of the bytes each: between two blocks, or where there is one only, in its middle. `None` when there are not two pairs.
-    #[must_use]
-    pub fn middle_cut(&self) -> Option<Place> {
+    pub fn cut(&self, part: usize, of: usize) -> Option<Place> {
         if self.blocks < 2 {
             let pairs = self.block(0)?.pair_count();
-            return (pairs > 1).then_some(Place { entry: 0, rid: pairs / 2 });
+            return (pairs > 1).then(|| Place { entry: 0, rid: (pairs * part / of.max(1)).clamp(1, pairs - 1) });
         }
         let start = self.range(0).start;
         let total = self.low_end().saturating_sub(start) + DIRECTORY_BYTES * self.blocks;
-        let off = |i: &usize| (2 * (self.range(*i).start.saturating_sub(start) + DIRECTORY_BYTES * i)).abs_diff(total);
+        let off = |i: &usize| (self.range(*i).start.saturating_sub(start) + DIRECTORY_BYTES * i).abs_diff(total * part / of.max(1));
         (1..self.blocks).min_by_key(off).map(|entry| Place { entry, rid: 0 })
     }
 
-    /// All blocks of the leaf and those of a run, with the longest bytes that all share if the leaf is empty.
-    fn with_run(&self, count: usize, run: &[u8]) -> Result<(Vec<u8>, Blocks), FormatError> {
+    /// All blocks of the leaf and those of a run, which order behind them or `in_front`, with the longest bytes that all share if the leaf is empty.
+    fn with_run(&self, count: usize, run: &[u8], in_front: bool) -> Result<(Vec<u8>, Blocks), FormatError> {
         let mut reader = Reader::new(run);
         let bytes = usize::from(reader.u16()?);
         let run_shared = reader.take(bytes)?;
@@ -146,12 +139,12 @@ impl PrefixLeaf<'_> {
         let shared = if self.blocks == 0 { run_shared.to_vec() } else { self.shared[..common_prefix(self.shared, run_shared)].to_vec() };
         let mut last: Option<(Vec<u8>, u64)> = None;
         let mut entries = Entries::new();
-        if let Some(i) = self.blocks.checked_sub(1) {
+        let mut blocks = Blocks::new(shared.len());
+        if !in_front && let Some(i) = self.blocks.checked_sub(1) {
             decode(self, i, &mut entries)?;
             last = entries.last().map(|(key, rid)| (key.to_vec(), rid));
+            blocks.push_blocks(self, 0..self.blocks, &shared)?;
         }
-        let mut blocks = Blocks::new(shared.len());
-        blocks.push_blocks(self, 0..self.blocks, &shared)?;
         for _ in 0..count {
             let (bytes, head) = (usize::from(reader.u16()?), reader.u32()?);
             let block = reader.take(bytes)?;
@@ -168,13 +161,26 @@ impl PrefixLeaf<'_> {
         if !reader.is_empty() {
             return Err(FormatError::new("append: bytes behind the last block"));
         }
+        if in_front && self.blocks > 0 {
+            decode(self, 0, &mut entries)?;
+            if last.as_ref().zip(entries.pairs().next()).is_some_and(|(last, first)| (last.0.as_slice(), last.1) >= first) {
+                return Err(FormatError::new("append: pairs do not ascend"));
+            }
+            blocks.push_blocks(self, 0..self.blocks, &shared)?;
+        }
         Ok((shared, blocks))
     }
 }
 
 /// Blocks behind all there are, as [`PrefixLeaf::run`] gives them.
 pub(in super::super) fn append(page: &mut [u8], count: usize, run: &[u8]) -> Result<(), FormatError> {
-    let (shared, blocks) = PrefixLeaf::new(page).with_run(count, run)?;
+    let (shared, blocks) = PrefixLeaf::new(page).with_run(count, run, false)?;
+    blocks.put(page, &shared)
+}
+
+/// The same, in front of all there are.
+pub(in super::super) fn prepend(page: &mut [u8], count: usize, run: &[u8]) -> Result<(), FormatError> {
+    let (shared, blocks) = PrefixLeaf::new(page).with_run(count, run, true)?;
     blocks.put(page, &shared)
 }
 

@@ -38,7 +38,7 @@ mod shapes_tests;
 mod tests;
 
 pub use change::Change;
-pub(super) use edit::{append, insert, keep_first, keep_from, remove};
+pub(super) use edit::{append, insert, keep_first, keep_from, prepend, remove};
 pub(super) use header::format_leaf;
 pub use header::{DIRECTORY_BYTES, PREFIX_HEADER_BYTES, PREFIX_LEAF_VERSION, block_bytes_max};
 pub use view::PrefixLeaf;

@@ -164,9 +164,10 @@ fn leaves_are_what_an_ordered_set_is() {
 /// The leaf cut anywhere, and put together again.
 fn cuts_and_joins(page: &[u8], model: &Model, random: &mut Random) {
     let view = PrefixLeaf::new(page);
-    let Some(middle) = view.middle_cut() else { return };
+    let Some(middle) = view.cut(1, 2) else { return };
     let any = random.below(model.len() as u64 + 1) as usize;
-    for cut in [middle, place_of(&view, any), Place::default(), view.end()] {
+    let quarter = view.cut(1, 4).unwrap();
+    for cut in [middle, quarter, place_of(&view, any), Place::default(), view.end()] {
         let (mut left, mut right) = (page.to_vec(), page.to_vec());
         LeafOp::KeepFirst { cut }.apply(&mut left).unwrap();
         LeafOp::KeepFrom { cut }.apply(&mut right).unwrap();
@@ -179,12 +180,28 @@ fn cuts_and_joins(page: &[u8], model: &Model, random: &mut Random) {
             let (a, b) = (PrefixLeaf::new(&left).free_bytes(), PrefixLeaf::new(&right).free_bytes());
             assert!(a.min(b) > page.len() / 4, "{a} {b}");
         }
-        let joins = PrefixLeaf::new(&left).joins(&PrefixLeaf::new(&right), 0);
+        if cut == quarter && view.block_count() > 10 {
+            let used = page.len() - PrefixLeaf::new(&left).free_bytes();
+            assert!(used < (page.len() - view.free_bytes()) / 2, "{used}");
+        }
         let (count, run) = PrefixLeaf::new(&right).run(Place::default(), PrefixLeaf::new(&right).end()).unwrap();
-        let done = LeafOp::Append { count: count as u16, run: &run }.apply(&mut left);
-        assert_eq!(done.is_ok(), joins.is_some());
+        let append = LeafOp::Append { count: count as u16, run: &run };
+        let copy = append.on_copy(&left);
+        let done = append.apply(&mut left);
+        assert_eq!(done.is_ok(), copy.is_some());
         if done.is_ok() {
             assert_same(&left, model);
+            assert!(copy.unwrap() == left);
+        }
+        let (count, run) = view.run(Place::default(), cut).unwrap();
+        let prepend = LeafOp::Prepend { count: count as u16, run: &run };
+        // What the parts take when they are together does not depend on who comes to whom, but for the shared bytes of an empty leaf.
+        if let Some(whole) = prepend.on_copy(&right) {
+            assert_same(&whole, model);
+            assert_eq!(PrefixLeaf::new(&whole).next(), view.next());
+        }
+        if !low.is_empty() {
+            assert!(prepend.on_copy(page).is_none(), "what is there already");
         }
         // The other way round they do not ascend.
         if !low.is_empty() && !high.is_empty() {
@@ -228,10 +245,9 @@ fn damaged_leaves_do_no_harm() {
             }
             let view = PrefixLeaf::new(&page);
             let key = (shape.1)(random.next() % shape.2);
-            let _ =
-                (view.lower_bound(&key), view.lower_bound_rid(&key, rid(77)), view.seek(&key[..1]), view.free_bytes(), view.middle_cut());
+            let _ = (view.lower_bound(&key), view.lower_bound_rid(&key, rid(77)), view.seek(&key[..1]), view.free_bytes(), view.cut(1, 2));
             let _ = (view.plan_insert(&key, rid(3)), view.plan_remove(&key, rid(3)), view.rid(Place { entry: 1, rid: 5 }));
-            let _ = (view.run(Place::default(), view.end()), view.joins(&view, 0));
+            let _ = (view.run(Place::default(), view.end()), view.cut(1, 5));
             if validate(&page).is_ok() {
                 valid += 1;
                 if check(&page).is_ok() {

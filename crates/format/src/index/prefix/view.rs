@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 /// A prefix leaf that can be searched. A [`Place`] in it is a block (its `entry`) and a pair of that block (its `rid`).
 #[derive(Clone, Copy)]
 pub struct PrefixLeaf<'a> {
-    pub(super) page: &'a [u8],
+    pub(in crate::index) page: &'a [u8],
     pub(super) blocks: usize,
     pub(super) fixed_key_bytes: usize,
     /// The bytes that all keys share.
