@@ -18,6 +18,7 @@ pub mod readers;
 mod recovery;
 mod sampling;
 mod space_map;
+mod steps;
 pub mod table_space;
 #[cfg(test)]
 mod test_random;

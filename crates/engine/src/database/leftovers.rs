@@ -12,13 +12,14 @@
 
 use super::open::DatabaseState;
 use crate::index::Index;
+use crate::steps::stepping;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Horizon, Mode, PageFilter, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
 use pagefold_types::Rid;
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
@@ -56,7 +57,7 @@ struct Lists {
 /// What a running transaction would leave.
 #[derive(Clone, Debug)]
 struct Entered {
-    /// Start of the transaction's record before the one that leaves it.
+    /// Start of the transaction's record before the one that leaves it: never less than in an earlier one.
     after: Lsn,
     left: Leftover,
 }
@@ -108,13 +109,9 @@ impl Leftovers {
     pub(crate) fn taken_back(&self, transaction: u64, last: Lsn) {
         let mut lists = self.lists.lock();
         let Some(entered) = lists.running.get_mut(&transaction) else { return };
-        entered.retain(|e| {
-            let stays = e.after < last;
-            if !stays {
-                self.count(&e.left, PageFilter::leave);
-            }
-            stays
-        });
+        while let Some(e) = entered.pop_if(|e| stepping(e).after >= last) {
+            self.count(&e.left, PageFilter::leave);
+        }
         if entered.is_empty() {
             lists.running.remove(&transaction);
         }
@@ -162,8 +159,11 @@ impl Leftovers {
         let lists = self.lists.lock();
         let committed = lists.committed.iter().flat_map(|c| &c.left).chain(lists.held.left.keys());
         let committed = committed.map(|left| CheckpointLeftover { transaction: 0, after: 0, left: left.clone() });
-        let id_of = |id: u64| if ended.iter().any(|state| state.id() == id) { 0 } else { id };
-        let running = lists.running.iter().flat_map(|(id, entered)| entered.iter().map(move |e| (id_of(*id), e)));
+        let ended: BTreeSet<u64> = ended.iter().map(|state| state.id()).collect();
+        let running = lists.running.iter().flat_map(|(id, entered)| {
+            let id = if ended.contains(id) { 0 } else { *id };
+            entered.iter().map(move |e| (id, e))
+        });
         committed.chain(running.map(|(transaction, e)| CheckpointLeftover { transaction, after: e.after, left: e.left.clone() })).collect()
     }
 
@@ -275,8 +275,8 @@ impl DatabaseState {
                 }
                 if let Some(record) = table.ghost_record(*rid, *kind)? {
                     let mut key = Vec::new();
-                    for index in self.indexes_of(&table) {
-                        key_of(&table, &index, &record, &mut key)?;
+                    for index in table.indexes().iter() {
+                        key_of(&table, index, &record, &mut key)?;
                         index.tree().delete(&key, *rid)?;
                         self.core.leftovers.entry_removed();
                     }
@@ -323,11 +323,11 @@ impl DatabaseState {
     }
 
     pub(super) fn table_by_id(&self, object_id: u32) -> Option<Arc<Table>> {
-        self.objects.read().table(object_id)
+        self.objects.read().tables.by_id(object_id).cloned()
     }
 
     pub(super) fn index_by_id(&self, object_id: u32) -> Option<Arc<Index>> {
-        self.objects.read().index(object_id)
+        self.objects.read().indexes.by_id(object_id).cloned()
     }
 }
 

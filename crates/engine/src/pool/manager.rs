@@ -647,7 +647,7 @@ impl BufferManager {
         self.dirty_pages.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>> {
+    pub(crate) fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>> {
         self.data_sets.read().get(&file_id).and_then(Weak::upgrade)
     }
 }

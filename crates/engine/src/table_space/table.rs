@@ -8,6 +8,7 @@
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
+use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::row::DictionaryType;
@@ -16,7 +17,7 @@ use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder, PageFill};
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page::is_page_size;
 use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::AtomicU32;
@@ -190,6 +191,8 @@ pub struct Table {
     pub(super) builders: Mutex<Vec<ColumnBuilder>>,
     partitions: Box<[OnceLock<Arc<DataSet>>]>,
     adding_partition: Mutex<u16>,
+    /// Its live indexes, by name. Only a change of tables and indexes puts another list here.
+    indexes: RwLock<Arc<[Arc<Index>]>>,
     pub(crate) dictionaries: DictionarySet,
     /// Where the method has a dictionary: what comes in, and how well the newest does.
     pub(super) watch: Option<Watch>,
@@ -222,6 +225,7 @@ impl Table {
             layout,
             partitions: (0..=PARTITION_MAX).map(|_| OnceLock::new()).collect(),
             adding_partition: Mutex::new(0),
+            indexes: RwLock::default(),
             dictionaries: DictionarySet::default(),
             watch: attributes.method.dictionary_type().map(|_| Watch::default()),
             standing: Mutex::default(),
@@ -351,6 +355,17 @@ impl Table {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.attributes.name
+    }
+
+    /// Its indexes, by name, of those that the catalog names.
+    #[must_use]
+    pub fn indexes(&self) -> Arc<[Arc<Index>]> {
+        Arc::clone(&self.indexes.read())
+    }
+
+    /// These are its indexes from now on.
+    pub(crate) fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
+        *self.indexes.write() = indexes.into();
     }
 
     /// How its records are laid out.

@@ -87,7 +87,7 @@ fn page_of(rid: u64) -> u64 {
 
 fn take_out<K: std::hash::Hash + Eq>(map: &mut FastMap<K, Vec<u64>>, key: &K, owner: u64) {
     if let Some(owners) = map.get_mut(key) {
-        owners.retain(|&other| other != owner);
+        owners.retain(|&other| crate::steps::stepping(other) != owner);
         if owners.is_empty() {
             map.remove(key);
         }
@@ -208,7 +208,7 @@ impl ReadMarks {
         let mut readers = self.objects.get(&index).cloned().unwrap_or_default();
         if let Some(marks) = self.indexes.get(&index) {
             readers.extend(marks.keys.get(key).into_iter().flatten());
-            let covering = marks.ranges.iter().filter(|(range, _)| contains(range, key));
+            let covering = marks.ranges.iter().map(crate::steps::stepping).filter(|(range, _)| contains(range, key));
             readers.extend(covering.map(|&(_, owner)| owner));
         }
         readers
@@ -282,14 +282,14 @@ impl ReadMarks {
         let Some(marks) = self.indexes.get_mut(&object) else { return };
         for key in &parts.keys {
             if let Some(owners) = marks.keys.get_mut(key) {
-                owners.retain(|&other| other != owner);
+                owners.retain(|&other| crate::steps::stepping(other) != owner);
                 if owners.is_empty() {
                     marks.keys.remove(key);
                 }
             }
         }
         if !parts.ranges.is_empty() {
-            marks.ranges.retain(|&(_, other)| other != owner);
+            marks.ranges.retain(|&(_, other)| crate::steps::stepping(other) != owner);
         }
         if marks.keys.is_empty() && marks.ranges.is_empty() {
             self.indexes.remove(&object);

@@ -157,7 +157,7 @@ impl SnapshotTable {
         let last_commit = last_commit.load(Ordering::Acquire);
         let mut in_use = Vec::new();
         for shard in &self.shards {
-            in_use.extend(shard.0.lock().iter().map(|group| group.timestamp));
+            in_use.extend(shard.0.lock().iter().map(crate::steps::stepping).map(|group| group.timestamp));
         }
         in_use.sort_unstable();
         in_use.dedup();
