@@ -5,9 +5,10 @@
 //! - the file comes into being with the first page that is allocated (DEFINE NO);
 //! - header page and map pages are not in a pool: they are written from here, after all other pages (`pool/deferred_write.rs`).
 
+use crate::doubling::{Doubling, segments_for};
 use crate::pool::counters::Counters;
 use crate::pool::frames::Pool;
-use crate::pool::translation::Translation;
+use crate::pool::word::PageWord;
 use crate::space_map::SpaceMap;
 use crate::{CounterValues, Error, Result};
 use pagefold_format::data_set_header::{DICTIONARIES_MAX, DataSetHeader, DictionaryRoot, ObjectKind};
@@ -35,6 +36,9 @@ impl Default for Extents {
         Extents { first_bytes: 64 * 1024, second_bytes: 0 }
     }
 }
+
+/// Page words in the first segment of the translation array, as a power of two: most data sets of a database with very many are small.
+const TRANSLATION_BITS: u32 = 4;
 
 /// The most pages of a data set.
 const PAGES_MAX: u32 = u32::MAX - 1;
@@ -136,7 +140,8 @@ pub struct DataSet {
     file: OnceLock<Arc<dyn File>>,
     allocation: Mutex<Allocation>,
     page_count: AtomicU32,
-    pub(crate) translation: Translation,
+    /// Page number -> page word. Callers check the number against the page count first: a wild one from a damaged page allocates nothing.
+    pub(crate) translation: Doubling<PageWord, TRANSLATION_BITS, { segments_for(TRANSLATION_BITS, u32::MAX) }>,
     space: Mutex<SpaceMap>,
     facts: Mutex<DataSetFacts>,
     /// Root page (low half) and levels of the facts, for descents; 0 when not known here.
@@ -182,7 +187,7 @@ impl DataSet {
             file: OnceLock::new(),
             allocation: Mutex::default(),
             page_count: AtomicU32::new(0),
-            translation: Translation::new(),
+            translation: Doubling::default(),
             space: Mutex::new(SpaceMap::new(attributes.page_bytes)),
             facts: Mutex::default(),
             root_cache: AtomicU64::new(0),

@@ -9,6 +9,7 @@ mod copy_pages;
 mod core;
 mod data_set;
 pub mod database;
+mod doubling;
 mod error;
 pub mod index;
 pub mod log;

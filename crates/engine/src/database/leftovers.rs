@@ -228,38 +228,40 @@ impl DatabaseState {
     /// When a page is damaged or cannot be written.
     pub fn remove_leftovers(&self) -> Result<()> {
         let _turn = self.core.leftovers.removing.lock();
-        self.remove_in_turn()
+        let transactions = &self.core.transactions;
+        self.remove_in_turn(&transactions.horizon(), &transactions.pins())
     }
 
     /// The same, after a commit; who finds another at it leaves it to him.
     pub(super) fn remove_leftovers_unless_busy(&self) -> Result<()> {
-        self.core.leftovers.removing.try_lock().map_or(Ok(()), |_turn| self.remove_in_turn())
+        let Some(_turn) = self.core.leftovers.removing.try_lock() else { return Ok(()) };
+        let transactions = &self.core.transactions;
+        self.remove_in_turn(&transactions.recent_horizon(), &transactions.recent_pins())
     }
 
-    fn remove_in_turn(&self) -> Result<()> {
+    fn remove_in_turn(&self, horizon: &Horizon, pins: &Horizon) -> Result<()> {
         let (leftovers, transactions) = (&self.core.leftovers, &self.core.transactions);
         let newest_commit = transactions.last_commit();
-        let (horizon, pins) = (transactions.horizon(), transactions.pins());
         let oldest = horizon.oldest().min(pins.oldest());
         let Due { left, rows } = leftovers.due(oldest, newest_commit);
         for (left, timestamp) in left {
-            if self.remove_leftover(&left, timestamp, &horizon)? {
+            if self.remove_leftover(&left, timestamp, horizon)? {
                 leftovers.released(&left);
             }
         }
         for (object, rid) in rows {
-            if !self.core.versions.needed(object, rid, &horizon).0 {
+            if !self.core.versions.needed(object, rid, horizon).0 {
                 leftovers.lists.lock().held.rows.remove(&(object, rid));
             }
         }
         let newest_before = |commit| horizon.newest_before(commit).max(pins.newest_before(commit));
         while let Some(next) = leftovers.next(oldest, newest_commit, newest_before) {
             for left in &next.left {
-                let gone = self.remove_leftover(left, next.timestamp, &horizon)?;
+                let gone = self.remove_leftover(left, next.timestamp, horizon)?;
                 leftovers.done(left, (!gone).then_some(next.timestamp));
             }
             let mut rows = next.rows;
-            rows.retain(|(object, rid)| self.core.versions.needed(*object, *rid, &horizon).0);
+            rows.retain(|(object, rid)| self.core.versions.needed(*object, *rid, horizon).0);
             leftovers.finish(next.timestamp, &rows);
         }
         Ok(())

@@ -137,3 +137,58 @@ fn opening_one_table_of_many() {
     println!("steps of opening, per table: {counted:?}");
     assert_grows_by_doubling(&counted, 0);
 }
+
+/// A commit beside transactions that have a snapshot each, all of different moments.
+#[test]
+fn committing_beside_many_snapshots() {
+    let mut counted = Vec::new();
+    for open in [50, 200, 800u64] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let table = database.table("t00000").unwrap();
+        let rid = Rid::new(0, 2, 0);
+        let change = |value| {
+            let mut t = database.begin(TransactionOptions::default());
+            assert!(t.update(&table, rid, &[(1, ValueRef::Int(value))]).unwrap());
+            t.commit().unwrap();
+        };
+        let repeatable = TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() };
+        let mut others = Vec::new();
+        for i in 0..open {
+            let mut t = database.begin(repeatable);
+            assert!(t.row(&table, rid).unwrap().is_some());
+            others.push(t);
+            change(i as i64);
+        }
+        let (steps, ()) = steps_of(|| (0..1000).for_each(change));
+        counted.push((open, steps / 1000));
+    }
+    println!("steps of a commit: {counted:?}");
+    assert_grows_by_doubling(&counted, 8);
+}
+
+/// A serializable insert beside transactions that have each read many keys, some of which were not there.
+#[test]
+fn inserting_beside_many_point_reads() {
+    let mut counted = Vec::new();
+    for readers in [8, 32, 128] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let (table, index) = (database.table("t00000").unwrap(), database.index("i00000").unwrap());
+        let serializable = TransactionOptions { isolation: Isolation::Serializable, ..TransactionOptions::default() };
+        let mut others = Vec::new();
+        for reader in 0..readers {
+            let mut t = database.begin(serializable);
+            for i in 0..50 {
+                assert_eq!(t.get(&table, &index, &[ValueRef::Int(10 + i * readers + reader)], |_, _| ()).unwrap(), None);
+                assert_eq!(t.find(&table, &index, &[ValueRef::Int(1_000_000 + i * readers + reader)]).unwrap(), []);
+            }
+            others.push(t);
+        }
+        let mut t = database.begin(serializable);
+        let (steps, _) = steps_of(|| t.insert(&table, &[ValueRef::Int(25 * readers), ValueRef::Int(0)]).unwrap());
+        counted.push((readers as u64, steps));
+    }
+    println!("steps of a serializable insert: {counted:?}");
+    assert_grows_by_doubling(&counted, 0);
+}

@@ -8,6 +8,7 @@
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
+use crate::doubling::{Doubling, segments_for};
 use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
@@ -20,7 +21,7 @@ use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Compression of a table.
@@ -189,7 +190,9 @@ pub struct Table {
     pub(super) compact_encoder: Option<RecordEncoder>,
     /// What pages are rebuilt with, under the method `page`: one for each thread that is at it.
     pub(super) builders: Mutex<Vec<ColumnBuilder>>,
-    partitions: Box<[OnceLock<Arc<DataSet>>]>,
+    partitions: Doubling<OnceLock<Arc<DataSet>>, 0, { segments_for(0, PARTITION_MAX as u32) }>,
+    /// How many there are.
+    partition_count: AtomicU16,
     adding_partition: Mutex<u16>,
     /// Its live indexes, by name. Only a change of tables and indexes puts another list here.
     indexes: RwLock<Arc<[Arc<Index>]>>,
@@ -223,7 +226,8 @@ impl Table {
             compact_encoder: by_value.then(|| RecordEncoder::Compact(CompactLayout::new(layout.clone()))),
             builders: Mutex::new(Vec::new()),
             layout,
-            partitions: (0..=PARTITION_MAX).map(|_| OnceLock::new()).collect(),
+            partitions: Doubling::default(),
+            partition_count: AtomicU16::new(0),
             adding_partition: Mutex::new(0),
             indexes: RwLock::default(),
             dictionaries: DictionarySet::default(),
@@ -258,11 +262,13 @@ impl Table {
     }
 
     fn put_partition(&self, count: &mut u16, data_set: Arc<DataSet>) -> Result<&Arc<DataSet>> {
-        let Some(place) = self.partitions.get(usize::from(*count)) else {
+        if *count > PARTITION_MAX {
             return Err(Error::Parameter(format!("{} has all {count} partitions it can have", self.object())));
-        };
+        }
+        let place = self.partitions.get_or_make(u32::from(*count)).get_or_init(|| data_set);
         *count += 1;
-        Ok(place.get_or_init(|| data_set))
+        self.partition_count.store(*count, Ordering::Release);
+        Ok(place)
     }
 
     /// Adds the next partition. Its file comes with the first page.
@@ -272,7 +278,7 @@ impl Table {
 
     /// Makes the next partition. That of a table which the catalog names is in the log before anybody can use it.
     fn make_partition(&self, count: &mut u16) -> Result<&Arc<DataSet>> {
-        if usize::from(*count) >= self.partitions.len() {
+        if *count > PARTITION_MAX {
             return Err(Error::Parameter(format!("{} has all {count} partitions it can have", self.object())));
         }
         let data_set = self.core.create_data_set(self.data_set_attributes(*count), &self.attributes.pool)?;
@@ -303,9 +309,9 @@ impl Table {
     /// The partition after `last`, the first for `None`: a new one, unless another thread has just added it.
     pub(super) fn partition_after(&self, last: Option<u16>) -> Result<&Arc<DataSet>> {
         let mut count = self.adding_partition.lock();
-        let wanted = last.map_or(0, |last| usize::from(last) + 1);
-        if let Some(data_set) = self.partitions.get(wanted).and_then(OnceLock::get) {
-            return Ok(data_set);
+        let wanted = last.map_or(0, |last| last + 1);
+        if wanted < *count {
+            return self.partition(wanted);
         }
         self.make_partition(&mut count)
     }
@@ -382,21 +388,21 @@ impl Table {
 
     /// Its data sets, by partition.
     pub fn partitions(&self) -> impl Iterator<Item = &Arc<DataSet>> {
-        self.partitions.iter().map_while(OnceLock::get)
+        (0..=u32::from(PARTITION_MAX)).map_while(|number| self.partitions.get(number)?.get())
     }
 
     #[inline]
     pub(crate) fn partition(&self, number: u16) -> Result<&Arc<DataSet>> {
         self.partitions
-            .get(usize::from(number))
+            .get(u32::from(number))
             .and_then(OnceLock::get)
             .ok_or_else(|| Error::corrupt(self.object(), 0, format!("a RID names partition {number}, which does not exist")))
     }
 
     /// The partition that takes new rows.
     pub(super) fn last_partition(&self) -> Result<(u16, &Arc<DataSet>)> {
-        match self.partitions().enumerate().last() {
-            Some((number, data_set)) => Ok((number as u16, data_set)),
+        match self.partition_count.load(Ordering::Acquire).checked_sub(1) {
+            Some(last) => Ok((last, self.partition(last)?)),
             None => self.partition_after(None).map(|data_set| (0, data_set)),
         }
     }

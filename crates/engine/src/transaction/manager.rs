@@ -150,6 +150,18 @@ impl Transactions {
         self.snapshots.horizon(&self.last_commit)
     }
 
+    /// A horizon for those who can do with one that is a little out of date: it allows to drop less.
+    #[must_use]
+    pub fn recent_horizon(&self) -> Arc<Horizon> {
+        self.snapshots.recent_horizon(&self.last_commit)
+    }
+
+    /// As [`Self::recent_horizon`], of pins.
+    #[must_use]
+    pub fn recent_pins(&self) -> Arc<Horizon> {
+        self.pins.recent_horizon(&self.last_commit)
+    }
+
     /// The transactions that have not ended. For a checkpoint: those that begin to log while the list is made may be missing, their first
     /// record then lies behind the position at which the checkpoint began.
     #[must_use]

@@ -442,6 +442,9 @@ impl Core {
             }
             self.marks.hand_over(transaction, SUMMARY);
         }
+        if gone.is_empty() {
+            return;
+        }
         for node in self.nodes.values_mut().map(crate::steps::stepping).filter(|node| !matches!(node.phase, Phase::Committed(_))) {
             let readers = node.readers.len();
             node.readers.retain(|reader| !gone.contains_key(reader));

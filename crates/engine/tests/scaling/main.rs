@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod open_tables;
 mod statements;
 mod world;
