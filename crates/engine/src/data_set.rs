@@ -5,9 +5,10 @@
 //! - the file comes into being with the first page that is allocated (DEFINE NO);
 //! - header page and map pages are not in a pool: they are written from here, after all other pages (`pool/deferred_write.rs`).
 
+use crate::doubling::{Doubling, segments_for};
 use crate::pool::counters::Counters;
 use crate::pool::frames::Pool;
-use crate::pool::translation::Translation;
+use crate::pool::word::PageWord;
 use crate::space_map::SpaceMap;
 use crate::{CounterValues, Error, Result};
 use pagefold_format::data_set_header::{DICTIONARIES_MAX, DataSetHeader, DictionaryRoot, ObjectKind};
@@ -35,6 +36,9 @@ impl Default for Extents {
         Extents { first_bytes: 64 * 1024, second_bytes: 0 }
     }
 }
+
+/// Page words in the first segment of the translation array, as a power of two: most data sets of a database with very many are small.
+const TRANSLATION_BITS: u32 = 4;
 
 /// The most pages of a data set.
 const PAGES_MAX: u32 = u32::MAX - 1;
@@ -136,7 +140,8 @@ pub struct DataSet {
     file: OnceLock<Arc<dyn File>>,
     allocation: Mutex<Allocation>,
     page_count: AtomicU32,
-    pub(crate) translation: Translation,
+    /// Page number -> page word. Callers check the number against the page count first: a wild one from a damaged page allocates nothing.
+    pub(crate) translation: Doubling<PageWord, TRANSLATION_BITS, { segments_for(TRANSLATION_BITS, u32::MAX) }>,
     space: Mutex<SpaceMap>,
     facts: Mutex<DataSetFacts>,
     /// Root page (low half) and levels of the facts, for descents; 0 when not known here.
@@ -182,7 +187,7 @@ impl DataSet {
             file: OnceLock::new(),
             allocation: Mutex::default(),
             page_count: AtomicU32::new(0),
-            translation: Translation::new(),
+            translation: Doubling::default(),
             space: Mutex::new(SpaceMap::new(attributes.page_bytes)),
             facts: Mutex::default(),
             root_cache: AtomicU64::new(0),
@@ -209,12 +214,16 @@ impl DataSet {
         let length = file.len()?;
         *self.allocation.lock() = Allocation { extents_taken: 1, bytes: length };
         self.file.set(file).map_err(|_| self.corrupt(0, "opened twice"))?;
-        let mut buffer = AlignedBuffer::new(self.attributes.page_bytes, 4096);
-        self.read_raw(0, &mut buffer)?;
-        self.verify(0, &buffer, PageType::Header)?;
-        let header = DataSetHeader::parse(&buffer).map_err(|e| self.corrupt(0, e))?;
+        // Header and first map page lie side by side, and a file is longer than both: one read.
+        let page_bytes = self.attributes.page_bytes;
+        let mut buffer = AlignedBuffer::new(2 * page_bytes, 4096);
+        let first_bytes = if length < 2 * page_bytes as u64 { page_bytes } else { 2 * page_bytes };
+        self.read_raw(0, &mut buffer[..first_bytes])?;
+        let (header_page, map_page) = buffer.split_at_mut(page_bytes);
+        self.verify(0, header_page, PageType::Header)?;
+        let header = DataSetHeader::parse(header_page).map_err(|e| self.corrupt(0, e))?;
         self.check_header(&header, length)?;
-        let writes = page::write_counter(&buffer);
+        let writes = page::write_counter(header_page);
         let (lost, expected) = match expected {
             HeaderWrites::Exactly(expected) => (writes != expected, expected),
             HeaderWrites::AtLeast(expected) => (writes < expected, expected),
@@ -223,8 +232,8 @@ impl DataSet {
             return Err(self.corrupt(0, format!("write counter {writes} where {expected} is known: a lost write")));
         }
         self.header_writes.store(writes, Ordering::Relaxed);
-        self.header_lsn.store(page::lsn(&buffer), Ordering::Relaxed);
-        let map = self.read_space_map(&header, &mut buffer)?;
+        self.header_lsn.store(page::lsn(header_page), Ordering::Relaxed);
+        let map = self.read_space_map(&header, map_page)?;
         self.page_count.store(map.page_count(), Ordering::Release);
         *self.space.lock() = map;
         *self.facts.lock() = DataSetFacts {
@@ -252,11 +261,14 @@ impl DataSet {
         Ok(())
     }
 
-    fn read_space_map(&self, header: &DataSetHeader, buffer: &mut AlignedBuffer) -> Result<SpaceMap> {
+    /// `buffer` has the first map page, if there is one.
+    fn read_space_map(&self, header: &DataSetHeader, buffer: &mut [u8]) -> Result<SpaceMap> {
         let mut map = SpaceMap::new(self.attributes.page_bytes);
         while map.page_count() < header.page_count {
             let map_page = map.page_count();
-            self.read_raw(map_page, buffer)?;
+            if map_page > 1 {
+                self.read_raw(map_page, buffer)?;
+            }
             self.verify(map_page, buffer, PageType::SpaceMap)?;
             for word in space_map::words(buffer).map_err(|e| self.corrupt(map_page, e))? {
                 map.push(word);

@@ -9,6 +9,7 @@ mod copy_pages;
 mod core;
 mod data_set;
 pub mod database;
+mod doubling;
 mod error;
 pub mod index;
 pub mod log;
@@ -18,6 +19,7 @@ pub mod readers;
 mod recovery;
 mod sampling;
 mod space_map;
+mod steps;
 pub mod table_space;
 #[cfg(test)]
 mod test_random;

@@ -60,7 +60,7 @@ impl SpaceMap {
     }
 
     fn grow(&mut self) {
-        let capacity = (self.capacity * 2).max(1024);
+        let capacity = (self.capacity * 2).max(16);
         let mut tree = vec![0; 2 * capacity];
         for (page, word) in self.words.iter().enumerate().take(self.capacity) {
             tree[capacity + page] = self.free_class(page, word.class());

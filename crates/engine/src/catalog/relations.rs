@@ -300,14 +300,19 @@ impl CatalogParts {
     pub fn finish(mut self) -> (CatalogEntries, Vec<Error>) {
         let mut entries = CatalogEntries::default();
         let mut errors = Vec::new();
+        let mut positions = BTreeMap::new();
         for (object, fields) in std::mem::take(&mut self.tables) {
             match self.table(object, fields) {
-                Ok(table) => entries.tables.push(table),
+                Ok(table) => {
+                    positions.entry(object).or_insert(entries.tables.len());
+                    entries.tables.push(table);
+                }
                 Err(error) => errors.push(error),
             }
         }
         for (object, fields) in std::mem::take(&mut self.indexes) {
-            match self.index(object, fields, &entries.tables) {
+            let table = |id| entries.tables.get(*positions.get(&id)?);
+            match self.index(object, fields, table) {
                 Ok(index) => entries.indexes.push(index),
                 Err(error) => errors.push(error),
             }
@@ -346,7 +351,7 @@ impl CatalogParts {
         Ok(TableEntry { object_id: object, attributes, data_sets: parts_of(&self.data_sets, object)? })
     }
 
-    fn index(&self, object: u32, mut fields: Fields, tables: &[TableEntry]) -> Result<IndexEntry> {
+    fn index<'a>(&self, object: u32, mut fields: Fields, table: impl Fn(u32) -> Option<&'a TableEntry>) -> Result<IndexEntry> {
         let table_id: u32 = fields.number()?;
         let unique = fields.int()? != 0;
         let page_bytes = fields.number()?;
@@ -357,9 +362,7 @@ impl CatalogParts {
         let pool = fields.text()?;
         let columns = parts_of(&self.keys, object)?;
         let attributes = IndexAttributes { name, columns, unique, format, page_bytes, pctfree, extents, pool };
-        let table = tables
-            .iter()
-            .find(|t| t.object_id == table_id)
+        let table = table(table_id)
             .ok_or_else(|| damaged(&format!("index \"{}\" belongs to table number {table_id}, which does not exist", attributes.name)))?;
         attributes.check(&table.attributes.schema)?;
         let data_sets = parts_of(&self.data_sets, object)?;

@@ -8,7 +8,8 @@
 //! - a change that is dropped without commit leaves no file behind; after a crash the next writer removes what it left.
 
 use super::control_file::write_control;
-use super::open::{Database, Objects, control_state, unknown, write_catalog_data_set};
+use super::objects::Objects;
+use super::open::{Database, control_state, unknown, write_catalog_data_set};
 use crate::catalog::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
 use crate::core::DATA_DIRECTORY;
 use crate::data_set::DataSet;
@@ -178,7 +179,9 @@ impl<'a> Change<'a> {
         drop(passage);
         staged.iter().for_each(|data_set| data_set.set_logged());
         let old = std::mem::replace(&mut *objects, Objects { control, catalog, ..next });
+        objects.tell_tables();
         drop(objects);
+        self.dropped_tables.iter().for_each(|table| table.set_indexes(Vec::new()));
         // From here on nothing can fail the change; what cannot be removed now goes at the next open.
         let mut gone: Vec<Arc<DataSet>> = vec![old.catalog];
         gone.extend(self.dropped_tables.iter().flat_map(|table| table.partitions().cloned()));
@@ -198,22 +201,22 @@ impl<'a> Change<'a> {
     fn next_objects(&self, current: &Objects) -> Result<Objects> {
         let mut next = current.clone();
         for table in &self.dropped_tables {
-            if next.tables.remove(table.name()).is_none() {
+            if !next.tables.remove(table.name()) {
                 return Err(unknown("table", table.name(), next.tables.keys()));
             }
         }
         for index in &self.dropped_indexes {
-            if next.indexes.remove(index.name()).is_none() {
+            if !next.indexes.remove(index.name()) {
                 return Err(unknown("index", index.name(), next.indexes.keys()));
             }
         }
         for table in &self.tables {
-            if next.tables.insert(table.name().into(), Arc::clone(table)).is_some() {
+            if !next.tables.insert(Arc::clone(table)) {
                 return Err(Error::Exists { kind: "table", name: table.name().into() });
             }
         }
         for index in &self.indexes {
-            if next.indexes.insert(index.name().into(), Arc::clone(index)).is_some() {
+            if !next.indexes.insert(Arc::clone(index)) {
                 return Err(Error::Exists { kind: "index", name: index.name().into() });
             }
         }

@@ -9,13 +9,15 @@
 
 use super::control_file::write_control;
 use super::maintenance::Work;
-use super::open::{Database, DatabaseState, Objects, control_state};
+use super::objects::Objects;
+use super::open::{Database, DatabaseState, control_state};
 use crate::core::LOG_DIRECTORY;
 use crate::data_set::{DataSet, DataSetAttributes};
 use crate::index::Index;
 use crate::log::{Log, LogReader};
 use crate::pool::{BufferManager, LogSink};
 use crate::recovery::{DataSets, ObjectsById, redo, roll_back};
+use crate::steps::stepping;
 use crate::table_space::Table;
 use crate::transaction::TransactionState;
 use crate::{Error, Result};
@@ -43,35 +45,28 @@ pub fn read_checkpoint(storage: &dyn Storage, directory: &Path, log_id: u128, at
     Ok((checkpoint, record.end))
 }
 
-/// The objects of a database, by id.
-struct Named<'a> {
-    manager: &'a BufferManager,
-    objects: Objects,
-    data_sets: DataSets,
-}
-
-impl ObjectsById for Named<'_> {
+impl ObjectsById for DatabaseState {
     fn table(&self, object_id: u32) -> Option<Arc<Table>> {
-        self.objects.table(object_id)
+        self.table_by_id(object_id)
     }
     fn index(&self, object_id: u32) -> Option<Arc<Index>> {
-        self.objects.index(object_id)
+        self.index_by_id(object_id)
     }
     fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>> {
-        self.data_sets.get(&file_id).cloned()
+        self.core.manager.data_set(file_id)
     }
     fn manager(&self) -> &BufferManager {
-        self.manager
+        &self.core.manager
     }
 }
 
 impl DatabaseState {
-    fn named(&self) -> Named<'_> {
+    /// The data sets of all tables and indexes.
+    fn data_sets(&self) -> DataSets {
         let objects = self.objects.read().clone();
         let of_tables = objects.tables.values().flat_map(|table| table.all_partitions());
         let all = of_tables.chain(objects.indexes.values().map(|index| Arc::clone(&index.data_set)));
-        let data_sets = all.map(|data_set| (data_set.file_id(), data_set)).collect();
-        Named { manager: &self.core.manager, objects, data_sets }
+        all.map(stepping).map(|data_set| (data_set.file_id(), data_set)).collect()
     }
 
     /// Takes the records of a transaction back, down to but without the one at `until`; 0 for all.
@@ -80,7 +75,7 @@ impl DatabaseState {
     /// When a record or page cannot be read.
     pub(crate) fn take_back(&self, state: &TransactionState, until: Lsn) -> Result<()> {
         match self.core.log().filter(|_| state.last_lsn() > until) {
-            Some(log) => roll_back(&self.named(), log, state, until),
+            Some(log) => roll_back(self, log, state, until),
             None => Ok(()),
         }
     }
@@ -120,7 +115,7 @@ impl DatabaseState {
         let storage = Arc::clone(&core.storage);
         let log = Log::create(storage, &core.log_directory(), core.log_id, core.log_settings, FIRST_LSN)?;
         // Everything that the catalog names is on disk, so there is nothing to write before the first checkpoint.
-        let data_sets = self.named().data_sets.values().map(|data_set| state_of(data_set)).collect();
+        let data_sets = self.data_sets().values().map(|data_set| state_of(data_set)).collect();
         let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
         // Twice: a control slot that knows of no log would have a database without it, should the other one be damaged.
         self.record_checkpoint(&log, &checkpoint)?;
@@ -174,9 +169,8 @@ impl DatabaseState {
             (end, written(&running), core.leftovers.all(&ended))
         });
         drop(held);
-        let named = self.named();
         let mut data_sets = Vec::new();
-        for data_set in named.data_sets.values() {
+        for data_set in self.data_sets().values() {
             if data_set.is_defined() && data_set.take_changed() {
                 core.manager.flush(data_set)?;
             }
@@ -215,12 +209,11 @@ impl DatabaseState {
     /// Brings the database to where the log ends. Of a reader, its pages in memory and its overlay.
     pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn) -> Result<()> {
         let core = &self.core;
-        let mut named = self.named();
+        let mut data_sets = self.data_sets();
         let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
-        let Named { objects, data_sets, .. } = &mut named;
-        let redone = redo(&mut reader, checkpoint, data_sets, &core.manager, |id| objects.table(id))?;
-        named.data_sets.values().for_each(|d| d.set_recovering(false));
+        let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, |id| self.table_by_id(id))?;
+        data_sets.values().for_each(|d| d.set_recovering(false));
         let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty();
         if in_order && !core.writable {
             return Ok(());
@@ -229,7 +222,8 @@ impl DatabaseState {
         core.set_log(log)?;
         core.transactions.continue_from(redone.next_transaction);
         *core.last_commit_ns.lock() = redone.last_commit_ns;
-        let current = named.objects.control.catalog_file_id;
+        let Objects { control, tables, .. } = self.objects.read().clone();
+        let current = control.catalog_file_id;
         if redone.catalog.is_some_and(|change| change.catalog_file_id != current) {
             // The change was logged and then not made.
             self.log_catalog(current)?;
@@ -237,7 +231,7 @@ impl DatabaseState {
         if in_order {
             return Ok(());
         }
-        for table in named.objects.tables.values() {
+        for table in tables.values() {
             table.load_dictionaries()?;
             for data_set in table.partitions().filter(|d| d.is_defined()) {
                 for number in redone.pages.get(&data_set.file_id()).into_iter().flatten() {
@@ -246,7 +240,7 @@ impl DatabaseState {
             }
         }
         for loser in redone.losers.values() {
-            self.end_loser(&named, loser)?;
+            self.end_loser(loser)?;
         }
         // Of transactions without an end nothing is left.
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
@@ -255,10 +249,10 @@ impl DatabaseState {
         if core.writable { self.write_checkpoint() } else { Ok(()) }
     }
 
-    fn end_loser(&self, named: &Named<'_>, loser: &RunningTransaction) -> Result<()> {
+    fn end_loser(&self, loser: &RunningTransaction) -> Result<()> {
         let Some(log) = self.core.log() else { return Ok(()) };
         let state = TransactionState::recovered(loser.id, loser.first, loser.last);
-        roll_back(named, log, &state, 0)?;
+        roll_back(self, log, &state, 0)?;
         self.log_rolled_back(&state)
     }
 }

@@ -12,13 +12,14 @@
 
 use super::open::DatabaseState;
 use crate::index::Index;
+use crate::steps::stepping;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Horizon, Mode, PageFilter, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
 use pagefold_types::Rid;
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
@@ -56,7 +57,7 @@ struct Lists {
 /// What a running transaction would leave.
 #[derive(Clone, Debug)]
 struct Entered {
-    /// Start of the transaction's record before the one that leaves it.
+    /// Start of the transaction's record before the one that leaves it: never less than in an earlier one.
     after: Lsn,
     left: Leftover,
 }
@@ -108,13 +109,9 @@ impl Leftovers {
     pub(crate) fn taken_back(&self, transaction: u64, last: Lsn) {
         let mut lists = self.lists.lock();
         let Some(entered) = lists.running.get_mut(&transaction) else { return };
-        entered.retain(|e| {
-            let stays = e.after < last;
-            if !stays {
-                self.count(&e.left, PageFilter::leave);
-            }
-            stays
-        });
+        while let Some(e) = entered.pop_if(|e| stepping(e).after >= last) {
+            self.count(&e.left, PageFilter::leave);
+        }
         if entered.is_empty() {
             lists.running.remove(&transaction);
         }
@@ -162,8 +159,11 @@ impl Leftovers {
         let lists = self.lists.lock();
         let committed = lists.committed.iter().flat_map(|c| &c.left).chain(lists.held.left.keys());
         let committed = committed.map(|left| CheckpointLeftover { transaction: 0, after: 0, left: left.clone() });
-        let id_of = |id: u64| if ended.iter().any(|state| state.id() == id) { 0 } else { id };
-        let running = lists.running.iter().flat_map(|(id, entered)| entered.iter().map(move |e| (id_of(*id), e)));
+        let ended: BTreeSet<u64> = ended.iter().map(|state| state.id()).collect();
+        let running = lists.running.iter().flat_map(|(id, entered)| {
+            let id = if ended.contains(id) { 0 } else { *id };
+            entered.iter().map(move |e| (id, e))
+        });
         committed.chain(running.map(|(transaction, e)| CheckpointLeftover { transaction, after: e.after, left: e.left.clone() })).collect()
     }
 
@@ -228,38 +228,40 @@ impl DatabaseState {
     /// When a page is damaged or cannot be written.
     pub fn remove_leftovers(&self) -> Result<()> {
         let _turn = self.core.leftovers.removing.lock();
-        self.remove_in_turn()
+        let transactions = &self.core.transactions;
+        self.remove_in_turn(&transactions.horizon(), &transactions.pins())
     }
 
     /// The same, after a commit; who finds another at it leaves it to him.
     pub(super) fn remove_leftovers_unless_busy(&self) -> Result<()> {
-        self.core.leftovers.removing.try_lock().map_or(Ok(()), |_turn| self.remove_in_turn())
+        let Some(_turn) = self.core.leftovers.removing.try_lock() else { return Ok(()) };
+        let transactions = &self.core.transactions;
+        self.remove_in_turn(&transactions.recent_horizon(), &transactions.recent_pins())
     }
 
-    fn remove_in_turn(&self) -> Result<()> {
+    fn remove_in_turn(&self, horizon: &Horizon, pins: &Horizon) -> Result<()> {
         let (leftovers, transactions) = (&self.core.leftovers, &self.core.transactions);
         let newest_commit = transactions.last_commit();
-        let (horizon, pins) = (transactions.horizon(), transactions.pins());
         let oldest = horizon.oldest().min(pins.oldest());
         let Due { left, rows } = leftovers.due(oldest, newest_commit);
         for (left, timestamp) in left {
-            if self.remove_leftover(&left, timestamp, &horizon)? {
+            if self.remove_leftover(&left, timestamp, horizon)? {
                 leftovers.released(&left);
             }
         }
         for (object, rid) in rows {
-            if !self.core.versions.needed(object, rid, &horizon).0 {
+            if !self.core.versions.needed(object, rid, horizon).0 {
                 leftovers.lists.lock().held.rows.remove(&(object, rid));
             }
         }
         let newest_before = |commit| horizon.newest_before(commit).max(pins.newest_before(commit));
         while let Some(next) = leftovers.next(oldest, newest_commit, newest_before) {
             for left in &next.left {
-                let gone = self.remove_leftover(left, next.timestamp, &horizon)?;
+                let gone = self.remove_leftover(left, next.timestamp, horizon)?;
                 leftovers.done(left, (!gone).then_some(next.timestamp));
             }
             let mut rows = next.rows;
-            rows.retain(|(object, rid)| self.core.versions.needed(*object, *rid, &horizon).0);
+            rows.retain(|(object, rid)| self.core.versions.needed(*object, *rid, horizon).0);
             leftovers.finish(next.timestamp, &rows);
         }
         Ok(())
@@ -275,8 +277,8 @@ impl DatabaseState {
                 }
                 if let Some(record) = table.ghost_record(*rid, *kind)? {
                     let mut key = Vec::new();
-                    for index in self.indexes_of(&table) {
-                        key_of(&table, &index, &record, &mut key)?;
+                    for index in table.indexes().iter() {
+                        key_of(&table, index, &record, &mut key)?;
                         index.tree().delete(&key, *rid)?;
                         self.core.leftovers.entry_removed();
                     }
@@ -323,11 +325,11 @@ impl DatabaseState {
     }
 
     pub(super) fn table_by_id(&self, object_id: u32) -> Option<Arc<Table>> {
-        self.objects.read().table(object_id)
+        self.objects.read().tables.by_id(object_id).cloned()
     }
 
     pub(super) fn index_by_id(&self, object_id: u32) -> Option<Arc<Index>> {
-        self.objects.read().index(object_id)
+        self.objects.read().indexes.by_id(object_id).cloned()
     }
 }
 

@@ -6,6 +6,7 @@ mod checkpoint;
 mod control_file;
 mod leftovers;
 mod maintenance;
+mod objects;
 mod open;
 mod renewal;
 mod transaction;
@@ -13,6 +14,8 @@ mod waiting;
 
 #[cfg(test)]
 mod maintenance_tests;
+#[cfg(test)]
+mod scaling_tests;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +26,9 @@ pub use control_file::{ControlFile, control_path, read_control};
 pub(crate) use control_file::{create_control, write_control};
 pub(crate) use leftovers::Leftovers;
 pub(crate) use maintenance::{Maintenance, Work};
+pub(crate) use objects::{Objects, open_objects};
 pub use open::{Database, DatabaseState, OpenMode, Settings};
-pub(crate) use open::{Objects, core_parts, new_id, open_objects};
+pub(crate) use open::{core_parts, new_id};
 pub use renewal::Renewal;
 pub(crate) use renewal::Waits as RenewalWaits;
 pub use transaction::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};

@@ -2,17 +2,17 @@
 //!
 //! Invariants:
 //! - one writing process: it holds the lock file for as long as the database is open;
-//! - the writer removes, at open, every data set that the catalog does not name: what a crashed command left;
-//! - what is in memory as the set of tables and indexes is what the control file names.
+//! - the writer removes, at open, every data set that the catalog does not name: what a crashed command left.
 
 use super::change::Change;
 use super::checkpoint::read_checkpoint;
 use super::control_file::{create_control, empty_slot, read_control, sync_what_was_found};
 use super::maintenance::MaintenanceThread;
+use super::objects::{CATALOG_OBJECT, Objects, open_objects};
 use crate::backup::read_archive;
-use crate::catalog::{CatalogEntries, DataSetEntry, catalog_attributes, read_catalog, write_catalog};
-use crate::core::{Core, CoreParts, DATA_DIRECTORY, data_set_path, file_id_of};
-use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
+use crate::catalog::{CatalogEntries, catalog_attributes, write_catalog};
+use crate::core::{Core, CoreParts, DATA_DIRECTORY, file_id_of};
+use crate::data_set::DataSet;
 use crate::index::Index;
 use crate::log::LogSettings;
 use crate::pool::{BufferManager, PoolSettings};
@@ -21,19 +21,15 @@ use crate::recovery::restore_double_writes;
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
-use pagefold_format::data_set_header::ObjectKind;
-use pagefold_format::log::Checkpoint;
 use pagefold_io::{Clock, Lock, Storage, parent_directory};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Object id of the catalog.
-const CATALOG_OBJECT: u32 = 0;
 const LOCK_NAME: &str = "lock";
 
 /// How to open.
@@ -74,25 +70,6 @@ impl Default for Settings {
             double_write_bytes: 2 << 20,
             checkpoint_bytes: 256 << 20,
         }
-    }
-}
-
-/// Tables and indexes by name, and the data set that says so.
-#[derive(Clone, Debug)]
-pub(crate) struct Objects {
-    pub(crate) control: ControlSlot,
-    pub(crate) tables: BTreeMap<String, Arc<Table>>,
-    pub(crate) indexes: BTreeMap<String, Arc<Index>>,
-    pub(crate) catalog: Arc<DataSet>,
-}
-
-impl Objects {
-    pub(crate) fn table(&self, object_id: u32) -> Option<Arc<Table>> {
-        self.tables.values().find(|table| table.object_id == object_id).cloned()
-    }
-
-    pub(crate) fn index(&self, object_id: u32) -> Option<Arc<Index>> {
-        self.indexes.values().find(|index| index.object_id == object_id).cloned()
     }
 }
 
@@ -235,7 +212,7 @@ impl Database {
         // Looked at again under the lock: somebody may have made it meanwhile.
         if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
             let core = Arc::new(Core::new(parts(before_first_state(new_id(clock, directory)))));
-            remove_unnamed(storage.as_ref(), directory, &[])?;
+            remove_unnamed(storage.as_ref(), directory, &BTreeSet::new())?;
             create_first_state(&core)?;
         }
         let control = read_control(storage.as_ref(), directory)?;
@@ -371,7 +348,7 @@ impl DatabaseState {
     /// The indexes of a table, by name.
     #[must_use]
     pub fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {
-        self.objects.read().indexes.values().filter(|index| index.table_id == table.object_id).cloned().collect()
+        table.indexes().to_vec()
     }
 
     /// The table of an index.
@@ -380,7 +357,7 @@ impl DatabaseState {
     /// When the catalog has changed meanwhile.
     pub fn table_of(&self, index: &Index) -> Result<Arc<Table>> {
         let objects = self.objects.read();
-        let table = objects.tables.values().find(|table| table.object_id == index.table_id);
+        let table = objects.tables.by_id(index.table_id);
         table.cloned().ok_or_else(|| unknown("table", &format!("of index {}", index.name()), objects.tables.keys()))
     }
 }
@@ -415,7 +392,7 @@ fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
 }
 
 /// Removes the data sets that are not in `named`.
-fn remove_unnamed(storage: &dyn Storage, directory: &Path, named: &[u32]) -> Result<()> {
+fn remove_unnamed(storage: &dyn Storage, directory: &Path, named: &BTreeSet<u32>) -> Result<()> {
     let data = directory.join(DATA_DIRECTORY);
     let mut removed = false;
     for path in storage.list(&data)? {
@@ -463,75 +440,4 @@ pub(super) fn control_state(core: &Core, sequence: u64, catalog: &DataSet) -> Co
         checkpoint: core.checkpoint.load(Ordering::Relaxed),
         log_id: core.log_id,
     }
-}
-
-/// Opens what a state of the control file names; also the file ids of all of it.
-pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: Option<&Checkpoint>) -> Result<(Objects, Vec<u32>)> {
-    let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
-    let attributes = DataSetAttributes {
-        file_id: control.catalog_file_id,
-        object_id: CATALOG_OBJECT,
-        kind: ObjectKind::Table,
-        partition: 0,
-        page_bytes: space.attributes().page_bytes,
-        leaf_bytes: space.attributes().page_bytes,
-        extents: space.attributes().extents,
-        object: "catalog".into(),
-    };
-    let path: PathBuf = data_set_path(&core.directory, control.catalog_file_id);
-    if !core.storage.exists(&path)? {
-        return Err(Error::Damaged { path: path.display().to_string(), reason: "the catalog is missing".into() });
-    }
-    let catalog = core.open_data_set(attributes, &space.attributes().pool, Some(HeaderWrites::Exactly(control.catalog_writes)))?;
-    space.attach(Arc::clone(&catalog))?;
-    let entries = read_catalog(&space)?;
-    let mut objects = Objects { control, tables: BTreeMap::new(), indexes: BTreeMap::new(), catalog };
-    let mut named = vec![control.catalog_file_id];
-    for entry in entries.tables {
-        let table = Table::create(Arc::clone(core), entry.object_id, entry.attributes)?;
-        for data_set in &entry.data_sets {
-            table.attach(open_one(core, table.data_set_attributes(data_set.partition), &table.attributes().pool, data_set, checkpoint)?)?;
-        }
-        named.extend(entry.data_sets.iter().map(|d| d.file_id));
-        let known = |file_id| entry.data_sets.iter().any(|d| d.file_id == file_id);
-        for state in checkpoint.into_iter().flat_map(|c| c.added_partitions(entry.object_id, known)) {
-            let attributes = DataSetAttributes { file_id: state.file_id, ..table.data_set_attributes(state.partition) };
-            core.see_file_id(state.file_id);
-            table.attach(core.open_data_set(attributes, &table.attributes().pool, header_writes(state.header_writes))?)?;
-            named.push(state.file_id);
-        }
-        objects.tables.insert(table.name().into(), Arc::new(table));
-    }
-    for entry in entries.indexes {
-        let Some(table) = objects.tables.values().find(|t| t.object_id == entry.table_id) else { continue };
-        let attributes = Index::data_set_attributes(entry.object_id, &entry.attributes);
-        let data_set = open_one(core, attributes, &entry.attributes.pool, &entry.data_sets[0], checkpoint)?;
-        named.push(data_set.file_id());
-        let schema = &table.attributes().schema;
-        let index = Index::attach(Arc::clone(core), entry.object_id, entry.table_id, schema, entry.attributes, data_set);
-        objects.indexes.insert(index.name().into(), Arc::new(index));
-    }
-    Ok((objects, named))
-}
-
-fn open_one(
-    core: &Core,
-    attributes: DataSetAttributes,
-    pool: &str,
-    entry: &DataSetEntry,
-    checkpoint: Option<&Checkpoint>,
-) -> Result<Arc<DataSet>> {
-    let known = match checkpoint {
-        None => entry.header_writes.map(HeaderWrites::Exactly),
-        Some(checkpoint) => {
-            let at_checkpoint = checkpoint.data_sets.iter().find(|d| d.file_id == entry.file_id).map_or(0, |d| d.header_writes);
-            header_writes(entry.header_writes.unwrap_or(0).max(at_checkpoint))
-        }
-    };
-    core.open_data_set(DataSetAttributes { file_id: entry.file_id, ..attributes }, pool, known)
-}
-
-/// How often a header must have been written that a checkpoint, or the catalog, knows to have been written so often; 0: the log has all of the data set.
-fn header_writes(known: u32) -> Option<HeaderWrites> {
-    (known > 0).then_some(HeaderWrites::AtLeast(known))
 }

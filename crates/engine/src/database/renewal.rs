@@ -82,7 +82,7 @@ impl DatabaseState {
 
     /// As [`Self::renew_dictionaries`], for the thread; what goes wrong is met by whoever writes next.
     pub(super) fn renew_in_background(&self, object_id: u32) {
-        let Some(table) = self.objects.read().table(object_id) else { return };
+        let Some(table) = self.table_by_id(object_id) else { return };
         if table.is_in_round() {
             // Where transactions are short, what is waited for has always ended.
             self.core.manager.clock().sleep(RESUME_DELAY);
@@ -173,7 +173,7 @@ impl DatabaseState {
             self.core.activity.end_step();
             return Err(error.into());
         }
-        let there = self.objects.read().table(table.object_id).is_some_and(|live| Arc::ptr_eq(&live, table));
+        let there = self.table_by_id(table.object_id).is_some_and(|live| Arc::ptr_eq(&live, table));
         let outcome = if there { work().map_err(Stopped::from) } else { Err(Stopped::Asked) };
         self.core.activity.end_step();
         outcome

@@ -167,8 +167,9 @@ impl BufferManager {
         };
         add(requests, 1);
         let count = data_set.page_count();
-        let missing =
-            pages.iter().any(|range| (range.start..range.end.min(count)).any(|page| !data_set.translation.word(page).state().resident));
+        let missing = pages
+            .iter()
+            .any(|range| (range.start..range.end.min(count)).any(|page| !data_set.translation.get_or_make(page).state().resident));
         if missing {
             self.background().push(Job::Read { file_id: data_set.file_id(), kind, pages, position: position.cloned() });
         }
@@ -200,10 +201,10 @@ impl BufferManager {
 
     /// Reads the first run of missing pages in `from..to` with one I/O; returns where to go on.
     fn prefetch_run(&self, data_set: &DataSet, kind: Prefetch, from: u32, to: u32) -> u32 {
-        let Some(first) = (from..to).find(|page| data_set.translation.word(*page).claim()) else { return to };
-        let mut claims = vec![Claim(Some(data_set.translation.word(first)))];
+        let Some(first) = (from..to).find(|page| data_set.translation.get_or_make(*page).claim()) else { return to };
+        let mut claims = vec![Claim(Some(data_set.translation.get_or_make(first)))];
         for page in first + 1..to {
-            let word = data_set.translation.word(page);
+            let word = data_set.translation.get_or_make(page);
             if !word.claim() {
                 break;
             }
@@ -238,7 +239,7 @@ impl BufferManager {
                 pool.push_free(unit);
                 continue;
             }
-            let word = data_set.translation.word(number);
+            let word = data_set.translation.get_or_make(number);
             self.own(unit, data_set, number);
             self.publish(data_set, unit, second, word, access);
             claim.keep();

@@ -143,7 +143,7 @@ impl BufferManager {
     /// The pages of a batch are clean, or dirty again.
     fn end_batch(&self, data_set: &DataSet, batch: &Batch<'_>, written: bool) {
         for &number in &batch.pages {
-            data_set.translation.word(number).end_write(written);
+            data_set.translation.get_or_make(number).end_write(written);
             if !written {
                 self.became_dirty_again(data_set, number);
             }
@@ -206,7 +206,7 @@ impl BufferManager {
 
     /// Copies a dirty page in its form on disk.
     fn copy_out(&self, data_set: &DataSet, number: u32, disk: &mut [u8]) -> Result<Copied> {
-        let word = data_set.translation.word(number);
+        let word = data_set.translation.get_or_make(number);
         if !word.state().dirty {
             return Ok(Copied::Clean);
         }

@@ -267,7 +267,7 @@ impl BufferManager {
         if page >= data_set.page_count() {
             return None;
         }
-        let word = data_set.translation.word(page);
+        let word = data_set.translation.get_or_make(page);
         match word.try_shared(true) {
             Latch::Taken(unit, second) => {
                 data_set.counters.getpages.add_one();
@@ -285,7 +285,7 @@ impl BufferManager {
     pub fn shared<'a>(&self, data_set: &'a DataSet, page: u32, access: Access) -> Result<SharedPage<'a>> {
         self.check_number(data_set, page)?;
         data_set.counters.getpages.add_one();
-        let word = data_set.translation.word(page);
+        let word = data_set.translation.get_or_make(page);
         let mut tries = 0;
         loop {
             match word.try_shared(access == Access::Random) {
@@ -309,7 +309,7 @@ impl BufferManager {
         self.check_number(data_set, page)?;
         data_set.check_poison()?;
         data_set.counters.getpages.add_one();
-        let word = data_set.translation.word(page);
+        let word = data_set.translation.get_or_make(page);
         let mut tries = 0;
         loop {
             match word.try_exclusive() {
@@ -328,7 +328,7 @@ impl BufferManager {
         if page >= data_set.page_count() || data_set.check_poison().is_err() {
             return None;
         }
-        let word = data_set.translation.word(page);
+        let word = data_set.translation.get_or_make(page);
         match word.try_exclusive() {
             Latch::Taken(unit, second) => {
                 data_set.counters.getpages.add_one();
@@ -344,7 +344,7 @@ impl BufferManager {
         if page >= data_set.page_count() {
             return None;
         }
-        let word = data_set.translation.word(page);
+        let word = data_set.translation.get_or_make(page);
         let mut tries = 0;
         loop {
             match word.try_shared(true) {
@@ -370,7 +370,7 @@ impl BufferManager {
         if page >= data_set.page_count() {
             return Ok(None);
         }
-        let word = data_set.translation.word(page);
+        let word = data_set.translation.get_or_make(page);
         let mut tries = 0;
         loop {
             match word.try_exclusive() {
@@ -393,7 +393,7 @@ impl BufferManager {
     /// As [`Self::shared`].
     pub fn make_resident(&self, data_set: &DataSet, page: u32) -> Result<()> {
         self.check_number(data_set, page)?;
-        let word = data_set.translation.word(page);
+        let word = data_set.translation.get_or_make(page);
         if !word.state().resident {
             self.read_page(data_set, page, word, Access::Random)?;
         }
@@ -406,7 +406,7 @@ impl BufferManager {
     /// When no frame can be had.
     pub(crate) fn create<'a>(&self, data_set: &'a DataSet, page: u32, leaf: bool) -> Result<ExclusivePage<'a>> {
         let second = data_set.is_folded() && !leaf;
-        let word = data_set.translation.word(page);
+        let word = data_set.translation.get_or_make(page);
         let mut tries = 0;
         while !word.claim() {
             // An earlier page of this number, given back and still in memory.
@@ -562,7 +562,7 @@ impl BufferManager {
         let Some(second) = data_set.pools.iter().position(|own| std::ptr::eq(&raw const **own, pool)) else {
             return (Eviction::Kept, None);
         };
-        let outcome = data_set.translation.word(page).try_evict(unit, second == 1, how);
+        let outcome = data_set.translation.get_or_make(page).try_evict(unit, second == 1, how);
         (outcome, Some((data_set, page)))
     }
 
@@ -647,7 +647,7 @@ impl BufferManager {
         self.dirty_pages.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>> {
+    pub(crate) fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>> {
         self.data_sets.read().get(&file_id).and_then(Weak::upgrade)
     }
 }

@@ -13,8 +13,7 @@ mod manager;
 mod mini_transaction;
 #[cfg(test)]
 mod tests;
-pub(crate) mod translation;
-mod word;
+pub(crate) mod word;
 mod work_area;
 
 pub use background::Prefetch;

@@ -9,6 +9,8 @@ use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
 use super::moved_pages::MovedPages;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
+use crate::doubling::{Doubling, segments_for};
+use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::row::DictionaryType;
@@ -17,10 +19,10 @@ use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder, PageFill};
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page::is_page_size;
 use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Compression of a table.
@@ -189,8 +191,12 @@ pub struct Table {
     pub(super) compact_encoder: Option<RecordEncoder>,
     /// What pages are rebuilt with, under the method `page`: one for each thread that is at it.
     pub(super) builders: Mutex<Vec<ColumnBuilder>>,
-    partitions: Box<[OnceLock<Arc<DataSet>>]>,
+    partitions: Doubling<OnceLock<Arc<DataSet>>, 0, { segments_for(0, PARTITION_MAX as u32) }>,
+    /// How many there are.
+    partition_count: AtomicU16,
     adding_partition: Mutex<u16>,
+    /// Its live indexes, by name. Only a change of tables and indexes puts another list here.
+    indexes: RwLock<Arc<[Arc<Index>]>>,
     pub(crate) dictionaries: DictionarySet,
     /// Where the method has a dictionary: what comes in, and how well the newest does.
     pub(super) watch: Option<Watch>,
@@ -221,8 +227,10 @@ impl Table {
             compact_encoder: by_value.then(|| RecordEncoder::Compact(CompactLayout::new(layout.clone()))),
             builders: Mutex::new(Vec::new()),
             layout,
-            partitions: (0..=PARTITION_MAX).map(|_| OnceLock::new()).collect(),
+            partitions: Doubling::default(),
+            partition_count: AtomicU16::new(0),
             adding_partition: Mutex::new(0),
+            indexes: RwLock::default(),
             dictionaries: DictionarySet::default(),
             watch: attributes.method.dictionary_type().map(|_| Watch::default()),
             standing: Mutex::default(),
@@ -255,11 +263,13 @@ impl Table {
     }
 
     fn put_partition(&self, count: &mut u16, data_set: Arc<DataSet>) -> Result<&Arc<DataSet>> {
-        let Some(place) = self.partitions.get(usize::from(*count)) else {
+        if *count > PARTITION_MAX {
             return Err(Error::Parameter(format!("{} has all {count} partitions it can have", self.object())));
-        };
+        }
+        let place = self.partitions.get_or_make(u32::from(*count)).get_or_init(|| data_set);
         *count += 1;
-        Ok(place.get_or_init(|| data_set))
+        self.partition_count.store(*count, Ordering::Release);
+        Ok(place)
     }
 
     /// Adds the next partition. Its file comes with the first page.
@@ -269,7 +279,7 @@ impl Table {
 
     /// Makes the next partition. That of a table which the catalog names is in the log before anybody can use it.
     fn make_partition(&self, count: &mut u16) -> Result<&Arc<DataSet>> {
-        if usize::from(*count) >= self.partitions.len() {
+        if *count > PARTITION_MAX {
             return Err(Error::Parameter(format!("{} has all {count} partitions it can have", self.object())));
         }
         let data_set = self.core.create_data_set(self.data_set_attributes(*count), &self.attributes.pool)?;
@@ -300,9 +310,9 @@ impl Table {
     /// The partition after `last`, the first for `None`: a new one, unless another thread has just added it.
     pub(super) fn partition_after(&self, last: Option<u16>) -> Result<&Arc<DataSet>> {
         let mut count = self.adding_partition.lock();
-        let wanted = last.map_or(0, |last| usize::from(last) + 1);
-        if let Some(data_set) = self.partitions.get(wanted).and_then(OnceLock::get) {
-            return Ok(data_set);
+        let wanted = last.map_or(0, |last| last + 1);
+        if wanted < *count {
+            return self.partition(wanted);
         }
         self.make_partition(&mut count)
     }
@@ -354,6 +364,17 @@ impl Table {
         &self.attributes.name
     }
 
+    /// Its indexes, by name, of those that the catalog names.
+    #[must_use]
+    pub fn indexes(&self) -> Arc<[Arc<Index>]> {
+        Arc::clone(&self.indexes.read())
+    }
+
+    /// These are its indexes from now on.
+    pub(crate) fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
+        *self.indexes.write() = indexes.into();
+    }
+
     /// How its records are laid out.
     #[must_use]
     pub fn layout(&self) -> &RowLayout {
@@ -368,21 +389,21 @@ impl Table {
 
     /// Its data sets, by partition.
     pub fn partitions(&self) -> impl Iterator<Item = &Arc<DataSet>> {
-        self.partitions.iter().map_while(OnceLock::get)
+        (0..=u32::from(PARTITION_MAX)).map_while(|number| self.partitions.get(number)?.get())
     }
 
     #[inline]
     pub(crate) fn partition(&self, number: u16) -> Result<&Arc<DataSet>> {
         self.partitions
-            .get(usize::from(number))
+            .get(u32::from(number))
             .and_then(OnceLock::get)
             .ok_or_else(|| Error::corrupt(self.object(), 0, format!("a RID names partition {number}, which does not exist")))
     }
 
     /// The partition that takes new rows.
     pub(super) fn last_partition(&self) -> Result<(u16, &Arc<DataSet>)> {
-        match self.partitions().enumerate().last() {
-            Some((number, data_set)) => Ok((number as u16, data_set)),
+        match self.partition_count.load(Ordering::Acquire).checked_sub(1) {
+            Some(last) => Ok((last, self.partition(last)?)),
             None => self.partition_after(None).map(|data_set| (0, data_set)),
         }
     }

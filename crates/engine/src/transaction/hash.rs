@@ -2,7 +2,7 @@
 //!
 //! Not for bytes that a user chooses: those go into ordered maps.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// 2^64 divided by the golden ratio, odd (Knuth, multiplicative hashing).
@@ -10,6 +10,9 @@ const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A hash map for keys of a few integers.
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
+
+/// A hash set of them.
+pub(super) type FastSet<K> = HashSet<K, BuildHasherDefault<WordHasher>>;
 
 /// Spreads a word over all bits; its top bits are the best ones.
 pub(super) fn spread(word: u64) -> u64 {

@@ -5,14 +5,16 @@
 //!   (IntentExclusive and Shared together make Exclusive), with a count of its requests.
 //! - Waiters are served strictly in their order; an upgrade of a mode that is held stands in front of all that hold nothing. A resource
 //!   without holders has no waiters.
-//! - A waiter is in the queue if and only if its outcome is not decided.
+//! - A waiter is in the queue if and only if its outcome is not decided. It says so itself, to who has the queue locked.
 
 use super::lock_error::WaitFor;
+use crate::steps::{step, stepping};
 use pagefold_types::Rid;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What can be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,6 +97,8 @@ pub(super) struct Waiter {
     /// Joined with what it holds.
     mode: Mode,
     upgrade: bool,
+    /// Changed and read under the lock of the queue.
+    queued: AtomicBool,
     pub(super) outcome: Mutex<Option<Outcome>>,
     pub(super) wake: Condvar,
 }
@@ -201,7 +205,8 @@ impl Queue {
         let held = self.holder_mut(transaction).map(|holder| holder.mode);
         let mode = held.map_or(mode, |held| held.join(mode));
         let upgrade = held.is_some();
-        let waiter = Arc::new(Waiter { transaction, resource, mode, upgrade, outcome: Mutex::new(None), wake: Condvar::new() });
+        let queued = AtomicBool::new(true);
+        let waiter = Arc::new(Waiter { transaction, resource, mode, upgrade, queued, outcome: Mutex::new(None), wake: Condvar::new() });
         let waiters = &mut self.crowd().waiters;
         let at = if upgrade { waiters.iter().take_while(|waiter| waiter.upgrade).count() } else { waiters.len() };
         waiters.insert(at, Arc::clone(&waiter));
@@ -209,7 +214,7 @@ impl Queue {
     }
 
     fn place(&self, waiter: &Arc<Waiter>) -> Option<usize> {
-        self.waiters().position(|other| Arc::ptr_eq(other, waiter))
+        self.waiters().map(stepping).position(|other| Arc::ptr_eq(other, waiter))
     }
 
     /// The transactions that must go on before this waiter can: holders that exclude it, then those in front of it. Empty when it no
@@ -221,10 +226,24 @@ impl Queue {
         holders.map(|holder| holder.transaction).chain(in_front).filter(|&other| other != waiter.transaction).collect()
     }
 
+    /// As many of [these](Self::blockers) as a search for cycles needs. Those in front wait for this resource and nothing else, so beyond them are its holders: where all of these are in the way, they
+    /// do. (If who looks for a cycle stands in front himself, the way by which he came to this queue was closed to a cycle before by one of the holders.)
+    pub(super) fn leading_blockers(&self, waiter: &Arc<Waiter>) -> Vec<u64> {
+        if !waiter.queued.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let others = || self.holders().filter(|holder| holder.transaction != waiter.transaction);
+        if others().any(|holder| holder.mode.compatible(waiter.mode)) {
+            return self.blockers(waiter);
+        }
+        others().map(|holder| holder.transaction).collect()
+    }
+
     /// Takes a waiter out without the lock. `false` when its outcome is already decided.
     pub(super) fn withdraw(&mut self, waiter: &Arc<Waiter>, outcome: Option<Outcome>) -> bool {
         let Some(place) = self.place(waiter) else { return false };
         self.crowd().waiters.remove(place);
+        waiter.queued.store(false, Ordering::Relaxed);
         if let Some(outcome) = outcome {
             waiter.decide(outcome);
         }
@@ -260,7 +279,9 @@ impl Queue {
             if self.excluder(waiter.transaction, waiter.mode).is_some() {
                 return;
             }
+            step();
             self.crowd().waiters.pop_front();
+            waiter.queued.store(false, Ordering::Relaxed);
             if let Some(holder) = self.holder_mut(waiter.transaction) {
                 holder.mode = waiter.mode;
                 holder.requests += 1;

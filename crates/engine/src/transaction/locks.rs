@@ -6,11 +6,12 @@
 //!   only by the request of an upgrade, which is itself such a wait. So the last wait of a cycle sees all of it.
 //! - A cycle counts only if all its edges hold at once, checked with its shards locked: a wait that has meanwhile timed out or been cancelled
 //!   makes no victim.
-//! - Lock order: the graph, shards in ascending order, a waiter's outcome. The lists of what a transaction holds are locked alone.
+//! - Lock order: the graph, shards in ascending order, a waiter's outcome. The sets of what a transaction holds are locked alone.
 
-use super::hash::{self, FastMap};
+use super::hash::{self, FastMap, FastSet};
 use super::lock_error::{LockError, WaitFor};
 use super::lock_queue::{Asked, Mode, Outcome, Queue, Resource, Waiter};
+use crate::steps::step;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{VecDeque, hash_map};
 use std::sync::Arc;
@@ -28,12 +29,12 @@ type Queues = FastMap<Resource, Queue>;
 #[repr(align(128))]
 struct Shard(Mutex<Queues>);
 
-/// What each transaction holds, in the order in which it was granted.
+/// What each transaction holds.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct OwnerShard(Mutex<FastMap<u64, Vec<Resource>>>);
+struct OwnerShard(Mutex<FastMap<u64, FastSet<Resource>>>);
 
-/// All locks of a database. A lock that is held takes 40 bytes in its map and 16 in its owner's list, and what these keep free.
+/// All locks of a database. A lock that is held takes 40 bytes in its map and 17 in its owner's set, and what these keep free.
 #[derive(Debug)]
 pub struct LockTable {
     shards: Box<[Shard]>,
@@ -114,10 +115,8 @@ impl LockTable {
         }
         let mut owners = self.owner_shard(transaction).lock();
         if let Some(held) = owners.get_mut(&transaction) {
-            // Mostly the latest.
-            if let Some(at) = held.iter().rposition(|&other| other == resource) {
-                held.remove(at);
-            }
+            step();
+            held.remove(&resource);
             if held.is_empty() {
                 owners.remove(&transaction);
             }
@@ -125,10 +124,10 @@ impl LockTable {
         true
     }
 
-    /// Gives up everything that the transaction holds, the latest first.
+    /// Gives up everything that the transaction holds.
     pub fn release_all(&self, transaction: u64) {
         let held = self.owner_shard(transaction).lock().remove(&transaction).unwrap_or_default();
-        for &resource in held.iter().rev() {
+        for resource in held {
             self.give_up(transaction, resource, u32::MAX);
         }
     }
@@ -136,7 +135,7 @@ impl LockTable {
     /// Number of resources that the transaction holds.
     #[must_use]
     pub fn held(&self, transaction: u64) -> usize {
-        self.owner_shard(transaction).lock().get(&transaction).map_or(0, Vec::len)
+        self.owner_shard(transaction).lock().get(&transaction).map_or(0, FastSet::len)
     }
 
     /// Ends the wait of a transaction with an error. `false` when it does not wait (yet: a caller that must reach it sets its own mark
@@ -230,9 +229,11 @@ impl LockTable {
         let mut reached: FastMap<u64, Arc<Waiter>> = FastMap::default();
         let mut todo = VecDeque::from([Arc::clone(start)]);
         while let Some(waiter) = todo.pop_front() {
-            let blockers =
-                self.shard(waiter.resource).lock().get(&waiter.resource).map(|queue| queue.blockers(&waiter)).unwrap_or_default();
+            let queues = self.shard(waiter.resource).lock();
+            let blockers = queues.get(&waiter.resource).map(|queue| queue.leading_blockers(&waiter)).unwrap_or_default();
+            drop(queues);
             for blocker in blockers {
+                step();
                 if blocker == start.transaction {
                     let mut cycle = vec![(Arc::clone(&waiter), blocker)];
                     let mut at = waiter.transaction;
@@ -269,14 +270,14 @@ impl LockTable {
     }
 
     fn note_held(&self, transaction: u64, resource: Resource) {
-        self.owner_shard(transaction).lock().entry(transaction).or_default().push(resource);
+        self.owner_shard(transaction).lock().entry(transaction).or_default().insert(resource);
     }
 
     fn shard(&self, resource: Resource) -> &Mutex<Queues> {
         &self.shards[shard_of(resource)].0
     }
 
-    fn owner_shard(&self, transaction: u64) -> &Mutex<FastMap<u64, Vec<Resource>>> {
+    fn owner_shard(&self, transaction: u64) -> &Mutex<FastMap<u64, FastSet<Resource>>> {
         &self.owners[transaction as usize % OWNER_SHARDS].0
     }
 }

@@ -6,8 +6,10 @@
 //! - Ids and timestamps ascend. Timestamps begin anew at each start: versions do not outlive the process.
 //! - Lock order: the turn to commit, then whatever `at_commit` locks. Taking a snapshot never waits for a commit.
 
+use super::hash::FastMap;
 use super::snapshot::{Age, Horizon, Snapshot, SnapshotTable};
 use super::state::TransactionState;
+use crate::steps::step;
 use pagefold_io::Clock;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ const SHARDS: u64 = 16;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct ActiveShard(Mutex<Vec<Arc<TransactionState>>>);
+struct ActiveShard(Mutex<FastMap<u64, Arc<TransactionState>>>);
 
 /// All transactions of a database.
 #[derive(Debug)]
@@ -53,7 +55,7 @@ impl Transactions {
     #[must_use]
     pub fn begin(&self) -> Arc<TransactionState> {
         let state = Arc::new(TransactionState::new(self.next_id.fetch_add(1, Ordering::Relaxed)));
-        self.shard(&state).0.lock().push(Arc::clone(&state));
+        self.shard(&state).0.lock().insert(state.id(), Arc::clone(&state));
         state
     }
 
@@ -148,11 +150,23 @@ impl Transactions {
         self.snapshots.horizon(&self.last_commit)
     }
 
+    /// A horizon for those who can do with one that is a little out of date: it allows to drop less.
+    #[must_use]
+    pub fn recent_horizon(&self) -> Arc<Horizon> {
+        self.snapshots.recent_horizon(&self.last_commit)
+    }
+
+    /// As [`Self::recent_horizon`], of pins.
+    #[must_use]
+    pub fn recent_pins(&self) -> Arc<Horizon> {
+        self.pins.recent_horizon(&self.last_commit)
+    }
+
     /// The transactions that have not ended. For a checkpoint: those that begin to log while the list is made may be missing, their first
     /// record then lies behind the position at which the checkpoint began.
     #[must_use]
     pub fn active(&self) -> Vec<Arc<TransactionState>> {
-        let mut all: Vec<_> = self.active.iter().flat_map(|shard| shard.0.lock().clone()).collect();
+        let mut all: Vec<_> = self.active.iter().flat_map(|shard| shard.0.lock().values().cloned().collect::<Vec<_>>()).collect();
         all.sort_unstable_by_key(|state| state.id());
         all
     }
@@ -172,9 +186,7 @@ impl Transactions {
     }
 
     fn remove(&self, state: &TransactionState) {
-        let mut active = self.shard(state).0.lock();
-        if let Some(at) = active.iter().position(|other| other.id() == state.id()) {
-            active.swap_remove(at);
-        }
+        step();
+        self.shard(state).0.lock().remove(&state.id());
     }
 }

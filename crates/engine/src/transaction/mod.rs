@@ -2,6 +2,7 @@
 
 mod chain;
 mod hash;
+mod interval_tree;
 mod lock_error;
 mod lock_queue;
 mod locks;

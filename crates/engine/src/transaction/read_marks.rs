@@ -4,12 +4,15 @@
 //! - A mark never gets weaker while its owner is kept: it is replaced only by one that covers it. Too coarse a mark costs a needless
 //!   abort, a lost one would cost serializability.
 //! - The tables by target and the lists by owner have the same marks.
+//! - Ranges of one owner within an index do not meet: those that do become one, which covers the same keys.
 //! - An owner has at most [`MarkLimits::per_transaction`] marks, and one for each object that it has read as a whole.
 
 use super::hash::FastMap;
+use super::interval_tree::{Cut, IntervalTree};
+use crate::steps::step;
 use pagefold_types::Rid;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 /// When marks are made coarser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +35,37 @@ impl Default for MarkLimits {
     }
 }
 
-/// Bounds of a key range.
-pub(super) type Range = (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
+/// Owners of marks on one target: mostly it is one.
+#[derive(Debug)]
+enum Owners {
+    One(u64),
+    Many(BTreeSet<u64>),
+}
+
+impl Owners {
+    fn add(&mut self, owner: u64) {
+        match self {
+            Owners::One(first) => *self = Owners::Many(BTreeSet::from([*first, owner])),
+            Owners::Many(owners) => _ = owners.insert(owner),
+        }
+    }
+
+    /// True when nobody is left.
+    fn take_out(&mut self, owner: u64) -> bool {
+        step();
+        match self {
+            Owners::One(only) => *only == owner,
+            Owners::Many(owners) => owners.remove(&owner) && owners.is_empty(),
+        }
+    }
+
+    fn append_to(&self, all: &mut Vec<u64>) {
+        match self {
+            Owners::One(owner) => all.push(*owner),
+            Owners::Many(owners) => all.extend(owners),
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 enum PageMarks {
@@ -51,7 +83,8 @@ enum ObjectMarks {
 struct Parts {
     pages: FastMap<u64, PageMarks>,
     keys: BTreeSet<Box<[u8]>>,
-    ranges: Vec<Range>,
+    /// By their low ends.
+    ranges: BTreeMap<Cut, Cut>,
     count: usize,
 }
 
@@ -63,8 +96,8 @@ struct Owner {
 
 #[derive(Debug, Default)]
 struct IndexMarks {
-    keys: BTreeMap<Box<[u8]>, Vec<u64>>,
-    ranges: Vec<(Range, u64)>,
+    keys: BTreeMap<Box<[u8]>, Owners>,
+    ranges: IntervalTree,
 }
 
 /// All marks.
@@ -72,10 +105,10 @@ struct IndexMarks {
 pub(super) struct ReadMarks {
     limits: MarkLimits,
     owners: FastMap<u64, Owner>,
-    objects: FastMap<u32, Vec<u64>>,
+    objects: FastMap<u32, Owners>,
     /// By page of the RID.
-    pages: FastMap<(u32, u64), Vec<u64>>,
-    rows: FastMap<(u32, u64), Vec<u64>>,
+    pages: FastMap<(u32, u64), Owners>,
+    rows: FastMap<(u32, u64), Owners>,
     indexes: FastMap<u32, IndexMarks>,
     /// Sum of the owners' counts.
     total: usize,
@@ -85,12 +118,13 @@ fn page_of(rid: u64) -> u64 {
     rid >> 12
 }
 
-fn take_out<K: std::hash::Hash + Eq>(map: &mut FastMap<K, Vec<u64>>, key: &K, owner: u64) {
-    if let Some(owners) = map.get_mut(key) {
-        owners.retain(|&other| other != owner);
-        if owners.is_empty() {
-            map.remove(key);
-        }
+fn put_in<K: std::hash::Hash + Eq>(map: &mut FastMap<K, Owners>, key: K, owner: u64) {
+    map.entry(key).and_modify(|owners| owners.add(owner)).or_insert(Owners::One(owner));
+}
+
+fn take_out<K: std::hash::Hash + Eq>(map: &mut FastMap<K, Owners>, key: &K, owner: u64) {
+    if map.get_mut(key).is_some_and(|owners| owners.take_out(owner)) {
+        map.remove(key);
     }
 }
 
@@ -141,7 +175,7 @@ impl ReadMarks {
         }
         if slots.len() < limit {
             slots.push(slot);
-            self.rows.entry((object, rid)).or_default().push(owner);
+            put_in(&mut self.rows, (object, rid), owner);
             self.added(owner, object);
         } else {
             self.mark_page(owner, object, page);
@@ -151,7 +185,7 @@ impl ReadMarks {
     fn mark_page(&mut self, owner: u64, object: u32, page: u64) {
         let Some(parts) = self.parts(owner, object) else { return };
         let Some(PageMarks::Slots(slots)) = parts.pages.insert(page, PageMarks::Whole) else { return };
-        self.pages.entry((object, page)).or_default().push(owner);
+        put_in(&mut self.pages, (object, page), owner);
         for &slot in &slots {
             take_out(&mut self.rows, &(object, page << 12 | u64::from(slot)), owner);
         }
@@ -170,29 +204,50 @@ impl ReadMarks {
             }
             None => {}
         }
-        self.objects.entry(object).or_default().push(owner);
+        put_in(&mut self.objects, object, owner);
         self.total += 1;
     }
 
+    /// All keys of a range of an index; or one key, both bounds included and equal.
     pub(super) fn mark_range(&mut self, owner: u64, index: u32, low: Bound<&[u8]>, high: Bound<&[u8]>) {
-        let Some(parts) = self.parts(owner, index) else { return };
         match (low, high) {
-            (Bound::Included(low), Bound::Included(high)) if low == high => {
-                if parts.keys.contains(low) {
-                    return;
-                }
-                parts.keys.insert(low.into());
-                self.indexes.entry(index).or_default().keys.entry(low.into()).or_default().push(owner);
-            }
-            _ => {
-                let range: Range = (low.map(Box::from), high.map(Box::from));
-                if parts.ranges.last() == Some(&range) {
-                    return;
-                }
-                parts.ranges.push(range.clone());
-                self.indexes.entry(index).or_default().ranges.push((range, owner));
-            }
+            (Bound::Included(low), Bound::Included(high)) if low == high => self.mark_key(owner, index, low),
+            _ => self.mark_between(owner, index, Cut::low(low), Cut::high(high)),
         }
+    }
+
+    fn mark_key(&mut self, owner: u64, index: u32, key: &[u8]) {
+        let Some(parts) = self.parts(owner, index) else { return };
+        if parts.keys.contains(key) {
+            return;
+        }
+        parts.keys.insert(key.into());
+        let owners = &mut self.indexes.entry(index).or_default().keys;
+        owners.entry(key.into()).and_modify(|owners| owners.add(owner)).or_insert(Owners::One(owner));
+        self.added(owner, index);
+    }
+
+    fn mark_between(&mut self, owner: u64, index: u32, mut low: Cut, mut high: Cut) {
+        if low >= high {
+            return;
+        }
+        let Some(parts) = self.parts(owner, index) else { return };
+        if let Some((before, until)) = parts.ranges.range(..=&low).next_back().filter(|(_, until)| **until >= low) {
+            if *until >= high {
+                return;
+            }
+            low = before.clone();
+        }
+        let met: Vec<(Cut, Cut)> = parts.ranges.range(&low..=&high).map(|(low, high)| (low.clone(), high.clone())).collect();
+        met.iter().for_each(|(low, _)| _ = parts.ranges.remove(low));
+        if let Some((_, last)) = met.last() {
+            high = high.max(last.clone());
+        }
+        parts.ranges.insert(low.clone(), high.clone());
+        let ranges = &mut self.indexes.entry(index).or_default().ranges;
+        met.iter().for_each(|(low, _)| ranges.remove(low, owner));
+        ranges.insert(low, high, owner);
+        self.removed(owner, index, met.len());
         self.added(owner, index);
     }
 
@@ -200,16 +255,22 @@ impl ReadMarks {
     pub(super) fn readers_of_row(&self, object: u32, rid: Rid) -> Vec<u64> {
         let rid = rid.to_u64();
         let found = [self.rows.get(&(object, rid)), self.pages.get(&(object, page_of(rid))), self.objects.get(&object)];
-        found.into_iter().flatten().flatten().copied().collect()
+        let mut readers = Vec::new();
+        found.into_iter().flatten().for_each(|owners| owners.append_to(&mut readers));
+        readers
     }
 
     /// Owners that have looked for the key, whether it was there or not. One may come several times.
     pub(super) fn readers_of_key(&self, index: u32, key: &[u8]) -> Vec<u64> {
-        let mut readers = self.objects.get(&index).cloned().unwrap_or_default();
+        let mut readers = Vec::new();
+        if let Some(owners) = self.objects.get(&index) {
+            owners.append_to(&mut readers);
+        }
         if let Some(marks) = self.indexes.get(&index) {
-            readers.extend(marks.keys.get(key).into_iter().flatten());
-            let covering = marks.ranges.iter().filter(|(range, _)| contains(range, key));
-            readers.extend(covering.map(|&(_, owner)| owner));
+            if let Some(owners) = marks.keys.get(key) {
+                owners.append_to(&mut readers);
+            }
+            marks.ranges.containing(key, |owner| readers.push(owner));
         }
         readers
     }
@@ -250,10 +311,10 @@ impl ReadMarks {
                         }
                     }
                     for key in parts.keys {
-                        self.mark_range(to, object, Bound::Included(&key), Bound::Included(&key));
+                        self.mark_key(to, object, &key);
                     }
                     for (low, high) in parts.ranges {
-                        self.mark_range(to, object, low.as_ref().map(AsRef::as_ref), high.as_ref().map(AsRef::as_ref));
+                        self.mark_between(to, object, low, high);
                     }
                 }
             }
@@ -281,16 +342,11 @@ impl ReadMarks {
         }
         let Some(marks) = self.indexes.get_mut(&object) else { return };
         for key in &parts.keys {
-            if let Some(owners) = marks.keys.get_mut(key) {
-                owners.retain(|&other| other != owner);
-                if owners.is_empty() {
-                    marks.keys.remove(key);
-                }
+            if marks.keys.get_mut(key).is_some_and(|owners| owners.take_out(owner)) {
+                marks.keys.remove(key);
             }
         }
-        if !parts.ranges.is_empty() {
-            marks.ranges.retain(|&(_, other)| other != owner);
-        }
+        parts.ranges.keys().for_each(|low| marks.ranges.remove(low, owner));
         if marks.keys.is_empty() && marks.ranges.is_empty() {
             self.indexes.remove(&object);
         }
@@ -327,9 +383,4 @@ impl ReadMarks {
             }
         }
     }
-}
-
-fn contains((low, high): &Range, key: &[u8]) -> bool {
-    let bounds: (Bound<&[u8]>, Bound<&[u8]>) = (low.as_ref().map(AsRef::as_ref), high.as_ref().map(AsRef::as_ref));
-    RangeBounds::<[u8]>::contains(&bounds, key)
 }

@@ -442,7 +442,10 @@ impl Core {
             }
             self.marks.hand_over(transaction, SUMMARY);
         }
-        for node in self.nodes.values_mut().filter(|node| !matches!(node.phase, Phase::Committed(_))) {
+        if gone.is_empty() {
+            return;
+        }
+        for node in self.nodes.values_mut().map(crate::steps::stepping).filter(|node| !matches!(node.phase, Phase::Committed(_))) {
             let readers = node.readers.len();
             node.readers.retain(|reader| !gone.contains_key(reader));
             if node.readers.len() < readers {

@@ -2,10 +2,12 @@
 //!
 //! Invariants:
 //! - A shard's timestamps ascend: a snapshot reads the counter while it holds the shard, and the counter never goes back.
+//! - A [`Horizon`] that is out of date allows less to be dropped, never more: snapshots that have ended are still in it, and those taken since are at its last commit or above.
 //! - [`SnapshotTable::horizon`] reads the counter before it visits the shards. So a snapshot that it misses was registered after the
 //!   visit to its shard and has a timestamp at or above that counter value.
 
 use super::state::TransactionState;
+use crate::steps::stepping;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -54,7 +56,7 @@ impl Drop for Snapshot {
 }
 
 /// Which snapshots there are, as of one moment, and what that allows to drop.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Horizon {
     /// Ascending, distinct.
     in_use: Vec<u64>,
@@ -123,11 +125,15 @@ impl Shard {
 #[derive(Debug)]
 pub(super) struct SnapshotTable {
     shards: [Arc<Shard>; SHARDS],
+    recent: Mutex<Arc<Horizon>>,
 }
+
+/// A recent horizon is renewed after one commit for so many of its snapshots: so each commit pays for a few.
+const SNAPSHOTS_PER_COMMIT: usize = 16;
 
 impl SnapshotTable {
     pub(super) fn new() -> SnapshotTable {
-        SnapshotTable { shards: std::array::from_fn(|_| Arc::default()) }
+        SnapshotTable { shards: std::array::from_fn(|_| Arc::default()), recent: Mutex::default() }
     }
 
     /// A snapshot at the present value of `last_commit`.
@@ -157,11 +163,21 @@ impl SnapshotTable {
         let last_commit = last_commit.load(Ordering::Acquire);
         let mut in_use = Vec::new();
         for shard in &self.shards {
-            in_use.extend(shard.0.lock().iter().map(|group| group.timestamp));
+            in_use.extend(shard.0.lock().iter().map(stepping).map(|group| group.timestamp));
         }
         in_use.sort_unstable();
         in_use.dedup();
         Horizon { in_use, last_commit }
+    }
+
+    /// A horizon that may be out of date, unless there are few snapshots: what it costs a commit does not grow with their number.
+    pub(super) fn recent_horizon(&self, last_commit: &AtomicU64) -> Arc<Horizon> {
+        let mut recent = self.recent.lock();
+        let commits = last_commit.load(Ordering::Acquire).saturating_sub(recent.last_commit);
+        if commits >= (recent.in_use.len() / SNAPSHOTS_PER_COMMIT) as u64 {
+            *recent = Arc::new(self.horizon(last_commit));
+        }
+        Arc::clone(&recent)
     }
 
     /// Of the oldest snapshot; `None` when there is none.

@@ -137,7 +137,7 @@ impl VersionStore {
         let length = chain.entries().len();
         if length >= PRUNE_FROM && length.is_power_of_two() {
             let bytes_before = chain.bytes();
-            chain.prune(&self.transactions.horizon());
+            chain.prune(&self.transactions.recent_horizon());
             self.count(bytes_before, chain.bytes());
         }
         let (heap_before, newest_before) = (chain.heap_bytes(), chain.newest_body_bytes());

@@ -25,9 +25,9 @@ impl Transaction<'_> {
             let rid = table.insert_record(By::Transaction(&t.state), &record)?;
             t.wrote_row(table, rid)?;
             let mut key = Vec::new();
-            for index in t.database.indexes_of(table) {
-                key_of(table, &index, &record, &mut key)?;
-                t.insert_entry(table, &index, &key, rid)?;
+            for index in table.indexes().iter() {
+                key_of(table, index, &record, &mut key)?;
+                t.insert_entry(table, index, &key, rid)?;
             }
             Ok(rid)
         })
@@ -43,7 +43,7 @@ impl Transaction<'_> {
             if !t.lock_row(table, rid)? {
                 return Ok(false);
             }
-            let indexes = t.database.indexes_of(table);
+            let indexes = table.indexes();
             if indexes.iter().all(|index| !index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column)))
                 && let Some(found) = table.update_fixed(By::Transaction(&t.state), rid, changes)?
             {
@@ -64,11 +64,11 @@ impl Transaction<'_> {
                 return Ok(false);
             }
             t.wrote_row(table, rid)?;
-            for index in indexes {
-                key_of(table, &index, &before, &mut old)?;
-                key_of(table, &index, &after, &mut new)?;
+            for index in indexes.iter() {
+                key_of(table, index, &before, &mut old)?;
+                key_of(table, index, &after, &mut new)?;
                 if old != new {
-                    t.insert_entry(table, &index, &new, rid)?;
+                    t.insert_entry(table, index, &new, rid)?;
                     t.keep(Undo::KeptEntry { object_id: index.object_id, key: &old, rid })?;
                     if let Some(serializable) = t.serializable() {
                         serializable.on_delete_key(t.state.id(), index.object_id, &old)?;

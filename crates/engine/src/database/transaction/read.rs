@@ -14,6 +14,27 @@ use std::mem;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+/// What is looked for in an index.
+struct Sought {
+    range: KeyRange,
+    /// It is the whole of one key, so no other key is in the range.
+    is_key: bool,
+}
+
+impl Sought {
+    /// The keys that begin with this key, or beginning of a key, of so many values.
+    fn key(index: &Index, values: usize, encoded: &[u8]) -> Sought {
+        let mut end = encoded.to_vec();
+        let end = pagefold_types::prefix_end(&mut end).then_some(end);
+        Sought { range: KeyRange { start: encoded.to_vec(), end }, is_key: values == index.key_layout().column_count() }
+    }
+
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let start = Bound::Included(self.range.start.as_slice());
+        (start, if self.is_key { start } else { self.range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded) })
+    }
+}
+
 impl Transaction<'_> {
     /// Calls `visit` with the record of a row. `None` when the snapshot has no such row.
     ///
@@ -98,7 +119,7 @@ impl Transaction<'_> {
         let mut encoded = mem::take(&mut self.scratch.key);
         encoded.clear();
         let found = match index.key_layout().encode(key, &mut encoded) {
-            Ok(_) => self.get_encoded(table, index, &encoded, buffer, visit),
+            Ok(_) => self.get_encoded(table, index, key.len(), &encoded, buffer, visit),
             Err(e) => Err(Error::Value(format!("index \"{}\": {e}", index.name()))),
         };
         self.scratch.key = encoded;
@@ -109,6 +130,7 @@ impl Transaction<'_> {
         &mut self,
         table: &Table,
         index: &Index,
+        values: usize,
         key: &[u8],
         buffer: &mut RowBuffer,
         mut visit: impl FnMut(Rid, &[u8]) -> R,
@@ -127,10 +149,8 @@ impl Transaction<'_> {
                 return Ok(Some(found));
             }
         }
-        let mut end = key.to_vec();
-        let end = pagefold_types::prefix_end(&mut end).then_some(end);
         let mut found = None;
-        self.range(table, index, KeyRange { start: key.to_vec(), end }, Direction::Forward, |rid, record| {
+        self.rows_of(table, index, Sought::key(index, values, key), Direction::Forward, |rid, record| {
             found = Some(visit(rid, record));
             Ok::<_, Error>(ControlFlow::Break(()))
         })?;
@@ -144,10 +164,8 @@ impl Transaction<'_> {
     pub fn find(&mut self, table: &Table, index: &Index, key: &[ValueRef<'_>]) -> Result<Vec<Rid>> {
         let mut bytes = Vec::new();
         index.key_layout().encode(key, &mut bytes).map_err(|e| Error::Value(format!("index \"{}\": {e}", index.name())))?;
-        let mut end = bytes.clone();
-        let end = pagefold_types::prefix_end(&mut end).then_some(end);
         let mut rids = Vec::new();
-        self.range(table, index, KeyRange { start: bytes, end }, Direction::Forward, |rid, _| {
+        self.rows_of(table, index, Sought::key(index, key.len(), &bytes), Direction::Forward, |rid, _| {
             rids.push(rid);
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
@@ -164,10 +182,21 @@ impl Transaction<'_> {
         index: &Index,
         range: KeyRange,
         direction: Direction,
+        visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        self.rows_of(table, index, Sought { range, is_key: false }, direction, visit)
+    }
+
+    fn rows_of<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        sought: Sought,
+        direction: Direction,
         mut visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let (mut buffer, mut own) = (RowBuffer::default(), Vec::new());
-        self.entries(table, index, range, direction, |t, snapshot, key, rid, is_doubtful| {
+        self.entries(table, index, sought, direction, |t, snapshot, key, rid, is_doubtful| {
             let flow = t.read_noted(table, rid, snapshot, &mut buffer, |record| {
                 if is_doubtful {
                     key_of(table, index, record, &mut own)?;
@@ -194,7 +223,7 @@ impl Transaction<'_> {
         mut visit: impl FnMut(&[u8], Rid) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let (mut buffer, mut own) = (RowBuffer::default(), Vec::new());
-        self.entries(table, index, range, direction, |t, snapshot, key, rid, is_doubtful| {
+        self.entries(table, index, Sought { range, is_key: false }, direction, |t, snapshot, key, rid, is_doubtful| {
             if is_doubtful {
                 let has_key = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
                 if !t.read_noted(table, rid, snapshot, &mut buffer, has_key)?.transpose()?.unwrap_or(false) {
@@ -211,16 +240,16 @@ impl Transaction<'_> {
         &mut self,
         table: &Table,
         index: &Index,
-        range: KeyRange,
+        sought: Sought,
         direction: Direction,
         mut visit: impl FnMut(&Self, &Snapshot, &[u8], Rid, bool) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
         if let Some(serializable) = self.serializable() {
-            let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(&range.start), end).map_err(Error::from)?;
+            let (low, high) = sought.bounds();
+            serializable.on_read_range(self.state.id(), index.object_id, low, high).map_err(Error::from)?;
         }
-        let mut cursor = index.tree().range(range, direction);
+        let mut cursor = index.tree().range(sought.range, direction);
         let core = &self.database.core;
         let mut removals = 0;
         loop {

@@ -7,6 +7,7 @@
 //! - a version that no partition has whole is not here. The table is known to be damaged then: nothing more is put into it, and what does not need that version is still read.
 
 use crate::Error;
+use crate::doubling::{Doubling, segments_for};
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, RecordEncoder};
 use parking_lot::Mutex;
@@ -49,16 +50,11 @@ impl Compressor {
     }
 }
 
-/// Versions in a block of the set.
-const BLOCK: usize = 64;
-
-type Block = [OnceLock<Arc<Compressor>>; BLOCK];
-
 /// All dictionaries of a table that rows may refer to, and those that they referred to since it was opened.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct DictionarySet {
-    /// By version, from 1.
-    blocks: Box<[OnceLock<Box<Block>>]>,
+    /// By version, from 1 on.
+    versions: Doubling<OnceLock<Arc<Compressor>>, 2, { segments_for(2, DICTIONARY_VERSION_MAX as u32) }>,
     /// The version that new rows get; 0: none.
     newest: AtomicU16,
     /// Held by who adds, stores or drops a version: the versions that partitions have, ascending.
@@ -67,29 +63,11 @@ pub(crate) struct DictionarySet {
     damage: OnceLock<Error>,
 }
 
-impl Default for DictionarySet {
-    fn default() -> DictionarySet {
-        let blocks = usize::from(DICTIONARY_VERSION_MAX).div_ceil(BLOCK);
-        DictionarySet {
-            blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
-            newest: AtomicU16::new(0),
-            live: Mutex::default(),
-            damage: OnceLock::new(),
-        }
-    }
-}
-
 impl DictionarySet {
-    fn place(version: u16) -> (usize, usize) {
-        let index = usize::from(version).wrapping_sub(1);
-        (index / BLOCK, index % BLOCK)
-    }
-
     /// The dictionary of a version.
     #[inline]
     pub(crate) fn get(&self, version: u16) -> Option<&Arc<Compressor>> {
-        let (block, at) = DictionarySet::place(version);
-        self.blocks.get(block)?.get()?[at].get()
+        self.versions.get(u32::from(version))?.get()
     }
 
     /// What rows are decoded with that need the dictionary of a version.
@@ -105,9 +83,8 @@ impl DictionarySet {
 
     /// False when the version is out of range, or there.
     pub(super) fn put(&self, compressor: Arc<Compressor>) -> bool {
-        let (block, at) = DictionarySet::place(compressor.version);
-        let Some(block) = self.blocks.get(block).filter(|_| compressor.version <= DICTIONARY_VERSION_MAX) else { return false };
-        block.get_or_init(|| Box::new([const { OnceLock::new() }; BLOCK]))[at].set(compressor).is_ok()
+        let version = compressor.version;
+        (1..=DICTIONARY_VERSION_MAX).contains(&version) && self.versions.get_or_make(u32::from(version)).set(compressor).is_ok()
     }
 
     /// Why a version is not here, if one that rows may have is not.

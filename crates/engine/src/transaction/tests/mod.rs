@@ -4,6 +4,7 @@ mod locks;
 mod locks_stress;
 mod marks;
 mod rings;
+mod scaling;
 mod serializable;
 mod snapshots;
 mod threads;

@@ -1,0 +1,194 @@
+//! What statements, rollbacks and opening cost, in steps, beside ever more of what they have nothing to do with.
+
+use super::*;
+use crate::index::IndexAttributes;
+use crate::pool::PoolSettings;
+use crate::steps::{assert_grows_by_doubling, steps_of};
+use crate::table_space::TableAttributes;
+use pagefold_format::log::Leftover;
+use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Direction, Rid, Schema, ValueRef};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn open(storage: &Arc<dyn Storage>, mode: OpenMode) -> Database {
+    let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 0, ..PoolSettings::default() };
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    Database::open(Arc::clone(storage), clock, Path::new("db"), mode, Settings { pools, ..Settings::default() }).unwrap()
+}
+
+/// A database with so many tables, each with a unique index and a row.
+fn with_tables(storage: &Arc<dyn Storage>, tables: u64) -> Database {
+    let database = open(storage, OpenMode::Create);
+    let mut change = database.change();
+    for i in 0..tables {
+        let schema = Schema::new(vec![Column::new("n", DataType::BigInt, false), Column::new("v", DataType::BigInt, false)]).unwrap();
+        let table = change.create_table(TableAttributes::new(format!("t{i:05}"), schema)).unwrap();
+        change.create_index(&table, IndexAttributes::new(format!("i{i:05}"), vec![(0, Direction::Ascending)], true)).unwrap();
+    }
+    change.commit().unwrap();
+    let mut transaction = database.begin(TransactionOptions::default());
+    for table in database.tables() {
+        transaction.insert(&table, &[ValueRef::Int(0), ValueRef::Int(0)]).unwrap();
+    }
+    transaction.commit().unwrap();
+    database
+}
+
+#[test]
+fn statements_beside_many_tables() {
+    let mut counted = Vec::new();
+    for tables in [8, 32, 128] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, tables);
+        let table = database.table(&format!("t{:05}", tables / 2)).unwrap();
+        let row = [ValueRef::Int(1), ValueRef::Int(1)];
+        let begin = || database.begin(TransactionOptions::default());
+        let (insert, (mut t, rid)) = steps_of(|| {
+            let mut t = begin();
+            let rid = t.insert(&table, &row).unwrap();
+            (t, rid)
+        });
+        let (failure, _) = steps_of(|| t.insert(&table, &row).unwrap_err());
+        let (update, _) = steps_of(|| t.update(&table, rid, &[(0, ValueRef::Int(2))]).unwrap());
+        let (rollback, ()) = steps_of(|| t.rollback().unwrap());
+        let (removal, ()) = steps_of(|| {
+            let mut t = begin();
+            let rid = t.insert(&table, &row).unwrap();
+            t.commit().unwrap();
+            let mut t = begin();
+            t.update(&table, rid, &[(0, ValueRef::Int(2))]).unwrap();
+            t.delete(&table, rid).unwrap();
+            t.commit().unwrap();
+            database.remove_leftovers().unwrap();
+        });
+        assert_eq!(table.row_count(), 1);
+        println!("{tables} tables: insert {insert}, failing insert {failure}, update {update}, rollback {rollback}, removal {removal}");
+        counted.push((tables, insert.max(failure).max(update).max(rollback).max(removal)));
+    }
+    assert_grows_by_doubling(&counted, 0);
+}
+
+#[test]
+fn failing_statements_of_a_long_transaction() {
+    let mut counted = Vec::new();
+    for entered in [100, 400, 1600] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let table = database.table("t00000").unwrap();
+        let mut t = database.begin(TransactionOptions::default());
+        for i in 1..=entered {
+            let rid = t.insert(&table, &[ValueRef::Int(i), ValueRef::Int(1)]).unwrap();
+            // Each leaves an entry of the index, and a ghost.
+            t.update(&table, rid, &[(0, ValueRef::Int(-i))]).unwrap();
+            t.delete(&table, rid).unwrap();
+        }
+        let (steps, _) = steps_of(|| t.insert(&table, &[ValueRef::Int(0), ValueRef::Int(1)]).unwrap_err());
+        counted.push((entered as u64, steps));
+        let savepoint = t.savepoint();
+        let rid = t.insert(&table, &[ValueRef::Int(entered + 1), ValueRef::Int(1)]).unwrap();
+        t.delete(&table, rid).unwrap();
+        t.roll_back_to(savepoint).unwrap();
+        t.rollback().unwrap();
+        assert!(database.core.leftovers.all(&[]).is_empty());
+        assert_eq!(table.row_count(), 1);
+    }
+    println!("steps of a failing statement: {counted:?}");
+    assert_grows_by_doubling(&counted, 0);
+}
+
+/// What is entered after a savepoint goes, the rest stays: also when what is taken back has been logged.
+#[test]
+fn what_is_taken_back_is_no_longer_left() {
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let database = with_tables(&storage, 1);
+    let table = database.table("t00000").unwrap();
+    let mut t = database.begin(TransactionOptions::default());
+    let rids: Vec<Rid> = (1..=4).map(|i| t.insert(&table, &[ValueRef::Int(i), ValueRef::Int(1)]).unwrap()).collect();
+    let ghosts = || {
+        let all = database.core.leftovers.all(&[]).into_iter();
+        let rids = all.filter_map(|l| if let Leftover::Ghost { rid, .. } = l.left { Some(rid) } else { None });
+        rids.collect::<Vec<_>>()
+    };
+    t.delete(&table, rids[0]).unwrap();
+    let savepoint = t.savepoint();
+    t.delete(&table, rids[1]).unwrap();
+    t.roll_back_to(savepoint).unwrap();
+    assert_eq!(ghosts(), [rids[0]]);
+    t.delete(&table, rids[2]).unwrap();
+    t.roll_back_to(savepoint).unwrap();
+    t.delete(&table, rids[3]).unwrap();
+    assert_eq!(ghosts(), [rids[0], rids[3]]);
+    t.commit().unwrap();
+    assert_eq!(table.row_count(), 3);
+}
+
+#[test]
+fn opening_one_table_of_many() {
+    let mut counted = Vec::new();
+    for tables in [8, 32, 128] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        with_tables(&storage, tables).close().unwrap();
+        let (steps, database) = steps_of(|| open(&storage, OpenMode::Write));
+        assert_eq!(database.tables().len() as u64, tables);
+        counted.push((tables, steps / tables));
+    }
+    println!("steps of opening, per table: {counted:?}");
+    assert_grows_by_doubling(&counted, 0);
+}
+
+/// A commit beside transactions that have a snapshot each, all of different moments.
+#[test]
+fn committing_beside_many_snapshots() {
+    let mut counted = Vec::new();
+    for open in [50, 200, 800u64] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let table = database.table("t00000").unwrap();
+        let rid = Rid::new(0, 2, 0);
+        let change = |value| {
+            let mut t = database.begin(TransactionOptions::default());
+            assert!(t.update(&table, rid, &[(1, ValueRef::Int(value))]).unwrap());
+            t.commit().unwrap();
+        };
+        let repeatable = TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() };
+        let mut others = Vec::new();
+        for i in 0..open {
+            let mut t = database.begin(repeatable);
+            assert!(t.row(&table, rid).unwrap().is_some());
+            others.push(t);
+            change(i as i64);
+        }
+        let (steps, ()) = steps_of(|| (0..1000).for_each(change));
+        counted.push((open, steps / 1000));
+    }
+    println!("steps of a commit: {counted:?}");
+    assert_grows_by_doubling(&counted, 8);
+}
+
+/// A serializable insert beside transactions that have each read many keys, some of which were not there.
+#[test]
+fn inserting_beside_many_point_reads() {
+    let mut counted = Vec::new();
+    for readers in [8, 32, 128] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let (table, index) = (database.table("t00000").unwrap(), database.index("i00000").unwrap());
+        let serializable = TransactionOptions { isolation: Isolation::Serializable, ..TransactionOptions::default() };
+        let mut others = Vec::new();
+        for reader in 0..readers {
+            let mut t = database.begin(serializable);
+            for i in 0..50 {
+                assert_eq!(t.get(&table, &index, &[ValueRef::Int(10 + i * readers + reader)], |_, _| ()).unwrap(), None);
+                assert_eq!(t.find(&table, &index, &[ValueRef::Int(1_000_000 + i * readers + reader)]).unwrap(), []);
+            }
+            others.push(t);
+        }
+        let mut t = database.begin(serializable);
+        let (steps, _) = steps_of(|| t.insert(&table, &[ValueRef::Int(25 * readers), ValueRef::Int(0)]).unwrap());
+        counted.push((readers as u64, steps));
+    }
+    println!("steps of a serializable insert: {counted:?}");
+    assert_grows_by_doubling(&counted, 0);
+}
