@@ -425,9 +425,16 @@ impl Model {
     }
 
     pub(crate) fn roll_back_to(&mut self, slot: usize, savepoint: usize) {
-        let running = self.of(slot);
+        let committed = &self.committed;
+        let running = self.running[slot].as_mut().unwrap();
         running.savepoints.truncate(savepoint + 1);
-        running.changes = running.savepoints[savepoint].clone();
+        let back = std::mem::replace(&mut running.changes, running.savepoints[savepoint].clone());
+        // Rows that there are no more are locked no more; others are.
+        for (table, rid) in back.into_keys() {
+            if !running.changes.contains_key(&(table, rid)) && !committed[table].contains_key(&rid) {
+                running.locks.rows.remove(&(table, rid));
+            }
+        }
         running.done.push(Done::RollBackTo(savepoint));
     }
 

@@ -238,6 +238,10 @@ impl Machine<'_> {
         let tables = self.program.shape.tables.len();
         match step {
             Step::Begin { slot, isolation, durability } => {
+                if slots[*slot].is_some() && self.model.of(*slot).failed {
+                    slots[*slot] = None;
+                    self.ended(*slot)?;
+                }
                 if slots[*slot].is_none() {
                     let transaction = world.database.begin(options(*isolation, *durability));
                     slots[*slot] = Some(Slot { transaction, savepoints: Vec::new() });
@@ -342,7 +346,6 @@ impl Machine<'_> {
             let result = running.transaction.row(&world.tables[table], Rid::MIN);
             return if result.is_err() { Ok(true) } else { Err("a transaction that has failed reads on".into()) };
         }
-        self.model.statement(slot);
         let rows = self.model.visible(slot, table);
         let known = self.model.known(slot, table);
         let picked = |pick: u32| known.get(pick as usize % known.len().max(1)).copied();
@@ -367,6 +370,7 @@ impl Machine<'_> {
             _ => true,
         };
         let Some(question) = question.filter(is_there) else { return Ok(true) };
+        self.model.statement(slot);
         self.tally.reads += 1;
         let of = self.model.of(slot);
         let may_fail = of.met && of.isolation == Isolation::Serializable;
@@ -409,6 +413,9 @@ impl Machine<'_> {
         if self.model.of(slot).failed {
             let result = t.lock(of, Rid::MIN);
             return if result.is_err() { Ok(()) } else { Err("a transaction that has failed goes on".into()) };
+        }
+        if known.is_empty() && !matches!(change, Change::Insert(_)) {
+            return Ok(());
         }
         self.model.statement(slot);
         self.tally.changes += 1;
@@ -464,11 +471,7 @@ impl Machine<'_> {
             }
             Change::Lock(pick) => {
                 let Some(rid) = picked(pick) else { return Ok(()) };
-                let mut forecast = self.model.foretell_lock_row(slot, table, rid);
-                if self.model.of(slot).isolation == Isolation::ReadCommitted {
-                    // Who locks a row under READ COMMITTED reads it again.
-                    forecast.found = None;
-                }
+                let forecast = self.model.foretell_lock_row(slot, table, rid);
                 let result = t.lock(of, rid);
                 self.conclude(slot, table, forecast, result)?;
             }

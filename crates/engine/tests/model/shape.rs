@@ -11,6 +11,7 @@ use pagefold_engine::table_space::{Method, Table, TableAttributes};
 use pagefold_engine::{Error, Result};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction, Schema};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,12 +59,20 @@ impl TableShape {
     }
 }
 
+/// What memory of frames is given out in.
+const CHUNK_BYTES: usize = 256 << 10;
+
 /// Tables under this method with indexes of this format.
 pub(crate) fn random_shape(random: &mut Random, method: Method, format: IndexFormat) -> Shape {
-    let tables = 1 + random.below(5).saturating_sub(2) as usize;
+    let count = 1 + random.below(5).saturating_sub(2) as usize;
+    let tables: Vec<TableShape> = (0..count).map(|_| random_table(random, method, format)).collect();
+    // One chunk of frames for each pool, and one more: where there is little of anything, it still changes hands.
+    let of_indexes = tables.iter().flat_map(|table| table.indexes.iter().map(|index| (1, index.page_bytes)));
+    let pools: BTreeSet<(u8, usize)> = tables.iter().map(|table| (0, table.page_bytes)).chain(of_indexes).collect();
+    let memory_bytes = (pools.len() + 3) * CHUNK_BYTES;
     Shape {
-        tables: (0..tables).map(|_| random_table(random, method, format)).collect(),
-        memory_bytes: if random.one_in(3) { 8 << 20 } else { 3 << 19 },
+        tables,
+        memory_bytes: if random.one_in(3) { 8 << 20 } else { memory_bytes },
         checkpoint_bytes: if random.one_in(3) { 40 << 10 } else { 256 << 20 },
     }
 }

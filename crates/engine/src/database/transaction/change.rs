@@ -91,13 +91,13 @@ impl Transaction<'_> {
         })
     }
 
-    /// Locks a row against changes by others until the end of the transaction. False when the snapshot has no such row. Under READ COMMITTED, who chose the row by a condition reads it
-    /// again afterwards: it may have been changed or deleted during the wait.
+    /// Locks a row against changes by others until the end of the transaction. False when the snapshot has no such row, or another transaction has deleted it meanwhile. Under READ COMMITTED,
+    /// who chose the row by a condition reads it again afterwards: it may have been changed during the wait.
     ///
     /// # Errors
     /// As [`Self::update`].
     pub fn lock(&mut self, table: &Table, rid: Rid) -> Result<bool> {
-        self.statement(|t| t.lock_row(table, rid))
+        self.statement(|t| Ok(t.lock_row(table, rid)? && table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some()))
     }
 
     /// A row was changed: its versions are this transaction's, and who has read it is concerned.
@@ -117,7 +117,7 @@ impl Transaction<'_> {
         match core.versions.newest(table.object_id, rid) {
             Some(writer) if !snapshot.sees(&writer) => {
                 // What it cannot see it cannot change; what it sees and somebody has changed since, neither.
-                let seen = table.read_visible(rid, &snapshot, &mut RowBuffer::default(), |_| (), |_| ())?;
+                let seen = self.read_noted(table, rid, &snapshot, &mut RowBuffer::default(), |_| ())?;
                 if seen.is_some() { Err(Error::Conflict { object: table.name().into(), rid }) } else { Ok(false) }
             }
             _ => Ok(true),

@@ -32,7 +32,7 @@ impl Transaction<'_> {
     }
 
     /// Reads a row of which it was noted.
-    fn read_noted<R>(
+    pub(super) fn read_noted<R>(
         &self,
         table: &Table,
         rid: Rid,
@@ -69,7 +69,7 @@ impl Transaction<'_> {
         row?.transpose()
     }
 
-    /// Calls `visit` with RID and record of the first row that has this key. `None` when the snapshot sees none.
+    /// Calls `visit` with RID and record of the first row that has this key, or these first values of a key. `None` when the snapshot sees none.
     ///
     /// # Errors
     /// When a value does not fit the key, or a page is damaged.
@@ -94,23 +94,26 @@ impl Transaction<'_> {
     ) -> Result<Option<R>> {
         let mut encoded = mem::take(&mut self.scratch.key);
         encoded.clear();
-        let found = match index.key_layout().encode(key, &mut encoded) {
-            Ok(_) => self.get_encoded(table, index, &encoded, buffer, visit),
+        let layout = index.key_layout();
+        let found = match layout.encode(key, &mut encoded) {
+            Ok(_) => self.get_encoded(table, index, &encoded, key.len() == layout.column_count(), buffer, visit),
             Err(e) => Err(Error::Value(format!("index \"{}\": {e}", index.name()))),
         };
         self.scratch.key = encoded;
         found
     }
 
+    /// By a key, or by the beginning that all keys with some first values share.
     fn get_encoded<R>(
         &mut self,
         table: &Table,
         index: &Index,
         key: &[u8],
+        is_whole: bool,
         buffer: &mut RowBuffer,
         mut visit: impl FnMut(Rid, &[u8]) -> R,
     ) -> Result<Option<R>> {
-        if self.options.isolation == Isolation::ReadCommitted {
+        if is_whole && self.options.isolation == Isolation::ReadCommitted {
             self.check()?;
             self.pin();
             let core = &self.database.core;
@@ -133,7 +136,7 @@ impl Transaction<'_> {
         Ok(found)
     }
 
-    /// The RIDs of the rows that have this key, as far as the snapshot sees them.
+    /// The RIDs of the rows that have this key, or these first values of a key, as far as the snapshot sees them.
     ///
     /// # Errors
     /// When a page is damaged.
