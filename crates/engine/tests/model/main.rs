@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod condition;
+mod found;
+mod history;
 mod model;
 mod program;
 mod random;
@@ -13,6 +15,7 @@ mod run;
 mod serial;
 mod shape;
 mod shrink;
+mod threads;
 mod values;
 mod watch;
 
@@ -44,17 +47,18 @@ fn programs(method: Method) {
     let shown = Arc::clone(&now);
     let watch = Watch::new(move || shown.lock().clone());
     let mut tally = Tally::default();
-    let mut failures = Vec::new();
+    let (mut failures, mut count) = (Vec::new(), 0);
     for format in IndexFormat::ALL {
         for kind in [Kind::Mixed, Kind::Serializable] {
             for seed in seeds.clone() {
+                count += 1;
                 let program = random_program(seed, kind, method, format);
                 *now.lock() = format!("seed {seed}\n{program:?}");
                 match attempt(&program, &|| watch.progress()) {
                     Ok(other) => tally.add(other),
                     Err(error) => {
                         let (program, error) = shrink(&program, error, &|| watch.progress());
-                        failures.push(format!("seed {seed}, {method}, {format}, {kind:?}: {error}\n{program:?}"));
+                        failures.push(format!("program {count}, seed {seed}, {method}, {format}, {kind:?}: {error}\n{program:?}"));
                         // One of each configuration.
                         break;
                     }
