@@ -200,8 +200,8 @@ impl Machine<'_> {
             }
             self.at += 1;
         }
-        for slot in 0..SLOTS {
-            if let Some(running) = slots[slot].take() {
+        for (slot, running) in slots.into_iter().enumerate() {
+            if let Some(running) = running {
                 engine("the last rollback", running.transaction.rollback())?;
                 self.ended(slot)?;
             }
@@ -259,7 +259,8 @@ impl Machine<'_> {
                 }
             }
             Step::Read { slot, table, read } if *table < tables && slots[*slot].is_some() => {
-                if !self.read(world, slots[*slot].as_mut().unwrap(), *slot, *table, read)? {
+                let goes_on = self.read(world, slots[*slot].as_mut().unwrap(), *slot, *table, read)?;
+                if !goes_on {
                     slots[*slot] = None;
                     self.ended(*slot)?;
                 }
