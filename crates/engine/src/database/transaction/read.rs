@@ -55,7 +55,7 @@ impl Transaction<'_> {
     }
 
     /// Reads a row of which it was noted.
-    fn read_noted<R>(
+    pub(super) fn read_noted<R>(
         &self,
         table: &Table,
         rid: Rid,
@@ -93,7 +93,7 @@ impl Transaction<'_> {
         row?.transpose()
     }
 
-    /// Calls `visit` with RID and record of the first row that has this key. `None` when the snapshot sees none.
+    /// Calls `visit` with RID and record of the first row that has this key, or these first values of a key. `None` when the snapshot sees none.
     ///
     /// # Errors
     /// When a value does not fit the key, or a page is damaged.
@@ -126,6 +126,7 @@ impl Transaction<'_> {
         found
     }
 
+    /// By a key, or by the beginning that all keys with some first values share.
     fn get_encoded<R>(
         &mut self,
         table: &Table,
@@ -135,7 +136,8 @@ impl Transaction<'_> {
         buffer: &mut RowBuffer,
         mut visit: impl FnMut(Rid, &[u8]) -> R,
     ) -> Result<Option<R>> {
-        if self.options.isolation == Isolation::ReadCommitted {
+        let is_whole = values == index.key_layout().column_count();
+        if is_whole && self.options.isolation == Isolation::ReadCommitted {
             self.check()?;
             self.pin();
             let core = &self.database.core;
@@ -157,7 +159,7 @@ impl Transaction<'_> {
         Ok(found)
     }
 
-    /// The RIDs of the rows that have this key, as far as the snapshot sees them.
+    /// The RIDs of the rows that have this key, or these first values of a key, as far as the snapshot sees them.
     ///
     /// # Errors
     /// When a page is damaged.
