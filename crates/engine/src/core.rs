@@ -7,7 +7,7 @@ use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
 use crate::readers::{Gate, Passage};
 use crate::table_space::reservations::Reservations;
-use crate::transaction::{LockTable, MarkLimits, Serializable, Transactions, VersionStore};
+use crate::transaction::{LockTable, MarkLimits, Serializable, TransactionState, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_io::Storage;
 use parking_lot::Mutex;
@@ -253,6 +253,15 @@ impl Core {
     /// Where the log lies.
     pub(crate) fn log_directory(&self) -> PathBuf {
         self.directory.join(LOG_DIRECTORY)
+    }
+
+    /// A transaction that is ended, and still has the locks of its rows, keeps no room any more for being taken back.
+    pub(crate) fn release_undo_room(&self, state: &TransactionState) {
+        self.reservations.release(state);
+        let bytes = state.take_undo_bytes();
+        if let Some(log) = self.log() {
+            log.keep_for_undo(-(bytes as i64));
+        }
     }
 
     /// Takes a data set out of memory and removes its file.

@@ -68,12 +68,18 @@ impl BTree<'_> {
         let merge = view.is_empty() || is_step_down(before, view.fill());
         mtr.commit()?;
         drop(elsewhere);
-        if merge {
+        // Taking something back merges only where the log has room for it: an empty leaf goes with the next merge beside it.
+        let leaves = (MERGED_LEAVES_MAX * self.data_set.leaf_bytes()) as u64;
+        let may_merge = !matches!(by, By::Undo(..)) || self.manager.log().is_none_or(|log| log.has_spare(leaves));
+        if merge && may_merge {
             self.merge(&search)?;
         }
         Ok(true)
     }
 }
+
+/// More leaves than a merge writes to the log.
+const MERGED_LEAVES_MAX: usize = 8;
 
 /// Has the fill of a leaf come down a step, to where its entries may fit on other leaves?
 fn is_step_down(before: usize, after: usize) -> bool {

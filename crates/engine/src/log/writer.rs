@@ -68,6 +68,8 @@ pub struct Log {
     durable: AtomicU64,
     /// Durable for sure, also when `sync` is off: what Flush records name.
     synced: AtomicU64,
+    /// Bytes kept for taking running transactions back.
+    undo_bytes: AtomicU64,
     turns: Turns<Wish>,
     /// Written since the last sync. Locked by whoever leads, and by nobody else.
     dirty: Mutex<BTreeMap<u64, Arc<dyn File>>>,
@@ -139,6 +141,7 @@ impl Log {
             written: AtomicU64::new(end),
             durable: AtomicU64::new(end),
             synced: AtomicU64::new(end),
+            undo_bytes: AtomicU64::new(0),
             turns: Turns::default(),
             dirty: Mutex::default(),
         }
@@ -242,7 +245,20 @@ impl Log {
     /// As an append that needs it.
     pub fn prepare_next(&self) -> Result<()> {
         let geometry = self.files.geometry();
-        self.files.prepare(geometry.end_of(geometry.segment_of(self.end())).saturating_add(1))
+        let end = self.end().saturating_add(self.undo_bytes.load(Ordering::Relaxed));
+        self.files.prepare(geometry.end_of(geometry.segment_of(end)).saturating_add(1))
+    }
+
+    /// From now on [`Self::prepare_next`] makes room for so many bytes more (or fewer): what running transactions need to be taken back.
+    pub(crate) fn keep_for_undo(&self, bytes: i64) {
+        let change = |kept: u64| Some(kept.saturating_add_signed(bytes));
+        // The update never refuses.
+        let _ = self.undo_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+    }
+
+    /// Is there room for so many bytes beside what is kept for taking transactions back?
+    pub(crate) fn has_spare(&self, bytes: u64) -> bool {
+        self.end().saturating_add(self.undo_bytes.load(Ordering::Relaxed)).saturating_add(bytes) <= self.files.prepared()
     }
 
     /// The numbers of the segments that [`Self::recycle`] would give back.

@@ -50,6 +50,12 @@ pub trait LogSink: Send + Sync + Debug {
     /// # Errors
     /// When there is no room: nothing has happened then.
     fn prepare(&self) -> Result<()>;
+
+    /// From now on [`Self::prepare`] makes room for so many bytes more (or fewer): what running transactions need to be taken back.
+    fn keep_for_undo(&self, bytes: i64);
+
+    /// Is there room for so many bytes beside that?
+    fn has_spare(&self, bytes: u64) -> bool;
 }
 
 impl LogSink for Log {
@@ -68,6 +74,20 @@ impl LogSink for Log {
     fn prepare(&self) -> Result<()> {
         Log::prepare_next(self)
     }
+
+    fn keep_for_undo(&self, bytes: i64) {
+        Log::keep_for_undo(self, bytes);
+    }
+
+    fn has_spare(&self, bytes: u64) -> bool {
+        Log::has_spare(self, bytes)
+    }
+}
+
+/// Bytes of the log that taking a record back takes at most: what it changed is changed to and fro.
+fn undo_bytes(record: Appended) -> u64 {
+    const MORE: u64 = 128;
+    2 * (record.end - record.start) + MORE
 }
 
 /// For whom something is changed.
@@ -360,6 +380,9 @@ impl<'a> MiniTransaction<'a> {
                 state.logged(place.start);
             }
         })?;
+        if let By::Transaction(state) = self.by {
+            keep_for_undo(log, state, undo_bytes(appended));
+        }
         Ok(appended.end)
     }
 
@@ -368,6 +391,12 @@ impl<'a> MiniTransaction<'a> {
             data_set.apply(*page, *op);
         }
     }
+}
+
+/// Keeps room in the log for taking back what a transaction has done, until that ends.
+pub(crate) fn keep_for_undo(log: &dyn LogSink, state: &TransactionState, bytes: u64) {
+    state.note_undo_bytes(bytes);
+    log.keep_for_undo(bytes as i64);
 }
 
 /// A page that was made and then not needed is free again.

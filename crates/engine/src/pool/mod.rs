@@ -23,4 +23,5 @@ pub(crate) use deferred_write::Protection;
 pub use frames::Pool;
 pub use guard::{ExclusivePage, SharedPage};
 pub use manager::{Access, BufferManager, PoolSettings};
+pub(crate) use mini_transaction::keep_for_undo;
 pub use mini_transaction::{By, LogSink, MiniTransaction, PageHandle};

@@ -39,6 +39,10 @@ impl LogSink for KeepingSink {
     fn prepare(&self) -> Result<()> {
         Ok(())
     }
+    fn keep_for_undo(&self, _bytes: i64) {}
+    fn has_spare(&self, _bytes: u64) -> bool {
+        true
+    }
 }
 
 fn open(settings: PoolSettings) -> Database {

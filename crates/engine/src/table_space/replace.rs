@@ -9,7 +9,7 @@
 use super::row_image::{self, RowImage};
 use super::table::Table;
 use super::write::Place;
-use crate::pool::{By, MiniTransaction, PageHandle};
+use crate::pool::{By, MiniTransaction, PageHandle, keep_for_undo};
 use crate::transaction::{Before, TransactionState};
 use crate::{Error, Result};
 use pagefold_codec::page::Patch;
@@ -103,7 +103,10 @@ impl Table {
             let home_set = self.partition(rid.partition())?;
             // Room may come of a rebuild; a page without even that for a pointer loses a row that lies by itself, or all of them. Each is done by itself, and then all is looked at again.
             let wanted = Stored::Home(after).len(self.page_form()) + ENTRY_BYTES;
-            if row.away.is_none() && self.rebuild(&mut mtr, home_set, row.home, wanted)? {
+            // Taking something back writes no images for which there may be no room in the log.
+            let may_rebuild =
+                !matches!(by, By::Undo(..)) || self.manager().log().is_none_or(|log| log.has_spare(2 * self.attributes.page_bytes as u64));
+            if row.away.is_none() && may_rebuild && self.rebuild(&mut mtr, home_set, row.home, wanted)? {
                 mtr.commit()?;
                 return Ok(Replaced::Again);
             }
@@ -174,7 +177,11 @@ impl Table {
         let (_, last) = self.last_partition()?;
         // Twice as much: a page that takes such rows may stay half empty.
         let bytes = 2 * (AWAY_OVERHEAD + SLOT_BYTES + self.single_bytes(record).0);
-        self.core.reservations.reserve(state, row, place, last, bytes.min(self.attributes.page_bytes))
+        let more = self.core.reservations.reserve(state, row, place, last, bytes.min(self.attributes.page_bytes))?;
+        if let Some(log) = self.manager().log().filter(|_| more > 0) {
+            keep_for_undo(log, state, more as u64);
+        }
+        Ok(())
     }
 
     /// Ends an update, which `before` takes back.

@@ -79,7 +79,7 @@ impl Reservations {
         }
     }
 
-    /// Reserves so many bytes of pages yet to be taken for a row, which lies on a page that is latched, unless it has as many.
+    /// Reserves so many bytes of pages yet to be taken for a row, which lies on a page that is latched, unless it has as many. How many more these are.
     ///
     /// # Errors
     /// When there is no room: nothing has happened then.
@@ -90,19 +90,16 @@ impl Reservations {
         place: (&Arc<DataSet>, u32),
         data_set: &Arc<DataSet>,
         bytes: usize,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let mut rows = self.shard(row);
-        let reserved = match rows.get(&row) {
-            Some(kept) => kept.reserved.clone(),
-            None => None,
-        };
+        let reserved = rows.get(&row).and_then(|kept| kept.reserved.clone());
         let (data_set, before) = reserved.unwrap_or((Arc::clone(data_set), 0));
         if bytes > before {
             data_set.reserve((bytes - before) as i64)?;
             let kept = rows.entry(row).or_insert_with(|| Kept::new(state, row, place, 0));
             kept.reserved = Some((data_set, bytes));
         }
-        Ok(())
+        Ok(bytes.saturating_sub(before))
     }
 
     /// A row lies on this page from now on, as it is or as it was before a change that is taken back; so many bytes are kept there, if anything is kept for it.

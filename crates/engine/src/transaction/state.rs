@@ -24,6 +24,8 @@ pub struct TransactionState {
     rows: Mutex<Vec<(u32, Rid)>>,
     /// Rows for which it keeps room on their pages, by table.
     kept: Mutex<Vec<(u32, Rid)>>,
+    /// Bytes of the log that are kept for taking it back.
+    undo_bytes: AtomicU64,
 }
 
 impl TransactionState {
@@ -41,6 +43,7 @@ impl TransactionState {
             commit_logged: AtomicBool::new(false),
             rows: Mutex::default(),
             kept: Mutex::default(),
+            undo_bytes: AtomicU64::new(0),
         }
     }
 
@@ -121,6 +124,16 @@ impl TransactionState {
     /// The rows noted.
     pub(crate) fn take_rows(&self) -> Vec<(u32, Rid)> {
         std::mem::take(&mut *self.rows.lock())
+    }
+
+    /// Notes that so many bytes of the log more are kept for taking it back.
+    pub(crate) fn note_undo_bytes(&self, bytes: u64) {
+        self.undo_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes of the log noted.
+    pub(crate) fn take_undo_bytes(&self) -> u64 {
+        self.undo_bytes.swap(0, Ordering::Relaxed)
     }
 
     /// Notes a row for which room is kept.

@@ -155,3 +155,37 @@ fn a_rollback_needs_no_room() {
         }
     }
 }
+
+/// The log of a large transaction is many segments long, and so is that of taking it back.
+#[test]
+fn a_large_transaction_is_taken_back_on_a_full_disk() {
+    for method in METHODS {
+        for killed in [false, true] {
+            let form = Form { method, ..Form::default() };
+            let disk = FaultStorage::new(FaultOptions::default());
+            let world = on_disk(&disk, form);
+            let mut random = Random(11);
+            let rids = world.fill((0..2000).map(|number| (number, number)));
+            let before = world.committed();
+            let mut transaction = world.begin(ReadCommitted);
+            let start = world.database.log_bytes_since_checkpoint();
+            while world.database.log_bytes_since_checkpoint() - start < 4 << 20 {
+                let rid = rids[random.below(2000) as usize];
+                let text = letters(&mut random, 200);
+                assert!(transaction.update(&world.table, rid, &[(1, ValueRef::Int(-1)), (2, ValueRef::Text(&text))]).unwrap());
+            }
+            disk.set_capacity(Some(disk.taken_bytes()));
+            if killed {
+                std::mem::forget(transaction);
+                let image = disk.crash_image(CrashPolicy::KeepAll);
+                let storage: Arc<dyn Storage> = Arc::new(image);
+                assert!(open(&storage, form, OpenMode::Write).committed() == before, "{method}: after recovery");
+                std::mem::forget(world);
+            } else {
+                let rolled_back = transaction.rollback();
+                assert!(rolled_back.is_ok(), "{method}: {rolled_back:?}");
+                assert!(world.check() == before, "{method}: after the rollback");
+            }
+        }
+    }
+}

@@ -62,7 +62,7 @@ impl Transaction<'_> {
             core.leftovers.committed(self.state.id(), timestamp, rows);
         });
         (self.snapshot, self.pin) = (None, None);
-        core.reservations.release(&self.state);
+        core.release_undo_room(&self.state);
         core.locks.release_all(self.state.id());
         // What cannot be removed now is removed later; the commit stands. A visitor has a page latched.
         if is_visiting(core) {
@@ -139,7 +139,7 @@ impl Transaction<'_> {
             return Err(error);
         }
         core.transactions.abort(&self.state);
-        core.reservations.release(&self.state);
+        core.release_undo_room(&self.state);
         core.locks.release_all(self.state.id());
         self.snapshot_ended();
         self.database.resume_renewals(self.state.id());

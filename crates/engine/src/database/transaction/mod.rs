@@ -201,7 +201,7 @@ impl Drop for Transaction<'_> {
         // An error has poisoned the database; whoever writes next meets it.
         let _ = self.end_by_rollback();
         if self.writes {
-            self.database.core.reservations.release(&self.state);
+            self.database.core.release_undo_room(&self.state);
             self.database.core.activity.end_writing();
         }
     }
