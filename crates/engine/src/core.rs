@@ -7,7 +7,7 @@ use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
 use crate::readers::{Gate, Passage};
 use crate::table_space::reservations::Reservations;
-use crate::transaction::{LockTable, MarkLimits, Serializable, TransactionState, Transactions, VersionStore};
+use crate::transaction::{Births, LockTable, MarkLimits, Serializable, TransactionState, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_io::Storage;
 use parking_lot::Mutex;
@@ -58,6 +58,7 @@ pub(crate) struct Core {
     pub(crate) leftovers: Leftovers,
     pub(crate) activity: Activity,
     pub(crate) reservations: Reservations,
+    pub(crate) births: Births,
     /// Start of the record of the last checkpoint; 0: none yet.
     pub(crate) checkpoint: AtomicU64,
     /// From here on the last checkpoint but one needs the log.
@@ -130,6 +131,7 @@ impl Core {
             leftovers: Leftovers::default(),
             activity: Activity::default(),
             reservations: Reservations::default(),
+            births: Births::default(),
             transactions,
             checkpoint: AtomicU64::new(parts.checkpoint),
             keep_log: AtomicU64::new(0),

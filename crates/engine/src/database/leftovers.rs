@@ -7,14 +7,14 @@
 //! - no checkpoint lists what has been removed already;
 //! - something goes when no snapshot needs it, however old some snapshots are: what a row was between two of them is needed by none. So under a long reader the lists grow with the rows that it
 //!   sees otherwise, and not with the changes;
-//! - the slot of a deleted row is not used again while a transaction may remember its RID (`Transactions::pin`);
+//! - the slot of a deleted row is not used again while a transaction may remember its RID (`Transactions::pin`); rows that came and went while it was idle it does not remember;
 //! - while an entry may be left, the filter has its row's page. Who has copied a leaf knows by the count of removals whether that still holds for the copy.
 
 use super::open::DatabaseState;
 use crate::index::Index;
 use crate::steps::stepping;
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::{Horizon, Mode, PageFilter, Resource, TransactionState};
+use crate::transaction::{Horizon, Mode, PageFilter, Pins, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
 use pagefold_types::Rid;
@@ -52,6 +52,8 @@ struct Lists {
     /// Of those that are committed, in the order of their commits.
     committed: VecDeque<Committed>,
     held: Held,
+    /// How much of the committed ones waits for its turn.
+    waiting: usize,
 }
 
 /// What a running transaction would leave.
@@ -90,6 +92,9 @@ struct Due {
 /// A snapshot that is so many commits old is not waited for: what it does not need goes before it ends.
 const LONG_COMMITS: u64 = 256;
 
+/// Nor is any when so much waits.
+const MANY: usize = 4096;
+
 impl Leftovers {
     /// A transaction is about to leave this.
     pub(crate) fn enter(&self, transaction: &TransactionState, left: Leftover) {
@@ -101,7 +106,8 @@ impl Leftovers {
     /// A transaction is committed; what it left may go when every snapshot sees the commit.
     pub(crate) fn committed(&self, transaction: u64, timestamp: u64, rows: Vec<(u32, Rid)>) {
         let mut lists = self.lists.lock();
-        let left = lists.running.remove(&transaction).unwrap_or_default().into_iter().map(|e| e.left).collect();
+        let left: VecDeque<Leftover> = lists.running.remove(&transaction).unwrap_or_default().into_iter().map(|e| e.left).collect();
+        lists.waiting += left.len();
         lists.committed.push_back(Committed { timestamp, left, rows });
     }
 
@@ -172,15 +178,15 @@ impl Leftovers {
         let lists = self.lists.lock();
         let first = lists.committed.front()?;
         let long_ago = |snapshot: u64| snapshot + LONG_COMMITS <= newest_commit;
-        (first.timestamp <= oldest || newest_before(first.timestamp).is_none_or(long_ago)).then(|| first.clone())
+        let due = first.timestamp <= oldest || lists.waiting > MANY || newest_before(first.timestamp).is_none_or(long_ago);
+        due.then(|| first.clone())
     }
 
     /// Something of the oldest list is gone, or is held.
     fn done(&self, left: &Leftover, held: Option<u64>) {
         let mut lists = self.lists.lock();
-        if let Some(first) = lists.committed.front_mut() {
-            first.left.pop_front();
-        }
+        let gone = lists.committed.front_mut().is_some_and(|first| first.left.pop_front().is_some());
+        lists.waiting -= usize::from(gone);
         match held {
             None => self.count(left, PageFilter::leave),
             // It counts once, however often it was left.
@@ -239,13 +245,13 @@ impl DatabaseState {
         self.remove_in_turn(&transactions.recent_horizon(), &transactions.recent_pins())
     }
 
-    fn remove_in_turn(&self, horizon: &Horizon, pins: &Horizon) -> Result<()> {
+    fn remove_in_turn(&self, horizon: &Horizon, pins: &Pins) -> Result<()> {
         let (leftovers, transactions) = (&self.core.leftovers, &self.core.transactions);
         let newest_commit = transactions.last_commit();
         let oldest = horizon.oldest().min(pins.oldest());
         let Due { left, rows } = leftovers.due(oldest, newest_commit);
         for (left, timestamp) in left {
-            if self.remove_leftover(&left, timestamp, horizon)? {
+            if self.remove_leftover(&left, timestamp, horizon, pins)? {
                 leftovers.released(&left);
             }
         }
@@ -257,7 +263,7 @@ impl DatabaseState {
         let newest_before = |commit| horizon.newest_before(commit).max(pins.newest_before(commit));
         while let Some(next) = leftovers.next(oldest, newest_commit, newest_before) {
             for left in &next.left {
-                let gone = self.remove_leftover(left, next.timestamp, horizon)?;
+                let gone = self.remove_leftover(left, next.timestamp, horizon, pins)?;
                 leftovers.done(left, (!gone).then_some(next.timestamp));
             }
             let mut rows = next.rows;
@@ -268,11 +274,13 @@ impl DatabaseState {
     }
 
     /// Removes one, left by the commit at `committed`, if it is still there. False when a snapshot needs it, or somebody changes its row just now.
-    pub(super) fn remove_leftover(&self, left: &Leftover, committed: u64, horizon: &Horizon) -> Result<bool> {
+    pub(super) fn remove_leftover(&self, left: &Leftover, committed: u64, horizon: &Horizon, pins: &Pins) -> Result<bool> {
         match left {
             Leftover::Ghost { object_id, rid, kind } => {
                 let Some(table) = self.table_by_id(*object_id) else { return Ok(true) };
-                if committed > self.core.transactions.oldest_pin() || table.is_needed(*rid, horizon, |_| Ok(true))? {
+                let page = (table.partition(rid.partition())?.file_id(), rid.page());
+                let remembered = pins.may_remember(self.core.births.of(page, rid.slot()), committed);
+                if remembered || table.is_needed(*rid, horizon, |_| Ok(true))? {
                     return Ok(false);
                 }
                 if let Some(record) = table.ghost_record(*rid, *kind)? {

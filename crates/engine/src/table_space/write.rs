@@ -107,12 +107,22 @@ impl Table {
             self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
             return Err(error);
         }
+        self.note_birth(&mtr, handle, slot);
         mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &bytes }))?;
         self.note_space(&mut mtr, handle);
         mtr.count(self.partition(partition)?, Counts { rows: 1, ..Counts::default() });
         mtr.set_undo(by, Undo::InsertedRow { object_id: self.object_id, rid });
         mtr.commit()?;
         Ok(rid)
+    }
+
+    /// Notes after which commit a row comes that takes a new slot of a page.
+    fn note_birth(&self, mtr: &MiniTransaction<'_>, handle: PageHandle, slot: u16) {
+        let (transactions, slots) = (&self.core.transactions, DataPage::new(mtr.bytes(handle)).slot_count());
+        if slot == slots {
+            let page = (mtr.data_set(handle).file_id(), mtr.number(handle));
+            self.core.births.note(page, slots, transactions.last_commit(), transactions.last_end(), || transactions.recent_pins());
+        }
     }
 
     /// A free slot of a page, locked for a transaction: whoever sees the row waits for it. `None` when others still lock all of them: they took an insert back, or waited for one that was

@@ -7,6 +7,7 @@
 //! - Lock order: the turn to commit, then whatever `at_commit` locks. Taking a snapshot never waits for a commit.
 
 use super::hash::FastMap;
+use super::pins::{Pin, PinTable, Pins};
 use super::snapshot::{Age, Horizon, Snapshot, SnapshotTable};
 use super::state::TransactionState;
 use crate::steps::step;
@@ -32,7 +33,9 @@ pub struct Transactions {
     commit_turn: Mutex<()>,
     snapshots: SnapshotTable,
     /// Of transactions that remember RIDs from one statement to the next.
-    pins: SnapshotTable,
+    pins: PinTable,
+    /// The last commit at the end of any statement of a transaction with a pin.
+    last_end: AtomicU64,
     active: Box<[ActiveShard]>,
 }
 
@@ -46,7 +49,8 @@ impl Transactions {
             last_commit: AtomicU64::new(0),
             commit_turn: Mutex::new(()),
             snapshots: SnapshotTable::new(),
-            pins: SnapshotTable::new(),
+            pins: PinTable::new(),
+            last_end: AtomicU64::new(0),
             active: (0..SHARDS).map(|_| ActiveShard::default()).collect(),
         }
     }
@@ -120,22 +124,31 @@ impl Transactions {
         self.remove(state);
     }
 
-    /// Whatever was committed later stays as far as RIDs go: no slot comes to hold another row while this lives. Nothing is read by it.
-    #[must_use]
-    pub fn pin(&self) -> Snapshot {
-        self.pins.take(0, &self.last_commit, || self.clock.monotonic())
+    /// Of a transaction that remembers RIDs from one statement to the next, when its first statement begins.
+    pub(crate) fn pin(&self, state: &TransactionState) -> Pin {
+        self.pins.take(state.id(), &self.last_commit)
+    }
+
+    /// A statement of a transaction with a pin has ended.
+    pub(crate) fn statement_ends(&self, pin: &Pin) {
+        let last_commit = self.last_commit();
+        self.last_end.fetch_max(last_commit, Ordering::Relaxed);
+        pin.statement_ends(last_commit);
+    }
+
+    /// The last commit at the end of any statement of a transaction with a pin.
+    pub(crate) fn last_end(&self) -> u64 {
+        self.last_end.load(Ordering::Relaxed)
     }
 
     /// All pins.
-    #[must_use]
-    pub fn pins(&self) -> Horizon {
-        self.pins.horizon(&self.last_commit)
+    pub(crate) fn pins(&self) -> Pins {
+        self.pins.all(&self.last_commit)
     }
 
-    /// The timestamp at or before which slots of deleted rows may be used again, as far as pins go.
-    #[must_use]
-    pub fn oldest_pin(&self) -> u64 {
-        self.pins.oldest(&self.last_commit)
+    /// All pins as they were a while ago.
+    pub(crate) fn recent_pins(&self) -> Arc<Pins> {
+        self.pins.recent(&self.last_commit)
     }
 
     /// The timestamp at or before which all commits are seen by every snapshot, now and later.
@@ -154,12 +167,6 @@ impl Transactions {
     #[must_use]
     pub fn recent_horizon(&self) -> Arc<Horizon> {
         self.snapshots.recent_horizon(&self.last_commit)
-    }
-
-    /// As [`Self::recent_horizon`], of pins.
-    #[must_use]
-    pub fn recent_pins(&self) -> Arc<Horizon> {
-        self.pins.recent_horizon(&self.last_commit)
     }
 
     /// The transactions that have not ended. For a checkpoint: those that begin to log while the list is made may be missing, their first

@@ -1,5 +1,6 @@
 //! Transactions in memory: states and snapshots, row versions, locks, serializable snapshot isolation. No pages, no I/O.
 
+mod births;
 mod chain;
 mod hash;
 mod interval_tree;
@@ -9,6 +10,7 @@ mod locks;
 mod manager;
 mod page_filter;
 mod page_versions;
+mod pins;
 mod read_marks;
 mod serializable;
 mod snapshot;
@@ -17,6 +19,7 @@ mod state;
 mod tests;
 mod versions;
 
+pub(crate) use births::Births;
 pub use chain::{Before, Seen};
 pub(crate) use hash::FastMap;
 pub use lock_error::{LockError, WaitFor};
@@ -24,6 +27,7 @@ pub use lock_queue::{Mode, Resource};
 pub use locks::LockTable;
 pub use manager::Transactions;
 pub(crate) use page_filter::PageFilter;
+pub(crate) use pins::{Pin, Pins};
 pub use read_marks::MarkLimits;
 pub use serializable::{Access, Serializable, SerializationFailure};
 pub use snapshot::{Horizon, Snapshot};

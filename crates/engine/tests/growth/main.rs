@@ -22,7 +22,7 @@ pub(crate) struct Course(pub(crate) Vec<u64>);
 
 impl Course {
     /// The most pages of the first and of the second half.
-    fn halves(&self) -> [u64; 2] {
+    pub(crate) fn halves(&self) -> [u64; 2] {
         let (first, second) = self.0.split_at(self.0.len() / 2);
         [first, second].map(|half| half.iter().copied().max().unwrap())
     }

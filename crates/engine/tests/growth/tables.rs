@@ -162,3 +162,32 @@ fn texts_that_grow_and_shrink() {
 fn changes_of_every_kind() {
     every_size(Kind::Any);
 }
+
+/// An old reader keeps what it may see or remember: each row that was there, once.
+fn beside_an_idle_reader(method: Method, isolation: Isolation, per_transaction: u64) {
+    let form = Form { method, memory_bytes: 16 << 20, ..Form::default() };
+    let (world, mut live) = filled(form);
+    let mut reader = begin(&world, isolation);
+    let (first, number) = live[0];
+    assert_eq!(world.row(&mut reader, first).unwrap().0, number);
+    let course = churn(&world, &mut live, Kind::Replace, per_transaction, changes(100_000));
+    let [earlier, later] = course.halves();
+    let fresh = fresh_pages(form, &world.committed());
+    println!("{method}, {per_transaction} a transaction, beside {isolation:?}: {earlier} pages, then {later}; fresh {fresh}");
+    assert!(later * 10 <= earlier * 11 + 10 * SLACK, "{method}: pages grow: {course:?}");
+    assert!(later * 10 <= fresh * 25, "{method}: {later} pages, fresh {fresh}");
+    // The row that the reader remembers is gone for it, or as it was; its RID means no other row.
+    match isolation {
+        Isolation::ReadCommitted => assert!(world.row(&mut reader, first).is_none_or(|row| row.0 == number)),
+        _ => assert_eq!(world.row(&mut reader, first).unwrap().0, number),
+    }
+    drop(reader);
+    world.check();
+}
+
+#[test]
+fn rows_replaced_beside_an_idle_transaction() {
+    beside_an_idle_reader(Method::None, Isolation::ReadCommitted, 20);
+    beside_an_idle_reader(Method::Huffman, Isolation::ReadCommitted, 1000);
+    beside_an_idle_reader(Method::None, Isolation::RepeatableRead, 20);
+}

@@ -16,7 +16,7 @@ mod read;
 use super::open::Database;
 use crate::log::Lsn;
 use crate::table_space::RowBuffer;
-use crate::transaction::{Access, Mode, Resource, Serializable, Snapshot, TransactionState};
+use crate::transaction::{Access, Mode, Pin, Resource, Serializable, Snapshot, TransactionState};
 use crate::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub struct Transaction<'d> {
     /// The snapshot of all statements, except under READ COMMITTED.
     snapshot: Option<Arc<Snapshot>>,
     /// Under READ COMMITTED, of the first statement: while it is held, no RID that a statement has seen comes to mean another row.
-    pin: Option<Snapshot>,
+    pin: Option<Pin>,
     /// It has begun to change rows.
     writes: bool,
     ended: bool,
@@ -135,7 +135,17 @@ impl<'d> Transaction<'d> {
 
     /// Under READ COMMITTED: from now on no RID that this transaction sees comes to mean another row.
     fn pin(&mut self) {
-        self.pin.get_or_insert_with(|| self.database.core.transactions.pin());
+        match &self.pin {
+            Some(pin) => pin.statement_begins(),
+            None => self.pin = Some(self.database.core.transactions.pin(&self.state)),
+        }
+    }
+
+    /// The end of a statement, or of its last look at rows.
+    fn statement_ends(&self) {
+        if let Some(pin) = &self.pin {
+            self.database.core.transactions.statement_ends(pin);
+        }
     }
 
     /// The snapshot of a statement.
@@ -172,6 +182,9 @@ impl<'d> Transaction<'d> {
         if self.options.isolation != Isolation::ReadCommitted || self.pin.is_none() {
             self.snapshot()?;
         }
+        if self.pin.is_some() {
+            self.pin();
+        }
         let savepoint = self.savepoint();
         let result = run(self);
         if let Err(error) = &result {
@@ -184,6 +197,7 @@ impl<'d> Transaction<'d> {
                 self.failed = Some(error);
             }
         }
+        self.statement_ends();
         self.database.checkpoint_when_due();
         result
     }

@@ -43,7 +43,9 @@ impl Transaction<'_> {
     pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
         let snapshot = self.snapshot()?;
         self.note_read(table, rid)?;
-        self.read_noted(table, rid, &snapshot, buffer, visit)
+        let read = self.read_noted(table, rid, &snapshot, buffer, visit);
+        self.statement_ends();
+        read
     }
 
     /// Notes that a row is read. That comes before the look, as a writer looks for marks after the change: one of the two sees the other.
@@ -123,6 +125,7 @@ impl Transaction<'_> {
             Err(e) => Err(Error::Value(format!("index \"{}\": {e}", index.name()))),
         };
         self.scratch.key = encoded;
+        self.statement_ends();
         found
     }
 
@@ -244,6 +247,19 @@ impl Transaction<'_> {
         index: &Index,
         sought: Sought,
         direction: Direction,
+        visit: impl FnMut(&Self, &Snapshot, &[u8], Rid, bool) -> std::result::Result<ControlFlow<()>, E>,
+    ) -> std::result::Result<ScanOutcome, E> {
+        let outcome = self.entries_of_snapshot(table, index, sought, direction, visit);
+        self.statement_ends();
+        outcome
+    }
+
+    fn entries_of_snapshot<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        sought: Sought,
+        direction: Direction,
         mut visit: impl FnMut(&Self, &Snapshot, &[u8], Rid, bool) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
@@ -327,7 +343,9 @@ impl Transaction<'_> {
             if unseen.iter().all(|known| known.id() != writer.id()) {
                 unseen.push(Arc::clone(writer));
             }
-        })?;
+        });
+        self.statement_ends();
+        let outcome = outcome?;
         self.overwritten(&unseen)?;
         Ok(outcome)
     }
