@@ -115,33 +115,6 @@ fn random_rows_come_back_column_by_column() {
 }
 
 #[test]
-fn shrinkage_is_that_of_the_compact_records() {
-    let mut rng = Rng(7);
-    let mut known = 0;
-    for columns in [1, 4, 17] {
-        for _ in 0..200 {
-            let schema = schema(&mut rng, columns);
-            let (packed_layout, layout) = layouts(&schema);
-            let before = packed_record(&mut rng, &schema, &packed_layout);
-            let other = packed_record(&mut rng, &schema, &packed_layout);
-            let mut after = before.clone();
-            for (at, width) in (0..packed_layout.column_count()).filter_map(|column| packed_layout.fixed_span(column)) {
-                let fits = !(0..packed_layout.column_count()).any(|column| packed_layout.is_nullable(column));
-                if fits && rng.chance(2) {
-                    after[at..at + width].copy_from_slice(&other[at..at + width]);
-                }
-            }
-            let Some(found) = layout.shrinkage(&before, &after) else { continue };
-            if let (Some(old), Some(new)) = (layout.compact_len(&before), layout.compact_len(&after)) {
-                known += usize::from(before != after);
-                assert_eq!(found, old.saturating_sub(new));
-            }
-        }
-    }
-    assert!(known > 20, "{known}");
-}
-
-#[test]
 fn golden_bytes() {
     let column = Column::new;
     let schema = Schema::new(vec![

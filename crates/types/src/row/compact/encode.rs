@@ -79,30 +79,6 @@ impl CompactLayout {
         Some(len).filter(|&len| len < packed.len() && len <= RECORD_BYTES_MAX)
     }
 
-    /// By how many bytes compact records become shorter (longer, if that is negative) from `before` to `after`, which differ in columns of fixed width only; `None` when they differ elsewhere, or are no packed records.
-    #[must_use]
-    pub fn shrinkage(&self, before: &[u8], after: &[u8]) -> Option<isize> {
-        let (bitmap, fixed) = (self.packed.bitmap_len(), self.packed.fixed_len());
-        if before.get(..bitmap)? != after.get(..bitmap)? || before.get(fixed..)? != after.get(fixed..)? {
-            return None;
-        }
-        let (mut old, mut new) = (0usize, 0usize);
-        for column in &self.packed.columns {
-            let width = column.physical.fixed_width();
-            let span = usize::from(column.offset)..usize::from(column.offset) + width.unwrap_or(size_of::<u16>());
-            let (before, after) = (before.get(span.clone())?, after.get(span)?);
-            if before != after {
-                width?;
-                let inline = |bytes| left(column.physical, bytes).map(|left| (left, false));
-                let (was, is) = (inline(before)?, inline(after)?);
-                for (bytes, sum) in [(was, &mut old), (is, &mut new)] {
-                    *sum += bytes.0.len() + if is_inline(bytes) { 0 } else { LONG_INLINE };
-                }
-            }
-        }
-        Some(old as isize - new as isize)
-    }
-
     /// Appends the compact record of `packed` to `out` and returns its length; or leaves `out` as it was and returns `None` when it would not be
     /// smaller, or `packed` is no packed record of this layout.
     pub fn compact(&self, packed: &[u8], out: &mut Vec<u8>) -> Option<usize> {
