@@ -231,20 +231,23 @@ impl Core {
         self.log.get()
     }
 
+    /// The file of double writes, made if there is none. `None` for a reader: what it writes is nobody's but its own, and gone with it.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is of another database.
+    pub(crate) fn open_double_write(&self) -> Result<Option<DoubleWrite>> {
+        if !self.writable {
+            return Ok(None);
+        }
+        let (path, sync) = (self.double_write_path(), self.log_settings.sync);
+        DoubleWrite::create_or_open(self.storage.as_ref(), &path, self.database_id, self.double_write_bytes, sync).map(Some)
+    }
+
     /// From now on changes of what the catalog names go to this log, and its pages are written twice.
-    pub(crate) fn set_log(&self, log: Log) -> Result<()> {
+    pub(crate) fn set_log(&self, log: Log, double_write: Option<DoubleWrite>) {
         let log = Arc::new(log);
-        // What a reader writes is nobody's but its own, and gone with it.
-        let double_write = if self.writable {
-            let path = self.double_write_path();
-            let sync = self.log_settings.sync;
-            Some(DoubleWrite::create_or_open(self.storage.as_ref(), &path, self.database_id, self.double_write_bytes, sync)?)
-        } else {
-            None
-        };
         self.manager.set_protection(Protection { log: Arc::clone(&log) as Arc<dyn LogSink>, double_write });
         let _ = self.log.set(log);
-        Ok(())
     }
 
     /// Where pages are written before they are written in place.

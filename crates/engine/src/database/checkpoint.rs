@@ -113,14 +113,16 @@ impl DatabaseState {
         let core = &self.core;
         core.check_writable()?;
         let storage = Arc::clone(&core.storage);
+        // All that may find no room comes before the control file names the log: who tries again makes another, and removes this one.
+        let double_write = core.open_double_write()?;
         let log = Log::create(storage, &core.log_directory(), core.log_id, core.log_settings, FIRST_LSN)?;
         // Everything that the catalog names is on disk, so there is nothing to write before the first checkpoint.
         let data_sets = self.data_sets().values().map(|data_set| state_of(data_set)).collect();
         let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
         // Twice: a control slot that knows of no log would have a database without it, should the other one be damaged.
         self.record_checkpoint(&log, &checkpoint)?;
-        self.record_checkpoint(&log, &checkpoint)?;
-        core.set_log(log)?;
+        self.record_checkpoint(&log, &checkpoint).inspect_err(|error| core.poison(error))?;
+        core.set_log(log, double_write);
         drop(turn);
         Ok(())
     }
@@ -219,7 +221,7 @@ impl DatabaseState {
             return Ok(());
         }
         let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
-        core.set_log(log)?;
+        core.set_log(log, core.open_double_write()?);
         core.transactions.continue_from(redone.next_transaction);
         *core.last_commit_ns.lock() = redone.last_commit_ns;
         let Objects { control, tables, .. } = self.objects.read().clone();

@@ -5,7 +5,7 @@
 mod faults;
 mod logs;
 mod place;
-#[path = "../simulation/world.rs"]
+
 #[allow(dead_code, reason = "the world of the simulation does more")]
 mod world;
 

@@ -5,10 +5,14 @@
 //!
 //! All bits of a megabyte: `cargo test --release -p pagefold-engine --test simulation -- every_bit --ignored --nocapture`.
 
-use crate::world::{Random, Shape, State, TABLES, change, create, open, row, text_of, try_contents, wide};
-use crate::{Promise, work};
+use crate::images::try_contents;
+use crate::model::{Promise, State};
+use crate::player::{Player, work};
+use crate::statements::fill;
+use crate::steps::{Mix, Step, history, statement};
+use crate::world::{Random, Shape, create, open};
 use pagefold_engine::Error;
-use pagefold_engine::database::{Database, OpenMode, TransactionOptions, read_control};
+use pagefold_engine::database::{OpenMode, read_control};
 use pagefold_engine::log::LogReader;
 use pagefold_engine::pool::double_write;
 use pagefold_engine::{LOG_DIRECTORY, file_id_of};
@@ -41,21 +45,6 @@ struct Target {
     database_id: u128,
 }
 
-/// Inserts rows in one transaction.
-fn fill(database: &Database, rows: i64, random: &mut Random, promise: &Mutex<Promise>) {
-    let mut t = database.begin(TransactionOptions::default());
-    let mut model = promise.lock().committed.clone();
-    for n in 0..rows {
-        let table = random.below(2) as usize;
-        let text = text_of(random);
-        let object = database.table(TABLES[table]).unwrap();
-        t.insert(&object, &row(1_000 + n, &text, &wide(1_000 + n, &text))).unwrap();
-        model[table].insert(1_000 + n, text);
-    }
-    t.commit().unwrap();
-    promise.lock().committed = model;
-}
-
 fn read(storage: &FaultStorage, path: &Path, offset: u64, bytes: &mut [u8]) {
     read_exact_at(storage.open(path, &OpenOptions::read_only()).unwrap().as_ref(), bytes, offset).unwrap();
 }
@@ -66,25 +55,25 @@ impl Target {
         // Without a list of its calls: there are many millions of them.
         let storage = FaultStorage::new(FaultOptions { seed: 8, log_calls_max: 0, ..FaultOptions::default() });
         create(&storage, Shape::default()).unwrap();
-        let (mut random, promise) = (Random(8), Mutex::new(Promise::default()));
+        let (mut random, promise) = (Random(8), Arc::<Mutex<Promise>>::default());
         let database = open(&storage, OpenMode::Write).unwrap();
-        fill(&database, rows, &mut random, &promise);
-        work(&database, &mut random, &promise, 8).unwrap();
+        let mut player = Player::new(&database, &promise, &Arc::default());
+        fill(&mut player, (0..rows).map(|n| (n as usize % 2, 1_000 + n)));
+        player.step(&Step::Commit { writer: 0 }).unwrap();
+        work(&database, &promise, &history(&mut random, Mix::plain(), 60)).unwrap();
         if checkpoints {
             database.checkpoint().unwrap();
         }
-        work(&database, &mut random, &promise, 6).unwrap();
-        let mut open_ended = database.begin(TransactionOptions::default());
-        let mut model = promise.lock().committed.clone();
-        for _ in 0..8 {
-            change(&mut open_ended, &database, &mut model, &mut random).unwrap();
-        }
+        work(&database, &promise, &history(&mut random, Mix::plain(), 50)).unwrap();
+        let mut open_ended = Player::new(&database, &promise, &Arc::default());
+        let steps: Vec<Step> = (0..20).map(|i| Step::Write { writer: 0, statement: statement(&mut random, i % 2, (26, true)) }).collect();
+        open_ended.play(&steps).unwrap();
         for table in database.tables() {
             table.partitions().for_each(|data_set| database.write_dirty_pages(data_set).unwrap());
         }
         let storage = storage.crash_image(CrashPolicy::KeepAll);
         drop(open_ended);
-        let expected = promise.into_inner().committed;
+        let expected = promise.lock().last().clone();
         let whole = open(&storage.crash_image(CrashPolicy::KeepAll), OpenMode::Write).unwrap();
         assert_eq!(try_contents(&whole).unwrap(), expected);
         let mut slot = [0; 4096];
@@ -264,7 +253,8 @@ fn the_last_group_of_the_log_is_there_or_was_never_written() {
     let target = Target::new(20, true);
     let storage = target.storage.crash_image(CrashPolicy::KeepAll);
     let database = open(&storage, OpenMode::Write).unwrap();
-    let (mut random, mut model) = (Random(9), target.expected.clone());
+    let promise: Arc<Mutex<Promise>> = Arc::default();
+    promise.lock().found(target.expected.clone());
     let last = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&last);
     storage.set_observer(move |_, call| {
@@ -272,11 +262,10 @@ fn the_last_group_of_the_log_is_there_or_was_never_written() {
             *seen.lock() = Some(call.clone());
         }
     });
-    let mut t = database.begin(TransactionOptions::default());
-    for _ in 0..5 {
-        change(&mut t, &database, &mut model, &mut random).unwrap();
-    }
-    t.commit().unwrap();
+    let mut player = Player::new(&database, &promise, &Arc::default());
+    fill(&mut player, (0..5).map(|n| (n as usize % 2, 5_000 + n)));
+    player.step(&Step::Commit { writer: 0 }).unwrap();
+    let model = promise.lock().last().clone();
     let image = storage.crash_image(CrashPolicy::KeepAll);
     let last = last.lock().clone().unwrap();
     let (mut there, mut never) = (0, 0);

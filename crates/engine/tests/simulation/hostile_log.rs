@@ -2,11 +2,14 @@
 //!
 //! More of them: `PAGEFOLD_HOSTILE_RECORDS=100000 cargo test --release -p pagefold-engine --test simulation -- hostile --nocapture`.
 
-use crate::world::{Random, Shape, create, open, try_contents};
-use crate::{Promise, work};
+use crate::images::try_contents;
+use crate::model::Promise;
+use crate::player::{Player, work};
+use crate::steps::{Mix, Step, history, statement};
+use crate::world::{Random, Shape, create, open};
 use pagefold_codec::splice::{Splice, Unit};
 use pagefold_engine::LOG_DIRECTORY;
-use pagefold_engine::database::{OpenMode, TransactionOptions, read_control};
+use pagefold_engine::database::{OpenMode, read_control};
 use pagefold_engine::log::{Log, LogReader, LogSettings};
 use pagefold_format::data::DataOp;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
@@ -34,13 +37,11 @@ impl Target {
         let storage = FaultStorage::new(FaultOptions { seed: 4, ..FaultOptions::default() });
         create(&storage, Shape::default()).unwrap();
         let database = open(&storage, OpenMode::Write).unwrap();
-        let (mut random, promise) = (Random(4), Mutex::new(Promise::default()));
-        work(&database, &mut random, &promise, 15).unwrap();
-        let mut open_ended = database.begin(TransactionOptions::default());
-        let mut model = promise.lock().committed.clone();
-        for _ in 0..16 {
-            crate::world::change(&mut open_ended, &database, &mut model, &mut random).unwrap();
-        }
+        let (mut random, promise) = (Random(4), Arc::<Mutex<Promise>>::default());
+        work(&database, &promise, &history(&mut random, Mix::plain(), 120)).unwrap();
+        let mut open_ended = Player::new(&database, &promise, &Arc::default());
+        let steps: Vec<Step> = (0..40).map(|i| Step::Write { writer: 0, statement: statement(&mut random, i % 2, (26, true)) }).collect();
+        open_ended.play(&steps).unwrap();
         for table in database.tables() {
             table.partitions().for_each(|data_set| database.write_dirty_pages(data_set).unwrap());
         }

@@ -1,0 +1,411 @@
+//! Takes the steps of a history, and knows what each may do: what must succeed, what may fail and for which reason, what readers must see.
+
+use crate::model::{Committed, Left, Overlay, Place, Promise, State};
+use crate::steps::{Statement, Step, Way};
+use crate::values::{COLUMNS, Size, UNIQUE, number};
+use crate::world::{TABLES, dictionary};
+use pagefold_engine::btree::Direction;
+use pagefold_engine::database::{Database, Durability, Isolation, Savepoint, Transaction, TransactionOptions};
+use pagefold_engine::table_space::LIVE_MAX;
+use pagefold_engine::{Error, Result};
+use pagefold_io::{Failure, FaultStorage, Repeat};
+use pagefold_types::{KeyRange, Value};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Why a history does not go on.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// Something is not as it must be.
+    Fault(String),
+    /// The process has ended: the database is to be opened again.
+    Killed,
+}
+
+/// What goes wrong around the database just now.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    /// The disk is full: whatever takes more of it fails.
+    pub(crate) full: AtomicBool,
+    /// Every call fails.
+    pub(crate) killed: AtomicBool,
+    /// How often what has come of steps.
+    pub(crate) met: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Trouble {
+    pub(crate) fn meet(&self, what: &'static str) {
+        *self.met.lock().entry(what).or_default() += 1;
+    }
+}
+
+/// A transaction that changes rows.
+pub(crate) struct Writer<'d> {
+    pub(crate) transaction: Transaction<'d>,
+    pub(crate) durability: Durability,
+    /// What it sees of others, from its first statement on, and after how many commits; `None` under READ COMMITTED.
+    pub(crate) snapshot: Option<(State, u64)>,
+    /// Commits when it began.
+    pub(crate) began: u64,
+    pub(crate) overlay: Overlay,
+    pub(crate) savepoints: Vec<(Savepoint, Overlay)>,
+    /// What it may have locked.
+    pub(crate) touched: BTreeSet<Place>,
+    /// Only rollback is left.
+    pub(crate) failed: bool,
+}
+
+/// A transaction that only reads.
+struct Reader<'d> {
+    transaction: Transaction<'d>,
+    snapshot: Option<State>,
+}
+
+/// An open database, its transactions, and what must be in it.
+pub(crate) struct Player<'d> {
+    pub(crate) database: &'d Database,
+    pub(crate) promise: Arc<Mutex<Promise>>,
+    pub(crate) committed: Committed,
+    pub(crate) trouble: Arc<Trouble>,
+    /// Where room and calls are taken away.
+    storage: Option<FaultStorage>,
+    pub(crate) writers: BTreeMap<usize, Writer<'d>>,
+    readers: BTreeMap<usize, Reader<'d>>,
+}
+
+impl<'d> Player<'d> {
+    pub(crate) fn new(database: &'d Database, promise: &Arc<Mutex<Promise>>, trouble: &Arc<Trouble>) -> Player<'d> {
+        let committed = Committed::of(promise.lock().last().clone());
+        Player {
+            database,
+            promise: Arc::clone(promise),
+            committed,
+            trouble: Arc::clone(trouble),
+            storage: None,
+            writers: BTreeMap::new(),
+            readers: BTreeMap::new(),
+        }
+    }
+
+    /// Steps may fill the disk, and end the process.
+    pub(crate) fn on(self, storage: &FaultStorage) -> Player<'d> {
+        Player { storage: Some(storage.clone()), ..self }
+    }
+
+    /// Takes one step.
+    pub(crate) fn step(&mut self, step: &Step) -> std::result::Result<(), Halt> {
+        match step {
+            Step::Begin { writer, isolation, durability } => {
+                self.rollback(*writer)?;
+                self.begin(*writer, *isolation, *durability);
+                Ok(())
+            }
+            Step::Write { writer, statement } => self.write(*writer, statement),
+            Step::Many { table, from, count, delete } => self.many(*table, *from..from + count, *delete),
+            Step::Savepoint { writer } => {
+                if let Some(w) = self.writers.get_mut(writer).filter(|w| !w.failed) {
+                    w.savepoints.push((w.transaction.savepoint(), w.overlay.clone()));
+                }
+                Ok(())
+            }
+            Step::Back { writer, depth } => self.back(*writer, *depth),
+            Step::Commit { writer } => self.commit(*writer),
+            Step::Rollback { writer } => self.rollback(*writer),
+            Step::Open { reader, isolation } => {
+                let options = TransactionOptions { isolation: *isolation, ..TransactionOptions::default() };
+                self.readers.insert(*reader, Reader { transaction: self.database.begin(options), snapshot: None });
+                Ok(())
+            }
+            Step::Look { reader, table, way } => self.look(*reader, *table, *way),
+            Step::Close { reader } => {
+                // What is refused here was only read.
+                let closed = self.readers.remove(reader).map_or(Ok(()), |reader| reader.transaction.commit());
+                closed.or_else(|e| if matches!(e, Error::Serialization(_)) { Ok(()) } else { self.allow(Err(e), "a reader ends") })
+            }
+            Step::Checkpoint => {
+                let done = self.database.checkpoint();
+                if done.is_ok() {
+                    self.promise.lock().settle(Durability::Durable);
+                }
+                self.allow(done, "a checkpoint")
+            }
+            Step::Steal { pick } => {
+                let tables = self.database.tables();
+                let mut data_sets: Vec<_> = tables.iter().flat_map(|table| table.partitions().cloned()).collect();
+                data_sets.extend(self.database.indexes().iter().map(|index| Arc::clone(index.data_set())));
+                let written = self.database.write_dirty_pages(&data_sets[*pick as usize % data_sets.len()]);
+                self.allow(written, "a write of dirty pages")
+            }
+            Step::RenewDictionary { table, seed } => {
+                let renewed = renew(self.database, TABLES[*table], *seed);
+                self.allow(renewed, "a renewal of dictionaries")
+            }
+            Step::RemoveLeftovers => {
+                let removed = self.database.remove_leftovers();
+                self.allow(removed, "a removal of leftovers")
+            }
+            Step::Define(definition) => {
+                self.end_all()?;
+                self.define(*definition)
+            }
+            Step::Full { bytes } => {
+                if let Some(storage) = &self.storage {
+                    storage.set_capacity(Some(storage.taken_bytes() + bytes));
+                    self.trouble.full.store(true, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+            Step::Room => {
+                self.make_room();
+                Ok(())
+            }
+            Step::Kill { calls } => {
+                if let Some(storage) = &self.storage {
+                    storage.error_at(storage.calls() + calls, Failure::Io, Repeat::Forever);
+                    self.trouble.killed.store(true, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+            Step::Reopen => {
+                self.end_all()?;
+                Err(Halt::Killed)
+            }
+        }
+    }
+
+    pub(crate) fn make_room(&self) {
+        if let Some(storage) = &self.storage {
+            storage.set_capacity(None);
+            self.trouble.full.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes all steps.
+    pub(crate) fn play(&mut self, steps: &[Step]) -> std::result::Result<(), Halt> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    /// An error of something that may only fail when the disk is full or the process is being ended.
+    pub(crate) fn allow(&self, done: Result<()>, what: &str) -> std::result::Result<(), Halt> {
+        let Err(error) = done else { return Ok(()) };
+        self.expect_trouble(&error, what)
+    }
+
+    /// As [`allow`](Self::allow), of an error.
+    pub(crate) fn expect_trouble(&self, error: &Error, what: &str) -> std::result::Result<(), Halt> {
+        if self.trouble.killed.load(Ordering::Relaxed) && matches!(error, Error::Io(_) | Error::Poisoned(_)) {
+            return Err(Halt::Killed);
+        }
+        let full = self.trouble.full.load(Ordering::Relaxed) && matches!(error, Error::Io(e) if e.kind() == ErrorKind::StorageFull);
+        if full {
+            self.trouble.meet("a full disk");
+            Ok(())
+        } else {
+            Err(Halt::Fault(format!("{what}: {error}")))
+        }
+    }
+
+    /// Something that must not fail, unless the process is being ended.
+    pub(crate) fn must<T>(&self, done: Result<T>, what: &str) -> std::result::Result<T, Halt> {
+        done.map_err(|error| {
+            let killed = self.trouble.killed.load(Ordering::Relaxed) && matches!(error, Error::Io(_) | Error::Poisoned(_));
+            if killed { Halt::Killed } else { Halt::Fault(format!("{what}: {error}")) }
+        })
+    }
+
+    pub(crate) fn begin(&mut self, writer: usize, isolation: Isolation, durability: Durability) {
+        // Nobody waits: all transactions are those of one thread.
+        let options = TransactionOptions { isolation, durability, lock_timeout: Duration::ZERO };
+        let fresh = Writer {
+            transaction: self.database.begin(options),
+            durability,
+            snapshot: None,
+            began: self.committed.count,
+            overlay: Overlay::new(),
+            savepoints: Vec::new(),
+            touched: BTreeSet::new(),
+            failed: false,
+        };
+        self.writers.insert(writer, fresh);
+    }
+
+    fn many(&mut self, table: usize, numbers: Range<i64>, delete: bool) -> std::result::Result<(), Halt> {
+        self.rollback(0)?;
+        self.begin(0, Isolation::ReadCommitted, Durability::Durable);
+        for n in numbers {
+            let statement = if delete {
+                Statement::Delete { table, n }
+            } else {
+                let mut sizes = [Size::Short; COLUMNS];
+                (sizes[UNIQUE], sizes[COLUMNS - 1]) = (Size::Null, Size::Null);
+                Statement::Insert { table, n, sizes, seed: n as u64 }
+            };
+            self.write(0, &statement)?;
+        }
+        self.commit(0)
+    }
+
+    fn back(&mut self, writer: usize, depth: usize) -> std::result::Result<(), Halt> {
+        let Some(w) = self.writers.get_mut(&writer).filter(|w| !w.failed) else { return Ok(()) };
+        let Some(at) = w.savepoints.len().checked_sub(depth + 1) else { return Ok(()) };
+        w.savepoints.truncate(at + 1);
+        let (savepoint, overlay) = w.savepoints[at].clone();
+        let done = w.transaction.roll_back_to(savepoint);
+        w.overlay = overlay;
+        self.must(done, "a rollback to a savepoint")
+    }
+
+    fn commit(&mut self, writer: usize) -> std::result::Result<(), Halt> {
+        let Some(w) = self.writers.remove(&writer) else { return Ok(()) };
+        if w.failed {
+            return self.must(w.transaction.rollback(), "a rollback");
+        }
+        let serializable = w.transaction.isolation() == Isolation::Serializable;
+        let alone = self.is_alone(w.began);
+        if w.overlay.is_empty() {
+            // Nothing has to become durable by it, not even what others have committed.
+            let done = w.transaction.commit();
+            return if matches!(done, Err(Error::Serialization(_))) && serializable && !alone {
+                Ok(())
+            } else {
+                self.must(done, "a commit")
+            };
+        }
+        self.promise.lock().begin(self.committed.with(&w.overlay));
+        match w.transaction.commit() {
+            Ok(()) => {
+                self.promise.lock().settle(w.durability);
+                self.committed.apply(&w.overlay);
+                Ok(())
+            }
+            Err(Error::Serialization(_)) if serializable && !alone => {
+                self.promise.lock().refuse();
+                Ok(())
+            }
+            Err(error) => self.must(Err(error), "a commit"),
+        }
+    }
+
+    fn rollback(&mut self, writer: usize) -> std::result::Result<(), Halt> {
+        let Some(w) = self.writers.remove(&writer) else { return Ok(()) };
+        self.must(w.transaction.rollback(), "a rollback")
+    }
+
+    /// Ends all transactions.
+    pub(crate) fn end_all(&mut self) -> std::result::Result<(), Halt> {
+        self.readers.clear();
+        while let Some(writer) = self.writers.keys().next().copied() {
+            self.rollback(writer)?;
+        }
+        Ok(())
+    }
+
+    /// Has nobody else been there since so many commits?
+    pub(crate) fn is_alone(&self, began: u64) -> bool {
+        self.writers.is_empty() && self.readers.is_empty() && self.committed.count == began
+    }
+
+    fn look(&mut self, reader: usize, table: usize, way: Way) -> std::result::Result<(), Halt> {
+        let Some(r) = self.readers.get_mut(&reader) else { return Ok(()) };
+        let state = if r.transaction.isolation() == Isolation::ReadCommitted {
+            &self.committed.state
+        } else {
+            &*r.snapshot.get_or_insert_with(|| self.committed.state.clone())
+        };
+        let expected = &state[table];
+        let found = rows_seen(&mut r.transaction, self.database, table, way);
+        match found {
+            Ok(found) => {
+                let same = match way {
+                    Way::Scan => found.iter().map(|(n, _)| n).collect::<BTreeSet<_>>().len() == found.len(),
+                    Way::Forward | Way::Keys => found.iter().map(|(n, _)| n).eq(expected.keys()),
+                    Way::Backward => found.iter().map(|(n, _)| n).eq(expected.keys().rev()),
+                };
+                let values = found.iter().all(|(n, row)| row.as_ref().is_none_or(|row| expected.get(n).map(|r| &**r) == Some(row)));
+                if same && values && found.len() == expected.len() {
+                    return Ok(());
+                }
+                let numbers: Vec<i64> = found.iter().map(|(n, _)| *n).collect();
+                Err(Halt::Fault(format!(
+                    "reader {reader} sees {numbers:?} in table {table} by {way:?}, and must see {:?}; values as they should be: {values}",
+                    expected.keys().collect::<Vec<_>>()
+                )))
+            }
+            Err(Error::Serialization(_)) => {
+                self.readers.remove(&reader);
+                Ok(())
+            }
+            Err(error) => self.must(Err(error), "a reader"),
+        }
+    }
+}
+
+/// Numbers of the rows that a transaction sees, and their values if the way gives them.
+fn rows_seen(transaction: &mut Transaction<'_>, database: &Database, table: usize, way: Way) -> Result<Vec<(i64, Option<Vec<Value>>)>> {
+    let object = database.table(TABLES[table])?;
+    let index = database.index(&format!("{}_pk", TABLES[table]))?;
+    let all = KeyRange { start: Vec::new(), end: None };
+    let mut seen = Vec::new();
+    let mut take = |record: &[u8]| {
+        let values = object.values(record)?;
+        seen.push((number(&values), Some(values)));
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    };
+    match way {
+        Way::Scan => transaction.scan(&object, |_, record| take(record))?,
+        Way::Forward => transaction.range(&object, &index, all, Direction::Forward, |_, record| take(record))?,
+        Way::Backward => transaction.range(&object, &index, all, Direction::Backward, |_, record| take(record))?,
+        Way::Keys => transaction.keys(&object, &index, all, Direction::Forward, |key, _| {
+            let values = index.key_layout().decode(key).map_err(|e| Error::Value(e.to_string()))?;
+            seen.push((number(&values), None));
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })?,
+    };
+    Ok(seen)
+}
+
+/// Gives a table another dictionary, or goes on with ending an old one.
+fn renew(database: &Database, table: &str, seed: u64) -> Result<()> {
+    let table = database.table(table)?;
+    let method = table.attributes().method;
+    if method.dictionary_type().is_none() {
+        return Ok(());
+    }
+    if table.dictionary_versions().len() < LIVE_MAX && seed.is_multiple_of(2) {
+        return database.use_dictionary(table.name(), dictionary(method, seed)).map(drop);
+    }
+    database.renew_dictionaries(table.name()).map(drop)
+}
+
+/// Takes steps from the beginning on a database that is open; transactions that do not end are taken back.
+pub(crate) fn work(database: &Database, promise: &Arc<Mutex<Promise>>, steps: &[Step]) -> std::result::Result<(), Halt> {
+    let mut player = Player::new(database, promise, &Arc::default());
+    player.play(steps)?;
+    player.end_all()
+}
+
+/// What a killed process leaves must be one of the states that may be there.
+pub(crate) fn killed(promise: &Mutex<Promise>, found: State, left: Left) -> std::result::Result<(), Halt> {
+    let mut promise = promise.lock();
+    if !promise.allows(&found, left) {
+        return Err(Halt::Fault(format!("opened again: {}", promise.difference(&found))));
+    }
+    promise.found(found);
+    Ok(())
+}
+
+impl Statement {
+    pub(crate) fn table(&self) -> usize {
+        match self {
+            Statement::Insert { table, .. }
+            | Statement::Update { table, .. }
+            | Statement::Delete { table, .. }
+            | Statement::Lock { table, .. } => *table,
+        }
+    }
+}
