@@ -161,7 +161,9 @@ fn a_cursor_does_not_believe_entries_that_were_taken_back_under_it() {
     reader
         .range(&world.table, &world.by_value, all_keys(), Way::Forward, |_, record| {
             seen.push(parts(&world.table.values(record)?).0);
-            Ok::<_, Error>(ControlFlow::Continue(t.take().map_or(Ok(()), |t| t.rollback())?))
+            // By another thread: this one is inside a visitor.
+            let rolled_back = t.take().map_or(Ok(()), |t| std::thread::scope(|scope| scope.spawn(|| t.rollback()).join().unwrap()));
+            Ok::<_, Error>(ControlFlow::Continue(rolled_back?))
         })
         .unwrap();
     seen.sort_unstable();
