@@ -72,7 +72,7 @@ fn run_killed_at(seed: u64, call: u64, count: usize, tally: &Arc<Mutex<Tally>>) 
 /// Behind every call that changes names, and at every so many-th of the others (`PAGEFOLD_SIMULATION_KILL_EVERY`, 1: each), of as many runs as `PAGEFOLD_SIMULATION_KILL_RUNS` says.
 #[test]
 fn a_process_is_killed_at_any_call_and_then_the_machine() {
-    let (every, runs) = (setting("PAGEFOLD_SIMULATION_KILL_EVERY", 100), setting("PAGEFOLD_SIMULATION_KILL_RUNS", 3));
+    let (every, runs) = (setting("PAGEFOLD_SIMULATION_KILL_EVERY", 100), setting("PAGEFOLD_SIMULATION_KILL_RUNS", 1));
     let tally = Arc::new(Mutex::new(Tally::default()));
     let mut kills = 0;
     for seed in 1..=runs as u64 {

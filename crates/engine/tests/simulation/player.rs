@@ -242,7 +242,7 @@ impl<'d> Player<'d> {
                 Statement::Delete { table, n }
             } else {
                 let mut sizes = [Size::Short; COLUMNS];
-                (sizes[UNIQUE], sizes[COLUMNS - 1]) = (Size::Null, Size::Null);
+                (sizes[3], sizes[UNIQUE], sizes[COLUMNS - 1]) = (Size::Medium, Size::Null, Size::Null);
                 Statement::Insert { table, n, sizes, seed: n as u64 }
             };
             self.write(0, &statement)?;
