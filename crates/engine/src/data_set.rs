@@ -255,7 +255,8 @@ impl DataSet {
         if (header.page_bytes as usize, header.leaf_bytes as usize) != (own.page_bytes, own.leaf_bytes) {
             return Err(self.corrupt(0, "the header and the catalog disagree on the page size"));
         }
-        if u64::from(header.page_count) * own.page_bytes as u64 > length {
+        // A crash may have lost the growth of the file and not the header that came after it: pages that were never written are not there then.
+        if u64::from(header.page_count) * own.page_bytes as u64 > length && !self.is_recovering() {
             return Err(self.corrupt(0, format!("{} pages in a file of {length} bytes", header.page_count)));
         }
         Ok(())

@@ -209,7 +209,10 @@ impl DatabaseState {
     }
 
     /// Brings the database to where the log ends. Of a reader, its pages in memory and its overlay.
-    pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn) -> Result<()> {
+    ///
+    /// `other_has_no_log`: a process ended while it made the log, and the other control slot does not name it. What is
+    /// committed from now on must not depend on the newer slot alone, so a checkpoint goes into the other one.
+    pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn, other_has_no_log: bool) -> Result<()> {
         let core = &self.core;
         let mut data_sets = self.data_sets();
         let (directory, id) = (core.log_directory(), core.log_id);
@@ -231,7 +234,7 @@ impl DatabaseState {
             self.log_catalog(current)?;
         }
         if in_order {
-            return Ok(());
+            return if other_has_no_log && core.writable { self.write_checkpoint() } else { Ok(()) };
         }
         for table in tables.values() {
             table.load_dictionaries()?;

@@ -23,6 +23,8 @@ const CONTROL_NAME: &str = "control";
 pub struct ControlFile {
     /// The state that counts.
     pub current: ControlSlot,
+    /// The state in the other slot, if it is whole.
+    pub(crate) other: Option<ControlSlot>,
     /// What is wrong with the other slot, and its number.
     pub damaged: Option<(usize, String)>,
 }
@@ -51,20 +53,21 @@ pub fn read_control(storage: &dyn Storage, directory: &Path) -> Result<ControlFi
     }
     let mut bytes = AlignedBuffer::new(expected as usize, 4096);
     read_exact_at(file.as_ref(), &mut bytes, 0)?;
-    let mut current: Option<ControlSlot> = None;
+    let mut states: Vec<ControlSlot> = Vec::new();
     let mut broken = None;
     for (number, slot) in bytes.chunks_exact(CONTROL_SLOT_BYTES).enumerate() {
         match ControlSlot::parse(slot, number) {
             SlotState::Empty => {}
-            SlotState::Valid(state) => current = current.filter(|c| c.sequence > state.sequence).or(Some(state)),
+            SlotState::Valid(state) => states.push(state),
             SlotState::Damaged(reason) => broken = Some((number, reason.to_string())),
             SlotState::Newer(found) => {
                 return Err(Error::NewerFormat { path: path.display().to_string(), found, known: DATABASE_VERSION });
             }
         }
     }
-    match current {
-        Some(current) => Ok(ControlFile { current, damaged: broken }),
+    states.sort_unstable_by_key(|state| state.sequence);
+    match states.pop() {
+        Some(current) => Ok(ControlFile { current, other: states.pop(), damaged: broken }),
         None => Err(damaged(broken.map_or_else(|| "both slots are empty".into(), |(n, reason)| format!("slot {n}: {reason}")))),
     }
 }

@@ -253,7 +253,8 @@ impl Database {
         }
         drop(passage);
         if let Some((checkpoint, durable)) = logged {
-            database.recover(&checkpoint, durable)?;
+            let other_has_no_log = control.other.is_some_and(|other| other.checkpoint == 0);
+            database.recover(&checkpoint, durable, other_has_no_log)?;
         }
         for table in database.tables() {
             table.load_dictionaries()?;
