@@ -239,12 +239,12 @@ impl Tally {
 
 #[test]
 fn flipped_bits_of_a_megabyte() {
-    Target::new(1_500, true).flip(101);
+    Target::new(400, true).flip(1_201);
 }
 
 #[test]
 fn flipped_bits_of_a_new_database() {
-    Target::new(40, false).flip(37);
+    Target::new(40, false).flip(601);
 }
 
 /// Nothing behind the last group of the log says that it was durable: damaged, it is as if the crash had come before it was written, and no other way.

@@ -62,7 +62,7 @@ fn history_of(seed: u64) -> History {
 /// As many images as `PAGEFOLD_SIMULATION_IMAGES` says, by two threads; from the seed `PAGEFOLD_SIMULATION_SEED` on.
 #[test]
 fn nothing_is_lost_in_a_crash() {
-    let wanted = setting("PAGEFOLD_SIMULATION_IMAGES", 6_000);
+    let wanted = setting("PAGEFOLD_SIMULATION_IMAGES", 4_000);
     let tally = Arc::new(Mutex::new(Tally::default()));
     let seeds = AtomicU64::new(setting("PAGEFOLD_SIMULATION_SEED", 1) as u64);
     std::thread::scope(|scope| {
