@@ -3,12 +3,12 @@
 //! Invariants:
 //! - `words[0]` stands for the header page and says "no rows"; map pages have the class "no rows" too;
 //! - node `i` of the tree is the larger of its two children, so the first page with enough room is found in O(log n);
-//! - the tree has the classes less what is kept for running transactions, and nothing of pages set apart: what it finds can be given to anybody;
+//! - the tree has the classes, or what is expected of a rebuild of the page, less what is kept for running transactions: what it finds can be given to anybody;
 //! - a map page whose words have changed is in `changed`.
 
 use crate::{Error, Result};
 use pagefold_format::space_map::{self, CLASS_FULL, CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// Classes and write counters of all pages of a data set.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub(crate) struct SpaceMap {
     changed: BTreeSet<u32>,
     /// Bytes of pages that are kept for running transactions, and for how many rows.
     kept: HashMap<u32, (usize, u32)>,
-    /// Pages that a search for room does not find.
-    apart: HashSet<u32>,
+    /// Classes that pages may have when they are rebuilt; hints, in memory only.
+    expected: HashMap<u32, u8>,
     /// Bytes of pages yet to be taken that are reserved for taking changes back.
     reserved: u64,
 }
@@ -42,7 +42,7 @@ impl SpaceMap {
             unsettled: BTreeSet::new(),
             changed: BTreeSet::new(),
             kept: HashMap::new(),
-            apart: HashSet::new(),
+            expected: HashMap::new(),
             reserved: 0,
         };
         map.push(SpaceWord::new(CLASS_NO_ROWS, 0));
@@ -77,9 +77,10 @@ impl SpaceMap {
 
     /// The class of a page, less what is kept there.
     fn free_class(&self, page: usize, class: u8) -> u8 {
-        if class > CLASS_FULL && self.apart.contains(&(page as u32)) {
-            return CLASS_FULL;
-        }
+        let class = match self.expected.get(&(page as u32)) {
+            Some(expected) if class >= CLASS_FULL => class.max(*expected),
+            _ => class,
+        };
         match self.kept.get(&(page as u32)) {
             Some((bytes, _)) if class > CLASS_FULL => {
                 let parts = space_map::class_needed(*bytes, self.page_bytes) - CLASS_FULL;
@@ -107,12 +108,12 @@ impl SpaceMap {
         self.free_class(page as usize, self.word(page).class())
     }
 
-    /// From now on a search for room does not find this page, or finds it again.
-    pub(crate) fn set_apart(&mut self, page: u32, apart: bool) {
-        let changed = if apart { self.apart.insert(page) } else { self.apart.remove(&page) };
-        let class = self.word(page).class();
-        if changed && class >= CLASS_FULL {
-            self.update_tree(page as usize, class);
+    /// The class that a page may have when it is rebuilt: a search for room goes by it. 0: none but its own.
+    pub(crate) fn expect(&mut self, page: u32, class: u8) {
+        let before = if class == 0 { self.expected.remove(&page).unwrap_or(0) } else { self.expected.insert(page, class).unwrap_or(0) };
+        let own = self.word(page).class();
+        if before != class && own >= CLASS_FULL {
+            self.update_tree(page as usize, own);
         }
     }
 
@@ -274,6 +275,7 @@ impl SpaceMap {
     /// Gives a page back. The caller has emptied it.
     pub(crate) fn free(&mut self, page: u32) {
         self.unsettled.remove(&page);
+        self.expected.remove(&page);
         if self.word(page).class() == CLASS_UNALLOCATED {
             return;
         }

@@ -188,6 +188,14 @@ impl<'a> MiniTransaction<'a> {
         self.pages[handle.0].as_ref().expect("the handle of a page that was let go")
     }
 
+    /// The handle of a page that it has latched.
+    pub(crate) fn handle_of(&self, data_set: &DataSet, number: u32) -> Option<PageHandle> {
+        let is_it = |page: &Option<MtrPage<'_>>| {
+            page.as_ref().is_some_and(|page| std::ptr::eq(page.page.data_set(), data_set) && page.page.number() == number)
+        };
+        self.pages.iter().position(is_it).map(PageHandle)
+    }
+
     /// The page's bytes.
     #[must_use]
     pub fn bytes(&self, handle: PageHandle) -> &[u8] {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every column of a batch has as many values as the batch has rows, but for those whose records wait; none wait when a batch is delivered.
 
-use super::filter::{Filter, rows_there};
+use super::filter::{AreaRows, Filter, rows_there};
 use super::table::Table;
 use crate::{Error, Result};
 use pagefold_codec::CodecError;
@@ -226,9 +226,15 @@ impl<'t> ColumnBatch<'t> {
     }
 
     /// Adds the rows that a page has in its column part and that the filter lets through.
-    pub(super) fn push_area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, filter: Option<&Filter<'_>>) -> Result<()> {
+    pub(super) fn push_area(
+        &mut self,
+        area: &ColumnArea<'_>,
+        page: &DataPage<'_>,
+        rows: &AreaRows,
+        filter: Option<&Filter<'_>>,
+    ) -> Result<()> {
         self.settle()?;
-        let mut selection = rows_there(area, page);
+        let mut selection = rows_there(area, page, rows);
         self.looked_at += selection.count_ones();
         if let Some(filter) = filter {
             filter.select(self.table, area, &mut selection)?;

@@ -7,9 +7,9 @@
 use super::table::Table;
 use crate::{Error, Result};
 use pagefold_codec::page::{Bitmap, ColumnArea, PageSchema};
-use pagefold_format::data::{DataPage, StoredKind};
+use pagefold_format::data::{DataPage, StoredKind, StoredRow};
 use pagefold_types::{ColumnTest, ColumnValue, DataType, Predicate, RecordError, Value, ValueRef};
-use std::ops::{Bound, RangeInclusive};
+use std::ops::{Bound, Range, RangeInclusive};
 
 /// A term that encoded values answer.
 #[derive(Debug)]
@@ -106,15 +106,32 @@ impl Encoded {
     }
 }
 
+/// Which rows of the column part of a page.
+#[derive(Clone, Debug)]
+pub(crate) enum AreaRows {
+    /// All.
+    All,
+    /// Those whose home the page is.
+    AtHome,
+    /// Those of these slots.
+    Slots(Range<u16>),
+}
+
 /// The rows of its slots that a page has in its column part.
-pub(super) fn rows_there(area: &ColumnArea<'_>, page: &DataPage<'_>) -> Bitmap {
-    let all = page.entries().next().is_none() && usize::from(page.row_count()) == area.rows();
-    let mut rows = Bitmap::new(area.rows(), all);
+pub(super) fn rows_there(area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Bitmap {
+    let any = matches!(rows, AreaRows::All) || matches!(rows, AreaRows::AtHome) && page.ranges().is_empty();
+    let all = any && page.entries().next().is_none() && usize::from(page.row_count()) == area.rows();
+    let mut found = Bitmap::new(area.rows(), all);
     if !all {
-        let is_there = |slot: &usize| page.row(*slot as u16).is_some_and(|row| row.kind == StoredKind::Column);
-        (0..area.rows()).filter(is_there).for_each(|slot| rows.set(slot, true));
+        let slots = match rows {
+            AreaRows::Slots(slots) => slots.start..slots.end.min(page.slot_count()),
+            _ => 0..page.slot_count(),
+        };
+        let is_wanted = |row: &StoredRow<'_>| row.kind == StoredKind::Column && (row.home.is_none() || !matches!(rows, AreaRows::AtHome));
+        let wanted = slots.filter_map(|slot| page.row(slot)).filter(is_wanted);
+        wanted.map(|row| usize::from(row.area_row)).filter(|row| *row < area.rows()).for_each(|row| found.set(row, true));
     }
-    rows
+    found
 }
 
 impl<'p> Filter<'p> {

@@ -10,8 +10,8 @@ pub(crate) mod dictionary;
 mod filter;
 #[cfg(test)]
 mod filter_tests;
+mod forward_range;
 mod large_value;
-mod moved_pages;
 mod read;
 mod replace;
 pub(crate) mod reservations;
@@ -19,6 +19,7 @@ mod row_image;
 mod scan;
 mod table;
 mod undo;
+mod undo_pages;
 mod update_in_place;
 mod visible;
 mod visiting;

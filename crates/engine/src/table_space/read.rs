@@ -1,7 +1,7 @@
 //! Reading one row by its RID.
 //!
 //! Invariants:
-//! - a row is found with at most one hop from its home;
+//! - a row is found with at most one hop from its home, or from the page that hosts it;
 //! - what comes out has passed the checksum of its page, but the record itself is not trusted: readers check it.
 
 use super::table::Table;
@@ -47,13 +47,37 @@ impl Table {
                 drop(page);
                 self.read_away(rid, target, buffer, visit)
             }
+            // The home stays latched: else the row could go on meanwhile.
+            Stored::Forwarded(target) => self.read_hosted(rid, target, buffer, visit),
             // The slot belongs to another row: a RID that was never given out.
-            Stored::Away { .. } => Ok(None),
+            Stored::Away { .. } | Stored::Hosted { .. } => Ok(None),
+        }
+    }
+
+    /// Reads a row that another page hosts; its home page is latched. `None` when there is no such row.
+    #[cold]
+    pub(super) fn read_hosted<R>(
+        &self,
+        home: Rid,
+        target: Rid,
+        buffer: &mut RowBuffer,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let data_set = self.partition(target.partition())?;
+        let page = self.data_page(data_set, target.page())?;
+        self.expect_hosted(&page, home, target.slot())?;
+        let view = DataPage::new(&page);
+        let Some(row) = view.row(target.slot()) else { return Ok(None) };
+        match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(target.page(), e))? {
+            Stored::Hosted { body, .. } => self.decode(data_set, target.page(), body, buffer, visit).map(Some),
+            // It has moved on by itself. Both pages stay latched.
+            Stored::Forward(target) => self.read_away(home, target, buffer, visit),
+            _ => Err(data_set.corrupt(target.page(), format!("slot {} is to host the row {home}, and does not", target.slot()))),
         }
     }
 
     #[cold]
-    fn read_away<R>(&self, home: Rid, target: Rid, buffer: &mut RowBuffer, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    pub(super) fn read_away<R>(&self, home: Rid, target: Rid, buffer: &mut RowBuffer, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let data_set = self.partition(target.partition())?;
         let page = self.data_page(data_set, target.page())?;
         let view = DataPage::new(&page);

@@ -8,7 +8,7 @@
 
 use super::row_image::{self, RowImage};
 use super::table::Table;
-use super::write::Place;
+use super::write::{Place, RowPage};
 use crate::pool::{By, MiniTransaction, PageHandle, keep_for_undo};
 use crate::transaction::{Before, TransactionState};
 use crate::{Error, Result};
@@ -42,17 +42,27 @@ impl Table {
         loop {
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
-            let Some(stored) = self.stored(home_set, mtr.bytes(home), rid)? else { return Ok(false) };
+            // Of a row that is hosted, the slot that hosts it is as good as its home, which stays latched.
+            let (home, at, stored) = match self.stored(home_set, mtr.bytes(home), rid)? {
+                None => return Ok(false),
+                Some(Place::Hosted(target)) => {
+                    let Some(host) = self.latch_without_waiting(&mut mtr, target)? else { continue };
+                    self.expect_hosted(mtr.bytes(host), rid, target.slot())?;
+                    let Some(stored) = self.stored_here(mtr.bytes(host), target.slot())? else { return Ok(false) };
+                    (host, target, stored)
+                }
+                Some(stored) => (home, rid, stored),
+            };
             let (place, slot, target) = match stored {
-                Place::Home => (home, rid.slot(), None),
-                Place::Away(target) => match self.latch_without_waiting(&mut mtr, home, rid, target)? {
+                Place::Home | Place::Hosted(_) => (home, at.slot(), None),
+                Place::Away(target) => match self.latch_without_waiting(&mut mtr, target)? {
                     Some(handle) => (handle, target.slot(), Some(target)),
                     None => continue,
                 },
             };
             let before = self.image(home_set, rid.page(), self.body_in(mtr.bytes(place), slot)?)?;
             let after = change(before.body())?;
-            let row = LatchedRow { rid, home, away: target.map(|target| (place, target)) };
+            let row = LatchedRow { rid, home, at, away: target.map(|target| (place, target)) };
             if self.replace_latched(by, mtr, &row, &before, after.body(), None)? == Replaced::Done {
                 return Ok(true);
             }
@@ -70,7 +80,7 @@ impl Table {
         records: Option<(&[u8], &[u8])>,
     ) -> Result<Replaced> {
         let rid = row.rid;
-        let (place, at) = row.away.unwrap_or((row.home, rid));
+        let (place, at) = row.away.unwrap_or((row.home, row.at));
         let decoded;
         let records = match records {
             None if self.by_column() => {
@@ -94,30 +104,28 @@ impl Table {
             self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
             self.changed.note(before.body().dictionary(), after.dictionary());
             self.move_home(&mut mtr, row, after)?;
-            self.keep_room(by, rid, rid, with_form(kept))?;
+            self.keep_room(by, rid, row.at, with_form(kept))?;
             return self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done);
         }
         let kept_here = if self.by_column() && row.away.is_some() { 0 } else { kept };
         let change = self.change_in_place(by, &mtr, row, after, records, (own, kept_here))?;
         if change.is_none() && self.by_column() {
-            let home_set = self.partition(rid.partition())?;
-            // Room may come of a rebuild; a page without even that for a pointer loses a row that lies by itself, or all of them. Each is done by itself, and then all is looked at again.
-            let wanted = Stored::Home(after).len(self.page_form()) + ENTRY_BYTES;
-            // Taking something back writes no images for which there may be no room in the log.
-            let may_rebuild =
-                !matches!(by, By::Undo(..)) || self.manager().log().is_none_or(|log| log.has_spare(2 * self.attributes.page_bytes as u64));
-            if row.away.is_none() && may_rebuild && self.rebuild(&mut mtr, home_set, row.home, wanted)? {
+            // Room comes of a rebuild, or of rows that another page hosts from now on. Each is done by itself, and then all is looked at again.
+            let wanted = Stored::Home(after).len(self.page_form()) + ENTRY_BYTES + kept_here.saturating_sub(own);
+            if row.away.is_none() && self.make_room_by(by, &mut mtr, place, Some(at.slot()), wanted)? {
                 mtr.commit()?;
                 return Ok(Replaced::Again);
             }
-            // The pointer to a row that lies by itself takes the row's place; that to one of the column part takes room, which may be kept for others.
+            // The row moves by itself. Its pointer takes the place of a row that lies by itself at home; else it takes room, which may be kept for others. Who takes something back needs a pointer
+            // only when the page of the row has been built anew since: then its own room is there, whatever is kept for rows that were patched since.
             let view = DataPage::new(mtr.bytes(row.home));
-            let others = home_set.kept_bytes(rid.page()).saturating_sub(own);
-            let in_columns = view.row(rid.slot()).is_some_and(|row| row.kind == StoredKind::Column);
-            if in_columns && !view.fits_in_place_of(rid.slot(), STORED_BYTES_MIN + others) {
-                if let Err(mtr) = self.thin_out(mtr, rid.partition(), row.home)? {
-                    self.evacuate(mtr, home_set, rid.partition(), row.home)?;
+            let others = if matches!(by, By::Undo(..)) { 0 } else { mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) };
+            let takes_room = view.row(row.at.slot()).is_some_and(|row| row.own_bytes() == 0);
+            if takes_room && !view.fits_in_place_of(row.at.slot(), STORED_BYTES_MIN + others) {
+                if !self.make_room(&mut mtr, row.home, None, POINTER_ROOM)? {
+                    return Err(Error::Value(format!("{}: the row {rid} finds no room", self.object())));
                 }
+                mtr.commit()?;
                 return Ok(Replaced::Again);
             }
         }
@@ -127,8 +135,8 @@ impl Table {
             None => {
                 let kept_away = if self.by_column() { 0 } else { kept };
                 let space = AWAY_OVERHEAD + SLOT_BYTES + after.parts().1.len() + kept_away;
-                match self.page_for_moved(by, rid, space)? {
-                    Some(target) => Some((target, kept_away)),
+                match self.page_for_moved(by, rid, space, &mtr)? {
+                    Some((target, more)) => Some((target, kept_away + more)),
                     None => return Ok(Replaced::Again),
                 }
             }
@@ -151,6 +159,30 @@ impl Table {
         self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done)
     }
 
+    /// Makes room on a page that is latched, for `wanted` bytes more than are kept there: builds it anew, or has another page host some of its rows. False when there is none to be made. The
+    /// mini-transaction is to be committed. `slot`: see [`forward_range`](Self::forward_range).
+    fn make_room<'a>(&'a self, mtr: &mut MiniTransaction<'a>, page: PageHandle, slot: Option<u16>, wanted: usize) -> Result<bool> {
+        let data_set = mtr.data_set(page);
+        Ok(self.rebuild(mtr, data_set, page, wanted)? || self.forward_range(mtr, page, slot, wanted)?)
+    }
+
+    /// As [`make_room`](Self::make_room). Taking something back writes no images for which there may be no room in the log, and takes no pages for that.
+    fn make_room_by<'a>(
+        &'a self,
+        by: By<'_>,
+        mtr: &mut MiniTransaction<'a>,
+        page: PageHandle,
+        slot: Option<u16>,
+        wanted: usize,
+    ) -> Result<bool> {
+        if !matches!(by, By::Undo(..)) {
+            return self.make_room(mtr, page, slot, wanted);
+        }
+        let data_set = mtr.data_set(page);
+        let may_rebuild = self.manager().log().is_none_or(|log| log.has_spare(2 * self.attributes.page_bytes as u64));
+        Ok(may_rebuild && self.rebuild(mtr, data_set, page, wanted)?)
+    }
+
     /// Bytes to be kept for a row at home after a change that makes it shorter by `shrunk` bytes, when `own` are kept for it now.
     fn kept_at_home(&self, by: By<'_>, own: usize, shrunk: isize) -> usize {
         match by {
@@ -165,7 +197,7 @@ impl Table {
         let (row, place) = ((self.object_id, rid), (self.partition(at.partition())?, at.page()));
         match by {
             By::Transaction(state) => self.core.reservations.keep(state, row, place, bytes),
-            By::Undo(..) => self.core.reservations.moved(row, place, |_| bytes),
+            By::Undo(..) => self.core.reservations.moved(row, place, bytes),
             By::Nobody => {}
         }
         Ok(())
@@ -202,7 +234,7 @@ impl Table {
         records: Option<(&[u8], &[u8])>,
         (own, kept): (usize, usize),
     ) -> Result<Option<InPlace>> {
-        let (handle, at) = row.away.unwrap_or((row.home, row.rid));
+        let (handle, at) = row.away.unwrap_or((row.home, row.at));
         let view = DataPage::new(mtr.bytes(handle));
         let Some(before) = view.row(at.slot()) else { return Ok(None) };
         if let (StoredKind::Column, Some((old, new))) = (before.kind, records) {
@@ -250,8 +282,8 @@ impl Table {
             return false;
         }
         let view = DataPage::new(mtr.bytes(row.home));
-        let others = mtr.data_set(row.home).kept_bytes(row.rid.page());
-        view.fits_in_place_of(row.rid.slot(), Stored::Home(after).len(view.dictionary_version()) + with_form(kept) + others)
+        let others = mtr.data_set(row.home).kept_bytes(row.at.page());
+        view.fits_in_place_of(row.at.slot(), Stored::Home(after).len(view.dictionary_version()) + with_form(kept) + others)
     }
 
     /// Moves a row home, where there is room for it.
@@ -262,7 +294,7 @@ impl Table {
         }
         let mut bytes = Vec::new();
         let kind = Stored::Home(body).build(DataPage::new(mtr.bytes(row.home)).dictionary_version(), &mut bytes);
-        mtr.apply(row.home, PageOp::Data(DataOp::Replace { slot: row.rid.slot(), kind, bytes: &bytes }))?;
+        mtr.apply(row.home, PageOp::Data(DataOp::Replace { slot: row.at.slot(), kind, bytes: &bytes }))?;
         self.note_space(mtr, row.home);
         Ok(())
     }
@@ -273,9 +305,9 @@ impl Table {
         mtr: &mut MiniTransaction<'a>,
         row: &LatchedRow,
         body: Body<'_>,
-        (partition, mut away, handle): (u16, MiniTransaction<'a>, PageHandle),
+        (partition, mut away, handle): RowPage<'a>,
     ) -> Result<Rid> {
-        let LatchedRow { rid, home, away: old } = *row;
+        let LatchedRow { rid, home, at: home_at, away: old } = *row;
         let view = DataPage::new(away.bytes(handle));
         let target_slot = view.free_slot();
         let mut bytes = Vec::new();
@@ -287,7 +319,7 @@ impl Table {
         bytes.clear();
         let home_version = DataPage::new(mtr.bytes(home)).dictionary_version();
         let kind = Stored::Forward(target).build(home_version, &mut bytes);
-        mtr.apply(home, PageOp::Data(DataOp::Replace { slot: rid.slot(), kind, bytes: &bytes }))?;
+        mtr.apply(home, PageOp::Data(DataOp::Replace { slot: home_at.slot(), kind, bytes: &bytes }))?;
         self.note_space(mtr, home);
         if let Some((place, at)) = old {
             mtr.apply(place, PageOp::Data(DataOp::Delete { slot: at.slot() }))?;
@@ -321,8 +353,11 @@ fn shrinkage(before: Body<'_>, after: Body<'_>) -> isize {
 /// A row whose pages are latched.
 pub(super) struct LatchedRow {
     pub(super) rid: Rid,
+    /// Its home page, or the one that hosts it.
     pub(super) home: PageHandle,
-    /// Where it is, if not at home.
+    /// Its slot there.
+    pub(super) at: Rid,
+    /// Where it is, if not there: it has moved by itself.
     pub(super) away: Option<(PageHandle, Rid)>,
 }
 

@@ -21,7 +21,7 @@
 
 use crate::Result;
 use crate::data_set::DataSet;
-use crate::transaction::{FastMap, TransactionState};
+use crate::transaction::{FastMap, TransactionState, hash};
 use pagefold_types::Rid;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::hash_map::Entry;
@@ -52,8 +52,7 @@ pub(crate) struct Reservations {
 
 impl Reservations {
     fn shard(&self, (object, rid): Row) -> MutexGuard<'_, FastMap<Row, Kept>> {
-        let hash = (u64::from(object) ^ rid.to_u64()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.shards[(hash >> 60) as usize].lock()
+        self.shards[(hash::of_pair(object, rid.to_u64()) >> 60) as usize].lock()
     }
 
     /// Bytes kept for a row on the page where it lies; `None` when it has no entry.
@@ -103,9 +102,9 @@ impl Reservations {
     }
 
     /// A row lies on this page from now on, as it is or as it was before a change that is taken back; so many bytes are kept there, if anything is kept for it.
-    pub(crate) fn moved(&self, row: Row, place: (&Arc<DataSet>, u32), bytes: impl Fn(usize) -> usize) {
+    pub(crate) fn moved(&self, row: Row, place: (&Arc<DataSet>, u32), bytes: usize) {
         if let Some(kept) = self.shard(row).get_mut(&row) {
-            kept.put(place, bytes(kept.bytes));
+            kept.put(place, bytes);
         }
     }
 

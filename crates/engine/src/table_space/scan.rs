@@ -1,11 +1,11 @@
 //! Scans: every row once, in page order.
 //!
 //! Invariants:
-//! - a row that has moved is delivered where it lies, under the RID of its home; forward pointers are passed over;
+//! - a row that has moved, or that another page hosts, is delivered where it lies, under the RID of its home; forward pointers and ranges are passed over;
 //! - the visitor runs under the page's shared latch: it must not ask for other pages of the table for change.
 
 use super::batch::ColumnBatch;
-use super::filter::Filter;
+use super::filter::{AreaRows, Filter};
 use super::read::{RowBuffer, check_type};
 use super::table::Table;
 use crate::Error;
@@ -32,9 +32,9 @@ pub(crate) trait RowSink<E> {
     /// A row by itself.
     fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, E>;
 
-    /// The rows that a page has in its column part; false: they are to come one by one.
-    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>) -> Result<bool, E> {
-        let _ = (area, page);
+    /// Rows that a page has in its column part; false: they are to come one by one.
+    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, E> {
+        let _ = (area, page, rows);
         Ok(false)
     }
 
@@ -98,8 +98,8 @@ impl<'t, E: From<Error>, F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E
         Ok(ControlFlow::Continue(()))
     }
 
-    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>) -> Result<bool, E> {
-        self.batch.push_area(area, page, self.filter.as_ref())?;
+    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, E> {
+        self.batch.push_area(area, page, rows, self.filter.as_ref())?;
         Ok(true)
     }
 
@@ -194,13 +194,13 @@ impl Table {
             check_type(data_set, number, &page)?;
             let view = DataPage::new(&page);
             let version = view.dictionary_version();
-            let columns_done = self.area_to(data_set, number, &view, sink)?;
+            let columns_done = self.area_to(data_set, number, &view, &AreaRows::All, sink)?;
             for slot in view.slots(columns_done) {
                 let Some(row) = view.row(slot) else { continue };
                 let (rid, body) = match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
                     Stored::Home(body) => (Rid::new(partition, number, slot), body),
-                    Stored::Away { home, body } => (home, body),
-                    Stored::Forward(_) => continue,
+                    Stored::Away { home, body } | Stored::Hosted { home, body } => (home, body),
+                    Stored::Forward(_) | Stored::Forwarded(_) => continue,
                 };
                 if self.decode(data_set, number, body, buffer, |record| sink.row(rid, record))??.is_break() {
                     return Ok(ScanOutcome::Stopped);
@@ -214,19 +214,20 @@ impl Table {
         Ok(ScanOutcome::Complete)
     }
 
-    /// Offers the column part of a page, if it has one, to a sink. Whether that took its rows.
+    /// Offers rows of the column part of a page, if it has one, to a sink. Whether that took them.
     pub(super) fn area_to<E: From<Error>>(
         &self,
         data_set: &DataSet,
         number: u32,
         page: &DataPage<'_>,
+        rows: &AreaRows,
         sink: &mut impl RowSink<E>,
     ) -> Result<bool, E> {
         let Some(part) = page.column_part().filter(|part| !part.area().is_empty()) else { return Ok(false) };
         let version = Some(part.dictionary()).filter(|version| *version != 0);
         let dictionary = version.and_then(|version| self.dictionaries.tokens_of(version));
         let area = self.decoder.area(part, dictionary).map_err(|e| self.undecodable(data_set, number, version, e))?;
-        sink.area(&area, page)
+        sink.area(&area, page, rows)
     }
 
     /// Asks for the pages of rows that will be read soon (list prefetch).

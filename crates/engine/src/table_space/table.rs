@@ -6,7 +6,7 @@
 //! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages.
 
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
-use super::moved_pages::MovedPages;
+use super::undo_pages::UndoPages;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
 use crate::doubling::{Doubling, segments_for};
@@ -208,7 +208,9 @@ pub struct Table {
     /// The page where the last insert found room: the next one looks there first, in the last partition.
     pub(super) insert_hint: AtomicU32,
     /// Under the method `page`: the page, in the last partition, that rows move to.
-    pub(super) moved: MovedPages,
+    pub(super) undo_pages: UndoPages,
+    /// The page that hosted rows of another one last; 0: none.
+    pub(super) host_hint: AtomicU32,
 }
 
 impl Table {
@@ -238,7 +240,8 @@ impl Table {
             round: Mutex::default(),
             renewing: Mutex::default(),
             insert_hint: AtomicU32::new(0),
-            moved: MovedPages::default(),
+            undo_pages: UndoPages::default(),
+            host_hint: AtomicU32::new(0),
             attributes,
         };
         if table.layout.fixed_len() > table.record_bytes_max() {

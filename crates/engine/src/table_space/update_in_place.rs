@@ -64,8 +64,8 @@ impl Table {
         let Some(row) = view.row(rid.slot()) else { return Ok(Some(Some(false))) };
         let old = match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => body,
-            Stored::Forward(_) => return Ok(Some(None)),
-            Stored::Away { .. } => return Ok(Some(Some(false))),
+            Stored::Forward(_) | Stored::Forwarded(_) => return Ok(Some(None)),
+            Stored::Away { .. } | Stored::Hosted { .. } => return Ok(Some(Some(false))),
         };
         let Scratch { before, after, codes, record } = scratch;
         let form = self.decode(data_set, rid.page(), old, before, |before| {
@@ -91,7 +91,7 @@ impl Table {
         };
         let image = if let Body::Column { .. } = old { RowImage::of(Body::Plain(record)) } else { RowImage::of(old) };
         let body = forms::body(form, after, codes);
-        let done = self.replace_latched(by, mtr, &LatchedRow { rid, home, away: None }, &image, body, Some((record, after)))?;
+        let done = self.replace_latched(by, mtr, &LatchedRow { rid, home, at: rid, away: None }, &image, body, Some((record, after)))?;
         Ok((done == Replaced::Done).then_some(Some(true)))
     }
 }

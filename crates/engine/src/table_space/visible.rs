@@ -7,6 +7,7 @@
 //! - a row is found by way of its home page, wherever it has moved: versions are kept under the home RID, and only its latch makes page and versions agree;
 //! - a row without versions is the same for every snapshot.
 
+use super::filter::AreaRows;
 use super::read::{RowBuffer, check_type};
 use super::row_image;
 use super::scan::{RowSink, ScanOutcome};
@@ -15,7 +16,7 @@ use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
 use crate::transaction::{Horizon, Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
-use pagefold_format::data::{Body, DataPage, Stored, StoredKind, StoredRow, forms};
+use pagefold_format::data::{Body, DataPage, SlotRange, Stored, StoredKind, StoredRow, forms};
 use pagefold_types::Rid;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -44,7 +45,8 @@ impl Table {
         let Some(row) = view.row(rid.slot()) else { return Ok(None) };
         let target = match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => return self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
-            Stored::Away { .. } => return Ok(None),
+            Stored::Away { .. } | Stored::Hosted { .. } => return Ok(None),
+            Stored::Forwarded(target) => return self.read_hosted(rid, target, buffer, visit),
             Stored::Forward(target) => target,
         };
         // The home stays latched: else somebody could change the row between the look at its versions and the look at the row. Writers wait for no page while they hold another one.
@@ -80,7 +82,7 @@ impl Table {
         }
         match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
-            Stored::Away { .. } | Stored::Forward(_) => Ok(None),
+            Stored::Away { .. } | Stored::Forward(_) | Stored::Hosted { .. } | Stored::Forwarded(_) => Ok(None),
         }
     }
 
@@ -126,7 +128,8 @@ impl Table {
                 let others = versions.of_page(self.object_id, partition, page_number, snapshot, &mut changed, |_, by| unseen(by));
                 let view = DataPage::new(&page);
                 // A page without versions is the same for every snapshot.
-                let columns_done = changed.is_empty() && others == Seen::Current && self.area_to(data_set, page_number, &view, sink)?;
+                let columns_done =
+                    changed.is_empty() && others == Seen::Current && self.area_to(data_set, page_number, &view, &AreaRows::AtHome, sink)?;
                 let flow = if changed.is_empty() && others == Seen::Current {
                     self.rows_as_they_lie((data_set, page_number, partition), &view, columns_done, buffer, &mut moved, sink)?
                 } else {
@@ -165,8 +168,13 @@ impl Table {
         let page = (data_set, number, partition);
         if view.has_columns() {
             for slot in view.slots(columns_done) {
-                let Some(row) = view.row(slot) else { continue };
+                let Some(row) = view.row(slot).filter(|row| row.kind != StoredKind::Forwarded) else { continue };
                 if self.any_row(page, row, version, buffer, moved, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            for range in view.ranges().iter().filter(|range| !range.hosted) {
+                if self.rows_of_range((partition, number), view, range, buffer, sink)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -183,9 +191,45 @@ impl Table {
                     let rid = Rid::new(partition, number, slot);
                     self.decode_with((data_set, number), body, dictionary, buffer, |record| sink.row(rid, record))??
                 }
-                StoredKind::Special | StoredKind::Column => {
-                    self.any_row(page, StoredRow { kind, bytes, slot }, version, buffer, moved, sink)?
+                StoredKind::Special | StoredKind::Column | StoredKind::Forwarded => {
+                    self.any_row(page, StoredRow { kind, bytes, slot, area_row: 0, home: None }, version, buffer, moved, sink)?
                 }
+            };
+            if flow.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Delivers the rows of a range that another page hosts. The home page has no versions and stays latched: so they are the same for every snapshot, and stay where they are.
+    fn rows_of_range<E: From<Error>>(
+        &self,
+        (partition, number): (u16, u32),
+        home: &DataPage<'_>,
+        range: SlotRange,
+        buffer: &mut RowBuffer,
+        sink: &mut impl RowSink<E>,
+    ) -> std::result::Result<ControlFlow<()>, E> {
+        let (there, host) = (self.partition(range.there.partition())?, range.there.page());
+        let page = self.core.manager.shared(there, host, Access::Scan)?;
+        check_type(there, host, &page)?;
+        self.expect_hosted(&page, Rid::new(partition, number, range.first), range.there.slot())?;
+        let view = DataPage::new(&page);
+        let slots = range.there.slot()..range.there.slot().saturating_add(range.count);
+        let columns_done = self.area_to(there, host, &view, &AreaRows::Slots(slots.clone()), sink)?;
+        for slot in slots {
+            let Some(row) = view.row(slot).filter(|row| !columns_done || row.kind != StoredKind::Column) else { continue };
+            let rid = Rid::new(partition, number, range.first + (slot - range.there.slot()));
+            debug_assert!(home.row(rid.slot()).is_some_and(|row| row.kind == StoredKind::Forwarded), "a row that is here and there");
+            let flow = match Stored::parse(row, view.dictionary_version()).map_err(|e| there.corrupt(host, e))? {
+                Stored::Hosted { body, .. } => self.decode(there, host, body, buffer, |record| sink.row(rid, record))??,
+                // It has moved on by itself.
+                Stored::Forward(target) => match self.read_away(rid, target, buffer, |record| sink.row(rid, record))? {
+                    Some(flow) => flow?,
+                    None => ControlFlow::Continue(()),
+                },
+                _ => return Err(there.corrupt(host, format!("slot {slot} is to host the row {rid}, and does not")).into()),
             };
             if flow.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -209,8 +253,9 @@ impl Table {
             Stored::Home(body) => {
                 self.decode(data_set, number, body, buffer, |record| sink.row(Rid::new(partition, number, slot), record))?
             }
-            Stored::Away { .. } => Ok(ControlFlow::Continue(())),
-            Stored::Forward(_) => {
+            Stored::Away { .. } | Stored::Hosted { .. } => Ok(ControlFlow::Continue(())),
+            Stored::Forward(_) if row.home.is_some() => Ok(ControlFlow::Continue(())),
+            Stored::Forward(_) | Stored::Forwarded(_) => {
                 moved.push(slot);
                 Ok(ControlFlow::Continue(()))
             }

@@ -7,6 +7,7 @@
 //! - what a transaction deletes stays on its page as a ghost: taking it back needs no room, and older snapshots still read it;
 //! - a page other than the home page is latched only if that needs no waiting, so two moves cannot wait for each other.
 
+use super::columns::WORTHWHILE;
 use super::read::RowBuffer;
 use super::table::Table;
 use crate::data_set::DataSet;
@@ -137,14 +138,11 @@ impl Table {
     }
 
     /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version; a new one if that is asked for.
-    fn page_for(&self, space: usize, new: bool) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
+    fn page_for(&self, space: usize, new: bool) -> Result<RowPage<'_>> {
         // A row of another version than the page's has a longer prefix; an entry is longer than a slot.
         let space = (space + 3 + self.insert_reserve()).min(page_room(self.attributes.page_bytes));
         let (last, data_set) = self.last_partition()?;
         if !new {
-            if self.by_column() {
-                self.rebuild_for_inserts(data_set, self.insert_hint.load(Ordering::Relaxed), space)?;
-            }
             if let Some((mtr, handle)) = self.page_with_room(data_set, space, self.insert_hint.load(Ordering::Relaxed))? {
                 self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
                 return Ok((last, mtr, handle));
@@ -164,7 +162,7 @@ impl Table {
     }
 
     /// A new data page, latched.
-    fn new_page(&self) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
+    pub(super) fn new_page(&self) -> Result<RowPage<'_>> {
         let (partition, data_set) = self.growing_partition()?;
         self.store_dictionaries(data_set)?;
         let mut mtr = MiniTransaction::begin(self.manager());
@@ -180,32 +178,33 @@ impl Table {
         Ok(())
     }
 
-    /// As [`page_for`](Self::page_for), for a row that is to be away from home. Where rows lie by column, pages for such rows are kept apart.
-    /// `None` when a page that could take it is latched by others just now, and a change is taken back: that takes no page that it may not need.
-    pub(super) fn page_for_moved(&self, by: By<'_>, rid: Rid, space: usize) -> Result<Option<(u16, MiniTransaction<'_>, PageHandle)>> {
+    /// As [`page_for`](Self::page_for), for a row that is to be away from home; with the bytes to be kept there. `latched` has the pages where it lies. `None` when a page that could take it is latched by others just now, and a
+    /// change is taken back where rows lie by column: that takes no page that it may not need.
+    pub(super) fn page_for_moved<'a>(
+        &'a self,
+        by: By<'_>,
+        rid: Rid,
+        space: usize,
+        latched: &MiniTransaction<'a>,
+    ) -> Result<Option<(RowPage<'a>, usize)>> {
+        let By::Undo(..) = by else { return self.page_for(space, false).map(|page| Some((page, 0))) };
         if !self.by_column() {
-            return self.page_for(space, false).map(Some);
+            return self.page_for(space, false).map(|page| Some((page, 0)));
         }
-        let (manager, mut busy) = (self.manager(), false);
-        for place in self.moved.with_room(space) {
+        let manager = self.manager();
+        for place in self.undo_pages.all() {
             let data_set = self.partition(place.0)?;
-            manager.make_resident(data_set, place.1)?;
-            let Some(page) = manager.try_exclusive(data_set, place.1) else {
-                busy = true;
+            if latched.handle_of(data_set, place.1).is_some() {
                 continue;
-            };
-            if DataPage::new(&page).has_columns() {
-                self.moved.remove(data_set, place);
-            } else if self.has_room(&page, space + data_set.kept_bytes(place.1)) {
-                self.moved.took(place);
+            }
+            manager.make_resident(data_set, place.1)?;
+            let Some(page) = manager.try_exclusive(data_set, place.1) else { return Ok(None) };
+            if data_set.is_kept(place.1) && self.has_room(&page, space) {
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
-                return Ok(Some((place.0, mtr, handle)));
+                return Ok(Some(((place.0, mtr, handle), 0)));
             }
-        }
-        let By::Undo(..) = by else { return self.new_moved_page().map(Some) };
-        if busy {
-            return Ok(None);
+            self.undo_pages.remove(place);
         }
         let reserved = self.core.reservations.reserve_of((self.object_id, rid));
         let (last, _) = self.last_partition()?;
@@ -214,15 +213,8 @@ impl Table {
         let mut mtr = MiniTransaction::begin(manager);
         let handle = mtr.create_reserved(data_set, CLASS_FULL)?;
         self.format_page(&mut mtr, data_set, handle)?;
-        self.moved.add(data_set, (partition, mtr.number(handle)), page_room(self.attributes.page_bytes));
-        Ok(Some((partition, mtr, handle)))
-    }
-
-    /// A new page for rows that are away from home.
-    pub(super) fn new_moved_page(&self) -> Result<(u16, MiniTransaction<'_>, PageHandle)> {
-        let (partition, mtr, handle) = self.new_page()?;
-        self.moved.add(mtr.data_set(handle), (partition, mtr.number(handle)), page_room(self.attributes.page_bytes));
-        Ok((partition, mtr, handle))
+        self.undo_pages.add((partition, mtr.number(handle)));
+        Ok(Some(((partition, mtr, handle), page_room(self.attributes.page_bytes) - space)))
     }
 
     /// A page of a partition with `space` bytes of room, latched; first the hinted one, if there is a hint.
@@ -252,15 +244,23 @@ impl Table {
                 }
                 continue;
             };
-            if self.has_room(&page, space + data_set.kept_bytes(number)) {
-                let mut mtr = MiniTransaction::begin(manager);
-                let handle = mtr.adopt(page);
-                return Ok(Some((mtr, handle)));
-            }
-            // The map promised too much (MAXROWS): correct it, or the same page comes again.
+            let has_room = self.has_room(&page, space + data_set.kept_bytes(number));
             let mut mtr = MiniTransaction::begin(manager);
             let handle = mtr.adopt(page);
-            self.note_space(&mut mtr, handle);
+            if has_room {
+                return Ok(Some((mtr, handle)));
+            }
+            let wanted = space.max(self.attributes.page_bytes / WORTHWHILE);
+            if self.by_column()
+                && page::page_type(mtr.bytes(handle)) == Some(page::PageType::Data)
+                && self.rebuild(&mut mtr, data_set, handle, wanted)?
+            {
+                hint = Some(number);
+            } else {
+                // The map promised too much (MAXROWS, a rebuild that is not worthwhile): correct it, or the same page comes again.
+                self.note_space(&mut mtr, handle);
+                data_set.space().expect(number, 0);
+            }
             mtr.commit()?;
         }
         Ok(None)
@@ -276,9 +276,7 @@ impl Table {
         let bytes = mtr.bytes(handle);
         let class = self.space_class(bytes);
         if self.by_column() {
-            let (view, data_set) = (DataPage::new(bytes), mtr.data_set(handle));
-            let place = (data_set.attributes.partition, mtr.number(handle));
-            self.moved.note(data_set, place, view.free_bytes(), view.slot_count() == 0);
+            mtr.data_set(handle).space().expect(mtr.number(handle), self.class_when_rebuilt(&DataPage::new(bytes)));
         }
         mtr.set_space_class(handle, class);
     }
@@ -379,8 +377,8 @@ impl Table {
         let damaged = |reason: String| Error::corrupt(self.object(), number, reason);
         let row = view.row(slot).ok_or_else(|| damaged(format!("no row in slot {slot}")))?;
         match Stored::parse(row, view.dictionary_version()).map_err(|e| damaged(e.to_string()))? {
-            Stored::Home(body) | Stored::Away { body, .. } => Ok(body),
-            Stored::Forward(_) => Err(damaged(format!("slot {slot} points further"))),
+            Stored::Home(body) | Stored::Away { body, .. } | Stored::Hosted { body, .. } => Ok(body),
+            Stored::Forward(_) | Stored::Forwarded(_) => Err(damaged(format!("slot {slot} points further"))),
         }
     }
 
@@ -391,23 +389,44 @@ impl Table {
         let Some(row) = view.row(rid.slot()) else { return Ok(None) };
         Ok(match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(_) => Some(Place::Home),
-            Stored::Forward(target) => Some(Place::Away(target)),
-            Stored::Away { .. } => None,
+            Stored::Forward(target) if row.home.is_none() => Some(Place::Away(target)),
+            Stored::Forwarded(target) => Some(Place::Hosted(target)),
+            Stored::Forward(_) | Stored::Away { .. } | Stored::Hosted { .. } => None,
         })
     }
 
-    /// Latches the page a row has moved to; `None` when that would mean waiting, and the caller starts over.
-    pub(super) fn latch_without_waiting<'a>(
-        &'a self,
-        mtr: &mut MiniTransaction<'a>,
-        home: PageHandle,
-        rid: Rid,
-        target: Rid,
-    ) -> Result<Option<PageHandle>> {
-        if (target.partition(), target.page()) == (rid.partition(), rid.page()) {
-            return Ok(Some(home));
+    /// The same for the slot of a page that hosts a row: whether that is there, or has moved on by itself. `None` when there is no row.
+    pub(super) fn stored_here(&self, bytes: &[u8], slot: u16) -> Result<Option<Place>> {
+        let view = DataPage::new(bytes);
+        let Some(row) = view.row(slot) else { return Ok(None) };
+        let damaged = |reason: String| Error::corrupt(self.object(), page::page_number(bytes), reason);
+        match Stored::parse(row, view.dictionary_version()).map_err(|e| damaged(e.to_string()))? {
+            Stored::Hosted { .. } => Ok(Some(Place::Home)),
+            Stored::Forward(target) => Ok(Some(Place::Away(target))),
+            _ => Err(damaged(format!("slot {slot} hosts something else than a row"))),
         }
+    }
+
+    /// Whether a page hosts a row, or a ghost of it, in this slot.
+    ///
+    /// # Errors
+    /// When the page hosts another row there, or none: then the range of the row's home is wrong.
+    pub(super) fn expect_hosted(&self, bytes: &[u8], rid: Rid, slot: u16) -> Result<()> {
+        match DataPage::new(bytes).home_of(slot) {
+            Some(home) if home == rid => Ok(()),
+            home => {
+                let reason = format!("slot {slot} is to host the row {rid}, and hosts {home:?}");
+                Err(Error::corrupt(self.object(), page::page_number(bytes), reason))
+            }
+        }
+    }
+
+    /// Latches the page a row has moved to, unless that is latched already; `None` when it would mean waiting, and the caller starts over.
+    pub(super) fn latch_without_waiting<'a>(&'a self, mtr: &mut MiniTransaction<'a>, target: Rid) -> Result<Option<PageHandle>> {
         let data_set = self.partition(target.partition())?;
+        if let Some(handle) = mtr.handle_of(data_set, target.page()) {
+            return Ok(Some(handle));
+        }
         self.manager().make_resident(data_set, target.page())?;
         Ok(self.manager().try_exclusive(data_set, target.page()).map(|page| mtr.adopt(page)))
     }
@@ -447,25 +466,43 @@ impl Table {
         let data_set = self.partition(rid.partition())?;
         let page = self.data_page(data_set, rid.page())?;
         let view = DataPage::new(&page);
-        let Some(row) = view.ghost(rid.slot(), kind) else { return Ok(None) };
         let mut buffer = RowBuffer::default();
+        if let Some(Place::Hosted(target)) = self.stored(data_set, &page, rid)? {
+            let there = self.partition(target.partition())?;
+            let page = self.data_page(there, target.page())?;
+            self.expect_hosted(&page, rid, target.slot())?;
+            let view = DataPage::new(&page);
+            let Some(row) = view.ghost(target.slot(), kind) else { return Ok(None) };
+            return match Stored::parse(row, view.dictionary_version()).map_err(|e| there.corrupt(target.page(), e))? {
+                Stored::Hosted { body, .. } => self.decode(there, target.page(), body, &mut buffer, <[u8]>::to_vec).map(Some),
+                Stored::Forward(target) => {
+                    drop(page);
+                    self.ghost_away(rid, target, &mut buffer)
+                }
+                _ => Ok(None),
+            };
+        }
+        let Some(row) = view.ghost(rid.slot(), kind) else { return Ok(None) };
         let stored = Stored::parse(row, view.dictionary_version());
         match stored.map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => self.decode(data_set, rid.page(), body, &mut buffer, <[u8]>::to_vec).map(Some),
-            Stored::Away { .. } => Ok(None),
+            Stored::Away { .. } | Stored::Hosted { .. } | Stored::Forwarded(_) => Ok(None),
             Stored::Forward(target) => {
                 drop(page);
-                let data_set = self.partition(target.partition())?;
-                let page = self.data_page(data_set, target.page())?;
-                let view = DataPage::new(&page);
-                let Some(row) = view.ghost(target.slot(), StoredKind::Special) else { return Ok(None) };
-                match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(target.page(), e))? {
-                    Stored::Away { home, body } if home == rid => {
-                        self.decode(data_set, target.page(), body, &mut buffer, <[u8]>::to_vec).map(Some)
-                    }
-                    _ => Ok(None),
-                }
+                self.ghost_away(rid, target, &mut buffer)
             }
+        }
+    }
+
+    /// The record of a ghost that has moved there by itself.
+    fn ghost_away(&self, rid: Rid, target: Rid, buffer: &mut RowBuffer) -> Result<Option<Vec<u8>>> {
+        let data_set = self.partition(target.partition())?;
+        let page = self.data_page(data_set, target.page())?;
+        let view = DataPage::new(&page);
+        let Some(row) = view.ghost(target.slot(), StoredKind::Special) else { return Ok(None) };
+        match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(target.page(), e))? {
+            Stored::Away { home, body } if home == rid => self.decode(data_set, target.page(), body, buffer, <[u8]>::to_vec).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -500,23 +537,33 @@ impl Table {
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
             super::read::check_type(home_set, rid.page(), mtr.bytes(home))?;
-            let view = DataPage::new(mtr.bytes(home));
+            // A row that is hosted has nothing at home; of one that moved by itself, both slots change.
+            let hosted = match self.stored(home_set, mtr.bytes(home), rid)? {
+                Some(Place::Hosted(target)) => {
+                    let Some(handle) = self.latch_without_waiting(&mut mtr, target)? else { continue };
+                    self.expect_hosted(mtr.bytes(handle), rid, target.slot())?;
+                    Some((handle, target.slot()))
+                }
+                _ => None,
+            };
+            let (first, first_slot) = hosted.unwrap_or((home, rid.slot()));
+            let view = DataPage::new(mtr.bytes(first));
             let row = match slots.ghost {
-                Some(kind) => view.ghost(rid.slot(), kind),
-                None => view.row(rid.slot()),
+                Some(kind) => view.ghost(first_slot, kind),
+                None => view.row(first_slot),
             };
             let Some(row) = row else { return Ok(false) };
             let kind = row.kind;
             match Stored::parse(row, view.dictionary_version()).map_err(|e| home_set.corrupt(rid.page(), e))? {
-                Stored::Home(_) => {}
-                Stored::Away { .. } => return Ok(false),
+                Stored::Home(_) | Stored::Hosted { .. } => {}
+                Stored::Away { .. } | Stored::Forwarded(_) => return Ok(false),
                 Stored::Forward(target) => {
-                    let Some(handle) = self.latch_without_waiting(&mut mtr, home, rid, target)? else { continue };
+                    let Some(handle) = self.latch_without_waiting(&mut mtr, target)? else { continue };
                     place = Some((handle, target.slot()));
                 }
             }
             if matches!(by, By::Transaction(_)) {
-                let (handle, slot) = place.unwrap_or((home, rid.slot()));
+                let (handle, slot) = place.unwrap_or((first, first_slot));
                 let image = self.image(home_set, rid.page(), self.body_in(mtr.bytes(handle), slot)?)?;
                 self.enter_version(by, rid, || Before::Present(image.bytes().into()))?;
                 self.enter_leftover(by, Leftover::Ghost { object_id: self.object_id, rid, kind: kind.bits() as u8 });
@@ -525,10 +572,14 @@ impl Table {
                 mtr.apply(handle, PageOp::Data(op(slot, false)))?;
                 self.note_space(&mut mtr, handle);
             }
-            mtr.apply(home, PageOp::Data(op(rid.slot(), true)))?;
-            self.note_space(&mut mtr, home);
+            mtr.apply(first, PageOp::Data(op(first_slot, true)))?;
+            self.note_space(&mut mtr, first);
             self.take_version_back(by, rid);
-            mtr.count(home_set, Counts { rows: slots.rows, ..Counts::default() });
+            let counted = mtr.data_set(first);
+            mtr.count(counted, Counts { rows: slots.rows, ..Counts::default() });
+            if let Some((host, slot)) = hosted {
+                self.drop_empty_range(&mut mtr, home, rid, host, slot)?;
+            }
             slots.pages.iter().for_each(|(data_set, page)| mtr.free(data_set, *page));
             match slots.undo {
                 Some(undo) => mtr.set_undo(by, undo(kind)),
@@ -555,8 +606,14 @@ struct Slots<'a> {
 /// Where the row of a home slot is.
 pub(super) enum Place {
     Home,
+    /// Moved there by itself.
     Away(Rid),
+    /// There, if there is one, with others of its page.
+    Hosted(Rid),
 }
+
+/// A page for rows, latched, and its partition.
+pub(super) type RowPage<'a> = (u16, MiniTransaction<'a>, PageHandle);
 
 /// Room for rows on an empty page.
 #[must_use]

@@ -21,7 +21,7 @@ pub(super) fn spread(word: u64) -> u64 {
 }
 
 /// Hash of an object's id with a number within that object.
-pub(super) fn of_pair(object: u32, number: u64) -> u64 {
+pub(crate) fn of_pair(object: u32, number: u64) -> u64 {
     spread(number ^ u64::from(object).rotate_right(24))
 }
 

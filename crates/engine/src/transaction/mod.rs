@@ -2,7 +2,7 @@
 
 mod births;
 mod chain;
-mod hash;
+pub(crate) mod hash;
 mod interval_tree;
 mod lock_error;
 mod lock_queue;

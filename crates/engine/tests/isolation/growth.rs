@@ -14,6 +14,7 @@ const FORM: Form = Form {
     format: IndexFormat::Plain,
     memory_bytes: 4 << 20,
     background_threads: 1,
+    page_bytes: 2048,
     small_partitions: Some((4, 16)),
 };
 

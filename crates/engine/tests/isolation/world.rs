@@ -44,13 +44,21 @@ pub(crate) struct Form {
     pub(crate) format: IndexFormat,
     pub(crate) memory_bytes: usize,
     pub(crate) background_threads: usize,
+    pub(crate) page_bytes: usize,
     /// Rows on a page at most, and pages of a partition, for a table that is to have many partitions.
     pub(crate) small_partitions: Option<(u16, u64)>,
 }
 
 impl Default for Form {
     fn default() -> Form {
-        Form { method: Method::None, format: IndexFormat::Plain, memory_bytes: 4 << 20, background_threads: 0, small_partitions: None }
+        Form {
+            method: Method::None,
+            format: IndexFormat::Plain,
+            memory_bytes: 4 << 20,
+            background_threads: 0,
+            page_bytes: 2048,
+            small_partitions: None,
+        }
     }
 }
 
@@ -84,11 +92,11 @@ fn create(database: &Database, form: Form) -> Result<()> {
     let columns = [("number", DataType::BigInt), ("value", DataType::BigInt), ("text", DataType::Varchar(None))];
     let schema = Schema::new(columns.into_iter().map(|(name, kind)| Column::new(name, kind, false)).collect()).unwrap();
     let mut change = database.change();
-    let mut attributes = TableAttributes::new("t", schema).with_page_bytes(2048);
+    let mut attributes = TableAttributes::new("t", schema).with_page_bytes(form.page_bytes);
     attributes.method = form.method;
     attributes.primary_key = vec![0];
     if let Some((maxrows, pages)) = form.small_partitions {
-        (attributes.maxrows, attributes.partition_bytes) = (maxrows, pages * 2048);
+        (attributes.maxrows, attributes.partition_bytes) = (maxrows, pages * form.page_bytes as u64);
     }
     let table = change.create_table(attributes)?;
     if form.method.dictionary_type().is_some() {

@@ -46,6 +46,7 @@ kinds!(data_op, DATA_OPS, DataOp<'_>, {
     DataOp::Purge { .. } => "purge",
     DataOp::Rebuild(_) => "rebuild",
     DataOp::Patch { .. } => "patch",
+    DataOp::Ranges(_) => "ranges",
 });
 
 kinds!(leaf_op, LEAF_OPS, LeafOp<'_>, {

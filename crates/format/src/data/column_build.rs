@@ -1,17 +1,32 @@
 //! Building a data page anew, with its rows by column.
 //!
 //! Invariants:
-//! - every slot keeps its number, and its row or ghost; forward pointers and ghosts that lie by themselves keep their bytes;
-//! - slots of the area that have no row there repeat one nearby, which takes next to nothing.
+//! - every slot keeps its number, and its row or ghost; forward pointers, rows that are away from home, and ghosts that lie by themselves keep their bytes;
+//! - slots of the area that have no row there repeat one nearby, or, where that would take more, a map says which slots have one.
 
-use super::column_part::{Entry, State, state_bytes};
+use super::column_part::{Entry, State, map_bytes, state_bytes};
 use super::forms::RecordDecoder;
 use super::page::{DataPage, StoredKind};
 use super::place::ColumnImage;
+use super::ranges::{SlotRange, put_ranges};
 use super::stored::{Body, Stored};
 use crate::FormatError;
 use pagefold_codec::page::PageEncoder;
 use pagefold_codec::row::RowDictionary;
+
+/// What a row that repeats another one takes, about.
+const REPEATED_BYTES: usize = 2;
+
+/// A row or ghost that comes to lie in a slot of a page that is built.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacedRow<'p> {
+    /// The slot.
+    pub slot: u16,
+    /// The page it comes from.
+    pub page: DataPage<'p>,
+    /// Its slot there. There may be nothing.
+    pub at: u16,
+}
 
 /// Builds pages anew; reused from page to page.
 #[derive(Debug)]
@@ -37,7 +52,7 @@ impl ColumnBuilder {
         self.dictionary_version
     }
 
-    /// The rows of a page, by column. `None` when that is not possible: they would be too long for any page, there are ghosts of unknown kind, or rows that are away from home, which pages with a column part do not have.
+    /// The rows of a page, by column. `None` when that is not possible: they would be too long for any page, or there are ghosts of unknown kind.
     ///
     /// # Errors
     /// When a row is damaged.
@@ -47,47 +62,70 @@ impl ColumnBuilder {
         decoder: &RecordDecoder,
         dictionary: impl Fn(u16) -> Option<&'d RowDictionary>,
     ) -> Result<Option<ColumnImage<'_>>, FormatError> {
-        let slots = page.slot_count();
-        let mut states = vec![State::Free; usize::from(slots)];
-        let mut entries = Vec::new();
-        self.rows.clear();
-        self.encoder.clear();
-        // Slots before the first row of the area repeat that one.
-        let mut pending = 0;
-        let mut area_rows = 0;
-        for slot in 0..slots {
-            let (row, ghost) = match page.row(slot) {
+        let ranges: Vec<SlotRange> = page.ranges().iter().collect();
+        self.build((0..page.slot_count()).map(|slot| PlacedRow { slot, page: *page, at: slot }), &ranges, decoder, dictionary)
+    }
+
+    /// A page with these rows and ranges; rows ascend by slot. What lies in a slot of a forwarded range on its page comes along by its entry only. `None` as for [`Self::rebuild`].
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn build<'p, 'd>(
+        &mut self,
+        rows: impl Iterator<Item = PlacedRow<'p>>,
+        ranges: &[SlotRange],
+        decoder: &RecordDecoder,
+        dictionary: impl Fn(u16) -> Option<&'d RowDictionary>,
+    ) -> Result<Option<ColumnImage<'_>>, FormatError> {
+        let mut slots = ranges.last().map_or(0, SlotRange::end);
+        // The rows of the area, and how many slots up to the last of them have none.
+        let (mut in_area, mut area_slots) = (0, 0);
+        let mut placed = Vec::new();
+        for PlacedRow { slot, page, at } in rows {
+            let (row, ghost) = match page.row(at) {
                 Some(row) => (Some(row), false),
-                None => (page.ghost(slot, StoredKind::Special), true),
+                None => (page.ghost(at, StoredKind::Special), true),
             };
-            let Some(row) = row else {
-                pending += 1;
-                continue;
-            };
+            let Some(row) = row.filter(|row| row.kind != StoredKind::Forwarded) else { continue };
             if ghost && !page.has_columns() {
                 return Ok(None);
             }
-            let stored = Stored::parse(row, page.dictionary_version())?;
-            match stored {
-                Stored::Home(body) if !ghost || matches!(body, Body::Column { .. }) => {
-                    let version = body.dictionary();
-                    let record = decoder.decode(body, version.and_then(&dictionary), &mut self.record)?;
-                    for _ in 0..=pending {
-                        self.encoder.push(record).map_err(|e| FormatError::new(format!("slot {slot}: {e}")))?;
-                    }
-                    pending = 0;
-                    area_rows = usize::from(slot) + 1;
-                    states[usize::from(slot)] = if ghost { State::Ghost } else { State::Area };
-                }
-                Stored::Away { .. } => return Ok(None),
-                _ => {
-                    let offset = self.rows.len();
-                    self.rows.extend_from_slice(row.bytes);
-                    entries.push(Entry { slot, kind: row.kind, ghost, offset: offset as u16, length: row.bytes.len() as u16 });
-                    states[usize::from(slot)] = State::Entry;
-                    pending += 1;
-                }
+            slots = slots.max(slot + 1);
+            let body = match Stored::parse(row, page.dictionary_version())? {
+                Stored::Home(body) | Stored::Hosted { body, .. } if !ghost || matches!(body, Body::Column { .. }) => Some(body),
+                _ => None,
+            };
+            if body.is_some() {
+                (in_area, area_slots) = (in_area + 1, usize::from(slot) + 1);
             }
+            placed.push((slot, row, ghost, body));
+        }
+        // A row that repeats another takes some bytes, a slot of the map a bit.
+        let sparse = (area_slots - in_area) * REPEATED_BYTES > map_bytes(area_slots);
+        let mut states = vec![State::Free; usize::from(slots)];
+        let mut map = vec![0u8; area_slots.div_ceil(8)];
+        let mut entries = Vec::new();
+        self.rows.clear();
+        self.encoder.clear();
+        let mut area_rows = 0;
+        for (slot, row, ghost, body) in placed {
+            let at = usize::from(slot);
+            let Some(body) = body else {
+                let offset = self.rows.len();
+                self.rows.extend_from_slice(row.bytes);
+                entries.push(Entry { slot, kind: row.kind, ghost, offset: offset as u16, length: row.bytes.len() as u16 });
+                states[at] = State::Entry;
+                continue;
+            };
+            let record = decoder.decode(body, body.dictionary().and_then(&dictionary), &mut self.record)?;
+            // Slots before the row repeat it, unless the map says that they have none.
+            let times = if sparse { 1 } else { at + 1 - area_rows };
+            for _ in 0..times {
+                self.encoder.push(record).map_err(|e| FormatError::new(format!("slot {slot}: {e}")))?;
+            }
+            area_rows += times;
+            map[at / 8] |= 1 << (at % 8);
+            states[at] = if ghost { State::Ghost } else { State::Area };
         }
         self.area.clear();
         if area_rows > 0 && self.encoder.encode(area_rows, &mut self.area).is_none() {
@@ -101,11 +139,17 @@ impl ColumnBuilder {
             self.directory.extend_from_slice(&entry.to_bytes());
         }
         let at = self.directory.len();
-        self.directory.resize(at + state_bytes(area_rows), 0);
-        for (slot, state) in states[..area_rows].iter().enumerate() {
+        self.directory.resize(at + state_bytes(area_slots), 0);
+        for (slot, state) in states[..area_slots].iter().enumerate() {
             self.directory[at + slot / 4] |= (*state as u8) << (slot % 4 * 2);
         }
+        if sparse {
+            self.directory.extend_from_slice(&map);
+            self.directory.extend_from_slice(&(area_slots as u16).to_le_bytes());
+        }
+        put_ranges(ranges, &mut self.directory);
         let dictionary_version = if self.area.is_empty() { 0 } else { self.dictionary_version };
-        Ok(Some(ColumnImage { slots, dictionary_version, area: &self.area, rows: &self.rows, directory: &self.directory }))
+        let ranges = ranges.len() as u16;
+        Ok(Some(ColumnImage { slots, dictionary_version, area: &self.area, rows: &self.rows, directory: &self.directory, ranges, sparse }))
     }
 }

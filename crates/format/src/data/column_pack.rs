@@ -188,6 +188,8 @@ impl ColumnPacker {
             area: &self.area,
             rows: &[],
             directory: &self.directory,
+            ranges: 0,
+            sparse: false,
         }
     }
 

@@ -1,15 +1,17 @@
 //! The part of a data page that holds rows by column, and the directory that such a page has in the place of slots.
 //!
 //! Layout: `docs/file-format.md`, "Data page, version 2". Behind the header lie the column header and the area ([`pagefold_codec::page`]); row i of the area is the row of slot i as it was when
-//! the page was built. Rows one by one follow, as on a page without an area. At the end of the page lie the states of the slots that the area has, before them an entry for each slot
-//! whose row lies one by one.
+//! the page was built; on a sparse page the i-th of those that a map names. Rows one by one follow, as on a page without an area. At the end of the page lie the [ranges](super::ranges) of slots whose rows lie elsewhere or are of
+//! elsewhere, before them the states of the slots that the area has, before these an entry for each slot whose row lies one by one. A slot of a forwarded range that has an entry is
+//! where that says: a row that moved by itself.
 //!
 //! Invariants of a valid page, beside those of [`DataPage`](super::DataPage):
-//! - the area has the length that its own header says, and as many rows as there are states;
+//! - the area has the length that its own header says, and as many rows as there are states, or on a sparse page bits in the map;
 //! - entries ascend by slot; a slot that the area has, has an entry exactly if its state is [`State::Entry`];
-//! - an area with no rows has no bytes.
+//! - an area with no rows has no bytes;
 
 use super::page::{DATA_HEADER_BYTES, DataPage, StoredKind};
+use super::ranges::{RANGE_BYTES, SlotRanges};
 use super::stored::STORED_BYTES_MIN;
 use crate::FormatError;
 use crate::page::{self, get_u16, put_u16};
@@ -19,14 +21,19 @@ use pagefold_types::SLOT_MAX;
 /// Format version of data pages with a column part.
 pub const COLUMN_PAGE_VERSION: u8 = 2;
 
-/// Bytes of the column header: length of the area, number of entries, dictionary version of the area, 0.
+/// Bytes of the column header: length of the area, number of entries, dictionary version of the area, number of ranges with a flag.
 pub const COLUMN_HEADER_BYTES: usize = 8;
 pub(super) const AREA_BYTES: usize = DATA_HEADER_BYTES;
 pub(super) const ENTRIES: usize = AREA_BYTES + 2;
 pub(super) const AREA_DICTIONARY: usize = ENTRIES + 2;
 /// Where the area begins.
 pub(super) const AREA: usize = DATA_HEADER_BYTES + COLUMN_HEADER_BYTES;
-const _: () = assert!(AREA == 44 && AREA_DICTIONARY == 40);
+pub(super) const RANGES: usize = AREA_DICTIONARY + 2;
+/// In the number of ranges: the page is sparse.
+pub(super) const SPARSE: u16 = 1 << 15;
+/// Bytes of the number of slots of a map, behind which it lies.
+const MAP_SLOTS_BYTES: usize = 2;
+const _: () = assert!(AREA == 44 && AREA_DICTIONARY == 40 && RANGES == 42);
 
 /// Where rows one by one begin on a page whose area is empty.
 pub const COLUMN_ROWS_START: usize = AREA;
@@ -137,6 +144,12 @@ impl<'a> ColumnPart<'a> {
     }
 }
 
+/// Bytes of a map of so many slots, with their number.
+#[must_use]
+pub(super) const fn map_bytes(slots: usize) -> usize {
+    slots.div_ceil(8) + MAP_SLOTS_BYTES
+}
+
 /// Bytes of the states of so many slots.
 #[must_use]
 pub const fn state_bytes(rows: usize) -> usize {
@@ -147,6 +160,10 @@ pub const fn state_bytes(rows: usize) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Directory<'a> {
     bytes: &'a [u8],
+    /// Where the ranges begin.
+    ranges: usize,
+    /// Of a sparse page, where the map begins.
+    map: Option<usize>,
     /// Where the states begin.
     states: usize,
     /// Where the entries begin.
@@ -158,23 +175,69 @@ pub(super) struct Directory<'a> {
 impl<'a> Directory<'a> {
     #[inline]
     pub(super) fn new(bytes: &'a [u8]) -> Directory<'a> {
-        let rows = part(bytes).rows();
-        let states = bytes.len().saturating_sub(state_bytes(rows));
+        let word = get_u16(bytes, RANGES);
+        let ranges = bytes.len().saturating_sub(usize::from(word & !SPARSE) * RANGE_BYTES);
+        let (rows, map) = match ranges.checked_sub(MAP_SLOTS_BYTES) {
+            Some(at) if word & SPARSE != 0 => {
+                let slots = usize::from(get_u16(bytes, at)).min(ROWS_MAX);
+                (slots, Some(ranges.saturating_sub(map_bytes(slots))))
+            }
+            _ => (part(bytes).rows(), None),
+        };
+        let states = map.unwrap_or(ranges).saturating_sub(state_bytes(rows));
         let count = usize::from(get_u16(bytes, ENTRIES)).min(states / ENTRY_BYTES);
-        Directory { bytes, states, entries: states - count * ENTRY_BYTES, rows, count }
+        Directory { bytes, ranges, map, states, entries: states - count * ENTRY_BYTES, rows, count }
+    }
+
+    #[inline]
+    pub(super) fn ranges(&self) -> SlotRanges<'a> {
+        SlotRanges::new(&self.bytes[self.ranges..])
     }
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len() - self.entries
     }
 
-    /// Slots that the area has.
+    /// Slots with a state: those that the area has rows for are among them.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// The row that the area has for a slot.
+    #[inline]
+    pub(super) fn area_row(&self, slot: u16) -> Option<u16> {
+        if usize::from(slot) >= self.rows {
+            return None;
+        }
+        let Some(map) = self.map else { return Some(slot) };
+        let (byte, bit) = (usize::from(slot / 8), slot % 8);
+        let map = self.bytes.get(map..self.ranges)?;
+        let own = *map.get(byte)?;
+        if own >> bit & 1 == 0 {
+            return None;
+        }
+        let (words, rest) = map.get(..byte)?.as_chunks::<8>();
+        let before = words.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum::<u32>();
+        let before = before + rest.iter().map(|byte| byte.count_ones()).sum::<u32>() + (own & ((1 << bit) - 1)).count_ones();
+        Some(before as u16)
+    }
+
+    /// Slots that the map names, and whether it has bits beyond them; `None` where there is none.
+    fn mapped(&self) -> Option<(usize, bool)> {
+        let map = self.bytes.get(self.map?..self.ranges.saturating_sub(MAP_SLOTS_BYTES))?;
+        let rest = self.rows % 8;
+        let beyond = rest != 0 && map.last().is_some_and(|last| last >> rest != 0);
+        Some((map.iter().map(|byte| byte.count_ones() as usize).sum(), beyond))
+    }
+
+    /// Slots with a row or ghost in the area: those with exactly one bit of their state set.
+    pub(super) fn in_area(&self) -> usize {
+        let states = &self.bytes[self.states..(self.states + state_bytes(self.rows)).min(self.bytes.len())];
+        states.iter().map(|byte| ((byte ^ byte >> 1) & 0x55).count_ones() as usize).sum::<usize>().min(self.rows)
     }
 
     /// Where the entries begin.
@@ -307,6 +370,14 @@ pub(super) fn validate(page: &DataPage<'_>, bytes: &[u8]) -> Result<(usize, usiz
     if directory.count != usize::from(get_u16(bytes, ENTRIES)) || directory.start() < AREA + area_bytes {
         return refuse(format!("{} entries do not fit the page", get_u16(bytes, ENTRIES)));
     }
+    let ranges = directory.ranges();
+    if ranges.len() != usize::from(get_u16(bytes, RANGES) & !SPARSE) {
+        return refuse(format!("{} ranges do not fit the page", get_u16(bytes, RANGES) & !SPARSE));
+    }
+    if get_u16(bytes, RANGES) & SPARSE != 0 && (area.is_empty() || directory.mapped() != Some((part(bytes).rows(), false))) {
+        return refuse(format!("a map that names {:?} slots for {} rows", directory.mapped(), part(bytes).rows()));
+    }
+    ranges.validate(page.slot_count())?;
     let low_end = usize::from(page::low_end(bytes));
     let slots = page.slot_count();
     let (mut used, mut rows, mut before) = (0, 0, None);
@@ -333,6 +404,9 @@ pub(super) fn validate(page: &DataPage<'_>, bytes: &[u8]) -> Result<(usize, usiz
             State::Entry => with_state = with_state.wrapping_sub(1),
             State::Free => {}
             State::Area | State::Ghost if slot >= slots => return refuse(format!("slot {slot} is in use, there are {slots}")),
+            State::Area | State::Ghost if directory.area_row(slot).is_none() => {
+                return refuse(format!("slot {slot} is in use, and the area has no row for it"));
+            }
             State::Area => rows += 1,
             State::Ghost => {}
         }

@@ -100,3 +100,26 @@ fn column_part() {
     DataPage::new(&page).validate().unwrap();
     assert_golden("data-v2.bin", &page);
 }
+
+/// A sparse page that forwards slots 10 to 29 and hosts rows of another page.
+#[test]
+fn ranges() {
+    let mut page = page(false);
+    let decoder = RecordDecoder::new(&layout(), 4096);
+    let mut builder = ColumnBuilder::new(area_encoder(decoder.columns().clone(), None), 0);
+    let copy = page.clone();
+    let view = DataPage::new(&copy);
+    let slots = view.slot_count();
+    let forwarded = SlotRange { first: 10, count: 20, hosted: false, there: Rid::new(1, 0x0203_0405, 7) };
+    let hosted = SlotRange { first: slots + 10, count: 5, hosted: true, there: Rid::new(0, 9, 100) };
+    let own = (0..slots).filter(|slot| !forwarded.contains(*slot)).map(|slot| PlacedRow { slot, page: view, at: slot });
+    let others = (0..3).map(|i| PlacedRow { slot: hosted.first + 2 * i, page: view, at: 10 + i });
+    let image = builder.build(own.chain(others), &[forwarded, hosted], &decoder, |_| None).unwrap().unwrap();
+    assert!(image.sparse && image.ranges == 2);
+    DataOp::Rebuild(image).apply(&mut page).unwrap();
+    let view = DataPage::new(&page);
+    view.validate().unwrap();
+    assert_eq!(view.home_of(hosted.first + 2), Some(Rid::new(0, 9, 102)));
+    assert_eq!(Stored::parse(view.row(12).unwrap(), COMPACT).unwrap(), Stored::Forwarded(Rid::new(1, 0x0203_0405, 9)));
+    assert_golden("data-v2-ranges.bin", &page);
+}

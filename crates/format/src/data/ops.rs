@@ -5,6 +5,7 @@
 use super::column_part;
 use super::page::{DATA_HEADER_BYTES, DATA_PAGE_VERSION, DICTIONARY_VERSION, DataPage, LOW_BITS, Place, StoredKind, StoredRow};
 use super::place::{self, ColumnImage};
+use super::ranges::RANGE_BYTES;
 use crate::FormatError;
 use crate::page::{self, PageType, is_page_size, put_u16};
 use crate::wire::{Reader, put_bytes, put_splice, put_varint, read_splice};
@@ -77,6 +78,8 @@ pub enum DataOp<'a> {
         /// The bytes there.
         bytes: &'a [u8],
     },
+    /// Other ranges: some go, or their rows come to lie on another page.
+    Ranges(&'a [u8]),
 }
 
 impl<'a> DataOp<'a> {
@@ -88,7 +91,7 @@ impl<'a> DataOp<'a> {
         }
         let splice = match kind {
             StoredKind::Compressed => Splice::between_codes(before.bytes, after, codes),
-            StoredKind::Raw | StoredKind::Special | StoredKind::Column => Splice::between(before.bytes, after),
+            StoredKind::Raw | StoredKind::Special | StoredKind::Column | StoredKind::Forwarded => Splice::between(before.bytes, after),
         };
         DataOp::Splice { slot, splice }
     }
@@ -117,13 +120,13 @@ impl DataOp<'_> {
             DataOp::Replace { slot, kind, bytes } => replace(page, slot, kind, bytes),
             DataOp::Splice { slot, splice } => splice_row(page, slot, splice),
             DataOp::Delete { slot } => {
-                used_slot(page, slot)?;
+                row_here(page, slot)?;
                 place::free(page, slot);
                 place::add_rows(page, -1);
                 Ok(())
             }
             DataOp::MarkDeleted { slot } => {
-                let kind = used_slot(page, slot)?.kind;
+                let kind = row_here(page, slot)?.kind;
                 place::set_ghost(page, slot, true, kind);
                 place::add_rows(page, -1);
                 Ok(())
@@ -144,6 +147,7 @@ impl DataOp<'_> {
             }
             DataOp::Rebuild(image) => rebuild(page, &image),
             DataOp::Patch { at, bytes } => column_part::patch(page, at, bytes),
+            DataOp::Ranges(ranges) => set_ranges(page, ranges),
         }
     }
 
@@ -182,11 +186,17 @@ impl DataOp<'_> {
                 out.extend_from_slice(&image.slots.to_le_bytes());
                 out.extend_from_slice(&image.dictionary_version.to_le_bytes());
                 [image.area, image.rows, image.directory].into_iter().for_each(|part| put_bytes(out, part));
+                out.extend_from_slice(&image.ranges.to_le_bytes());
+                out.push(u8::from(image.sparse));
             }
             DataOp::Patch { at, bytes } => {
                 out.push(9);
                 put_varint(out, at.into());
                 put_bytes(out, bytes);
+            }
+            DataOp::Ranges(ranges) => {
+                out.push(10);
+                put_bytes(out, ranges);
             }
         }
     }
@@ -221,8 +231,11 @@ impl DataOp<'_> {
                 area: reader.bytes()?,
                 rows: reader.bytes()?,
                 directory: reader.bytes()?,
+                ranges: reader.u16()?,
+                sparse: reader.u8()? != 0,
             }),
             9 => DataOp::Patch { at: reader.varint16()?, bytes: reader.bytes()? },
+            10 => DataOp::Ranges(reader.bytes()?),
             other => return Err(FormatError::new(format!("unknown data op {other}"))),
         })
     }
@@ -246,15 +259,35 @@ fn insert(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result<
 
 /// Rows of a column part are made by [`DataOp::Rebuild`] only.
 fn refuse_column(kind: StoredKind) -> Result<(), FormatError> {
-    if kind == StoredKind::Column { Err(FormatError::new("a single row of a column part")) } else { Ok(()) }
+    if matches!(kind, StoredKind::Column | StoredKind::Forwarded) { Err(FormatError::new("a single row of a column part")) } else { Ok(()) }
 }
 
 fn used_slot(page: &[u8], slot: u16) -> Result<StoredRow<'_>, FormatError> {
     DataPage::new(page).row(slot).ok_or_else(|| FormatError::new(format!("slot {slot} holds no row")))
 }
 
+/// The row in a slot that lies on this page.
+fn row_here(page: &[u8], slot: u16) -> Result<StoredRow<'_>, FormatError> {
+    let row = used_slot(page, slot)?;
+    if row.kind == StoredKind::Forwarded { Err(FormatError::new(format!("the row of slot {slot} lies elsewhere"))) } else { Ok(row) }
+}
+
+fn set_ranges(page: &mut [u8], ranges: &[u8]) -> Result<(), FormatError> {
+    let view = DataPage::new(page);
+    let room = view.free_bytes() + view.ranges().len() * RANGE_BYTES;
+    if !view.has_columns() || !ranges.len().is_multiple_of(RANGE_BYTES) || ranges.len() > room {
+        return Err(FormatError::new(format!("{} bytes of ranges, there is room for {room}", ranges.len())));
+    }
+    let mut fresh = page.to_vec();
+    place::set_ranges(&mut fresh, ranges);
+    DataPage::new(&fresh).validate()?;
+    page.copy_from_slice(&fresh);
+    Ok(())
+}
+
 fn replace(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result<(), FormatError> {
-    let length = used_slot(page, slot)?.own_bytes();
+    let before = used_slot(page, slot)?;
+    let (length, forwarded) = (before.own_bytes(), before.kind == StoredKind::Forwarded);
     refuse_column(kind)?;
     let view = DataPage::new(page);
     if !view.fits_in_place_of(slot, bytes.len()) || bytes.len() > usize::from(LOW_BITS) {
@@ -268,6 +301,8 @@ fn replace(page: &mut [u8], slot: u16, kind: StoredKind, bytes: &[u8]) -> Result
             place::append(page, slot, kind, bytes, growth);
         }
     }
+    // A row of a forwarded slot comes here, or a pointer to it.
+    place::add_rows(page, i32::from(forwarded));
     Ok(())
 }
 

@@ -12,9 +12,10 @@
 
 use super::column_pack::column_rows_max;
 use super::column_part::{self, COLUMN_PAGE_VERSION, ColumnPart, Directory, ENTRY_BYTES, Entry, State};
+use super::ranges::SlotRanges;
 use crate::FormatError;
 use crate::page::{self, HEADER_BYTES, get_u16};
-use pagefold_types::SLOT_MAX;
+use pagefold_types::{Rid, SLOT_MAX};
 
 /// Bytes of the data page header: the common one and the dictionary version, and the number of rows.
 pub const DATA_HEADER_BYTES: usize = HEADER_BYTES + 4;
@@ -41,6 +42,8 @@ pub enum StoredKind {
     Special,
     /// A row of the page's column part. Never in a slot or an entry.
     Column,
+    /// A slot of a range whose rows lie on another page: there may be a row. Never in a slot or an entry.
+    Forwarded,
 }
 
 impl StoredKind {
@@ -52,10 +55,11 @@ impl StoredKind {
             StoredKind::Compressed => 2,
             StoredKind::Special => 3,
             StoredKind::Column => 4,
+            StoredKind::Forwarded => 5,
         }
     }
 
-    /// The kind with this number; `None` for 0, which is a free slot or a ghost.
+    /// The kind with this number; `None` for 0, which is a free slot or a ghost, and for what no row of its page has.
     #[inline(always)]
     #[must_use]
     pub fn from_bits(bits: u16) -> Option<StoredKind> {
@@ -74,17 +78,21 @@ impl StoredKind {
 pub struct StoredRow<'a> {
     /// How to read the bytes.
     pub kind: StoredKind,
-    /// The bytes; of [`StoredKind::Column`] the column part.
+    /// The bytes; of [`StoredKind::Column`] the column part, of [`StoredKind::Forwarded`] the range.
     pub bytes: &'a [u8],
-    /// The slot, which is the row's number in a column part.
+    /// The slot.
     pub slot: u16,
+    /// Of [`StoredKind::Column`] the row's number in the column part.
+    pub area_row: u16,
+    /// Of a row that the page hosts for another one: its home.
+    pub home: Option<Rid>,
 }
 
 impl StoredRow<'_> {
     /// Bytes that are the row's own.
     #[must_use]
     pub fn own_bytes(&self) -> usize {
-        if self.kind == StoredKind::Column { 0 } else { self.bytes.len() }
+        if matches!(self.kind, StoredKind::Column | StoredKind::Forwarded) { 0 } else { self.bytes.len() }
     }
 }
 
@@ -103,6 +111,8 @@ pub(super) enum Place {
     Column {
         ghost: bool,
     },
+    /// On another page, if there is one.
+    Forwarded,
 }
 
 /// Bytes that a row of `row_bytes` takes on a page, slot included.
@@ -205,6 +215,13 @@ impl<'a> DataPage<'a> {
         self.has_columns().then(|| column_part::part(self.bytes))
     }
 
+    /// The ranges of slots whose rows lie on other pages, or are of other pages.
+    #[inline]
+    #[must_use]
+    pub fn ranges(&self) -> SlotRanges<'a> {
+        if self.has_columns() { Directory::new(self.bytes).ranges() } else { SlotRanges::new(&[]) }
+    }
+
     /// The entries of the rows that lie by themselves on a page with a column part; damaged ones are left out.
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         let directory = self.has_columns().then(|| Directory::new(self.bytes));
@@ -255,25 +272,37 @@ impl<'a> DataPage<'a> {
 
     fn find_by_entry(&self, slot: u16) -> Place {
         let directory = Directory::new(self.bytes);
+        let without_row = || match directory.ranges().of(slot) {
+            Some(range) if !range.hosted => Place::Forwarded,
+            _ => Place::Free,
+        };
         match directory.state(slot) {
-            State::Free => Place::Free,
+            State::Free => without_row(),
             State::Area => Place::Column { ghost: false },
             State::Ghost => Place::Column { ghost: true },
             State::Entry => match directory.find(slot).ok().and_then(|index| directory.entry(index)) {
                 Some(entry) => {
                     Place::Single { offset: entry.offset.into(), length: entry.length.into(), kind: Some(entry.kind), ghost: entry.ghost }
                 }
-                None => Place::Free,
+                None => without_row(),
             },
         }
     }
 
     fn single(&self, slot: u16, offset: usize, length: usize, kind: StoredKind) -> Option<StoredRow<'a>> {
-        Some(StoredRow { kind, bytes: self.bytes.get(offset..offset + length)?, slot })
+        Some(StoredRow { kind, bytes: self.bytes.get(offset..offset + length)?, slot, area_row: 0, home: self.home_of(slot) })
     }
 
     fn column_row(&self, slot: u16) -> StoredRow<'a> {
-        StoredRow { kind: StoredKind::Column, bytes: column_part::part_bytes(self.bytes), slot }
+        let area_row = Directory::new(self.bytes).area_row(slot).unwrap_or(u16::MAX);
+        StoredRow { kind: StoredKind::Column, bytes: column_part::part_bytes(self.bytes), slot, area_row, home: self.home_of(slot) }
+    }
+
+    /// Of a slot that the page has for a row of another page: the home of that.
+    #[inline]
+    #[must_use]
+    pub fn home_of(&self, slot: u16) -> Option<Rid> {
+        self.ranges().of(slot).filter(|range| range.hosted).map(|range| range.there(slot))
     }
 
     /// Number of slots, free ones and ghosts included.
@@ -308,7 +337,7 @@ impl<'a> DataPage<'a> {
         (usize::from(offset & LOW_BITS), usize::from(length & LOW_BITS), (offset >> 15) | (length >> 15) << 1)
     }
 
-    /// The row in a slot; `None` when there is no such slot or it is free.
+    /// The row in a slot; `None` when there is no such slot or it is free. Of a slot whose rows lie elsewhere: where.
     #[inline]
     #[must_use]
     pub fn row(&self, slot: u16) -> Option<StoredRow<'a>> {
@@ -318,6 +347,10 @@ impl<'a> DataPage<'a> {
         match self.find(slot) {
             Place::Single { offset, length, kind: Some(kind), ghost: false } => self.single(slot, offset, length, kind),
             Place::Column { ghost: false } => Some(self.column_row(slot)),
+            Place::Forwarded => {
+                let bytes = self.ranges().raw_of(slot)?;
+                Some(StoredRow { kind: StoredKind::Forwarded, bytes, slot, area_row: 0, home: None })
+            }
             _ => None,
         }
     }
@@ -333,7 +366,7 @@ impl<'a> DataPage<'a> {
     /// The lowest free slot number; the next new one when none is free.
     #[must_use]
     pub fn free_slot(&self) -> u16 {
-        if self.row_count() == self.slot_count() {
+        if self.none_is_free() {
             return self.slot_count();
         }
         (0..self.slot_count()).find(|slot| self.is_free(*slot)).unwrap_or(self.slot_count())
@@ -341,14 +374,17 @@ impl<'a> DataPage<'a> {
 
     /// Slot numbers that a row can be inserted into, ascending; the last one is the next new one.
     pub fn free_slots(&self) -> impl Iterator<Item = u16> {
-        let none = self.row_count() == self.slot_count();
-        let known = if none { 0..0 } else { 0..self.slot_count() };
+        let known = if self.none_is_free() { 0..0 } else { 0..self.slot_count() };
         known.filter(|slot| self.is_free(*slot)).chain(std::iter::once(self.slot_count()))
     }
 
-    /// Is this slot, below the slot count, empty?
+    fn none_is_free(&self) -> bool {
+        usize::from(self.row_count()) + self.ranges().slots(false) == usize::from(self.slot_count())
+    }
+
+    /// Is this slot, below the slot count, empty, and one of the page's own?
     pub(super) fn is_free(&self, slot: u16) -> bool {
-        self.find(slot) == Place::Free
+        self.find(slot) == Place::Free && self.ranges().of(slot).is_none()
     }
 
     /// The deleted row that a slot keeps; `None` when the slot is free or holds a row. Where slots are plain, it is of `kind`.
@@ -364,11 +400,27 @@ impl<'a> DataPage<'a> {
         }
     }
 
-    /// May no row be added, whatever room there is? A page with a column part has no more slots than could hold forward pointers.
+    /// May no row be added, whatever room there is? A page with a column part has no more slots of its own, those of ranges not counted, than could hold forward pointers.
     #[must_use]
     pub fn is_full(&self, maxrows: u16) -> bool {
+        let free = usize::from(self.free_slot());
         let slots_max = if self.has_columns() { column_rows_max(self.bytes.len(), maxrows) } else { usize::from(SLOT_MAX) + 1 };
-        self.row_count() >= maxrows || usize::from(self.free_slot()) >= slots_max
+        let own = free
+            - self
+                .ranges()
+                .iter()
+                .filter(|range| usize::from(range.first) < free)
+                .map(|range| usize::from(range.count))
+                .sum::<usize>()
+                .min(free);
+        self.row_count() >= maxrows || own >= slots_max || free > usize::from(SLOT_MAX)
+    }
+
+    /// Slots of its own whose rows lie here, if they have one.
+    #[must_use]
+    pub fn own_slots(&self) -> usize {
+        let ranges = self.ranges();
+        usize::from(self.slot_count()).saturating_sub(ranges.slots(false) + ranges.slots(true))
     }
 
     /// Bytes that are neither header, row nor directory, garbage included.
@@ -377,6 +429,18 @@ impl<'a> DataPage<'a> {
     pub fn free_bytes(&self) -> usize {
         (self.bytes.len() + usize::from(page::garbage(self.bytes)))
             .saturating_sub(self.directory_bytes() + usize::from(page::low_end(self.bytes)))
+    }
+
+    /// About how many bytes are free when the page is rebuilt with its rows by column: rows by themselves take as much as those of the area then, and what the area has for slots without a row
+    /// nothing. Without an area nobody knows: half of what the rows take.
+    #[must_use]
+    pub fn room_when_rebuilt(&self) -> usize {
+        let singles = usize::from(page::low_end(self.bytes)).saturating_sub(self.rows_start() + usize::from(page::garbage(self.bytes)));
+        let Some(part) = self.column_part().filter(|part| part.rows() > 0) else { return self.free_bytes() + singles / 2 };
+        let directory = Directory::new(self.bytes);
+        let per_row = part.area().len() / part.rows();
+        let gain = (singles + directory.count() * ENTRY_BYTES).saturating_sub(directory.count() * per_row);
+        self.free_bytes() + gain + part.rows().saturating_sub(directory.in_area()) * per_row
     }
 
     /// Does a new row of `row_bytes` fit?

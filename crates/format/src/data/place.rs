@@ -2,8 +2,9 @@
 //!
 //! Every function leaves rows where the directory says they are; that there is room, or a row, the [ops](super::ops) have seen to.
 
-use super::column_part::{self, AREA_BYTES, AREA_DICTIONARY, Directory, ENTRIES, ENTRY_BYTES, Entry, State};
+use super::column_part::{self, AREA_BYTES, AREA_DICTIONARY, Directory, ENTRIES, ENTRY_BYTES, Entry, RANGES, SPARSE, State};
 use super::page::{DataPage, Place, ROWS, SLOT_BYTES, StoredKind};
+use super::ranges::RANGE_BYTES;
 use crate::page::{self, get_u16, put_u16};
 
 pub(super) fn add_rows(page: &mut [u8], change: i32) {
@@ -37,7 +38,7 @@ pub(super) fn set_ghost(page: &mut [u8], slot: u16, ghost: bool, kind: StoredKin
             set_single(page, slot, offset, length, if columns { known } else { Some(kind) }, ghost);
         }
         Place::Column { .. } => column_part::set_state(page, slot, if ghost { State::Ghost } else { State::Area }),
-        Place::Free => {}
+        Place::Free | Place::Forwarded => {}
     }
 }
 
@@ -119,6 +120,11 @@ pub(super) fn free(page: &mut [u8], slot: u16) {
     if columns {
         column_part::remove_entry(page, slot);
     }
+    cut_free_slots(page);
+}
+
+fn cut_free_slots(page: &mut [u8]) {
+    let columns = DataPage::new(page).has_columns();
     let mut slots = page::count(page);
     while slots > 0 && DataPage::new(page).is_free(slots - 1) {
         slots -= 1;
@@ -128,11 +134,28 @@ pub(super) fn free(page: &mut [u8], slot: u16) {
         if columns {
             put_u16(page, AREA_BYTES, 0);
             put_u16(page, AREA_DICTIONARY, 0);
+            put_u16(page, RANGES, 0);
         }
         let start = DataPage::new(page).rows_start();
         page::set_low_end(page, start as u16);
         page::set_garbage(page, 0);
     }
+}
+
+/// Puts another table of ranges in the place of a page's, which has room for it.
+pub(super) fn set_ranges(page: &mut [u8], ranges: &[u8]) {
+    let old = DataPage::new(page).ranges().len() * RANGE_BYTES;
+    if ranges.len() > old + contiguous(page) {
+        compact(page);
+    }
+    let (start, end) = (Directory::new(page).start(), page.len() - old);
+    let fresh = start + old - ranges.len();
+    page.copy_within(start..end, fresh);
+    let at = page.len() - ranges.len();
+    page[at..].copy_from_slice(ranges);
+    let sparse = get_u16(page, RANGES) & SPARSE;
+    put_u16(page, RANGES, (ranges.len() / RANGE_BYTES) as u16 | sparse);
+    cut_free_slots(page);
 }
 
 /// What a page with a column part consists of.
@@ -146,8 +169,12 @@ pub struct ColumnImage<'a> {
     pub area: &'a [u8],
     /// Rows by themselves, one behind the other.
     pub rows: &'a [u8],
-    /// Entries and states as they lie on the page.
+    /// Entries, states, map and ranges as they lie on the page.
     pub directory: &'a [u8],
+    /// Number of the ranges.
+    pub ranges: u16,
+    /// Is there a map?
+    pub sparse: bool,
 }
 
 impl ColumnImage<'_> {
@@ -178,10 +205,12 @@ impl ColumnImage<'_> {
         page::set_low_end(page, low_end as u16);
         let start = page.len() - self.directory.len();
         page[start..].copy_from_slice(self.directory);
-        let states = column_part::state_bytes(column_part::part(page).rows());
-        put_u16(page, ENTRIES, (self.directory.len().saturating_sub(states) / ENTRY_BYTES) as u16);
+        put_u16(page, RANGES, self.ranges | if self.sparse { SPARSE } else { 0 });
+        let others = Directory::new(page).bytes();
+        put_u16(page, ENTRIES, (self.directory.len().saturating_sub(others) / ENTRY_BYTES) as u16);
         let view = DataPage::new(page);
-        let rows = (0..self.slots).filter(|slot| view.row(*slot).is_some()).count();
+        let is_row = |slot: &u16| view.row(*slot).is_some_and(|row| row.kind != StoredKind::Forwarded);
+        let rows = (0..self.slots).filter(is_row).count();
         put_u16(page, ROWS, rows as u16);
         debug_assert!(Directory::new(page).bytes() <= page.len());
     }

@@ -8,6 +8,7 @@
 
 use super::column_part::ColumnPart;
 use super::page::{StoredKind, StoredRow};
+use super::ranges::SlotRange;
 use crate::FormatError;
 use crate::wire::Reader;
 use pagefold_types::{RID_BYTES, Rid};
@@ -93,6 +94,15 @@ pub enum Stored<'a> {
     },
     /// The home slot of a row that has moved.
     Forward(Rid),
+    /// A row that the page hosts for another one, with others of that page.
+    Hosted {
+        /// Its home.
+        home: Rid,
+        /// The row.
+        body: Body<'a>,
+    },
+    /// A slot whose row, if it has one, another page hosts.
+    Forwarded(Rid),
 }
 
 impl<'a> Stored<'a> {
@@ -102,11 +112,22 @@ impl<'a> Stored<'a> {
     /// When the tag or a length is wrong.
     #[inline]
     pub fn parse(row: StoredRow<'a>, page_version: u16) -> Result<Stored<'a>, FormatError> {
-        match row.kind {
-            StoredKind::Raw => Ok(Stored::Home(Body::Plain(row.bytes))),
-            StoredKind::Compressed => Ok(Stored::Home(Body::Compressed { version: page_version, codes: row.bytes })),
-            StoredKind::Special => Stored::parse_special(row.bytes, page_version),
-            StoredKind::Column => Ok(Stored::Home(Body::Column { part: ColumnPart::new(row.bytes), row: row.slot })),
+        let stored = match row.kind {
+            StoredKind::Raw => Stored::Home(Body::Plain(row.bytes)),
+            StoredKind::Compressed => Stored::Home(Body::Compressed { version: page_version, codes: row.bytes }),
+            StoredKind::Special => Stored::parse_special(row.bytes, page_version)?,
+            StoredKind::Column => Stored::Home(Body::Column { part: ColumnPart::new(row.bytes), row: row.area_row }),
+            StoredKind::Forwarded => {
+                let range = row.bytes.try_into().map_err(|_| FormatError::new("a range of another length"))?;
+                return Ok(Stored::Forwarded(SlotRange::from_bytes(range).there(row.slot)));
+            }
+        };
+        match (row.home, stored) {
+            (None, stored) => Ok(stored),
+            (Some(home), Stored::Home(body)) => Ok(Stored::Hosted { home, body }),
+            // It has moved on by itself.
+            (Some(_), Stored::Forward(target)) => Ok(Stored::Forward(target)),
+            (Some(home), _) => Err(FormatError::new(format!("slot {} hosts the row {home}, but has something else", row.slot))),
         }
     }
 
@@ -145,7 +166,7 @@ impl<'a> Stored<'a> {
     /// Appends the slot's bytes for a page of this dictionary version; returns the kind they have.
     ///
     /// # Panics
-    /// For a row of a column part, which is not put into a slot as it is.
+    /// For a row of a column part, or of a range, which is not put into a slot as it is.
     pub fn build(&self, page_version: u16, out: &mut Vec<u8>) -> StoredKind {
         match *self {
             Stored::Home(Body::Plain(record)) if record.len() >= STORED_BYTES_MIN => {
@@ -186,6 +207,7 @@ impl<'a> Stored<'a> {
                 StoredKind::Special
             }
             Stored::Home(Body::Column { .. }) => unreachable!("a row of a column part is brought into another form first"),
+            Stored::Hosted { .. } | Stored::Forwarded(_) => unreachable!("the page's ranges say so, not the slot's bytes"),
             Stored::Forward(rid) => {
                 out.push(TAG_FORWARD);
                 out.extend_from_slice(&rid.to_bytes());
@@ -205,7 +227,7 @@ impl<'a> Stored<'a> {
                 STORED_BYTES_MIN.max(overhead + codes.len())
             }
             Stored::Away { body, .. } => AWAY_OVERHEAD + body.parts().1.len(),
-            Stored::Home(Body::Column { .. }) => 0,
+            Stored::Home(Body::Column { .. }) | Stored::Hosted { .. } | Stored::Forwarded(_) => 0,
             Stored::Forward(_) => STORED_BYTES_MIN,
         }
     }
@@ -235,7 +257,7 @@ mod tests {
                     let kind = stored.build(3, &mut out);
                     assert_eq!(out.len(), stored.len(3));
                     assert!(out.len() >= STORED_BYTES_MIN);
-                    assert_eq!(Stored::parse(StoredRow { kind, bytes: &out, slot: 0 }, 3).unwrap(), stored);
+                    assert_eq!(Stored::parse(StoredRow { kind, bytes: &out, slot: 0, area_row: 0, home: None }, 3).unwrap(), stored);
                 }
             }
         }
@@ -246,14 +268,15 @@ mod tests {
         for tag in 0..=255u8 {
             for length in 0..12 {
                 let bytes = vec![tag; length];
-                let _ = Stored::parse(StoredRow { kind: StoredKind::Special, bytes: &bytes, slot: 0 }, 1);
+                let _ = Stored::parse(StoredRow { kind: StoredKind::Special, bytes: &bytes, slot: 0, area_row: 0, home: None }, 1);
             }
         }
     }
 
     #[test]
     fn padding_is_as_it_was_built() {
-        let parse = |bytes: &[u8]| Stored::parse(StoredRow { kind: StoredKind::Special, bytes, slot: 0 }, 3).is_ok();
+        let parse =
+            |bytes: &[u8]| Stored::parse(StoredRow { kind: StoredKind::Special, bytes, slot: 0, area_row: 0, home: None }, 3).is_ok();
         for (version, most) in [(3, STORED_BYTES_MIN - 1), (4, STORED_BYTES_MIN - 1 - OTHER_OVERHEAD)] {
             for length in 0..=most {
                 let mut row = Vec::new();

@@ -279,6 +279,10 @@ impl<'a> TableFiles<'a> {
             fault(self, context, reason);
             return u64::from(view.row_count());
         }
+        for (range, slot) in view.ranges().iter().flat_map(|range| (range.first..range.end()).map(move |slot| (range, slot))) {
+            let (here, there) = (Rid::new(partition as u16, number, slot), range.there(slot));
+            visit(context, if range.hosted { Visit::Away { home: there, at: here } } else { Visit::Forward { home: here, target: there } });
+        }
         for slot in 0..view.slot_count() {
             let Some(row) = view.row(slot) else { continue };
             let here = Rid::new(partition as u16, number, slot);
@@ -293,9 +297,15 @@ impl<'a> TableFiles<'a> {
                 }
                 Ok(Stored::Forward(target)) => {
                     rows += 1;
-                    visit(context, Visit::Forward { home: here, target });
+                    visit(context, Visit::Forward { home: row.home.unwrap_or(here), target });
                     continue;
                 }
+                // Counted where it lies.
+                Ok(Stored::Hosted { home, body }) => {
+                    rows += 1;
+                    (home, body)
+                }
+                Ok(Stored::Forwarded(_)) => continue,
                 Err(error) => {
                     fault(self, context, format!("slot {slot}: {error}"));
                     continue;

@@ -4,7 +4,7 @@ use super::object::Object;
 use super::page::{Content, hex, map};
 use pagefold_codec::page::{ColumnArea, PageSchema};
 use pagefold_format::data::forms::RecordDecoder;
-use pagefold_format::data::{Body, ColumnPart, DataPage, Stored};
+use pagefold_format::data::{Body, ColumnPart, DataPage, SlotRange, Stored};
 use pagefold_types::{ColumnValue, Rid, excerpt};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -29,7 +29,12 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
                 line.insert("what".into(), json!(format!("row away from its home {home}")));
                 put_body(object, body, &mut line);
             }
+            Ok(Stored::Hosted { home, body }) => {
+                line.insert("what".into(), json!(format!("row hosted for its home {home}")));
+                put_body(object, body, &mut line);
+            }
             Ok(Stored::Forward(target)) => drop(line.insert("what".into(), json!(format!("pointer to the row at {target}")))),
+            Ok(Stored::Forwarded(target)) => drop(line.insert("what".into(), json!(format!("its row, if any, is hosted at {target}")))),
             Err(error) => {
                 line.insert("what".into(), json!(error.to_string()));
                 line.insert("content".into(), json!(hex(row.bytes)));
@@ -52,6 +57,7 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
         "dictionary_version": version,
         "rows": view.row_count(),
         "free_bytes": view.free_bytes(),
+        "ranges": view.ranges().iter().map(range).collect::<Vec<_>>(),
         "first_rid": first.to_string(),
         "slots": slots,
     }));
@@ -59,6 +65,15 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
         Ok(()) => Ok(out),
         Err(error) => Err((error, out)),
     }
+}
+
+fn range(range: SlotRange) -> Value {
+    json!({
+        "first_slot": range.first,
+        "slots": range.count,
+        "what": if range.hosted { "hosted" } else { "forwarded" },
+        "there": range.there.to_string(),
+    })
 }
 
 /// How the columns of a column part are encoded.

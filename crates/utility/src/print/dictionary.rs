@@ -102,7 +102,8 @@ fn count_codes(set: &mut DataSetFile, version: u16, context: &mut Context<'_>) -
         pages += 1;
         let view = DataPage::new(&bytes);
         for row in (0..view.slot_count()).filter_map(|slot| view.row(slot)) {
-            if let Ok(Stored::Home(body) | Stored::Away { body, .. }) = Stored::parse(row, view.dictionary_version())
+            if let Ok(Stored::Home(body) | Stored::Away { body, .. } | Stored::Hosted { body, .. }) =
+                Stored::parse(row, view.dictionary_version())
                 && let Body::Compressed { version: found, codes } = body
                 && found == version
             {

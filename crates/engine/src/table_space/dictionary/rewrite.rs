@@ -18,6 +18,9 @@ use pagefold_format::data::{Body, DataOp, DataPage, Stored, StoredKind};
 use pagefold_format::op::PageOp;
 use pagefold_types::Rid;
 
+/// So often a page is looked at again that could not be rewritten at once.
+const ATTEMPTS: usize = 8;
+
 /// What has come of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rewritten {
@@ -42,7 +45,7 @@ impl Table {
         if !self.refers(&DataPage::new(&self.data_page(data_set, number)?), retired) {
             return Ok(Rewritten::Clean);
         }
-        for _ in 0..2 {
+        for _ in 0..ATTEMPTS {
             let mut mtr = MiniTransaction::begin(self.manager());
             let handle = mtr.latch(data_set, number)?;
             super::super::read::check_type(data_set, number, mtr.bytes(handle))?;
@@ -51,7 +54,10 @@ impl Table {
                 return Ok(Rewritten::Clean);
             }
             if self.by_column() {
-                return self.rewrite_columns(mtr, data_set, partition, handle, retired);
+                match self.rewrite_columns(mtr, data_set, handle, retired)? {
+                    Some(rewritten) => return Ok(rewritten),
+                    None => continue,
+                }
             }
             if !self.is_quiet(&view, partition, number)? {
                 return Ok(Rewritten::Busy);
@@ -169,6 +175,10 @@ impl Table {
                 Stored::Home(old) => Stored::Home(body(old)),
                 Stored::Away { home, body: old } => Stored::Away { home, body: body(old) },
                 forward @ Stored::Forward(_) => forward,
+                // Only where rows lie by column.
+                Stored::Hosted { .. } | Stored::Forwarded(_) => {
+                    return Err(data_set.corrupt(number, "a range of slots on a page without columns"));
+                }
             };
             let mut bytes = Vec::new();
             let kind = stored.build(new_form, &mut bytes);
@@ -210,27 +220,29 @@ impl Table {
         Ok(true)
     }
 
-    /// The same for a page by column: it is built anew, or given up when that is not possible.
+    /// The same for a page by column: it is built anew. `None` when it has no room for that, and has fewer rows now.
     fn rewrite_columns<'a>(
         &'a self,
         mut mtr: MiniTransaction<'a>,
         data_set: &'a DataSet,
-        partition: u16,
         handle: PageHandle,
         retired: u16,
-    ) -> Result<Rewritten> {
+    ) -> Result<Option<Rewritten>> {
         if data_set.is_kept(mtr.number(handle)) {
-            return Ok(Rewritten::Busy);
+            return Ok(Some(Rewritten::Busy));
         }
         let smaller_only = retired == 0;
         if self.rebuild_if(&mut mtr, data_set, handle, |room, free| !smaller_only || room > free)? {
             mtr.commit()?;
-            return Ok(Rewritten::Done);
+            return Ok(Some(Rewritten::Done));
         }
         if smaller_only {
-            return Ok(Rewritten::Clean);
+            return Ok(Some(Rewritten::Clean));
         }
-        self.evacuate(mtr, data_set, partition, handle)?;
-        Ok(Rewritten::Done)
+        if self.forward_range(&mut mtr, handle, None, 0)? {
+            mtr.commit()?;
+            return Ok(None);
+        }
+        Ok(Some(Rewritten::Busy))
     }
 }

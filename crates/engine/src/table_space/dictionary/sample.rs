@@ -227,7 +227,7 @@ impl Table {
                 let view = DataPage::new(&page);
                 for row in (0..view.slot_count()).filter_map(|slot| view.row(slot)) {
                     let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(number, e))?;
-                    let (Stored::Home(body) | Stored::Away { body, .. }) = stored else { continue };
+                    let (Stored::Home(body) | Stored::Away { body, .. } | Stored::Hosted { body, .. }) = stored else { continue };
                     rows += 1.0;
                     let Some(at) = versions.iter().position(|version| body.dictionary() == Some(*version)) else { continue };
                     samples[at].1 += 1.0;

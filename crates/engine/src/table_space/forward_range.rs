@@ -1,0 +1,396 @@
+//! Where rows lie by column: a page without room forwards a range of its slots to another page, which hosts their rows.
+//!
+//! So a page that is changed until its rows do not fit any more is not given up: its rows go on lying by column, some of
+//! them elsewhere, and no row needs a pointer of its own. A page that hosts rows may itself lose them again, to another
+//! page that hosts them then.
+//!
+//! Invariants:
+//! - a row that is hosted is found by way of its home page: the home's range names the page and slot where it lies. That slot is as good as a home: taking a change back may leave a forward pointer there;
+//! - no page has more rows by column than there is room for forward pointers: so all of them can be taken back, whatever has come meanwhile;
+//! - both pages, and the home where a hosted range goes on, change in one mini-transaction, with all of them latched; beside the page that is given up for, none is waited for;
+//! - what is kept on a page for taking changes back is free on it afterwards, and goes with the rows for which it is kept;
+//! - a forward pointer of a page's own row stays at home; versions and locks of a row stay under its RID.
+
+use super::columns::WORTHWHILE;
+use super::table::Table;
+use crate::Result;
+use crate::data_set::DataSet;
+use crate::pool::{MiniTransaction, PageHandle};
+use pagefold_format::data::{
+    ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind, StoredRow, column_rows_max,
+    put_ranges,
+};
+use pagefold_format::log::Counts;
+use pagefold_format::op::PageOp;
+use pagefold_format::page::{self, PageType};
+use pagefold_format::space_map::class_needed;
+use pagefold_types::{Rid, SLOT_MAX};
+use std::sync::atomic::Ordering;
+
+/// Of the pages that may have room for a range, so many are tried before a new one is taken.
+const CANDIDATES: usize = 8;
+
+/// Slots side by side that can be forwarded: of the page's own, or of one range that it hosts.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first: u16,
+    end: u16,
+    /// Rows and ghosts that would go.
+    rows: usize,
+    hosted: Option<SlotRange>,
+}
+
+/// What has come of an attempt to forward a run.
+enum Forwarded {
+    Done,
+    NotSo,
+    /// No page takes so many rows.
+    Fewer(usize),
+}
+
+/// A page that may host a range, as it would be then.
+struct Host<'a> {
+    mtr: MiniTransaction<'a>,
+    handle: PageHandle,
+    data_set: &'a DataSet,
+    partition: u16,
+}
+
+impl Table {
+    /// Forwards rows of a page, which is latched for change, so that `wanted` bytes more are free than are kept on it, and some to spare, or that it is nearer to that; or nothing, when others have pages that it needs and the caller is to try again. False, and nothing has happened, when that is not
+    /// possible. Where the row of `slot` is among them, there are `wanted` bytes free where it comes to lie. The mini-transaction is to be committed.
+    ///
+    /// # Errors
+    /// When there is no room for another page: nothing has happened then.
+    pub(super) fn forward_range<'a>(
+        &'a self,
+        mtr: &mut MiniTransaction<'a>,
+        from: PageHandle,
+        slot: Option<u16>,
+        wanted: usize,
+    ) -> Result<bool> {
+        let mut runs = runs(&DataPage::new(mtr.bytes(from)), slot);
+        runs.sort_unstable_by_key(|run| std::cmp::Reverse(run.rows));
+        let mut busy = false;
+        for run in runs {
+            let Some(home) = self.home_of_run(mtr, from, &run)? else {
+                busy = true;
+                continue;
+            };
+            // What takes too much on another page goes in smaller parts.
+            let mut most = run.rows;
+            while most > 0 {
+                match self.forward_some(mtr, from, home, (&run, most), slot, wanted)? {
+                    Forwarded::Done => return Ok(true),
+                    Forwarded::NotSo => break,
+                    Forwarded::Fewer(tried) => most = tried / 2,
+                }
+            }
+        }
+        Ok(busy)
+    }
+
+    /// The home page of a run, latched; `None` when somebody else has it.
+    fn home_of_run<'a>(&'a self, mtr: &mut MiniTransaction<'a>, from: PageHandle, run: &Run) -> Result<Option<PageHandle>> {
+        let Some(range) = run.hosted else { return Ok(Some(from)) };
+        let data_set = self.partition(range.there.partition())?;
+        let number = range.there.page();
+        if let Some(handle) = mtr.handle_of(data_set, number) {
+            return Ok(Some(handle));
+        }
+        self.manager().make_resident(data_set, number)?;
+        let Some(page) = self.manager().try_exclusive(data_set, number) else { return Ok(None) };
+        super::read::check_type(data_set, number, &page)?;
+        Ok(Some(mtr.adopt(page)))
+    }
+
+    fn forward_some<'a>(
+        &'a self,
+        mtr: &mut MiniTransaction<'a>,
+        from: PageHandle,
+        home: PageHandle,
+        (run, most): (&Run, usize),
+        slot: Option<u16>,
+        wanted: usize,
+    ) -> Result<Forwarded> {
+        let (data_set, number) = (mtr.data_set(from), mtr.number(from));
+        if self.area_version(data_set).is_none() {
+            self.store_dictionaries(data_set)?;
+        }
+        let Some(version) = self.area_version(data_set) else { return Ok(Forwarded::NotSo) };
+        let partition = data_set.attributes.partition;
+        let kept = data_set.kept_bytes(number);
+        let page_bytes = self.attributes.page_bytes;
+        let view = DataPage::new(mtr.bytes(from));
+        // What stays keeps its dictionary: with the newest it might take more.
+        let own = view.column_part().filter(|part| part.rows() > 0).map(|part| part.dictionary());
+        let mut builder = self.builder(own.filter(|own| *own == 0 || self.dictionaries.get(*own).is_some()).unwrap_or(version));
+        let per_row = (page_bytes - view.free_bytes().min(page_bytes)).div_ceil(usize::from(view.row_count()).max(1)).max(1);
+        // Where a home has no room for another range, all of a hosted one goes, or nothing.
+        let whole = run.hosted.is_some() && {
+            let kept = mtr.data_set(home).kept_bytes(mtr.number(home));
+            DataPage::new(mtr.bytes(home)).free_bytes() < 2 * RANGE_BYTES + kept
+        };
+        if whole && run.hosted.is_some_and(|range| (range.first, range.end()) != (run.first, run.end)) {
+            return Ok(Forwarded::NotSo);
+        }
+        let few = (wanted + page_bytes / WORTHWHILE).div_ceil(per_row).clamp(1, most);
+        let mut rows = if whole { run.rows } else { few };
+        let used = page_bytes - view.free_bytes().min(page_bytes);
+        // The fewest rows, doubled until what is left has the room.
+        let (range, left) = loop {
+            let range = tail(&view, run, rows);
+            let goes = |slot: u16| range.contains(slot) && is_of_range(&view, slot);
+            let stays = (0..view.slot_count()).filter(|slot| !goes(*slot)).map(|slot| PlacedRow { slot, page: view, at: slot });
+            let ranges = without(view.ranges().iter(), run.hosted.map(|_| range), (run.hosted.is_none()).then_some(range));
+            let image = self.image_of(&mut builder, stays, &ranges).map_err(|e| data_set.corrupt(number, e))?;
+            let claims = self.claims(&view, (partition, number), range).iter().map(|claim| claim.1).sum::<usize>();
+            let enough = image.as_ref().is_some_and(|image| image.len() + kept.saturating_sub(claims) + wanted <= page_bytes);
+            if enough || rows == most || whole {
+                // If it is not enough, others are to follow.
+                break (range, image.filter(|image| enough || image.len() + RANGE_BYTES < used));
+            }
+            rows = (2 * rows).min(most);
+        };
+        let Some(left) = left else {
+            self.builders.lock().push(builder);
+            return Ok(Forwarded::NotSo);
+        };
+        let (directory, counts) = (left.directory.to_vec(), live_rows(&view, range));
+        let claims = self.claims(&view, (partition, number), range);
+        let space = rows * per_row + RANGE_BYTES;
+        let own = if slot.is_some_and(|slot| range.contains(slot)) { wanted } else { 0 };
+        let spare = own + claims.iter().map(|claim| claim.1).sum::<usize>();
+        // Where the rows are at home: what the host is to say of them.
+        let at_home = match run.hosted {
+            Some(hosted) => hosted.there(range.first),
+            None => Rid::new(partition, number, range.first),
+        };
+        let mut other = self.builder(version);
+        let Some((mut host, there)) = self.host(&view, range, at_home, &mut other, (space, spare))? else {
+            return Ok(if whole { Forwarded::NotSo } else { Forwarded::Fewer(rows) });
+        };
+        let moved = SlotRange { first: range.first, count: range.count, hosted: false, there };
+        // What is left gets the range as it is now.
+        let mut directory = directory;
+        directory.truncate(directory.len() - usize::from(left.ranges) * RANGE_BYTES);
+        let ranges = without(view.ranges().iter(), run.hosted.map(|_| range), run.hosted.is_none().then_some(moved));
+        put_ranges(&ranges, &mut directory);
+        let image = ColumnImage { directory: &directory, ..left };
+        mtr.apply(from, PageOp::Data(DataOp::Rebuild(image)))?;
+        self.note_space(mtr, from);
+        if home != from {
+            let range = SlotRange { first: at_home.slot(), count: range.count, hosted: false, there };
+            let mut table = Vec::new();
+            put_ranges(&without(DataPage::new(mtr.bytes(home)).ranges().iter(), Some(range), Some(range)), &mut table);
+            mtr.apply(home, PageOp::Data(DataOp::Ranges(&table)))?;
+            self.note_space(mtr, home);
+        }
+        let host_set = self.partition(host.partition)?;
+        for (rid, bytes) in claims {
+            self.core.reservations.moved((self.object_id, rid), (host_set, there.page()), bytes);
+        }
+        mtr.count(data_set, Counts { rows: -counts, ..Counts::default() });
+        host.mtr.count(host.data_set, Counts { rows: counts, ..Counts::default() });
+        mtr.absorb(host.mtr);
+        self.builders.lock().extend([builder, other]);
+        Ok(Forwarded::Done)
+    }
+
+    /// What is kept on a page for rows of a range, which goes with them.
+    fn claims(&self, page: &DataPage<'_>, (partition, number): (u16, u32), range: SlotRange) -> Vec<(Rid, usize)> {
+        let rows = (range.first..range.end()).filter(|slot| is_of_range(page, *slot) && !is_pointer(page, *slot));
+        let rids = rows.map(|slot| page.home_of(slot).unwrap_or(Rid::new(partition, number, slot)));
+        let reservations = &self.core.reservations;
+        rids.filter_map(|rid| Some((rid, reservations.of_row((self.object_id, rid))?))).collect()
+    }
+
+    /// A page that hosts a range of another one from now on, and its first slot there. It has `space` bytes for that and `spare` more.
+    fn host<'a>(
+        &'a self,
+        from: &DataPage<'_>,
+        range: SlotRange,
+        at_home: Rid,
+        builder: &mut ColumnBuilder,
+        (space, spare): (usize, usize),
+    ) -> Result<Option<(Host<'a>, Rid)>> {
+        let manager = self.manager();
+        let (partition, data_set) = self.last_partition()?;
+        let class = class_needed((space + spare).min(super::write::page_room(self.attributes.page_bytes)), data_set.page_bytes());
+        // First the page that hosted rows last: it has room that nobody else looks for.
+        let mut hint = Some(self.host_hint.load(Ordering::Relaxed)).filter(|page| *page != 0);
+        let (mut next, mut tried) = (0, 0);
+        while tried < CANDIDATES {
+            let number = match hint.take() {
+                Some(number) => number,
+                None => {
+                    let Some(number) = data_set.space().find_from(class, next) else { break };
+                    next = number + 1;
+                    number
+                }
+            };
+            if number >= data_set.page_count() || data_set.space().free_class_of(number) < class {
+                continue;
+            }
+            manager.make_resident(data_set, number)?;
+            let Some(page) = manager.try_exclusive(data_set, number) else { continue };
+            tried += 1;
+            let mut mtr = MiniTransaction::begin(manager);
+            let handle = mtr.adopt(page);
+            let mut host = Host { mtr, handle, data_set, partition };
+            if let Some(there) = self.take_in(&mut host, from, range, at_home, builder, spare)? {
+                self.host_hint.store(number, Ordering::Relaxed);
+                return Ok(Some((host, there)));
+            }
+            // The map promised too much.
+            self.note_space(&mut host.mtr, handle);
+            data_set.space().expect(number, 0);
+            host.mtr.commit()?;
+        }
+        let (partition, mtr, handle) = self.new_page()?;
+        let data_set = mtr.data_set(handle);
+        self.host_hint.store(mtr.number(handle), Ordering::Relaxed);
+        let mut host = Host { mtr, handle, data_set, partition };
+        match self.take_in(&mut host, from, range, at_home, builder, spare)? {
+            Some(there) => Ok(Some((host, there))),
+            None => {
+                // The page stays, empty, for who comes next.
+                self.note_space(&mut host.mtr, handle);
+                host.mtr.commit()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Puts the rows of a range on the page that is to host them, if it can; gives the first slot there.
+    fn take_in(
+        &self,
+        host: &mut Host<'_>,
+        from: &DataPage<'_>,
+        range: SlotRange,
+        at_home: Rid,
+        builder: &mut ColumnBuilder,
+        spare: usize,
+    ) -> Result<Option<Rid>> {
+        let number = host.mtr.number(host.handle);
+        let bytes = host.mtr.bytes(host.handle);
+        let view = DataPage::new(bytes);
+        let first = view.slot_count();
+        let fits_in = page::page_type(bytes) == Some(PageType::Data)
+            && view.dictionary_version() == from.dictionary_version()
+            && self.area_version(host.data_set) == Some(builder.dictionary_version())
+            && first + range.count <= SLOT_MAX + 1
+            && usize::from(view.row_count() + range.count) <= column_rows_max(bytes.len(), self.attributes.maxrows);
+        if !fits_in {
+            return Ok(None);
+        }
+        let there = Rid::new(host.partition, number, first);
+        let hosted = SlotRange { first, count: range.count, hosted: true, there: at_home };
+        let ranges: Vec<SlotRange> = view.ranges().iter().chain([hosted]).collect();
+        let own = (0..first).map(|slot| PlacedRow { slot, page: view, at: slot });
+        let come = (range.first..range.end()).filter(|slot| is_of_range(from, *slot));
+        let come = come.map(|slot| PlacedRow { slot: first + (slot - range.first), page: *from, at: slot });
+        let image = self.image_of(builder, own.chain(come), &ranges).map_err(|e| host.data_set.corrupt(number, e))?;
+        let taken = host.data_set.kept_bytes(number) + spare;
+        let Some(image) = image.filter(|image| image.len() + taken <= bytes.len()) else { return Ok(None) };
+        host.mtr.apply(host.handle, PageOp::Data(DataOp::Rebuild(image)))?;
+        self.note_space(&mut host.mtr, host.handle);
+        Ok(Some(there))
+    }
+
+    /// Takes a range without rows out of its home and of the page that hosts it, both of which are latched.
+    pub(super) fn drop_empty_range(
+        &self,
+        mtr: &mut MiniTransaction<'_>,
+        home: PageHandle,
+        rid: Rid,
+        host: PageHandle,
+        slot: u16,
+    ) -> Result<()> {
+        let view = DataPage::new(mtr.bytes(host));
+        let Some(range) = view.ranges().of(slot).filter(|range| range.hosted) else { return Ok(()) };
+        let has_one = |slot| view.row(slot).is_some() || view.ghost(slot, StoredKind::Special).is_some();
+        if (range.first..range.end()).any(has_one) {
+            return Ok(());
+        }
+        let Some(at_home) = DataPage::new(mtr.bytes(home)).ranges().of(rid.slot()) else { return Ok(()) };
+        for (handle, range) in [(home, at_home), (host, range)] {
+            let mut table = Vec::new();
+            put_ranges(&without(DataPage::new(mtr.bytes(handle)).ranges().iter(), Some(range), None), &mut table);
+            mtr.apply(handle, PageOp::Data(DataOp::Ranges(&table)))?;
+            self.note_space(mtr, handle);
+        }
+        Ok(())
+    }
+}
+
+fn stored<'p>(page: &DataPage<'p>, slot: u16) -> Option<(StoredRow<'p>, Stored<'p>)> {
+    let row = page.row(slot).or_else(|| page.ghost(slot, StoredKind::Special))?;
+    Some((row, Stored::parse(row, page.dictionary_version()).ok()?))
+}
+
+/// Does what a slot holds go with a range? A pointer at home stays.
+fn is_of_range(page: &DataPage<'_>, slot: u16) -> bool {
+    stored(page, slot).is_some_and(|(row, stored)| match stored {
+        Stored::Home(_) | Stored::Hosted { .. } => true,
+        Stored::Forward(_) => row.home.is_some(),
+        Stored::Away { .. } | Stored::Forwarded(_) => false,
+    })
+}
+
+fn is_pointer(page: &DataPage<'_>, slot: u16) -> bool {
+    matches!(stored(page, slot), Some((_, Stored::Forward(_))))
+}
+
+/// The runs of a page that have rows. One of its slots is a run alone.
+fn runs(page: &DataPage<'_>, alone: Option<u16>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut goes_on = false;
+    for slot in 0..page.slot_count() {
+        let range = page.ranges().of(slot);
+        let is_away = || page.row(slot).is_some_and(|row| matches!(Stored::parse(row, page.dictionary_version()), Ok(Stored::Away { .. })));
+        if range.is_some_and(|range| !range.hosted) || (range.is_none() && is_away()) {
+            goes_on = false;
+            continue;
+        }
+        let rows = usize::from(is_of_range(page, slot));
+        match runs.last_mut().filter(|run| goes_on && run.hosted == range) {
+            Some(run) if alone != Some(slot) => (run.end, run.rows) = (slot + 1, run.rows + rows),
+            _ => runs.push(Run { first: slot, end: slot + 1, rows, hosted: range }),
+        }
+        goes_on = alone != Some(slot);
+    }
+    runs.retain(|run| run.rows > 0);
+    runs
+}
+
+/// The slots at the end of a run that have so many rows.
+fn tail(page: &DataPage<'_>, run: &Run, rows: usize) -> SlotRange {
+    let first = (run.first..run.end).rev().filter(|slot| is_of_range(page, *slot)).nth(rows - 1).unwrap_or(run.first);
+    // All of a hosted range goes with its last row: what is left of it would have none.
+    let first = if rows == run.rows { run.first } else { first };
+    SlotRange { first, count: run.end - first, hosted: run.hosted.is_some(), there: Rid::MIN }
+}
+
+/// Rows of a range, ghosts not counted.
+fn live_rows(page: &DataPage<'_>, range: SlotRange) -> i64 {
+    (range.first..range.end()).filter(|slot| page.row(*slot).is_some() && is_of_range(page, *slot)).count() as i64
+}
+
+/// A table without the slots of a range, all of which are of one of its ranges, and with another range.
+fn without(ranges: impl Iterator<Item = SlotRange>, gone: Option<SlotRange>, come: Option<SlotRange>) -> Vec<SlotRange> {
+    let mut table: Vec<SlotRange> = Vec::new();
+    for range in ranges {
+        match gone.filter(|gone| range.contains(gone.first)) {
+            None => table.push(range),
+            Some(gone) => {
+                let parts = [(range.first, gone.first), (gone.end(), range.end())];
+                let kept = parts.into_iter().filter(|(from, to)| from < to);
+                table.extend(kept.map(|(from, to)| SlotRange { first: from, count: to - from, there: range.there(from), ..range }));
+            }
+        }
+    }
+    table.extend(come);
+    table.sort_unstable_by_key(|range| range.first);
+    table
+}
