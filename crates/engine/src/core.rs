@@ -161,11 +161,11 @@ impl Core {
     }
 
     /// After this nothing is written until the database is opened again.
-    pub(crate) fn poison(&self, error: &Error) {
-        let _ = self.poison.set(error.to_string());
+    pub(crate) fn poison(&self, reason: &impl ToString) {
+        let _ = self.poison.set(reason.to_string());
     }
 
-    /// Refuses when the database is open for reading only, or a write failed that left its state in doubt.
+    /// Refuses when the database is open for reading only, or something failed that left its state in doubt.
     pub(crate) fn check_writable(&self) -> Result<()> {
         if let Some(reason) = self.poison.get() {
             return Err(Error::Poisoned(reason.clone()));

@@ -109,8 +109,8 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// A write failed earlier; nothing more is written until the database is opened again.
-    #[error("an earlier write failed ({0}); open the database again")]
+    /// A write failed earlier, or a thread that works in the background panicked; nothing more is written until the database is opened again.
+    #[error("something failed earlier ({0}); open the database again")]
     Poisoned(String),
 }
 
