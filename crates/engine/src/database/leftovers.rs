@@ -14,7 +14,7 @@ use super::open::DatabaseState;
 use crate::index::Index;
 use crate::steps::stepping;
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::{Horizon, Mode, PageFilter, Pins, Resource, TransactionState};
+use crate::transaction::{Horizon, PageFilter, Pins, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
 use pagefold_types::Rid;
@@ -22,10 +22,6 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::time::Duration;
-
-/// Who holds the locks of removals: no transaction has this id.
-const REMOVER: u64 = u64::MAX;
 
 /// All leftovers of a database.
 #[derive(Debug)]
@@ -299,12 +295,8 @@ impl DatabaseState {
                 let table = self.table_of(&index)?;
                 // Without the lock, the row could get this key again between the look at it and the removal.
                 let row = Resource::Row(table.object_id, *rid);
-                if self.core.locks.lock(REMOVER, row, Mode::Exclusive, Duration::ZERO).is_err() {
-                    return Ok(false);
-                }
-                let removed = self.remove_entry(&table, &index, key, *rid, horizon);
-                self.core.locks.release_all(REMOVER);
-                removed
+                let Some(_locked) = self.core.locks.lock_for_removal(row) else { return Ok(false) };
+                self.remove_entry(&table, &index, key, *rid, horizon)
             }
             Leftover::LargeValue { object_id, value } => {
                 // Which row had it is not known: it stays while any snapshot is older.
