@@ -15,6 +15,7 @@ const FORM: Form = Form {
     memory_bytes: 4 << 20,
     background_threads: 1,
     small_partitions: Some((4, 16)),
+    small_extents: false,
 };
 
 fn partitions(world: &World) -> usize {

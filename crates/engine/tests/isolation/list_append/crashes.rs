@@ -71,8 +71,14 @@ fn crashes_at(lists: Lists, isolation: Isolation, form: Form) {
     world.check();
 }
 
-const FORM: Form =
-    Form { method: Method::None, format: IndexFormat::Plain, memory_bytes: 2 << 20, background_threads: 0, small_partitions: None };
+const FORM: Form = Form {
+    method: Method::None,
+    format: IndexFormat::Plain,
+    memory_bytes: 2 << 20,
+    background_threads: 0,
+    small_partitions: None,
+    small_extents: false,
+};
 
 #[test]
 fn of_texts_at_serializable() {

@@ -57,8 +57,14 @@ fn history(lists: Lists, isolation: Isolation, form: Form) {
     world.check();
 }
 
-const SMALL: Form =
-    Form { method: Method::None, format: IndexFormat::Plain, memory_bytes: 1 << 20, background_threads: 1, small_partitions: None };
+const SMALL: Form = Form {
+    method: Method::None,
+    format: IndexFormat::Plain,
+    memory_bytes: 1 << 20,
+    background_threads: 1,
+    small_partitions: None,
+    small_extents: false,
+};
 
 #[test]
 fn of_texts_at_read_committed() {
