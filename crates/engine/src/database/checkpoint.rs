@@ -218,6 +218,8 @@ impl DatabaseState {
         let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
         let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, |id| self.table_by_id(id))?;
+        // It may have a segment behind the end open, which is removed now, and whose room is needed.
+        drop(reader);
         data_sets.values().for_each(|d| d.set_recovering(false));
         let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty();
         if in_order && !core.writable {
@@ -249,7 +251,9 @@ impl DatabaseState {
         }
         // Of transactions without an end nothing is left.
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
-            self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())?;
+            if !self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())? {
+                core.leftovers.hold_back(leftover.left.clone());
+            }
         }
         if core.writable { self.write_checkpoint() } else { Ok(()) }
     }

@@ -3,7 +3,8 @@
 //!
 //! Invariants:
 //! - they do only what others could do at any time, so nothing depends on when they come round to it, or whether there are any;
-//! - an error they meet is final for the log or a data set, which then say so to whoever writes next; others, such as a full disk, are met again by the next attempt.
+//! - an error they meet is final for the log or a data set, which then say so to whoever writes next; others, such as a full disk, are met again by the next attempt;
+//! - a thread counts as running for as long as it does, however it ends. What a panic has left half done nobody knows: the next who writes is told, and nothing is written any more.
 
 use super::open::DatabaseState;
 use crate::core::Core;
@@ -64,7 +65,6 @@ impl Maintenance {
         let mut asked = self.asked.lock();
         loop {
             if asked.stop {
-                asked.running = false;
                 return None;
             }
             if !asked.work.is_empty() {
@@ -72,6 +72,23 @@ impl Maintenance {
             }
             self.arrived.wait(&mut asked);
         }
+    }
+}
+
+/// The life of a thread, in the thread itself.
+struct Running<'a> {
+    core: &'a Core,
+    asked: &'a Maintenance,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.core.poison(&format!("the thread {} panicked", std::thread::current().name().unwrap_or_default()));
+        }
+        let mut asked = self.asked.asked.lock();
+        asked.running = false;
+        asked.work.clear();
     }
 }
 
@@ -107,13 +124,21 @@ impl MaintenanceThread {
     }
 }
 
+#[cfg(test)]
+impl MaintenanceThread {
+    /// Waits until the thread has ended by itself; what it panicked with.
+    pub(super) fn join(&mut self) -> std::thread::Result<()> {
+        self.thread.take().map_or(Ok(()), JoinHandle::join)
+    }
+}
+
 impl Drop for MaintenanceThread {
     fn drop(&mut self) {
         let maintenance = (self.asked_of)(&self.state.core);
         maintenance.asked.lock().stop = true;
         maintenance.arrived.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic in it has been reported; there is nothing to add.
+            // A panic in it has poisoned the database; there is nothing to add.
             let _ = thread.join();
         }
     }
@@ -121,6 +146,7 @@ impl Drop for MaintenanceThread {
 
 impl DatabaseState {
     fn maintain(&self, asked: &Maintenance) {
+        let _running = Running { core: &self.core, asked };
         while let Some(work) = asked.next() {
             let done = match work {
                 Work::Checkpoint if self.log_bytes_since_checkpoint() < self.core.checkpoint_bytes => Ok(()),

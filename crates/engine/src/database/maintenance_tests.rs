@@ -1,9 +1,9 @@
-//! What happens by itself: checkpoints, removal of what readers needed, syncs; and what each durability promises.
+//! What happens by itself: checkpoints, removal of what readers needed, syncs, and what a panic there does; and what each durability promises.
 
 use super::*;
 use crate::pool::PoolSettings;
 use crate::table_space::{RowBuffer, Table, TableAttributes};
-use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
+use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, ValueRef};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,7 +14,10 @@ const CHECKPOINT_BYTES: u64 = 256 << 10;
 
 fn open(storage: &FaultStorage, mode: OpenMode, background_threads: usize) -> Database {
     let pools = PoolSettings { memory_bytes: 4 << 20, background_threads, ..PoolSettings::default() };
-    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    open_with_clock(storage, mode, pools, Arc::new(SimulatedClock::new(Duration::from_secs(1))))
+}
+
+fn open_with_clock(storage: &FaultStorage, mode: OpenMode, pools: PoolSettings, clock: Arc<dyn Clock>) -> Database {
     let log = crate::log::LogSettings { segment_bytes: 64 << 10, ..crate::log::LogSettings::default() };
     let settings = Settings { pools, log, checkpoint_bytes: CHECKPOINT_BYTES, ..Settings::default() };
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
@@ -132,6 +135,54 @@ fn each_durability_keeps_what_it_promises() {
     while kept(&storage, CrashPolicy::DropAll) < 60 {
         std::thread::yield_now();
     }
+}
+
+/// The thread for what is short panics when it waits for more commits to sync.
+#[derive(Debug)]
+struct PanickingClock(SimulatedClock);
+
+impl Clock for PanickingClock {
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.0.unix_time()
+    }
+
+    fn thread_cpu(&self) -> Duration {
+        self.0.thread_cpu()
+    }
+
+    fn process_cpu(&self) -> Duration {
+        self.0.process_cpu()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        assert_ne!(std::thread::current().name(), Some("pagefold-maintenance"), "the clock stands still");
+        self.0.sleep(duration);
+    }
+}
+
+#[test]
+fn a_panic_of_the_thread_is_told_to_who_writes_next() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let pools = PoolSettings { memory_bytes: 4 << 20, background_threads: 1, ..PoolSettings::default() };
+    let clock = Arc::new(PanickingClock(SimulatedClock::new(Duration::from_secs(1))));
+    let mut database = open_with_clock(&storage, OpenMode::Create, pools, clock);
+    insert(&database, Durability::Durable, 0..10);
+    assert!(database.core.maintenance.ask(Work::Leftovers));
+    // Its sync is asked for, and the thread panics.
+    insert(&database, Durability::Relaxed, 10..20);
+    assert!(database.maintenance.as_mut().unwrap().join().is_err());
+    assert!(!database.core.maintenance.ask(Work::Leftovers), "nobody is there to do it");
+    let table = database.table("t").unwrap();
+    let mut writer = database.begin(TransactionOptions::default());
+    let refused = writer.insert(&table, &[ValueRef::Int(20), ValueRef::Text("")]).map(drop);
+    assert!(matches!(&refused, Err(crate::Error::Poisoned(reason)) if reason.contains("pagefold-maintenance")), "{refused:?}");
+    drop(writer);
+    drop(database);
+    assert_eq!(count(&open(&storage, OpenMode::Write, 1).table("t").unwrap()), 20);
 }
 
 /// Refused on a page just made, too: the database can be used as before.

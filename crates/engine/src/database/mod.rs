@@ -13,6 +13,8 @@ mod transaction;
 mod waiting;
 
 #[cfg(test)]
+mod leftovers_tests;
+#[cfg(test)]
 mod maintenance_tests;
 #[cfg(test)]
 mod scaling_tests;

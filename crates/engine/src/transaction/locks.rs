@@ -6,7 +6,8 @@
 //!   only by the request of an upgrade, which is itself such a wait. So the last wait of a cycle sees all of it.
 //! - A cycle counts only if all its edges hold at once, checked with its shards locked: a wait that has meanwhile timed out or been cancelled
 //!   makes no victim.
-//! - Lock order: the graph, shards in ascending order, a waiter's outcome. The sets of what a transaction holds are locked alone.
+//! - What a removal holds it gives up without waiting for any lock: so who waits for a removal is on no cycle, and need not be in the graph.
+//! - Lock order: a removal's turn, the graph, shards in ascending order, a waiter's outcome. The sets of what a transaction holds are locked alone.
 
 use super::hash::{self, FastMap, FastSet};
 use super::lock_error::{LockError, WaitFor};
@@ -15,13 +16,16 @@ use crate::steps::step;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{VecDeque, hash_map};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SHARDS: usize = 128;
 const OWNER_SHARDS: usize = 32;
 /// Shards with room for more than this give it back when it is no longer used: small ones stay in the processor's cache.
 const KEPT_CAPACITY: usize = 64;
+
+/// Who holds the locks of removals: no transaction has this id.
+pub(crate) const REMOVER: u64 = u64::MAX;
 
 type Queues = FastMap<Resource, Queue>;
 
@@ -42,6 +46,24 @@ pub struct LockTable {
     /// The transactions that wait.
     graph: Mutex<FastMap<u64, Arc<Waiter>>>,
     deadlocks: AtomicU64,
+    /// Held by a removal for as long as it holds its lock.
+    removal: Mutex<()>,
+    /// The transactions that wait until that is over.
+    behind_removal: AtomicUsize,
+}
+
+/// The lock of a removal; given up when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RemovalLock<'a> {
+    table: &'a LockTable,
+    resource: Resource,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl Drop for RemovalLock<'_> {
+    fn drop(&mut self) {
+        self.table.release_wholly(REMOVER, self.resource);
+    }
 }
 
 impl Default for LockTable {
@@ -59,7 +81,39 @@ impl LockTable {
             owners: (0..OWNER_SHARDS).map(|_| OwnerShard::default()).collect(),
             graph: Mutex::default(),
             deadlocks: AtomicU64::new(0),
+            removal: Mutex::default(),
+            behind_removal: AtomicUsize::new(0),
         }
+    }
+
+    /// As [`Self::lock`], but removals do not count: one that is in the way is waited for, whatever the timeout, and the time begins anew then. Not for who has a page latched, which the removal may need.
+    ///
+    /// # Errors
+    /// As [`Self::lock`], never because of a removal.
+    pub(crate) fn lock_past_removals(
+        &self,
+        transaction: u64,
+        resource: Resource,
+        mode: Mode,
+        timeout: Duration,
+    ) -> Result<bool, LockError> {
+        loop {
+            match self.lock(transaction, resource, mode, timeout) {
+                Err(LockError::Timeout { holder: REMOVER, .. }) => {
+                    self.behind_removal.fetch_add(1, Ordering::Relaxed);
+                    drop(self.removal.lock());
+                    self.behind_removal.fetch_sub(1, Ordering::Relaxed);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Locks a resource alone, for a removal, which asks for no other lock; `None` when anybody holds it or waits for it.
+    pub(crate) fn lock_for_removal(&self, resource: Resource) -> Option<RemovalLock<'_>> {
+        let turn = self.removal.lock();
+        self.lock(REMOVER, resource, Mode::Exclusive, Duration::ZERO).ok()?;
+        Some(RemovalLock { table: self, resource, _turn: turn })
     }
 
     /// Locks `resource` for a transaction, which may hold it already (then this is one request more, and perhaps a stronger mode). Waits up
@@ -149,7 +203,7 @@ impl LockTable {
     /// Number of transactions that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.graph.lock().len()
+        self.graph.lock().len() + self.behind_removal.load(Ordering::Relaxed)
     }
 
     /// Number of victims so far.

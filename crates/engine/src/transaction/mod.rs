@@ -25,6 +25,8 @@ pub(crate) use hash::FastMap;
 pub use lock_error::{LockError, WaitFor};
 pub use lock_queue::{Mode, Resource};
 pub use locks::LockTable;
+#[cfg(test)]
+pub(crate) use locks::REMOVER;
 pub use manager::Transactions;
 pub(crate) use page_filter::PageFilter;
 pub(crate) use pins::{Pin, Pins};

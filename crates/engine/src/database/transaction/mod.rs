@@ -205,7 +205,7 @@ impl<'d> Transaction<'d> {
     /// Waits for a lock. One who could not end gives its locks up, too, but then nothing may be built on what it has done.
     fn acquire(&self, resource: Resource) -> Result<()> {
         let core = &self.database.core;
-        core.locks.lock(self.state.id(), resource, Mode::Exclusive, self.options.lock_timeout)?;
+        core.locks.lock_past_removals(self.state.id(), resource, Mode::Exclusive, self.options.lock_timeout)?;
         core.check_writable()
     }
 }
