@@ -1,10 +1,12 @@
 //! A process with eight writing threads is killed again and again, on the same directory: what it said was committed is there, whole, and money is conserved.
 //!
-//! A thousand times: `cargo test --release -p pagefold-engine --test kill -- --ignored --nocapture`
+//! A thousand times: `cargo test --release -p pagefold-engine --test kill -- --ignored --nocapture`; with `PAGEFOLD_KEEP_COPY=1` the database is copied before each open. A directory whose check fails stays where it is.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(dead_code, reason = "other tests use more of the world")]
 
+#[path = "endurance/process.rs"]
+mod process;
 #[path = "isolation/world.rs"]
 mod world;
 
@@ -14,9 +16,8 @@ use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_io::{OsStorage, Storage};
 use pagefold_types::ValueRef;
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use process::{Known, keep_copy, run_and_kill};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use world::{Form, Random, World, is_retryable, open};
@@ -98,50 +99,37 @@ fn the_process_that_is_killed() {
 }
 
 fn kill_again_and_again(cycles: u64) {
-    let folder = tempfile::tempdir().unwrap();
+    let mut folder = tempfile::tempdir().unwrap();
+    folder.disable_cleanup(true);
+    println!("in {}", folder.path().display());
     std::env::set_current_dir(folder.path()).unwrap();
     let world_at_first = world(OpenMode::Create);
     world_at_first.fill((0..ACCOUNTS).map(|number| (number, 1000)).chain((0..WRITERS).map(|writer| (COUNTERS + writer, 0))));
     drop(world_at_first);
     let mut random = Random(cycles);
-    let mut known: BTreeMap<i64, i64> = (0..WRITERS).map(|writer| (writer, 0)).collect();
+    let mut known = Known::new(WRITERS);
     let (mut commits, mut with_commits) = (0, 0);
     for seed in 1..=cycles {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["the_process_that_is_killed", "--exact", "--nocapture", "--quiet"])
-            .env(FOLDER, folder.path())
-            .env(SEED, seed.to_string())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
         // Sometimes in the middle of its recovery.
-        std::thread::sleep(Duration::from_micros(random.below(if seed % 7 == 0 { 20_000 } else { 250_000 })));
-        process.kill().unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let mut said: BTreeMap<i64, i64> = BTreeMap::new();
-        for line in output.lines().map_while(Result::ok) {
+        let after = Duration::from_micros(random.below(if seed % 7 == 0 { 20_000 } else { 250_000 }));
+        let lines = run_and_kill("the_process_that_is_killed", &[(FOLDER, &folder.path().display()), (SEED, &seed)], after);
+        let before = commits;
+        for line in lines {
             if let Some((writer, count)) = line.split_once(' ').and_then(|(w, c)| Some((w.parse().ok()?, c.parse().ok()?))) {
-                said.insert(writer, count);
+                known.said(writer, count, true);
                 commits += 1;
             }
         }
-        let status = process.wait_with_output().unwrap();
-        let errors = String::from_utf8_lossy(&status.stderr).into_owned();
-        assert!(!errors.contains("panicked"), "cycle {seed}: {errors}");
-        with_commits += u64::from(!said.is_empty());
+        with_commits += u64::from(commits > before);
+        keep_copy("db".as_ref(), "copy".as_ref());
+        println!("cycle {seed}");
         let world = world(OpenMode::Write);
         let rows = world.check();
         let money: i64 = rows.range(..ACCOUNTS).map(|(_, row)| row.0).sum();
         assert_eq!((money, rows.len() as i64), (ACCOUNTS * 1000, ACCOUNTS + WRITERS), "cycle {seed}");
-        for (writer, known) in &mut known {
-            let found = rows[&(COUNTERS + writer)].0;
-            let least = said.get(writer).copied().unwrap_or(*known);
-            // One commit may have been durable and not said yet.
-            assert!((least..=least + 1).contains(&found), "cycle {seed}: writer {writer} said {least}, found is {found}");
-            *known = found;
-        }
+        known.compare(|writer| rows[&(COUNTERS + writer)].0);
     }
+    folder.disable_cleanup(false);
     println!("{cycles} cycles, {with_commits} of them with commits, {commits} commits said");
 }
 
