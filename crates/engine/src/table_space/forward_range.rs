@@ -57,8 +57,10 @@ struct Host<'a> {
 }
 
 impl Table {
-    /// Forwards rows of a page, which is latched for change, so that `wanted` bytes more are free than are kept on it, and some to spare, or that it is nearer to that; or nothing, when others have pages that it needs and the caller is to try again. False, and nothing has happened, when that is not
-    /// possible. Where the row of `slot` is among them, there are `wanted` bytes free where it comes to lie. The mini-transaction is to be committed.
+    /// Forwards rows of a page, which is latched for change, but not that of `slot`, so that `wanted` bytes more are free
+    /// than are kept on it, and some to spare; or that it is nearer to that; or nothing, when others have pages that it needs,
+    /// and the caller is to try again. False, and nothing has happened, when that is not possible. The mini-transaction is to
+    /// be committed.
     ///
     /// # Errors
     /// When there is no room for another page: nothing has happened then.
@@ -80,7 +82,7 @@ impl Table {
             // What takes too much on another page goes in smaller parts.
             let mut most = run.rows;
             while most > 0 {
-                match self.forward_some(mtr, from, home, (&run, most), slot, wanted)? {
+                match self.forward_some(mtr, from, home, (&run, most), wanted)? {
                     Forwarded::Done => return Ok(true),
                     Forwarded::NotSo => break,
                     Forwarded::Fewer(tried) => most = tried / 2,
@@ -110,7 +112,6 @@ impl Table {
         from: PageHandle,
         home: PageHandle,
         (run, most): (&Run, usize),
-        slot: Option<u16>,
         wanted: usize,
     ) -> Result<Forwarded> {
         let (data_set, number) = (mtr.data_set(from), mtr.number(from));
@@ -159,8 +160,7 @@ impl Table {
         let (directory, counts) = (left.directory.to_vec(), live_rows(&view, range));
         let claims = self.claims(&view, (partition, number), range);
         let space = rows * per_row + RANGE_BYTES;
-        let own = if slot.is_some_and(|slot| range.contains(slot)) { wanted } else { 0 };
-        let spare = own + claims.iter().map(|claim| claim.1).sum::<usize>();
+        let spare = claims.iter().map(|claim| claim.1).sum::<usize>();
         // Where the rows are at home: what the host is to say of them.
         let at_home = match run.hosted {
             Some(hosted) => hosted.there(range.first),
@@ -276,11 +276,12 @@ impl Table {
         let bytes = host.mtr.bytes(host.handle);
         let view = DataPage::new(bytes);
         let first = view.slot_count();
+        let rows = (range.first..range.end()).filter(|slot| is_of_range(from, *slot)).count();
         let fits_in = page::page_type(bytes) == Some(PageType::Data)
             && view.dictionary_version() == from.dictionary_version()
             && self.area_version(host.data_set) == Some(builder.dictionary_version())
             && first + range.count <= SLOT_MAX + 1
-            && usize::from(view.row_count() + range.count) <= column_rows_max(bytes.len(), self.attributes.maxrows);
+            && usize::from(view.row_count()) + rows <= column_rows_max(bytes.len(), self.attributes.maxrows);
         if !fits_in {
             return Ok(None);
         }
@@ -342,23 +343,23 @@ fn is_pointer(page: &DataPage<'_>, slot: u16) -> bool {
     matches!(stored(page, slot), Some((_, Stored::Forward(_))))
 }
 
-/// The runs of a page that have rows. One of its slots is a run alone.
-fn runs(page: &DataPage<'_>, alone: Option<u16>) -> Vec<Run> {
+/// The runs of a page that have rows, without one slot.
+fn runs(page: &DataPage<'_>, not: Option<u16>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut goes_on = false;
     for slot in 0..page.slot_count() {
         let range = page.ranges().of(slot);
         let is_away = || page.row(slot).is_some_and(|row| matches!(Stored::parse(row, page.dictionary_version()), Ok(Stored::Away { .. })));
-        if range.is_some_and(|range| !range.hosted) || (range.is_none() && is_away()) {
+        if not == Some(slot) || range.is_some_and(|range| !range.hosted) || (range.is_none() && is_away()) {
             goes_on = false;
             continue;
         }
         let rows = usize::from(is_of_range(page, slot));
         match runs.last_mut().filter(|run| goes_on && run.hosted == range) {
-            Some(run) if alone != Some(slot) => (run.end, run.rows) = (slot + 1, run.rows + rows),
-            _ => runs.push(Run { first: slot, end: slot + 1, rows, hosted: range }),
+            Some(run) => (run.end, run.rows) = (slot + 1, run.rows + rows),
+            None => runs.push(Run { first: slot, end: slot + 1, rows, hosted: range }),
         }
-        goes_on = alone != Some(slot);
+        goes_on = true;
     }
     runs.retain(|run| run.rows > 0);
     runs
@@ -366,10 +367,16 @@ fn runs(page: &DataPage<'_>, alone: Option<u16>) -> Vec<Run> {
 
 /// The slots at the end of a run that have so many rows.
 fn tail(page: &DataPage<'_>, run: &Run, rows: usize) -> SlotRange {
-    let first = (run.first..run.end).rev().filter(|slot| is_of_range(page, *slot)).nth(rows - 1).unwrap_or(run.first);
-    // All of a hosted range goes with its last row: what is left of it would have none.
-    let first = if rows == run.rows { run.first } else { first };
-    SlotRange { first, count: run.end - first, hosted: run.hosted.is_some(), there: Rid::MIN }
+    let mut having = (run.first..run.end).rev().filter(|slot| is_of_range(page, *slot));
+    let last = having.next().unwrap_or(run.first);
+    let first = if rows > 1 { having.nth(rows - 2).unwrap_or(run.first) } else { last };
+    // Slots without rows stay with their page, where others come to them. Of a hosted range they go with its rows.
+    let (first, end) = match run.hosted {
+        Some(_) if rows == run.rows => (run.first, run.end),
+        Some(_) => (first, run.end),
+        None => (first, last + 1),
+    };
+    SlotRange { first, count: end - first, hosted: run.hosted.is_some(), there: Rid::MIN }
 }
 
 /// Rows of a range, ghosts not counted.

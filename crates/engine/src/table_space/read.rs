@@ -39,15 +39,13 @@ impl Table {
         let data_set = self.partition(rid.partition())?;
         let page = self.data_page(data_set, rid.page())?;
         let view = DataPage::new(&page);
-        let Some(row) = view.row(rid.slot()) else { return Ok(None) };
+        // A slot that hosts a row of another page is no RID.
+        let Some(row) = view.row(rid.slot()).filter(|row| row.home.is_none()) else { return Ok(None) };
         let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))?;
         match stored {
             Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
-            Stored::Forward(target) => {
-                drop(page);
-                self.read_away(rid, target, buffer, visit)
-            }
             // The home stays latched: else the row could go on meanwhile.
+            Stored::Forward(target) => self.read_away(rid, target, buffer, visit),
             Stored::Forwarded(target) => self.read_hosted(rid, target, buffer, visit),
             // The slot belongs to another row: a RID that was never given out.
             Stored::Away { .. } | Stored::Hosted { .. } => Ok(None),

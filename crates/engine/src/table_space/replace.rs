@@ -134,7 +134,9 @@ impl Table {
             Some(_) => None,
             None => {
                 let kept_away = if self.by_column() { 0 } else { kept };
-                let space = AWAY_OVERHEAD + SLOT_BYTES + after.parts().1.len() + kept_away;
+                // On a page by column an entry takes the place of a slot.
+                let slot = if self.by_column() { ENTRY_BYTES } else { SLOT_BYTES };
+                let space = AWAY_OVERHEAD + slot + after.parts().1.len() + kept_away;
                 match self.page_for_moved(by, rid, space, &mtr)? {
                     Some((target, more)) => Some((target, kept_away + more)),
                     None => return Ok(Replaced::Again),
@@ -208,7 +210,7 @@ impl Table {
         let (row, place) = ((self.object_id, rid), (self.partition(rid.partition())?, rid.page()));
         let (_, last) = self.last_partition()?;
         // Twice as much: a page that takes such rows may stay half empty.
-        let bytes = 2 * (AWAY_OVERHEAD + SLOT_BYTES + self.single_bytes(record).0);
+        let bytes = 2 * (AWAY_OVERHEAD + ENTRY_BYTES + self.single_bytes(record).0);
         let more = self.core.reservations.reserve(state, row, place, last, bytes.min(self.attributes.page_bytes))?;
         if let Some(log) = self.manager().log().filter(|_| more > 0) {
             keep_for_undo(log, state, more as u64);

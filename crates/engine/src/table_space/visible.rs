@@ -42,7 +42,7 @@ impl Table {
             Seen::Current | Seen::NotDeleted => {}
         }
         let view = DataPage::new(&home);
-        let Some(row) = view.row(rid.slot()) else { return Ok(None) };
+        let Some(row) = view.row(rid.slot()).filter(|row| row.home.is_none()) else { return Ok(None) };
         let target = match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => return self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
             Stored::Away { .. } | Stored::Hosted { .. } => return Ok(None),

@@ -206,8 +206,25 @@ impl Table {
             }
             self.undo_pages.remove(place);
         }
+        let (last, data_set) = self.last_partition()?;
+        let class = class_needed(space, data_set.page_bytes());
+        let mut next = 0;
+        for _ in 0..BUSY_MAX {
+            let Some(number) = data_set.space().find_from(class, next).filter(|number| *number < data_set.page_count()) else { break };
+            next = number + 1;
+            if latched.handle_of(data_set, number).is_some() {
+                continue;
+            }
+            manager.make_resident(data_set, number)?;
+            let Some(page) = manager.try_exclusive(data_set, number) else { return Ok(None) };
+            // The map may promise what only a rebuild gives.
+            if self.has_room(&page, space + data_set.kept_bytes(number)) {
+                let mut mtr = MiniTransaction::begin(manager);
+                let handle = mtr.adopt(page);
+                return Ok(Some(((last, mtr, handle), 0)));
+            }
+        }
         let reserved = self.core.reservations.reserve_of((self.object_id, rid));
-        let (last, _) = self.last_partition()?;
         let partition = reserved.map_or(last, |data_set| data_set.attributes.partition);
         let data_set = self.partition(partition)?;
         let mut mtr = MiniTransaction::begin(manager);
@@ -475,26 +492,20 @@ impl Table {
             let Some(row) = view.ghost(target.slot(), kind) else { return Ok(None) };
             return match Stored::parse(row, view.dictionary_version()).map_err(|e| there.corrupt(target.page(), e))? {
                 Stored::Hosted { body, .. } => self.decode(there, target.page(), body, &mut buffer, <[u8]>::to_vec).map(Some),
-                Stored::Forward(target) => {
-                    drop(page);
-                    self.ghost_away(rid, target, &mut buffer)
-                }
+                Stored::Forward(target) => self.ghost_away(rid, target, &mut buffer),
                 _ => Ok(None),
             };
         }
-        let Some(row) = view.ghost(rid.slot(), kind) else { return Ok(None) };
+        let Some(row) = view.ghost(rid.slot(), kind).filter(|row| row.home.is_none()) else { return Ok(None) };
         let stored = Stored::parse(row, view.dictionary_version());
         match stored.map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => self.decode(data_set, rid.page(), body, &mut buffer, <[u8]>::to_vec).map(Some),
             Stored::Away { .. } | Stored::Hosted { .. } | Stored::Forwarded(_) => Ok(None),
-            Stored::Forward(target) => {
-                drop(page);
-                self.ghost_away(rid, target, &mut buffer)
-            }
+            Stored::Forward(target) => self.ghost_away(rid, target, &mut buffer),
         }
     }
 
-    /// The record of a ghost that has moved there by itself.
+    /// The record of a ghost that has moved there by itself; its home is latched.
     fn ghost_away(&self, rid: Rid, target: Rid, buffer: &mut RowBuffer) -> Result<Option<Vec<u8>>> {
         let data_set = self.partition(target.partition())?;
         let page = self.data_page(data_set, target.page())?;
@@ -552,7 +563,8 @@ impl Table {
                 Some(kind) => view.ghost(first_slot, kind),
                 None => view.row(first_slot),
             };
-            let Some(row) = row else { return Ok(false) };
+            // A slot that hosts a row of another page is no RID.
+            let Some(row) = row.filter(|row| row.home.is_some() == hosted.is_some()) else { return Ok(false) };
             let kind = row.kind;
             match Stored::parse(row, view.dictionary_version()).map_err(|e| home_set.corrupt(rid.page(), e))? {
                 Stored::Home(_) | Stored::Hosted { .. } => {}

@@ -217,7 +217,6 @@ fn set_text(world: &World, rid: Rid, text: &str) {
 
 /// One row among others, which goes to a page of its own and comes home again.
 #[test]
-#[ignore = "a page that rows moved to and have left is found by inserts only: each move takes a new one"]
 fn a_row_by_column_that_goes_away_and_comes_home() {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let world = open(&storage, Form { method: Method::Page, ..Form::default() }, OpenMode::Create);
@@ -236,7 +235,6 @@ fn a_row_by_column_that_goes_away_and_comes_home() {
 
 /// Rows that go away one by one, each in a database that was just opened, or all in one.
 #[test]
-#[ignore = "pages for rows that have moved are not known any more when the database is opened again: each opening takes new ones"]
 fn rows_by_column_that_go_away_after_an_opening() {
     let pages_after = |reopen: bool| {
         let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());

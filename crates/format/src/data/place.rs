@@ -3,7 +3,7 @@
 //! Every function leaves rows where the directory says they are; that there is room, or a row, the [ops](super::ops) have seen to.
 
 use super::column_part::{self, AREA_BYTES, AREA_DICTIONARY, Directory, ENTRIES, ENTRY_BYTES, Entry, RANGES, SPARSE, State};
-use super::page::{DataPage, Place, ROWS, SLOT_BYTES, StoredKind};
+use super::page::{DATA_PAGE_VERSION, DataPage, Place, ROWS, SLOT_BYTES, StoredKind};
 use super::ranges::RANGE_BYTES;
 use crate::page::{self, get_u16, put_u16};
 
@@ -132,9 +132,7 @@ fn cut_free_slots(page: &mut [u8]) {
     page::set_count(page, slots);
     if slots == 0 {
         if columns {
-            put_u16(page, AREA_BYTES, 0);
-            put_u16(page, AREA_DICTIONARY, 0);
-            put_u16(page, RANGES, 0);
+            page::set_page_version(page, DATA_PAGE_VERSION);
         }
         let start = DataPage::new(page).rows_start();
         page::set_low_end(page, start as u16);
