@@ -220,6 +220,8 @@ fn data_pages() {
         area: area.area(),
         rows: &part[rows..low_end],
         directory: &part[directory..],
+        ranges: 0,
+        sparse: false,
     };
     let rebuild = PageOp::Data(DataOp::Rebuild(image));
     let ghosts = [

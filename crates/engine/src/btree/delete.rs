@@ -15,41 +15,31 @@ const MERGE_STEPS: usize = 16;
 /// ... and is below this then: three fuller ones do not fit on two.
 const MERGE_BELOW: usize = FULL / 4 * 3;
 
-/// What became of a removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Removed {
-    Yes,
-    /// There was no such entry.
-    NotThere,
-    /// The leaf would have to be made room in, which taking something back never does: the entry is still there.
-    NeedsRoom,
-}
-
 impl BTree<'_> {
     /// Takes an entry out; false when it is not there. Afterwards the leaf is merged with a neighbour if both fit in one.
     ///
     /// # Errors
     /// When a page is damaged or cannot be read or written.
     pub fn delete(&self, key: &[u8], rid: Rid) -> Result<bool> {
-        Ok(self.delete_by(By::Nobody, key, rid)? == Removed::Yes)
+        self.delete_by(By::Nobody, key, rid)
     }
 
-    /// Takes an entry out; when a transaction is rolled back, for that, and then only if the leaf has room for what is left: it takes no page and little of the log. There is nothing that puts it back.
+    /// Takes an entry out; when a transaction is rolled back, for that. There is nothing that puts it back.
     ///
     /// # Errors
     /// As [`Self::delete`].
-    pub(crate) fn delete_by(&self, by: By<'_>, key: &[u8], rid: Rid) -> Result<Removed> {
+    pub(crate) fn delete_by(&self, by: By<'_>, key: &[u8], rid: Rid) -> Result<bool> {
         let search = search_bytes(key, rid);
         let mut elsewhere = None;
         let mut levelled = 0;
         let (page, place, edge, change) = loop {
             let mut edge = false;
             let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
-            let Some(page) = found else { return Ok(Removed::NotThere) };
+            let Some(page) = found else { return Ok(false) };
             let view = LeafView::new(&page);
             let (place, found) = view.lower_bound_rid(key, rid);
             if !found {
-                return Ok(Removed::NotThere);
+                return Ok(false);
             }
             if !edge || elsewhere.is_some() {
                 let number = page.number();
@@ -58,9 +48,6 @@ impl BTree<'_> {
                     break (page, place, edge, change);
                 }
                 drop(page);
-                if matches!(by, By::Undo(..)) {
-                    return Ok(Removed::NeedsRoom);
-                }
                 self.make_room(&search, key, rid, RoomFor::Removal, &mut levelled)?;
                 continue;
             }
@@ -87,7 +74,7 @@ impl BTree<'_> {
         if merge && may_merge {
             self.merge(&search)?;
         }
-        Ok(Removed::Yes)
+        Ok(true)
     }
 }
 

@@ -251,9 +251,7 @@ impl DatabaseState {
         }
         // Of transactions without an end nothing is left.
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
-            if !self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())? {
-                core.leftovers.hold_back(leftover.left.clone());
-            }
+            self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())?;
         }
         if core.writable { self.write_checkpoint() } else { Ok(()) }
     }
