@@ -72,9 +72,7 @@ impl Table {
         let slots_max = column_rows_max(bytes.len(), self.attributes.maxrows);
         let Some(version) = self.area_version(data_set).filter(|_| view.own_slots() <= slots_max) else { return Ok(false) };
         let mut builder = self.builder(version);
-        let ranges: Vec<SlotRange> = view.ranges().iter().collect();
-        let rows = (0..view.slot_count()).map(|slot| PlacedRow { slot, page: view, at: slot });
-        let image = self.image_of(&mut builder, rows, &ranges);
+        let image = builder.rebuild(&view, &self.decoder, |version| self.dictionaries.tokens_of(version));
         let free = view.free_bytes();
         let kept = data_set.kept_bytes(number);
         let room = |image: &ColumnImage<'_>| bytes.len().checked_sub(image.len() + kept);

@@ -3,7 +3,7 @@
 use super::tests::{load_rows, refs};
 use super::*;
 use crate::database::{Database, Isolation, OpenMode, Settings, TransactionOptions};
-use crate::pool::{Access, PoolSettings};
+use crate::pool::{Access, By, PoolSettings};
 use crate::test_random::Random;
 use crate::{Error, Result};
 use pagefold_format::data::{DataPage, Stored, StoredKind};
@@ -80,7 +80,7 @@ fn census(table: &Table) -> Census {
             view.validate().unwrap();
             for row in (0..view.slot_count()).filter_map(|slot| view.row(slot)) {
                 match Stored::parse(row, view.dictionary_version()).unwrap() {
-                    Stored::Forward(_) => census.moved += 1,
+                    Stored::Forward(_) | Stored::HostedForward { .. } => census.moved += 1,
                     Stored::Away { .. } | Stored::Forwarded(_) => {}
                     stored => {
                         census.columns += usize::from(row.kind == StoredKind::Column);
@@ -92,6 +92,25 @@ fn census(table: &Table) -> Census {
         }
     }
     census
+}
+
+/// A slot that a page has for rows of another one means no row to who names it; how many there are with one.
+fn hosted_slots_are_no_rids(table: &Table) -> usize {
+    let mut slots = Vec::new();
+    for (partition, data_set) in table.partitions().enumerate() {
+        for number in data_set.data_page_numbers() {
+            let page = table.manager().shared(data_set, number, Access::Scan).unwrap();
+            let view = DataPage::new(&page);
+            let hosted = (0..view.slot_count()).filter(|slot| view.row(*slot).is_some_and(|row| row.home.is_some()));
+            slots.extend(hosted.map(|slot| Rid::new(partition as u16, number, slot)));
+        }
+    }
+    for rid in &slots {
+        assert!(table.get(*rid).unwrap().is_none(), "{rid}");
+        assert!(!table.update(*rid, &[(1, Value::Int(1).as_ref())]).unwrap() && !table.take_out(By::Nobody, *rid).unwrap(), "{rid}");
+        assert!((1..=4).all(|kind| table.ghost_record(*rid, kind).unwrap().is_none()), "{rid}");
+    }
+    slots.len()
 }
 
 #[test]
@@ -134,6 +153,7 @@ fn pages_are_filled_and_changed_and_forward_rows() {
     }
     let Census { columns, singles, moved, hosted } = census(&table);
     assert!(hosted > 100 && moved == 0 && columns + singles == 6000, "{columns} {singles} {moved} {hosted}");
+    assert!(hosted_slots_are_no_rids(&table) >= hosted);
     compare(&table, &model);
     for rid in &rids {
         assert_eq!(table.get(*rid).unwrap().map(|record| table.values(&record).unwrap()).as_ref(), model.get(rid));
@@ -201,6 +221,7 @@ fn transactions_are_taken_back() {
         }
         model.extend(others);
         if round % 10 == 9 {
+            hosted_slots_are_no_rids(&table);
             compare(&table, &model);
             found.push(census(&table));
         }

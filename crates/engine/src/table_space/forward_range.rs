@@ -17,8 +17,7 @@ use crate::Result;
 use crate::data_set::DataSet;
 use crate::pool::{MiniTransaction, PageHandle};
 use pagefold_format::data::{
-    ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind, StoredRow, column_rows_max,
-    put_ranges,
+    ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind, column_rows_max, put_ranges,
 };
 use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
@@ -123,10 +122,6 @@ impl Table {
         let kept = data_set.kept_bytes(number);
         let page_bytes = self.attributes.page_bytes;
         let view = DataPage::new(mtr.bytes(from));
-        // What stays keeps its dictionary: with the newest it might take more.
-        let own = view.column_part().filter(|part| part.rows() > 0).map(|part| part.dictionary());
-        let mut builder = self.builder(own.filter(|own| *own == 0 || self.dictionaries.get(*own).is_some()).unwrap_or(version));
-        let per_row = (page_bytes - view.free_bytes().min(page_bytes)).div_ceil(usize::from(view.row_count()).max(1)).max(1);
         // Where a home has no room for another range, all of a hosted one goes, or nothing.
         let whole = run.hosted.is_some() && {
             let kept = mtr.data_set(home).kept_bytes(mtr.number(home));
@@ -135,21 +130,26 @@ impl Table {
         if whole && run.hosted.is_some_and(|range| (range.first, range.end()) != (run.first, run.end)) {
             return Ok(Forwarded::NotSo);
         }
+        // What stays keeps its dictionary: with the newest it might take more.
+        let own = view.column_part().filter(|part| part.rows() > 0).map(|part| part.dictionary());
+        let mut builder = self.builder(own.filter(|own| *own == 0 || self.dictionaries.get(*own).is_some()).unwrap_or(version));
+        let used = page_bytes - view.free_bytes().min(page_bytes);
+        let per_row = used.div_ceil(usize::from(view.row_count()).max(1)).max(1);
         let few = (wanted + page_bytes / WORTHWHILE).div_ceil(per_row).clamp(1, most);
         let mut rows = if whole { run.rows } else { few };
-        let used = page_bytes - view.free_bytes().min(page_bytes);
         // The fewest rows, doubled until what is left has the room.
-        let (range, left) = loop {
+        let (range, left, claims, claimed) = loop {
             let range = tail(&view, run, rows);
             let goes = |slot: u16| range.contains(slot) && is_of_range(&view, slot);
             let stays = (0..view.slot_count()).filter(|slot| !goes(*slot)).map(|slot| PlacedRow { slot, page: view, at: slot });
             let ranges = without(view.ranges().iter(), run.hosted.map(|_| range), (run.hosted.is_none()).then_some(range));
             let image = self.image_of(&mut builder, stays, &ranges).map_err(|e| data_set.corrupt(number, e))?;
-            let claims = self.claims(&view, (partition, number), range).iter().map(|claim| claim.1).sum::<usize>();
-            let enough = image.as_ref().is_some_and(|image| image.len() + kept.saturating_sub(claims) + wanted <= page_bytes);
+            let claims = self.claims(&view, (partition, number), range);
+            let claimed = claims.iter().map(|claim| claim.1).sum::<usize>();
+            let enough = image.as_ref().is_some_and(|image| image.len() + kept.saturating_sub(claimed) + wanted <= page_bytes);
             if enough || rows == most || whole {
                 // If it is not enough, others are to follow.
-                break (range, image.filter(|image| enough || image.len() + RANGE_BYTES < used));
+                break (range, image.filter(|image| enough || image.len() + RANGE_BYTES < used), claims, claimed);
             }
             rows = (2 * rows).min(most);
         };
@@ -157,26 +157,23 @@ impl Table {
             self.builders.lock().push(builder);
             return Ok(Forwarded::NotSo);
         };
-        let (directory, counts) = (left.directory.to_vec(), live_rows(&view, range));
-        let claims = self.claims(&view, (partition, number), range);
         let space = rows * per_row + RANGE_BYTES;
-        let spare = claims.iter().map(|claim| claim.1).sum::<usize>();
         // Where the rows are at home: what the host is to say of them.
         let at_home = match run.hosted {
             Some(hosted) => hosted.there(range.first),
             None => Rid::new(partition, number, range.first),
         };
         let mut other = self.builder(version);
-        let Some((mut host, there)) = self.host(&view, range, at_home, &mut other, (space, spare))? else {
+        let Some((mut host, there)) = self.host(&view, range, at_home, &mut other, (space, claimed))? else {
             return Ok(if whole { Forwarded::NotSo } else { Forwarded::Fewer(rows) });
         };
         let moved = SlotRange { first: range.first, count: range.count, hosted: false, there };
         // What is left gets the range as it is now.
-        let mut directory = directory;
-        directory.truncate(directory.len() - usize::from(left.ranges) * RANGE_BYTES);
+        let mut directory = left.directory[..left.directory.len() - usize::from(left.ranges) * RANGE_BYTES].to_vec();
         let ranges = without(view.ranges().iter(), run.hosted.map(|_| range), run.hosted.is_none().then_some(moved));
         put_ranges(&ranges, &mut directory);
         let image = ColumnImage { directory: &directory, ..left };
+        let counts = live_rows(&view, range);
         mtr.apply(from, PageOp::Data(DataOp::Rebuild(image)))?;
         self.note_space(mtr, from);
         if home != from {
@@ -325,22 +322,22 @@ impl Table {
     }
 }
 
-fn stored<'p>(page: &DataPage<'p>, slot: u16) -> Option<(StoredRow<'p>, Stored<'p>)> {
+/// What a slot has of a row or ghost.
+fn stored<'p>(page: &DataPage<'p>, slot: u16) -> Option<Stored<'p>> {
     let row = page.row(slot).or_else(|| page.ghost(slot, StoredKind::Special))?;
-    Some((row, Stored::parse(row, page.dictionary_version()).ok()?))
+    Stored::parse(row, page.dictionary_version()).ok()
 }
 
 /// Does what a slot holds go with a range? A pointer at home stays.
 fn is_of_range(page: &DataPage<'_>, slot: u16) -> bool {
-    stored(page, slot).is_some_and(|(row, stored)| match stored {
-        Stored::Home(_) | Stored::Hosted { .. } => true,
-        Stored::Forward(_) => row.home.is_some(),
-        Stored::Away { .. } | Stored::Forwarded(_) => false,
+    stored(page, slot).is_some_and(|stored| match stored {
+        Stored::Home(_) | Stored::Hosted { .. } | Stored::HostedForward { .. } => true,
+        Stored::Forward(_) | Stored::Away { .. } | Stored::Forwarded(_) => false,
     })
 }
 
 fn is_pointer(page: &DataPage<'_>, slot: u16) -> bool {
-    matches!(stored(page, slot), Some((_, Stored::Forward(_))))
+    matches!(stored(page, slot), Some(Stored::HostedForward { .. }))
 }
 
 /// The runs of a page that have rows, without one slot.
@@ -349,7 +346,7 @@ fn runs(page: &DataPage<'_>, not: Option<u16>) -> Vec<Run> {
     let mut goes_on = false;
     for slot in 0..page.slot_count() {
         let range = page.ranges().of(slot);
-        let is_away = || page.row(slot).is_some_and(|row| matches!(Stored::parse(row, page.dictionary_version()), Ok(Stored::Away { .. })));
+        let is_away = || page.row(slot).is_some() && matches!(stored(page, slot), Some(Stored::Away { .. }));
         if not == Some(slot) || range.is_some_and(|range| !range.hosted) || (range.is_none() && is_away()) {
             goes_on = false;
             continue;

@@ -39,8 +39,7 @@ impl Table {
         let data_set = self.partition(rid.partition())?;
         let page = self.data_page(data_set, rid.page())?;
         let view = DataPage::new(&page);
-        // A slot that hosts a row of another page is no RID.
-        let Some(row) = view.row(rid.slot()).filter(|row| row.home.is_none()) else { return Ok(None) };
+        let Some(row) = view.row(rid.slot()) else { return Ok(None) };
         let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))?;
         match stored {
             Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
@@ -48,7 +47,7 @@ impl Table {
             Stored::Forward(target) => self.read_away(rid, target, buffer, visit),
             Stored::Forwarded(target) => self.read_hosted(rid, target, buffer, visit),
             // The slot belongs to another row: a RID that was never given out.
-            Stored::Away { .. } | Stored::Hosted { .. } => Ok(None),
+            Stored::Away { .. } | Stored::Hosted { .. } | Stored::HostedForward { .. } => Ok(None),
         }
     }
 
@@ -69,7 +68,7 @@ impl Table {
         match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(target.page(), e))? {
             Stored::Hosted { body, .. } => self.decode(data_set, target.page(), body, buffer, visit).map(Some),
             // It has moved on by itself. Both pages stay latched.
-            Stored::Forward(target) => self.read_away(home, target, buffer, visit),
+            Stored::HostedForward { target, .. } => self.read_away(home, target, buffer, visit),
             _ => Err(data_set.corrupt(target.page(), format!("slot {} is to host the row {home}, and does not", target.slot()))),
         }
     }

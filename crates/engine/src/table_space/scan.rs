@@ -200,7 +200,7 @@ impl Table {
                 let (rid, body) = match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
                     Stored::Home(body) => (Rid::new(partition, number, slot), body),
                     Stored::Away { home, body } | Stored::Hosted { home, body } => (home, body),
-                    Stored::Forward(_) | Stored::Forwarded(_) => continue,
+                    Stored::Forward(_) | Stored::HostedForward { .. } | Stored::Forwarded(_) => continue,
                 };
                 if self.decode(data_set, number, body, buffer, |record| sink.row(rid, record))??.is_break() {
                     return Ok(ScanOutcome::Stopped);

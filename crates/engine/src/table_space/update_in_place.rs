@@ -65,7 +65,7 @@ impl Table {
         let old = match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => body,
             Stored::Forward(_) | Stored::Forwarded(_) => return Ok(Some(None)),
-            Stored::Away { .. } | Stored::Hosted { .. } => return Ok(Some(Some(false))),
+            Stored::Away { .. } | Stored::Hosted { .. } | Stored::HostedForward { .. } => return Ok(Some(Some(false))),
         };
         let Scratch { before, after, codes, record } = scratch;
         let form = self.decode(data_set, rid.page(), old, before, |before| {

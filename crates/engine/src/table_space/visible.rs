@@ -42,10 +42,10 @@ impl Table {
             Seen::Current | Seen::NotDeleted => {}
         }
         let view = DataPage::new(&home);
-        let Some(row) = view.row(rid.slot()).filter(|row| row.home.is_none()) else { return Ok(None) };
+        let Some(row) = view.row(rid.slot()) else { return Ok(None) };
         let target = match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => return self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
-            Stored::Away { .. } | Stored::Hosted { .. } => return Ok(None),
+            Stored::Away { .. } | Stored::Hosted { .. } | Stored::HostedForward { .. } => return Ok(None),
             Stored::Forwarded(target) => return self.read_hosted(rid, target, buffer, visit),
             Stored::Forward(target) => target,
         };
@@ -82,7 +82,9 @@ impl Table {
         }
         match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
-            Stored::Away { .. } | Stored::Forward(_) | Stored::Hosted { .. } | Stored::Forwarded(_) => Ok(None),
+            Stored::Away { .. } | Stored::Forward(_) | Stored::Hosted { .. } | Stored::HostedForward { .. } | Stored::Forwarded(_) => {
+                Ok(None)
+            }
         }
     }
 
@@ -225,7 +227,7 @@ impl Table {
             let flow = match Stored::parse(row, view.dictionary_version()).map_err(|e| there.corrupt(host, e))? {
                 Stored::Hosted { body, .. } => self.decode(there, host, body, buffer, |record| sink.row(rid, record))??,
                 // It has moved on by itself.
-                Stored::Forward(target) => match self.read_away(rid, target, buffer, |record| sink.row(rid, record))? {
+                Stored::HostedForward { target, .. } => match self.read_away(rid, target, buffer, |record| sink.row(rid, record))? {
                     Some(flow) => flow?,
                     None => ControlFlow::Continue(()),
                 },
@@ -253,8 +255,7 @@ impl Table {
             Stored::Home(body) => {
                 self.decode(data_set, number, body, buffer, |record| sink.row(Rid::new(partition, number, slot), record))?
             }
-            Stored::Away { .. } | Stored::Hosted { .. } => Ok(ControlFlow::Continue(())),
-            Stored::Forward(_) if row.home.is_some() => Ok(ControlFlow::Continue(())),
+            Stored::Away { .. } | Stored::Hosted { .. } | Stored::HostedForward { .. } => Ok(ControlFlow::Continue(())),
             Stored::Forward(_) | Stored::Forwarded(_) => {
                 moved.push(slot);
                 Ok(ControlFlow::Continue(()))

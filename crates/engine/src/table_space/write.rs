@@ -395,7 +395,7 @@ impl Table {
         let row = view.row(slot).ok_or_else(|| damaged(format!("no row in slot {slot}")))?;
         match Stored::parse(row, view.dictionary_version()).map_err(|e| damaged(e.to_string()))? {
             Stored::Home(body) | Stored::Away { body, .. } | Stored::Hosted { body, .. } => Ok(body),
-            Stored::Forward(_) | Stored::Forwarded(_) => Err(damaged(format!("slot {slot} points further"))),
+            Stored::Forward(_) | Stored::HostedForward { .. } | Stored::Forwarded(_) => Err(damaged(format!("slot {slot} points further"))),
         }
     }
 
@@ -406,9 +406,9 @@ impl Table {
         let Some(row) = view.row(rid.slot()) else { return Ok(None) };
         Ok(match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(_) => Some(Place::Home),
-            Stored::Forward(target) if row.home.is_none() => Some(Place::Away(target)),
+            Stored::Forward(target) => Some(Place::Away(target)),
             Stored::Forwarded(target) => Some(Place::Hosted(target)),
-            Stored::Forward(_) | Stored::Away { .. } | Stored::Hosted { .. } => None,
+            Stored::Away { .. } | Stored::Hosted { .. } | Stored::HostedForward { .. } => None,
         })
     }
 
@@ -419,7 +419,7 @@ impl Table {
         let damaged = |reason: String| Error::corrupt(self.object(), page::page_number(bytes), reason);
         match Stored::parse(row, view.dictionary_version()).map_err(|e| damaged(e.to_string()))? {
             Stored::Hosted { .. } => Ok(Some(Place::Home)),
-            Stored::Forward(target) => Ok(Some(Place::Away(target))),
+            Stored::HostedForward { target, .. } => Ok(Some(Place::Away(target))),
             _ => Err(damaged(format!("slot {slot} hosts something else than a row"))),
         }
     }
@@ -492,15 +492,15 @@ impl Table {
             let Some(row) = view.ghost(target.slot(), kind) else { return Ok(None) };
             return match Stored::parse(row, view.dictionary_version()).map_err(|e| there.corrupt(target.page(), e))? {
                 Stored::Hosted { body, .. } => self.decode(there, target.page(), body, &mut buffer, <[u8]>::to_vec).map(Some),
-                Stored::Forward(target) => self.ghost_away(rid, target, &mut buffer),
+                Stored::HostedForward { target, .. } => self.ghost_away(rid, target, &mut buffer),
                 _ => Ok(None),
             };
         }
-        let Some(row) = view.ghost(rid.slot(), kind).filter(|row| row.home.is_none()) else { return Ok(None) };
+        let Some(row) = view.ghost(rid.slot(), kind) else { return Ok(None) };
         let stored = Stored::parse(row, view.dictionary_version());
         match stored.map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => self.decode(data_set, rid.page(), body, &mut buffer, <[u8]>::to_vec).map(Some),
-            Stored::Away { .. } | Stored::Hosted { .. } | Stored::Forwarded(_) => Ok(None),
+            Stored::Away { .. } | Stored::Hosted { .. } | Stored::HostedForward { .. } | Stored::Forwarded(_) => Ok(None),
             Stored::Forward(target) => self.ghost_away(rid, target, &mut buffer),
         }
     }
@@ -563,13 +563,15 @@ impl Table {
                 Some(kind) => view.ghost(first_slot, kind),
                 None => view.row(first_slot),
             };
-            // A slot that hosts a row of another page is no RID.
-            let Some(row) = row.filter(|row| row.home.is_some() == hosted.is_some()) else { return Ok(false) };
+            let Some(row) = row else { return Ok(false) };
             let kind = row.kind;
             match Stored::parse(row, view.dictionary_version()).map_err(|e| home_set.corrupt(rid.page(), e))? {
-                Stored::Home(_) | Stored::Hosted { .. } => {}
-                Stored::Away { .. } | Stored::Forwarded(_) => return Ok(false),
-                Stored::Forward(target) => {
+                Stored::Home(_) => {}
+                Stored::Hosted { .. } if hosted.is_some() => {}
+                // A slot that hosts a row of another page is no RID.
+                Stored::Hosted { .. } | Stored::Away { .. } | Stored::Forwarded(_) => return Ok(false),
+                Stored::HostedForward { .. } if hosted.is_none() => return Ok(false),
+                Stored::Forward(target) | Stored::HostedForward { target, .. } => {
                     let Some(handle) = self.latch_without_waiting(&mut mtr, target)? else { continue };
                     place = Some((handle, target.slot()));
                 }

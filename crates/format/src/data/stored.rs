@@ -101,6 +101,13 @@ pub enum Stored<'a> {
         /// The row.
         body: Body<'a>,
     },
+    /// A slot that has hosted a row which has moved on by itself.
+    HostedForward {
+        /// Its home.
+        home: Rid,
+        /// Where it lies.
+        target: Rid,
+    },
     /// A slot whose row, if it has one, another page hosts.
     Forwarded(Rid),
 }
@@ -125,8 +132,7 @@ impl<'a> Stored<'a> {
         match (row.home, stored) {
             (None, stored) => Ok(stored),
             (Some(home), Stored::Home(body)) => Ok(Stored::Hosted { home, body }),
-            // It has moved on by itself.
-            (Some(_), Stored::Forward(target)) => Ok(Stored::Forward(target)),
+            (Some(home), Stored::Forward(target)) => Ok(Stored::HostedForward { home, target }),
             (Some(home), _) => Err(FormatError::new(format!("slot {} hosts the row {home}, but has something else", row.slot))),
         }
     }
@@ -207,7 +213,9 @@ impl<'a> Stored<'a> {
                 StoredKind::Special
             }
             Stored::Home(Body::Column { .. }) => unreachable!("a row of a column part is brought into another form first"),
-            Stored::Hosted { .. } | Stored::Forwarded(_) => unreachable!("the page's ranges say so, not the slot's bytes"),
+            Stored::Hosted { .. } | Stored::HostedForward { .. } | Stored::Forwarded(_) => {
+                unreachable!("the page's ranges say so, not the slot's bytes")
+            }
             Stored::Forward(rid) => {
                 out.push(TAG_FORWARD);
                 out.extend_from_slice(&rid.to_bytes());
@@ -227,7 +235,7 @@ impl<'a> Stored<'a> {
                 STORED_BYTES_MIN.max(overhead + codes.len())
             }
             Stored::Away { body, .. } => AWAY_OVERHEAD + body.parts().1.len(),
-            Stored::Home(Body::Column { .. }) | Stored::Hosted { .. } | Stored::Forwarded(_) => 0,
+            Stored::Home(Body::Column { .. }) | Stored::Hosted { .. } | Stored::HostedForward { .. } | Stored::Forwarded(_) => 0,
             Stored::Forward(_) => STORED_BYTES_MIN,
         }
     }

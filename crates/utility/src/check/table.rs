@@ -297,7 +297,12 @@ impl<'a> TableFiles<'a> {
                 }
                 Ok(Stored::Forward(target)) => {
                     rows += 1;
-                    visit(context, Visit::Forward { home: row.home.unwrap_or(here), target });
+                    visit(context, Visit::Forward { home: here, target });
+                    continue;
+                }
+                Ok(Stored::HostedForward { home, target }) => {
+                    rows += 1;
+                    visit(context, Visit::Forward { home, target });
                     continue;
                 }
                 // Counted where it lies.

@@ -33,7 +33,9 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
                 line.insert("what".into(), json!(format!("row hosted for its home {home}")));
                 put_body(object, body, &mut line);
             }
-            Ok(Stored::Forward(target)) => drop(line.insert("what".into(), json!(format!("pointer to the row at {target}")))),
+            Ok(Stored::Forward(target) | Stored::HostedForward { target, .. }) => {
+                drop(line.insert("what".into(), json!(format!("pointer to the row at {target}"))))
+            }
             Ok(Stored::Forwarded(target)) => drop(line.insert("what".into(), json!(format!("its row, if any, is hosted at {target}")))),
             Err(error) => {
                 line.insert("what".into(), json!(error.to_string()));

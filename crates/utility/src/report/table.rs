@@ -168,7 +168,7 @@ fn read_pages(table: &Table, npages: u64, packer: &mut PagePacker, progress: &dy
                             sums.count(row.own_bytes(), body);
                             sums.moved += 1;
                         }
-                        Ok(Stored::Forward(_)) => sums.stored_bytes += row.bytes.len() as u64,
+                        Ok(Stored::Forward(_) | Stored::HostedForward { .. }) => sums.stored_bytes += row.bytes.len() as u64,
                         Ok(Stored::Forwarded(_)) => {}
                         Err(error) => return Err(data_set.corrupt(number, error).into()),
                     }

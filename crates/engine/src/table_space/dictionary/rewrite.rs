@@ -176,7 +176,7 @@ impl Table {
                 Stored::Away { home, body: old } => Stored::Away { home, body: body(old) },
                 forward @ Stored::Forward(_) => forward,
                 // Only where rows lie by column.
-                Stored::Hosted { .. } | Stored::Forwarded(_) => {
+                Stored::Hosted { .. } | Stored::HostedForward { .. } | Stored::Forwarded(_) => {
                     return Err(data_set.corrupt(number, "a range of slots on a page without columns"));
                 }
             };
