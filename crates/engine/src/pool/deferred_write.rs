@@ -7,6 +7,7 @@
 //! - a page that somebody changes is left for later, not waited for: who has it may be waiting for a frame, and so for this writer;
 //! - the list of dirty pages is taken and emptied under `write_lock`, and whoever takes it marks the data set as changed: so a flush, or a checkpoint that asks whether one is due, never takes pages
 //!   that the background has yet to write for written ones;
+//! - a dirty page that is given back is written like any other until it is made anew: redo from a checkpoint on repeats what was done to it before;
 //! - a failed write poisons the data set;
 //! - of data sets that are logged, a page is written only when the log is durable up to its LSN, and when its image is safe in the file of double writes: a torn page is restored from there; and
 //!   when readers that need what it is on disk have that (`readers/`).

@@ -400,30 +400,33 @@ impl BufferManager {
         Ok(())
     }
 
-    /// A new page, zeroed and latched. `leaf` chooses the pool of a folded index.
+    /// A page that is to be made anew, latched. `leaf` chooses the pool of a folded index.
+    ///
+    /// An earlier page of this number may be in memory still: given back, and perhaps not written since it was changed. Recovery repeats those changes before it makes the page anew, and
+    /// a checkpoint may go by meanwhile; so it stays what it was, dirty too, until the first op.
     ///
     /// # Errors
-    /// When no frame can be had.
+    /// When no frame can be had, or the earlier page cannot be written.
     pub(crate) fn create<'a>(&self, data_set: &'a DataSet, page: u32, leaf: bool) -> Result<ExclusivePage<'a>> {
         let second = data_set.is_folded() && !leaf;
         let word = data_set.translation.get_or_make(page);
         let mut tries = 0;
         while !word.claim() {
-            // An earlier page of this number, given back and still in memory.
             if let Latch::Taken(unit, in_second) = word.try_exclusive() {
-                // What it held is nothing to anybody: it must not be written when it is zeros.
-                if word.set_clean() {
-                    self.became_clean();
-                }
                 if in_second == second {
-                    let mut guard = ExclusivePage::new(data_set, word, self.frame(data_set, unit, second), page);
-                    guard.bytes_mut().fill(0);
-                    return Ok(guard);
+                    return Ok(ExclusivePage::new(data_set, word, self.frame(data_set, unit, second), page));
                 }
                 word.release_exclusive();
-                if word.try_evict(unit, in_second, Evict::Force) == Eviction::Evicted {
-                    data_set.pools[usize::from(in_second)].push_free(unit);
-                    continue;
+                match word.try_evict(unit, in_second, Evict::Force) {
+                    Eviction::Evicted => {
+                        data_set.pools[usize::from(in_second)].push_free(unit);
+                        continue;
+                    }
+                    Eviction::Dirty => {
+                        let writes = self.write_pages(data_set, &[page], &mut Vec::new())?;
+                        add(&data_set.counters.synchronous_writes, writes);
+                    }
+                    Eviction::Kept => {}
                 }
             }
             word.wait(tries);

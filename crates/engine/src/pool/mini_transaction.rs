@@ -109,6 +109,8 @@ pub struct PageHandle(usize);
 struct MtrPage<'a> {
     page: ExclusivePage<'a>,
     changed: bool,
+    /// To be made anew: the first op finds zeros.
+    fresh: bool,
     /// Class of a page that this mini-transaction took from the space map.
     allocated: Option<u8>,
 }
@@ -152,11 +154,20 @@ impl<'a> MiniTransaction<'a> {
 
     /// Takes over a page latched before.
     pub fn adopt(&mut self, page: ExclusivePage<'a>) -> PageHandle {
-        self.pages.push(Some(MtrPage { page, changed: false, allocated: None }));
+        self.take(page, false, None)
+    }
+
+    /// Takes over a page that [`BufferManager::create`] gave, to be made anew.
+    pub(crate) fn adopt_fresh(&mut self, page: ExclusivePage<'a>) -> PageHandle {
+        self.take(page, true, None)
+    }
+
+    fn take(&mut self, page: ExclusivePage<'a>, fresh: bool, allocated: Option<u8>) -> PageHandle {
+        self.pages.push(Some(MtrPage { page, changed: false, fresh, allocated }));
         PageHandle(self.pages.len() - 1)
     }
 
-    /// A new page of the data set, zeroed; the first op formats it. `leaf` tells which of the two pools of a folded index it goes to. When it is not changed before the commit, it is free again.
+    /// A new page of the data set; the first op formats it. `leaf` tells which of the two pools of a folded index it goes to. When it is not changed before the commit, it is free again.
     ///
     /// # Errors
     /// When the data set cannot grow.
@@ -180,8 +191,7 @@ impl<'a> MiniTransaction<'a> {
     /// When no frame can be had; the page is still the caller's then.
     pub(crate) fn create_at(&mut self, data_set: &'a DataSet, number: u32, class: u8, leaf: bool) -> Result<PageHandle> {
         let page = self.manager.create(data_set, number, leaf)?;
-        self.pages.push(Some(MtrPage { page, changed: false, allocated: Some(class) }));
-        Ok(PageHandle(self.pages.len() - 1))
+        Ok(self.take(page, true, Some(class)))
     }
 
     fn entry(&self, handle: PageHandle) -> &MtrPage<'a> {
@@ -247,7 +257,18 @@ impl<'a> MiniTransaction<'a> {
     ) -> Result<()> {
         let entry = self.pages[handle.0].as_mut().expect("the handle of a page that was let go");
         let (number, data_set) = (entry.page.number(), entry.page.data_set());
-        change(entry.page.bytes_mut()).map_err(|e| data_set.corrupt(number, e))?;
+        let fresh = std::mem::take(&mut entry.fresh);
+        if fresh {
+            entry.page.bytes_mut().fill(0);
+        }
+        if let Err(reason) = change(entry.page.bytes_mut()) {
+            let error = data_set.corrupt(number, reason);
+            // What it was before is not there any more, and must not be written as zeros.
+            if fresh {
+                data_set.poison(&error);
+            }
+            return Err(error);
+        }
         entry.changed = true;
         self.changes += 1;
         if entry.page.mark_dirty() {

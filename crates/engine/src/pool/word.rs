@@ -176,11 +176,6 @@ impl PageWord {
         self.0.fetch_or(DIRTY, Ordering::Relaxed) & DIRTY == 0
     }
 
-    /// Marks the page clean without writing it; true when it was dirty. The caller holds the exclusive latch.
-    pub(crate) fn set_clean(&self) -> bool {
-        self.0.fetch_and(!DIRTY, Ordering::Relaxed) & DIRTY != 0
-    }
-
     /// Takes a page for writing: clean from now on, but kept until [`Self::end_write`]. False when it is not dirty. The caller holds a shared latch.
     pub(crate) fn begin_write(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
