@@ -9,6 +9,7 @@ use crate::readers::{Gate, Passage};
 use crate::table_space::reservations::Reservations;
 use crate::transaction::{Births, LockTable, MarkLimits, Serializable, TransactionState, Transactions, VersionStore};
 use crate::{Error, Result};
+use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_io::Storage;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -258,6 +259,19 @@ impl Core {
     /// Where the log lies.
     pub(crate) fn log_directory(&self) -> PathBuf {
         self.directory.join(LOG_DIRECTORY)
+    }
+
+    /// Puts the record of a transaction's commit into the log; where that ends. `None` when there is nothing to commit.
+    pub(crate) fn log_commit(&self, state: &TransactionState) -> Result<Option<Lsn>> {
+        let Some(log) = self.log().filter(|_| state.last_lsn() != 0) else { return Ok(None) };
+        let mut body = Vec::new();
+        let mut last_commit_ns = self.last_commit_ns.lock();
+        let unix_time_ns = (self.manager.clock().unix_time().as_nanos() as u64).max(*last_commit_ns);
+        *last_commit_ns = unix_time_ns;
+        Commit { transaction: state.id(), unix_time_ns }.encode(&mut body);
+        // A checkpoint behind this record must not call the transaction running: recovery would not see the record, and take everything back.
+        let place = LogSink::append(log.as_ref(), RecordKind::Commit, &[&body], &mut |_| state.note_commit_logged())?;
+        Ok(Some(place.end))
     }
 
     /// A transaction that is ended, and still has the locks of its rows, keeps no room any more for being taken back.

@@ -121,6 +121,13 @@ impl From<io::Error> for Error {
 }
 
 impl Error {
+    /// Is there no room left on the device?
+    #[must_use]
+    pub fn is_no_room(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(self, Error::Io(error) if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+    }
+
     /// A page of `object` is damaged.
     pub fn corrupt(object: impl Into<String>, page: u32, reason: impl ToString) -> Error {
         Error::Corrupt { object: object.into(), page, reason: reason.to_string() }

@@ -15,31 +15,41 @@ const MERGE_STEPS: usize = 16;
 /// ... and is below this then: three fuller ones do not fit on two.
 const MERGE_BELOW: usize = FULL / 4 * 3;
 
+/// What became of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removed {
+    Yes,
+    /// There was no such entry.
+    NotThere,
+    /// Something is taken back, and there is no room for what is left on the leaf, nor for a page more: the entry is still there.
+    NeedsRoom,
+}
+
 impl BTree<'_> {
     /// Takes an entry out; false when it is not there. Afterwards the leaf is merged with a neighbour if both fit in one.
     ///
     /// # Errors
     /// When a page is damaged or cannot be read or written.
     pub fn delete(&self, key: &[u8], rid: Rid) -> Result<bool> {
-        self.delete_by(By::Nobody, key, rid)
+        Ok(self.delete_by(By::Nobody, key, rid)? == Removed::Yes)
     }
 
-    /// Takes an entry out; when a transaction is rolled back, for that. There is nothing that puts it back.
+    /// Takes an entry out; when a transaction is rolled back, for that. Then it may stay where there is no room for what is left ([`Removed::NeedsRoom`]). There is nothing that puts it back.
     ///
     /// # Errors
     /// As [`Self::delete`].
-    pub(crate) fn delete_by(&self, by: By<'_>, key: &[u8], rid: Rid) -> Result<bool> {
+    pub(crate) fn delete_by(&self, by: By<'_>, key: &[u8], rid: Rid) -> Result<Removed> {
         let search = search_bytes(key, rid);
         let mut elsewhere = None;
         let mut levelled = 0;
         let (page, place, edge, change) = loop {
             let mut edge = false;
             let found = self.leaf_for_change(&search, |step| edge = edge_seen(edge, step, key))?;
-            let Some(page) = found else { return Ok(false) };
+            let Some(page) = found else { return Ok(Removed::NotThere) };
             let view = LeafView::new(&page);
             let (place, found) = view.lower_bound_rid(key, rid);
             if !found {
-                return Ok(false);
+                return Ok(Removed::NotThere);
             }
             if !edge || elsewhere.is_some() {
                 let number = page.number();
@@ -48,7 +58,13 @@ impl BTree<'_> {
                     break (page, place, edge, change);
                 }
                 drop(page);
-                self.make_room(&search, key, rid, RoomFor::Removal, &mut levelled)?;
+                if !self.has_log_for(by, SPLIT_PAGES_MAX) {
+                    return Ok(Removed::NeedsRoom);
+                }
+                match self.make_room(&search, key, rid, RoomFor::Removal, &mut levelled) {
+                    Err(error) if error.is_no_room() && matches!(by, By::Undo(..)) => return Ok(Removed::NeedsRoom),
+                    done => done?,
+                }
                 continue;
             }
             drop(page);
@@ -68,18 +84,24 @@ impl BTree<'_> {
         let merge = view.is_empty() || is_step_down(before, view.fill());
         mtr.commit()?;
         drop(elsewhere);
-        // Taking something back merges only where the log has room for it: an empty leaf goes with the next merge beside it.
-        let leaves = (MERGED_LEAVES_MAX * self.data_set.leaf_bytes()) as u64;
-        let may_merge = !matches!(by, By::Undo(..)) || self.manager.log().is_none_or(|log| log.has_spare(leaves));
-        if merge && may_merge {
+        // An empty leaf that stays goes with the next merge beside it.
+        if merge && self.has_log_for(by, MERGED_LEAVES_MAX) {
             self.merge(&search)?;
         }
-        Ok(true)
+        Ok(Removed::Yes)
+    }
+
+    /// May a change of structure write so many leaves to the log? Taking something back does only what the log has room for, beside what is kept there.
+    fn has_log_for(&self, by: By<'_>, leaves: usize) -> bool {
+        let bytes = (leaves * self.data_set.leaf_bytes()) as u64;
+        !matches!(by, By::Undo(..)) || self.manager.log().is_none_or(|log| log.has_spare(bytes))
     }
 }
 
 /// More leaves than a merge writes to the log.
 const MERGED_LEAVES_MAX: usize = 8;
+/// More leaves than making room in one writes to the log, with what it does to the pages above.
+const SPLIT_PAGES_MAX: usize = 8;
 
 /// Has the fill of a leaf come down a step, to where its entries may fit on other leaves?
 fn is_step_down(before: usize, after: usize) -> bool {

@@ -25,5 +25,6 @@ mod tests;
 mod tree;
 
 pub use cursor::{Cursor, Direction, Run};
+pub(crate) use delete::Removed;
 pub use inspect::{TreeFault, TreeLevel};
 pub use tree::BTree;

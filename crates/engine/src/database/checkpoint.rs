@@ -251,8 +251,12 @@ impl DatabaseState {
         }
         // Of transactions without an end nothing is left.
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
-            self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())?;
+            if !self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())? {
+                core.leftovers.hold_back(leftover.left.clone());
+            }
         }
+        // Entries that the losers' undo had no room to take out.
+        self.remove_leftovers()?;
         if core.writable { self.write_checkpoint() } else { Ok(()) }
     }
 

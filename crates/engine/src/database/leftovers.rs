@@ -7,6 +7,7 @@
 //! - no checkpoint lists what has been removed already;
 //! - something goes when no snapshot needs it, however old some snapshots are: what a row was between two of them is needed by none. So under a long reader the lists grow with the rows that it
 //!   sees otherwise, and not with the changes;
+//! - a removal may need a page and some of the log, which is made sure of before it changes anything. What finds no room is held like what a snapshot needs, and tried again;
 //! - the slot of a deleted row is not used again while a transaction may remember its RID (`Transactions::pin`); rows that came and went while it was idle it does not remember;
 //! - while an entry may be left, the filter has its row's page. Who has copied a leaf knows by the count of removals whether that still holds for the copy.
 
@@ -69,7 +70,7 @@ struct Committed {
     rows: Vec<(u32, Rid)>,
 }
 
-/// What some snapshot, or somebody who changes the row, kept from going when its turn came; each with the timestamp of the last commit that left it.
+/// What some snapshot, somebody who changes the row, or a full disk kept from going when its turn came; each with the timestamp of the last commit that left it.
 #[derive(Debug, Default)]
 struct Held {
     left: BTreeMap<Leftover, u64>,
@@ -201,6 +202,15 @@ impl Leftovers {
         lists.held.rows.extend(rows.iter().map(|row| (*row, timestamp)));
     }
 
+    /// Recovery could not remove this, as there is no room.
+    pub(super) fn hold_back(&self, left: Leftover) {
+        self.count(&left, PageFilter::enter);
+        if let Some(again) = self.lists.lock().held.left.insert(left.clone(), 0) {
+            debug_assert_eq!(again, 0, "recovery comes before all commits");
+            self.count(&left, PageFilter::leave);
+        }
+    }
+
     /// What was held and may go by now: all that every snapshot can do without. While there are snapshots, it is looked for only when the oldest one has ended, and not at every commit.
     fn due(&self, oldest: u64, newest_commit: u64) -> Due {
         let mut lists = self.lists.lock();
@@ -269,8 +279,17 @@ impl DatabaseState {
         Ok(())
     }
 
-    /// Removes one, left by the commit at `committed`, if it is still there. False when a snapshot needs it, or somebody changes its row just now.
+    /// Removes one, left by the commit at `committed`, if it is still there. False when a snapshot needs it, somebody changes its row just now, or there is no room for it.
     pub(super) fn remove_leftover(&self, left: &Leftover, committed: u64, horizon: &Horizon, pins: &Pins) -> Result<bool> {
+        // A record that found no room in the log would come when pages have changed already.
+        let prepared = if self.core.writable { self.core.manager.prepare_log() } else { Ok(()) };
+        match prepared.and_then(|()| self.try_to_remove(left, committed, horizon, pins)) {
+            Err(error) if error.is_no_room() => Ok(false),
+            removed => removed,
+        }
+    }
+
+    fn try_to_remove(&self, left: &Leftover, committed: u64, horizon: &Horizon, pins: &Pins) -> Result<bool> {
         match left {
             Leftover::Ghost { object_id, rid, kind } => {
                 let Some(table) = self.table_by_id(*object_id) else { return Ok(true) };

@@ -3,8 +3,9 @@
 //! Undo is logical: rows may have moved and leaves split since. Each step is a mini-transaction whose record is a compensation record, which names the next step; so a crash in between
 //! never takes anything back twice (ARIES). Every record of a transaction gets one, also where nothing is to be done to a page: redo tells by it what the transaction does not leave.
 //!
-//! Invariant: undo needs no room. Deleted rows are ghosts that keep theirs, and what an update of a running transaction freed is not given to others before it ends.
+//! Invariant: undo needs no room. An index entry whose removal would need some (what is left of a block can take more bytes than all did) is left, as a commit leaves the entry of an old key, and removed later. Deleted rows are ghosts that keep theirs, and what an update of a running transaction freed is not given to others before it ends.
 
+use crate::btree::Removed;
 use crate::data_set::DataSet;
 use crate::index::Index;
 use crate::log::Log;
@@ -12,7 +13,8 @@ use crate::pool::{BufferManager, By, MiniTransaction};
 use crate::table_space::Table;
 use crate::transaction::TransactionState;
 use crate::{Error, Result};
-use pagefold_format::log::{Action, Lsn, RecordKind, Role, Undo};
+use pagefold_format::log::{Action, Leftover, Lsn, RecordKind, Role, Undo};
+use pagefold_types::Rid;
 use std::sync::Arc;
 
 /// Finds what undo records name.
@@ -63,16 +65,15 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
         }
         Undo::InsertedEntry { object_id, key, rid } => {
             let Some(index) = objects.index(object_id) else { return Ok(()) };
-            index.tree().delete_by(by, key, rid)?;
-            index.core.leftovers.entry_removed();
-            Ok(())
+            if index.tree().delete_by(by, key, rid)? != Removed::NeedsRoom {
+                index.core.leftovers.entry_removed();
+                return Ok(());
+            }
+            leave_entry(&index, key, rid)?;
+            compensate(objects, by)
         }
         // Nothing is to be done, but redo has to learn that it is not left any more.
-        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => {
-            let mut mtr = MiniTransaction::begin(objects.manager());
-            mtr.set_by(by);
-            mtr.commit().map(drop)
-        }
+        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => compensate(objects, by),
         Undo::AllocatedPage { file_id, page } => {
             let Some(data_set) = objects.data_set(file_id) else { return Ok(()) };
             if page == 0 || page >= data_set.page_count() {
@@ -84,4 +85,27 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
             mtr.commit().map(drop)
         }
     }
+}
+
+/// Logs that something is taken back for which no page changes.
+fn compensate(objects: &dyn ObjectsById, by: By<'_>) -> Result<()> {
+    let mut mtr = MiniTransaction::begin(objects.manager());
+    mtr.set_by(by);
+    mtr.commit().map(drop)
+}
+
+/// Leaves an entry for later, for good, whatever becomes of the rollback: a transaction of its own does it. After a crash before the compensation record both are done again, which does no harm. What
+/// this logs is less than what is kept of the log for taking the entry back: it has the key once.
+fn leave_entry(index: &Index, key: &[u8], rid: Rid) -> Result<()> {
+    let core = &index.core;
+    let state = core.transactions.begin();
+    let undo = Undo::KeptEntry { object_id: index.object_id, key, rid };
+    core.leftovers.enter(&state, Leftover::Entry { object_id: index.object_id, key: key.to_vec(), rid });
+    let mut mtr = MiniTransaction::begin(&core.manager);
+    mtr.set_undo(By::Transaction(&state), undo);
+    mtr.commit()?;
+    core.log_commit(&state)?;
+    core.transactions.commit(&state, |timestamp| core.leftovers.committed(state.id(), timestamp, Vec::new()));
+    core.release_undo_room(&state);
+    Ok(())
 }

@@ -24,6 +24,7 @@ const FORM: Form = Form {
     background_threads: 0,
     page_bytes: 2048,
     small_partitions: None,
+    small_extents: false,
 };
 /// How often pages are counted in a run.
 const COUNTS: u64 = 40;

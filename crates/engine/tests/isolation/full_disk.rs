@@ -3,9 +3,10 @@
 use crate::world::{Form, Random, Rows, World, open};
 use pagefold_engine::Error;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead, Serializable};
-use pagefold_engine::database::OpenMode;
+use pagefold_engine::database::{OpenMode, Transaction};
+use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
-use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, Storage};
+use pagefold_io::{CallKind, CrashPolicy, Failure, Fault, FaultOptions, FaultStorage, Storage, Trigger};
 use pagefold_types::{Rid, ValueRef};
 use std::sync::Arc;
 
@@ -187,5 +188,135 @@ fn a_large_transaction_is_taken_back_on_a_full_disk() {
                 assert!(world.check() == before, "{method}: after the rollback");
             }
         }
+    }
+}
+
+/// The text of a row that leaves so much room that another like it goes there.
+const ROOMY: &str = "a text of some length, as long as that of two or three other rows together";
+
+/// Rows with ascending values in a prefix index, whose leaves are full. In each block a few are of a transaction
+/// that runs: without them gaps are wider, and what is left of the block takes more bytes than all did.
+fn with_narrow_gaps(world: &World) -> (Transaction<'_>, Vec<(Rid, i64, i64)>) {
+    let mut random = Random(3);
+    let (mut runs, mut others) = (world.begin(ReadCommitted), world.begin(ReadCommitted));
+    let (mut value, mut rows) = (0, Vec::new());
+    for number in 0..20_000 {
+        value += 200 + random.below(56) as i64;
+        if number % 32 == 16 {
+            rows.push((world.insert(&mut runs, number, value, ROOMY).unwrap(), number, value));
+        } else {
+            world.insert(&mut others, number, value, "").unwrap();
+        }
+    }
+    others.commit().unwrap();
+    (runs, rows)
+}
+
+/// Takes all the room there is.
+fn fill(world: &World) {
+    let mut filler = world.begin(ReadCommitted);
+    let full = (100_000..).find_map(|number| world.insert(&mut filler, number, number * 1000, "").err());
+    assert!(matches!(&full, Some(error) if error.is_no_room()), "{full:?}");
+    filler.commit().unwrap();
+}
+
+fn pages(world: &World) -> Vec<u64> {
+    [&world.by_number, &world.by_value].map(|index| index.tree().levels().unwrap().iter().map(|level| level.pages).sum()).to_vec()
+}
+
+fn narrow() -> Form {
+    Form { format: IndexFormat::Prefix, small_extents: true, ..Form::default() }
+}
+
+#[test]
+fn a_rollback_leaves_an_entry_without_which_its_leaf_would_be_too_full() {
+    let disk = FaultStorage::new(FaultOptions::default());
+    let world = on_disk(&disk, narrow());
+    let (runs, _) = with_narrow_gaps(&world);
+    fill_up(&disk, &world);
+    fill(&world);
+    let (before, pages_before) = (world.committed(), pages(&world));
+    let rolled_back = runs.rollback();
+    assert!(rolled_back.is_ok(), "{rolled_back:?}");
+    assert!(world.committed() == before);
+    assert_eq!(pages(&world), pages_before, "the rollback has split leaves");
+    // Its removal finds no room; it goes on being left, also when the database is closed.
+    world.database.remove_leftovers().unwrap();
+    assert_eq!(pages(&world), pages_before);
+    world.database.close().unwrap();
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    let again = open(&storage, narrow(), OpenMode::Write);
+    assert!(again.committed() == before, "closed and opened on the full disk");
+    disk.set_capacity(None);
+    assert!(again.check() == before, "with room again");
+    assert_ne!(pages(&again), pages_before, "the test wants removals that need a page");
+}
+
+#[test]
+fn recovery_leaves_an_entry_without_which_its_leaf_would_be_too_full() {
+    let disk = FaultStorage::new(FaultOptions::default());
+    let world = on_disk(&disk, narrow());
+    let (runs, _) = with_narrow_gaps(&world);
+    fill_up(&disk, &world);
+    fill(&world);
+    let (before, pages_before) = (world.committed(), pages(&world));
+    // Killed, and then killed again when everything is taken back.
+    let mut image = disk.crash_image(CrashPolicy::KeepAll);
+    for _ in 0..3 {
+        // The log may have given room back.
+        let growth = Trigger::kind(CallKind::Allocate, 0).on_path("data/").forever();
+        image.inject(growth, Fault::Error(Failure::NoSpace));
+        let storage: Arc<dyn Storage> = Arc::new(image.clone());
+        let again = open(&storage, narrow(), OpenMode::Write);
+        assert!(again.committed() == before);
+        again.database.remove_leftovers().unwrap();
+        assert_eq!(pages(&again), pages_before, "recovery has split leaves");
+        image = image.crash_image(CrashPolicy::KeepAll);
+        std::mem::forget(again);
+    }
+    image.set_capacity(None);
+    let storage: Arc<dyn Storage> = Arc::new(image);
+    let again = open(&storage, narrow(), OpenMode::Write);
+    assert!(again.check() == before, "with room again");
+    assert_ne!(pages(&again), pages_before, "the test wants removals that need a page");
+    std::mem::forget(runs);
+    std::mem::forget(world);
+}
+
+/// Entries that a rollback has left are there for the same rows again.
+#[test]
+fn rows_come_back_where_entries_were_left() {
+    for commits in [true, false] {
+        let disk = FaultStorage::new(FaultOptions::default());
+        let world = on_disk(&disk, narrow());
+        let (runs, rows) = with_narrow_gaps(&world);
+        fill_up(&disk, &world);
+        fill(&world);
+        let mut expected = world.committed();
+        runs.rollback().unwrap();
+        disk.set_capacity(None);
+        let mut again = world.begin(ReadCommitted);
+        let mut added = Rows::new();
+        // Pages that have room are filled from where the last row went, and then from the first one on.
+        for number in 1_000_000.. {
+            added.insert(number, (number * 1000, ROOMY.into()));
+            if world.insert(&mut again, number, number * 1000, ROOMY).unwrap() == rows[0].0 {
+                break;
+            }
+        }
+        let mut in_place = 0;
+        for (rid, number, value) in &rows[1..] {
+            added.insert(*number, (*value, ROOMY.into()));
+            in_place += usize::from(world.insert(&mut again, *number, *value, ROOMY).unwrap() == *rid);
+        }
+        assert!(in_place * 2 > rows.len(), "{in_place} of {} rows are where they were", rows.len());
+        if commits {
+            again.commit().unwrap();
+            expected.extend(added);
+        } else {
+            again.rollback().unwrap();
+        }
+        assert!(world.committed() == expected);
+        assert!(world.check() == expected);
     }
 }

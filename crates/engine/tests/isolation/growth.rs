@@ -16,6 +16,7 @@ const FORM: Form = Form {
     background_threads: 1,
     page_bytes: 2048,
     small_partitions: Some((4, 16)),
+    small_extents: false,
 };
 
 fn partitions(world: &World) -> usize {

@@ -144,7 +144,15 @@ fn shown(fields: &[(&str, u64)]) -> String {
 /// A pool that holds a part of the data.
 fn small(method: Method, format: IndexFormat) -> Form {
     let chunks = if (method, format) == (Method::Fixed, IndexFormat::Plain) { 3 } else { 4 };
-    Form { method, format, memory_bytes: chunks * (256 << 10), background_threads: 2, page_bytes: 2048, small_partitions: None }
+    Form {
+        method,
+        format,
+        memory_bytes: chunks * (256 << 10),
+        background_threads: 2,
+        page_bytes: 2048,
+        small_partitions: None,
+        small_extents: false,
+    }
 }
 
 #[test]

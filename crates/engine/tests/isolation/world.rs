@@ -7,7 +7,7 @@ use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{Method, RowBuffer, ScanOutcome, Table, TableAttributes};
-use pagefold_engine::{Error, Result};
+use pagefold_engine::{Error, Extents, Result};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction, KeyRange, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
@@ -47,6 +47,8 @@ pub(crate) struct Form {
     pub(crate) page_bytes: usize,
     /// Rows on a page at most, and pages of a partition, for a table that is to have many partitions.
     pub(crate) small_partitions: Option<(u16, u64)>,
+    /// Indexes grow by single pages, so that none is free.
+    pub(crate) small_extents: bool,
 }
 
 impl Default for Form {
@@ -58,6 +60,7 @@ impl Default for Form {
             background_threads: 0,
             page_bytes: 2048,
             small_partitions: None,
+            small_extents: false,
         }
     }
 }
@@ -117,9 +120,17 @@ fn create(database: &Database, form: Form) -> Result<()> {
         let rid = table.insert(&[ValueRef::Int(0), ValueRef::Int(0), ValueRef::Text("")])?;
         table.delete(rid)?;
     }
-    let page_bytes = if form.format == IndexFormat::Fold { 8192 } else { 2048 };
+    let page_bytes = match form.format {
+        IndexFormat::Fold => 8192,
+        // Files grow by 4 KB at least.
+        _ if form.small_extents => 4096,
+        _ => 2048,
+    };
     for (name, column, unique) in [("number", 0, true), ("value", 1, false)] {
-        let attributes = IndexAttributes::new(name, vec![(column, Direction::Ascending)], unique);
+        let mut attributes = IndexAttributes::new(name, vec![(column, Direction::Ascending)], unique);
+        if form.small_extents {
+            attributes.extents = Extents { first_bytes: 4096, second_bytes: 4096 };
+        }
         change.create_index(&table, attributes.with_format(form.format, page_bytes))?;
     }
     change.commit()

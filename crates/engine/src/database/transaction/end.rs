@@ -3,10 +3,8 @@
 use super::super::maintenance::Work;
 use super::{Durability, Savepoint, Transaction};
 use crate::log::Lsn;
-use crate::pool::LogSink;
 use crate::table_space::is_visiting;
 use crate::{Error, Result};
-use pagefold_format::log::{Commit, RecordKind};
 
 impl Transaction<'_> {
     /// A point to come back to.
@@ -95,16 +93,7 @@ impl Transaction<'_> {
 
     /// Puts the record of the commit into the log; where that ends. `None` when there is nothing to commit.
     pub(in crate::database) fn log_commit(&self) -> Result<Option<Lsn>> {
-        let core = &self.database.core;
-        let Some(log) = core.log().filter(|_| self.state.last_lsn() != 0) else { return Ok(None) };
-        let mut body = Vec::new();
-        let mut last_commit_ns = core.last_commit_ns.lock();
-        let unix_time_ns = (core.manager.clock().unix_time().as_nanos() as u64).max(*last_commit_ns);
-        *last_commit_ns = unix_time_ns;
-        Commit { transaction: self.state.id(), unix_time_ns }.encode(&mut body);
-        // A checkpoint behind this record must not call the transaction running: recovery would not see the record, and take everything back.
-        let place = LogSink::append(log.as_ref(), RecordKind::Commit, &[&body], &mut |_| self.state.note_commit_logged())?;
-        Ok(Some(place.end))
+        self.database.core.log_commit(&self.state)
     }
 
     /// Takes everything back.

@@ -78,6 +78,7 @@ const FORM: Form = Form {
     background_threads: 0,
     page_bytes: 2048,
     small_partitions: None,
+    small_extents: false,
 };
 
 #[test]

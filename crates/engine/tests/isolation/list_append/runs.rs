@@ -64,6 +64,7 @@ const SMALL: Form = Form {
     background_threads: 1,
     page_bytes: 2048,
     small_partitions: None,
+    small_extents: false,
 };
 
 #[test]
