@@ -58,7 +58,7 @@ impl BTree<'_> {
                     break (page, place, edge, change);
                 }
                 drop(page);
-                if !self.has_log_for(by, SPLIT_PAGES_MAX) {
+                if !self.has_log_for_structure(by) {
                     return Ok(Removed::NeedsRoom);
                 }
                 match self.make_room(&search, key, rid, RoomFor::Removal, &mut levelled) {
@@ -85,23 +85,21 @@ impl BTree<'_> {
         mtr.commit()?;
         drop(elsewhere);
         // An empty leaf that stays goes with the next merge beside it.
-        if merge && self.has_log_for(by, MERGED_LEAVES_MAX) {
+        if merge && self.has_log_for_structure(by) {
             self.merge(&search)?;
         }
         Ok(Removed::Yes)
     }
 
-    /// May a change of structure write so many leaves to the log? Taking something back does only what the log has room for, beside what is kept there.
-    fn has_log_for(&self, by: By<'_>, leaves: usize) -> bool {
-        let bytes = (leaves * self.data_set.leaf_bytes()) as u64;
+    /// May a change of structure be written to the log? Taking something back does only what the log has room for, beside what is kept there.
+    fn has_log_for_structure(&self, by: By<'_>) -> bool {
+        let bytes = (STRUCTURE_LEAVES_MAX * self.data_set.leaf_bytes()) as u64;
         !matches!(by, By::Undo(..)) || self.manager.log().is_none_or(|log| log.has_spare(bytes))
     }
 }
 
-/// More leaves than a merge writes to the log.
-const MERGED_LEAVES_MAX: usize = 8;
-/// More leaves than making room in one writes to the log, with what it does to the pages above.
-const SPLIT_PAGES_MAX: usize = 8;
+/// More leaves than a merge writes to the log, or making room in one, with what that does to the pages above.
+const STRUCTURE_LEAVES_MAX: usize = 8;
 
 /// Has the fill of a leaf come down a step, to where its entries may fit on other leaves?
 fn is_step_down(before: usize, after: usize) -> bool {

@@ -5,8 +5,8 @@
 //! - pages are built in memory and written once, past the pool;
 //! - nothing of the load is seen before the catalog names the data set.
 
+use super::page_search::page_room;
 use super::table::Table;
-use super::write::page_room;
 use crate::pool::BulkWriter;
 use crate::{Error, Result};
 use pagefold_codec::page::{PreparedRow, RowPreparer};

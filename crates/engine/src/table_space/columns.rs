@@ -15,7 +15,9 @@ use crate::{Error, Result};
 use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
 use pagefold_format::FormatError;
-use pagefold_format::data::{Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SlotRange, area_encoder, column_rows_max};
+use pagefold_format::data::{
+    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SingleRow, SlotRange, area_encoder, column_rows_max,
+};
 use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::class_of;
@@ -69,8 +71,7 @@ impl Table {
         let number = mtr.number(handle);
         let bytes = mtr.bytes(handle);
         let view = DataPage::new(bytes);
-        let slots_max = column_rows_max(bytes.len(), self.attributes.maxrows);
-        let Some(version) = self.area_version(data_set).filter(|_| view.own_slots() <= slots_max) else { return Ok(false) };
+        let Some(version) = self.area_version(data_set).filter(|_| view.own_slots() <= self.slots_max()) else { return Ok(false) };
         let mut builder = self.builder(version);
         let image = builder.rebuild(&view, &self.decoder, |version| self.dictionaries.tokens_of(version));
         let free = view.free_bytes();
@@ -90,14 +91,47 @@ impl Table {
         Ok(done)
     }
 
-    /// A page with these rows and ranges. `None` when its rows cannot lie by column.
+    /// Slots of its own that a page may have and be rebuilt.
+    fn slots_max(&self) -> usize {
+        column_rows_max(self.attributes.page_bytes, self.attributes.maxrows)
+    }
+
+    /// Rebuilds a page, which is latched for change, so that in the place of one of its rows there is another, or a pointer, by itself; and `kept` bytes are free. False, and nothing has happened,
+    /// when there is no room for that. `apply` is false to ask only.
+    pub(super) fn rebuild_with(
+        &self,
+        mtr: &mut MiniTransaction<'_>,
+        handle: PageHandle,
+        single: SingleRow<'_>,
+        kept: usize,
+        apply: bool,
+    ) -> Result<bool> {
+        let (data_set, number) = (mtr.data_set(handle), mtr.number(handle));
+        let view = DataPage::new(mtr.bytes(handle));
+        let Some(version) = self.area_version(data_set).filter(|_| view.own_slots() <= self.slots_max()) else { return Ok(false) };
+        let mut builder = self.builder(version);
+        let others = (0..view.slot_count()).filter(|slot| *slot != single.slot).map(|slot| PlacedRow { slot, page: view, at: slot });
+        let ranges: Vec<SlotRange> = view.ranges().iter().collect();
+        let image = self.image_of(&mut builder, others, Some(single), &ranges).map_err(|e| data_set.corrupt(number, e))?;
+        let image = image.filter(|image| image.len() + kept <= self.attributes.page_bytes);
+        let fits = image.is_some();
+        if let Some(image) = image.filter(|_| apply) {
+            mtr.apply(handle, PageOp::Data(DataOp::Rebuild(image)))?;
+            self.note_space(mtr, handle);
+        }
+        self.builders.lock().push(builder);
+        Ok(fits)
+    }
+
+    /// A page with these rows, one more by itself, and ranges. `None` when its rows cannot lie by column.
     pub(super) fn image_of<'b, 'p>(
         &self,
         builder: &'b mut ColumnBuilder,
         rows: impl Iterator<Item = PlacedRow<'p>>,
+        single: Option<SingleRow<'p>>,
         ranges: &[SlotRange],
     ) -> std::result::Result<Option<ColumnImage<'b>>, FormatError> {
-        builder.build(rows, ranges, &self.decoder, |version| self.dictionaries.tokens_of(version))
+        builder.build(rows, single, ranges, &self.decoder, |version| self.dictionaries.tokens_of(version))
     }
 
     /// The version of the dictionary that pages of a data set are rebuilt with, 0 without one. `None` while it is not stored there.

@@ -233,3 +233,71 @@ fn transactions_are_taken_back() {
     let database = self::database(&storage, OpenMode::Read);
     compare(&database.table("t").unwrap(), &model);
 }
+
+/// Changes rows of nearly a page, beside which nothing has room, not even a pointer in their place; gives the pages there are in the end, and the rows there were at most.
+fn change_wide_rows(method: Method, seed: u64) -> (usize, usize) {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = database(&storage, OpenMode::Create);
+    let mut random = Random(seed);
+    let columns = vec![Column::new("id", DataType::BigInt, false), Column::new("text", DataType::Varchar(None), false)];
+    let attributes = TableAttributes { method, ..TableAttributes::new("t", Schema::new(columns).unwrap()).with_page_bytes(2048) };
+    let mut change = database.change();
+    let table = change.create_table(attributes).unwrap();
+    change.commit().unwrap();
+    let widest =
+        table.record_bytes_max() - table.layout.encode(&refs(&[Value::Int(0), Value::Text(String::new())]), &mut Vec::new()).unwrap();
+    let wide_row = |random: &mut Random, id: i64| {
+        let length = match random.index(4) {
+            0 => random.index(60),
+            1 => widest - random.index(90),
+            2 => widest - random.index(9),
+            _ => random.index(widest),
+        };
+        let text = (0..length).map(|_| char::from(33 + random.index(94) as u8)).collect();
+        vec![Value::Int(id), Value::Text(text)]
+    };
+    let (mut model, mut most) = (Model::new(), 0);
+    let options = TransactionOptions { isolation: Isolation::ReadCommitted, ..TransactionOptions::default() };
+    for round in 0..60 {
+        let mut transaction = database.begin(options);
+        let mut after = model.clone();
+        for _ in 0..1 + random.index(30) {
+            let rid = after.keys().nth(random.index(after.len().max(1))).copied();
+            let fresh = wide_row(&mut random, round);
+            match (random.index(8), rid) {
+                (0, _) | (_, None) => {
+                    let rid = transaction.insert(&table, &refs(&fresh)).unwrap();
+                    assert!(after.insert(rid, fresh).is_none());
+                }
+                (1, Some(rid)) => {
+                    assert!(transaction.delete(&table, rid).unwrap());
+                    after.remove(&rid);
+                }
+                (_, Some(rid)) => {
+                    assert!(transaction.update(&table, rid, &[(1, fresh[1].as_ref())]).unwrap());
+                    after.get_mut(&rid).unwrap()[1] = fresh[1].clone();
+                }
+            }
+            most = most.max(model.len() + after.len());
+        }
+        if random.index(2) == 0 {
+            transaction.rollback().unwrap();
+        } else {
+            transaction.commit().unwrap();
+            model = after;
+        }
+        compare(&table, &model);
+        database.remove_leftovers().unwrap();
+    }
+    (table.partitions().map(|data_set| data_set.data_page_numbers().len()).sum(), most)
+}
+
+#[test]
+fn rows_as_wide_as_a_page_are_changed() {
+    for method in [Method::None, Method::Row, Method::Page, Method::Fixed, Method::Huffman] {
+        for seed in 0..60 {
+            let (pages, most) = change_wide_rows(method, seed);
+            assert!(pages <= most, "{method:?}, seed {seed}: {pages} pages for {most} rows at most");
+        }
+    }
+}

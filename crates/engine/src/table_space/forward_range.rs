@@ -22,7 +22,6 @@ use pagefold_format::data::{
 use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
 use pagefold_format::page::{self, PageType};
-use pagefold_format::space_map::class_needed;
 use pagefold_types::{Rid, SLOT_MAX};
 use std::sync::atomic::Ordering;
 
@@ -143,7 +142,7 @@ impl Table {
             let goes = |slot: u16| range.contains(slot) && is_of_range(&view, slot);
             let stays = (0..view.slot_count()).filter(|slot| !goes(*slot)).map(|slot| PlacedRow { slot, page: view, at: slot });
             let ranges = without(view.ranges().iter(), run.hosted.map(|_| range), (run.hosted.is_none()).then_some(range));
-            let image = self.image_of(&mut builder, stays, &ranges).map_err(|e| data_set.corrupt(number, e))?;
+            let image = self.image_of(&mut builder, stays, None, &ranges).map_err(|e| data_set.corrupt(number, e))?;
             let claims = self.claims(&view, (partition, number), range);
             let claimed = claims.iter().map(|claim| claim.1).sum::<usize>();
             let enough = image.as_ref().is_some_and(|image| image.len() + kept.saturating_sub(claimed) + wanted <= page_bytes);
@@ -213,7 +212,7 @@ impl Table {
     ) -> Result<Option<(Host<'a>, Rid)>> {
         let manager = self.manager();
         let (partition, data_set) = self.last_partition()?;
-        let class = class_needed((space + spare).min(super::write::page_room(self.attributes.page_bytes)), data_set.page_bytes());
+        let class = self.class_wanted(space + spare);
         // First the page that hosted rows last: it has room that nobody else looks for.
         let mut hint = Some(self.host_hint.load(Ordering::Relaxed)).filter(|page| *page != 0);
         let (mut next, mut tried) = (0, 0);
@@ -288,7 +287,7 @@ impl Table {
         let own = (0..first).map(|slot| PlacedRow { slot, page: view, at: slot });
         let come = (range.first..range.end()).filter(|slot| is_of_range(from, *slot));
         let come = come.map(|slot| PlacedRow { slot: first + (slot - range.first), page: *from, at: slot });
-        let image = self.image_of(builder, own.chain(come), &ranges).map_err(|e| host.data_set.corrupt(number, e))?;
+        let image = self.image_of(builder, own.chain(come), None, &ranges).map_err(|e| host.data_set.corrupt(number, e))?;
         let taken = host.data_set.kept_bytes(number) + spare;
         let Some(image) = image.filter(|image| image.len() + taken <= bytes.len()) else { return Ok(None) };
         host.mtr.apply(host.handle, PageOp::Data(DataOp::Rebuild(image)))?;

@@ -12,6 +12,7 @@ mod filter;
 mod filter_tests;
 mod forward_range;
 mod large_value;
+mod page_search;
 mod read;
 mod replace;
 pub(crate) mod reservations;

@@ -6,9 +6,10 @@
 //! - a row that is away goes home with a change for which there is room at home again: else in the end nearly all rows would be away, each with a pointer;
 //! - what taking a change back may need is reserved with the change.
 
+use super::page_search::RowPage;
 use super::row_image::{self, RowImage};
 use super::table::Table;
-use super::write::{Place, RowPage};
+use super::write::Place;
 use crate::pool::{By, MiniTransaction, PageHandle, keep_for_undo};
 use crate::transaction::{Before, TransactionState};
 use crate::{Error, Result};
@@ -16,7 +17,7 @@ use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
 use pagefold_format::data::forms;
 use pagefold_format::data::{
-    AWAY_OVERHEAD, Body, DataOp, DataPage, ENTRY_BYTES, OTHER_OVERHEAD, SLOT_BYTES, STORED_BYTES_MIN, Stored, StoredKind,
+    AWAY_OVERHEAD, Body, DataOp, DataPage, ENTRY_BYTES, OTHER_OVERHEAD, SLOT_BYTES, STORED_BYTES_MIN, SingleRow, Stored, StoredKind,
 };
 use pagefold_format::log::{Earlier, Undo};
 use pagefold_format::op::PageOp;
@@ -108,7 +109,7 @@ impl Table {
             return self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done);
         }
         let kept_here = if self.by_column() && row.away.is_some() { 0 } else { kept };
-        let change = self.change_in_place(by, &mtr, row, after, records, (own, kept_here))?;
+        let mut change = self.change_in_place(by, &mtr, row, after, records, (own, kept_here))?;
         if change.is_none() && self.by_column() {
             // Room comes of a rebuild, or of rows that another page hosts from now on. Each is done by itself, and then all is looked at again.
             let wanted = Stored::Home(after).len(self.page_form()) + ENTRY_BYTES + kept_here.saturating_sub(own);
@@ -116,13 +117,13 @@ impl Table {
                 mtr.commit()?;
                 return Ok(Replaced::Again);
             }
+            change = self.change_by_rebuild(by, &mut mtr, row, after, (own, kept_here))?;
+        }
+        if change.is_none() && self.by_column() {
             // The row moves by itself. Its pointer takes the place of a row that lies by itself at home; else it takes room, which may be kept for others. Who takes something back needs a pointer
             // only when the page of the row has been built anew since: then its own room is there, whatever is kept for rows that were patched since.
-            let view = DataPage::new(mtr.bytes(row.home));
-            let others = if matches!(by, By::Undo(..)) { 0 } else { mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) };
-            let takes_room = view.row(row.at.slot()).is_some_and(|row| row.own_bytes() == 0);
-            if takes_room && !view.fits_in_place_of(row.at.slot(), STORED_BYTES_MIN + others) {
-                if !self.make_room(&mut mtr, row.home, None, POINTER_ROOM)? {
+            if self.point_to(by, &mut mtr, row, Rid::MIN, false)? == Pointed::NoRoom {
+                if !self.make_room(&mut mtr, row.home, Some(row.at.slot()), POINTER_ROOM)? {
                     return Err(Error::Value(format!("{}: the row {rid} finds no room", self.object())));
                 }
                 mtr.commit()?;
@@ -154,7 +155,7 @@ impl Table {
                 self.apply_in_place(&mut mtr, place, at.slot(), change)?;
                 (at, kept_here)
             }
-            (None, Some((target, kept))) => (self.move_row(&mut mtr, row, after, target)?, kept),
+            (None, Some((target, kept))) => (self.move_row(by, &mut mtr, row, after, target)?, kept),
             (None, None) => return Err(Error::corrupt(self.object(), rid.page(), "a row without a place")),
         };
         self.keep_room(by, rid, at, kept)?;
@@ -181,8 +182,11 @@ impl Table {
             return self.make_room(mtr, page, slot, wanted);
         }
         let data_set = mtr.data_set(page);
-        let may_rebuild = self.manager().log().is_none_or(|log| log.has_spare(2 * self.attributes.page_bytes as u64));
-        Ok(may_rebuild && self.rebuild(mtr, data_set, page, wanted)?)
+        Ok(self.may_rebuild(by) && self.rebuild(mtr, data_set, page, wanted)?)
+    }
+
+    fn may_rebuild(&self, by: By<'_>) -> bool {
+        !matches!(by, By::Undo(..)) || self.manager().log().is_none_or(|log| log.has_spare(2 * self.attributes.page_bytes as u64))
     }
 
     /// Bytes to be kept for a row at home after a change that makes it shorter by `shrunk` bytes, when `own` are kept for it now.
@@ -261,10 +265,54 @@ impl Table {
         Ok(Some(InPlace::Row { kind, bytes }))
     }
 
+    /// As [`change_in_place`](Self::change_in_place), by a rebuild of the page without what the row is there: in a column part it has no bytes of its own that could be given back.
+    fn change_by_rebuild(
+        &self,
+        by: By<'_>,
+        mtr: &mut MiniTransaction<'_>,
+        row: &LatchedRow,
+        body: Body<'_>,
+        (own, kept): (usize, usize),
+    ) -> Result<Option<InPlace>> {
+        if row.away.is_some() || !self.may_rebuild(by) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        let kind = Stored::Home(body).build(DataPage::new(mtr.bytes(row.home)).dictionary_version(), &mut bytes);
+        let kept = mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) + kept;
+        let fits = self.rebuild_with(mtr, row.home, SingleRow { slot: row.at.slot(), kind, bytes: &bytes }, kept, false)?;
+        Ok(fits.then_some(InPlace::Rebuild { kind, bytes, kept }))
+    }
+
+    /// Puts a pointer in the place of a row that moves by itself; the page is rebuilt without the row where it has no room for that. `apply` is false to ask only.
+    fn point_to(&self, by: By<'_>, mtr: &mut MiniTransaction<'_>, row: &LatchedRow, target: Rid, apply: bool) -> Result<Pointed> {
+        let view = DataPage::new(mtr.bytes(row.home));
+        let slot = row.at.slot();
+        let mut bytes = Vec::new();
+        let kind = Stored::Forward(target).build(view.dictionary_version(), &mut bytes);
+        let own = self.core.reservations.of_row((self.object_id, row.rid)).unwrap_or(0);
+        let others = if matches!(by, By::Undo(..)) { 0 } else { mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) };
+        let takes_room = self.by_column() && view.row(slot).is_some_and(|row| row.own_bytes() == 0);
+        if takes_room && !view.fits_in_place_of(slot, bytes.len() + others) {
+            let done = self.rebuild_with(mtr, row.home, SingleRow { slot, kind, bytes: &bytes }, others, apply)?;
+            return Ok(if done { Pointed::Done } else { Pointed::NoRoom });
+        }
+        if apply {
+            mtr.apply(row.home, PageOp::Data(DataOp::Replace { slot, kind, bytes: &bytes }))?;
+            self.note_space(mtr, row.home);
+        }
+        Ok(Pointed::Done)
+    }
+
     fn apply_in_place(&self, mtr: &mut MiniTransaction<'_>, handle: PageHandle, slot: u16, change: InPlace) -> Result<()> {
         let (kind, bytes) = match change {
             InPlace::Patches(patches) => return apply_patches(mtr, handle, &patches),
             InPlace::Row { kind, bytes } => (kind, bytes),
+            InPlace::Rebuild { kind, bytes, kept } => {
+                let done = self.rebuild_with(mtr, handle, SingleRow { slot, kind, bytes: &bytes }, kept, true)?;
+                let number = mtr.number(handle);
+                return if done { Ok(()) } else { Err(Error::corrupt(self.object(), number, "a page rebuilt in two ways")) };
+            }
         };
         let view = DataPage::new(mtr.bytes(handle));
         let Some(before) = view.row(slot) else { return Ok(()) };
@@ -302,28 +350,26 @@ impl Table {
     }
 
     /// Moves a row to another page, which has room for it; gives its place there.
-    pub(super) fn move_row<'a>(
+    fn move_row<'a>(
         &self,
+        by: By<'_>,
         mtr: &mut MiniTransaction<'a>,
         row: &LatchedRow,
         body: Body<'_>,
         (partition, mut away, handle): RowPage<'a>,
     ) -> Result<Rid> {
-        let LatchedRow { rid, home, at: home_at, away: old } = *row;
         let view = DataPage::new(away.bytes(handle));
         let target_slot = view.free_slot();
         let mut bytes = Vec::new();
-        let kind = Stored::Away { home: rid, body }.build(view.dictionary_version(), &mut bytes);
+        let kind = Stored::Away { home: row.rid, body }.build(view.dictionary_version(), &mut bytes);
         let target = Rid::new(partition, away.number(handle), target_slot);
         away.apply(handle, PageOp::Data(DataOp::Insert { slot: target_slot, kind, bytes: &bytes }))?;
         self.note_space(&mut away, handle);
         mtr.absorb(away);
-        bytes.clear();
-        let home_version = DataPage::new(mtr.bytes(home)).dictionary_version();
-        let kind = Stored::Forward(target).build(home_version, &mut bytes);
-        mtr.apply(home, PageOp::Data(DataOp::Replace { slot: home_at.slot(), kind, bytes: &bytes }))?;
-        self.note_space(mtr, home);
-        if let Some((place, at)) = old {
+        if self.point_to(by, mtr, row, target, true)? == Pointed::NoRoom {
+            return Err(Error::corrupt(self.object(), row.at.page(), "no room for a pointer that has its room"));
+        }
+        if let Some((place, at)) = row.away {
             mtr.apply(place, PageOp::Data(DataOp::Delete { slot: at.slot() }))?;
             self.note_space(mtr, place);
         }
@@ -369,6 +415,15 @@ enum InPlace {
     Patches(Vec<Patch>),
     /// By itself.
     Row { kind: StoredKind, bytes: Vec<u8> },
+    /// By itself, on its page built anew, with so many bytes kept free there.
+    Rebuild { kind: StoredKind, bytes: Vec<u8>, kept: usize },
+}
+
+/// What has come of a pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pointed {
+    Done,
+    NoRoom,
 }
 
 /// What has come of a replacement.

@@ -212,8 +212,9 @@ fn with_narrow_gaps(world: &World) -> (Transaction<'_>, Vec<(Rid, i64, i64)>) {
     (runs, rows)
 }
 
-/// Takes all the room there is.
-fn fill(world: &World) {
+/// From now on nothing can grow, and no page has room.
+fn take_all_room(disk: &FaultStorage, world: &World) {
+    fill_up(disk, world);
     let mut filler = world.begin(ReadCommitted);
     let full = (100_000..).find_map(|number| world.insert(&mut filler, number, number * 1000, "").err());
     assert!(matches!(&full, Some(error) if error.is_no_room()), "{full:?}");
@@ -233,8 +234,7 @@ fn a_rollback_leaves_an_entry_without_which_its_leaf_would_be_too_full() {
     let disk = FaultStorage::new(FaultOptions::default());
     let world = on_disk(&disk, narrow());
     let (runs, _) = with_narrow_gaps(&world);
-    fill_up(&disk, &world);
-    fill(&world);
+    take_all_room(&disk, &world);
     let (before, pages_before) = (world.committed(), pages(&world));
     let rolled_back = runs.rollback();
     assert!(rolled_back.is_ok(), "{rolled_back:?}");
@@ -257,8 +257,7 @@ fn recovery_leaves_an_entry_without_which_its_leaf_would_be_too_full() {
     let disk = FaultStorage::new(FaultOptions::default());
     let world = on_disk(&disk, narrow());
     let (runs, _) = with_narrow_gaps(&world);
-    fill_up(&disk, &world);
-    fill(&world);
+    take_all_room(&disk, &world);
     let (before, pages_before) = (world.committed(), pages(&world));
     // Killed, and then killed again when everything is taken back.
     let mut image = disk.crash_image(CrashPolicy::KeepAll);
@@ -290,8 +289,7 @@ fn rows_come_back_where_entries_were_left() {
         let disk = FaultStorage::new(FaultOptions::default());
         let world = on_disk(&disk, narrow());
         let (runs, rows) = with_narrow_gaps(&world);
-        fill_up(&disk, &world);
-        fill(&world);
+        take_all_room(&disk, &world);
         let mut expected = world.committed();
         runs.rollback().unwrap();
         disk.set_capacity(None);

@@ -28,6 +28,17 @@ pub struct PlacedRow<'p> {
     pub at: u16,
 }
 
+/// A row that comes to lie by itself on a page that is built, or a pointer to where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleRow<'p> {
+    /// The slot, in which no other row comes to lie.
+    pub slot: u16,
+    /// How it is stored; see [`Stored::build`].
+    pub kind: StoredKind,
+    /// The stored row.
+    pub bytes: &'p [u8],
+}
+
 /// Builds pages anew; reused from page to page.
 #[derive(Debug)]
 pub struct ColumnBuilder {
@@ -63,16 +74,17 @@ impl ColumnBuilder {
         dictionary: impl Fn(u16) -> Option<&'d RowDictionary>,
     ) -> Result<Option<ColumnImage<'_>>, FormatError> {
         let ranges: Vec<SlotRange> = page.ranges().iter().collect();
-        self.build((0..page.slot_count()).map(|slot| PlacedRow { slot, page: *page, at: slot }), &ranges, decoder, dictionary)
+        self.build((0..page.slot_count()).map(|slot| PlacedRow { slot, page: *page, at: slot }), None, &ranges, decoder, dictionary)
     }
 
-    /// A page with these rows and ranges; rows ascend by slot. What lies in a slot of a forwarded range on its page comes along by its entry only. `None` as for [`Self::rebuild`].
+    /// A page with these rows, which ascend by slot, one more that is to lie by itself, and ranges. What lies in a slot of a forwarded range on its page comes along by its entry only. `None` as for [`Self::rebuild`].
     ///
     /// # Errors
     /// When a row is damaged.
     pub fn build<'p, 'd>(
         &mut self,
         rows: impl Iterator<Item = PlacedRow<'p>>,
+        single: Option<SingleRow<'p>>,
         ranges: &[SlotRange],
         decoder: &RecordDecoder,
         dictionary: impl Fn(u16) -> Option<&'d RowDictionary>,
@@ -98,7 +110,12 @@ impl ColumnBuilder {
             if body.is_some() {
                 (in_area, area_slots) = (in_area + 1, usize::from(slot) + 1);
             }
-            placed.push((slot, row, ghost, body));
+            placed.push((slot, row.kind, row.bytes, ghost, body));
+        }
+        if let Some(SingleRow { slot, kind, bytes }) = single {
+            slots = slots.max(slot + 1);
+            let at = placed.partition_point(|placed| placed.0 < slot);
+            placed.insert(at, (slot, kind, bytes, false, None));
         }
         // A row that repeats another takes some bytes, a slot of the map a bit.
         let sparse = (area_slots - in_area) * REPEATED_BYTES > map_bytes(area_slots);
@@ -108,12 +125,12 @@ impl ColumnBuilder {
         self.rows.clear();
         self.encoder.clear();
         let mut area_rows = 0;
-        for (slot, row, ghost, body) in placed {
+        for (slot, kind, bytes, ghost, body) in placed {
             let at = usize::from(slot);
             let Some(body) = body else {
                 let offset = self.rows.len();
-                self.rows.extend_from_slice(row.bytes);
-                entries.push(Entry { slot, kind: row.kind, ghost, offset: offset as u16, length: row.bytes.len() as u16 });
+                self.rows.extend_from_slice(bytes);
+                entries.push(Entry { slot, kind, ghost, offset: offset as u16, length: bytes.len() as u16 });
                 states[at] = State::Entry;
                 continue;
             };

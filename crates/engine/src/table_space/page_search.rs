@@ -1,0 +1,220 @@
+//! Finding pages for rows: with room for one that comes or moves, or new ones; and what the space map says of them.
+//!
+//! Invariants:
+//! - what is kept on a page for running transactions is not given to others;
+//! - a page other than the one that is latched already is latched only if that needs no waiting;
+//! - the map may promise too much, never for long: who finds that out corrects it.
+
+use super::columns::WORTHWHILE;
+use super::table::Table;
+use crate::Result;
+use crate::data_set::DataSet;
+use crate::pool::{By, MiniTransaction, PageHandle};
+use pagefold_format::data::{DATA_HEADER_BYTES, DataOp, DataPage};
+use pagefold_format::log::Counts;
+use pagefold_format::op::PageOp;
+use pagefold_format::page;
+use pagefold_format::space_map::{CLASS_FULL, class_needed, class_of};
+use pagefold_types::Rid;
+use std::sync::atomic::Ordering;
+
+/// Of the pages with room, so many that others have latched are passed over before a new one is taken.
+const BUSY_MAX: u32 = 8;
+
+impl Table {
+    /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version; a new one if that is asked for.
+    pub(super) fn page_for(&self, space: usize, new: bool) -> Result<RowPage<'_>> {
+        // A row of another version than the page's has a longer prefix; an entry is longer than a slot.
+        let space = (space + 3 + self.insert_reserve()).min(page_room(self.attributes.page_bytes));
+        let (last, data_set) = self.last_partition()?;
+        if !new {
+            if let Some((mtr, handle)) = self.page_with_room(data_set, space, self.insert_hint.load(Ordering::Relaxed))? {
+                self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
+                return Ok((last, mtr, handle));
+            }
+            // Room that deletes have left in the partitions before is used before another partition is added.
+            if self.partition_is_full(data_set) {
+                for (number, data_set) in self.partitions().enumerate().take(last.into()) {
+                    if let Some((mtr, handle)) = self.page_with_room(data_set, space, 0)? {
+                        return Ok((number as u16, mtr, handle));
+                    }
+                }
+            }
+        }
+        let (partition, mtr, handle) = self.new_page()?;
+        self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
+        Ok((partition, mtr, handle))
+    }
+
+    /// A new data page, latched.
+    pub(super) fn new_page(&self) -> Result<RowPage<'_>> {
+        let (partition, data_set) = self.growing_partition()?;
+        self.store_dictionaries(data_set)?;
+        let mut mtr = MiniTransaction::begin(self.manager());
+        let handle = mtr.create(data_set, CLASS_FULL, true)?;
+        self.format_page(&mut mtr, data_set, handle)?;
+        Ok((partition, mtr, handle))
+    }
+
+    fn format_page<'a>(&self, mtr: &mut MiniTransaction<'a>, data_set: &'a DataSet, handle: PageHandle) -> Result<()> {
+        let page_number = mtr.number(handle);
+        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.page_form() }))?;
+        mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
+        Ok(())
+    }
+
+    /// As [`page_for`](Self::page_for), for a row that is to be away from home; with the bytes to be kept there. `latched` has the pages where it lies. `None` when a page that could take it is latched by others just now, and a
+    /// change is taken back where rows lie by column: that takes no page that it may not need.
+    pub(super) fn page_for_moved<'a>(
+        &'a self,
+        by: By<'_>,
+        rid: Rid,
+        space: usize,
+        latched: &MiniTransaction<'a>,
+    ) -> Result<Option<(RowPage<'a>, usize)>> {
+        let By::Undo(..) = by else { return self.page_for(space, false).map(|page| Some((page, 0))) };
+        if !self.by_column() {
+            return self.page_for(space, false).map(|page| Some((page, 0)));
+        }
+        let manager = self.manager();
+        for place in self.undo_pages.all() {
+            let data_set = self.partition(place.0)?;
+            if latched.handle_of(data_set, place.1).is_some() {
+                continue;
+            }
+            manager.make_resident(data_set, place.1)?;
+            let Some(page) = manager.try_exclusive(data_set, place.1) else { return Ok(None) };
+            if data_set.is_kept(place.1) && self.has_room(&page, space) {
+                let mut mtr = MiniTransaction::begin(manager);
+                let handle = mtr.adopt(page);
+                return Ok(Some(((place.0, mtr, handle), 0)));
+            }
+            self.undo_pages.remove(place);
+        }
+        let (last, data_set) = self.last_partition()?;
+        let class = self.class_wanted(space);
+        let mut next = 0;
+        for _ in 0..BUSY_MAX {
+            let Some(number) = data_set.space().find_from(class, next).filter(|number| *number < data_set.page_count()) else { break };
+            next = number + 1;
+            if latched.handle_of(data_set, number).is_some() {
+                continue;
+            }
+            manager.make_resident(data_set, number)?;
+            let Some(page) = manager.try_exclusive(data_set, number) else { return Ok(None) };
+            // The map may promise what only a rebuild gives.
+            if self.has_room(&page, space + data_set.kept_bytes(number)) {
+                let mut mtr = MiniTransaction::begin(manager);
+                let handle = mtr.adopt(page);
+                return Ok(Some(((last, mtr, handle), 0)));
+            }
+        }
+        let reserved = self.core.reservations.reserve_of((self.object_id, rid));
+        let partition = reserved.map_or(last, |data_set| data_set.attributes.partition);
+        let data_set = self.partition(partition)?;
+        let mut mtr = MiniTransaction::begin(manager);
+        let handle = mtr.create_reserved(data_set, CLASS_FULL)?;
+        self.format_page(&mut mtr, data_set, handle)?;
+        self.undo_pages.add((partition, mtr.number(handle)));
+        Ok(Some(((partition, mtr, handle), page_room(self.attributes.page_bytes) - space)))
+    }
+
+    /// A page of a partition with `space` bytes of room, latched; first the hinted one, if there is a hint.
+    fn page_with_room<'a>(&'a self, data_set: &'a DataSet, space: usize, hint: u32) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
+        let manager = self.manager();
+        let class = self.class_wanted(space);
+        let mut hint = (hint != 0 && data_set.space().free_class_of(hint) >= class).then_some(hint);
+        let (mut from, mut busy) = (0, 0);
+        loop {
+            let number = match hint.take() {
+                Some(number) => number,
+                None => {
+                    let Some(number) = data_set.space().find_from(class, from) else { break };
+                    // The same page again would be as busy.
+                    from = number + 1;
+                    number
+                }
+            };
+            if number >= data_set.page_count() {
+                continue;
+            }
+            manager.make_resident(data_set, number)?;
+            let Some(page) = manager.try_exclusive(data_set, number) else {
+                busy += 1;
+                if busy == BUSY_MAX {
+                    break;
+                }
+                continue;
+            };
+            let has_room = self.has_room(&page, space + data_set.kept_bytes(number));
+            let mut mtr = MiniTransaction::begin(manager);
+            let handle = mtr.adopt(page);
+            if has_room {
+                return Ok(Some((mtr, handle)));
+            }
+            let wanted = space.max(self.attributes.page_bytes / WORTHWHILE);
+            if self.by_column()
+                && page::page_type(mtr.bytes(handle)) == Some(page::PageType::Data)
+                && self.rebuild(&mut mtr, data_set, handle, wanted)?
+            {
+                hint = Some(number);
+            } else {
+                // The map promised too much (MAXROWS, a rebuild that is not worthwhile): correct it, or the same page comes again.
+                self.note_space(&mut mtr, handle);
+                data_set.space().expect(number, 0);
+            }
+            mtr.commit()?;
+        }
+        Ok(None)
+    }
+
+    /// The class of the pages to be asked for so much room. Of a row as wide as a page, that of an empty page: rounded up, no page would have it.
+    pub(super) fn class_wanted(&self, space: usize) -> u8 {
+        let page_bytes = self.attributes.page_bytes;
+        class_needed(space, page_bytes).min(class_of(page_room(page_bytes), page_bytes))
+    }
+
+    pub(super) fn has_room(&self, bytes: &[u8], space: usize) -> bool {
+        let view = DataPage::new(bytes);
+        page::page_type(bytes) == Some(page::PageType::Data) && view.free_bytes() >= space && !view.is_full(self.attributes.maxrows)
+    }
+
+    /// Brings the space map up to date with a page.
+    pub(super) fn note_space(&self, mtr: &mut MiniTransaction<'_>, handle: PageHandle) {
+        let bytes = mtr.bytes(handle);
+        let class = self.space_class(bytes);
+        if self.by_column() {
+            mtr.data_set(handle).space().expect(mtr.number(handle), self.class_when_rebuilt(&DataPage::new(bytes)));
+        }
+        mtr.set_space_class(handle, class);
+    }
+
+    /// Brings the space map up to date with a page after redo.
+    pub(crate) fn renew_space_class(&self, data_set: &DataSet, number: u32) -> Result<()> {
+        if data_set.space().word(number).class() < CLASS_FULL {
+            return Ok(());
+        }
+        let class = {
+            let page = self.manager().shared(data_set, number, crate::pool::Access::Scan)?;
+            super::read::check_type(data_set, number, &page)?;
+            self.space_class(&page)
+        };
+        data_set.space().set_class(number, class);
+        Ok(())
+    }
+
+    /// The class of a data page as it is now.
+    pub(super) fn space_class(&self, bytes: &[u8]) -> u8 {
+        let view = DataPage::new(bytes);
+        if view.is_full(self.attributes.maxrows) { CLASS_FULL } else { class_of(view.free_bytes(), bytes.len()) }
+    }
+}
+
+/// A page for rows, latched, and its partition.
+pub(super) type RowPage<'a> = (u16, MiniTransaction<'a>, PageHandle);
+
+/// Room for rows on an empty page.
+#[must_use]
+pub(super) fn page_room(page_bytes: usize) -> usize {
+    page_bytes - DATA_HEADER_BYTES
+}
