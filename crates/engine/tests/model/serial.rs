@@ -4,7 +4,7 @@ use crate::model::{Changes, Done, Model, Row, State, canonical, key, overlay};
 use crate::read::answer;
 use crate::shape::Shape;
 use crate::values::{same_row, stored};
-use pagefold_types::Value;
+use pagefold_types::{Rid, Value};
 use std::sync::Arc;
 
 /// Steps of the search after which it is given up.
@@ -57,14 +57,19 @@ fn same_state(a: &State, b: &State) -> bool {
 }
 
 /// The state after a transaction that runs alone; `None` when it would see something else than it has seen.
+///
+/// The RID of a row that it took back was free for others before it ended: in this order there may be a row of theirs. Its own has another name then, and what it reads before it is taken back is not
+/// looked at.
 fn run_alone(shape: &Shape, from: &State, transaction: &[Done]) -> Option<State> {
     let mut changes = Changes::new();
     let mut savepoints: Vec<Changes> = Vec::new();
+    let mut renamed: Vec<(usize, Rid)> = Vec::new();
     let row_of = |changes: &Changes, table: usize, rid| -> Option<Row> {
         changes.get(&(table, rid)).map_or_else(|| from[table].get(&rid).cloned(), Clone::clone)
     };
-    for done in transaction {
+    for (at, done) in transaction.iter().enumerate() {
         match done {
+            Done::Read { table, .. } if renamed.iter().any(|(renamed, _)| renamed == table) => {}
             Done::Read { table, read, said } => {
                 let mut rows = (*from[*table]).clone();
                 overlay(&mut rows, *table, &changes);
@@ -75,6 +80,13 @@ fn run_alone(shape: &Shape, from: &State, transaction: &[Done]) -> Option<State>
             Done::Insert { table, row, rid } => {
                 let taken = is_taken(shape, from, &changes, *table, None, row);
                 match rid {
+                    Some(rid) if !taken && row_of(&changes, *table, *rid).is_some() && !changes.contains_key(&(*table, *rid)) => {
+                        if !is_taken_back(&transaction[at + 1..], savepoints.len()) {
+                            return None;
+                        }
+                        renamed.push((*table, *rid));
+                        changes.insert((*table, other_name(*rid)), Some(row.clone()));
+                    }
                     Some(rid) if !taken && row_of(&changes, *table, *rid).is_none() => {
                         changes.insert((*table, *rid), Some(row.clone()));
                     }
@@ -83,6 +95,7 @@ fn run_alone(shape: &Shape, from: &State, transaction: &[Done]) -> Option<State>
                 }
             }
             Done::Update { table, rid, changes: columns, found } => {
+                let rid = &if renamed.contains(&(*table, *rid)) { other_name(*rid) } else { *rid };
                 let before = row_of(&changes, *table, *rid);
                 let after = before.map(|row| Model::changed_row(&shape.tables[*table], &row, columns));
                 let taken = after.as_ref().is_some_and(|after| is_taken(shape, from, &changes, *table, Some(*rid), after));
@@ -96,6 +109,7 @@ fn run_alone(shape: &Shape, from: &State, transaction: &[Done]) -> Option<State>
                 }
             }
             Done::Delete { table, rid, found } => {
+                let rid = &if renamed.contains(&(*table, *rid)) { other_name(*rid) } else { *rid };
                 if row_of(&changes, *table, *rid).is_some() != *found {
                     return None;
                 }
@@ -107,6 +121,7 @@ fn run_alone(shape: &Shape, from: &State, transaction: &[Done]) -> Option<State>
             Done::RollBackTo(savepoint) => {
                 savepoints.truncate(savepoint + 1);
                 changes.clone_from(&savepoints[*savepoint]);
+                renamed.retain(|(table, rid)| changes.contains_key(&(*table, other_name(*rid))));
             }
         }
     }
@@ -121,8 +136,18 @@ fn run_alone(shape: &Shape, from: &State, transaction: &[Done]) -> Option<State>
     Some(state)
 }
 
+/// Do later steps take back what comes when there are so many savepoints?
+fn is_taken_back(later: &[Done], savepoints: usize) -> bool {
+    later.iter().any(|done| matches!(done, Done::RollBackTo(savepoint) if *savepoint < savepoints))
+}
+
+/// A RID that no row has.
+fn other_name(rid: Rid) -> Rid {
+    Rid::new(rid.partition() + 1_000, rid.page(), rid.slot())
+}
+
 /// Has another row a key that this one would get?
-fn is_taken(shape: &Shape, from: &State, changes: &Changes, table: usize, rid: Option<pagefold_types::Rid>, row: &[Value]) -> bool {
+fn is_taken(shape: &Shape, from: &State, changes: &Changes, table: usize, rid: Option<Rid>, row: &[Value]) -> bool {
     let table_shape = &shape.tables[table];
     let row: Vec<Value> = row.iter().zip(&table_shape.columns).map(|(value, column)| stored(value, column.data_type)).collect();
     let mut rows = None;

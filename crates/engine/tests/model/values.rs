@@ -154,7 +154,9 @@ fn length(random: &mut Random, large: bool) -> usize {
         24..29 => random.below(90) as usize,
         29 => random.below(500) as usize,
         30..34 => random.below(3_000) as usize,
-        34..38 => random.below(9_000) as usize,
+        34..36 => random.below(9_000) as usize,
+        // About a page: nothing has room beside it.
+        36..38 => (random.of(&[2_048, 4_096, 8_192]) - random.below(200)) as usize,
         _ => random.below(80_000) as usize,
     }
 }

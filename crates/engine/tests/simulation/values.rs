@@ -38,6 +38,8 @@ pub(crate) enum Size {
     Short,
     /// Rows soon grow out of their pages by it.
     Medium,
+    /// Nearly as long as a page, so that nothing else has room beside it.
+    Page,
     /// Longer than a page.
     Large,
     /// More than its column takes, or a key; else as `Large`.
@@ -50,8 +52,9 @@ impl Size {
             0..30 => Size::Null,
             30..70 => Size::Short,
             70..84 => Size::Medium,
-            84..98 if large => Size::Large,
-            84..98 => Size::Medium,
+            84..88 => Size::Page,
+            88..98 if large => Size::Large,
+            88..98 => Size::Medium,
             _ => Size::TooWide,
         }
     }
@@ -80,9 +83,12 @@ pub(crate) fn value(column: usize, size: Size, seed: u64) -> Value {
         return Value::Null;
     }
     let long = 2_500 + random.below(4_000);
+    // In pages of 2 KB or 4 KB; what the row has beside it is long or short as it comes.
+    let page = random.pick(&[1_650, 3_700]) + random.below(330);
     let text = |random: &mut Random| match size {
         Size::Null | Size::Short => text_of(random),
         Size::Medium => words(random, 60),
+        Size::Page => letters(random, page),
         Size::Large | Size::TooWide => letters(random, long),
     };
     match column {
@@ -96,7 +102,7 @@ pub(crate) fn value(column: usize, size: Size, seed: u64) -> Value {
             }
             // So much in common that separators are long, too: trees of three levels.
             Size::Medium => format!("{}{}", "a".repeat(200), letters(random, 50)),
-            Size::Large => letters(random, 150),
+            Size::Page | Size::Large => letters(random, 150),
             Size::TooWide => letters(random, 1_200 + long),
         }),
         4 if size == Size::TooWide => Value::Text(letters(random, u64::from(NOTE_CHARACTERS) + 1)),
@@ -105,6 +111,7 @@ pub(crate) fn value(column: usize, size: Size, seed: u64) -> Value {
             let length = match size {
                 Size::Null | Size::Short => random.below(20),
                 Size::Medium => 200 + random.below(300),
+                Size::Page => page,
                 Size::Large | Size::TooWide => long,
             };
             Value::Bytes((0..length).map(|_| random.below(256) as u8).collect())
