@@ -254,7 +254,11 @@ impl Database {
         drop(passage);
         if let Some((checkpoint, durable)) = logged {
             let other_has_no_log = control.other.is_some_and(|other| other.checkpoint == 0);
-            database.recover(&checkpoint, durable, other_has_no_log)?;
+            if let Err(error) = database.recover(&checkpoint, durable, other_has_no_log) {
+                // What is in memory is half of it: nothing of that must become a checkpoint.
+                database.closed = true;
+                return Err(error);
+            }
         }
         for table in database.tables() {
             table.load_dictionaries()?;

@@ -65,6 +65,12 @@ impl Coverage {
         self
     }
 
+    /// A recovery failed before.
+    pub(crate) fn after_failure(mut self) -> Coverage {
+        self.meet(Branch::RecoveryFailed);
+        self
+    }
+
     pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> + '_ {
         self.0.iter().copied()
     }

@@ -123,6 +123,7 @@ pub(crate) enum Branch {
     LeavesSpread,
     LeafLevelled,
     RecoveryCutShort,
+    RecoveryFailed,
 }
 
 kinds!(branch, BRANCHES, Branch, {
@@ -147,4 +148,5 @@ kinds!(branch, BRANCHES, Branch, {
     Branch::LeavesSpread => "three leaves or more are merged into one fewer",
     Branch::LeafLevelled => "a full leaf gives entries to a neighbour",
     Branch::RecoveryCutShort => "a recovery cut short",
+    Branch::RecoveryFailed => "a recovery that fails",
 });

@@ -7,7 +7,7 @@ use crate::player::{Halt, Player, Trouble, killed};
 use crate::steps::Step;
 use crate::world::{Shape, create, open};
 use pagefold_engine::database::OpenMode;
-use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage};
+use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, Repeat};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,6 +86,19 @@ impl Watch {
                 self.tally.lock().add(&Coverage::of(&second).in_recovery(), &self.labels);
                 verify(&second, &promise, left).map_err(|e| format!("and after {stop} calls of recovery: {e}"))?;
             }
+        } else if calls % 5 == 1 {
+            // Or fails: the next open finds everything to be done still.
+            image.set_capacity(None);
+            let trial = image.crash_image(CrashPolicy::KeepAll);
+            std::mem::forget(open(&trial, OpenMode::Write));
+            let failing = calls.wrapping_mul(0x9E37_79B9) % (trial.calls() + 1);
+            image.error_at(image.calls() + failing, Failure::Io, Repeat::Once);
+            let failed = open(&image, OpenMode::Write).is_err();
+            image.clear_faults();
+            if failed {
+                self.tally.lock().add(&Coverage::of(&image).after_failure(), &self.labels);
+            }
+            verify(&image, &promise, left).map_err(|e| format!("opened again after an error at call {failing} of opening: {e}"))?;
         } else {
             verify(&image, &promise, left)?;
         }
