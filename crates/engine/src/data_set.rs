@@ -462,8 +462,8 @@ impl DataSet {
                 }
             }
             DataSetOp::DropDictionary { version } => self.facts.lock().dictionaries.retain(|root| root.version != version),
-            // The table says which partitions it has.
-            DataSetOp::Partition { .. } => {}
+            // The table says which partitions it has; of ghosts only redo keeps a list.
+            DataSetOp::Partition { .. } | DataSetOp::GhostGone { .. } => {}
         }
     }
 

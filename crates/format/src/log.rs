@@ -71,6 +71,11 @@ pub enum DataSetOp {
         /// Its version.
         version: u16,
     },
+    /// The ghost of a row of this page is gone, wherever it lay: the slot may have another row from now on.
+    GhostGone {
+        /// The slot of its RID.
+        slot: u16,
+    },
     /// The data set is a partition of a table from now on. Comes before everything else about it.
     Partition {
         /// The table.
@@ -144,6 +149,10 @@ pub fn put_change(out: &mut Vec<u8>, file_id: u32, page: u32, change: &Change<'_
             out.push(TAG_DATA_SET + 6);
             put_varint(out, version.into());
         }
+        DataSetOp::GhostGone { slot } => {
+            out.push(TAG_DATA_SET + 7);
+            put_varint(out, slot.into());
+        }
     }
 }
 
@@ -167,6 +176,7 @@ pub fn next_change<'a>(reader: &mut Reader<'a>) -> Result<(u32, u32, Change<'a>)
         4 => DataSetOp::Dictionary { version: reader.varint16()?, bytes: reader.varint32()? },
         5 => DataSetOp::Partition { object_id: reader.varint32()?, partition: reader.varint16()? },
         6 => DataSetOp::DropDictionary { version: reader.varint16()? },
+        7 => DataSetOp::GhostGone { slot: reader.varint16()? },
         _ => return Err(FormatError::new(format!("unknown change {tag}"))),
     };
     Ok((file_id, page, Change::DataSet(op)))
@@ -663,6 +673,7 @@ mod tests {
             Change::DataSet(DataSetOp::Dictionary { version: 2, bytes: 70_000 }),
             Change::DataSet(DataSetOp::Partition { object_id: 80_000, partition: 4095 }),
             Change::DataSet(DataSetOp::DropDictionary { version: 32_000 }),
+            Change::DataSet(DataSetOp::GhostGone { slot: 4095 }),
         ];
         let roles = undos.map(|undo| Role::Undoable { transaction: 1 << 40, previous: u64::MAX, undo });
         for role in roles.into_iter().chain([Role::Structure, Role::Compensation { transaction: 5, next: 0 }]) {

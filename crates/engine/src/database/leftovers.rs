@@ -298,7 +298,10 @@ impl DatabaseState {
                 if remembered || table.is_needed(*rid, horizon, |_| Ok(true))? {
                     return Ok(false);
                 }
-                if let Some(record) = table.ghost_record(*rid, *kind)? {
+                let record = table.ghost_record(*rid, *kind)?;
+                // Another row may lie there by now, whose kind is another one.
+                debug_assert!(record.is_some(), "the deleted row {rid} is gone already");
+                if let Some(record) = record {
                     let mut key = Vec::new();
                     for index in table.indexes().iter() {
                         key_of(&table, index, &record, &mut key)?;

@@ -25,6 +25,7 @@ use pagefold_format::index::prefix;
 use pagefold_format::log::{Action, Change, Counts, DataSetOp, Lsn, RecordKind, Role, Undo, put_change};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
+use pagefold_types::Rid;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -310,6 +311,11 @@ impl<'a> MiniTransaction<'a> {
     /// At commit, the data set has this dictionary.
     pub fn add_dictionary(&mut self, data_set: &'a DataSet, version: u16, first_page: u32, bytes: u32) {
         self.note(data_set, first_page, DataSetOp::Dictionary { version, bytes });
+    }
+
+    /// The ghost of a row is gone, wherever it lay; its home is in this data set.
+    pub(crate) fn ghost_gone(&mut self, home: &'a DataSet, rid: Rid) {
+        self.note(home, rid.page(), DataSetOp::GhostGone { slot: rid.slot() });
     }
 
     /// From this commit on the data set does not have this dictionary. Its pages are to be freed, too.

@@ -97,15 +97,13 @@ pub(crate) fn redo(
                             redo_data_set(data_set, number, DataSetOp::Free, record.end)?;
                         }
                         Change::Page(op) => {
-                            if let PageOp::Data(DataOp::Purge { slot }) = op {
-                                redone.forget_ghost(data_set, number, slot);
-                            }
                             let known = redoing.contains(&(file_id, number));
                             if redo_page(manager, data_set, number, op, (record.end, known))? && !known {
                                 redoing.push((file_id, number));
                             }
                             redone.pages.entry(file_id).or_default().insert(number);
                         }
+                        Change::DataSet(DataSetOp::GhostGone { slot }) => redone.forget_ghost(data_set, number, slot),
                         Change::DataSet(op) => redo_data_set(data_set, number, op, record.end)?,
                     }
                 }

@@ -71,7 +71,7 @@ impl Table {
         let number = mtr.number(handle);
         let bytes = mtr.bytes(handle);
         let view = DataPage::new(bytes);
-        let Some(version) = self.area_version(data_set).filter(|_| view.own_slots() <= self.slots_max()) else { return Ok(false) };
+        let Some(version) = self.area_version(data_set).filter(|_| !view.slots_in_use_exceed(self.slots_max())) else { return Ok(false) };
         let mut builder = self.builder(version);
         let image = builder.rebuild(&view, &self.decoder, |version| self.dictionaries.tokens_of(version));
         let free = view.free_bytes();
@@ -91,7 +91,7 @@ impl Table {
         Ok(done)
     }
 
-    /// Slots of its own that a page may have and be rebuilt.
+    /// Slots in use that a page may have and be rebuilt.
     fn slots_max(&self) -> usize {
         column_rows_max(self.attributes.page_bytes, self.attributes.maxrows)
     }
@@ -108,7 +108,7 @@ impl Table {
     ) -> Result<bool> {
         let (data_set, number) = (mtr.data_set(handle), mtr.number(handle));
         let view = DataPage::new(mtr.bytes(handle));
-        let Some(version) = self.area_version(data_set).filter(|_| view.own_slots() <= self.slots_max()) else { return Ok(false) };
+        let Some(version) = self.area_version(data_set).filter(|_| !view.slots_in_use_exceed(self.slots_max())) else { return Ok(false) };
         let mut builder = self.builder(version);
         let others = (0..view.slot_count()).filter(|slot| *slot != single.slot).map(|slot| PlacedRow { slot, page: view, at: slot });
         let ranges: Vec<SlotRange> = view.ranges().iter().collect();

@@ -23,6 +23,7 @@ use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
 use pagefold_format::page::{self, PageType};
 use pagefold_types::{Rid, SLOT_MAX};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Of the pages that may have room for a range, so many are tried before a new one is taken.
@@ -137,18 +138,18 @@ impl Table {
         let few = (wanted + page_bytes / WORTHWHILE).div_ceil(per_row).clamp(1, most);
         let mut rows = if whole { run.rows } else { few };
         // The fewest rows, doubled until what is left has the room.
-        let (range, left, claims, claimed) = loop {
-            let range = tail(&view, run, rows);
+        let (range, gone, left, claims, claimed) = loop {
+            let (range, gone) = tail(&view, run, rows);
             let goes = |slot: u16| range.contains(slot) && is_of_range(&view, slot);
             let stays = (0..view.slot_count()).filter(|slot| !goes(*slot)).map(|slot| PlacedRow { slot, page: view, at: slot });
-            let ranges = without(view.ranges().iter(), run.hosted.map(|_| range), (run.hosted.is_none()).then_some(range));
+            let ranges = without(view.ranges().iter(), run.hosted.map(|_| gone), (run.hosted.is_none()).then_some(range));
             let image = self.image_of(&mut builder, stays, None, &ranges).map_err(|e| data_set.corrupt(number, e))?;
             let claims = self.claims(&view, (partition, number), range);
             let claimed = claims.iter().map(|claim| claim.1).sum::<usize>();
             let enough = image.as_ref().is_some_and(|image| image.len() + kept.saturating_sub(claimed) + wanted <= page_bytes);
             if enough || rows == most || whole {
                 // If it is not enough, others are to follow.
-                break (range, image.filter(|image| enough || image.len() + RANGE_BYTES < used), claims, claimed);
+                break (range, gone, image.filter(|image| enough || image.len() + RANGE_BYTES < used), claims, claimed);
             }
             rows = (2 * rows).min(most);
         };
@@ -169,7 +170,7 @@ impl Table {
         let moved = SlotRange { first: range.first, count: range.count, hosted: false, there };
         // What is left gets the range as it is now.
         let mut directory = left.directory[..left.directory.len() - usize::from(left.ranges) * RANGE_BYTES].to_vec();
-        let ranges = without(view.ranges().iter(), run.hosted.map(|_| range), run.hosted.is_none().then_some(moved));
+        let ranges = without(view.ranges().iter(), run.hosted.map(|_| gone), run.hosted.is_none().then_some(moved));
         put_ranges(&ranges, &mut directory);
         let image = ColumnImage { directory: &directory, ..left };
         let counts = live_rows(&view, range);
@@ -177,8 +178,10 @@ impl Table {
         self.note_space(mtr, from);
         if home != from {
             let range = SlotRange { first: at_home.slot(), count: range.count, hosted: false, there };
+            // What it had around its rows is free at home.
+            let gone = SlotRange { first: run.hosted.map_or(gone.first, |hosted| hosted.there(gone.first).slot()), ..gone };
             let mut table = Vec::new();
-            put_ranges(&without(DataPage::new(mtr.bytes(home)).ranges().iter(), Some(range), Some(range)), &mut table);
+            put_ranges(&without(DataPage::new(mtr.bytes(home)).ranges().iter(), Some(gone), Some(range)), &mut table);
             mtr.apply(home, PageOp::Data(DataOp::Ranges(&table)))?;
             self.note_space(mtr, home);
         }
@@ -271,7 +274,8 @@ impl Table {
         let number = host.mtr.number(host.handle);
         let bytes = host.mtr.bytes(host.handle);
         let view = DataPage::new(bytes);
-        let first = view.slot_count();
+        // Where others were hosted there is room again.
+        let first = view.free_run(range.count);
         let rows = (range.first..range.end()).filter(|slot| is_of_range(from, *slot)).count();
         let fits_in = page::page_type(bytes) == Some(PageType::Data)
             && view.dictionary_version() == from.dictionary_version()
@@ -283,11 +287,13 @@ impl Table {
         }
         let there = Rid::new(host.partition, number, first);
         let hosted = SlotRange { first, count: range.count, hosted: true, there: at_home };
-        let ranges: Vec<SlotRange> = view.ranges().iter().chain([hosted]).collect();
-        let own = (0..first).map(|slot| PlacedRow { slot, page: view, at: slot });
+        let ranges = without(view.ranges().iter(), None, Some(hosted));
+        let own = |slots: Range<u16>| slots.map(|slot| PlacedRow { slot, page: view, at: slot });
+        let behind = own(first + range.count..view.slot_count());
         let come = (range.first..range.end()).filter(|slot| is_of_range(from, *slot));
         let come = come.map(|slot| PlacedRow { slot: first + (slot - range.first), page: *from, at: slot });
-        let image = self.image_of(builder, own.chain(come), None, &ranges).map_err(|e| host.data_set.corrupt(number, e))?;
+        let image =
+            self.image_of(builder, own(0..first).chain(come).chain(behind), None, &ranges).map_err(|e| host.data_set.corrupt(number, e))?;
         let taken = host.data_set.kept_bytes(number) + spare;
         let Some(image) = image.filter(|image| image.len() + taken <= bytes.len()) else { return Ok(None) };
         host.mtr.apply(host.handle, PageOp::Data(DataOp::Rebuild(image)))?;
@@ -361,18 +367,18 @@ fn runs(page: &DataPage<'_>, not: Option<u16>) -> Vec<Run> {
     runs
 }
 
-/// The slots at the end of a run that have so many rows.
-fn tail(page: &DataPage<'_>, run: &Run, rows: usize) -> SlotRange {
+/// The slots at the end of a run from the first to the last of so many rows; and the slots of the run that go with them.
+fn tail(page: &DataPage<'_>, run: &Run, rows: usize) -> (SlotRange, SlotRange) {
     let mut having = (run.first..run.end).rev().filter(|slot| is_of_range(page, *slot));
     let last = having.next().unwrap_or(run.first);
     let first = if rows > 1 { having.nth(rows - 2).unwrap_or(run.first) } else { last };
-    // Slots without rows stay with their page, where others come to them. Of a hosted range they go with its rows.
-    let (first, end) = match run.hosted {
-        Some(_) if rows == run.rows => (run.first, run.end),
-        Some(_) => (first, run.end),
-        None => (first, last + 1),
+    let range = |first, end| SlotRange { first, count: end - first, hosted: run.hosted.is_some(), there: Rid::MIN };
+    // Slots without rows stay with their home, where others come to them.
+    let gone = match run.hosted {
+        Some(_) => range(if rows == run.rows { run.first } else { first }, run.end),
+        None => range(first, last + 1),
     };
-    SlotRange { first, count: end - first, hosted: run.hosted.is_some(), there: Rid::MIN }
+    (range(first, last + 1), gone)
 }
 
 /// Rows of a range, ghosts not counted.

@@ -278,7 +278,7 @@ impl Table {
 
     /// Takes a row out of its page; its large values stay. False when there is no such row.
     pub(super) fn take_out(&self, by: By<'_>, rid: Rid) -> Result<bool> {
-        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: None, pages: &[] }, |slot, _| DataOp::Delete { slot })
+        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: None, pages: &[], purge: false }, |slot, _| DataOp::Delete { slot })
     }
 
     /// Deletes a row for a transaction: it stays as a ghost. False when there is no such row.
@@ -287,7 +287,9 @@ impl Table {
     /// When a page is damaged.
     pub(crate) fn mark_deleted(&self, by: By<'_>, rid: Rid) -> Result<bool> {
         let undo = |kind: StoredKind| Undo::DeletedRow { object_id: self.object_id, rid, kind: kind.bits() as u8 };
-        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: Some(&undo), pages: &[] }, |slot, _| DataOp::MarkDeleted { slot })
+        self.change_slots(by, rid, Slots { ghost: None, rows: -1, undo: Some(&undo), pages: &[], purge: false }, |slot, _| {
+            DataOp::MarkDeleted { slot }
+        })
     }
 
     /// The record of a ghost, whose home slot had this kind; `None` when there is none.
@@ -339,8 +341,8 @@ impl Table {
             let data_set = self.large_data_set(value)?;
             self.large_pages(value, |page| pages.push((&**data_set, page)))?;
         }
-        self.change_slots(By::Nobody, rid, Slots { ghost: Some(kind), rows: 0, undo: None, pages: &pages }, |slot, _| DataOp::Purge {
-            slot,
+        self.change_slots(By::Nobody, rid, Slots { ghost: Some(kind), rows: 0, undo: None, pages: &pages, purge: true }, |slot, _| {
+            DataOp::Purge { slot }
         })
         .map(drop)
     }
@@ -349,7 +351,7 @@ impl Table {
     pub(super) fn undelete(&self, by: By<'_>, rid: Rid, home: StoredKind) -> Result<bool> {
         // A row away from home is always of a special kind.
         let kind = |at_home| if at_home { home } else { StoredKind::Special };
-        let slots = Slots { ghost: Some(home), rows: 1, undo: None, pages: &[] };
+        let slots = Slots { ghost: Some(home), rows: 1, undo: None, pages: &[], purge: false };
         self.change_slots(by, rid, slots, |slot, at_home| DataOp::Undelete { slot, kind: kind(at_home) })
     }
 
@@ -408,6 +410,9 @@ impl Table {
                 self.drop_empty_range(&mut mtr, home, rid, host, slot)?;
             }
             slots.pages.iter().for_each(|(data_set, page)| mtr.free(data_set, *page));
+            if slots.purge {
+                mtr.ghost_gone(home_set, rid);
+            }
             match slots.undo {
                 Some(undo) => mtr.set_undo(by, undo(kind)),
                 None => mtr.set_by(by),
@@ -428,6 +433,8 @@ struct Slots<'a> {
     undo: Option<&'a dyn Fn(StoredKind) -> Undo<'static>>,
     /// Pages to be given back with it.
     pages: &'a [(&'a DataSet, u32)],
+    /// Nothing is left then.
+    purge: bool,
 }
 
 /// Where the row of a home slot is.

@@ -79,6 +79,7 @@ kinds!(data_set_op, DATA_SET_OPS, DataSetOp, {
     DataSetOp::Dictionary { .. } => "a dictionary comes",
     DataSetOp::DropDictionary { .. } => "a dictionary goes",
     DataSetOp::Partition { .. } => "a partition",
+    DataSetOp::GhostGone { .. } => "a ghost goes",
 });
 
 kinds!(undo, UNDOS, Undo<'_>, {

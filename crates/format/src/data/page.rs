@@ -400,27 +400,33 @@ impl<'a> DataPage<'a> {
         }
     }
 
-    /// May no row be added, whatever room there is? A page with a column part has no more slots of its own, those of ranges not counted, than could hold forward pointers.
+    /// May no row be added, whatever room there is? A page with a column part has no more rows than could become forward pointers.
     #[must_use]
     pub fn is_full(&self, maxrows: u16) -> bool {
-        let free = usize::from(self.free_slot());
-        let slots_max = if self.has_columns() { column_rows_max(self.bytes.len(), maxrows) } else { usize::from(SLOT_MAX) + 1 };
-        let own = free
-            - self
-                .ranges()
-                .iter()
-                .filter(|range| usize::from(range.first) < free)
-                .map(|range| usize::from(range.count))
-                .sum::<usize>()
-                .min(free);
-        self.row_count() >= maxrows || own >= slots_max || free > usize::from(SLOT_MAX)
+        let has_most = || self.has_columns() && self.slots_in_use_exceed(column_rows_max(self.bytes.len(), maxrows).saturating_sub(1));
+        self.row_count() >= maxrows || self.free_slot() > SLOT_MAX || has_most()
     }
 
-    /// Slots of its own whose rows lie here, if they have one.
+    /// Are more than so many slots in use: by rows, ghosts or pointers, and not by rows that another page hosts?
     #[must_use]
-    pub fn own_slots(&self) -> usize {
-        let ranges = self.ranges();
-        usize::from(self.slot_count()).saturating_sub(ranges.slots(false) + ranges.slots(true))
+    pub fn slots_in_use_exceed(&self, most: usize) -> bool {
+        let slots = usize::from(self.slot_count()).saturating_sub(self.ranges().slots(false));
+        let in_use = |slot: &u16| !matches!(self.find(*slot), Place::Free | Place::Forwarded);
+        slots > most && (0..self.slot_count()).filter(in_use).nth(most).is_some()
+    }
+
+    /// The lowest of so many free slots side by side; those behind the last one are free, too.
+    #[must_use]
+    pub fn free_run(&self, count: u16) -> u16 {
+        let mut first = 0;
+        for slot in 0..self.slot_count() {
+            if !self.is_free(slot) {
+                first = slot + 1;
+            } else if slot + 1 - first == count {
+                break;
+            }
+        }
+        first
     }
 
     /// Bytes that are neither header, row nor directory, garbage included.
