@@ -82,9 +82,9 @@ impl SpaceMap {
             _ => class,
         };
         match self.kept.get(&(page as u32)) {
-            Some((bytes, _)) if class > CLASS_FULL => {
+            Some((bytes, _)) if class > CLASS_FULL && *bytes > 0 => {
                 let parts = space_map::class_needed(*bytes, self.page_bytes) - CLASS_FULL;
-                class.saturating_sub(parts).max(CLASS_FULL)
+                class.min(space_map::class_not_empty(self.page_bytes)).saturating_sub(parts).max(CLASS_FULL)
             }
             _ => class,
         }
@@ -161,6 +161,11 @@ impl SpaceMap {
             true => count,
             false => count + 1 + u32::from(space_map::is_map_page(count, self.page_bytes)),
         }
+    }
+
+    /// Pages that can be taken before the data set grows, beside what is reserved.
+    pub(crate) fn free_pages(&self) -> u32 {
+        (self.unallocated.len() as u32).saturating_sub(self.reserved.div_ceil(self.page_bytes as u64) as u32)
     }
 
     /// A page's word; unallocated beyond the end.

@@ -7,6 +7,7 @@
 //! lost write.
 
 use crate::FormatError;
+use crate::data::DATA_HEADER_BYTES;
 use crate::page::{self, HEADER_BYTES, PageType, get_u32, put_u32};
 
 /// Format version of space-map pages.
@@ -20,6 +21,8 @@ pub const CLASS_NO_ROWS: u8 = 1;
 pub const CLASS_FULL: u8 = 2;
 /// Into how many parts a page is divided to class its free space.
 pub const CLASS_PARTS: usize = 253;
+/// Class of a data page without rows, pointers and slots. As no class that is rounded down to is as high, rows as wide as a page find it, and no other.
+pub const CLASS_EMPTY: u8 = CLASS_FULL + CLASS_PARTS as u8;
 
 /// Words in one map page.
 #[must_use]
@@ -27,16 +30,23 @@ pub const fn words_per_page(page_bytes: usize) -> u32 {
     ((page_bytes - HEADER_BYTES) / 4) as u32
 }
 
-/// The class of a data page with so many free bytes: rounded down.
+/// The class of a data page with so many free bytes: rounded down. An empty page has a class of its own, [`CLASS_EMPTY`].
 #[must_use]
 pub fn class_of(free_bytes: usize, page_bytes: usize) -> u8 {
-    CLASS_FULL + (free_bytes * CLASS_PARTS / page_bytes).min(CLASS_PARTS) as u8
+    if free_bytes >= page_bytes - DATA_HEADER_BYTES { CLASS_EMPTY } else { CLASS_FULL + (free_bytes * CLASS_PARTS / page_bytes) as u8 }
 }
 
-/// The lowest class that guarantees so many free bytes: rounded up.
+/// The lowest class that guarantees so many free bytes, of those that an empty page has: rounded up.
 #[must_use]
 pub fn class_needed(bytes: usize, page_bytes: usize) -> u8 {
-    CLASS_FULL + (bytes * CLASS_PARTS).div_ceil(page_bytes).min(CLASS_PARTS) as u8
+    let class = CLASS_FULL + (bytes * CLASS_PARTS).div_ceil(page_bytes).min(CLASS_PARTS) as u8;
+    if class > class_not_empty(page_bytes) { CLASS_EMPTY } else { class }
+}
+
+/// The highest class of a data page that is not empty.
+#[must_use]
+pub fn class_not_empty(page_bytes: usize) -> u8 {
+    class_of(page_bytes - DATA_HEADER_BYTES - 1, page_bytes)
 }
 
 /// One page's entry.

@@ -301,3 +301,135 @@ fn rows_as_wide_as_a_page_are_changed() {
         }
     }
 }
+
+/// Short rows beside each other that become as wide as a page, but for so many bytes, one after the other.
+fn widen_rows(page_bytes: usize, rows: i64, short: usize, shuffled: bool) {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = database(&storage, OpenMode::Create);
+    let columns = vec![Column::new("id", DataType::BigInt, false), Column::new("text", DataType::Varchar(None), false)];
+    let schema = Schema::new(columns).unwrap();
+    let attributes = TableAttributes { method: Method::Page, ..TableAttributes::new("t", schema).with_page_bytes(page_bytes) };
+    let mut change = database.change();
+    let table = change.create_table(attributes).unwrap();
+    change.commit().unwrap();
+    let mut random = Random(3);
+    let row = |id, text: String| vec![Value::Int(id), Value::Text(text)];
+    let widest = table.record_bytes_max() - table.layout.encode(&refs(&row(0, String::new())), &mut Vec::new()).unwrap() - short;
+    let mut model = Model::new();
+    let options = TransactionOptions { isolation: Isolation::ReadCommitted, ..TransactionOptions::default() };
+    let mut transaction = database.begin(options);
+    for id in 0..rows {
+        let fresh = row(id, String::new());
+        model.insert(transaction.insert(&table, &refs(&fresh)).unwrap(), fresh);
+    }
+    transaction.commit().unwrap();
+    let mut rids: Vec<Rid> = model.keys().copied().collect();
+    for at in (1..rids.len()).filter(|_| shuffled) {
+        rids.swap(at, random.index(at + 1));
+    }
+    for rid in rids {
+        let row = model.get_mut(&rid).unwrap();
+        row[1] = Value::Text((0..widest).map(|_| char::from(33 + random.index(94) as u8)).collect());
+        let mut transaction = database.begin(options);
+        let done = transaction.update(&table, rid, &[(1, row[1].as_ref())]);
+        assert!(matches!(done, Ok(true)), "{page_bytes} {short}, row {:?}: {done:?}", row[0]);
+        transaction.commit().unwrap();
+    }
+    compare(&table, &model);
+    let pages: usize = table.partitions().map(|data_set| data_set.data_page_numbers().len()).sum();
+    let fit = page_bytes / (page_bytes - short);
+    assert!(pages <= model.len() / fit + 6, "{page_bytes} {short}: {pages} pages for {rows} rows");
+}
+
+#[test]
+fn rows_become_as_wide_as_a_page() {
+    for (page_bytes, rows, short) in
+        [(8192, 300, 250), (4096, 300, 128), (4096, 40, 128), (8192, 300, 1000), (2048, 300, 1000), (8192, 300, 60), (4096, 300, 0)]
+    {
+        widen_rows(page_bytes, rows, short, false);
+        widen_rows(page_bytes, rows, short, true);
+    }
+}
+
+/// Of rows as wide as a page and tiny ones, half of all changes are taken back: pages of the table in the end.
+fn take_back_wide_rows(maxrows: u16, changes: usize) -> usize {
+    let storage = Arc::new(MemoryStorage::new());
+    let database = database(&storage, OpenMode::Create);
+    let columns = vec![Column::new("id", DataType::BigInt, false), Column::new("text", DataType::Varchar(None), false)];
+    let mut attributes =
+        TableAttributes { method: Method::Page, ..TableAttributes::new("t", Schema::new(columns).unwrap()).with_page_bytes(4096) };
+    attributes.maxrows = maxrows;
+    let mut change = database.change();
+    let table = change.create_table(attributes).unwrap();
+    change.commit().unwrap();
+    let mut random = Random(9);
+    let row = |id: i64, random: &mut Random| {
+        let length = if random.index(2) == 0 { 0 } else { table.record_bytes_max() - 12 };
+        vec![Value::Int(id), Value::Text((0..length).map(|_| char::from(33 + random.index(94) as u8)).collect())]
+    };
+    let options = TransactionOptions { isolation: Isolation::ReadCommitted, ..TransactionOptions::default() };
+    let mut transaction = database.begin(options);
+    let mut model: Model =
+        (0..26).map(|id| row(id, &mut random)).map(|row| (transaction.insert(&table, &refs(&row)).unwrap(), row)).collect();
+    transaction.commit().unwrap();
+    let rids: Vec<Rid> = model.keys().copied().collect();
+    for round in 0..changes / 4 {
+        let mut transaction = database.begin(options);
+        let mut after = model.clone();
+        for _ in 0..4 {
+            let (rid, fresh) = (rids[random.index(rids.len())], row(round as i64, &mut random));
+            assert!(transaction.update(&table, rid, &[(1, fresh[1].as_ref())]).unwrap());
+            after.get_mut(&rid).unwrap()[1] = fresh[1].clone();
+        }
+        if random.index(2) == 0 {
+            transaction.rollback().unwrap();
+        } else {
+            transaction.commit().unwrap();
+            model = after;
+        }
+    }
+    compare(&table, &model);
+    table.partitions().map(|data_set| data_set.data_page_numbers().len()).sum()
+}
+
+#[test]
+fn what_is_taken_back_finds_the_pages_that_are_there() {
+    for maxrows in [4096, 5] {
+        let course = [2_000, 8_000].map(|changes| take_back_wide_rows(maxrows, changes));
+        assert!(course[1] <= 45, "MAXROWS {maxrows}: {course:?} pages for 26 rows");
+    }
+}
+
+/// Large values and rows that change, in partitions of 16 pages.
+#[test]
+fn pages_given_back_in_full_partitions_are_taken_again() {
+    for (method, large) in [(Method::None, true), (Method::None, false), (Method::Page, true), (Method::Page, false)] {
+        let storage = Arc::new(MemoryStorage::new());
+        let database = database(&storage, OpenMode::Create);
+        let columns = vec![Column::new("id", DataType::BigInt, false), Column::new("text", DataType::Varchar(None), false)];
+        let mut attributes = TableAttributes { method, ..TableAttributes::new("t", Schema::new(columns).unwrap()).with_page_bytes(2048) };
+        attributes.partition_bytes = 16 * 2048;
+        let mut change = database.change();
+        let table = change.create_table(attributes).unwrap();
+        change.commit().unwrap();
+        let mut random = Random(1);
+        let mut rids = Vec::new();
+        let mut course = Vec::new();
+        for step in 0..4_000 {
+            let length = if large { 6_000 } else { [0, 20, 600][random.index(3)] };
+            let row = vec![Value::Int(step), Value::Text((0..length).map(|_| char::from(33 + random.index(94) as u8)).collect())];
+            let mut transaction = database.begin(TransactionOptions::default());
+            if rids.len() < 20 {
+                rids.push(transaction.insert(&table, &refs(&row)).unwrap());
+            } else {
+                assert!(transaction.update(&table, rids[random.index(rids.len())], &[(1, row[1].as_ref())]).unwrap());
+            }
+            transaction.commit().unwrap();
+            database.remove_leftovers().unwrap();
+            if step % 1_000 == 999 {
+                course.push(table.partitions().count());
+            }
+        }
+        assert!(course[3] <= course[0] + 2 && course[3] <= 12, "{method:?}: {course:?} partitions");
+    }
+}

@@ -12,16 +12,19 @@
 //! - a forward pointer of a page's own row stays at home; versions and locks of a row stay under its RID.
 
 use super::columns::WORTHWHILE;
+use super::page_search::page_room;
 use super::table::Table;
 use crate::Result;
 use crate::data_set::DataSet;
 use crate::pool::{MiniTransaction, PageHandle};
 use pagefold_format::data::{
-    ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind, column_rows_max, put_ranges,
+    COLUMN_ROWS_START, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind,
+    column_rows_max, put_ranges,
 };
 use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
 use pagefold_format::page::{self, PageType};
+use pagefold_format::space_map::class_needed;
 use pagefold_types::{Rid, SLOT_MAX};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -43,8 +46,18 @@ struct Run {
 enum Forwarded {
     Done,
     NotSo,
+    /// The table of the home has no room for one more range.
+    HomeIsFull,
     /// No page takes so many rows.
     Fewer(usize),
+}
+
+/// What is done where a home has no room for one more range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtHome {
+    /// Some of what lies there is forwarded. It may be for another page that this page was full of, and all is to be looked at again.
+    MakeRoom,
+    AsItIs,
 }
 
 /// A page that may host a range, as it would be then.
@@ -70,7 +83,24 @@ impl Table {
         slot: Option<u16>,
         wanted: usize,
     ) -> Result<bool> {
-        let mut runs = runs(&DataPage::new(mtr.bytes(from)), slot);
+        self.forward_from(mtr, from, slot, wanted, AtHome::MakeRoom)
+    }
+
+    fn forward_from<'a>(
+        &'a self,
+        mtr: &mut MiniTransaction<'a>,
+        from: PageHandle,
+        slot: Option<u16>,
+        wanted: usize,
+        at_home: AtHome,
+    ) -> Result<bool> {
+        let view = DataPage::new(mtr.bytes(from));
+        // Were all others gone, there would be this table.
+        let stay = view.ranges().iter().filter(|range| !range.hosted || slot.is_some_and(|slot| range.contains(slot))).count();
+        if COLUMN_ROWS_START + stay * RANGE_BYTES + wanted > self.attributes.page_bytes {
+            return Ok(false);
+        }
+        let mut runs = runs(&view, slot);
         runs.sort_unstable_by_key(|run| std::cmp::Reverse(run.rows));
         let mut busy = false;
         for run in runs {
@@ -84,6 +114,14 @@ impl Table {
                 match self.forward_some(mtr, from, home, (&run, most), wanted)? {
                     Forwarded::Done => return Ok(true),
                     Forwarded::NotSo => break,
+                    // The home has pages of others, or rows of its own, that can go elsewhere.
+                    Forwarded::HomeIsFull if at_home == AtHome::MakeRoom => {
+                        if self.forward_from(mtr, home, None, 2 * RANGE_BYTES, AtHome::AsItIs)? {
+                            return Ok(true);
+                        }
+                        break;
+                    }
+                    Forwarded::HomeIsFull => break,
                     Forwarded::Fewer(tried) => most = tried / 2,
                 }
             }
@@ -128,7 +166,7 @@ impl Table {
             DataPage::new(mtr.bytes(home)).free_bytes() < 2 * RANGE_BYTES + kept
         };
         if whole && run.hosted.is_some_and(|range| (range.first, range.end()) != (run.first, run.end)) {
-            return Ok(Forwarded::NotSo);
+            return Ok(Forwarded::HomeIsFull);
         }
         // What stays keeps its dictionary: with the newest it might take more.
         let own = view.column_part().filter(|part| part.rows() > 0).map(|part| part.dictionary());
@@ -215,7 +253,7 @@ impl Table {
     ) -> Result<Option<(Host<'a>, Rid)>> {
         let manager = self.manager();
         let (partition, data_set) = self.last_partition()?;
-        let class = self.class_wanted(space + spare);
+        let class = class_needed((space + spare).min(page_room(self.attributes.page_bytes)), data_set.page_bytes());
         // First the page that hosted rows last: it has room that nobody else looks for.
         let mut hint = Some(self.host_hint.load(Ordering::Relaxed)).filter(|page| *page != 0);
         let (mut next, mut tried) = (0, 0);

@@ -29,8 +29,10 @@ impl Table {
                 value.len()
             )));
         }
-        let (partition, data_set) = self.growing_partition()?;
         let stored = pack_value(value);
+        // About as many as it takes: at most a few more than are free are taken at the end.
+        let pages = stored.len().div_ceil(self.attributes.page_bytes - 64);
+        let (partition, data_set) = self.growing_partition(pages as u32)?;
         let tag = value_tag(&stored);
         let first_page = write_large(self, by, data_set, owner_of_value(tag), &stored)?;
         Ok(LargeValueRef { first_page, raw_bytes: value.len() as u32, partition, tag })

@@ -34,9 +34,10 @@ impl Table {
             }
             // Room that deletes have left in the partitions before is used before another partition is added.
             if self.partition_is_full(data_set) {
-                for (number, data_set) in self.partitions().enumerate().take(last.into()) {
+                for (number, data_set) in self.partitions_before(last) {
                     if let Some((mtr, handle)) = self.page_with_room(data_set, space, 0)? {
-                        return Ok((number as u16, mtr, handle));
+                        self.partition_hint.store(number, Ordering::Relaxed);
+                        return Ok((number, mtr, handle));
                     }
                 }
             }
@@ -48,7 +49,7 @@ impl Table {
 
     /// A new data page, latched.
     pub(super) fn new_page(&self) -> Result<RowPage<'_>> {
-        let (partition, data_set) = self.growing_partition()?;
+        let (partition, data_set) = self.growing_partition(1)?;
         self.store_dictionaries(data_set)?;
         let mut mtr = MiniTransaction::begin(self.manager());
         let handle = mtr.create(data_set, CLASS_FULL, true)?;
@@ -92,9 +93,9 @@ impl Table {
             self.undo_pages.remove(place);
         }
         let (last, data_set) = self.last_partition()?;
-        let class = self.class_wanted(space);
+        let class = class_needed(space, data_set.page_bytes());
         let mut next = 0;
-        for _ in 0..BUSY_MAX {
+        loop {
             let Some(number) = data_set.space().find_from(class, next).filter(|number| *number < data_set.page_count()) else { break };
             next = number + 1;
             if latched.handle_of(data_set, number).is_some() {
@@ -102,12 +103,13 @@ impl Table {
             }
             manager.make_resident(data_set, number)?;
             let Some(page) = manager.try_exclusive(data_set, number) else { return Ok(None) };
-            // The map may promise what only a rebuild gives.
             if self.has_room(&page, space + data_set.kept_bytes(number)) {
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
                 return Ok(Some(((last, mtr, handle), 0)));
             }
+            // The map promised what only a rebuild gives.
+            data_set.space().expect(number, 0);
         }
         let reserved = self.core.reservations.reserve_of((self.object_id, rid));
         let partition = reserved.map_or(last, |data_set| data_set.attributes.partition);
@@ -122,7 +124,7 @@ impl Table {
     /// A page of a partition with `space` bytes of room, latched; first the hinted one, if there is a hint.
     fn page_with_room<'a>(&'a self, data_set: &'a DataSet, space: usize, hint: u32) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
         let manager = self.manager();
-        let class = self.class_wanted(space);
+        let class = class_needed(space, data_set.page_bytes());
         let mut hint = (hint != 0 && data_set.space().free_class_of(hint) >= class).then_some(hint);
         let (mut from, mut busy) = (0, 0);
         loop {
@@ -166,12 +168,6 @@ impl Table {
             mtr.commit()?;
         }
         Ok(None)
-    }
-
-    /// The class of the pages to be asked for so much room. Of a row as wide as a page, that of an empty page: rounded up, no page would have it.
-    pub(super) fn class_wanted(&self, space: usize) -> u8 {
-        let page_bytes = self.attributes.page_bytes;
-        class_needed(space, page_bytes).min(class_of(page_room(page_bytes), page_bytes))
     }
 
     pub(super) fn has_room(&self, bytes: &[u8], space: usize) -> bool {

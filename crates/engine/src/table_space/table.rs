@@ -211,6 +211,8 @@ pub struct Table {
     pub(super) undo_pages: UndoPages,
     /// The page that hosted rows of another one last; 0: none.
     pub(super) host_hint: AtomicU32,
+    /// The partition before the last one that had room, or free pages, when that was looked for.
+    pub(super) partition_hint: AtomicU16,
 }
 
 impl Table {
@@ -242,6 +244,7 @@ impl Table {
             insert_hint: AtomicU32::new(0),
             undo_pages: UndoPages::default(),
             host_hint: AtomicU32::new(0),
+            partition_hint: AtomicU16::new(0),
             attributes,
         };
         if table.layout.fixed_len() > table.record_bytes_max() {
@@ -326,11 +329,15 @@ impl Table {
         self.partitions().cloned().collect()
     }
 
-    /// The partition that takes new pages: the last one, unless that is full.
-    pub(super) fn growing_partition(&self) -> Result<(u16, &Arc<DataSet>)> {
+    /// The partition that takes so many new pages: the last one; when that is full, one of those to which as many were given back; or another one.
+    pub(super) fn growing_partition(&self, pages: u32) -> Result<(u16, &Arc<DataSet>)> {
         let (number, data_set) = self.last_partition()?;
-        if !self.partition_is_full(data_set) {
+        if !self.partition_is_full(data_set) || data_set.space().free_pages() >= pages {
             return Ok((number, data_set));
+        }
+        if let Some(before) = self.partitions_before(number).find(|(_, data_set)| data_set.space().free_pages() >= pages) {
+            self.partition_hint.store(before.0, Ordering::Relaxed);
+            return Ok(before);
         }
         let next = self.partition_after(Some(number))?;
         Ok((next.attributes.partition, next))
@@ -409,6 +416,12 @@ impl Table {
             Some(last) => Ok((last, self.partition(last)?)),
             None => self.partition_after(None).map(|data_set| (0, data_set)),
         }
+    }
+
+    /// The partitions before the last one; first where there was room or a page when it was looked for last.
+    pub(super) fn partitions_before(&self, last: u16) -> impl Iterator<Item = (u16, &Arc<DataSet>)> {
+        let hint = self.partition_hint.load(Ordering::Relaxed).min(last);
+        (hint..last).chain(0..hint).filter_map(|number| Some((number, self.partitions.get(u32::from(number))?.get()?)))
     }
 
     pub(super) fn partition_is_full(&self, data_set: &DataSet) -> bool {

@@ -90,8 +90,9 @@ impl Watch {
             // Or fails: the next open finds everything to be done still.
             image.set_capacity(None);
             let trial = image.crash_image(CrashPolicy::KeepAll);
-            std::mem::forget(open(&trial, OpenMode::Write));
+            let opened = open(&trial, OpenMode::Write);
             let failing = calls.wrapping_mul(0x9E37_79B9) % (trial.calls() + 1);
+            drop(opened);
             image.error_at(image.calls() + failing, Failure::Io, Repeat::Once);
             let failed = open(&image, OpenMode::Write).is_err();
             image.clear_faults();
