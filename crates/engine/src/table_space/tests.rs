@@ -1,14 +1,15 @@
 //! A table behaves like a map from RID to row, under every method and page size, in a pool far too small for it.
 
 use super::*;
-use crate::database::{Database, OpenMode, Settings};
+use crate::database::{Database, OpenMode, Settings, TransactionOptions};
+use crate::index::IndexAttributes;
 use crate::pool::By;
 use crate::pool::PoolSettings;
 use crate::test_random::Random;
 use crate::{Error, Extents};
 use pagefold_codec::row::{DictionaryChoice, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
-use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
+use pagefold_types::{Column, DataType, Direction, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -295,4 +296,27 @@ fn threads_that_find_no_partition_add_one_together() {
         assert_eq!((first.attributes.partition, table.partitions().count()), (number, usize::from(number) + 1));
     }
     assert!(Arc::ptr_eq(table.last_partition().unwrap().1, table.partition_after(Some(0)).unwrap()));
+}
+
+/// Of columns that make a row too wide, the ones without an index lie outside.
+#[test]
+fn an_indexed_value_stays_in_its_row() {
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let database = Database::open(storage, clock, Path::new("db"), OpenMode::Create, Settings::default()).unwrap();
+    let columns = ["key", "a", "b", "c", "d"].map(|name| Column::new(name, DataType::Varchar(None), false));
+    let schema = Schema::new(columns.to_vec()).unwrap();
+    let mut change = database.change();
+    let table = change.create_table(TableAttributes::new("t", schema).with_page_bytes(2048)).unwrap();
+    let index = IndexAttributes::new("i", vec![(0, Direction::Ascending)], false);
+    let index = change.create_index(&table, IndexAttributes { page_bytes: 2048, ..index }).unwrap();
+    change.commit().unwrap();
+    let (key, other) = ("k".repeat(450), "x".repeat(440));
+    let mut transaction = database.begin(TransactionOptions::default());
+    let row = [ValueRef::Text(&key), ValueRef::Text(&other), ValueRef::Text(&other), ValueRef::Text(&other), ValueRef::Text(&other)];
+    let rid = transaction.insert(&table, &row).unwrap();
+    assert_eq!(transaction.find(&table, &index, &[ValueRef::Text(&key)]).unwrap(), [rid]);
+    let record = table.get(rid).unwrap().unwrap();
+    let outside: Vec<usize> = table.layout.large_values(&record).unwrap().into_iter().map(|(column, _)| column).collect();
+    assert_eq!(outside, [1]);
 }

@@ -38,8 +38,15 @@ impl Table {
     /// When a value does not fit its column, the fixed part alone is too wide, or there is no room for a large value.
     pub fn build_record(&self, by: By<'_>, values: &[ValueRef<'_>], record: &mut Vec<u8>) -> Result<()> {
         let refused = |e: pagefold_types::ValueError| Error::Value(format!("{}: {e}", self.object()));
-        let keep = &self.attributes.primary_key;
-        let large = self.layout.plan_large(values, self.record_bytes_max(), keep).map_err(refused)?;
+        let key = &self.attributes.primary_key;
+        let mut large = self.layout.plan_large(values, self.record_bytes_max(), key).map_err(refused)?;
+        if !large.is_empty() {
+            // A value in an index is not to lie outside, if others can instead.
+            let indexes = self.indexes();
+            let indexed = indexes.iter().flat_map(|index| index.attributes().columns.iter().map(|column| column.0));
+            let keep: Vec<usize> = key.iter().copied().chain(indexed).collect();
+            large = self.layout.plan_large(values, self.record_bytes_max(), &keep).unwrap_or(large);
+        }
         if large.is_empty() {
             return self.layout.encode(values, record).map(drop).map_err(refused);
         }

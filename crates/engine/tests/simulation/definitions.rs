@@ -34,7 +34,7 @@ impl Player<'_> {
         match run(self.database, definition) {
             Ok(()) => {
                 self.promise.lock().settle(Durability::Durable);
-                self.committed = crate::model::Committed::of(state);
+                self.committed.redefine(state);
                 Ok(())
             }
             Err(error) => {

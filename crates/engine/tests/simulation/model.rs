@@ -131,11 +131,17 @@ pub(crate) struct Committed {
 
 impl Committed {
     pub(crate) fn of(state: State) -> Committed {
-        let mut committed = Committed { state: state.clone(), ..Committed::default() };
-        for (table, rows) in state.iter().enumerate() {
-            rows.values().for_each(|row| committed.note(table, None, row));
-        }
+        let mut committed = Committed::default();
+        committed.redefine(state);
         committed
+    }
+
+    /// A definition has put these rows there. The entries of rows before it may still be there, in the tables that it did not make anew.
+    pub(crate) fn redefine(&mut self, state: State) {
+        for (table, rows) in state.iter().enumerate() {
+            rows.values().for_each(|row| self.note(table, None, row));
+        }
+        self.state = state;
     }
 
     /// The state with an overlay.

@@ -199,7 +199,10 @@ impl Player<'_> {
                 Ok(())
             }
             Err(error @ (Error::Io(_) | Error::Poisoned(_))) => self.expect_trouble(&error, &format!("{statement:?}")),
-            Err(error) => fault(format!("{error}; nothing speaks for that")),
+            Err(error) => {
+                let held: Vec<_> = self.writers.iter().map(|(writer, other)| (*writer, other.touched.clone())).collect();
+                fault(format!("{error}; nothing speaks for that; it reaches {reach:?}, others hold {held:?}"))
+            }
         }
     }
 
