@@ -276,7 +276,12 @@ fn a_version_goes_when_nothing_needs_it_and_nothing_is_lost() {
                 // One that begins while the round waits, and is taken back when it has gone on.
                 let mut late = begin(&database);
                 let taken: Vec<Rid> = open_ones.iter().flat_map(|(_, changed)| changed.keys().copied()).collect();
-                for rid in model.keys().filter(|rid| !taken.contains(rid)).step_by(9) {
+                for (i, rid) in model.keys().filter(|rid| !taken.contains(rid)).step_by(9).enumerate() {
+                    // A deleted row keeps the form that it had: its page is needed as it is.
+                    if i % 6 == 0 {
+                        assert!(late.delete(&table, *rid).unwrap());
+                        continue;
+                    }
                     let new = row(&mut random, &subjects[subject], 7);
                     late.update(&table, *rid, &[(2, new[2].as_ref())]).unwrap();
                 }
@@ -313,7 +318,7 @@ fn a_version_goes_when_nothing_needs_it_and_nothing_is_lost() {
                 compare(&database, &model);
             }
         }
-        assert!(dropped >= 3, "{method} {seed}: {dropped} versions have gone");
+        assert!(dropped >= 2, "{method} {seed}: {dropped} versions have gone");
         assert!(kept_off >= 1 || method == Method::Page, "{method} {seed}: no page was changed while a round went on");
         assert!(waited >= 2 || method == Method::Page, "{method} {seed}: {waited} rounds had to wait");
     }

@@ -189,7 +189,6 @@ impl<'a> Change<'a> {
         for data_set in gone {
             let _ = core.drop_data_set(&data_set);
         }
-        let _ = core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY));
         Ok(())
     }
 

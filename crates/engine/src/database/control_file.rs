@@ -89,12 +89,12 @@ pub(crate) fn sync_what_was_found(storage: &dyn Storage, directory: &Path) -> Re
     Ok(storage.sync_directory(parent_directory(directory))?)
 }
 
-/// Empties a damaged slot. The state in the other one has been opened, so nothing needs this one.
+/// Empties a damaged slot. The state in the other one has been opened, so nothing needs this one: after a crash it may be damaged again, so nothing is synced.
 pub(crate) fn empty_slot(storage: &dyn Storage, directory: &Path, number: usize) -> Result<()> {
     let file = storage.open(&control_path(directory), &OpenOptions::read_write())?;
     let zeros = AlignedBuffer::new(CONTROL_SLOT_BYTES, 4096);
     file.write_at(&zeros, (number * CONTROL_SLOT_BYTES) as u64)?;
-    Ok(file.sync()?)
+    Ok(())
 }
 
 /// Makes the control file of a new database. It appears with its first state in it or not at all.

@@ -396,19 +396,14 @@ fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
     })
 }
 
-/// Removes the data sets that are not in `named`.
+/// Removes the data sets that are not in `named`. One whose name comes back after a crash is removed again, so nothing is synced.
 fn remove_unnamed(storage: &dyn Storage, directory: &Path, named: &BTreeSet<u32>) -> Result<()> {
     let data = directory.join(DATA_DIRECTORY);
-    let mut removed = false;
     for path in storage.list(&data)? {
         let temporary = path.extension().is_some_and(|e| e == "tmp");
         if temporary || file_id_of(&path).is_some_and(|id| !named.contains(&id)) {
             storage.remove(&path)?;
-            removed = true;
         }
-    }
-    if removed {
-        storage.sync_directory(&data)?;
     }
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! A change is atomic: after a crash at any I/O call the database is as before or as after.
 
 use super::*;
+use crate::log::LogReader;
 use crate::pool::By;
 use crate::pool::PoolSettings;
 use crate::table_space::{BulkLoader, RowBuffer, TableAttributes};
 use crate::{Error, Result};
-use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
+use pagefold_format::log::{CatalogChange, RecordKind};
+use pagefold_format::page;
+use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, OpenOptions, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Schema, ValueRef};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -200,4 +203,57 @@ fn rows_and_objects_change_one_after_the_other() {
     transaction.rollback().unwrap();
     create(&database, "u", 1).unwrap();
     assert_eq!(table.row_count(), 11);
+}
+
+/// Who follows the log elsewhere has the change, whenever the machine stops after it.
+#[test]
+fn a_catalog_that_counts_is_in_the_log() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create).unwrap();
+    create(&database, "t", 1).unwrap();
+    database.ensure_log().unwrap();
+    create(&database, "u", 1).unwrap();
+    let control = database.objects.read().control;
+    let image = storage.crash_image(CrashPolicy::DropAll);
+    let mut reader = LogReader::open(&image, &database.core.log_directory(), control.log_id, control.checkpoint, 0).unwrap();
+    let mut named = Vec::new();
+    while let Some(record) = reader.next().unwrap() {
+        if record.kind == RecordKind::Catalog as u8 {
+            named.push(CatalogChange::decode(record.body).unwrap().catalog_file_id);
+        }
+    }
+    assert_eq!(named.last(), Some(&control.catalog_file_id));
+}
+
+/// Write counters never go back, also of pages that redo makes anew without a look at what is on disk, and of which the map on disk does not know the last write.
+#[test]
+fn a_page_that_redo_makes_anew_has_a_higher_write_counter() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create).unwrap();
+    create(&database, "t", 1).unwrap();
+    let table = database.table("t").unwrap();
+    let insert = |n| {
+        let mut transaction = database.begin(TransactionOptions::default());
+        let rid = transaction.insert(&table, &[ValueRef::Int(n), ValueRef::Text("some text")]).unwrap();
+        transaction.commit().unwrap();
+        rid
+    };
+    let first = insert(1).page();
+    let rid = (2..).map(insert).find(|rid| rid.page() != first).unwrap();
+    let data_set = Arc::clone(table.partition(rid.partition()).unwrap());
+    database.write_dirty_pages(&data_set).unwrap();
+    assert_eq!(insert(0).page(), rid.page());
+    let counter = |storage: &FaultStorage| {
+        let path = crate::core::data_set_path(Path::new("db"), data_set.file_id());
+        let mut bytes = vec![0; data_set.page_bytes()];
+        let file = storage.open(&path, &OpenOptions::read_only()).unwrap();
+        file.read_at(&mut bytes, u64::from(rid.page()) * data_set.page_bytes() as u64).unwrap();
+        page::verify(&bytes, &data_set.identity(rid.page())).unwrap();
+        (page::lsn(&bytes), page::write_counter(&bytes))
+    };
+    let image = storage.crash_image(CrashPolicy::KeepAll);
+    let before = counter(&image);
+    open(&image, OpenMode::Write).unwrap().close().unwrap();
+    let after = counter(&image);
+    assert!(after.0 > before.0 && after.1 > before.1, "{before:?}, {after:?}");
 }

@@ -277,3 +277,22 @@ fn a_failed_sync_of_the_directory_poisons() {
     assert!(log.poisoned().is_some() && log.end() == first.end);
     assert!(append(&log, 3, b"third").is_err() && log.make_durable(first.end).is_err());
 }
+
+/// A process is stopped between giving the next segment its name and syncing that name; the log ends just where that segment begins.
+#[test]
+fn the_name_of_a_segment_that_a_stopped_process_made_is_made_durable() {
+    let (disk, storage) = disk(1, 512);
+    let log = create(&storage, 4096).unwrap();
+    let first = append(&log, 1, &[1; (12 << 10) - 4096 - 24 - 13]).unwrap();
+    log.make_durable(first.end).unwrap();
+    assert_eq!(first.end, 12 << 10);
+    disk.inject(Trigger::kind(CallKind::SyncDirectory, 0), Fault::Error(Failure::Io));
+    assert!(log.prepare_next().is_err());
+    drop(log);
+    assert!(storage.exists(&segment_path(directory(), 1)).unwrap());
+    let log = reopen(&storage, first.end).unwrap();
+    let second = append(&log, 2, b"second").unwrap();
+    log.make_durable(second.end).unwrap();
+    let (records, _) = read(&disk.crash_image(CrashPolicy::DropAll), 4096, 0).unwrap();
+    assert_eq!(records, [first, second]);
+}

@@ -45,6 +45,8 @@ struct Store {
     /// By page: the version that is protected, the one last tried.
     protected: Vec<u32>,
     tried: Vec<u32>,
+    /// The last version of any page: none comes twice, so that an image of before a crash that comes back is known.
+    version: u32,
 }
 
 impl Store {
@@ -56,7 +58,7 @@ impl Store {
         }
         data.sync().unwrap();
         storage.sync_directory(Path::new("/")).unwrap();
-        Store { storage, data, protected: vec![1; PAGES], tried: vec![1; PAGES] }
+        Store { storage, data, protected: vec![1; PAGES], tried: vec![1; PAGES], version: 1 }
     }
 
     fn work(&mut self, random: &mut Random, batches: u64) -> Result<()> {
@@ -66,7 +68,8 @@ impl Store {
             let numbers: Vec<usize> = (first..PAGES.min(first + 1 + random.index(9))).collect();
             let mut images = Vec::new();
             for &number in &numbers {
-                self.tried[number] += 1;
+                self.version += 1;
+                self.tried[number] = self.version;
                 images.extend(page(3, number as u32, self.tried[number], PAGE));
             }
             let pages: Vec<(u32, u32)> = numbers.iter().map(|&number| (3, number as u32)).collect();
