@@ -257,6 +257,7 @@ fn log_records() {
         Change::DataSet(DataSetOp::Allocate { class: 200 }),
         Change::DataSet(DataSetOp::Count(Counts { rows: -1, data_pages: 1, keys: 300 })),
         Change::DataSet(DataSetOp::Dictionary { version: 2, bytes: 70_000 }),
+        Change::DataSet(DataSetOp::GhostGone { slot: 3 }),
     ];
     for (i, undo) in undos.into_iter().enumerate() {
         let mut body = vec![0, i as u8];

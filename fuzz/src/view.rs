@@ -19,9 +19,9 @@ pub fn ask(page: &[u8], key: &[u8], exact: bool) {
         let _ = view.takes(&change);
     }
     let cut = view.cut(1, 2);
-    let runs = [Some(Place::default()), cut, Some(lower.0), Some(seek)].map(|from| from.map(|from| view.run_from(from)));
+    let runs = [Some(Place::default()), cut, Some(lower.0), Some(seek)].map(|from| from.map(|from| view.run(from, end)));
     assert!(runs.into_iter().flatten().flatten().all(|(count, run)| count <= view.rid_count() && run.len() <= 64 * page.len()));
-    let _ = view.joins(&view, 0);
+    let _ = view.fill();
     let (mut pair, mut count) = (Vec::new(), 0);
     let mut last = view.place_before(end);
     let walked = view.for_each(

@@ -132,7 +132,7 @@ fuzz_target!(|data: &[u8]| {
             .enumerate()
             .map(|(at, value)| match value {
                 Value::Text(_) | Value::Bytes(_) if flags & 4 != 0 && (row + at) % 11 == 0 => {
-                    ColumnValue::Large(LargeValueRef { first_page: row as u32 % 5, raw_bytes: 9, stored_bytes: 10, partition: 0 })
+                    ColumnValue::Large(LargeValueRef { first_page: row as u32 % 5, raw_bytes: 9, tag: 10, partition: 0 })
                 }
                 value => value.as_ref().into(),
             })
