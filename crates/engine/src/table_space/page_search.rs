@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - what is kept on a page for running transactions is not given to others;
+//! - a new page is taken only when no other page can be had: one more, taken each time that many work at once, stays for good;
 //! - a page other than the one that is latched already is latched only if that needs no waiting;
 //! - the map may promise too much, never for long: who finds that out corrects it.
 
@@ -18,27 +19,22 @@ use pagefold_format::space_map::{CLASS_FULL, class_needed, class_of};
 use pagefold_types::Rid;
 use std::sync::atomic::Ordering;
 
-/// Of the pages with room, so many that others have latched are passed over before a new one is taken.
-const BUSY_MAX: u32 = 8;
-
 impl Table {
-    /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version; a new one if that is asked for.
-    pub(super) fn page_for(&self, space: usize, new: bool) -> Result<RowPage<'_>> {
+    /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version; none of `but`.
+    pub(super) fn page_for(&self, space: usize, but: &[(u16, u32)]) -> Result<RowPage<'_>> {
         // A row of another version than the page's has a longer prefix; an entry is longer than a slot.
         let space = (space + 3 + self.insert_reserve()).min(page_room(self.attributes.page_bytes));
         let (last, data_set) = self.last_partition()?;
-        if !new {
-            if let Some((mtr, handle)) = self.page_with_room(data_set, space, self.insert_hint.load(Ordering::Relaxed))? {
-                self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
-                return Ok((last, mtr, handle));
-            }
-            // Room that deletes have left in the partitions before is used before another partition is added.
-            if self.partition_is_full(data_set) {
-                for (number, data_set) in self.partitions_before(last) {
-                    if let Some((mtr, handle)) = self.page_with_room(data_set, space, 0)? {
-                        self.partition_hint.store(number, Ordering::Relaxed);
-                        return Ok((number, mtr, handle));
-                    }
+        if let Some((mtr, handle)) = self.page_with_room((last, data_set), space, self.insert_hint.load(Ordering::Relaxed), but)? {
+            self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
+            return Ok((last, mtr, handle));
+        }
+        // Room that deletes have left in the partitions before is used before another partition is added.
+        if self.partition_is_full(data_set) {
+            for (number, data_set) in self.partitions_before(last) {
+                if let Some((mtr, handle)) = self.page_with_room((number, data_set), space, 0, but)? {
+                    self.partition_hint.store(number, Ordering::Relaxed);
+                    return Ok((number, mtr, handle));
                 }
             }
         }
@@ -73,9 +69,9 @@ impl Table {
         space: usize,
         latched: &MiniTransaction<'a>,
     ) -> Result<Option<(RowPage<'a>, usize)>> {
-        let By::Undo(..) = by else { return self.page_for(space, false).map(|page| Some((page, 0))) };
+        let By::Undo(..) = by else { return self.page_for(space, &[]).map(|page| Some((page, 0))) };
         if !self.by_column() {
-            return self.page_for(space, false).map(|page| Some((page, 0)));
+            return self.page_for(space, &[]).map(|page| Some((page, 0)));
         }
         let manager = self.manager();
         for place in self.undo_pages.all() {
@@ -121,12 +117,18 @@ impl Table {
         Ok(Some(((partition, mtr, handle), page_room(self.attributes.page_bytes) - space)))
     }
 
-    /// A page of a partition with `space` bytes of room, latched; first the hinted one, if there is a hint.
-    fn page_with_room<'a>(&'a self, data_set: &'a DataSet, space: usize, hint: u32) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
+    /// A page of a partition with `space` bytes of room, latched, and none of `but`; first the hinted one, if there is a hint. Pages that others have latched are passed over.
+    fn page_with_room<'a>(
+        &'a self,
+        (partition, data_set): (u16, &'a DataSet),
+        space: usize,
+        hint: u32,
+        but: &[(u16, u32)],
+    ) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
         let manager = self.manager();
         let class = class_needed(space, data_set.page_bytes());
         let mut hint = (hint != 0 && data_set.space().free_class_of(hint) >= class).then_some(hint);
-        let (mut from, mut busy) = (0, 0);
+        let mut from = 0;
         loop {
             let number = match hint.take() {
                 Some(number) => number,
@@ -137,17 +139,11 @@ impl Table {
                     number
                 }
             };
-            if number >= data_set.page_count() {
+            if number >= data_set.page_count() || but.contains(&(partition, number)) {
                 continue;
             }
             manager.make_resident(data_set, number)?;
-            let Some(page) = manager.try_exclusive(data_set, number) else {
-                busy += 1;
-                if busy == BUSY_MAX {
-                    break;
-                }
-                continue;
-            };
+            let Some(page) = manager.try_exclusive(data_set, number) else { continue };
             let has_room = self.has_room(&page, space + data_set.kept_bytes(number));
             let mut mtr = MiniTransaction::begin(manager);
             let handle = mtr.adopt(page);

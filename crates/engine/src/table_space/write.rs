@@ -90,15 +90,13 @@ impl Table {
         let body = forms::body(form, record, &codes);
         let mut bytes = Vec::new();
         let space = row_space(Stored::Home(body).len(self.page_form()));
-        let (mut partition, mut mtr, mut handle) = self.page_for(space, false)?;
-        let rid = match self.free_row(by, partition, &mtr, handle) {
-            Some(rid) => rid,
-            None => {
-                drop(mtr);
-                (partition, mtr, handle) = self.page_for(space, true)?;
-                let free = self.free_row(by, partition, &mtr, handle);
-                free.ok_or_else(|| Error::corrupt(self.object(), mtr.number(handle), "a row of a page not made yet is locked"))?
+        let mut locked = Vec::new();
+        let (rid, (partition, mut mtr, handle)) = loop {
+            let page = self.page_for(space, &locked)?;
+            if let Some(rid) = self.free_row(by, page.0, &page.1, page.2) {
+                break (rid, page);
             }
+            locked.push((page.0, page.1.number(page.2)));
         };
         let slot = rid.slot();
         let kind = Stored::Home(body).build(DataPage::new(mtr.bytes(handle)).dictionary_version(), &mut bytes);
