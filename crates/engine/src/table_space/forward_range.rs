@@ -24,7 +24,7 @@ use pagefold_format::data::{
 use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
 use pagefold_format::page::{self, PageType};
-use pagefold_format::space_map::class_needed;
+use pagefold_format::space_map::{CLASS_EMPTY, class_needed};
 use pagefold_types::{Rid, SLOT_MAX};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -60,6 +60,17 @@ enum AtHome {
     AsItIs,
 }
 
+/// Which pages may host a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hosts {
+    All,
+    /// Those that have something on them already.
+    InUse,
+}
+
+/// A page of which no more than this part is used, all by rows that it hosts, is given up when one of them is changed.
+pub(super) const THIN_PART: usize = 4;
+
 /// A page that may host a range, as it would be then.
 struct Host<'a> {
     mtr: MiniTransaction<'a>,
@@ -83,7 +94,32 @@ impl Table {
         slot: Option<u16>,
         wanted: usize,
     ) -> Result<bool> {
-        self.forward_from(mtr, from, slot, wanted, AtHome::MakeRoom)
+        self.forward_from(mtr, from, slot, (wanted, Hosts::All), AtHome::MakeRoom)
+    }
+
+    /// If the page of a row, which it hosts, has few rows and hosts all of them, they go where there are others: so it is empty, for a row that is as long as a page. A row that was long when it came,
+    /// and by itself, would keep its page when it is short. Nothing happens where there is no room elsewhere.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub(super) fn leave_thin_page(&self, at: Rid) -> Result<()> {
+        let data_set = self.partition(at.partition())?;
+        let mut mtr = MiniTransaction::begin(self.manager());
+        let page = mtr.latch(data_set, at.page())?;
+        let view = DataPage::new(mtr.bytes(page));
+        let page_bytes = self.attributes.page_bytes;
+        let is_thin = page::page_type(mtr.bytes(page)) == Some(PageType::Data)
+            && view.free_bytes() >= page_bytes - page_bytes / THIN_PART
+            && view.ranges().iter().all(|range| range.hosted)
+            && (0..view.slot_count()).all(|slot| view.ranges().of(slot).is_some() || stored(&view, slot).is_none());
+        if !is_thin {
+            return Ok(());
+        }
+        match self.forward_from(&mut mtr, page, None, (0, Hosts::InUse), AtHome::AsItIs) {
+            Ok(_) => mtr.commit().map(drop),
+            Err(error) if error.is_no_room() => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn forward_from<'a>(
@@ -91,7 +127,7 @@ impl Table {
         mtr: &mut MiniTransaction<'a>,
         from: PageHandle,
         slot: Option<u16>,
-        wanted: usize,
+        (wanted, hosts): (usize, Hosts),
         at_home: AtHome,
     ) -> Result<bool> {
         let view = DataPage::new(mtr.bytes(from));
@@ -111,12 +147,12 @@ impl Table {
             // What takes too much on another page goes in smaller parts.
             let mut most = run.rows;
             while most > 0 {
-                match self.forward_some(mtr, from, home, (&run, most), wanted)? {
+                match self.forward_some(mtr, from, home, (&run, most), (wanted, hosts))? {
                     Forwarded::Done => return Ok(true),
                     Forwarded::NotSo => break,
                     // The home has pages of others, or rows of its own, that can go elsewhere.
                     Forwarded::HomeIsFull if at_home == AtHome::MakeRoom => {
-                        if self.forward_from(mtr, home, None, 2 * RANGE_BYTES, AtHome::AsItIs)? {
+                        if self.forward_from(mtr, home, None, (2 * RANGE_BYTES, hosts), AtHome::AsItIs)? {
                             return Ok(true);
                         }
                         break;
@@ -149,7 +185,7 @@ impl Table {
         from: PageHandle,
         home: PageHandle,
         (run, most): (&Run, usize),
-        wanted: usize,
+        (wanted, hosts): (usize, Hosts),
     ) -> Result<Forwarded> {
         let (data_set, number) = (mtr.data_set(from), mtr.number(from));
         if self.area_version(data_set).is_none() {
@@ -202,7 +238,7 @@ impl Table {
             None => Rid::new(partition, number, range.first),
         };
         let mut other = self.builder(version);
-        let Some((mut host, there)) = self.host(&view, range, at_home, &mut other, (space, claimed))? else {
+        let Some((mut host, there)) = self.host(&view, (range, at_home), &mut other, (space, claimed), hosts)? else {
             return Ok(if whole { Forwarded::NotSo } else { Forwarded::Fewer(rows) });
         };
         let moved = SlotRange { first: range.first, count: range.count, hosted: false, there };
@@ -246,43 +282,51 @@ impl Table {
     fn host<'a>(
         &'a self,
         from: &DataPage<'_>,
-        range: SlotRange,
-        at_home: Rid,
+        (range, at_home): (SlotRange, Rid),
         builder: &mut ColumnBuilder,
         (space, spare): (usize, usize),
+        hosts: Hosts,
     ) -> Result<Option<(Host<'a>, Rid)>> {
         let manager = self.manager();
         let (partition, data_set) = self.last_partition()?;
         let class = class_needed((space + spare).min(page_room(self.attributes.page_bytes)), data_set.page_bytes());
         // First the page that hosted rows last: it has room that nobody else looks for.
         let mut hint = Some(self.host_hint.load(Ordering::Relaxed)).filter(|page| *page != 0);
-        let (mut next, mut tried) = (0, 0);
-        while tried < CANDIDATES {
-            let number = match hint.take() {
-                Some(number) => number,
-                None => {
-                    let Some(number) = data_set.space().find_from(class, next) else { break };
-                    next = number + 1;
-                    number
+        // What is wanted of a page is a guess, so few are tried; one without anything on it does as well as a new one.
+        let tries: &[(u8, usize)] = if hosts == Hosts::All { &[(class, CANDIDATES), (CLASS_EMPTY, usize::MAX)] } else { &[(class, CANDIDATES)] };
+        for &(class, candidates) in tries {
+            let (mut next, mut tried) = (0, 0);
+            while tried < candidates {
+                let number = match hint.take() {
+                    Some(number) => number,
+                    None => {
+                        let Some(number) = data_set.space().find_from(class, next) else { break };
+                        next = number + 1;
+                        number
+                    }
+                };
+                let found = if number < data_set.page_count() { data_set.space().free_class_of(number) } else { 0 };
+                if found < class || hosts == Hosts::InUse && found == CLASS_EMPTY {
+                    continue;
                 }
-            };
-            if number >= data_set.page_count() || data_set.space().free_class_of(number) < class {
-                continue;
+                manager.make_resident(data_set, number)?;
+                let Some(page) = manager.try_exclusive(data_set, number) else { continue };
+                tried += usize::from(self.place_for(&page, data_set, from, range, builder).is_some());
+                let mut mtr = MiniTransaction::begin(manager);
+                let handle = mtr.adopt(page);
+                let mut host = Host { mtr, handle, data_set, partition };
+                if let Some(there) = self.take_in(&mut host, from, range, at_home, builder, spare)? {
+                    self.host_hint.store(number, Ordering::Relaxed);
+                    return Ok(Some((host, there)));
+                }
+                // The map promised too much.
+                self.note_space(&mut host.mtr, handle);
+                data_set.space().expect(number, 0);
+                host.mtr.commit()?;
             }
-            manager.make_resident(data_set, number)?;
-            let Some(page) = manager.try_exclusive(data_set, number) else { continue };
-            tried += 1;
-            let mut mtr = MiniTransaction::begin(manager);
-            let handle = mtr.adopt(page);
-            let mut host = Host { mtr, handle, data_set, partition };
-            if let Some(there) = self.take_in(&mut host, from, range, at_home, builder, spare)? {
-                self.host_hint.store(number, Ordering::Relaxed);
-                return Ok(Some((host, there)));
-            }
-            // The map promised too much.
-            self.note_space(&mut host.mtr, handle);
-            data_set.space().expect(number, 0);
-            host.mtr.commit()?;
+        }
+        if hosts == Hosts::InUse {
+            return Ok(None);
         }
         let (partition, mtr, handle) = self.new_page()?;
         let data_set = mtr.data_set(handle);
@@ -299,6 +343,21 @@ impl Table {
         }
     }
 
+    /// The first of the slots for a range on a page that is to host it; `None` when it has too many rows or slots, or codes of another dictionary.
+    fn place_for(&self, bytes: &[u8], data_set: &DataSet, from: &DataPage<'_>, range: SlotRange, builder: &ColumnBuilder) -> Option<u16> {
+        let view = DataPage::new(bytes);
+        if page::page_type(bytes) != Some(PageType::Data) || view.dictionary_version() != from.dictionary_version() {
+            return None;
+        }
+        // Where others were hosted there is room again.
+        let first = view.free_run(range.count);
+        let rows = (range.first..range.end()).filter(|slot| is_of_range(from, *slot)).count();
+        let fits_in = self.area_version(data_set) == Some(builder.dictionary_version())
+            && first + range.count <= SLOT_MAX + 1
+            && usize::from(view.row_count()) + rows <= column_rows_max(bytes.len(), self.attributes.maxrows);
+        fits_in.then_some(first)
+    }
+
     /// Puts the rows of a range on the page that is to host them, if it can; gives the first slot there.
     fn take_in(
         &self,
@@ -312,17 +371,7 @@ impl Table {
         let number = host.mtr.number(host.handle);
         let bytes = host.mtr.bytes(host.handle);
         let view = DataPage::new(bytes);
-        // Where others were hosted there is room again.
-        let first = view.free_run(range.count);
-        let rows = (range.first..range.end()).filter(|slot| is_of_range(from, *slot)).count();
-        let fits_in = page::page_type(bytes) == Some(PageType::Data)
-            && view.dictionary_version() == from.dictionary_version()
-            && self.area_version(host.data_set) == Some(builder.dictionary_version())
-            && first + range.count <= SLOT_MAX + 1
-            && usize::from(view.row_count()) + rows <= column_rows_max(bytes.len(), self.attributes.maxrows);
-        if !fits_in {
-            return Ok(None);
-        }
+        let Some(first) = self.place_for(bytes, host.data_set, from, range, builder) else { return Ok(None) };
         let there = Rid::new(host.partition, number, first);
         let hosted = SlotRange { first, count: range.count, hosted: true, there: at_home };
         let ranges = without(view.ranges().iter(), None, Some(hosted));

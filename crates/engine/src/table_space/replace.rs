@@ -6,6 +6,7 @@
 //! - a row that is away goes home with a change for which there is room at home again: else in the end nearly all rows would be away, each with a pointer;
 //! - what taking a change back may need is reserved with the change.
 
+use super::forward_range::THIN_PART;
 use super::page_search::RowPage;
 use super::row_image::{self, RowImage};
 use super::table::Table;
@@ -64,7 +65,11 @@ impl Table {
             let before = self.image(home_set, rid.page(), self.body_in(mtr.bytes(place), slot)?)?;
             let after = change(before.body())?;
             let row = LatchedRow { rid, home, at, away: target.map(|target| (place, target)) };
+            let is_short = after.body().parts().1.len() < self.attributes.page_bytes / THIN_PART;
             if self.replace_latched(by, mtr, &row, &before, after.body(), None)? == Replaced::Done {
+                if at != rid && is_short && matches!(by, By::Transaction(_)) {
+                    self.leave_thin_page(at)?;
+                }
                 return Ok(true);
             }
         }

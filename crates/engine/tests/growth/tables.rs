@@ -255,3 +255,48 @@ fn rows_by_column_that_go_away_after_an_opening() {
     let (opened_once, opened_again) = (pages_after(false), pages_after(true));
     assert!(opened_again <= opened_once + SLACK, "{opened_again} pages, {opened_once} without openings");
 }
+
+/// Rows from a few bytes to nearly a page, each changed to another length, or deleted and inserted anew: a short one keeps a page from a long one, but that levels off.
+#[test]
+fn rows_of_all_lengths() {
+    const LENGTHS: [usize; 5] = [5, 20, 100, 1_900, 3_900];
+    for method in Method::ALL {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let form = Form { method, page_bytes: 4096, ..FORM };
+        let world = open(&storage, form, OpenMode::Create);
+        let mut random = Random(5);
+        let any = |random: &mut Random| {
+            let length = LENGTHS[random.below(LENGTHS.len() as u64) as usize];
+            letters(random, length)
+        };
+        let mut rids: Vec<Rid> = Vec::new();
+        for number in 0..400 {
+            let mut transaction = begin(&world, Isolation::ReadCommitted);
+            rids.push(world.insert(&mut transaction, number, 1, &any(&mut random)).unwrap());
+            transaction.commit().unwrap();
+        }
+        let mut course = Course::default();
+        for _ in 0..COUNTS {
+            for _ in 0..changes(60_000) / COUNTS {
+                let at = random.below(rids.len() as u64) as usize;
+                let text = any(&mut random);
+                let mut transaction = begin(&world, Isolation::ReadCommitted);
+                if random.below(2) == 0 {
+                    assert!(transaction.update(&world.table, rids[at], &[(2, ValueRef::Text(&text))]).unwrap());
+                } else {
+                    assert!(transaction.delete(&world.table, rids[at]).unwrap());
+                    rids[at] = world.insert(&mut transaction, at as i64, 1, &text).unwrap();
+                }
+                transaction.commit().unwrap();
+            }
+            course.0.push(pages(&world));
+        }
+        let rows = world.check();
+        assert_eq!(rows.len(), rids.len());
+        let (fresh, quarter) = (fresh_pages(form, &rows), course.0.len() / 4);
+        let (then, now) = (course.0[2 * quarter - 1], course.0[course.0.len() - 1]);
+        println!("{method}, all lengths: {then} pages, then {now}; fresh {fresh}: {:.2}", now as f64 / fresh as f64);
+        assert!(now <= then + then / 20 + SLACK, "{method}: {then} pages, then {now}");
+        assert!(now <= 2 * fresh + SLACK, "{method}: {now} pages, fresh {fresh}");
+    }
+}

@@ -87,6 +87,21 @@ pub(super) fn rebuild(rows: &mut Rows, page: &mut [u8]) -> bool {
 }
 
 #[test]
+fn a_page_that_is_rebuilt_without_rows_is_as_good_as_new() {
+    let (mut random, mut rows) = (Random(1), rows(2048));
+    let mut page = vec![0; 2048];
+    apply(&mut page, DataOp::Format { page_number: 4, dictionary_version: COMPACT }).unwrap();
+    let fresh = page.clone();
+    let (kind, bytes) = rows.stored(&rows.record(&mut random, 1));
+    apply(&mut page, DataOp::Insert { slot: 0, kind, bytes: &bytes }).unwrap();
+    assert!(rebuild(&mut rows, &mut page) && DataPage::new(&page).has_columns());
+    let image = rows.builder.build(std::iter::empty(), None, &[], &rows.decoder, |_| None).unwrap().unwrap();
+    apply(&mut page, DataOp::Rebuild(image)).unwrap();
+    assert_eq!(DataPage::new(&page).free_bytes(), 2048 - DATA_HEADER_BYTES);
+    assert_eq!(page, fresh);
+}
+
+#[test]
 fn behaves_like_a_map() {
     for (size, seed) in [(2048, 1), (8192, 2), (32768, 3)] {
         let mut random = Random(seed);

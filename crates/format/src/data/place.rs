@@ -211,5 +211,7 @@ impl ColumnImage<'_> {
         let rows = (0..self.slots).filter(is_row).count();
         put_u16(page, ROWS, rows as u16);
         debug_assert!(Directory::new(page).bytes() <= page.len());
+        // One without slots has no column part either, and all its room.
+        cut_free_slots(page);
     }
 }
