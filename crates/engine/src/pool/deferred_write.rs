@@ -153,15 +153,35 @@ impl BufferManager {
 
     /// Writes a batch in clusters; returns the number of writes.
     fn write_batch(&self, data_set: &DataSet, batch: &Batch<'_>) -> Result<u64> {
+        let (protection, most) = self.protected_at_once(data_set.page_bytes());
+        let mut images = &batch.images[..batch.pages.len() * data_set.page_bytes()];
+        let mut writes = 0;
+        for pages in batch.pages.chunks(most) {
+            let (part, rest) = images.split_at(pages.len() * data_set.page_bytes());
+            writes += self.write_part(data_set, (pages, part, batch.lsn), protection)?;
+            images = rest;
+        }
+        Ok(writes)
+    }
+
+    /// What protects pages that have been copied already, and how many of them at once. To be asked once for all that is written with the answer: the log may have come since the pages were put
+    /// together, and where it comes later, they have nothing that is in it.
+    fn protected_at_once(&self, page_bytes: usize) -> (Option<&Protection>, usize) {
+        let protection = self.protection();
+        let double_write = protection.and_then(|protection| protection.double_write.as_ref());
+        (protection, double_write.map_or(usize::MAX, |double_write| double_write.pages_max(page_bytes)))
+    }
+
+    /// Writes as many pages of a batch as are protected at once.
+    fn write_part(&self, data_set: &DataSet, (pages, images, lsn): (&[u32], &[u8], Lsn), protection: Option<&Protection>) -> Result<u64> {
         let page_bytes = data_set.page_bytes();
-        let images = &batch.images[..batch.pages.len() * page_bytes];
-        let passage = self.pass(data_set, &batch.pages)?;
-        let protected = self.protect(data_set, &batch.pages, images, batch.lsn)?;
+        let passage = self.pass(data_set, pages)?;
+        let protected = self.protect(data_set, (pages, images, lsn), protection)?;
         let file = data_set.file()?;
         let room = (self.cluster_buffers.buffer_bytes() / page_bytes).max(1);
         let mut writes = 0;
         let mut images = images;
-        for run in batch.pages.chunk_by(|a, b| a + 1 == *b) {
+        for run in pages.chunk_by(|a, b| a + 1 == *b) {
             for cluster in run.chunks(room) {
                 let (bytes, rest) = images.split_at(cluster.len() * page_bytes);
                 file.write_at(bytes, u64::from(cluster[0]) * page_bytes as u64)?;
@@ -171,7 +191,7 @@ impl BufferManager {
         }
         protected.into_iter().for_each(Protected::finished);
         drop(passage);
-        add(&data_set.counters.pages_written, batch.pages.len() as u64);
+        add(&data_set.counters.pages_written, pages.len() as u64);
         Ok(writes)
     }
 
@@ -184,8 +204,13 @@ impl BufferManager {
     }
 
     /// Makes the log durable and puts images of pages into the file of double writes. What comes back is kept until they are written in place.
-    fn protect<'p>(&'p self, data_set: &DataSet, pages: &[u32], images: &[u8], lsn: Lsn) -> Result<Option<Protected<'p>>> {
-        let Some(protection) = self.protection().filter(|_| data_set.is_logged() && !pages.is_empty()) else { return Ok(None) };
+    fn protect<'p>(
+        &'p self,
+        data_set: &DataSet,
+        (pages, images, lsn): (&[u32], &[u8], Lsn),
+        protection: Option<&'p Protection>,
+    ) -> Result<Option<Protected<'p>>> {
+        let Some(protection) = protection.filter(|_| data_set.is_logged() && !pages.is_empty()) else { return Ok(None) };
         if lsn > 0 {
             protection.log.make_durable(lsn)?;
         }
@@ -268,10 +293,11 @@ impl BufferManager {
     fn write_in_place(&self, data_set: &DataSet, numbers: &[u32], images: &[u8], lsn: Lsn) -> Result<()> {
         let page_bytes = data_set.page_bytes();
         let file = data_set.file()?;
-        let room = self.batch_pages(page_bytes);
-        for (numbers, images) in numbers.chunks(room).zip(images.chunks(room * page_bytes)) {
+        let (protection, most) = self.protected_at_once(page_bytes);
+        let most = most.min(numbers.len().max(1));
+        for (numbers, images) in numbers.chunks(most).zip(images.chunks(most * page_bytes)) {
             let passage = self.pass(data_set, numbers)?;
-            let protected = self.protect(data_set, numbers, images, lsn)?;
+            let protected = self.protect(data_set, (numbers, images, lsn), protection)?;
             for (number, image) in numbers.iter().zip(images.chunks_exact(page_bytes)) {
                 file.write_at(image, u64::from(*number) * page_bytes as u64)?;
             }

@@ -21,9 +21,11 @@ use crate::{CounterValues, Error, Result};
 use pagefold_format::page::is_page_size;
 use pagefold_io::Clock;
 use parking_lot::{Mutex, RwLock};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 /// Why a page is asked for; it decides what prefetch and replacement make of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub enum Access {
 /// Settings of the buffer manager.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
-    /// Bytes of all frames together.
+    /// Bytes of all frames together. Pools get chunks of 256 KB: below 2 MB, a database with pages of many sizes may find no frame.
     pub memory_bytes: usize,
     /// Threads for prefetch and deferred write.
     pub background_threads: usize,
@@ -74,6 +76,8 @@ pub struct BufferManager {
     gate: OnceLock<Arc<Gate>>,
     retired: Mutex<CounterValues>,
     background: Background,
+    /// Turns among the pools whose last chunk is taken.
+    last_victim: AtomicUsize,
 }
 
 /// Dirty pages met on the way that make the search stop and write them.
@@ -87,6 +91,13 @@ const SCAN_CANDIDATES: usize = 64;
 
 /// How many times an empty-handed search for a frame is repeated, with a pause, before it fails.
 const FRAME_TRIES: u32 = 1000;
+
+/// Memory from which on a pool gives its last chunk to one that has none. An operation needs pages of some pools at once; with less, they would take them from each other for ever.
+const LAST_CHUNK_MEMORY: usize = 8 * CHUNK_BYTES;
+
+/// Of these so many are made at once, the rest with a pause in between.
+const FRAME_YIELDS: u32 = 300;
+const FRAME_PAUSE: Duration = Duration::from_millis(1);
 
 impl BufferManager {
     /// Makes the arena and starts the background threads.
@@ -112,6 +123,7 @@ impl BufferManager {
             batch_buffers: WorkArea::new(BATCH_BYTES, 2),
             retired: Mutex::default(),
             background: Background::default(),
+            last_victim: AtomicUsize::new(0),
         });
         Background::start(&manager, settings.background_threads);
         Ok(manager)
@@ -502,8 +514,11 @@ impl BufferManager {
             if pool.below_limit() && self.steal_chunk(pool)? {
                 continue;
             }
-            if attempt > 10 {
-                std::thread::yield_now();
+            match attempt {
+                0..10 => {}
+                10..FRAME_YIELDS => std::thread::yield_now(),
+                // Those who have the frames may not be running.
+                _ => self.clock.sleep(FRAME_PAUSE),
             }
         }
         Err(Error::PoolFull(pool.name().into()))
@@ -569,21 +584,31 @@ impl BufferManager {
         (outcome, Some((data_set, page)))
     }
 
-    /// Takes a chunk from the pool that has most, for one that needs it.
+    /// Takes a chunk from the pool that has most, for one that needs it. One that has none takes it from any, if need be the last: there may be more pools than chunks.
     fn steal_chunk(&self, for_pool: &Pool) -> Result<bool> {
-        let victim = self.pools().into_iter().filter(|p| p.name() != for_pool.name()).max_by_key(|p| p.chunk_count());
-        let Some(victim) = victim.filter(|v| v.chunk_count() > for_pool.chunk_count().max(1)) else {
-            return Ok(false);
-        };
-        let chunks = victim.state().chunks.clone();
-        for first_unit in chunks {
-            let mut dirty = Vec::new();
-            for _ in 0..2 {
-                if self.empty_chunk(&victim, first_unit, &mut dirty) {
-                    for_pool.add_chunk(first_unit);
-                    return Ok(true);
+        let own = for_pool.chunk_count();
+        let mut victims = self.pools();
+        victims.retain(|pool| pool.name() != for_pool.name() && pool.chunk_count() > own.max(usize::from(own > 0)));
+        if own == 0 && self.settings.memory_bytes >= LAST_CHUNK_MEMORY {
+            // Another one each time: of two pools that are needed together, none must take its chunk from the other again and again.
+            let turns = self.last_victim.fetch_add(1, Ordering::Relaxed) % victims.len().max(1);
+            victims.rotate_left(turns);
+        } else {
+            victims.retain(|pool| pool.chunk_count() > 1);
+        }
+        victims.sort_by_key(|pool| Reverse(pool.chunk_count()));
+        victims.truncate(if own == 0 { usize::MAX } else { 1 });
+        for victim in victims {
+            let chunks = victim.state().chunks.clone();
+            for first_unit in chunks {
+                let mut dirty = Vec::new();
+                for _ in 0..2 {
+                    if self.empty_chunk(&victim, first_unit, &mut dirty) {
+                        for_pool.add_chunk(first_unit);
+                        return Ok(true);
+                    }
+                    self.write_for_frames(std::mem::take(&mut dirty))?;
                 }
-                self.write_for_frames(std::mem::take(&mut dirty))?;
             }
         }
         Ok(false)

@@ -1,5 +1,6 @@
 //! Pools far too small for what goes through them; and redo: what the log sink got, applied to empty pages, gives the same pages.
 
+use super::arena::CHUNK_BYTES;
 use super::*;
 use crate::database::{Database, OpenMode, Settings};
 use crate::index::{IndexAttributes, IndexFormat};
@@ -149,6 +150,21 @@ fn pools_of_all_sizes_share_little_memory() {
             })
             .unwrap();
         assert_eq!(rows, 6000);
+    }
+}
+
+/// A pool without memory of its own takes the last of another one's.
+#[test]
+fn more_pools_than_chunks() {
+    let database = open(PoolSettings { memory_bytes: 8 * CHUNK_BYTES, background_threads: 0, ..PoolSettings::default() });
+    let mut change = database.change();
+    let mut table = |k: usize| change.create_table(TableAttributes::new(format!("t{k}"), schema()).with_page_bytes(2048 * k)).unwrap();
+    let tables: Vec<Arc<Table>> = (1..=16).map(&mut table).collect();
+    let text = "x".repeat(900);
+    let rows: Vec<Vec<Rid>> =
+        (0..60).map(|n| tables.iter().map(|table| table.insert(&[ValueRef::Int(n), ValueRef::Text(&text)]).unwrap()).collect()).collect();
+    for (n, rids) in rows.iter().enumerate() {
+        tables.iter().zip(rids).for_each(|(table, rid)| assert_eq!(number(table, *rid), n as i64));
     }
 }
 

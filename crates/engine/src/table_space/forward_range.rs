@@ -293,7 +293,8 @@ impl Table {
         // First the page that hosted rows last: it has room that nobody else looks for.
         let mut hint = Some(self.host_hint.load(Ordering::Relaxed)).filter(|page| *page != 0);
         // What is wanted of a page is a guess, so few are tried; one without anything on it does as well as a new one.
-        let tries: &[(u8, usize)] = if hosts == Hosts::All { &[(class, CANDIDATES), (CLASS_EMPTY, usize::MAX)] } else { &[(class, CANDIDATES)] };
+        let tries: &[(u8, usize)] =
+            if hosts == Hosts::All { &[(class, CANDIDATES), (CLASS_EMPTY, usize::MAX)] } else { &[(class, CANDIDATES)] };
         for &(class, candidates) in tries {
             let (mut next, mut tried) = (0, 0);
             while tried < candidates {
