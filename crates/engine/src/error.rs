@@ -81,6 +81,14 @@ pub enum Error {
         /// What there is instead, ready to append.
         hint: String,
     },
+    /// A table or index that does not count for the snapshot of the transaction: it was dropped or replaced, or made later.
+    #[error("{object} {why}")]
+    Stale {
+        /// The table or index.
+        object: String,
+        /// Why it does not count, and what helps.
+        why: &'static str,
+    },
     /// The name is taken.
     #[error("{kind} \"{name}\" already exists")]
     Exists {

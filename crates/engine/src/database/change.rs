@@ -1,13 +1,15 @@
 //! A change of what is in the database: atomic, by fresh data sets beside the live ones.
 //!
 //! Order of a commit: data sets of new objects are flushed and synced; a complete new catalog is written as a fresh data set and synced; the directory is synced; the log, if there is one, is told
-//! (what follows means nothing to a copy of before: `crate::backup`); the other control slot is written and synced. That is the commit. Then old data sets are removed.
+//! (what follows means nothing to a copy of before: `crate::backup`); the other control slot is written and synced. That is the commit. Old data sets are removed when nobody needs them any more
+//! (`former`).
 //!
 //! Invariants:
 //! - nothing that the current control slot names is changed before the commit;
 //! - a change that is dropped without commit leaves no file behind; after a crash the next writer removes what it left.
 
 use super::control_file::write_control;
+use super::former::{Lifetime, Replaced};
 use super::objects::Objects;
 use super::open::{Database, control_state, unknown, write_catalog_data_set};
 use crate::catalog::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
@@ -22,10 +24,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Change<'a> {
     database: &'a Database,
-    tables: Vec<Arc<Table>>,
-    indexes: Vec<Arc<Index>>,
-    dropped_tables: Vec<Arc<Table>>,
-    dropped_indexes: Vec<Arc<Index>>,
+    replaced: Replaced,
     /// The control slot is being written, or has been.
     in_doubt: bool,
     /// Why nothing can be changed now: transactions are running.
@@ -35,7 +34,7 @@ pub struct Change<'a> {
 impl<'a> Change<'a> {
     pub(super) fn new(database: &'a Database) -> Change<'a> {
         let refused = database.core.activity.begin_change().err();
-        Change { database, tables: vec![], indexes: vec![], dropped_tables: vec![], dropped_indexes: vec![], in_doubt: false, refused }
+        Change { database, replaced: Replaced::default(), in_doubt: false, refused }
     }
 
     fn check(&self) -> Result<()> {
@@ -51,13 +50,16 @@ impl<'a> Change<'a> {
         self.check()?;
         let name = &attributes.name;
         let live = self.database.objects.read().tables.contains_key(name);
-        if (live && !self.dropped_tables.iter().any(|t| t.name() == name)) || self.tables.iter().any(|t| t.name() == name) {
+        if (live && !self.replaced.dropped_tables.iter().any(|t| t.name() == name)) || self.replaced.tables.iter().any(|t| t.name() == name)
+        {
             return Err(Error::Exists { kind: "table", name: name.clone() });
         }
         let core = Arc::clone(&self.database.core);
         let object_id = core.take_object_id();
-        let table = Arc::new(Table::create(core, object_id, attributes)?);
-        self.tables.push(Arc::clone(&table));
+        let mut table = Table::create(core, object_id, attributes)?;
+        table.lifetime = Lifetime::staged();
+        let table = Arc::new(table);
+        self.replaced.tables.push(Arc::clone(&table));
         Ok(table)
     }
 
@@ -69,14 +71,17 @@ impl<'a> Change<'a> {
         self.check()?;
         let name = &attributes.name;
         let live = self.database.objects.read().indexes.contains_key(name);
-        if (live && !self.dropped_indexes.iter().any(|i| i.name() == name)) || self.indexes.iter().any(|i| i.name() == name) {
+        if (live && !self.replaced.dropped_indexes.iter().any(|i| i.name() == name))
+            || self.replaced.indexes.iter().any(|i| i.name() == name)
+        {
             return Err(Error::Exists { kind: "index", name: name.clone() });
         }
         let core = Arc::clone(&self.database.core);
         let object_id = core.take_object_id();
-        let index = Index::create(core, object_id, table.object_id, &table.attributes().schema, attributes)?;
+        let mut index = Index::create(core, object_id, table.object_id, &table.attributes().schema, attributes)?;
+        index.lifetime = Lifetime::staged();
         let index = Arc::new(index);
-        self.indexes.push(Arc::clone(&index));
+        self.replaced.indexes.push(Arc::clone(&index));
         Ok(index)
     }
 
@@ -88,11 +93,11 @@ impl<'a> Change<'a> {
         self.check()?;
         let table = self.database.table(name)?;
         for index in self.database.indexes_of(&table) {
-            if !self.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &index)) {
-                self.dropped_indexes.push(index);
+            if !self.replaced.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &index)) {
+                self.replaced.dropped_indexes.push(index);
             }
         }
-        self.dropped_tables.push(table);
+        self.replaced.dropped_tables.push(table);
         Ok(())
     }
 
@@ -102,7 +107,7 @@ impl<'a> Change<'a> {
     /// When there is none of this name.
     pub fn drop_index(&mut self, name: &str) -> Result<()> {
         self.check()?;
-        self.dropped_indexes.push(self.database.index(name)?);
+        self.replaced.dropped_indexes.push(self.database.index(name)?);
         Ok(())
     }
 
@@ -129,8 +134,8 @@ impl<'a> Change<'a> {
     /// When there is no such index, or a page is damaged.
     pub fn fork_index(&mut self, name: &str, table: &Table) -> Result<Arc<Index>> {
         let old = self.database.index(name)?;
-        if !self.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &old)) {
-            self.dropped_indexes.push(Arc::clone(&old));
+        if !self.replaced.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &old)) {
+            self.replaced.dropped_indexes.push(Arc::clone(&old));
         }
         let fresh = self.create_index(table, old.attributes().clone())?;
         if old.data_set.is_defined() {
@@ -148,7 +153,7 @@ impl<'a> Change<'a> {
         self.check()?;
         let core = &self.database.core;
         // What the catalog does not name, recovery does not know: the first partition is named before it has a file.
-        for table in &self.tables {
+        for table in &self.replaced.tables {
             if table.partitions().next().is_none() {
                 table.add_partition()?;
             }
@@ -177,44 +182,45 @@ impl<'a> Change<'a> {
             return Err(error);
         }
         drop(passage);
+        // From here on nothing can fail the change.
         staged.iter().for_each(|data_set| data_set.set_logged());
-        let old = std::mem::replace(&mut *objects, Objects { control, catalog, ..next });
-        objects.tell_tables();
+        let replaced = std::mem::take(&mut self.replaced);
+        let mut old = None;
+        core.transactions.commit_definitions(|timestamp| {
+            self.database.former.replaced(&replaced, timestamp);
+            old = Some(std::mem::replace(&mut *objects, Objects { control, catalog, ..next }));
+            objects.tell_tables();
+        });
         drop(objects);
-        self.dropped_tables.iter().for_each(|table| table.set_indexes(Vec::new()));
-        // From here on nothing can fail the change; what cannot be removed now goes at the next open.
-        let mut gone: Vec<Arc<DataSet>> = vec![old.catalog];
-        gone.extend(self.dropped_tables.iter().flat_map(|table| table.partitions().cloned()));
-        gone.extend(self.dropped_indexes.iter().map(|index| Arc::clone(&index.data_set)));
-        for data_set in gone {
-            let _ = core.drop_data_set(&data_set);
-        }
+        self.database.former.leave(old.map(|old| old.catalog));
+        drop((staged, replaced));
+        self.database.sweep_former();
         Ok(())
     }
 
     fn staged_data_sets(&self) -> Vec<Arc<DataSet>> {
-        let of_tables = self.tables.iter().flat_map(|table| table.partitions().cloned());
-        of_tables.chain(self.indexes.iter().map(|index| Arc::clone(&index.data_set))).collect()
+        let of_tables = self.replaced.tables.iter().flat_map(|table| table.partitions().cloned());
+        of_tables.chain(self.replaced.indexes.iter().map(|index| Arc::clone(&index.data_set))).collect()
     }
 
     fn next_objects(&self, current: &Objects) -> Result<Objects> {
         let mut next = current.clone();
-        for table in &self.dropped_tables {
+        for table in &self.replaced.dropped_tables {
             if !next.tables.remove(table.name()) {
                 return Err(unknown("table", table.name(), next.tables.keys()));
             }
         }
-        for index in &self.dropped_indexes {
+        for index in &self.replaced.dropped_indexes {
             if !next.indexes.remove(index.name()) {
                 return Err(unknown("index", index.name(), next.indexes.keys()));
             }
         }
-        for table in &self.tables {
+        for table in &self.replaced.tables {
             if !next.tables.insert(Arc::clone(table)) {
                 return Err(Error::Exists { kind: "table", name: table.name().into() });
             }
         }
-        for index in &self.indexes {
+        for index in &self.replaced.indexes {
             if !next.indexes.insert(Arc::clone(index)) {
                 return Err(Error::Exists { kind: "index", name: index.name().into() });
             }
@@ -229,10 +235,9 @@ impl Drop for Change<'_> {
             self.database.core.activity.end_change();
         }
         if !self.in_doubt {
-            for data_set in self.staged_data_sets() {
-                // What stays is removed at the next open.
-                let _ = self.database.core.drop_data_set(&data_set);
-            }
+            self.database.former.leave(self.staged_data_sets());
+            self.replaced = Replaced::default();
+            self.database.sweep_former();
         }
     }
 }

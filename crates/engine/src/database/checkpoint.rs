@@ -133,6 +133,7 @@ impl DatabaseState {
     /// When something cannot be written.
     pub fn checkpoint(&self) -> Result<()> {
         let _turn = self.checkpointing.lock();
+        self.sweep_former();
         if self.core.log().is_some() { self.write_checkpoint() } else { Ok(()) }
     }
 
@@ -277,6 +278,7 @@ impl Database {
         drop(self.renewal.take());
         drop(self.maintenance.take());
         self.remove_leftovers()?;
+        self.sweep_former();
         self.checkpoint()?;
         self.closed = true;
         Ok(())
@@ -291,6 +293,7 @@ impl Drop for Database {
         if !self.closed && self.core.check_writable().is_ok() {
             // Nobody has a snapshot any more.
             let _ = self.remove_leftovers();
+            self.sweep_former();
             let _ = self.checkpoint();
         }
     }

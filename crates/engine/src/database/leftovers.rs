@@ -345,14 +345,6 @@ impl DatabaseState {
         self.core.leftovers.entry_removed();
         Ok(true)
     }
-
-    pub(super) fn table_by_id(&self, object_id: u32) -> Option<Arc<Table>> {
-        self.objects.read().tables.by_id(object_id).cloned()
-    }
-
-    pub(super) fn index_by_id(&self, object_id: u32) -> Option<Arc<Index>> {
-        self.objects.read().indexes.by_id(object_id).cloned()
-    }
 }
 
 /// The key of a record in an index.

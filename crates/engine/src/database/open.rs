@@ -7,6 +7,7 @@
 use super::change::Change;
 use super::checkpoint::read_checkpoint;
 use super::control_file::{create_control, empty_slot, read_control, sync_what_was_found};
+use super::former::Former;
 use super::maintenance::MaintenanceThread;
 use super::objects::{CATALOG_OBJECT, Objects, open_objects};
 use crate::backup::read_archive;
@@ -78,6 +79,8 @@ impl Default for Settings {
 pub struct DatabaseState {
     pub(crate) core: Arc<Core>,
     pub(super) objects: RwLock<Objects>,
+    /// Tables and indexes that were dropped or replaced. Locked behind `objects`.
+    pub(super) former: Former,
     /// One checkpoint at a time.
     pub(super) checkpointing: Mutex<()>,
 }
@@ -242,7 +245,8 @@ impl Database {
             }
         };
         let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
-        let state = Arc::new(DatabaseState { core, objects: RwLock::new(objects), checkpointing: Mutex::default() });
+        let state =
+            Arc::new(DatabaseState { core, objects: RwLock::new(objects), former: Former::default(), checkpointing: Mutex::default() });
         let mut database =
             Database { state, outside, damaged_slot: control.damaged, maintenance: None, renewal: None, closed: false, _lock: lock };
         if mode != OpenMode::Read {
@@ -361,9 +365,8 @@ impl DatabaseState {
     /// # Errors
     /// When the catalog has changed meanwhile.
     pub fn table_of(&self, index: &Index) -> Result<Arc<Table>> {
-        let objects = self.objects.read();
-        let table = objects.tables.by_id(index.table_id);
-        table.cloned().ok_or_else(|| unknown("table", &format!("of index {}", index.name()), objects.tables.keys()))
+        let table = self.table_by_id(index.table_id);
+        table.ok_or_else(|| unknown("table", &format!("of index {}", index.name()), self.objects.read().tables.keys()))
     }
 }
 

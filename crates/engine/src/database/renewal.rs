@@ -173,7 +173,7 @@ impl DatabaseState {
             self.core.activity.end_step();
             return Err(error.into());
         }
-        let there = self.table_by_id(table.object_id).is_some_and(|live| Arc::ptr_eq(&live, table));
+        let there = self.objects.read().tables.by_id(table.object_id).is_some_and(|live| Arc::ptr_eq(live, table));
         let outcome = if there { work().map_err(Stopped::from) } else { Err(Stopped::Asked) };
         self.core.activity.end_step();
         outcome

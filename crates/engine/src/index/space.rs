@@ -4,6 +4,7 @@ use super::attributes::IndexAttributes;
 use crate::Result;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes};
+use crate::database::Lifetime;
 use crate::pool::BufferManager;
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_types::{KeyLayout, Schema};
@@ -15,6 +16,7 @@ pub struct Index {
     pub(crate) core: Arc<Core>,
     pub(crate) object_id: u32,
     pub(crate) table_id: u32,
+    pub(crate) lifetime: Lifetime,
     pub(crate) attributes: IndexAttributes,
     pub(crate) key_layout: KeyLayout,
     pub(crate) data_set: Arc<DataSet>,
@@ -55,7 +57,7 @@ impl Index {
         data_set: Arc<DataSet>,
     ) -> Index {
         let key_layout = attributes.key_layout(schema);
-        Index { core, object_id, table_id, attributes, key_layout, data_set }
+        Index { core, object_id, table_id, lifetime: Lifetime::default(), attributes, key_layout, data_set }
     }
 
     /// Is a column that passes the test part of the key?

@@ -23,7 +23,7 @@ use pagefold_io::Clock;
 use parking_lot::{Mutex, RwLock};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -244,6 +244,19 @@ impl BufferManager {
     /// Makes a data set's pages known to the replacement.
     pub(crate) fn register(&self, data_set: &Arc<DataSet>) {
         self.data_sets.write().insert(data_set.file_id(), Arc::downgrade(data_set));
+    }
+
+    /// If only the caller has the data set, it is forgotten: from here on nobody else can come to it.
+    pub(crate) fn forget_unused(&self, data_set: &Arc<DataSet>) -> bool {
+        let mut data_sets = self.data_sets.write();
+        // Whoever has none of his own gets it from the map, under its lock.
+        let unused = Arc::strong_count(data_set) == 1;
+        if unused {
+            // What others did with it, before they gave it up, comes before what is done now.
+            fence(Ordering::Acquire);
+            data_sets.remove(&data_set.file_id());
+        }
+        unused
     }
 
     /// Takes all pages of a data set out of memory, dirty ones too, without writing them. Nobody uses it any more.

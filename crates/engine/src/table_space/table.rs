@@ -9,6 +9,7 @@ use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
 use super::undo_pages::UndoPages;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
+use crate::database::Lifetime;
 use crate::doubling::{Doubling, segments_for};
 use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
@@ -184,6 +185,7 @@ pub(crate) fn table_pool(page_bytes: usize) -> String {
 pub struct Table {
     pub(crate) core: Arc<Core>,
     pub(crate) object_id: u32,
+    pub(crate) lifetime: Lifetime,
     pub(crate) attributes: TableAttributes,
     pub(crate) layout: RowLayout,
     pub(super) decoder: RecordDecoder,
@@ -227,6 +229,7 @@ impl Table {
         let table = Table {
             core,
             object_id,
+            lifetime: Lifetime::default(),
             decoder: RecordDecoder::new(&layout, attributes.page_bytes),
             compact_encoder: by_value.then(|| RecordEncoder::Compact(CompactLayout::new(layout.clone()))),
             builders: Mutex::new(Vec::new()),

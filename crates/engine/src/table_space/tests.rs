@@ -217,6 +217,8 @@ fn bulk_load_gives_the_rows_back_in_order() {
         let copy = change.fork_table("t").unwrap();
         change.commit().unwrap();
         compare(&copy, &model);
+        drop(table);
+        again.checkpoint().unwrap();
         assert_eq!(storage.list(Path::new("db/data")).unwrap().len(), 2);
     }
 }
@@ -238,7 +240,7 @@ fn define_no_and_extents() {
         table.insert(&row).unwrap();
     }
     assert_eq!((data_set.allocated_bytes() - 106_496) % 57_344, 0);
-    drop(change);
+    drop((data_set, table, change));
     assert_eq!(storage.list(Path::new("db/data")).unwrap().len(), before, "an abandoned change leaves a file");
 }
 

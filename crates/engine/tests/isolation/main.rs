@@ -11,6 +11,7 @@ mod list_append;
 mod model;
 mod processes;
 mod readers;
+mod replaced;
 mod taken_back;
 mod threads;
 mod visitors;

@@ -20,7 +20,7 @@ impl Transaction<'_> {
     /// locks. The row is not there then.
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Rid> {
         table.refuse_inside_visitor()?;
-        self.statement(|t| {
+        self.statement(table, |t| {
             let mut record = Vec::new();
             table.build_record(By::Transaction(&t.state), values, &mut record)?;
             let rid = table.insert_record(By::Transaction(&t.state), &record)?;
@@ -40,7 +40,7 @@ impl Transaction<'_> {
     /// As [`Self::insert`]; [`Error::Conflict`].
     pub fn update(&mut self, table: &Table, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
         table.refuse_inside_visitor()?;
-        self.statement(|t| {
+        self.statement(table, |t| {
             if !t.lock_row(table, rid)? {
                 return Ok(false);
             }
@@ -86,7 +86,7 @@ impl Transaction<'_> {
     /// As [`Self::update`].
     pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
         table.refuse_inside_visitor()?;
-        self.statement(|t| {
+        self.statement(table, |t| {
             let found = t.lock_row(table, rid)? && table.mark_deleted(By::Transaction(&t.state), rid)?;
             if found {
                 t.wrote_row(table, rid)?;
@@ -101,7 +101,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::update`].
     pub fn lock(&mut self, table: &Table, rid: Rid) -> Result<bool> {
-        self.statement(|t| Ok(t.lock_row(table, rid)? && table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some()))
+        self.statement(table, |t| Ok(t.lock_row(table, rid)? && table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some()))
     }
 
     /// A row was changed: its versions are this transaction's, and who has read it is concerned.

@@ -10,16 +10,19 @@ impl Transaction<'_> {
     /// A point to come back to.
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint { last: self.state.last_lsn() }
+        Savepoint { transaction: self.state.id(), last: self.state.last_lsn() }
     }
 
     /// Takes back everything since a savepoint. Locks stay.
     ///
     /// # Errors
-    /// When a page or the log cannot be read: the transaction can only be rolled back then.
+    /// When the savepoint is of another transaction. When a page or the log cannot be read: the transaction can only be rolled back then.
     pub fn roll_back_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.check()?;
         self.refuse_inside_visitor()?;
+        if savepoint.transaction != self.state.id() {
+            return Err(Error::Parameter(format!("a savepoint of transaction {}, this is {}", savepoint.transaction, self.state.id())));
+        }
         self.take_back(savepoint.last).inspect_err(|e| self.failed = Some(e.clone()))
     }
 
@@ -68,6 +71,7 @@ impl Transaction<'_> {
         } else {
             let _ = self.database.remove_leftovers_unless_busy();
         }
+        self.database.sweep_former();
         self.database.resume_renewals(self.state.id());
         Ok(())
     }
@@ -86,6 +90,7 @@ impl Transaction<'_> {
     /// A snapshot of this transaction has ended: perhaps the last one that needed something.
     fn snapshot_ended(&self) {
         let core = &self.database.core;
+        self.database.sweep_former();
         if core.leftovers.may_be_there() {
             core.maintenance.ask(Work::Leftovers);
         }

@@ -14,8 +14,9 @@ mod end;
 mod read;
 
 use super::open::Database;
+use crate::index::Index;
 use crate::log::Lsn;
-use crate::table_space::RowBuffer;
+use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Access, Mode, Pin, Resource, Serializable, Snapshot, TransactionState};
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -65,6 +66,7 @@ impl Default for TransactionOptions {
 /// A point to which a transaction can be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
+    transaction: u64,
     last: Lsn,
 }
 
@@ -168,8 +170,61 @@ impl<'d> Transaction<'d> {
         Ok(snapshot)
     }
 
-    /// Runs a statement that changes something; what it did is taken back when it fails.
-    fn statement<R>(&mut self, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    /// The table of this name: for READ COMMITTED the present one, otherwise the one of the transaction's snapshot, also if it was dropped or replaced since. Takes the snapshot if there is none.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn table(&mut self, name: &str) -> Result<Arc<Table>> {
+        if self.options.isolation == Isolation::ReadCommitted {
+            return self.database.table(name);
+        }
+        let timestamp = self.snapshot()?.timestamp();
+        let found = self.database.table_of_snapshot(name, timestamp);
+        found.map_or_else(|| self.database.table(name).and_then(|table| self.check_table(&table, Some(timestamp)).map(|()| table)), Ok)
+    }
+
+    /// The index of this name, as [`table`](Self::table).
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn index(&mut self, name: &str) -> Result<Arc<Index>> {
+        if self.options.isolation == Isolation::ReadCommitted {
+            return self.database.index(name);
+        }
+        let timestamp = self.snapshot()?.timestamp();
+        let found = self.database.index_of_snapshot(name, timestamp);
+        found.map_or_else(|| self.database.index(name).and_then(|index| self.check_index(&index, Some(timestamp)).map(|()| index)), Ok)
+    }
+
+    /// Refuses a table of another database, and one that does not count for the snapshot of this timestamp; without one, for those taken now.
+    #[inline]
+    fn check_table(&self, table: &Table, timestamp: Option<u64>) -> Result<()> {
+        if !Arc::ptr_eq(&table.core, &self.database.core) {
+            return Err(Error::Parameter(format!("{} is of another database", table.object())));
+        }
+        table.lifetime.check(timestamp, || table.object().to_string())
+    }
+
+    #[inline]
+    fn check_index(&self, index: &Index, timestamp: Option<u64>) -> Result<()> {
+        if !Arc::ptr_eq(&index.core, &self.database.core) {
+            return Err(Error::Parameter(format!("index \"{}\" is of another database", index.name())));
+        }
+        index.lifetime.check(timestamp, || format!("index \"{}\"", index.name()))
+    }
+
+    /// As [`check_table`](Self::check_table), of a table and an index of it.
+    #[inline]
+    fn check_objects(&self, table: &Table, index: &Index, timestamp: Option<u64>) -> Result<()> {
+        if index.table_id != table.object_id {
+            return Err(Error::Parameter(format!("index \"{}\" is not one of {}", index.name(), table.object())));
+        }
+        self.check_table(table, timestamp)?;
+        self.check_index(index, timestamp)
+    }
+
+    /// Runs a statement that changes something in a table; what it did is taken back when it fails.
+    fn statement<R>(&mut self, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         self.check()?;
         self.database.core.check_writable()?;
         if !self.writes {
@@ -184,6 +239,11 @@ impl<'d> Transaction<'d> {
         }
         if self.pin.is_some() {
             self.pin();
+        }
+        // No change of tables can be made now: what counts stays so until the end of the transaction.
+        self.check_table(table, None)?;
+        if let Some(snapshot) = &self.snapshot {
+            self.check_table(table, Some(snapshot.timestamp()))?;
         }
         let savepoint = self.savepoint();
         let result = run(self);

@@ -42,6 +42,7 @@ impl Transaction<'_> {
     /// When a page is damaged.
     pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
         let snapshot = self.snapshot()?;
+        self.check_table(table, Some(snapshot.timestamp()))?;
         self.note_read(table, rid)?;
         let read = self.read_noted(table, rid, &snapshot, buffer, visit);
         self.statement_ends();
@@ -142,6 +143,7 @@ impl Transaction<'_> {
         let is_whole = values == index.key_layout().column_count();
         if is_whole && self.options.isolation == Isolation::ReadCommitted {
             self.check()?;
+            self.check_objects(table, index, None)?;
             self.pin();
             let core = &self.database.core;
             let removals = core.leftovers.removals();
@@ -263,6 +265,7 @@ impl Transaction<'_> {
         mut visit: impl FnMut(&Self, &Snapshot, &[u8], Rid, bool) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
+        self.check_objects(table, index, Some(snapshot.timestamp()))?;
         if let Some(serializable) = self.serializable() {
             let (low, high) = sought.bounds();
             serializable.on_read_range(self.state.id(), index.object_id, low, high).map_err(Error::from)?;
@@ -334,6 +337,7 @@ impl Transaction<'_> {
         sink: &mut impl RowSink<E>,
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
+        self.check_table(table, Some(snapshot.timestamp()))?;
         if let Some(serializable) = self.serializable() {
             serializable.on_read_object(self.state.id(), table.object_id).map_err(Error::from)?;
         }

@@ -1,0 +1,213 @@
+//! Tables and indexes that were dropped or replaced, for as long as somebody needs them.
+//!
+//! Invariants:
+//! - an object counts for the snapshots from the commit of the change that made it on, up to but without that of the change that dropped it: so of the objects that have had a name at most one
+//!   counts for a snapshot;
+//! - as long as a snapshot may count it, a former object is found, by name and by number, and what transactions have left in it is removed as in any other;
+//! - the pages of a data set leave memory, and its file the directory, when nobody has the data set any more: no handle, no reader, no thread that writes its pages.
+
+use super::objects::{Directory, Object};
+use super::open::DatabaseState;
+use crate::data_set::DataSet;
+use crate::index::Index;
+use crate::pool::BufferManager;
+use crate::table_space::Table;
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Not yet, or not at all.
+const NEVER: u64 = u64::MAX;
+
+/// Between which commits an object is the one of its name.
+#[derive(Debug)]
+pub(crate) struct Lifetime {
+    since: AtomicU64,
+    until: AtomicU64,
+}
+
+impl Default for Lifetime {
+    /// Of what was there when the database was opened.
+    fn default() -> Lifetime {
+        Lifetime { since: AtomicU64::new(0), until: AtomicU64::new(NEVER) }
+    }
+}
+
+impl Lifetime {
+    /// Of what a change is about to make.
+    pub(super) fn staged() -> Lifetime {
+        Lifetime { since: AtomicU64::new(NEVER), until: AtomicU64::new(NEVER) }
+    }
+
+    fn begin(&self, timestamp: u64) {
+        self.since.store(timestamp, Ordering::Release);
+    }
+
+    fn end(&self, timestamp: u64) {
+        self.until.store(timestamp, Ordering::Release);
+    }
+
+    fn until(&self) -> u64 {
+        self.until.load(Ordering::Acquire)
+    }
+
+    /// Does it count for the snapshot of this timestamp?
+    pub(super) fn covers(&self, timestamp: u64) -> bool {
+        self.since.load(Ordering::Acquire) <= timestamp && timestamp < self.until()
+    }
+
+    /// Refuses what does not count for the snapshot of this timestamp; without one, for those taken now.
+    #[inline]
+    pub(super) fn check(&self, timestamp: Option<u64>, object: impl FnOnce() -> String) -> Result<()> {
+        let since = self.since.load(Ordering::Acquire);
+        if since == NEVER {
+            return Err(Error::Stale { object: object(), why: "is not there before the change that makes it is committed" });
+        }
+        match timestamp {
+            Some(timestamp) if timestamp < since => Err(Error::Stale {
+                object: object(),
+                why: "was made after the snapshot of this transaction: look it up in the transaction",
+            }),
+            Some(timestamp) if timestamp < self.until() => Ok(()),
+            None if self.until() == NEVER => Ok(()),
+            _ => Err(Error::Stale { object: object(), why: "was dropped or replaced: look it up again" }),
+        }
+    }
+}
+
+/// What has a lifetime.
+trait Mortal: Object {
+    fn lifetime(&self) -> &Lifetime;
+}
+
+impl Mortal for Table {
+    fn lifetime(&self) -> &Lifetime {
+        &self.lifetime
+    }
+}
+
+impl Mortal for Index {
+    fn lifetime(&self) -> &Lifetime {
+        &self.lifetime
+    }
+}
+
+/// What a change has made, and what it has dropped.
+#[derive(Debug, Default)]
+pub(super) struct Replaced {
+    pub(super) tables: Vec<Arc<Table>>,
+    pub(super) indexes: Vec<Arc<Index>>,
+    pub(super) dropped_tables: Vec<Arc<Table>>,
+    pub(super) dropped_indexes: Vec<Arc<Index>>,
+}
+
+#[derive(Debug, Default)]
+struct Lists {
+    tables: Vec<Arc<Table>>,
+    indexes: Vec<Arc<Index>>,
+    /// Of objects that no snapshot counts, and catalogs of before.
+    data_sets: Vec<Arc<DataSet>>,
+}
+
+/// Former objects.
+#[derive(Debug, Default)]
+pub(crate) struct Former {
+    lists: Mutex<Lists>,
+    /// How many things are in the lists.
+    count: AtomicUsize,
+}
+
+impl Former {
+    /// At the commit of a change, in the order of commits.
+    pub(super) fn replaced(&self, replaced: &Replaced, timestamp: u64) {
+        replaced.tables.iter().for_each(|table| table.lifetime.begin(timestamp));
+        replaced.indexes.iter().for_each(|index| index.lifetime.begin(timestamp));
+        replaced.dropped_tables.iter().for_each(|table| table.lifetime.end(timestamp));
+        replaced.dropped_indexes.iter().for_each(|index| index.lifetime.end(timestamp));
+        let mut lists = self.lists.lock();
+        lists.tables.extend(replaced.dropped_tables.iter().cloned());
+        lists.indexes.extend(replaced.dropped_indexes.iter().cloned());
+        self.counted(&lists);
+    }
+
+    /// These data sets go when nobody has them any more.
+    pub(super) fn leave(&self, data_sets: impl IntoIterator<Item = Arc<DataSet>>) {
+        let mut lists = self.lists.lock();
+        lists.data_sets.extend(data_sets);
+        self.counted(&lists);
+    }
+
+    fn counted(&self, lists: &Lists) {
+        self.count.store(lists.tables.len() + lists.indexes.len() + lists.data_sets.len(), Ordering::Release);
+    }
+
+    fn find<T>(&self, all: impl FnOnce(&Lists) -> &Vec<Arc<T>>, is_it: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        all(&self.lists.lock()).iter().find(|object| is_it(object)).cloned()
+    }
+
+    /// Removes what nobody needs. `oldest`: the timestamp of the oldest snapshot.
+    fn sweep(&self, manager: &BufferManager, oldest: u64) {
+        let mut unused = Vec::new();
+        {
+            let mut lists = self.lists.lock();
+            let Lists { tables, indexes, data_sets } = &mut *lists;
+            for table in tables.extract_if(.., |table| table.lifetime.until() <= oldest) {
+                data_sets.extend(table.partitions().cloned());
+            }
+            for index in indexes.extract_if(.., |index| index.lifetime.until() <= oldest) {
+                data_sets.push(Arc::clone(&index.data_set));
+            }
+            unused.extend(data_sets.extract_if(.., |data_set| manager.forget_unused(data_set)));
+            self.counted(&lists);
+        }
+        for data_set in unused {
+            manager.discard(&data_set);
+            // What cannot be removed now goes at the next open.
+            let _ = data_set.remove();
+        }
+    }
+}
+
+/// The object of a name that counts for the snapshot of this timestamp.
+fn of_snapshot<T: Mortal>(live: &Directory<T>, former: impl FnOnce() -> Option<Arc<T>>, name: &str, timestamp: u64) -> Option<Arc<T>> {
+    live.get(name).filter(|object| object.lifetime().covers(timestamp)).cloned().or_else(former)
+}
+
+impl DatabaseState {
+    /// The table of a name that counts for the snapshot of this timestamp.
+    pub(super) fn table_of_snapshot(&self, name: &str, timestamp: u64) -> Option<Arc<Table>> {
+        let objects = self.objects.read();
+        let is_it = |table: &Table| table.name() == name && table.lifetime.covers(timestamp);
+        of_snapshot(&objects.tables, || self.former.find(|lists| &lists.tables, is_it), name, timestamp)
+    }
+
+    /// The index of a name that counts for the snapshot of this timestamp.
+    pub(super) fn index_of_snapshot(&self, name: &str, timestamp: u64) -> Option<Arc<Index>> {
+        let objects = self.objects.read();
+        let is_it = |index: &Index| index.name() == name && index.lifetime.covers(timestamp);
+        of_snapshot(&objects.indexes, || self.former.find(|lists| &lists.indexes, is_it), name, timestamp)
+    }
+
+    /// The table of a number, also a former one.
+    pub(crate) fn table_by_id(&self, object_id: u32) -> Option<Arc<Table>> {
+        let live = self.objects.read().tables.by_id(object_id).cloned();
+        live.or_else(|| self.former.find(|lists| &lists.tables, |table| table.object_id == object_id))
+    }
+
+    /// The index of a number, also a former one.
+    pub(crate) fn index_by_id(&self, object_id: u32) -> Option<Arc<Index>> {
+        let live = self.objects.read().indexes.by_id(object_id).cloned();
+        live.or_else(|| self.former.find(|lists| &lists.indexes, |index| index.object_id == object_id))
+    }
+
+    /// Gives memory and files of former objects back that nobody needs any more.
+    pub(crate) fn sweep_former(&self) {
+        if self.former.count.load(Ordering::Acquire) > 0 {
+            self.former.sweep(&self.core.manager, self.core.transactions.oldest_snapshot());
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Tables and indexes that are dropped or replaced while somebody has them.
+
+use crate::world::{Form, Random, World, all_keys, open};
+use pagefold_engine::btree::Direction as Way;
+use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead, Serializable};
+use pagefold_engine::database::{OpenMode, Transaction};
+use pagefold_engine::index::{Index, IndexFormat};
+use pagefold_engine::table_space::{Method, Table};
+use pagefold_engine::{Error, Silent};
+use pagefold_io::{MemoryStorage, Storage};
+use pagefold_types::{Direction, ValueRef};
+use pagefold_utility::{IndexOptions, ReorgOptions, Setting, create_index, drop_object, reorg};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+fn reorganize(world: &World, method: Method) {
+    let options = ReorgOptions { method: Some(Setting::Given(method)), ..ReorgOptions::default() };
+    reorg(&world.database, "t", &options, &Silent).unwrap();
+}
+
+fn count(reader: &mut Transaction<'_>, table: &Table) -> Result<u64, Error> {
+    let mut rows = 0;
+    reader.scan(table, |_, _| {
+        rows += 1;
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
+}
+
+fn count_keys(reader: &mut Transaction<'_>, table: &Table, index: &Index) -> Result<u64, Error> {
+    let mut keys = 0;
+    reader.keys(table, index, all_keys(), Way::Forward, |_, _| {
+        keys += 1;
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    })?;
+    Ok(keys)
+}
+
+fn files(storage: &Arc<dyn Storage>) -> usize {
+    storage.list(Path::new("db/data")).unwrap().len()
+}
+
+fn is_stale<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Stale { .. }))
+}
+
+fn filled(form: Form, rows: i64) -> (Arc<dyn Storage>, World) {
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let world = open(&storage, form, OpenMode::Create);
+    world.fill((0..rows).map(|number| (number, number % 7)));
+    (storage, world)
+}
+
+/// Safe code must never read frames that belong to another page, nor wait for ever: the pages of a table stay as long as somebody has it.
+#[test]
+fn threads_scan_a_table_that_is_reorganized_again_and_again() {
+    const ROWS: u64 = 3_000;
+    // Far less memory than the tables of some reorganizations take.
+    let (storage, world) = filled(Form { memory_bytes: 2 << 20, background_threads: 2, ..Form::default() }, ROWS as i64);
+    let (done, scans) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for isolation in [ReadCommitted, RepeatableRead, Serializable] {
+            let (database, done, scans) = (&world.database, &done, &scans);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    let mut reader = database.begin(pagefold_engine::database::TransactionOptions { isolation, ..Default::default() });
+                    let (table, index) = (reader.table("t").unwrap(), reader.index("number"));
+                    for _ in 0..3 {
+                        match count(&mut reader, &table) {
+                            Ok(rows) => assert_eq!(rows, ROWS),
+                            Err(error) => {
+                                assert!(isolation == ReadCommitted && is_stale::<()>(Err(error.clone())), "{isolation:?}: {error}")
+                            }
+                        }
+                        if let Ok(index) = &index {
+                            match count_keys(&mut reader, &table, index) {
+                                Ok(keys) => assert_eq!(keys, ROWS),
+                                // Between the two look-ups there may be a change.
+                                Err(Error::Parameter(_)) if isolation == ReadCommitted => {}
+                                Err(error) => {
+                                    assert!(isolation == ReadCommitted && is_stale::<()>(Err(error.clone())), "{isolation:?}: {error}")
+                                }
+                            }
+                        }
+                        scans.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        for round in 0..24 {
+            reorganize(&world, Method::ALL[round % Method::ALL.len()]);
+            // However few processors there are, readers come to be.
+            let before = scans.load(Ordering::Relaxed);
+            while scans.load(Ordering::Relaxed) < before + 2 {
+                std::thread::yield_now();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let World { database, table, by_number, by_value } = world;
+    drop((table, by_number, by_value));
+    database.begin(Default::default()).commit().unwrap();
+    // Catalog, table, two indexes.
+    assert_eq!(files(&storage), 4);
+}
+
+#[test]
+fn a_snapshot_sees_what_was_there_before_a_reorganization() {
+    for method in Method::ALL {
+        let (_, world) = filled(Form::default(), 500);
+        let mut old = world.begin(RepeatableRead);
+        assert_eq!(count(&mut old, &world.table).unwrap(), 500);
+        let rids = world.fill([(1_000, 1)]);
+        let mut writer = world.begin(ReadCommitted);
+        assert!(writer.delete(&world.table, rids[0]).unwrap());
+        world.set(&mut writer, 3, 100).unwrap();
+        writer.commit().unwrap();
+        world.fill([(1_001, 1)]);
+        reorganize(&world, method);
+        let mut writer = world.begin(ReadCommitted);
+        let table = writer.table("t").unwrap();
+        writer.insert(&table, &[ValueRef::Int(2_000), ValueRef::Int(1), ValueRef::Text("new")]).unwrap();
+        writer.commit().unwrap();
+        world.database.remove_leftovers().unwrap();
+        // By its handle, by its name, and by its indexes.
+        let (again, index) = (old.table("t").unwrap(), old.index("value").unwrap());
+        assert!(Arc::ptr_eq(&again, &world.table));
+        assert_eq!((count(&mut old, &again).unwrap(), count_keys(&mut old, &again, &index).unwrap()), (500, 500));
+        assert_eq!(old.find(&again, &world.by_value, &[ValueRef::Int(100)]).unwrap(), []);
+        let fresh = world.database.table("t").unwrap();
+        assert!(is_stale(count(&mut old, &fresh)), "rows of later transactions would be seen");
+        let mut new = world.begin(RepeatableRead);
+        assert_eq!(count(&mut new, &fresh).unwrap(), 502);
+        assert!(is_stale(count(&mut new, &again)));
+    }
+}
+
+#[test]
+fn an_index_that_was_built_later_is_not_for_an_older_snapshot() {
+    let (_, world) = filled(Form::default(), 100);
+    let mut old = world.begin(RepeatableRead);
+    assert_eq!(count(&mut old, &world.table).unwrap(), 100);
+    let mut writer = world.begin(ReadCommitted);
+    let rid = writer.find(&world.table, &world.by_number, &[ValueRef::Int(5)]).unwrap()[0];
+    writer.delete(&world.table, rid).unwrap();
+    writer.commit().unwrap();
+    let options = IndexOptions { format: Setting::Given(IndexFormat::Plain), ..IndexOptions::default() };
+    create_index(&world.database, "later", "t", &[("value".into(), Direction::Ascending)], &options, &Silent).unwrap();
+    let later = world.database.index("later").unwrap();
+    assert!(is_stale(count_keys(&mut old, &world.table, &later)) && is_stale(old.index("later")));
+    assert_eq!(count_keys(&mut old, &world.table, &world.by_number).unwrap(), 100);
+    assert_eq!(count_keys(&mut world.begin(RepeatableRead), &world.table, &later).unwrap(), 99);
+    // One that is dropped is there for who began before.
+    let mut reader = world.begin(RepeatableRead);
+    assert_eq!(count(&mut reader, &world.table).unwrap(), 99);
+    drop_object(&world.database, "later").unwrap();
+    let found = reader.index("later").unwrap();
+    assert_eq!(count_keys(&mut reader, &world.table, &found).unwrap(), 99);
+    assert!(is_stale(count_keys(&mut world.begin(RepeatableRead), &world.table, &later)));
+}
+
+#[test]
+fn what_was_dropped_or_replaced_takes_no_changes() {
+    let (_, world) = filled(Form::default(), 50);
+    let (old, old_index) = (Arc::clone(&world.table), Arc::clone(&world.by_number));
+    let rid = world.begin(ReadCommitted).find(&old, &old_index, &[ValueRef::Int(7)]).unwrap()[0];
+    reorganize(&world, Method::Row);
+    let row = [ValueRef::Int(100), ValueRef::Int(1), ValueRef::Text("lost")];
+    for isolation in [ReadCommitted, RepeatableRead, Serializable] {
+        let mut writer = world.begin(isolation);
+        assert!(is_stale(writer.insert(&old, &row)));
+        assert!(is_stale(writer.update(&old, rid, &[(1, ValueRef::Int(9))])));
+        assert!(is_stale(writer.delete(&old, rid)) && is_stale(writer.lock(&old, rid)));
+        assert!(is_stale(writer.get(&old, &old_index, &[ValueRef::Int(7)], |rid, _| rid)));
+        assert!(is_stale(writer.row(&old, rid)));
+        let table = writer.table("t").unwrap();
+        assert_eq!(writer.find(&table, &writer_index(&world), &[ValueRef::Int(7)]).unwrap().len(), 1);
+        // An index of the table that was.
+        let found = writer.find(&table, &old_index, &[ValueRef::Int(7)]);
+        assert!(matches!(found, Err(Error::Parameter(_))), "{found:?}");
+        writer.rollback().unwrap();
+    }
+    drop_object(&world.database, "t").unwrap();
+    let mut writer = world.begin(ReadCommitted);
+    assert!(is_stale(writer.insert(&old, &row)));
+    assert!(matches!(writer.table("t"), Err(Error::Unknown { .. })));
+}
+
+fn writer_index(world: &World) -> Arc<Index> {
+    world.database.index("number").unwrap()
+}
+
+#[test]
+fn handles_and_savepoints_of_others_are_refused() {
+    let (_, world) = filled(Form::default(), 10);
+    let (_, other) = filled(Form::default(), 10);
+    let mut writer = world.begin(ReadCommitted);
+    let row = [ValueRef::Int(100), ValueRef::Int(1), ValueRef::Text("")];
+    assert!(matches!(writer.insert(&other.table, &row), Err(Error::Parameter(_))));
+    assert!(matches!(count(&mut writer, &other.table), Err(Error::Parameter(_))));
+    assert!(matches!(writer.find(&world.table, &other.by_number, &[ValueRef::Int(1)]), Err(Error::Parameter(_))));
+    let savepoint = world.begin(ReadCommitted).savepoint();
+    world.set(&mut writer, 1, 77).unwrap();
+    assert!(matches!(writer.roll_back_to(savepoint), Err(Error::Parameter(_))));
+    writer.commit().unwrap();
+    let changed = world.begin(ReadCommitted).find(&world.table, &world.by_value, &[ValueRef::Int(77)]).unwrap();
+    assert_eq!(changed.len(), 1);
+}
+
+/// Nothing of a table that is gone keeps memory or room on the disk when its last user has gone: neither after a commit nor after a change that was given up.
+#[test]
+fn what_nobody_has_any_more_goes() {
+    let (storage, world) = filled(Form::default(), 2_000);
+    let before = files(&storage);
+    let mut random = Random(1);
+    let mut seen = BTreeSet::new();
+    for round in 0..12 {
+        let mut reader = world.begin(RepeatableRead);
+        let table = reader.table("t").unwrap();
+        assert_eq!(count(&mut reader, &table).unwrap(), 2_000);
+        reorganize(&world, Method::ALL[random.below(5) as usize]);
+        seen.insert(files(&storage));
+        assert!(files(&storage) > before, "the reader has them");
+        assert_eq!(count(&mut reader, &table).unwrap(), 2_000);
+        if round % 2 == 0 {
+            drop(table);
+            reader.commit().unwrap();
+        } else {
+            // A handle without a transaction.
+            reader.rollback().unwrap();
+            assert!(files(&storage) > before);
+            drop(table);
+            world.database.checkpoint().unwrap();
+        }
+        if round == 0 {
+            // The handles of the world are of the first table.
+            assert!(files(&storage) > before);
+        }
+    }
+    let World { database, table, by_number, by_value } = world;
+    drop((table, by_number, by_value));
+    {
+        let mut change = database.change();
+        let schema = database.table("t").unwrap().attributes().schema.clone();
+        let staged = change.create_table(pagefold_engine::table_space::TableAttributes::new("staged", schema)).unwrap();
+        staged.insert(&[ValueRef::Int(1), ValueRef::Int(1), ValueRef::Text("x")]).unwrap();
+        let mut reader = database.begin(Default::default());
+        assert!(is_stale(count(&mut reader, &staged)));
+        drop(change);
+        assert_eq!(
+            staged.scan(&mut Default::default(), |_, _| Ok::<_, Error>(ControlFlow::Continue(()))).unwrap(),
+            pagefold_engine::table_space::ScanOutcome::Complete
+        );
+    }
+    database.begin(Default::default()).commit().unwrap();
+    assert_eq!(files(&storage), before, "{seen:?}");
+    database.close().unwrap();
+    assert_eq!(files(&storage), before);
+}
