@@ -19,7 +19,7 @@ use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::index::prefix::PrefixLeaf;
 use pagefold_format::log::{
-    Action, CatalogChange, Change, Checkpoint, CheckpointLeftover, Commit, Counts, DataSetOp, DataSetState, Earlier, Role,
+    Action, Change, Checkpoint, CheckpointDefinition, CheckpointLeftover, Commit, Counts, DataSetOp, DataSetState, Earlier, Role,
     RunningTransaction, Undo, put_change,
 };
 use pagefold_format::op::PageOp;
@@ -249,6 +249,8 @@ fn log_records() {
         Undo::UpdatedRow { object_id: 1, rid, before: Earlier::Whole { version: 1, bytes: b"before" } },
         Undo::InsertedEntry { object_id: 2, key: b"key", rid },
         Undo::AllocatedPage { file_id: 3, page: 9 },
+        Undo::Definition { object_id: 4, rows: Some(b"\x04\x00rows") },
+        Undo::Definition { object_id: 4, rows: None },
     ];
     let changes = [
         Change::Page(PageOp::Data(DataOp::Insert { slot: 3, kind: StoredKind::Raw, bytes: b"another row" })),
@@ -271,6 +273,7 @@ fn log_records() {
         transactions: vec![RunningTransaction { id: 7, first: 10, last: 1 << 33 }],
         data_sets: vec![DataSetState { file_id: 1, object_id: 9, partition: 0, header_writes: 2 }],
         leftovers: undos.iter().filter_map(Undo::leaves).map(|left| CheckpointLeftover { transaction: 5, after: 1, left }).collect(),
+        definitions: vec![CheckpointDefinition { transaction: 6, after: 2, object_id: 9, rows: Some(b"\x04\x00rows".to_vec()) }],
     };
     let mut body = vec![2, 0];
     checkpoint.encode(&mut body);
@@ -278,9 +281,6 @@ fn log_records() {
     let mut body = vec![1, 0];
     Commit { transaction: 300, unix_time_ns: 1 << 60 }.encode(&mut body);
     put("log_record", "commit", &body);
-    let mut body = vec![3, 0];
-    CatalogChange { catalog_file_id: 300, unix_time_ns: 1 << 60 }.encode(&mut body);
-    put("log_record", "catalog", &body);
     for (i, role) in [Role::Structure, Role::Compensation { transaction: 300, next: 70_000 }].into_iter().enumerate() {
         let mut body = vec![0, i as u8];
         Action::encode_head(&role, &mut body);

@@ -1,7 +1,7 @@
 //! What all objects of an open database share: storage, directory, ids, buffer pools.
 
 use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
-use crate::database::{Activity, Leftovers, Maintenance, RenewalWaits};
+use crate::database::{Leftovers, Maintenance, RenewalWaits};
 use crate::log::{Log, LogSettings};
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
@@ -57,7 +57,6 @@ pub(crate) struct Core {
     pub(crate) locks: LockTable,
     pub(crate) serializable: Serializable,
     pub(crate) leftovers: Leftovers,
-    pub(crate) activity: Activity,
     pub(crate) reservations: Reservations,
     pub(crate) births: Births,
     /// Start of the record of the last checkpoint; 0: none yet.
@@ -130,7 +129,6 @@ impl Core {
             locks: LockTable::new(),
             serializable: Serializable::new(Arc::clone(&transactions), MarkLimits::default()),
             leftovers: Leftovers::default(),
-            activity: Activity::default(),
             reservations: Reservations::default(),
             births: Births::default(),
             transactions,
@@ -195,6 +193,11 @@ impl Core {
         self.next_file_id.fetch_max(file_id.saturating_add(1), Ordering::Relaxed);
     }
 
+    /// Redo has met an object id: new ones are higher.
+    pub(crate) fn see_object_id(&self, object_id: u32) {
+        self.next_object_id.fetch_max(object_id.saturating_add(1), Ordering::Relaxed);
+    }
+
     /// A fresh data set, without a file yet.
     pub(crate) fn create_data_set(&self, mut attributes: DataSetAttributes, pool: &str) -> Result<Arc<DataSet>> {
         self.check_writable()?;
@@ -205,6 +208,14 @@ impl Core {
         Ok(data_set)
     }
 
+    /// A data set that the log or the catalog names, unopened.
+    pub(crate) fn data_set(&self, attributes: DataSetAttributes, pool: &str) -> Result<Arc<DataSet>> {
+        let context = self.context(&attributes, pool)?;
+        let data_set = Arc::new(DataSet::new(attributes, context));
+        data_set.set_logged();
+        Ok(data_set)
+    }
+
     /// An existing data set, opened when it is known to have a file. One that has got a file since the last checkpoint gets it again from the log.
     pub(crate) fn open_data_set(
         &self,
@@ -212,9 +223,7 @@ impl Core {
         pool: &str,
         header_writes: Option<HeaderWrites>,
     ) -> Result<Arc<DataSet>> {
-        let context = self.context(&attributes, pool)?;
-        let data_set = Arc::new(DataSet::new(attributes, context));
-        data_set.set_logged();
+        let data_set = self.data_set(attributes, pool)?;
         match header_writes {
             Some(writes) => {
                 data_set.set_recovering(matches!(writes, HeaderWrites::AtLeast(_)));

@@ -160,7 +160,7 @@ pub struct DataSet {
     changed: AtomicBool,
     /// Redo is going on: pages on disk may have been written later than the map.
     recovering: AtomicBool,
-    /// The catalog names it: its changes are logged, its pages written twice.
+    /// The log defines it, or the catalog names it: its changes are logged, its pages written twice.
     logged: AtomicBool,
     /// Serialises what a latch on one leaf cannot: the first root, and keys whose RID lists reach over leaves.
     pub(crate) structure_lock: Mutex<()>,
@@ -294,7 +294,15 @@ impl DataSet {
                 ),
             ));
         }
+        if map.map_writes() != header.space_map_writes || map.page_count() != header.page_count {
+            self.changed.store(true, Ordering::Relaxed);
+        }
         Ok(map)
+    }
+
+    /// Is something of it not on disk?
+    pub(crate) fn is_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed) || !self.dirty.lock().is_empty() || self.space().has_changes()
     }
 
     /// Is something of it not on disk? A flush that follows makes it so.
@@ -437,7 +445,7 @@ impl DataSet {
         self.logged.load(Ordering::Relaxed)
     }
 
-    /// The catalog names it from now on. Everything of it is on disk.
+    /// The log is about to define it. Everything of it is on disk.
     pub(crate) fn set_logged(&self) {
         self.logged.store(true, Ordering::Relaxed);
     }
@@ -672,6 +680,11 @@ impl DataSet {
             Some(reason) => Err(Error::Poisoned(reason.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Has a write failed, or is its file missing?
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poison.get().is_some()
     }
 
     /// Remembers that a write failed.

@@ -28,15 +28,13 @@ pub enum RecordKind {
     RolledBack = 18,
     /// A checkpoint: [`Checkpoint`].
     Checkpoint = 19,
-    /// Which catalog counts from here on: [`CatalogChange`].
-    Catalog = 20,
 }
 
 impl RecordKind {
     /// The kind of this number.
     #[must_use]
     pub fn from_u8(number: u8) -> Option<RecordKind> {
-        [RecordKind::Action, RecordKind::Commit, RecordKind::RolledBack, RecordKind::Checkpoint, RecordKind::Catalog]
+        [RecordKind::Action, RecordKind::Commit, RecordKind::RolledBack, RecordKind::Checkpoint]
             .into_iter()
             .find(|kind| *kind as u8 == number)
     }
@@ -277,6 +275,13 @@ pub enum Undo<'a> {
         /// The value.
         value: LargeValueRef,
     },
+    /// Nothing: a table or index comes or goes with the commit, and not before.
+    Definition {
+        /// The table or index.
+        object_id: u32,
+        /// What the catalog says of one that comes: its rows, each with its length before it. `None`: it goes.
+        rows: Option<&'a [u8]>,
+    },
 }
 
 /// What a committed transaction leaves for older snapshots, until they are gone. In the order in which they go: the entries of a row before its slot.
@@ -374,6 +379,14 @@ impl<'a> Undo<'a> {
                 put_varint(out, object_id.into());
                 out.extend_from_slice(&value.to_bytes());
             }
+            Undo::Definition { object_id, rows } => {
+                out.push(if rows.is_some() { 9 } else { 10 });
+                put_varint(out, object_id.into());
+                if let Some(rows) = rows {
+                    put_varint(out, rows.len() as u64);
+                    out.extend_from_slice(rows);
+                }
+            }
         }
     }
 
@@ -386,6 +399,15 @@ impl<'a> Undo<'a> {
         if tag == 6 {
             let value = LargeValueRef::from_bytes(reader.take(LARGE_VALUE_REF_BYTES)?);
             return Ok(Undo::KeptLargeValue { object_id, value: value.ok_or_else(|| FormatError::new("no reference to a large value"))? });
+        }
+        if tag == 9 || tag == 10 {
+            let rows = if tag == 9 {
+                let length = reader.varint32()?;
+                Some(reader.take(length as usize)?)
+            } else {
+                None
+            };
+            return Ok(Undo::Definition { object_id, rows });
         }
         let mut bytes = [0; RID_BYTES];
         bytes.copy_from_slice(reader.take(RID_BYTES)?);
@@ -502,32 +524,6 @@ impl Commit {
     }
 }
 
-/// Which catalog counts from here on. Logged before the control file says so; when that is then not written, the next open logs that the one before still counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CatalogChange {
-    /// Its file id.
-    pub catalog_file_id: u32,
-    /// When, in nanoseconds since 1970-01-01 UTC.
-    pub unix_time_ns: u64,
-}
-
-impl CatalogChange {
-    /// Appends the body.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.catalog_file_id.into());
-        out.extend_from_slice(&self.unix_time_ns.to_le_bytes());
-    }
-
-    /// Reads the body.
-    ///
-    /// # Errors
-    /// When the bytes are none.
-    pub fn decode(bytes: &[u8]) -> Result<CatalogChange, FormatError> {
-        let mut reader = Reader::new(bytes);
-        Ok(CatalogChange { catalog_file_id: reader.varint32()?, unix_time_ns: reader.u64()? })
-    }
-}
-
 /// A data set at a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataSetState {
@@ -565,6 +561,21 @@ pub struct Checkpoint {
     pub data_sets: Vec<DataSetState>,
     /// What transactions had left by `redo` and nobody had removed, and what running ones would leave.
     pub leftovers: Vec<CheckpointLeftover>,
+    /// What running transactions had defined by `redo`, in the order of their records. Those that had committed by then are in the catalog.
+    pub definitions: Vec<CheckpointDefinition>,
+}
+
+/// A definition of a running transaction, as a checkpoint keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointDefinition {
+    /// The transaction.
+    pub transaction: u64,
+    /// Start of its record before.
+    pub after: Lsn,
+    /// The table or index.
+    pub object_id: u32,
+    /// As in [`Undo::Definition`].
+    pub rows: Option<Vec<u8>>,
 }
 
 /// Something left, as a checkpoint keeps it.
@@ -606,6 +617,12 @@ impl Checkpoint {
             put_varint(out, leftover.after);
             leftover.left.as_undo().encode(out);
         }
+        put_varint(out, self.definitions.len() as u64);
+        for definition in &self.definitions {
+            put_varint(out, definition.transaction);
+            put_varint(out, definition.after);
+            Undo::Definition { object_id: definition.object_id, rows: definition.rows.as_deref() }.encode(out);
+        }
     }
 
     /// Reads the body.
@@ -631,6 +648,13 @@ impl Checkpoint {
             let (transaction, after) = (transaction_id(&mut reader)?, reader.varint()?);
             let left = Undo::decode(&mut reader)?.leaves().ok_or_else(|| FormatError::new("a leftover that is none"))?;
             checkpoint.leftovers.push(CheckpointLeftover { transaction, after, left });
+        }
+        for _ in 0..reader.varint()? {
+            let (transaction, after) = (transaction_id(&mut reader)?, reader.varint()?);
+            let Undo::Definition { object_id, rows } = Undo::decode(&mut reader)? else {
+                return Err(FormatError::new("a definition that is none"));
+            };
+            checkpoint.definitions.push(CheckpointDefinition { transaction, after, object_id, rows: rows.map(<[u8]>::to_vec) });
         }
         if !reader.is_empty() {
             return Err(FormatError::new("bytes behind the end of a checkpoint"));
@@ -663,6 +687,8 @@ mod tests {
             Undo::AllocatedPage { file_id: 9, page: u32::MAX },
             Undo::KeptEntry { object_id: 4, key: b"", rid },
             Undo::KeptLargeValue { object_id: 4, value: LargeValueRef { first_page: 1, raw_bytes: 2, tag: 3, partition: 4 } },
+            Undo::Definition { object_id: 70_000, rows: Some(b"rows") },
+            Undo::Definition { object_id: 7, rows: None },
         ];
         let changes = [
             Change::Page(PageOp::Data(DataOp::Splice { slot: 700, splice: Splice::of_bytes(1, 2, b"xyz") })),
@@ -710,6 +736,10 @@ mod tests {
                 .filter_map(Undo::leaves)
                 .map(|left| CheckpointLeftover { transaction: 5, after: 1 << 34, left })
                 .collect(),
+            definitions: vec![
+                CheckpointDefinition { transaction: 6, after: 1 << 35, object_id: 1 << 20, rows: Some(b"rows".to_vec()) },
+                CheckpointDefinition { transaction: 6, after: 1 << 36, object_id: 3, rows: None },
+            ],
         };
         let mut bytes = Vec::new();
         checkpoint.encode(&mut bytes);
@@ -719,10 +749,5 @@ mod tests {
         bytes.clear();
         commit.encode(&mut bytes);
         assert_eq!(Commit::decode(&bytes).unwrap(), commit);
-        let change = CatalogChange { catalog_file_id: 300, unix_time_ns: 1 << 61 };
-        bytes.clear();
-        change.encode(&mut bytes);
-        assert_eq!(CatalogChange::decode(&bytes).unwrap(), change);
-        assert!((0..bytes.len()).all(|length| CatalogChange::decode(&bytes[..length]).is_err()));
     }
 }

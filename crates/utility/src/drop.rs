@@ -23,19 +23,18 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
     let mut change = database.change();
     match (database.table(name), database.index(name)) {
         (Ok(_), Ok(_)) => return Err(Error::Usage(format!("\"{name}\" is the name of a table and of an index"))),
-        (Ok(table), Err(_)) => {
+        (Ok(_), Err(_)) => {
             report.kind = "table";
+            let table = change.drop_table(name)?;
             report.freed_bytes = table.partitions().map(|data_set| data_set.allocated_bytes()).sum();
             for index in database.indexes_of(&table) {
                 report.indexes.push(index.name().into());
                 report.freed_bytes += index.data_set().allocated_bytes();
             }
-            change.drop_table(name)?;
         }
-        (Err(_), Ok(index)) => {
+        (Err(_), Ok(_)) => {
             report.kind = "index";
-            report.freed_bytes = index.data_set().allocated_bytes();
-            change.drop_index(name)?;
+            report.freed_bytes = change.drop_index(name)?.data_set().allocated_bytes();
         }
         (Err(error), Err(_)) => return Err(error.into()),
     }

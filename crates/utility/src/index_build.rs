@@ -159,7 +159,8 @@ pub fn create_index(
     options: &IndexOptions,
     progress: &dyn Progress,
 ) -> Result<IndexReport> {
-    let table = database.table(table)?;
+    let mut change = database.change();
+    let table = change.lock_table(table)?;
     let mut numbers = Vec::with_capacity(columns.len());
     for (column, direction) in columns {
         let number = table.attributes().schema.index_of(column).map_err(|e| Error::Usage(format!("table \"{}\": {e}", table.name())))?;
@@ -176,7 +177,6 @@ pub fn create_index(
     };
     let attributes =
         IndexAttributes { pctfree: options.pctfree, ..IndexAttributes::new(name, numbers, options.unique).with_format(format, page_bytes) };
-    let mut change = database.change();
     let (index, built) = build_one(database, &mut change, &table, attributes, options.sort_bytes, progress)?;
     change.commit()?;
     Ok(index_report(&index, built, choice))

@@ -125,10 +125,12 @@ fn prepare<'a>(
     report: &mut LoadReport,
     progress: &dyn Progress,
 ) -> Result<(Arc<Table>, TableSchema, KeyCollectors)> {
-    let existing = database.table(name).ok();
-    if existing.is_some() && options.mode == LoadMode::Create {
-        return Err(Error::Data(format!("table \"{name}\" already exists; use --replace or --append")));
-    }
+    let existing = match (database.table(name), options.mode) {
+        (Err(_), _) => None,
+        (Ok(_), LoadMode::Create) => return Err(Error::Data(format!("table \"{name}\" already exists; use --replace or --append"))),
+        // From here on nobody changes it.
+        (Ok(_), _) => Some(change.drop_table(name)?),
+    };
     if options.keep_dictionary && options.method == Setting::Auto {
         return Err(Error::Usage("a dictionary can be kept only for the method that has it, not where one is to be chosen".into()));
     }
@@ -156,7 +158,6 @@ fn prepare<'a>(
         if !same && !kept_indexes.is_empty() {
             return Err(Error::Data(format!("table \"{name}\" has indexes and the new rows other columns; drop it first")));
         }
-        change.drop_table(name)?;
     }
     let table = change.create_table(attributes)?;
     if method.dictionary_type().is_some() {

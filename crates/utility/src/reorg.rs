@@ -37,16 +37,18 @@ pub struct ReorgReport {
 pub fn reorg(database: &Database, object: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
     match (database.table(object), database.index(object)) {
         (Ok(_), Ok(_)) => Err(Error::Usage(format!("\"{object}\" is the name of a table and of an index"))),
-        (Ok(table), Err(_)) => reorg_table(database, &table, options, progress),
+        (Ok(_), Err(_)) => reorg_table(database, object, options, progress),
         (Err(_), Ok(_)) => reorg_index(database, object, options, progress),
         (Err(error), Err(_)) => Err(error.into()),
     }
 }
 
-fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
+fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
     if options.format.is_some() {
-        return Err(Error::Usage(format!("\"{}\" is a table: it has a compression, not an index format", old.name())));
+        return Err(Error::Usage(format!("\"{name}\" is a table: it has a compression, not an index format")));
     }
+    let mut change = database.change();
+    let old = &*change.drop_table(name)?;
     let attributes = old.attributes().clone();
     let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
     let pctfree = options.pctfree.unwrap_or(attributes.pctfree);
@@ -62,8 +64,6 @@ fn reorg_table(database: &Database, old: &Table, options: &ReorgOptions, progres
         }
     };
     let attributes = TableAttributes { method, pctfree, ..attributes.with_page_bytes(page_bytes) };
-    let mut change = database.change();
-    change.drop_table(old.name())?;
     let table = change.create_table(attributes)?;
     if method.dictionary_type().is_some() {
         let kept = old.dictionary().filter(|_| options.keep_dictionary);
@@ -135,7 +135,8 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
     if options.method.is_some() || options.keep_dictionary {
         return Err(Error::Usage(format!("\"{name}\" is an index: it has a format, not a compression with a dictionary")));
     }
-    let old = database.index(name)?;
+    let mut change = database.change();
+    let old = change.drop_index(name)?;
     let table = database.table_of(&old)?;
     let mut attributes = old.attributes().clone();
     attributes.pctfree = options.pctfree.unwrap_or(attributes.pctfree);
@@ -149,8 +150,6 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
             (format, options.page_bytes.unwrap_or(attributes.page_bytes), None)
         }
     };
-    let mut change = database.change();
-    change.drop_index(name)?;
     let (fresh, built) = build_one(database, &mut change, &table, attributes.with_format(format, page_bytes), SORT_BYTES, progress)?;
     let pages_of = |index: &pagefold_engine::index::Index| u64::from(index.data_set().page_count());
     let bytes_of = |index: &pagefold_engine::index::Index| pages_of(index) * index.data_set().page_bytes() as u64;

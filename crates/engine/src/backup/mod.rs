@@ -16,7 +16,8 @@
 //! map pages, and map pages before the pages they describe; they are written the other way round. So a page may be newer than its map word and a map newer than its header, as after a crash, never older.
 //! A page changed since the checkpoint has its changes in the log; one that was made since has all of itself there, so it may be missing.
 //!
-//! A change of tables and indexes is not in the log, but that it happened is. A copy during which one happens begins anew. Recovery from a copy stops before the next one.
+//! Tables and indexes that come and go are in the log, but not the pages that were built before one came: a copy has those of all data sets that its log defines. Recovery from an older copy stops before the commit
+//! of an object whose pages it does not have.
 
 mod archive;
 mod hold;

@@ -10,13 +10,15 @@ use super::source::Source;
 use super::stream::{CopyReader, Part};
 use super::take::{LogName, Sink, advance};
 use super::walk::{Visitor, walk};
+use crate::catalog::definition_data_sets;
 use crate::database::Settings;
 use crate::log::{LogReader, SegmentSources};
 use crate::{Error, Progress, Result, Unit};
 use pagefold_format::FormatError;
 use pagefold_format::copy::Manifest;
-use pagefold_format::log::{CatalogChange, Commit, Lsn, RecordKind};
+use pagefold_format::log::{Action, Checkpoint, Commit, Lsn, RecordKind, Role, Undo};
 use pagefold_io::{Clock, Storage};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,7 +52,7 @@ pub enum Stop {
     EndOfLog,
     /// What was asked for.
     Asked,
-    /// Tables or indexes were loaded, built or dropped then (nanoseconds since 1970-01-01 UTC), which the log does not have: only a copy taken afterwards has that.
+    /// A table or index was loaded, reorganized or built then (nanoseconds since 1970-01-01 UTC), whose pages the log does not have: only a copy taken afterwards has them.
     TablesChanged(u64),
 }
 
@@ -281,20 +283,37 @@ impl Log<'_> {
         };
         let mut reader = self.open(directory, self.manifest.redo)?;
         let mut found = Found { log_end: self.manifest.redo, stop: Stop::EndOfLog, last_commit_ns: 0 };
-        // Where tables or indexes were changed, unless that is taken back.
-        let mut changed: Option<(Lsn, u64)> = None;
+        // Transactions that define what is in files which no copy has.
+        let mut without_files = BTreeSet::new();
+        let lacks_files = |object_id: u32, rows: Option<&[u8]>| -> Result<bool> {
+            let Some(rows) = rows else { return Ok(false) };
+            let data_sets = definition_data_sets(object_id, rows)?;
+            Ok(data_sets.iter().any(|entry| entry.header_writes.is_some() && self.manifest.data_set(entry.file_id).is_none()))
+        };
         let mut told = found.log_end;
         while let Some(record) = reader.next()? {
-            let commit_ns = match RecordKind::from_u8(record.kind) {
-                Some(RecordKind::Commit) => Some(Commit::decode(record.body).map_err(|e| damaged(record.start, e))?.unix_time_ns),
-                Some(RecordKind::Catalog) => {
-                    let change = CatalogChange::decode(record.body).map_err(|e| damaged(record.start, e))?;
-                    let other = change.catalog_file_id != self.manifest.control.catalog_file_id;
-                    changed = other.then_some(changed.unwrap_or((found.log_end, change.unix_time_ns)));
-                    None
+            let mut commit = None;
+            match RecordKind::from_u8(record.kind) {
+                Some(RecordKind::Commit) => commit = Some(Commit::decode(record.body).map_err(|e| damaged(record.start, e))?),
+                Some(RecordKind::Action) => {
+                    let action = Action::decode(record.body).map_err(|e| damaged(record.start, e))?;
+                    if let Role::Undoable { transaction, undo: Undo::Definition { object_id, rows }, .. } = action.role
+                        && lacks_files(object_id, rows)?
+                    {
+                        without_files.insert(transaction);
+                    }
                 }
-                _ => None,
-            };
+                Some(RecordKind::Checkpoint) => {
+                    let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(record.start, e))?;
+                    for definition in &checkpoint.definitions {
+                        if lacks_files(definition.object_id, definition.rows.as_deref())? {
+                            without_files.insert(definition.transaction);
+                        }
+                    }
+                }
+                _ => {}
+            }
+            let commit_ns = commit.map(|commit| commit.unix_time_ns);
             let too_far = match until {
                 Until::End => false,
                 Until::Time(time) => commit_ns.is_some_and(|commit| commit > time),
@@ -304,7 +323,8 @@ impl Log<'_> {
                 found.stop = Stop::Asked;
                 break;
             }
-            if changed.is_some() && !matches!(RecordKind::from_u8(record.kind), Some(RecordKind::Catalog | RecordKind::Checkpoint)) {
+            if let Some(commit) = commit.filter(|commit| without_files.contains(&commit.transaction)) {
+                found.stop = Stop::TablesChanged(commit.unix_time_ns);
                 break;
             }
             found.last_commit_ns = found.last_commit_ns.max(commit_ns.unwrap_or(0));
@@ -313,9 +333,6 @@ impl Log<'_> {
                 advance(self.progress, record.end - told)?;
                 told = record.end;
             }
-        }
-        if let Some((before, time)) = changed {
-            (found.log_end, found.stop) = (before, Stop::TablesChanged(time));
         }
         self.check_not_before_copy(&found, until)?;
         Ok(found)

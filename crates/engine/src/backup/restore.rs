@@ -138,7 +138,7 @@ impl Drop for NewDatabase {
 fn start_new_log(storage: &Arc<dyn Storage>, directory: &Path, log_id: u128, settings: LogSettings) -> Result<()> {
     let control = read_control(storage.as_ref(), directory)?.current;
     let (last, end) = read_checkpoint(storage.as_ref(), directory, control.log_id, control.checkpoint)?;
-    if !(last.transactions.is_empty() && last.leftovers.is_empty()) {
+    if !(last.transactions.is_empty() && last.leftovers.is_empty() && last.definitions.is_empty()) {
         let reason = "its last checkpoint has transactions that run: it was not closed in order".into();
         return Err(Error::Damaged { path: directory.display().to_string(), reason });
     }

@@ -1,13 +1,15 @@
 //! A database as its files have it, whoever writes it: one state of the control file with everything it names, not recovered.
 
-use crate::Result;
 use crate::core::Core;
 use crate::data_set::DataSet;
-use crate::database::{Objects, Settings, core_parts, open_objects, read_checkpoint, read_control};
-use crate::log::Lsn;
+use crate::database::{Broken, Objects, Settings, core_parts, open_objects, read_checkpoint, read_control};
+use crate::log::{LogReader, Lsn};
 use crate::pool::{BufferManager, PoolSettings};
+use crate::recovery::{DataSets, Definitions};
+use crate::{Error, Result};
+use pagefold_format::FormatError;
 use pagefold_format::control::ControlSlot;
-use pagefold_format::log::Checkpoint;
+use pagefold_format::log::{Action, Checkpoint, Commit, RecordKind};
 use pagefold_io::{Clock, Storage};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +23,9 @@ pub(super) struct Source {
     pub(super) control: ControlSlot,
     /// `None`: the database has no log.
     pub(super) checkpoint: Option<Checkpoint>,
+    core: Arc<Core>,
     objects: Objects,
+    broken: Vec<Broken>,
 }
 
 impl Source {
@@ -36,8 +40,8 @@ impl Source {
         let manager = BufferManager::new(pools, Arc::clone(clock))?;
         let settings = Settings { pools, direct: false, ..Settings::default() };
         let core = Arc::new(Core::new(core_parts(storage, directory, control, &settings, &manager)));
-        let (objects, _) = open_objects(&core, control, checkpoint.as_ref())?;
-        Ok(Source { control, checkpoint, objects })
+        let (objects, broken) = open_objects(&core, control, checkpoint.as_ref())?;
+        Ok(Source { control, checkpoint, core, objects, broken })
     }
 
     /// The data sets that have a file. Of the others the log has everything.
@@ -46,6 +50,36 @@ impl Source {
         let of_indexes = self.objects.indexes.values().map(|index| Arc::clone(&index.data_set));
         let all = std::iter::once(Arc::clone(&self.objects.catalog)).chain(of_tables).chain(of_indexes);
         all.filter(|data_set| data_set.is_defined()).collect()
+    }
+
+    /// The data sets with files of what there is when the log from the checkpoint on has been followed.
+    ///
+    /// # Errors
+    /// When one of them cannot be opened, the log cannot be read, or what it defines makes no sense.
+    pub(super) fn followed(&self) -> Result<Vec<Arc<DataSet>>> {
+        let Some(checkpoint) = &self.checkpoint else { return Ok(self.data_sets()) };
+        let damaged = |at: Lsn, e: FormatError| Error::Damaged { path: "log".into(), reason: format!("the record at {at}: {e}") };
+        let mut all: DataSets = self.objects.data_sets().map(|data_set| (data_set.file_id(), data_set)).collect();
+        let (objects, broken) = (self.objects.clone(), self.broken.clone());
+        let mut definitions = Definitions::new(&self.core, objects, broken, &checkpoint.definitions, &mut all)?;
+        let mut reader = LogReader::open(self.core.storage.as_ref(), &self.core.log_directory(), self.core.log_id, checkpoint.redo, 0)?;
+        while let Some(record) = reader.next()? {
+            match RecordKind::from_u8(record.kind) {
+                Some(RecordKind::Action) => {
+                    let action = Action::decode(record.body).map_err(|e| damaged(record.start, e))?;
+                    definitions.follow(&action.role, &mut all)?;
+                }
+                Some(RecordKind::Commit) => {
+                    let commit = Commit::decode(record.body).map_err(|e| damaged(record.start, e))?;
+                    definitions.committed(commit.transaction, &mut all)?;
+                }
+                _ => {}
+            }
+        }
+        // Those of running transactions, too: their commits may be in the part of the log that is copied.
+        let defined = all.values().filter(|data_set| data_set.is_defined()).cloned().collect();
+        definitions.finish(&mut all)?;
+        Ok(defined)
     }
 
     /// From here on its log is needed: for redo, and for undo of what ran at the checkpoint.

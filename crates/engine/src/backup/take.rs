@@ -2,13 +2,15 @@
 //!
 //! Invariants:
 //! - the log is held from before the last checkpoint is looked for until the copy has the log;
-//! - the end of the log is looked for after the last page was read, and whether the catalog still counts after that.
+//! - data sets that the log defines come along, since it does not have the pages that they were made with;
+//! - the end of the log is looked for after the last page was read.
 
 use super::hold::LogHold;
 use super::restore::NewDatabase;
 use super::source::Source;
 use super::stream::{CopyReader, CopyWriter};
 use super::walk::{Visitor, walk};
+use crate::data_set::DataSet;
 use crate::database::{Database, Settings, new_id, read_control};
 use crate::log::LogReader;
 use crate::{Error, LOG_DIRECTORY, Progress, Result, Unit};
@@ -16,11 +18,12 @@ use pagefold_format::copy::{BaseCopy, CopiedDataSet, Manifest};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_format::page;
 use pagefold_io::{Clock, Storage};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a copy begins anew because tables or indexes were changed meanwhile.
+/// How often a copy begins anew because the catalog, or files that it names, went while they were opened.
 const ATTEMPTS: u32 = 5;
 /// How often the end of a log that grows is looked for.
 const END_ATTEMPTS: u32 = 20;
@@ -96,9 +99,9 @@ pub fn copy_to_file(
     let base = base.map(|path| CopyReader::open(storage.as_ref(), path)).transpose()?;
     Taking { storage, clock, directory, base, progress }.repeat(|taking| {
         let mut writer = CopyWriter::create(Arc::clone(storage), target, new_id(clock.as_ref(), target))?;
-        let Some((manifest, mut report)) = taking.take(&mut writer)? else { return Ok(None) };
+        let (manifest, mut report) = taking.take(&mut writer)?;
         report.size_bytes = writer.finish(&manifest)?;
-        Ok(Some(report))
+        Ok(report)
     })
 }
 
@@ -116,9 +119,9 @@ pub fn copy_to_directory(
 ) -> Result<CopyReport> {
     Taking { storage, clock, directory, base: None, progress }.repeat(|taking| {
         let mut fresh = NewDatabase::create(Arc::clone(storage), Arc::clone(clock), target)?;
-        let Some((manifest, report)) = taking.take(&mut fresh)? else { return Ok(None) };
+        let (manifest, report) = taking.take(&mut fresh)?;
         fresh.finish(&manifest, manifest.log_end, settings)?;
-        Ok(Some(report))
+        Ok(report)
     })
 }
 
@@ -131,29 +134,28 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Until nobody changes tables or indexes meanwhile.
-    fn repeat(&self, once: impl Fn(&Self) -> Result<Option<CopyReport>>) -> Result<CopyReport> {
-        for _ in 0..ATTEMPTS {
+    /// Until no file goes while it is opened.
+    fn repeat(&self, once: impl Fn(&Self) -> Result<CopyReport>) -> Result<CopyReport> {
+        let mut attempt = 1;
+        loop {
             let before = self.catalog_file_id()?;
             match once(self) {
-                Ok(Some(report)) => return Ok(report),
-                Ok(None) => {}
                 // Files that go while they are opened are no damage.
-                Err(error) if matches!(error, Error::Interrupted | Error::Exists { .. }) || self.catalog_file_id()? == before => {
-                    return Err(error);
-                }
-                Err(_) => {}
+                Err(error)
+                    if attempt < ATTEMPTS
+                        && !matches!(error, Error::Interrupted | Error::Exists { .. })
+                        && self.catalog_file_id()? != before => {}
+                done => return done,
             }
+            attempt += 1;
         }
-        Err(Error::Busy("tables or indexes were loaded, built or dropped during each attempt to copy the database".into()))
     }
 
     fn catalog_file_id(&self) -> Result<u32> {
         Ok(read_control(self.storage.as_ref(), self.directory)?.current.catalog_file_id)
     }
 
-    /// `None`: tables or indexes were changed meanwhile.
-    fn take(&self, sink: &mut dyn Sink) -> Result<Option<(Manifest, CopyReport)>> {
+    fn take(&self, sink: &mut dyn Sink) -> Result<(Manifest, CopyReport)> {
         let hold = LogHold::take(self.storage.as_ref(), self.clock.as_ref(), self.directory)?;
         let begun_ns = self.clock.unix_time().as_nanos() as u64;
         let source = Source::open(self.storage, self.clock, self.directory)?;
@@ -162,16 +164,18 @@ impl Taking<'_> {
         let bytes = data_sets.iter().map(|data_set| u64::from(data_set.page_count()) * data_set.page_bytes() as u64).sum();
         self.progress.start("copying pages", Some(bytes), Unit::Bytes);
         let mut copied = Vec::with_capacity(data_sets.len());
-        let mut report = CopyReport { data_sets: data_sets.len() as u64, ..CopyReport::default() };
+        let mut report = CopyReport::default();
         let mut lsn = 0;
-        for data_set in &data_sets {
+        let mut left: VecDeque<Arc<DataSet>> = data_sets.into();
+        while let Some(data_set) = self.next_data_set(&source, &mut left, &copied)? {
             let (file_id, page_bytes) = (data_set.file_id(), data_set.page_bytes() as u32);
             let since = self.base.as_ref().map(CopyReader::manifest).filter(|base| base.data_set(file_id).is_some()).map(|base| base.redo);
             let mut pages = Pages { file_id, page_bytes, since, lsn, sink, report: &mut report, progress: self.progress };
-            let page_count = walk(data_set, self.clock.as_ref(), &mut pages)?;
+            let page_count = walk(&data_set, self.clock.as_ref(), &mut pages)?;
             lsn = pages.lsn;
             copied.push(CopiedDataSet { file_id, page_bytes, page_count });
         }
+        report.data_sets = copied.len() as u64;
         let mut manifest = Manifest {
             base: self.base.as_ref().map(|base| BaseCopy { copy_id: base.copy_id(), redo: base.manifest().redo }),
             control: source.control,
@@ -197,8 +201,27 @@ impl Taking<'_> {
         report.log_bytes = manifest.log_end - manifest.log_start;
         (report.log_end, report.last_commit_ns) = (manifest.log_end, manifest.last_commit_ns);
         report.size_bytes = report.page_bytes;
-        let unchanged = self.catalog_file_id()? == source.control.catalog_file_id;
-        Ok(unchanged.then_some((manifest, report)))
+        Ok((manifest, report))
+    }
+
+    /// The next data set to be copied. When those that the catalog names are done, the log tells of others.
+    fn next_data_set(&self, source: &Source, left: &mut VecDeque<Arc<DataSet>>, copied: &[CopiedDataSet]) -> Result<Option<Arc<DataSet>>> {
+        if let Some(next) = left.pop_front() {
+            return Ok(Some(next));
+        }
+        let mut attempt = 1;
+        let defined = loop {
+            match source.followed() {
+                // As at the end of the log: it is being written.
+                Err(Error::Damaged { .. }) if attempt < END_ATTEMPTS => {
+                    attempt += 1;
+                    self.clock.sleep(END_WAIT);
+                }
+                defined => break defined?,
+            }
+        };
+        left.extend(defined.into_iter().filter(|data_set| copied.iter().all(|copied| copied.file_id != data_set.file_id())));
+        Ok(left.pop_front())
     }
 
     fn check_base(&self, source: &Source) -> Result<()> {

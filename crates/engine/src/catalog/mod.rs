@@ -6,5 +6,5 @@ mod relations;
 mod tests;
 
 pub use entries::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
-pub use relations::{CatalogParts, catalog_attributes};
-pub(crate) use relations::{read_catalog, write_catalog};
+pub use relations::{CatalogParts, Defined, catalog_attributes, read_definition};
+pub(crate) use relations::{definition_data_sets, index_definition, read_catalog, table_definition, write_catalog};

@@ -18,6 +18,7 @@ use crate::data_set::Extents;
 use crate::index::{IndexAttributes, IndexFormat};
 use crate::table_space::{BulkLoader, Method, RowBuffer, Table, TableAttributes};
 use crate::{Error, Result};
+use pagefold_format::wire::{Reader, put_bytes};
 use pagefold_types::{Column, DataType, Direction, RowLayout, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -32,6 +33,9 @@ const SOURCE_SCHEMAS: u8 = 6;
 
 /// Bytes of a source schema in one row.
 const SOURCE_SCHEMA_PART: usize = 1024;
+
+/// A row of the catalog is at most so long: it fits a page of its table space.
+const ROW_BYTES_MAX: usize = 3500;
 
 /// Page size of the catalog's own table space.
 const CATALOG_PAGE_BYTES: usize = 4096;
@@ -102,18 +106,22 @@ fn layout(relation: u8) -> Result<RowLayout> {
     RowLayout::new(&schema).map_err(|e| damaged(&e))
 }
 
+/// Makes the rows of entries.
 struct Rows<'a> {
-    loader: BulkLoader<'a>,
-    outer: &'a RowLayout,
+    put: &'a mut dyn FnMut(&[u8]) -> Result<()>,
 }
 
 impl Rows<'_> {
     fn push(&mut self, relation: u8, values: &[ValueRef<'_>]) -> Result<()> {
         let mut row = vec![relation];
         layout(relation)?.encode(values, &mut row).map_err(|e| damaged(&e))?;
-        let mut record = Vec::new();
-        self.outer.encode(&[ValueRef::Bytes(&row)], &mut record).map_err(|e| damaged(&e))?;
-        self.loader.push(&record, |_, _| Ok(()))
+        if row.len() > ROW_BYTES_MAX {
+            return Err(Error::Parameter(format!(
+                "a name of {} bytes: the catalog has no place for more than about {ROW_BYTES_MAX}",
+                row.len()
+            )));
+        }
+        (self.put)(&row)
     }
 
     fn data_sets(&mut self, object: i64, entries: &[DataSetEntry]) -> Result<()> {
@@ -131,19 +139,11 @@ impl Rows<'_> {
         }
         Ok(())
     }
-}
 
-fn int(value: i64) -> ValueRef<'static> {
-    ValueRef::Int(value)
-}
-
-/// Writes all entries into an empty catalog table space.
-pub(crate) fn write_catalog(space: &Table, entries: &CatalogEntries) -> Result<()> {
-    let mut rows = Rows { loader: BulkLoader::new(space)?, outer: space.layout() };
-    for table in &entries.tables {
+    fn table(&mut self, table: &TableEntry) -> Result<()> {
         let object = i64::from(table.object_id);
         let a = &table.attributes;
-        rows.push(
+        self.push(
             TABLES,
             &[
                 int(object),
@@ -160,21 +160,23 @@ pub(crate) fn write_catalog(space: &Table, entries: &CatalogEntries) -> Result<(
         )?;
         for (ordinal, column) in a.schema.columns().iter().enumerate() {
             let data_type = column.data_type.to_string();
-            rows.push(
+            self.push(
                 COLUMNS,
                 &[int(object), int(ordinal as i64), int(column.nullable.into()), ValueRef::Text(&column.name), ValueRef::Text(&data_type)],
             )?;
         }
-        rows.key(object, a.primary_key.iter().map(|column| (*column, Direction::Ascending)))?;
-        rows.data_sets(object, &table.data_sets)?;
+        self.key(object, a.primary_key.iter().map(|column| (*column, Direction::Ascending)))?;
+        self.data_sets(object, &table.data_sets)?;
         for (sequence, part) in a.source_schema.chunks(SOURCE_SCHEMA_PART).enumerate() {
-            rows.push(SOURCE_SCHEMAS, &[int(object), int(sequence as i64), ValueRef::Bytes(part)])?;
+            self.push(SOURCE_SCHEMAS, &[int(object), int(sequence as i64), ValueRef::Bytes(part)])?;
         }
+        Ok(())
     }
-    for index in &entries.indexes {
+
+    fn index(&mut self, index: &IndexEntry) -> Result<()> {
         let object = i64::from(index.object_id);
         let a = &index.attributes;
-        rows.push(
+        self.push(
             INDEXES,
             &[
                 int(object),
@@ -189,10 +191,95 @@ pub(crate) fn write_catalog(space: &Table, entries: &CatalogEntries) -> Result<(
                 ValueRef::Text(&a.pool),
             ],
         )?;
-        rows.key(object, a.columns.iter().copied())?;
-        rows.data_sets(object, &index.data_sets)?;
+        self.key(object, a.columns.iter().copied())?;
+        self.data_sets(object, &index.data_sets)
     }
-    rows.loader.finish(|_, _| Ok(()))
+}
+
+fn int(value: i64) -> ValueRef<'static> {
+    ValueRef::Int(value)
+}
+
+/// Writes all entries into an empty catalog table space.
+pub(crate) fn write_catalog(space: &Table, entries: &CatalogEntries) -> Result<()> {
+    let mut loader = BulkLoader::new(space)?;
+    let mut record = Vec::new();
+    let mut put = |row: &[u8]| {
+        record.clear();
+        space.layout().encode(&[ValueRef::Bytes(row)], &mut record).map_err(|e| damaged(&e))?;
+        loader.push(&record, |_, _| Ok(()))
+    };
+    let mut rows = Rows { put: &mut put };
+    entries.tables.iter().try_for_each(|table| rows.table(table))?;
+    entries.indexes.iter().try_for_each(|index| rows.index(index))?;
+    loader.finish(|_, _| Ok(()))
+}
+
+/// What the log says of a table or index that comes: its rows of the catalog, each with its length before it.
+fn definition(make: impl FnOnce(&mut Rows<'_>) -> Result<()>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut put = |row: &[u8]| {
+        put_bytes(&mut bytes, row);
+        Ok(())
+    };
+    make(&mut Rows { put: &mut put })?;
+    Ok(bytes)
+}
+
+/// What the log says of a table that comes.
+pub(crate) fn table_definition(table: &TableEntry) -> Result<Vec<u8>> {
+    definition(|rows| rows.table(table))
+}
+
+/// What the log says of an index that comes.
+pub(crate) fn index_definition(index: &IndexEntry) -> Result<Vec<u8>> {
+    definition(|rows| rows.index(index))
+}
+
+/// A table or index that comes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Defined {
+    /// A table.
+    Table(TableEntry),
+    /// An index.
+    Index(IndexEntry),
+}
+
+/// The data sets in what the log says of a table or index that comes.
+///
+/// # Errors
+/// When the rows make no sense.
+pub(crate) fn definition_data_sets(object_id: u32, bytes: &[u8]) -> Result<Vec<DataSetEntry>> {
+    parts_of(&definition_parts(bytes)?.data_sets, object_id)
+}
+
+fn definition_parts(bytes: &[u8]) -> Result<CatalogParts> {
+    let mut reader = Reader::new(bytes);
+    let mut parts = CatalogParts::default();
+    while !reader.is_empty() {
+        parts.add(reader.bytes().map_err(|e| damaged(&e))?)?;
+    }
+    Ok(parts)
+}
+
+/// Reads what the log says of a table or index that comes; `schema` gives the columns of a table that is there.
+///
+/// # Errors
+/// When the rows are not those of one object with this number.
+pub fn read_definition(object_id: u32, bytes: &[u8], schema: impl Fn(u32) -> Option<Schema>) -> Result<Defined> {
+    let (mut entries, errors) = definition_parts(bytes)?.finish_beside(schema);
+    if let Some(error) = errors.into_iter().next() {
+        return Err(error);
+    }
+    let defined = match (entries.tables.pop(), entries.indexes.pop()) {
+        (Some(table), None) if table.object_id == object_id => Defined::Table(table),
+        (None, Some(index)) if index.object_id == object_id => Defined::Index(index),
+        _ => return Err(damaged(&format!("the log does not define object {object_id} where it says so"))),
+    };
+    if entries != CatalogEntries::default() {
+        return Err(damaged(&format!("the log defines more than object {object_id}")));
+    }
+    Ok(defined)
 }
 
 /// A catalog row, its columns taken one by one.
@@ -297,7 +384,12 @@ impl CatalogParts {
 
     /// All entries that can be made of the rows, and what is wrong with the others.
     #[must_use]
-    pub fn finish(mut self) -> (CatalogEntries, Vec<Error>) {
+    pub fn finish(self) -> (CatalogEntries, Vec<Error>) {
+        self.finish_beside(|_| None)
+    }
+
+    /// The same beside tables that are there already, whose columns `schema` gives.
+    fn finish_beside(mut self, schema: impl Fn(u32) -> Option<Schema>) -> (CatalogEntries, Vec<Error>) {
         let mut entries = CatalogEntries::default();
         let mut errors = Vec::new();
         let mut positions = BTreeMap::new();
@@ -311,8 +403,8 @@ impl CatalogParts {
             }
         }
         for (object, fields) in std::mem::take(&mut self.indexes) {
-            let table = |id| entries.tables.get(*positions.get(&id)?);
-            match self.index(object, fields, table) {
+            let columns = |id| positions.get(&id).map(|at: &usize| entries.tables[*at].attributes.schema.clone()).or_else(|| schema(id));
+            match self.index(object, fields, columns) {
                 Ok(index) => entries.indexes.push(index),
                 Err(error) => errors.push(error),
             }
@@ -351,7 +443,7 @@ impl CatalogParts {
         Ok(TableEntry { object_id: object, attributes, data_sets: parts_of(&self.data_sets, object)? })
     }
 
-    fn index<'a>(&self, object: u32, mut fields: Fields, table: impl Fn(u32) -> Option<&'a TableEntry>) -> Result<IndexEntry> {
+    fn index(&self, object: u32, mut fields: Fields, schema: impl Fn(u32) -> Option<Schema>) -> Result<IndexEntry> {
         let table_id: u32 = fields.number()?;
         let unique = fields.int()? != 0;
         let page_bytes = fields.number()?;
@@ -362,9 +454,9 @@ impl CatalogParts {
         let pool = fields.text()?;
         let columns = parts_of(&self.keys, object)?;
         let attributes = IndexAttributes { name, columns, unique, format, page_bytes, pctfree, extents, pool };
-        let table = table(table_id)
+        let schema = schema(table_id)
             .ok_or_else(|| damaged(&format!("index \"{}\" belongs to table number {table_id}, which does not exist", attributes.name)))?;
-        attributes.check(&table.attributes.schema)?;
+        attributes.check(&schema)?;
         let data_sets = parts_of(&self.data_sets, object)?;
         if data_sets.len() != 1 {
             return Err(damaged(&format!("index \"{}\" has {} data sets", attributes.name, data_sets.len())));

@@ -1,9 +1,13 @@
 //! Rows of the catalog that nobody wrote.
 
-use super::CatalogParts;
+use super::{
+    CatalogParts, DataSetEntry, Defined, IndexEntry, TableEntry, definition_data_sets, index_definition, read_definition, table_definition,
+};
+use crate::index::IndexAttributes;
+use crate::table_space::TableAttributes;
 use crate::test_random::Random;
 use pagefold_types::ValueRef::{Int, Text};
-use pagefold_types::{Column, DataType, RowLayout, Schema, ValueRef};
+use pagefold_types::{Column, DataType, Direction, RowLayout, Schema, ValueRef};
 
 fn row(relation: u8, values: &[ValueRef<'_>]) -> Vec<u8> {
     let columns = values.iter().enumerate().map(|(i, value)| {
@@ -63,4 +67,29 @@ fn what_no_catalog_says_is_an_error_or_an_entry_that_makes_sense() {
         assert!(round > 0 || whole == 1, "{wrong:?}");
     }
     assert!(whole > 2_000 && entries > 5_000 && errors > 5_000, "{whole} {entries} {errors}");
+}
+
+#[test]
+fn a_definition_is_read_back() {
+    let schema =
+        || Schema::new(vec![Column::new("a", DataType::Integer, false), Column::new("b", DataType::Varchar(Some(20)), true)]).unwrap();
+    let data_sets = |file_id| vec![DataSetEntry { file_id, partition: 0, header_writes: Some(3) }];
+    let mut attributes = TableAttributes::new("t", schema());
+    (attributes.primary_key, attributes.source_schema) = (vec![0], vec![7; 3000]);
+    let table = TableEntry { object_id: 5, attributes, data_sets: data_sets(9) };
+    let key = IndexAttributes::new("i", vec![(1, Direction::Descending), (0, Direction::Ascending)], true);
+    let index = IndexEntry { object_id: 6, table_id: 5, attributes: key, data_sets: data_sets(10) };
+    let bytes = table_definition(&table).unwrap();
+    assert_eq!(definition_data_sets(5, &bytes).unwrap(), table.data_sets);
+    assert_eq!(read_definition(5, &bytes, |_| None).unwrap(), Defined::Table(table.clone()));
+    assert!(read_definition(6, &bytes, |_| None).is_err());
+    let expected = Defined::Table(table.clone());
+    assert!((0..bytes.len()).all(|length| !read_definition(5, &bytes[..length], |_| None).is_ok_and(|found| found == expected)));
+    let of_index = index_definition(&index).unwrap();
+    assert_eq!(read_definition(6, &of_index, |id| (id == 5).then(schema)).unwrap(), Defined::Index(index));
+    assert!(read_definition(6, &of_index, |_| None).is_err());
+    assert!(read_definition(5, &[bytes, of_index].concat(), |_| None).is_err());
+    // What the catalog could not keep is refused before it is logged.
+    let name = "n".repeat(5000);
+    assert!(table_definition(&TableEntry { attributes: TableAttributes::new(name, schema()), ..table }).is_err());
 }

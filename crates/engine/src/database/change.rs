@@ -1,45 +1,75 @@
 //! A change of what is in the database: atomic, by fresh data sets beside the live ones.
 //!
-//! Order of a commit: data sets of new objects are flushed and synced; a complete new catalog is written as a fresh data set and synced; the directory is synced; the log, if there is one, is told
-//! (what follows means nothing to a copy of before: `crate::backup`); the other control slot is written and synced. That is the commit. Old data sets are removed when nobody needs them any more
-//! (`former`).
+//! A change is a transaction. Order of a commit: data sets of new objects are flushed and synced, then the directory; what comes and what goes is logged, then the commit, and the log is made durable. That is
+//! the commit. The catalog on disk follows with the next checkpoint. Old data sets are removed when nobody needs them any more (`former`).
 //!
 //! Invariants:
-//! - nothing that the current control slot names is changed before the commit;
+//! - of a table that is dropped or replaced, or gets or loses an index, nobody changes a row between the moment when that is asked for and the end of the change: it is locked as a whole;
+//! - nothing that the catalog names is changed before the commit;
 //! - a change that is dropped without commit leaves no file behind; after a crash the next writer removes what it left.
 
-use super::control_file::write_control;
 use super::former::{Lifetime, Replaced};
-use super::objects::Objects;
-use super::open::{Database, control_state, unknown, write_catalog_data_set};
-use crate::catalog::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
+use super::objects::{CATALOG_OBJECT, Objects};
+use super::open::Database;
+use crate::catalog::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry, index_definition, table_definition};
 use crate::core::DATA_DIRECTORY;
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
 use crate::table_space::{Table, TableAttributes};
+use crate::transaction::{Mode, Resource, TransactionState};
 use crate::{Error, Result};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// A change that is being prepared.
 #[derive(Debug)]
 pub struct Change<'a> {
     database: &'a Database,
+    state: Arc<TransactionState>,
+    lock_timeout: Duration,
     replaced: Replaced,
-    /// The control slot is being written, or has been.
-    in_doubt: bool,
-    /// Why nothing can be changed now: transactions are running.
-    refused: Option<Error>,
+    /// It is committed, or nobody knows.
+    ended: bool,
 }
 
 impl<'a> Change<'a> {
-    pub(super) fn new(database: &'a Database) -> Change<'a> {
-        let refused = database.core.activity.begin_change().err();
-        Change { database, replaced: Replaced::default(), in_doubt: false, refused }
+    pub(super) fn new(database: &'a Database, lock_timeout: Duration) -> Change<'a> {
+        let state = database.core.transactions.begin();
+        Change { database, state, lock_timeout, replaced: Replaced::default(), ended: false }
     }
 
     fn check(&self) -> Result<()> {
-        self.refused.clone().map_or(Ok(()), Err)?;
         self.database.core.check_writable()
+    }
+
+    /// Waits until no other transaction that has changed something in the table runs; from then on none does before the end of this change. The table that has the name then.
+    ///
+    /// # Errors
+    /// When there is none of this name; when the lock cannot be had in time, or waiting for it would be a deadlock.
+    pub fn lock_table(&mut self, name: &str) -> Result<Arc<Table>> {
+        self.check()?;
+        loop {
+            let table = self.database.table(name)?;
+            self.lock_whole(&table)?;
+            // It may have been replaced while it was waited for.
+            if self.database.table(name).is_ok_and(|live| Arc::ptr_eq(&live, &table)) {
+                return Ok(table);
+            }
+        }
+    }
+
+    fn lock_whole(&self, table: &Table) -> Result<()> {
+        let core = &self.database.core;
+        Ok(core.locks.lock_whole(self.state.id(), table.object_id, Mode::Exclusive, self.lock_timeout)?)
+    }
+
+    /// Waits until no other change gives this name to something, or takes it away.
+    fn lock_name(&self, name: &str) -> Result<()> {
+        let core = &self.database.core;
+        let key = Resource::Key(CATALOG_OBJECT, xxhash_rust::xxh3::xxh3_64(name.as_bytes()));
+        core.locks.lock_past_removals(self.state.id(), key, Mode::Exclusive, self.lock_timeout)?;
+        Ok(())
     }
 
     /// A new table. It may have the name of one that this change drops.
@@ -49,6 +79,7 @@ impl<'a> Change<'a> {
     pub fn create_table(&mut self, attributes: TableAttributes) -> Result<Arc<Table>> {
         self.check()?;
         let name = &attributes.name;
+        self.lock_name(name)?;
         let live = self.database.objects.read().tables.contains_key(name);
         if (live && !self.replaced.dropped_tables.iter().any(|t| t.name() == name)) || self.replaced.tables.iter().any(|t| t.name() == name)
         {
@@ -69,7 +100,12 @@ impl<'a> Change<'a> {
     /// When the name is taken or an attribute is out of range.
     pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
         self.check()?;
+        if !self.replaced.tables.iter().any(|own| std::ptr::eq(&raw const **own, table)) {
+            self.lock_whole(table)?;
+            table.lifetime.check(None, || table.object())?;
+        }
         let name = &attributes.name;
+        self.lock_name(name)?;
         let live = self.database.objects.read().indexes.contains_key(name);
         if (live && !self.replaced.dropped_indexes.iter().any(|i| i.name() == name))
             || self.replaced.indexes.iter().any(|i| i.name() == name)
@@ -85,29 +121,41 @@ impl<'a> Change<'a> {
         Ok(index)
     }
 
-    /// Drops a table and its indexes.
+    /// Drops a table and its indexes; what was dropped.
     ///
     /// # Errors
-    /// When there is none of this name.
-    pub fn drop_table(&mut self, name: &str) -> Result<()> {
-        self.check()?;
-        let table = self.database.table(name)?;
+    /// As [`Self::lock_table`].
+    pub fn drop_table(&mut self, name: &str) -> Result<Arc<Table>> {
+        let table = self.lock_table(name)?;
+        self.lock_name(name)?;
         for index in self.database.indexes_of(&table) {
-            if !self.replaced.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &index)) {
-                self.replaced.dropped_indexes.push(index);
-            }
+            self.forget_index(index)?;
         }
-        self.replaced.dropped_tables.push(table);
-        Ok(())
+        self.replaced.dropped_tables.push(Arc::clone(&table));
+        Ok(table)
     }
 
-    /// Drops an index.
+    /// Drops an index; what was dropped.
     ///
     /// # Errors
-    /// When there is none of this name.
-    pub fn drop_index(&mut self, name: &str) -> Result<()> {
+    /// When there is none of this name; as [`Self::lock_table`].
+    pub fn drop_index(&mut self, name: &str) -> Result<Arc<Index>> {
         self.check()?;
-        self.replaced.dropped_indexes.push(self.database.index(name)?);
+        loop {
+            let index = self.database.index(name)?;
+            self.lock_whole(&*self.database.table_of(&index)?)?;
+            if self.database.index(name).is_ok_and(|live| Arc::ptr_eq(&live, &index)) {
+                self.forget_index(Arc::clone(&index))?;
+                return Ok(index);
+            }
+        }
+    }
+
+    fn forget_index(&mut self, index: Arc<Index>) -> Result<()> {
+        self.lock_name(index.name())?;
+        if !self.replaced.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &index)) {
+            self.replaced.dropped_indexes.push(index);
+        }
         Ok(())
     }
 
@@ -116,9 +164,10 @@ impl<'a> Change<'a> {
     /// # Errors
     /// When there is no such table, or a page is damaged.
     pub fn fork_table(&mut self, name: &str) -> Result<Arc<Table>> {
-        let old = self.database.table(name)?;
-        self.drop_table(name)?;
+        let old = self.drop_table(name)?;
         let fresh = self.create_table(old.attributes().clone())?;
+        // Table and indexes are copied one after the other: what is left in them stays until then.
+        let _held = self.database.core.leftovers.hold();
         for data_set in old.partitions() {
             let copy = fresh.add_partition()?;
             copy.copy_pages(data_set, &self.database.core.manager)?;
@@ -134,9 +183,7 @@ impl<'a> Change<'a> {
     /// When there is no such index, or a page is damaged.
     pub fn fork_index(&mut self, name: &str, table: &Table) -> Result<Arc<Index>> {
         let old = self.database.index(name)?;
-        if !self.replaced.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &old)) {
-            self.replaced.dropped_indexes.push(Arc::clone(&old));
-        }
+        self.forget_index(Arc::clone(&old))?;
         let fresh = self.create_index(table, old.attributes().clone())?;
         if old.data_set.is_defined() {
             fresh.data_set.copy_pages(&old.data_set, &self.database.core.manager)?;
@@ -147,12 +194,13 @@ impl<'a> Change<'a> {
     /// Makes the change durable and seen.
     ///
     /// # Errors
-    /// When a write fails: the database is then as before. When writing the control slot itself fails, only opening it again tells whether the change happened; until
+    /// When a write fails: the database is then as before. When the log cannot be made durable, only opening the database again tells whether the change happened; until
     /// then nothing more is written.
     pub fn commit(mut self) -> Result<()> {
         self.check()?;
         let core = &self.database.core;
-        // What the catalog does not name, recovery does not know: the first partition is named before it has a file.
+        self.database.ensure_log()?;
+        // What the log does not name, recovery does not know: the first partition is named before it has a file.
         for table in &self.replaced.tables {
             if table.partitions().next().is_none() {
                 table.add_partition()?;
@@ -162,39 +210,60 @@ impl<'a> Change<'a> {
         for data_set in &staged {
             core.manager.flush(data_set)?;
         }
-        let mut objects = self.database.objects.write();
-        let next = self.next_objects(&objects)?;
-        let catalog = write_catalog_data_set(core, &entries(&next))?;
-        if let Err(error) = core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY)) {
-            let _ = core.drop_data_set(&catalog);
-            return Err(error.into());
+        if staged.iter().any(|data_set| data_set.is_defined()) {
+            core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
         }
-        let passage = core.pass().inspect_err(|_| drop(core.drop_data_set(&catalog)))?;
-        if let Err(error) = self.database.log_catalog(catalog.file_id()) {
-            let _ = core.drop_data_set(&catalog);
-            return Err(error);
-        }
-        let control = control_state(core, objects.control.sequence + 1, &catalog);
-        // From here on the change may have happened, whatever is reported: its files stay until the next open has seen which.
-        self.in_doubt = true;
-        if let Err(error) = write_control(core.storage.as_ref(), &core.directory, &control) {
-            core.poison(&error);
-            return Err(error);
-        }
-        drop(passage);
-        // From here on nothing can fail the change.
+        core.manager.prepare_log()?;
+        let defining = self.database.defining.write();
+        // From here on their changes are logged.
         staged.iter().for_each(|data_set| data_set.set_logged());
+        self.log_definitions()?;
+        if let Some(end) = core.log_commit(&self.state)?
+            && let Err(error) = core.log().map_or(Ok(()), |log| log.make_durable(end))
+        {
+            // It may have happened: its files stay until the next open has seen whether.
+            self.ended = true;
+            core.poison(&error);
+            core.locks.release_all(self.state.id());
+            return Err(error);
+        }
+        self.ended = true;
         let replaced = std::mem::take(&mut self.replaced);
-        let mut old = None;
-        core.transactions.commit_definitions(|timestamp| {
+        let mut objects = self.database.objects.write();
+        core.transactions.commit(&self.state, |timestamp| {
             self.database.former.replaced(&replaced, timestamp);
-            old = Some(std::mem::replace(&mut *objects, Objects { control, catalog, ..next }));
-            objects.tell_tables();
+            objects.replace(&replaced);
         });
         drop(objects);
-        self.database.former.leave(old.map(|old| old.catalog));
+        self.database.catalog_is_old.store(true, Ordering::Release);
+        self.database.definitions.ended(self.state.id());
+        drop(defining);
+        core.release_undo_room(&self.state);
+        core.locks.release_all(self.state.id());
+        let is_built = staged.iter().any(|data_set| data_set.is_defined());
         drop((staged, replaced));
         self.database.sweep_former();
+        if is_built {
+            // It took long as it is, and recovery has the less to do. What keeps it from being written is met by whoever writes next.
+            let _ = self.database.checkpoint();
+        } else {
+            self.database.checkpoint_when_due();
+        }
+        Ok(())
+    }
+
+    fn log_definitions(&self) -> Result<()> {
+        let Replaced { tables, indexes, dropped_tables, dropped_indexes } = &self.replaced;
+        let dropped = dropped_indexes.iter().map(|index| index.object_id).chain(dropped_tables.iter().map(|table| table.object_id));
+        for object_id in dropped {
+            self.database.log_definition(&self.state, object_id, None)?;
+        }
+        for table in tables {
+            self.database.log_definition(&self.state, table.object_id, Some(table_definition(&table_entry(table))?))?;
+        }
+        for index in indexes {
+            self.database.log_definition(&self.state, index.object_id, Some(index_definition(&index_entry(index))?))?;
+        }
         Ok(())
     }
 
@@ -203,38 +272,23 @@ impl<'a> Change<'a> {
         of_tables.chain(self.replaced.indexes.iter().map(|index| Arc::clone(&index.data_set))).collect()
     }
 
-    fn next_objects(&self, current: &Objects) -> Result<Objects> {
-        let mut next = current.clone();
-        for table in &self.replaced.dropped_tables {
-            if !next.tables.remove(table.name()) {
-                return Err(unknown("table", table.name(), next.tables.keys()));
-            }
+    fn roll_back(&self) {
+        let core = &self.database.core;
+        let taken_back = self.database.take_back(&self.state, 0).and_then(|()| self.database.log_rolled_back(&self.state));
+        if let Err(error) = taken_back {
+            core.poison(&error);
         }
-        for index in &self.replaced.dropped_indexes {
-            if !next.indexes.remove(index.name()) {
-                return Err(unknown("index", index.name(), next.indexes.keys()));
-            }
-        }
-        for table in &self.replaced.tables {
-            if !next.tables.insert(Arc::clone(table)) {
-                return Err(Error::Exists { kind: "table", name: table.name().into() });
-            }
-        }
-        for index in &self.replaced.indexes {
-            if !next.indexes.insert(Arc::clone(index)) {
-                return Err(Error::Exists { kind: "index", name: index.name().into() });
-            }
-        }
-        Ok(next)
+        self.database.definitions.ended(self.state.id());
+        core.transactions.abort(&self.state);
+        core.release_undo_room(&self.state);
+        core.locks.release_all(self.state.id());
     }
 }
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        if self.refused.is_none() {
-            self.database.core.activity.end_change();
-        }
-        if !self.in_doubt {
+        if !self.ended {
+            self.roll_back();
             self.database.former.leave(self.staged_data_sets());
             self.replaced = Replaced::default();
             self.database.sweep_former();
@@ -251,26 +305,20 @@ fn data_set_entry(data_set: &DataSet) -> DataSetEntry {
     }
 }
 
-fn entries(objects: &Objects) -> CatalogEntries {
+fn table_entry(table: &Table) -> TableEntry {
+    let data_sets = table.partitions().map(|d| data_set_entry(d)).collect();
+    TableEntry { object_id: table.object_id, attributes: table.attributes.clone(), data_sets }
+}
+
+fn index_entry(index: &Index) -> IndexEntry {
+    let data_sets = vec![data_set_entry(&index.data_set)];
+    IndexEntry { object_id: index.object_id, table_id: index.table_id, attributes: index.attributes.clone(), data_sets }
+}
+
+/// What the catalog is to say.
+pub(super) fn entries(objects: &Objects) -> CatalogEntries {
     CatalogEntries {
-        tables: objects
-            .tables
-            .values()
-            .map(|table| TableEntry {
-                object_id: table.object_id,
-                attributes: table.attributes.clone(),
-                data_sets: table.partitions().map(|d| data_set_entry(d)).collect(),
-            })
-            .collect(),
-        indexes: objects
-            .indexes
-            .values()
-            .map(|index| IndexEntry {
-                object_id: index.object_id,
-                table_id: index.table_id,
-                attributes: index.attributes.clone(),
-                data_sets: vec![data_set_entry(&index.data_set)],
-            })
-            .collect(),
+        tables: objects.tables.values().map(|table| table_entry(table)).collect(),
+        indexes: objects.indexes.values().map(|index| index_entry(index)).collect(),
     }
 }

@@ -3,25 +3,30 @@
 //! A checkpoint is fuzzy: others go on changing pages. It notes the end of the log (`redo`), writes every page that was dirty then, syncs, writes maps and headers, and only then a checkpoint
 //! record and the control slot that names it. So recovery reads the log from `redo` of the last whole checkpoint on.
 //!
+//! When tables or indexes came or went since the last one, it writes the catalog anew, as a data set that nobody names before the control slot does: it has what was committed at `redo`.
+//!
 //! Invariants:
 //! - segments are given back only below what the last two checkpoints need: when the newer control slot is damaged, the older one still has its log;
-//! - the record comes before the control slot that names it, and is durable before.
+//! - the record comes before the control slot that names it, and is durable before;
+//! - catalogs that a control slot names are there: one that no slot names any more is removed;
+//! - what was dropped meanwhile is written, too, and its file is there until then: redo from before the drop finds its pages as it expects them.
 
+use super::change::entries;
 use super::control_file::write_control;
 use super::maintenance::Work;
-use super::objects::Objects;
-use super::open::{Database, DatabaseState, control_state};
+use super::objects::{Broken, Objects};
+use super::open::{Database, DatabaseState, control_state, write_catalog_data_set};
 use crate::core::LOG_DIRECTORY;
 use crate::data_set::{DataSet, DataSetAttributes};
 use crate::index::Index;
 use crate::log::{Log, LogReader};
 use crate::pool::{BufferManager, LogSink};
-use crate::recovery::{DataSets, ObjectsById, redo, roll_back};
+use crate::recovery::{DataSets, Defined, Definitions, ObjectsById, redo, roll_back};
 use crate::steps::stepping;
 use crate::table_space::Table;
 use crate::transaction::TransactionState;
 use crate::{Error, Result};
-use pagefold_format::log::{CatalogChange, Checkpoint, DataSetState, Lsn, RecordKind, RunningTransaction};
+use pagefold_format::log::{Checkpoint, DataSetState, Lsn, RecordKind, RunningTransaction};
 use pagefold_format::wire::put_varint;
 use pagefold_io::Storage;
 use std::path::Path;
@@ -63,10 +68,7 @@ impl ObjectsById for DatabaseState {
 impl DatabaseState {
     /// The data sets of all tables and indexes.
     fn data_sets(&self) -> DataSets {
-        let objects = self.objects.read().clone();
-        let of_tables = objects.tables.values().flat_map(|table| table.all_partitions());
-        let all = of_tables.chain(objects.indexes.values().map(|index| Arc::clone(&index.data_set)));
-        all.map(stepping).map(|data_set| (data_set.file_id(), data_set)).collect()
+        self.objects.read().data_sets().map(stepping).map(|data_set| (data_set.file_id(), data_set)).collect()
     }
 
     /// Takes the records of a transaction back, down to but without the one at `until`; 0 for all.
@@ -86,16 +88,6 @@ impl DatabaseState {
         let mut body = Vec::new();
         put_varint(&mut body, state.id());
         LogSink::append(log.as_ref(), RecordKind::RolledBack, &[&body], &mut |_| {}).map(drop)
-    }
-
-    /// Logs, durably, which catalog counts from here on.
-    pub(super) fn log_catalog(&self, catalog_file_id: u32) -> Result<()> {
-        let Some(log) = self.core.log() else { return Ok(()) };
-        let mut body = Vec::new();
-        let unix_time_ns = self.core.manager.clock().unix_time().as_nanos() as u64;
-        CatalogChange { catalog_file_id, unix_time_ns }.encode(&mut body);
-        let place = LogSink::append(log.as_ref(), RecordKind::Catalog, &[&body], &mut |_| {})?;
-        log.make_durable(place.end)
     }
 
     /// Makes sure that there is a log. Afterwards changes of what the catalog names are logged.
@@ -120,8 +112,8 @@ impl DatabaseState {
         let data_sets = self.data_sets().values().map(|data_set| state_of(data_set)).collect();
         let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
         // Twice: a control slot that knows of no log would have a database without it, should the other one be damaged.
-        self.record_checkpoint(&log, &checkpoint)?;
-        self.record_checkpoint(&log, &checkpoint).inspect_err(|error| core.poison(error))?;
+        self.record_checkpoint(&log, &checkpoint, None)?;
+        self.record_checkpoint(&log, &checkpoint, None).inspect_err(|error| core.poison(error))?;
         core.set_log(log, double_write);
         drop(turn);
         Ok(())
@@ -135,6 +127,21 @@ impl DatabaseState {
         let _turn = self.checkpointing.lock();
         self.sweep_former();
         if self.core.log().is_some() { self.write_checkpoint() } else { Ok(()) }
+    }
+
+    /// Leaves nothing to be redone, and one catalog, which both control slots name. Writes nothing when that is as it was found.
+    fn rest(&self) -> Result<()> {
+        let Some(log) = self.core.log() else { return Ok(()) };
+        let as_found = log.end() == self.found_in_order.load(Ordering::Acquire) && !self.data_sets().values().any(|d| d.is_changed());
+        if !(as_found && self.has_one_catalog()) {
+            self.checkpoint()?;
+        }
+        if self.has_one_catalog() { Ok(()) } else { self.checkpoint() }
+    }
+
+    fn has_one_catalog(&self) -> bool {
+        let current = self.objects.read().catalog.file_id();
+        self.other_catalog.lock().as_ref().is_some_and(|other| other.file_id() == current)
     }
 
     /// Bytes by which the log has grown since the last checkpoint: what recovery would have to read.
@@ -166,31 +173,60 @@ impl DatabaseState {
         let Some(log) = core.log() else { return Ok(()) };
         core.check_writable()?;
         let held = core.leftovers.hold();
-        let (redo, transactions, leftovers) = log.cut(|end| {
+        let defining = self.defining.read();
+        let objects = self.objects.read().clone();
+        let catalog_is_old = self.catalog_is_old.swap(false, Ordering::AcqRel);
+        let (redo, transactions, leftovers, definitions) = log.cut(|end| {
             let active = core.transactions.active();
             let (ended, running): (Vec<_>, Vec<_>) = active.into_iter().partition(|state| state.is_commit_logged());
-            (end, written(&running), core.leftovers.all(&ended))
+            (end, written(&running), core.leftovers.all(&ended), self.definitions.all())
         });
-        drop(held);
-        let mut data_sets = Vec::new();
-        for data_set in self.data_sets().values() {
-            if data_set.is_defined() && data_set.take_changed() {
-                core.manager.flush(data_set)?;
-            }
-            data_sets.push(state_of(data_set));
+        drop((held, defining));
+        let next_transaction = core.transactions.next_id();
+        let cut = Checkpoint { redo, next_transaction, transactions, data_sets: Vec::new(), leftovers, definitions };
+        let written = self.write_from_cut(log, &objects, cut, catalog_is_old);
+        if written.is_err() && catalog_is_old {
+            self.catalog_is_old.store(true, Ordering::Release);
         }
+        // Until now nothing of what was there at the cut could go.
+        drop(objects);
+        self.sweep_former();
+        written
+    }
+
+    /// Writes what was there at the cut of a checkpoint, then the checkpoint.
+    fn write_from_cut(&self, log: &Log, objects: &Objects, cut: Checkpoint, catalog_is_old: bool) -> Result<()> {
+        let core = &self.core;
+        let mut data_sets = Vec::new();
+        for data_set in objects.data_sets().map(stepping) {
+            if data_set.is_defined() && data_set.take_changed() {
+                core.manager.flush(&data_set)?;
+            }
+            data_sets.push(state_of(&data_set));
+        }
+        let catalog = if catalog_is_old { Some(write_catalog_data_set(core, &entries(objects))?) } else { None };
+        let recorded = self.record_from_cut(log, Checkpoint { data_sets, ..cut }, catalog.as_ref());
+        if let (Err(_), Some(catalog)) = (&recorded, &catalog)
+            && core.check_writable().is_ok()
+        {
+            let _ = core.drop_data_set(catalog);
+        }
+        recorded
+    }
+
+    fn record_from_cut(&self, log: &Log, checkpoint: Checkpoint, catalog: Option<&Arc<DataSet>>) -> Result<()> {
+        let core = &self.core;
         core.storage.sync_directory(&core.directory.join(crate::DATA_DIRECTORY))?;
-        let oldest = transactions.iter().map(|t| t.first).chain([redo]).min().unwrap_or(redo);
-        let checkpoint = Checkpoint { redo, next_transaction: core.transactions.next_id(), transactions, data_sets, leftovers };
-        self.record_checkpoint(log, &checkpoint)?;
+        let oldest = checkpoint.transactions.iter().map(|t| t.first).fold(checkpoint.redo, Lsn::min);
+        self.record_checkpoint(log, &checkpoint, catalog)?;
         let keep = core.keep_log.swap(oldest, Ordering::Relaxed);
         // What could not be given back now is given back by the next checkpoint.
         let _ = self.give_back_log(log, keep.min(oldest));
         Ok(())
     }
 
-    /// Writes the record of a checkpoint, then the control slot that names it.
-    fn record_checkpoint(&self, log: &Log, checkpoint: &Checkpoint) -> Result<()> {
+    /// Writes the record of a checkpoint, then the control slot that names it, and a new catalog if there is one.
+    fn record_checkpoint(&self, log: &Log, checkpoint: &Checkpoint, catalog: Option<&Arc<DataSet>>) -> Result<()> {
         let core = &self.core;
         let mut body = Vec::new();
         checkpoint.encode(&mut body);
@@ -199,13 +235,22 @@ impl DatabaseState {
         let mut objects = self.objects.write();
         let passage = core.pass()?;
         core.checkpoint.store(place.start, Ordering::Relaxed);
-        let control = control_state(core, objects.control.sequence + 1, &objects.catalog);
+        let control = control_state(core, objects.control.sequence + 1, catalog.unwrap_or(&objects.catalog));
         if let Err(error) = write_control(core.storage.as_ref(), &core.directory, &control) {
             core.poison(&error);
             return Err(error);
         }
         drop(passage);
         objects.control = control;
+        let before = Arc::clone(&objects.catalog);
+        if let Some(catalog) = catalog {
+            objects.catalog = Arc::clone(catalog);
+        }
+        // The other slot names the one before. What this slot named until now nobody names, unless it is one of these.
+        let named = [before.file_id(), objects.catalog.file_id()];
+        let replaced = self.other_catalog.lock().replace(before);
+        drop(objects);
+        self.former.leave(replaced.filter(|catalog| !named.contains(&catalog.file_id())));
         Ok(())
     }
 
@@ -213,16 +258,26 @@ impl DatabaseState {
     ///
     /// `other_has_no_log`: a process ended while it made the log, and the other control slot does not name it. What is
     /// committed from now on must not depend on the newer slot alone, so a checkpoint goes into the other one.
-    pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn, other_has_no_log: bool) -> Result<()> {
+    pub(super) fn recover(&self, checkpoint: &Checkpoint, broken: Vec<Broken>, known_durable: Lsn, other_has_no_log: bool) -> Result<()> {
         let core = &self.core;
         let mut data_sets = self.data_sets();
+        let objects = self.objects.read().clone();
+        let mut definitions = Definitions::new(core, objects, broken, &checkpoint.definitions, &mut data_sets)?;
         let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
-        let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, |id| self.table_by_id(id))?;
+        let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, &mut definitions)?;
         // It may have a segment behind the end open, which is removed now, and whose room is needed.
         drop(reader);
+        let Defined { objects, gone, changed } = definitions.finish(&mut data_sets)?;
         data_sets.values().for_each(|d| d.set_recovering(false));
-        let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty();
+        drop(data_sets);
+        *self.objects.write() = objects;
+        self.former.leave(gone);
+        self.sweep_former();
+        if core.writable {
+            self.remove_unnamed()?;
+        }
+        let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty() && checkpoint.definitions.is_empty();
         if in_order && !core.writable {
             return Ok(());
         }
@@ -230,13 +285,14 @@ impl DatabaseState {
         core.set_log(log, core.open_double_write()?);
         core.transactions.continue_from(redone.next_transaction);
         *core.last_commit_ns.lock() = redone.last_commit_ns;
-        let Objects { control, tables, .. } = self.objects.read().clone();
-        let current = control.catalog_file_id;
-        if redone.catalog.is_some_and(|change| change.catalog_file_id != current) {
-            // The change was logged and then not made.
-            self.log_catalog(current)?;
-        }
+        let tables = self.objects.read().tables.clone();
+        self.catalog_is_old.store(changed, Ordering::Release);
         if in_order {
+            // A checkpoint that was not completed may have written headers.
+            let is_written = |state: &DataSetState| core.manager.data_set(state.file_id).is_some_and(|d| state_of(&d) == *state);
+            if checkpoint.data_sets.iter().all(is_written) {
+                self.found_in_order.store(redone.end, Ordering::Release);
+            }
             return if other_has_no_log && core.writable { self.write_checkpoint() } else { Ok(()) };
         }
         for table in tables.values() {
@@ -258,7 +314,11 @@ impl DatabaseState {
         }
         // Entries that the losers' undo had no room to take out.
         self.remove_leftovers()?;
-        if core.writable { self.write_checkpoint() } else { Ok(()) }
+        match if core.writable { self.write_checkpoint() } else { Ok(()) } {
+            // The catalog finds none: the log has it all the same.
+            Err(error) if error.is_no_room() => Ok(()),
+            written => written,
+        }
     }
 
     fn end_loser(&self, loser: &RunningTransaction) -> Result<()> {
@@ -270,7 +330,8 @@ impl DatabaseState {
 }
 
 impl Database {
-    /// Closes the database in order. Dropping it does the same, but keeps errors to itself.
+    /// Closes the database in order. Dropping it does the same, but keeps errors to itself. Where a full disk has no room for the catalog, everything is in the log, and the next open brings the database in
+    /// order.
     ///
     /// # Errors
     /// When something cannot be written: the next open then brings the database in order.
@@ -279,7 +340,10 @@ impl Database {
         drop(self.maintenance.take());
         self.remove_leftovers()?;
         self.sweep_former();
-        self.checkpoint()?;
+        match (self.rest(), self.core.log()) {
+            (Err(error), Some(log)) if error.is_no_room() => log.make_durable(log.end())?,
+            (written, _) => written?,
+        }
         self.closed = true;
         Ok(())
     }
@@ -294,7 +358,7 @@ impl Drop for Database {
             // Nobody has a snapshot any more.
             let _ = self.remove_leftovers();
             self.sweep_former();
-            let _ = self.checkpoint();
+            let _ = self.rest();
         }
     }
 }

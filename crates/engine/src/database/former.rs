@@ -11,6 +11,7 @@ use super::open::DatabaseState;
 use crate::data_set::DataSet;
 use crate::index::Index;
 use crate::pool::BufferManager;
+use crate::readers::Gate;
 use crate::table_space::Table;
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -50,6 +51,11 @@ impl Lifetime {
 
     fn until(&self) -> u64 {
         self.until.load(Ordering::Acquire)
+    }
+
+    /// Was it dropped or replaced?
+    pub(super) fn has_ended(&self) -> bool {
+        self.until() != NEVER
     }
 
     /// Does it count for the snapshot of this timestamp?
@@ -164,10 +170,17 @@ impl Former {
             unused.extend(data_sets.extract_if(.., |data_set| manager.forget_unused(data_set)));
             self.counted(&lists);
         }
+        if unused.is_empty() {
+            return;
+        }
+        // A reader that registers finds the files of all that the log names so far, or none.
+        let passage = manager.gate().map(Gate::pass);
         for data_set in unused {
             manager.discard(&data_set);
             // What cannot be removed now goes at the next open.
-            let _ = data_set.remove();
+            if !matches!(passage, Some(Err(_))) {
+                let _ = data_set.remove();
+            }
         }
     }
 }

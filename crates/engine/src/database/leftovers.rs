@@ -15,7 +15,7 @@ use super::open::DatabaseState;
 use crate::index::Index;
 use crate::steps::stepping;
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::{Horizon, PageFilter, Pins, Resource, TransactionState};
+use crate::transaction::{Horizon, Mode, PageFilter, Pins, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
 use pagefold_types::Rid;
@@ -317,7 +317,7 @@ impl DatabaseState {
                 let table = self.table_of(&index)?;
                 // Without the lock, the row could get this key again between the look at it and the removal.
                 let row = Resource::Row(table.object_id, *rid);
-                let Some(_locked) = self.core.locks.lock_for_removal(row) else { return Ok(false) };
+                let Some(_locked) = self.core.locks.lock_for_removal(row, Mode::Exclusive) else { return Ok(false) };
                 self.remove_entry(&table, &index, key, *rid, horizon)
             }
             Leftover::LargeValue { object_id, value } => {

@@ -1,9 +1,9 @@
 //! A database directory: opening, and changing atomically what is in it.
 
-mod activity;
 mod change;
 mod checkpoint;
 mod control_file;
+mod definitions;
 mod former;
 mod leftovers;
 mod maintenance;
@@ -22,7 +22,6 @@ mod scaling_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use activity::Activity;
 pub use change::Change;
 pub use checkpoint::read_checkpoint;
 pub use control_file::{ControlFile, control_path, read_control};
@@ -30,7 +29,7 @@ pub(crate) use control_file::{create_control, write_control};
 pub(crate) use former::Lifetime;
 pub(crate) use leftovers::Leftovers;
 pub(crate) use maintenance::{Maintenance, Work};
-pub(crate) use objects::{Objects, open_objects};
+pub(crate) use objects::{Broken, Objects, open_index, open_objects, open_table};
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
 pub use renewal::Renewal;

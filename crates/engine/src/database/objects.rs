@@ -1,11 +1,12 @@
 //! The tables and indexes of an open database, by name and by number.
 //!
 //! Invariants:
-//! - what is in memory as the set of tables and indexes is what the control file names;
+//! - what is in memory as the set of tables and indexes is what is committed;
 //! - by name and by number the same objects are found;
 //! - a table knows its indexes: [`Objects::tell_tables`] is called before anybody sees a new set.
 
-use crate::catalog::{DataSetEntry, catalog_attributes, read_catalog};
+use super::former::Replaced;
+use crate::catalog::{DataSetEntry, IndexEntry, TableEntry, catalog_attributes, read_catalog};
 use crate::core::{Core, data_set_path};
 use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
 use crate::index::Index;
@@ -13,7 +14,6 @@ use crate::steps::{step, stepping};
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
-use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::log::{Checkpoint, DataSetState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Deref;
@@ -81,7 +81,7 @@ impl<T: Object> Directory<T> {
     }
 
     /// Adds an object. False when its name or number is taken; nothing has changed then.
-    pub(super) fn insert(&mut self, object: Arc<T>) -> bool {
+    pub(crate) fn insert(&mut self, object: Arc<T>) -> bool {
         let is_new = !self.by_name.contains_key(object.name()) && !self.by_id.contains_key(&object.object_id());
         if is_new {
             self.by_id.insert(object.object_id(), Arc::clone(&object));
@@ -90,10 +90,11 @@ impl<T: Object> Directory<T> {
         is_new
     }
 
-    /// Takes an object out. False when there is none of this name.
-    pub(super) fn remove(&mut self, name: &str) -> bool {
-        let removed = self.by_name.remove(name);
-        removed.as_ref().is_some_and(|object| self.by_id.remove(&object.object_id()).is_some())
+    /// Takes the object of this number out.
+    pub(crate) fn remove(&mut self, object_id: u32) -> Option<Arc<T>> {
+        let removed = self.by_id.remove(&object_id)?;
+        self.by_name.remove(removed.name());
+        Some(removed)
     }
 }
 
@@ -107,8 +108,43 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
+    /// Takes out what a change has dropped, and puts in what it has made.
+    pub(super) fn replace(&mut self, replaced: &Replaced) {
+        let mut changed: BTreeSet<u32> = BTreeSet::new();
+        for index in &replaced.dropped_indexes {
+            self.indexes.remove(index.object_id);
+            changed.insert(index.table_id);
+        }
+        for table in &replaced.dropped_tables {
+            self.tables.remove(table.object_id);
+        }
+        for table in &replaced.tables {
+            let is_new = self.tables.insert(Arc::clone(table));
+            debug_assert!(is_new, "the change has locked its name");
+        }
+        for index in &replaced.indexes {
+            let is_new = self.indexes.insert(Arc::clone(index));
+            debug_assert!(is_new, "the change has locked its name");
+            changed.insert(index.table_id);
+        }
+        // A dropped table keeps its indexes, for those who still have it.
+        for table in changed.into_iter().filter_map(|table| self.tables.by_id(table)) {
+            let stays = |index: &&Arc<Index>| !replaced.dropped_indexes.iter().any(|dropped| Arc::ptr_eq(dropped, index));
+            let mut indexes: Vec<_> = table.indexes().iter().filter(stays).cloned().collect();
+            indexes.extend(replaced.indexes.iter().filter(|index| index.table_id == table.object_id).cloned());
+            indexes.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+            table.set_indexes(indexes);
+        }
+    }
+
+    /// All data sets of tables and indexes.
+    pub(crate) fn data_sets(&self) -> impl Iterator<Item = Arc<DataSet>> {
+        let of_tables = self.tables.values().flat_map(|table| table.all_partitions());
+        of_tables.chain(self.indexes.values().map(|index| Arc::clone(&index.data_set)))
+    }
+
     /// Tells each table which indexes it has, by name.
-    pub(super) fn tell_tables(&self) {
+    pub(crate) fn tell_tables(&self) {
         let mut of_tables: HashMap<u32, Vec<Arc<Index>>> = HashMap::new();
         for index in self.indexes.values() {
             of_tables.entry(index.table_id).or_default().push(Arc::clone(index));
@@ -119,19 +155,13 @@ impl Objects {
     }
 }
 
-/// Opens what a state of the control file names; also the file ids of all of it.
-pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: Option<&Checkpoint>) -> Result<(Objects, BTreeSet<u32>)> {
+/// A data set whose file is not there, or is damaged, and what the attempt to use it said. The log may say that it was dropped.
+pub(crate) type Broken = (Arc<DataSet>, Error);
+
+/// Opens what a state of the control file names. With a checkpoint, data sets may be broken.
+pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: Option<&Checkpoint>) -> Result<(Objects, Vec<Broken>)> {
     let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
-    let attributes = DataSetAttributes {
-        file_id: control.catalog_file_id,
-        object_id: CATALOG_OBJECT,
-        kind: ObjectKind::Table,
-        partition: 0,
-        page_bytes: space.attributes().page_bytes,
-        leaf_bytes: space.attributes().page_bytes,
-        extents: space.attributes().extents,
-        object: "catalog".into(),
-    };
+    let attributes = catalog_data_set(&space, control.catalog_file_id);
     let path: PathBuf = data_set_path(&core.directory, control.catalog_file_id);
     if !core.storage.exists(&path)? {
         return Err(Error::Damaged { path: path.display().to_string(), reason: "the catalog is missing".into() });
@@ -140,41 +170,92 @@ pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: O
     space.attach(Arc::clone(&catalog))?;
     let entries = read_catalog(&space)?;
     let mut objects = Objects { control, tables: Directory::default(), indexes: Directory::default(), catalog };
+    let mut broken = Vec::new();
     let known = checkpoint.map(KnownDataSets::new);
-    let mut named = BTreeSet::from([control.catalog_file_id]);
     for entry in entries.tables {
-        let table = Table::create(Arc::clone(core), entry.object_id, entry.attributes)?;
-        for data_set in &entry.data_sets {
-            let attributes = table.data_set_attributes(data_set.partition);
-            table.attach(open_one(core, attributes, &table.attributes().pool, data_set, known.as_ref())?)?;
-            named.insert(data_set.file_id);
-        }
-        let added = known.as_ref().map(|known| known.added_partitions(entry.object_id, &named));
-        for state in added.unwrap_or_default() {
+        let named: BTreeSet<u32> = entry.data_sets.iter().map(|data_set| data_set.file_id).collect();
+        let added = known.as_ref().map(|known| known.added_partitions(entry.object_id, &named)).unwrap_or_default();
+        let writes = |entry: &DataSetEntry| header_writes_of(entry, known.as_ref());
+        let table = Arc::new(open_table(core, entry, writes, &mut broken)?);
+        for state in added {
             let attributes = DataSetAttributes { file_id: state.file_id, ..table.data_set_attributes(state.partition) };
-            core.see_file_id(state.file_id);
-            table.attach(core.open_data_set(attributes, &table.attributes().pool, header_writes(state.header_writes))?)?;
-            named.insert(state.file_id);
+            table.attach(open_or_break(core, attributes, &table.attributes().pool, header_writes(state.header_writes), &mut broken)?)?;
         }
-        let table = Arc::new(table);
         if !objects.tables.insert(Arc::clone(&table)) {
             return Err(objects.catalog.corrupt(0, format!("{} comes twice in the catalog", table.object())));
         }
     }
     for entry in entries.indexes {
         let Some(table) = objects.tables.by_id(entry.table_id) else { continue };
-        let attributes = Index::data_set_attributes(entry.object_id, &entry.attributes);
-        let data_set = open_one(core, attributes, &entry.attributes.pool, &entry.data_sets[0], known.as_ref())?;
-        named.insert(data_set.file_id());
-        let schema = &table.attributes().schema;
-        let index = Index::attach(Arc::clone(core), entry.object_id, entry.table_id, schema, entry.attributes, data_set);
-        let index = Arc::new(index);
+        let index = Arc::new(open_index(core, table, entry, |entry| header_writes_of(entry, known.as_ref()), &mut broken)?);
         if !objects.indexes.insert(Arc::clone(&index)) {
             return Err(objects.catalog.corrupt(0, format!("index \"{}\" comes twice in the catalog", index.name())));
         }
     }
     objects.tell_tables();
-    Ok((objects, named))
+    match broken.pop() {
+        Some((_, error)) if known.is_none() => Err(error),
+        last => {
+            broken.extend(last);
+            Ok((objects, broken))
+        }
+    }
+}
+
+/// What a catalog's data set is.
+pub(super) fn catalog_data_set(space: &Table, file_id: u32) -> DataSetAttributes {
+    DataSetAttributes { file_id, object: "catalog".into(), ..space.data_set_attributes(0) }
+}
+
+/// A table that the catalog or the log names. Numbers that it has are not given again.
+pub(crate) fn open_table(
+    core: &Arc<Core>,
+    entry: TableEntry,
+    header_writes: impl Fn(&DataSetEntry) -> Option<HeaderWrites>,
+    broken: &mut Vec<Broken>,
+) -> Result<Table> {
+    core.see_object_id(entry.object_id);
+    let table = Table::create(Arc::clone(core), entry.object_id, entry.attributes)?;
+    for data_set in &entry.data_sets {
+        let attributes = DataSetAttributes { file_id: data_set.file_id, ..table.data_set_attributes(data_set.partition) };
+        table.attach(open_or_break(core, attributes, &table.attributes().pool, header_writes(data_set), broken)?)?;
+    }
+    Ok(table)
+}
+
+/// An index that the catalog or the log names. Numbers that it has are not given again.
+pub(crate) fn open_index(
+    core: &Arc<Core>,
+    table: &Table,
+    entry: IndexEntry,
+    header_writes: impl Fn(&DataSetEntry) -> Option<HeaderWrites>,
+    broken: &mut Vec<Broken>,
+) -> Result<Index> {
+    core.see_object_id(entry.object_id);
+    let data_set = entry.data_sets[0];
+    let attributes = DataSetAttributes { file_id: data_set.file_id, ..Index::data_set_attributes(entry.object_id, &entry.attributes) };
+    let opened = open_or_break(core, attributes, &entry.attributes.pool, header_writes(&data_set), broken)?;
+    Ok(Index::attach(Arc::clone(core), entry.object_id, entry.table_id, &table.attributes().schema, entry.attributes, opened))
+}
+
+/// Opens a data set. One that should have a file, and has none that can be used, comes without it.
+fn open_or_break(
+    core: &Core,
+    attributes: DataSetAttributes,
+    pool: &str,
+    header_writes: Option<HeaderWrites>,
+    broken: &mut Vec<Broken>,
+) -> Result<Arc<DataSet>> {
+    core.see_file_id(attributes.file_id);
+    match core.open_data_set(attributes.clone(), pool, header_writes) {
+        Err(error) if header_writes.is_some() => {
+            let data_set = core.data_set(attributes, pool)?;
+            data_set.poison(&error);
+            broken.push((Arc::clone(&data_set), error));
+            Ok(data_set)
+        }
+        opened => opened,
+    }
 }
 
 /// The data sets of a checkpoint.
@@ -200,21 +281,15 @@ impl<'a> KnownDataSets<'a> {
     }
 }
 
-fn open_one(
-    core: &Core,
-    attributes: DataSetAttributes,
-    pool: &str,
-    entry: &DataSetEntry,
-    checkpoint: Option<&KnownDataSets<'_>>,
-) -> Result<Arc<DataSet>> {
-    let known = match checkpoint {
+/// How often the header of a data set in the catalog must have been written.
+fn header_writes_of(entry: &DataSetEntry, checkpoint: Option<&KnownDataSets<'_>>) -> Option<HeaderWrites> {
+    match checkpoint {
         None => entry.header_writes.map(HeaderWrites::Exactly),
         Some(checkpoint) => {
             let at_checkpoint = checkpoint.by_file.get(&entry.file_id).map_or(0, |state| state.header_writes);
             header_writes(entry.header_writes.unwrap_or(0).max(at_checkpoint))
         }
-    };
-    core.open_data_set(DataSetAttributes { file_id: entry.file_id, ..attributes }, pool, known)
+    }
 }
 
 /// How often a header must have been written that a checkpoint, or the catalog, knows to have been written so often; 0: the log has all of the data set.

@@ -7,9 +7,11 @@
 use super::change::Change;
 use super::checkpoint::read_checkpoint;
 use super::control_file::{create_control, empty_slot, read_control, sync_what_was_found};
+use super::definitions::RunningDefinitions;
 use super::former::Former;
 use super::maintenance::MaintenanceThread;
-use super::objects::{CATALOG_OBJECT, Objects, open_objects};
+use super::objects::{CATALOG_OBJECT, Objects, catalog_data_set, open_objects};
+use super::transaction::TransactionOptions;
 use crate::backup::read_archive;
 use crate::catalog::{CatalogEntries, catalog_attributes, write_catalog};
 use crate::core::{Core, CoreParts, DATA_DIRECTORY, file_id_of};
@@ -29,7 +31,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 const LOCK_NAME: &str = "lock";
 
@@ -81,6 +84,15 @@ pub struct DatabaseState {
     pub(super) objects: RwLock<Objects>,
     /// Tables and indexes that were dropped or replaced. Locked behind `objects`.
     pub(super) former: Former,
+    /// Held for changing by who commits tables and indexes that come or go. Comes before `objects` and all that a commit locks.
+    pub(super) defining: RwLock<()>,
+    pub(super) definitions: RunningDefinitions,
+    /// Tables or indexes came or went since the catalog was written.
+    pub(super) catalog_is_old: AtomicBool,
+    /// Where the log ended when the database was opened, if there was nothing to be done.
+    pub(super) found_in_order: AtomicU64,
+    /// The catalog that the other control slot names.
+    pub(super) other_catalog: Mutex<Option<Arc<DataSet>>>,
     /// One checkpoint at a time.
     pub(super) checkpointing: Mutex<()>,
 }
@@ -215,7 +227,7 @@ impl Database {
         // Looked at again under the lock: somebody may have made it meanwhile.
         if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
             let core = Arc::new(Core::new(parts(before_first_state(new_id(clock, directory)))));
-            remove_unnamed(storage.as_ref(), directory, &BTreeSet::new())?;
+            remove_all_but(storage.as_ref(), directory, &BTreeSet::new())?;
             create_first_state(&core)?;
         }
         let control = read_control(storage.as_ref(), directory)?;
@@ -244,25 +256,36 @@ impl Database {
                 Some((checkpoint, end.max(durable)))
             }
         };
-        let (objects, named) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
-        let state =
-            Arc::new(DatabaseState { core, objects: RwLock::new(objects), former: Former::default(), checkpointing: Mutex::default() });
+        let (objects, broken) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
+        let other_catalog = control.other.map(|other| unopened_catalog(&core, other.catalog_file_id)).transpose()?;
+        let state = Arc::new(DatabaseState {
+            core,
+            objects: RwLock::new(objects),
+            former: Former::default(),
+            defining: RwLock::default(),
+            definitions: RunningDefinitions::default(),
+            catalog_is_old: AtomicBool::new(false),
+            found_in_order: AtomicU64::new(0),
+            other_catalog: Mutex::new(other_catalog),
+            checkpointing: Mutex::default(),
+        });
         let mut database =
             Database { state, outside, damaged_slot: control.damaged, maintenance: None, renewal: None, closed: false, _lock: lock };
-        if mode != OpenMode::Read {
-            remove_unnamed(storage.as_ref(), directory, &named)?;
-            if let Some((number, _)) = &database.damaged_slot {
-                empty_slot(storage.as_ref(), directory, *number)?;
-            }
+        if let Some((number, _)) = database.damaged_slot.as_ref().filter(|_| mode != OpenMode::Read) {
+            empty_slot(storage.as_ref(), directory, *number)?;
         }
         drop(passage);
-        if let Some((checkpoint, durable)) = logged {
-            let other_has_no_log = control.other.is_some_and(|other| other.checkpoint == 0);
-            if let Err(error) = database.recover(&checkpoint, durable, other_has_no_log) {
-                // What is in memory is half of it: nothing of that must become a checkpoint.
-                database.closed = true;
-                return Err(error);
+        match logged {
+            Some((checkpoint, durable)) => {
+                let other_has_no_log = control.other.is_some_and(|other| other.checkpoint == 0);
+                if let Err(error) = database.recover(&checkpoint, broken, durable, other_has_no_log) {
+                    // What is in memory is half of it: nothing of that must become a checkpoint.
+                    database.closed = true;
+                    return Err(error);
+                }
             }
+            None if mode != OpenMode::Read => database.remove_unnamed()?,
+            None => {}
         }
         for table in database.tables() {
             table.load_dictionaries()?;
@@ -274,10 +297,16 @@ impl Database {
         Ok(database)
     }
 
-    /// Starts a change of what there is.
+    /// Starts a change of what there is. It waits at most as long as a transaction does by default for those who change rows of the tables that it replaces, drops or builds indexes of.
     #[must_use]
     pub fn change(&self) -> Change<'_> {
-        Change::new(self)
+        self.change_within(TransactionOptions::default().lock_timeout)
+    }
+
+    /// The same, with another time to wait for a lock.
+    #[must_use]
+    pub fn change_within(&self, lock_timeout: Duration) -> Change<'_> {
+        Change::new(self, lock_timeout)
     }
 
     /// The directory.
@@ -399,8 +428,21 @@ fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
     })
 }
 
-/// Removes the data sets that are not in `named`. One whose name comes back after a crash is removed again, so nothing is synced.
-fn remove_unnamed(storage: &dyn Storage, directory: &Path, named: &BTreeSet<u32>) -> Result<()> {
+impl DatabaseState {
+    /// Removes the data sets that nothing names. One whose name comes back after a crash is removed again, so nothing is synced.
+    pub(super) fn remove_unnamed(&self) -> Result<()> {
+        let core = &self.core;
+        let objects = self.objects.read();
+        let mut named: BTreeSet<u32> = objects.data_sets().map(|data_set| data_set.file_id()).collect();
+        named.insert(objects.catalog.file_id());
+        named.extend(self.other_catalog.lock().as_ref().map(|catalog| catalog.file_id()));
+        let _passage = core.pass()?;
+        remove_all_but(core.storage.as_ref(), &core.directory, &named)
+    }
+}
+
+/// Removes the data sets that are not in `named`, and temporary files.
+fn remove_all_but(storage: &dyn Storage, directory: &Path, named: &BTreeSet<u32>) -> Result<()> {
     let data = directory.join(DATA_DIRECTORY);
     for path in storage.list(&data)? {
         let temporary = path.extension().is_some_and(|e| e == "tmp");
@@ -409,6 +451,12 @@ fn remove_unnamed(storage: &dyn Storage, directory: &Path, named: &BTreeSet<u32>
         }
     }
     Ok(())
+}
+
+/// The data set of a catalog that is not read.
+fn unopened_catalog(core: &Arc<Core>, file_id: u32) -> Result<Arc<DataSet>> {
+    let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
+    core.data_set(catalog_data_set(&space, file_id), &space.attributes().pool)
 }
 
 fn create_first_state(core: &Arc<Core>) -> Result<()> {

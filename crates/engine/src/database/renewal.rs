@@ -1,6 +1,6 @@
 //! Renewing the dictionaries of tables while they are used: what a thread of its own does, or whoever asks for it.
 //!
-//! Every step is one that anybody could take at any time, done under what keeps changes of tables and indexes out, and let go of after it: a change waits for a step, never for the whole.
+//! Every step is one that anybody could take at any time, done under the lock of who changes rows of the table, and let go of after it: who asks for the whole table waits for a step, never for the whole look.
 //!
 //! Invariant: rows are brought into the form of the newest dictionary only after every transaction has ended that was there when that became the newest: until then rows of an older version may still come.
 
@@ -8,6 +8,7 @@ use super::maintenance::Work;
 use super::open::{DatabaseState, unknown};
 use crate::table_space::dictionary::{Rewritten, Round};
 use crate::table_space::{LIVE_MAX, Table};
+use crate::transaction::{Mode, Resource};
 use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
 use parking_lot::Mutex;
@@ -165,18 +166,16 @@ impl DatabaseState {
 
     /// Does something while no change of tables and indexes is going on.
     fn step<R>(&self, table: &Arc<Table>, work: impl FnOnce() -> Result<R>) -> std::result::Result<R, Stopped> {
-        if self.core.renewal.is_stopping() || !self.core.activity.begin_step() {
+        if self.core.renewal.is_stopping() {
             return Err(Stopped::Asked);
         }
+        let object = Resource::Object(table.object_id);
+        let Some(_locked) = self.core.locks.lock_for_removal(object, Mode::IntentExclusive) else { return Err(Stopped::Asked) };
         // What is not logged is not there after a crash, and who makes the log later takes it that all there is has been written.
-        if let Err(error) = self.ensure_log().and_then(|()| self.core.manager.prepare_log()) {
-            self.core.activity.end_step();
-            return Err(error.into());
-        }
+        self.ensure_log()?;
+        self.core.manager.prepare_log()?;
         let there = self.objects.read().tables.by_id(table.object_id).is_some_and(|live| Arc::ptr_eq(live, table));
-        let outcome = if there { work().map_err(Stopped::from) } else { Err(Stopped::Asked) };
-        self.core.activity.end_step();
-        outcome
+        if there { work().map_err(Stopped::from) } else { Err(Stopped::Asked) }
     }
 }
 

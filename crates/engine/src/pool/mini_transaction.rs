@@ -11,7 +11,7 @@
 //! - latches are kept until commit, so no page reaches the disk before the record of its change has an LSN;
 //! - page changes cannot be taken back, so callers check first that ops fit and allocate first; one that is dropped with changes, after an error, poisons the
 //!   data sets it changed: nothing of them is written any more;
-//! - changes of data sets that are being built, and that the catalog does not name yet, are not logged: they are on disk before the catalog names them.
+//! - changes of data sets that are being built, and that the log does not define yet, are not logged: they are on disk before it does.
 
 use super::guard::ExclusivePage;
 use super::manager::BufferManager;

@@ -168,13 +168,6 @@ fn find(storage: &dyn Storage, directory: &Path, direct: bool, seen: Option<LogE
     let slot = read_control(storage, directory)?.current;
     let path = control_path(directory);
     let control = (storage.open(&path, &OpenOptions::read_only())?, read_file(storage, &path, CONTROL_SLOTS * CONTROL_SLOT_BYTES)?);
-    let mut data_sets = Vec::new();
-    for path in storage.list(&directory.join(DATA_DIRECTORY))? {
-        let Some(file_id) = file_id_of(&path) else { continue };
-        let Some(file) = open_if_there(storage, &path, direct)? else { continue };
-        let length = file.len()?;
-        data_sets.push((path, file_id, file, length));
-    }
     let mut log = Vec::new();
     if slot.checkpoint != 0 {
         for path in storage.list(&directory.join(LOG_DIRECTORY))? {
@@ -184,6 +177,14 @@ fn find(storage: &dyn Storage, directory: &Path, direct: bool, seen: Option<LogE
         }
     }
     let end = log_end(storage, directory, &slot, seen)?;
+    // Later: what the log defines up to there has its files by now, and none is removed before the gate is passed.
+    let mut data_sets = Vec::new();
+    for path in storage.list(&directory.join(DATA_DIRECTORY))? {
+        let Some(file_id) = file_id_of(&path) else { continue };
+        let Some(file) = open_if_there(storage, &path, direct)? else { continue };
+        let length = file.len()?;
+        data_sets.push((path, file_id, file, length));
+    }
     // When nothing follows the checkpoint, everything before it is in place and durable.
     let images = if end.as_ref().is_some_and(|end| end.records > 1) {
         double_write::images(storage, &directory.join(DOUBLE_WRITE_NAME), slot.database_id)?

@@ -7,16 +7,15 @@
 //! - which pages are in use, roots and dictionaries come out right because all their changes from the checkpoint on are applied in order, whatever the map on disk has of them; counts because a header
 //!   says up to which LSN it has them.
 
+use super::definitions::Definitions;
 use crate::data_set::DataSet;
 use crate::log::LogReader;
 use crate::pool::{BufferManager, MiniTransaction};
-use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::data::DataOp;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::{
-    Action, CatalogChange, Change, Checkpoint, CheckpointLeftover, Commit, DataSetOp, Leftover, Lsn, RecordKind, Role, RunningTransaction,
-    next_change,
+    Action, Change, Checkpoint, CheckpointLeftover, Commit, DataSetOp, Leftover, Lsn, RecordKind, Role, RunningTransaction, next_change,
 };
 use pagefold_format::op::PageOp;
 use pagefold_format::wire::Reader;
@@ -41,8 +40,6 @@ pub(crate) struct Redone {
     pub(crate) records: u64,
     /// Pages that a record named, by file id.
     pub(crate) pages: BTreeMap<u32, BTreeSet<u32>>,
-    /// The last word on which catalog counts.
-    pub(crate) catalog: Option<CatalogChange>,
     /// The latest time of a commit, in nanoseconds since 1970-01-01 UTC.
     pub(crate) last_commit_ns: u64,
     /// What transactions may have left.
@@ -51,7 +48,7 @@ pub(crate) struct Redone {
     listed: HashMap<(u64, Lsn), Leftover>,
 }
 
-/// Redoes what follows a checkpoint. Partitions that were added since come into `data_sets`.
+/// Redoes what follows a checkpoint. Data sets that were added since come into `data_sets`.
 ///
 /// # Errors
 /// When the log is damaged, or a page that it does not make anew cannot be read.
@@ -60,7 +57,7 @@ pub(crate) fn redo(
     checkpoint: &Checkpoint,
     data_sets: &mut DataSets,
     manager: &BufferManager,
-    table: impl Fn(u32) -> Option<Arc<Table>>,
+    definitions: &mut Definitions,
 ) -> Result<Redone> {
     let mut redone = Redone {
         losers: checkpoint.transactions.iter().map(|t| (t.id, *t)).collect(),
@@ -79,37 +76,49 @@ pub(crate) fn redo(
                 let action = Action::decode(record.body).map_err(damaged)?;
                 redone.records += 1;
                 redone.note_transaction(&action.role, record.start);
+                definitions.follow(&action.role, data_sets)?;
                 let mut changes = Reader::new(action.changes);
                 redoing.clear();
                 while !changes.is_empty() {
                     let (file_id, number, change) = next_change(&mut changes).map_err(damaged)?;
                     if let Change::DataSet(DataSetOp::Partition { object_id, partition }) = change {
                         // A table that nobody names was dropped later.
-                        let added = table(object_id).map(|table| table.redo_partition(file_id, partition)).transpose()?.flatten();
+                        let added =
+                            definitions.table(object_id).map(|table| table.redo_partition(file_id, partition)).transpose()?.flatten();
                         data_sets.extend(added.map(|data_set| (file_id, data_set)));
                         continue;
                     }
-                    // A data set that nobody names was dropped later.
-                    let Some(data_set) = data_sets.get(&file_id) else { continue };
-                    match change {
+                    // One that nobody names was dropped before the checkpoint; one that is missing or broken, later.
+                    let Some(data_set) = data_sets.get(&file_id).filter(|data_set| !data_set.is_poisoned()) else { continue };
+                    let data_set = Arc::clone(data_set);
+                    let redo = match change {
                         Change::DataSet(DataSetOp::Free) => {
-                            redone.forget_large_value(data_set, number);
-                            redo_data_set(data_set, number, DataSetOp::Free, record.end)?;
+                            redone.forget_large_value(&data_set, number);
+                            redo_data_set(&data_set, number, DataSetOp::Free, record.end)
                         }
                         Change::Page(op) => {
                             let known = redoing.contains(&(file_id, number));
-                            if redo_page(manager, data_set, number, op, (record.end, known))? && !known {
-                                redoing.push((file_id, number));
-                            }
                             redone.pages.entry(file_id).or_default().insert(number);
+                            redo_page(manager, &data_set, number, op, (record.end, known)).map(|applied| {
+                                if applied && !known {
+                                    redoing.push((file_id, number));
+                                }
+                            })
                         }
-                        Change::DataSet(DataSetOp::GhostGone { slot }) => redone.forget_ghost(data_set, number, slot),
-                        Change::DataSet(op) => redo_data_set(data_set, number, op, record.end)?,
+                        Change::DataSet(DataSetOp::GhostGone { slot }) => {
+                            redone.forget_ghost(&data_set, number, slot);
+                            Ok(())
+                        }
+                        Change::DataSet(op) => redo_data_set(&data_set, number, op, record.end),
+                    };
+                    if let Err(error) = redo {
+                        definitions.broken(data_set, error);
                     }
                 }
             }
             Some(RecordKind::Commit) => {
                 let commit = Commit::decode(record.body).map_err(damaged)?;
+                definitions.committed(commit.transaction, data_sets)?;
                 redone.losers.remove(&commit.transaction);
                 redone.last_commit_ns = redone.last_commit_ns.max(commit.unix_time_ns);
                 let left = redone.leftovers.iter_mut().filter(|l| l.transaction == commit.transaction);
@@ -118,11 +127,11 @@ pub(crate) fn redo(
             }
             Some(RecordKind::RolledBack) => {
                 let id = Reader::new(record.body).varint().map_err(damaged)?;
+                definitions.taken_back(id, 0, data_sets);
                 redone.losers.remove(&id);
                 redone.records += 1;
             }
             Some(RecordKind::Checkpoint) => {}
-            Some(RecordKind::Catalog) => redone.catalog = Some(CatalogChange::decode(record.body).map_err(damaged)?),
             None => return Err(damaged(FormatError::new(format!("unknown kind {}", record.kind)))),
         }
     }

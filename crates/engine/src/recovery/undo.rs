@@ -73,7 +73,7 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
             compensate(objects, by)
         }
         // Nothing is to be done, but redo has to learn that it is not left any more.
-        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => compensate(objects, by),
+        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } | Undo::Definition { .. } => compensate(objects, by),
         Undo::AllocatedPage { file_id, page } => {
             let Some(data_set) = objects.data_set(file_id) else { return Ok(()) };
             if page == 0 || page >= data_set.page_count() {

@@ -38,7 +38,11 @@ impl Table {
                 };
                 (rid, self.replace_body(by, rid, back)?)
             }
-            Undo::InsertedEntry { .. } | Undo::AllocatedPage { .. } | Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => return Ok(()),
+            Undo::InsertedEntry { .. }
+            | Undo::AllocatedPage { .. }
+            | Undo::KeptEntry { .. }
+            | Undo::KeptLargeValue { .. }
+            | Undo::Definition { .. } => return Ok(()),
         };
         if done { Ok(()) } else { Err(self.not_as_logged(rid)) }
     }

@@ -21,6 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Resource {
     /// A table or index as a whole.
     Object(u32),
+    /// The same, by who changes something within, while nobody asks for the whole: in its holder's set only.
+    Within(u32),
+    /// The right to ask for tables and indexes as a whole: in its holder's set only.
+    Wholes,
     /// A row of a table.
     Row(u32, Rid),
     /// The keys of an index with this hash, whether they are there or not.
@@ -31,6 +35,8 @@ impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Resource::Object(object) => write!(f, "object {object}"),
+            Resource::Within(object) => write!(f, "something in object {object}"),
+            Resource::Wholes => write!(f, "whole objects"),
             Resource::Row(object, rid) => {
                 write!(f, "row {}:{}:{} of object {object}", rid.partition(), rid.page(), rid.slot())
             }
@@ -139,6 +145,14 @@ struct Crowd {
 }
 
 impl Queue {
+    /// One who was there before anybody asked for the resource as a whole.
+    pub(super) fn admit(&mut self, transaction: u64, mode: Mode) {
+        match self.holder_mut(transaction) {
+            Some(holder) => holder.mode = holder.mode.join(mode),
+            None => self.add(transaction, mode),
+        }
+    }
+
     pub(super) fn held_by(transaction: u64, mode: Mode) -> Queue {
         Queue { first: Some(Holder { transaction, mode, requests: 1 }), crowd: None }
     }

@@ -7,7 +7,9 @@
 //! - A cycle counts only if all its edges hold at once, checked with its shards locked: a wait that has meanwhile timed out or been cancelled
 //!   makes no victim.
 //! - What a removal holds it gives up without waiting for any lock: so who waits for a removal is on no cycle, and need not be in the graph.
-//! - Lock order: a removal's turn, the graph, shards in ascending order, a waiter's outcome. The sets of what a transaction holds are locked alone.
+//! - Who changes something within an object notes that among what it holds, and nowhere else, as long as nobody asks for whole objects. Who does says so first, and then puts everybody who has noted it for that object into its
+//!   queue. So one of two that meet sees the other.
+//! - Lock order: a removal's turn, the graph, a set of what a transaction holds, shards in ascending order, a waiter's outcome.
 
 use super::hash::{self, FastMap, FastSet};
 use super::lock_error::{LockError, WaitFor};
@@ -50,6 +52,8 @@ pub struct LockTable {
     removal: Mutex<()>,
     /// The transactions that wait until that is over.
     behind_removal: AtomicUsize,
+    /// The transactions that may have asked for whole objects.
+    wholes: AtomicUsize,
 }
 
 /// The lock of a removal; given up when this is dropped.
@@ -83,6 +87,7 @@ impl LockTable {
             deadlocks: AtomicU64::new(0),
             removal: Mutex::default(),
             behind_removal: AtomicUsize::new(0),
+            wholes: AtomicUsize::new(0),
         }
     }
 
@@ -109,11 +114,50 @@ impl LockTable {
         }
     }
 
-    /// Locks a resource alone, for a removal, which asks for no other lock; `None` when anybody holds it or waits for it.
-    pub(crate) fn lock_for_removal(&self, resource: Resource) -> Option<RemovalLock<'_>> {
+    /// Locks a resource for a removal, which asks for no other lock; `None` when others hold it in a mode that excludes that, or wait for it.
+    pub(crate) fn lock_for_removal(&self, resource: Resource, mode: Mode) -> Option<RemovalLock<'_>> {
         let turn = self.removal.lock();
-        self.lock(REMOVER, resource, Mode::Exclusive, Duration::ZERO).ok()?;
+        self.lock(REMOVER, resource, mode, Duration::ZERO).ok()?;
         Some(RemovalLock { table: self, resource, _turn: turn })
+    }
+
+    /// Locks an object for who changes something within: [`Mode::IntentExclusive`]. As long as nobody asks for whole objects that takes no more than a note.
+    ///
+    /// # Errors
+    /// As [`Self::lock_past_removals`].
+    pub(crate) fn lock_within(&self, transaction: u64, object: u32, timeout: Duration) -> Result<(), LockError> {
+        {
+            let mut owners = self.owner_shard(transaction).lock();
+            if self.wholes.load(Ordering::SeqCst) == 0 {
+                owners.entry(transaction).or_default().insert(Resource::Within(object));
+                return Ok(());
+            }
+        }
+        self.lock_past_removals(transaction, Resource::Object(object), Mode::IntentExclusive, timeout).map(drop)
+    }
+
+    /// Locks an object as a whole.
+    ///
+    /// # Errors
+    /// As [`Self::lock_past_removals`].
+    pub(crate) fn lock_whole(&self, transaction: u64, object: u32, mode: Mode, timeout: Duration) -> Result<(), LockError> {
+        if self.owner_shard(transaction).lock().entry(transaction).or_default().insert(Resource::Wholes) {
+            self.wholes.fetch_add(1, Ordering::SeqCst);
+        }
+        let resource = Resource::Object(object);
+        for shard in &self.owners {
+            for (owner, held) in shard.0.lock().iter_mut() {
+                if held.remove(&Resource::Within(object)) {
+                    held.insert(resource);
+                    let mut queues = self.shard(resource).lock();
+                    queues
+                        .entry(resource)
+                        .and_modify(|queue| queue.admit(*owner, Mode::IntentExclusive))
+                        .or_insert_with(|| Queue::held_by(*owner, Mode::IntentExclusive));
+                }
+            }
+        }
+        self.lock_past_removals(transaction, resource, mode, timeout).map(drop)
     }
 
     /// Locks `resource` for a transaction, which may hold it already (then this is one request more, and perhaps a stronger mode). Waits up
@@ -182,7 +226,11 @@ impl LockTable {
     pub fn release_all(&self, transaction: u64) {
         let held = self.owner_shard(transaction).lock().remove(&transaction).unwrap_or_default();
         for resource in held {
-            self.give_up(transaction, resource, u32::MAX);
+            match resource {
+                Resource::Within(_) => {}
+                Resource::Wholes => _ = self.wholes.fetch_sub(1, Ordering::SeqCst),
+                resource => _ = self.give_up(transaction, resource, u32::MAX),
+            }
         }
     }
 
@@ -338,7 +386,8 @@ impl LockTable {
 
 fn shard_of(resource: Resource) -> usize {
     let hash = match resource {
-        Resource::Object(object) => hash::of_pair(object, 0),
+        Resource::Object(object) | Resource::Within(object) => hash::of_pair(object, 0),
+        Resource::Wholes => 0,
         Resource::Row(object, rid) => hash::of_pair(object, rid.to_u64()),
         Resource::Key(object, key) => hash::of_pair(object, key),
     };

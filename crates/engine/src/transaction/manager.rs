@@ -104,15 +104,6 @@ impl Transactions {
         timestamp
     }
 
-    /// Takes a place in the order of commits for a change of tables and indexes: snapshots taken before see what was, those taken from now on see what is.
-    pub(crate) fn commit_definitions(&self, at_commit: impl FnOnce(u64)) {
-        let turn = self.commit_turn.lock();
-        let timestamp = self.last_commit.load(Ordering::Relaxed) + 1;
-        at_commit(timestamp);
-        self.last_commit.store(timestamp, Ordering::Release);
-        drop(turn);
-    }
-
     /// Ends a transaction that has changed nothing, without a timestamp of its own.
     ///
     /// # Panics

@@ -7,6 +7,7 @@ use pagefold_engine::backup::{Stop, Until, archive_state};
 use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
 use pagefold_engine::{Error, Silent};
 use pagefold_io::{Clock, OpenOptions, SimulatedClock};
+use pagefold_types::ValueRef;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -190,6 +191,54 @@ fn recovery_stops_before_tables_are_changed() {
     let done = recover(&known.place, "after", &["after.pfc"], &["archive", "db"], Until::End).unwrap();
     assert_eq!(done.stop, Stop::EndOfLog);
     assert_eq!(contents(&known.place.open("after", OpenMode::Write).unwrap()), known.model);
+}
+
+/// Tables that come empty, and what goes, are in the log: recovery goes through them, and to any moment between.
+#[test]
+fn recovery_goes_through_definitions() {
+    let mut known = Known::new();
+    let database = known.open();
+    known.work(&database, 10);
+    database.copy(Path::new("whole.pfc"), None, &Silent).unwrap();
+    let clock = known.clock.clone();
+    let now = || {
+        let now = clock.unix_time().as_nanos() as u64;
+        clock.advance(Duration::from_secs(1));
+        now
+    };
+    let mut moments = vec![(now(), 0, true)];
+    known.place.create_table(&database, "third", 0);
+    moments.push((now(), 1, true));
+    let table = database.table("third").unwrap();
+    for n in 0..3 {
+        let mut transaction = database.begin(TransactionOptions::default());
+        transaction.insert(&table, &[ValueRef::Int(n)]).unwrap();
+        transaction.commit().unwrap();
+    }
+    moments.push((now(), 4, true));
+    known.place.drop_index(&database, "coded_m");
+    moments.push((now(), 4, false));
+    known.work(&database, 10);
+    let mut change = database.change();
+    change.drop_table("third").unwrap();
+    change.commit().unwrap();
+    moments.push((now(), 0, false));
+    database.checkpoint().unwrap();
+    known.work(&database, 10);
+    drop(table);
+    drop(database);
+    for (i, (time, third, index)) in moments.into_iter().enumerate() {
+        let name = format!("made{i}");
+        let done = recover(&known.place, &name, &["whole.pfc"], &["archive", "db"], Until::Time(time)).unwrap();
+        assert_eq!(done.stop, Stop::Asked);
+        let made = known.place.open(&name, OpenMode::Write).unwrap();
+        // One more than rows; 0: no table.
+        assert_eq!(made.table("third").map_or(0, |table| table.row_count() + 1), third, "moment {i}");
+        assert_eq!(made.index("coded_m").is_ok(), index, "moment {i}");
+    }
+    let done = recover(&known.place, "end", &["whole.pfc"], &["archive", "db"], Until::End).unwrap();
+    assert_eq!(done.stop, Stop::EndOfLog);
+    assert_eq!(contents(&known.place.open("end", OpenMode::Write).unwrap()), known.model);
 }
 
 #[test]

@@ -12,13 +12,14 @@ mod world;
 use pagefold_engine::backup::{Until, copy_to_directory};
 use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
 use pagefold_engine::{Error, Progress, Silent, Unit};
-use pagefold_io::OsClock;
+use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, OsClock, SimulatedClock};
 use parking_lot::Mutex;
 use place::{Place, recover, settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use world::{Random, TABLES, contents, find, row, text_of, wide};
 
 const THREADS: i64 = 3;
@@ -265,7 +266,10 @@ fn an_increment_has_what_changed_and_data_sets_that_are_new() {
     assert_eq!(contents(&made), contents(&database));
     assert_eq!(made.table("third").unwrap().row_count(), 500);
     assert!(made.index("coded_m").is_err());
-    // As large as a whole one made at the same time.
+    // As large as a whole one made at the same time, when both control slots name the same catalog.
+    for database in [&made, &database] {
+        (0..2).for_each(|_| database.checkpoint().unwrap());
+    }
     drop((made, database));
     let size = |directory: &str| -> usize { place.storage.list(&Path::new(directory).join("data")).unwrap().len() };
     assert_eq!(size("made"), size("db"));
@@ -308,19 +312,63 @@ fn a_chain_with_a_gap_is_refused_and_the_gap_named() {
 
 #[test]
 fn a_database_without_log_can_be_copied() {
-    let place = Place::simulated();
+    let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1_000)));
+    let place = Place::on(FaultStorage::new(FaultOptions::default()), clock);
+    // It has no table.
+    drop(place.open("db", OpenMode::Create).unwrap());
     let report = place.copy_beside(Path::new("copy.pfc"), None).unwrap();
     assert_eq!(report.log_end, 0);
     let error = recover(&place, "made", &["copy.pfc"], &[], Until::Time(1)).unwrap_err().to_string();
     assert!(error.contains("had no log"), "{error}");
     recover(&place, "made", &["copy.pfc"], &[], Until::End).unwrap();
     let made = place.open("made", OpenMode::Write).unwrap();
-    insert(&made, 5, "row");
-    assert_eq!(contents(&made)[0].len(), 1);
+    place.create_table(&made, "t", 5);
+    assert_eq!(made.table("t").unwrap().row_count(), 5);
     // What goes on from it holds everything.
     let database = place.open("db", OpenMode::Write).unwrap();
-    insert(&database, 6, "row");
+    place.create_table(&database, "t", 6);
     database.copy(Path::new("later.pfc"), Some(Path::new("copy.pfc")), &Silent).unwrap();
     recover(&place, "later", &["copy.pfc", "later.pfc"], &[], Until::End).unwrap();
-    assert_eq!(contents(&place.open("later", OpenMode::Write).unwrap()), contents(&database));
+    assert_eq!(place.open("later", OpenMode::Write).unwrap().table("t").unwrap().row_count(), 6);
+}
+
+/// What the log defines since the checkpoint comes along, with the pages that it was made with: whenever the process that made it ended.
+#[test]
+fn a_copy_has_what_the_log_defines() {
+    let place = Place::simulated();
+    let database = place.open("db", OpenMode::Write).unwrap();
+    (0..20).for_each(|n| insert(&database, n, "row"));
+    drop(database);
+    let mut seen = BTreeMap::new();
+    for call in 0.. {
+        let run = Place::on(place.faults.crash_image(CrashPolicy::KeepAll), Arc::clone(&place.clock));
+        run.faults.crash_at(run.faults.calls() + call);
+        let done = run.open("db", OpenMode::Write).and_then(|database| {
+            let mut change = database.change();
+            change.drop_index("coded_m")?;
+            let attributes = database.table(TABLES[0])?.attributes().clone();
+            let empty = pagefold_engine::table_space::TableAttributes { name: "empty".into(), ..attributes };
+            change.create_table(empty)?;
+            change.commit()?;
+            run.try_create_table(&database, "third", 500)
+        });
+        let finished = !run.faults.is_crashed();
+        let image = Place::on(run.faults.crash_image(CrashPolicy::KeepAll), Arc::clone(&place.clock));
+        image.copy_beside(Path::new("copy.pfc"), None).unwrap_or_else(|e| panic!("call {call}: {e}"));
+        recover(&image, "made", &["copy.pfc"], &[], Until::End).unwrap_or_else(|e| panic!("call {call}: {e}"));
+        let [made, database] = ["made", "db"].map(|directory| image.open(directory, OpenMode::Write).unwrap());
+        let what = |database: &Database| -> Vec<(String, u64)> {
+            let tables = database.tables();
+            let indexes = database.indexes().into_iter().map(|index| (index.name().to_owned(), 0));
+            tables.iter().map(|table| (table.name().to_owned(), table.row_count())).chain(indexes).collect()
+        };
+        assert_eq!(what(&made), what(&database), "call {call}");
+        assert_eq!(contents(&made), contents(&database), "call {call}");
+        *seen.entry(what(&made)).or_insert(0) += 1;
+        if finished {
+            done.unwrap();
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 3, "before, between and after: {seen:?}");
 }

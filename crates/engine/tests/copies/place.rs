@@ -51,13 +51,17 @@ impl Place {
     }
 
     pub(crate) fn create_table(&self, database: &Database, name: &str, rows: i64) {
+        self.try_create_table(database, name, rows).unwrap();
+    }
+
+    pub(crate) fn try_create_table(&self, database: &Database, name: &str, rows: i64) -> Result<()> {
         let mut change = database.change();
         let schema = Schema::new(vec![Column::new("n", DataType::BigInt, false)]).unwrap();
-        let table = change.create_table(TableAttributes::new(name, schema)).unwrap();
+        let table = change.create_table(TableAttributes::new(name, schema))?;
         for n in 0..rows {
-            table.insert(&[ValueRef::Int(n)]).unwrap();
+            table.insert(&[ValueRef::Int(n)])?;
         }
-        change.commit().unwrap();
+        change.commit()
     }
 
     pub(crate) fn drop_index(&self, database: &Database, name: &str) {

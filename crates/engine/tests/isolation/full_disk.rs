@@ -3,18 +3,25 @@
 use crate::world::{Form, Random, Rows, World, open};
 use pagefold_engine::Error;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead, Serializable};
-use pagefold_engine::database::{OpenMode, Transaction};
+use pagefold_engine::database::{Database, OpenMode, Settings, Transaction};
 use pagefold_engine::index::IndexFormat;
-use pagefold_engine::table_space::Method;
-use pagefold_io::{CallKind, CrashPolicy, Failure, Fault, FaultOptions, FaultStorage, Storage, Trigger};
+use pagefold_engine::log::LogSettings;
+use pagefold_engine::pool::PoolSettings;
+use pagefold_engine::table_space::{Method, TableAttributes};
+use pagefold_io::{CallKind, CrashPolicy, Failure, Fault, FaultOptions, FaultStorage, SimulatedClock, Storage, Trigger};
 use pagefold_types::{Rid, ValueRef};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const METHODS: [Method; 5] = [Method::None, Method::Row, Method::Page, Method::Fixed, Method::Huffman];
 
 fn on_disk(disk: &FaultStorage, form: Form) -> World {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-    open(&storage, form, OpenMode::Create)
+    let world = open(&storage, form, OpenMode::Create);
+    // The catalog takes room, too.
+    world.database.checkpoint().unwrap();
+    world
 }
 
 /// From now on nothing can grow.
@@ -317,4 +324,43 @@ fn rows_come_back_where_entries_were_left() {
         assert!(world.committed() == expected);
         assert!(world.check() == expected);
     }
+}
+
+/// The catalog follows tables and indexes with a checkpoint, which needs room. Until there is some, the log has them.
+#[test]
+fn what_is_defined_survives_on_a_full_disk() {
+    let disk = FaultStorage::new(FaultOptions::default());
+    let world = on_disk(&disk, Form::default());
+    let attributes = world.table.attributes().clone();
+    let mut change = world.database.change();
+    change.create_table(TableAttributes { name: "more".into(), ..attributes }).unwrap();
+    change.drop_index("value").unwrap();
+    change.commit().unwrap();
+    disk.set_capacity(Some(disk.taken_bytes()));
+    assert!(world.database.checkpoint().unwrap_err().is_no_room());
+    let rows = world.table.row_count();
+    disk.set_capacity(None);
+    let mut image = disk.crash_image(CrashPolicy::KeepAll);
+    for room in [false, false, true] {
+        if !room {
+            // What is gone may have given room back.
+            let growth = Trigger::kind(CallKind::Allocate, 0).on_path("data/").forever();
+            image.inject(growth, Fault::Error(Failure::NoSpace));
+        }
+        let storage: Arc<dyn Storage> = Arc::new(image.clone());
+        let again = database(&storage);
+        assert_eq!(again.table("more").unwrap().row_count(), 0);
+        assert!(again.index("value").is_err() && again.index("number").is_ok());
+        assert_eq!(again.table("t").unwrap().row_count(), rows);
+        assert_eq!(again.checkpoint().is_ok(), room);
+        image = image.crash_image(CrashPolicy::KeepAll);
+        std::mem::forget(again);
+    }
+}
+
+fn database(storage: &Arc<dyn Storage>) -> Database {
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let pools = PoolSettings { memory_bytes: 1 << 20, background_threads: 0, ..PoolSettings::default() };
+    let log = LogSettings { segment_bytes: 1 << 20, ..LogSettings::default() };
+    Database::open(Arc::clone(storage), clock, Path::new("db"), OpenMode::Write, Settings { pools, log, ..Settings::default() }).unwrap()
 }

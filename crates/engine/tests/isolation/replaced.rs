@@ -102,7 +102,7 @@ fn threads_scan_a_table_that_is_reorganized_again_and_again() {
     });
     let World { database, table, by_number, by_value } = world;
     drop((table, by_number, by_value));
-    database.begin(Default::default()).commit().unwrap();
+    (0..2).for_each(|_| database.checkpoint().unwrap());
     // Catalog, table, two indexes.
     assert_eq!(files(&storage), 4);
 }
@@ -214,6 +214,7 @@ fn handles_and_savepoints_of_others_are_refused() {
 #[test]
 fn what_nobody_has_any_more_goes() {
     let (storage, world) = filled(Form::default(), 2_000);
+    (0..2).for_each(|_| world.database.checkpoint().unwrap());
     let before = files(&storage);
     let mut random = Random(1);
     let mut seen = BTreeSet::new();
@@ -255,8 +256,39 @@ fn what_nobody_has_any_more_goes() {
             pagefold_engine::table_space::ScanOutcome::Complete
         );
     }
-    database.begin(Default::default()).commit().unwrap();
+    // Afterwards both control slots name the same catalog.
+    (0..2).for_each(|_| database.checkpoint().unwrap());
     assert_eq!(files(&storage), before, "{seen:?}");
     database.close().unwrap();
     assert_eq!(files(&storage), before);
+}
+
+/// Who changes rows of a table that took the place of another one meets no marks of those who have read that one: so they must not have changed anything.
+#[test]
+fn a_serializable_transaction_that_read_a_table_since_replaced_changes_nothing() {
+    let (_, world) = filled(Form::default(), 20);
+    let mut change = world.database.change();
+    let attributes = world.table.attributes().clone();
+    change.create_table(pagefold_engine::table_space::TableAttributes { name: "other".into(), ..attributes }).unwrap();
+    change.commit().unwrap();
+    let other = world.database.table("other").unwrap();
+    let row = |number| [ValueRef::Int(number), ValueRef::Int(0), ValueRef::Text("")];
+    let (mut first, mut reader, mut before) = (world.begin(Serializable), world.begin(Serializable), world.begin(Serializable));
+    for transaction in [&mut first, &mut reader, &mut before] {
+        assert_eq!(count(transaction, &world.table).unwrap(), 20);
+    }
+    before.insert(&other, &row(1)).unwrap();
+    before.commit().unwrap();
+    reorganize(&world, Method::Row);
+    // It counts the rows of the other table, and adds one to this.
+    let mut second = world.begin(Serializable);
+    let fresh = second.table("t").unwrap();
+    assert_eq!(count(&mut second, &other).unwrap(), 1);
+    second.insert(&fresh, &row(100)).unwrap();
+    second.commit().unwrap();
+    // It has counted the rows of this table, and would add one to the other.
+    first.insert(&other, &row(2)).unwrap();
+    assert!(matches!(first.commit(), Err(Error::Serialization(_))));
+    reader.commit().unwrap();
+    assert_eq!(count(&mut world.begin(RepeatableRead), &other).unwrap(), 1);
 }

@@ -25,7 +25,6 @@ kinds!(record, RECORDS, RecordKind, {
     RecordKind::Commit => "commit",
     RecordKind::RolledBack => "rolled back",
     RecordKind::Checkpoint => "checkpoint",
-    RecordKind::Catalog => "another catalog",
 });
 
 kinds!(page_op, PAGE_OPS, PageOp<'_>, {
@@ -92,6 +91,8 @@ kinds!(undo, UNDOS, Undo<'_>, {
     Undo::AllocatedPage { .. } => "page of a large value",
     Undo::KeptEntry { .. } => "kept entry",
     Undo::KeptLargeValue { .. } => "kept large value",
+    Undo::Definition { rows: Some(_), .. } => "defined object",
+    Undo::Definition { rows: None, .. } => "dropped object",
 });
 
 kinds!(leftover, LEFTOVERS, Leftover, {
@@ -123,6 +124,8 @@ pub(crate) enum Branch {
     LeafUnlinked,
     LeavesSpread,
     LeafLevelled,
+    ObjectComes,
+    ObjectGoes,
     RecoveryCutShort,
     RecoveryFailed,
 }
@@ -148,6 +151,8 @@ kinds!(branch, BRANCHES, Branch, {
     Branch::LeafUnlinked => "an empty leaf is taken out",
     Branch::LeavesSpread => "three leaves or more are merged into one fewer",
     Branch::LeafLevelled => "a full leaf gives entries to a neighbour",
+    Branch::ObjectComes => "a table or index comes with a commit",
+    Branch::ObjectGoes => "a table or index goes with a commit",
     Branch::RecoveryCutShort => "a recovery cut short",
     Branch::RecoveryFailed => "a recovery that fails",
 });

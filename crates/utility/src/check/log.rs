@@ -62,9 +62,9 @@ fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) 
     }
     let (checkpoint, end) = read_checkpoint(storage, directory, slot.log_id, slot.checkpoint)?;
     let mut reader = LogReader::open(storage, &log, slot.log_id, checkpoint.redo, end)?;
-    let mut in_order = checkpoint.transactions.is_empty() && checkpoint.leftovers.is_empty();
+    let mut in_order = checkpoint.transactions.is_empty() && checkpoint.leftovers.is_empty() && checkpoint.definitions.is_empty();
     while in_order && let Some(record) = reader.next()? {
-        in_order = matches!(RecordKind::from_u8(record.kind), Some(RecordKind::Checkpoint | RecordKind::Catalog));
+        in_order = RecordKind::from_u8(record.kind) == Some(RecordKind::Checkpoint);
     }
     Ok((checkpoint, in_order))
 }

@@ -3,7 +3,7 @@
 use super::catalog::read_entries;
 use super::data_set::DataSetFile;
 use super::difference::{Buckets, Element, Side, Sum, hash};
-use super::files::{files_on_disk, read_control_slots};
+use super::files::{ControlSlots, files_on_disk, read_control_slots};
 use super::findings::{CheckReport, Context};
 use super::log::{apply_checkpoint, is_in_order, read_log};
 use super::table::{TableFiles, Visit, table_object};
@@ -12,7 +12,7 @@ use crate::{Progress, Result, Unit};
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
 use pagefold_engine::database::{Database, OpenMode, Settings, control_path, read_control};
 use pagefold_engine::readers::Snapshot;
-use pagefold_format::control::ControlSlot;
+use pagefold_format::control::SlotState;
 use pagefold_io::{Clock, Storage};
 use pagefold_types::{KeyError, Rid, RowLayout};
 use std::collections::BTreeMap;
@@ -44,6 +44,9 @@ pub fn check(
         Err(error) => return Err(error.into()),
     };
     let slot = read_control(snapshot.as_ref(), directory)?.current;
+    // Recovery replaces a slot, and the catalog that it named is needed no more.
+    let catalogs = catalogs(&read_control_slots(snapshot.as_ref(), directory, &mut Context::new(progress))?);
+    let unnamed = unnamed.into_iter().filter(|(_, file_id)| file_id.is_none_or(|id| !catalogs.contains(&id))).collect();
     if !is_in_order(snapshot.as_ref(), directory, &slot)? {
         // Of the snapshot only.
         drop(Database::open(Arc::clone(&snapshot), Arc::clone(clock), directory, OpenMode::Write, settings)?);
@@ -79,7 +82,7 @@ fn check_named(
     }
     progress.finish();
     for (path, file_id) in unnamed {
-        if !is_named(&entries, &slot, file_id) {
+        if !is_named(&entries, &catalogs(&control), file_id) {
             let hint = if whole {
                 "what a command left that did not finish; the next one that writes removes it"
             } else {
@@ -99,12 +102,18 @@ fn check_named(
     Ok(context.finish())
 }
 
-fn is_named(entries: &CatalogEntries, slot: &ControlSlot, file_id: Option<u32>) -> bool {
+/// The files of the catalogs that the control file names.
+fn catalogs(control: &ControlSlots) -> Vec<u32> {
+    let valid = control.slots.iter().filter_map(|slot| if let SlotState::Valid(slot) = slot { Some(slot) } else { None });
+    valid.map(|slot| slot.catalog_file_id).collect()
+}
+
+fn is_named(entries: &CatalogEntries, catalogs: &[u32], file_id: Option<u32>) -> bool {
     let Some(file_id) = file_id else { return false };
     let tables = entries.tables.iter().flat_map(|t| &t.data_sets);
     let indexes = entries.indexes.iter().flat_map(|i| &i.data_sets);
     // A data set without a file must not have one.
-    file_id == slot.catalog_file_id || tables.chain(indexes).any(|d| d.file_id == file_id && d.header_writes.is_some())
+    catalogs.contains(&file_id) || tables.chain(indexes).any(|d| d.file_id == file_id && d.header_writes.is_some())
 }
 
 /// An index and the sums of both sides.

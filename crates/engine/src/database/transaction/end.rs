@@ -33,7 +33,13 @@ impl Transaction<'_> {
     pub fn commit(mut self) -> Result<()> {
         self.check()?;
         let core = &self.database.core;
-        if let Some(serializable) = self.serializable().filter(|_| self.snapshot.is_some()) {
+        let serializable = self.serializable().filter(|_| self.snapshot.is_some());
+        // From here on no table is replaced before the commit is seen.
+        let _defining = serializable.filter(|_| self.state.last_lsn() != 0).map(|_| self.database.defining.read());
+        if let Some(serializable) = serializable {
+            if self.state.last_lsn() != 0 {
+                self.check_tables_read()?;
+            }
             serializable.before_commit(self.state.id())?;
         }
         if let Some(end) = self.log_commit()?

@@ -17,7 +17,7 @@ use super::open::Database;
 use crate::index::Index;
 use crate::log::Lsn;
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::{Access, Mode, Pin, Resource, Serializable, Snapshot, TransactionState};
+use crate::transaction::{Access, Mode, Pin, Resource, Serializable, SerializationFailure, Snapshot, TransactionState};
 use crate::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,8 +80,10 @@ pub struct Transaction<'d> {
     snapshot: Option<Arc<Snapshot>>,
     /// Under READ COMMITTED, of the first statement: while it is held, no RID that a statement has seen comes to mean another row.
     pin: Option<Pin>,
-    /// It has begun to change rows.
-    writes: bool,
+    /// The tables in which it has begun to change rows.
+    tables: Vec<u32>,
+    /// Under SERIALIZABLE, those it has read.
+    read: Vec<u32>,
     ended: bool,
     /// Why only rollback is left.
     failed: Option<Error>,
@@ -106,7 +108,8 @@ impl Database {
             options,
             snapshot: None,
             pin: None,
-            writes: false,
+            tables: Vec::new(),
+            read: Vec::new(),
             ended: false,
             failed: None,
             scratch: Scratch::default(),
@@ -227,10 +230,6 @@ impl<'d> Transaction<'d> {
     fn statement<R>(&mut self, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         self.check()?;
         self.database.core.check_writable()?;
-        if !self.writes {
-            self.database.core.activity.begin_writing()?;
-            self.writes = true;
-        }
         self.database.ensure_log()?;
         // A full device is an error of this statement, before it has changed anything.
         self.database.core.manager.prepare_log()?;
@@ -240,7 +239,8 @@ impl<'d> Transaction<'d> {
         if self.pin.is_some() {
             self.pin();
         }
-        // No change of tables can be made now: what counts stays so until the end of the transaction.
+        self.lock_within(table)?;
+        // It is not replaced from now on before the transaction ends, nor does it get an index.
         self.check_table(table, None)?;
         if let Some(snapshot) = &self.snapshot {
             self.check_table(table, Some(snapshot.timestamp()))?;
@@ -262,6 +262,43 @@ impl<'d> Transaction<'d> {
         result
     }
 
+    /// Remembers that it reads a table.
+    #[inline]
+    fn note_table(&mut self, table: &Table) {
+        if self.options.isolation == Isolation::Serializable && !self.read.contains(&table.object_id) {
+            self.read.push(table.object_id);
+        }
+    }
+
+    /// Under SERIALIZABLE: who changes rows of a table meets the marks of those who have read it, but not of those who have read the one that it replaced. A transaction that has read one since replaced would have to
+    /// come before them, and as it has changed something, nobody knows whether it can.
+    fn check_tables_read(&self) -> Result<()> {
+        let ended = |object_id: &&u32| self.database.table_by_id(**object_id).is_none_or(|table| table.lifetime.has_ended());
+        match self.read.iter().find(ended) {
+            Some(_) => {
+                let transaction = self.state.id();
+                Err(SerializationFailure { transaction, reader: transaction, pivot: transaction, writer: 0 }.into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps everybody from replacing the table, until this transaction ends.
+    fn lock_within(&mut self, table: &Table) -> Result<()> {
+        let object = table.object_id;
+        if !self.tables.contains(&object) {
+            let core = &self.database.core;
+            // Where the table is not one of this database, the lock is no harm.
+            let locked = core.locks.lock_within(self.state.id(), object, self.options.lock_timeout);
+            if let Err(error) = locked {
+                self.failed = Some(error.clone().into());
+                return Err(error.into());
+            }
+            self.tables.push(object);
+        }
+        Ok(())
+    }
+
     /// Waits for a lock. One who could not end gives its locks up, too, but then nothing may be built on what it has done.
     fn acquire(&self, resource: Resource) -> Result<()> {
         let core = &self.database.core;
@@ -274,9 +311,8 @@ impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         // An error has poisoned the database; whoever writes next meets it.
         let _ = self.end_by_rollback();
-        if self.writes {
+        if !self.tables.is_empty() {
             self.database.core.release_undo_room(&self.state);
-            self.database.core.activity.end_writing();
         }
     }
 }

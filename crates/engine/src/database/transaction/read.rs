@@ -43,6 +43,7 @@ impl Transaction<'_> {
     pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
         let snapshot = self.snapshot()?;
         self.check_table(table, Some(snapshot.timestamp()))?;
+        self.note_table(table);
         self.note_read(table, rid)?;
         let read = self.read_noted(table, rid, &snapshot, buffer, visit);
         self.statement_ends();
@@ -266,6 +267,7 @@ impl Transaction<'_> {
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
         self.check_objects(table, index, Some(snapshot.timestamp()))?;
+        self.note_table(table);
         if let Some(serializable) = self.serializable() {
             let (low, high) = sought.bounds();
             serializable.on_read_range(self.state.id(), index.object_id, low, high).map_err(Error::from)?;
@@ -338,6 +340,7 @@ impl Transaction<'_> {
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
         self.check_table(table, Some(snapshot.timestamp()))?;
+        self.note_table(table);
         if let Some(serializable) = self.serializable() {
             serializable.on_read_object(self.state.id(), table.object_id).map_err(Error::from)?;
         }

@@ -1,0 +1,216 @@
+//! Which tables and indexes there are, while the log is redone.
+//!
+//! Invariants:
+//! - redo begins with what the catalog named at the checkpoint's cut, and with what transactions that ran then had defined;
+//! - what a transaction defines is there for redo of pages from its record on, and for everybody from the commit on;
+//! - a data set whose file is missing or cannot be read is no damage if the log says later that its object was dropped, or never that its transaction was committed: the file went with that, perhaps not
+//!   durably, and what was written to it before was not made whole any more.
+
+use super::redo::DataSets;
+use crate::catalog::{self, DataSetEntry, read_definition};
+use crate::core::Core;
+use crate::data_set::{DataSet, HeaderWrites};
+use crate::database::{Broken, Objects, open_index, open_table};
+use crate::index::Index;
+use crate::table_space::Table;
+use crate::{Error, Result};
+use pagefold_format::log::{CheckpointDefinition, Lsn, Role, Undo};
+use std::sync::Arc;
+
+/// What a transaction has defined.
+#[derive(Debug)]
+struct Pending {
+    transaction: u64,
+    /// Start of its record before.
+    after: Lsn,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Table(Arc<Table>),
+    Index(Arc<Index>),
+    Gone(u32),
+}
+
+/// Tables and indexes during redo.
+#[derive(Debug)]
+pub(crate) struct Definitions {
+    core: Arc<Core>,
+    objects: Objects,
+    pending: Vec<Pending>,
+    broken: Vec<Broken>,
+    /// Data sets of what is gone.
+    gone: Vec<Arc<DataSet>>,
+    /// Something was committed since the checkpoint.
+    changed: bool,
+}
+
+/// What there is when redo has come to the end.
+#[derive(Debug)]
+pub(crate) struct Defined {
+    pub(crate) objects: Objects,
+    /// Data sets of what is not there any more.
+    pub(crate) gone: Vec<Arc<DataSet>>,
+    /// It is not what the catalog says.
+    pub(crate) changed: bool,
+}
+
+fn damaged(reason: String) -> Error {
+    Error::Damaged { path: "log".into(), reason }
+}
+
+impl Definitions {
+    /// As they were at a checkpoint's cut: committed ones, data sets of them that are missing or broken, and those of transactions that ran.
+    ///
+    /// # Errors
+    /// When a definition makes no sense.
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        objects: Objects,
+        broken: Vec<Broken>,
+        running: &[CheckpointDefinition],
+        data_sets: &mut DataSets,
+    ) -> Result<Definitions> {
+        let mut definitions =
+            Definitions { core: Arc::clone(core), objects, pending: Vec::new(), broken, gone: Vec::new(), changed: false };
+        for definition in running {
+            let CheckpointDefinition { transaction, after, object_id, rows } = definition;
+            definitions.define(*transaction, *after, *object_id, rows.as_deref(), data_sets)?;
+        }
+        Ok(definitions)
+    }
+
+    /// The table of this number, also one whose transaction has not committed yet.
+    pub(crate) fn table(&self, object_id: u32) -> Option<Arc<Table>> {
+        let pending = || {
+            self.pending.iter().find_map(|pending| match &pending.what {
+                What::Table(table) if table.object_id == object_id => Some(Arc::clone(table)),
+                _ => None,
+            })
+        };
+        self.objects.tables.by_id(object_id).cloned().or_else(pending)
+    }
+
+    /// Something in the log could not be done to a data set: nothing more is done to it.
+    pub(crate) fn broken(&mut self, data_set: Arc<DataSet>, error: Error) {
+        data_set.poison(&error);
+        self.broken.push((data_set, error));
+    }
+
+    /// A transaction has done something, or taken something back.
+    ///
+    /// # Errors
+    /// As [`Self::define`].
+    pub(crate) fn follow(&mut self, role: &Role<'_>, data_sets: &mut DataSets) -> Result<()> {
+        match *role {
+            Role::Undoable { transaction, previous, undo: Undo::Definition { object_id, rows } } => {
+                self.define(transaction, previous, object_id, rows, data_sets)
+            }
+            Role::Compensation { transaction, next } => {
+                self.taken_back(transaction, next, data_sets);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A transaction defines an object by its rows of the catalog, or drops it.
+    ///
+    /// # Errors
+    /// When the rows make no sense, or a data set cannot be opened.
+    fn define(&mut self, transaction: u64, after: Lsn, object_id: u32, rows: Option<&[u8]>, data_sets: &mut DataSets) -> Result<()> {
+        // A checkpoint may have it, too.
+        if self.pending.iter().any(|pending| (pending.transaction, pending.after) == (transaction, after)) {
+            return Ok(());
+        }
+        let writes = |entry: &DataSetEntry| entry.header_writes.map(HeaderWrites::AtLeast);
+        let what = match rows {
+            None => What::Gone(object_id),
+            Some(rows) => match read_definition(object_id, rows, |id| Some(self.table(id)?.attributes().schema.clone()))? {
+                catalog::Defined::Table(entry) => {
+                    let table = open_table(&self.core, entry, writes, &mut self.broken)?;
+                    data_sets.extend(table.partitions().map(|data_set| (data_set.file_id(), Arc::clone(data_set))));
+                    What::Table(Arc::new(table))
+                }
+                catalog::Defined::Index(entry) => {
+                    let table = self.table(entry.table_id);
+                    let table = table
+                        .ok_or_else(|| damaged(format!("it defines an index of table number {}, which is not there", entry.table_id)))?;
+                    let index = open_index(&self.core, &table, entry, writes, &mut self.broken)?;
+                    data_sets.insert(index.data_set.file_id(), Arc::clone(&index.data_set));
+                    What::Index(Arc::new(index))
+                }
+            },
+        };
+        self.pending.push(Pending { transaction, after, what });
+        Ok(())
+    }
+
+    /// The transaction is committed: what it has defined counts.
+    ///
+    /// # Errors
+    /// When it does not go with what there is.
+    pub(crate) fn committed(&mut self, transaction: u64, data_sets: &mut DataSets) -> Result<()> {
+        let committed: Vec<Pending> = self.pending.extract_if(.., |pending| pending.transaction == transaction).collect();
+        self.changed |= !committed.is_empty();
+        for Pending { what, .. } in committed {
+            let fits = match what {
+                What::Table(table) => self.objects.tables.insert(table),
+                What::Index(index) => self.objects.indexes.insert(index),
+                What::Gone(object_id) => {
+                    let table = self.objects.tables.remove(object_id);
+                    let index = self.objects.indexes.remove(object_id);
+                    let found = table.is_some() || index.is_some();
+                    self.is_gone(
+                        table.iter().flat_map(|table| table.partitions()).chain(index.iter().map(|index| &index.data_set)),
+                        data_sets,
+                    );
+                    found
+                }
+            };
+            if !fits {
+                return Err(damaged(format!(
+                    "transaction {transaction} defines what does not go with the tables and indexes that are there"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The transaction has taken back everything down to its record at `last`; 0: all.
+    pub(crate) fn taken_back(&mut self, transaction: u64, last: Lsn, data_sets: &mut DataSets) {
+        let taken_back: Vec<Pending> =
+            self.pending.extract_if(.., |pending| pending.transaction == transaction && pending.after >= last).collect();
+        for Pending { what, .. } in taken_back {
+            match what {
+                What::Table(table) => self.is_gone(table.partitions(), data_sets),
+                What::Index(index) => self.is_gone([&index.data_set].into_iter(), data_sets),
+                What::Gone(_) => {}
+            }
+        }
+    }
+
+    fn is_gone<'a>(&mut self, gone: impl Iterator<Item = &'a Arc<DataSet>>, data_sets: &mut DataSets) {
+        for data_set in gone {
+            data_sets.remove(&data_set.file_id());
+            self.gone.push(Arc::clone(data_set));
+        }
+    }
+
+    /// Redo has come to the end. Transactions that have not committed have defined nothing.
+    ///
+    /// # Errors
+    /// When a data set of what is there is missing or broken.
+    pub(crate) fn finish(mut self, data_sets: &mut DataSets) -> Result<Defined> {
+        while let Some(pending) = self.pending.last() {
+            self.taken_back(pending.transaction, 0, data_sets);
+        }
+        let is_there = |broken: &Broken| data_sets.contains_key(&broken.0.file_id());
+        if let Some((_, error)) = self.broken.into_iter().find(is_there) {
+            return Err(error);
+        }
+        self.objects.tell_tables();
+        Ok(Defined { objects: self.objects, gone: self.gone, changed: self.changed })
+    }
+}
