@@ -35,7 +35,7 @@ impl Transaction<'_> {
         let core = &self.database.core;
         let serializable = self.serializable().filter(|_| self.snapshot.is_some());
         // From here on no table is replaced before the commit is seen.
-        let _defining = serializable.filter(|_| self.state.last_lsn() != 0).map(|_| self.database.defining.read());
+        let defining = serializable.filter(|_| self.state.last_lsn() != 0).map(|_| self.database.defining.read());
         if let Some(serializable) = serializable {
             if self.state.last_lsn() != 0 {
                 self.check_tables_read()?;
@@ -68,6 +68,7 @@ impl Transaction<'_> {
             }
             core.leftovers.committed(self.state.id(), timestamp, rows);
         });
+        drop(defining);
         (self.snapshot, self.pin) = (None, None);
         core.release_undo_room(&self.state);
         core.locks.release_all(self.state.id());
