@@ -15,7 +15,7 @@ pub const DICTIONARIES_MAX: usize = 8;
 const MAGIC: &[u8; 8] = b"pagefold";
 
 /// What a data set belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ObjectKind {
     /// The catalog.

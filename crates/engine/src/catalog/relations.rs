@@ -23,6 +23,7 @@ use pagefold_types::{Column, DataType, Direction, RowLayout, Schema, Value, Valu
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 const TABLES: u8 = 1;
 const COLUMNS: u8 = 2;
@@ -53,7 +54,15 @@ fn damaged(reason: &dyn std::fmt::Display) -> Error {
     Error::Damaged { path: "catalog".into(), reason: reason.to_string() }
 }
 
-fn layout(relation: u8) -> Result<RowLayout> {
+/// How the records of a relation are laid out.
+fn layout(relation: u8) -> Result<&'static RowLayout> {
+    static LAYOUTS: OnceLock<Vec<Option<RowLayout>>> = OnceLock::new();
+    let layouts = LAYOUTS.get_or_init(|| (0..=SOURCE_SCHEMAS).map(|relation| make_layout(relation).ok()).collect());
+    let found = layouts.get(usize::from(relation)).and_then(Option::as_ref);
+    found.ok_or_else(|| damaged(&format!("unknown relation {relation}")))
+}
+
+fn make_layout(relation: u8) -> Result<RowLayout> {
     let columns: &[(&str, DataType, bool)] = match relation {
         TABLES => &[
             ("object", DataType::BigInt, false),

@@ -18,6 +18,8 @@ use crate::index::{Index, IndexAttributes};
 use crate::table_space::{Table, TableAttributes};
 use crate::transaction::{Mode, Resource, TransactionState};
 use crate::{Error, Result};
+use pagefold_format::data_set_header::ObjectKind;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -29,6 +31,10 @@ pub struct Change<'a> {
     state: Arc<TransactionState>,
     lock_timeout: Duration,
     replaced: Replaced,
+    /// Names of what it has made.
+    made: HashSet<(ObjectKind, String)>,
+    /// Numbers of what it has dropped.
+    dropped: HashSet<u32>,
     /// It is committed, or nobody knows.
     ended: bool,
 }
@@ -36,7 +42,7 @@ pub struct Change<'a> {
 impl<'a> Change<'a> {
     pub(super) fn new(database: &'a Database, lock_timeout: Duration) -> Change<'a> {
         let state = database.core.transactions.begin();
-        Change { database, state, lock_timeout, replaced: Replaced::default(), ended: false }
+        Change { database, state, lock_timeout, replaced: Replaced::default(), made: HashSet::new(), dropped: HashSet::new(), ended: false }
     }
 
     fn check(&self) -> Result<()> {
@@ -72,23 +78,29 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
+    /// Takes a name that nothing has, unless this change drops it.
+    fn take_name(&mut self, kind: ObjectKind, what: &'static str, name: &str, live: impl Fn(&Objects) -> Option<u32>) -> Result<()> {
+        self.lock_name(name)?;
+        let live = live(&self.database.objects.read());
+        let is_taken = live.is_some_and(|object_id| !self.dropped.contains(&object_id));
+        if is_taken || !self.made.insert((kind, name.into())) {
+            return Err(Error::Exists { kind: what, name: name.into() });
+        }
+        Ok(())
+    }
+
     /// A new table. It may have the name of one that this change drops.
     ///
     /// # Errors
     /// When the name is taken or an attribute is out of range.
     pub fn create_table(&mut self, attributes: TableAttributes) -> Result<Arc<Table>> {
         self.check()?;
-        let name = &attributes.name;
-        self.lock_name(name)?;
-        let live = self.database.objects.read().tables.contains_key(name);
-        if (live && !self.replaced.dropped_tables.iter().any(|t| t.name() == name)) || self.replaced.tables.iter().any(|t| t.name() == name)
-        {
-            return Err(Error::Exists { kind: "table", name: name.clone() });
-        }
         let core = Arc::clone(&self.database.core);
         let object_id = core.take_object_id();
         let mut table = Table::create(core, object_id, attributes)?;
         table.lifetime = Lifetime::staged();
+        let live = |objects: &Objects| Some(objects.tables.get(table.name())?.object_id);
+        self.take_name(ObjectKind::Table, "table", table.name(), live)?;
         let table = Arc::new(table);
         self.replaced.tables.push(Arc::clone(&table));
         Ok(table)
@@ -100,22 +112,21 @@ impl<'a> Change<'a> {
     /// When the name is taken or an attribute is out of range.
     pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
         self.check()?;
-        if !self.replaced.tables.iter().any(|own| std::ptr::eq(&raw const **own, table)) {
+        if table.lifetime.is_staged() {
+            // It can only be used here if it was made here.
+            if !self.made.contains(&(ObjectKind::Table, table.name().into())) {
+                return Err(Error::Parameter(format!("{} is of another change", table.object())));
+            }
+        } else {
             self.lock_whole(table)?;
             table.lifetime.check(None, || table.object())?;
-        }
-        let name = &attributes.name;
-        self.lock_name(name)?;
-        let live = self.database.objects.read().indexes.contains_key(name);
-        if (live && !self.replaced.dropped_indexes.iter().any(|i| i.name() == name))
-            || self.replaced.indexes.iter().any(|i| i.name() == name)
-        {
-            return Err(Error::Exists { kind: "index", name: name.clone() });
         }
         let core = Arc::clone(&self.database.core);
         let object_id = core.take_object_id();
         let mut index = Index::create(core, object_id, table.object_id, &table.attributes().schema, attributes)?;
         index.lifetime = Lifetime::staged();
+        let live = |objects: &Objects| Some(objects.indexes.get(index.name())?.object_id);
+        self.take_name(ObjectKind::Index, "index", index.name(), live)?;
         let index = Arc::new(index);
         self.replaced.indexes.push(Arc::clone(&index));
         Ok(index)
@@ -131,7 +142,9 @@ impl<'a> Change<'a> {
         for index in self.database.indexes_of(&table) {
             self.forget_index(index)?;
         }
-        self.replaced.dropped_tables.push(Arc::clone(&table));
+        if self.dropped.insert(table.object_id) {
+            self.replaced.dropped_tables.push(Arc::clone(&table));
+        }
         Ok(table)
     }
 
@@ -153,7 +166,7 @@ impl<'a> Change<'a> {
 
     fn forget_index(&mut self, index: Arc<Index>) -> Result<()> {
         self.lock_name(index.name())?;
-        if !self.replaced.dropped_indexes.iter().any(|i| Arc::ptr_eq(i, &index)) {
+        if self.dropped.insert(index.object_id) {
             self.replaced.dropped_indexes.push(index);
         }
         Ok(())

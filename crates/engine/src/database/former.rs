@@ -41,6 +41,11 @@ impl Lifetime {
         Lifetime { since: AtomicU64::new(NEVER), until: AtomicU64::new(NEVER) }
     }
 
+    /// Is it about to be made?
+    pub(super) fn is_staged(&self) -> bool {
+        self.since.load(Ordering::Acquire) == NEVER
+    }
+
     fn begin(&self, timestamp: u64) {
         self.since.store(timestamp, Ordering::Release);
     }

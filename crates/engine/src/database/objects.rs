@@ -110,10 +110,11 @@ pub(crate) struct Objects {
 impl Objects {
     /// Takes out what a change has dropped, and puts in what it has made.
     pub(super) fn replace(&mut self, replaced: &Replaced) {
-        let mut changed: BTreeSet<u32> = BTreeSet::new();
+        // What comes to each table that gets or loses an index.
+        let mut changed: HashMap<u32, Vec<Arc<Index>>> = HashMap::new();
         for index in &replaced.dropped_indexes {
             self.indexes.remove(index.object_id);
-            changed.insert(index.table_id);
+            changed.entry(index.table_id).or_default();
         }
         for table in &replaced.dropped_tables {
             self.tables.remove(table.object_id);
@@ -125,13 +126,11 @@ impl Objects {
         for index in &replaced.indexes {
             let is_new = self.indexes.insert(Arc::clone(index));
             debug_assert!(is_new, "the change has locked its name");
-            changed.insert(index.table_id);
+            changed.entry(index.table_id).or_default().push(Arc::clone(index));
         }
         // A dropped table keeps its indexes, for those who still have it.
-        for table in changed.into_iter().filter_map(|table| self.tables.by_id(table)) {
-            let stays = |index: &&Arc<Index>| !replaced.dropped_indexes.iter().any(|dropped| Arc::ptr_eq(dropped, index));
-            let mut indexes: Vec<_> = table.indexes().iter().filter(stays).cloned().collect();
-            indexes.extend(replaced.indexes.iter().filter(|index| index.table_id == table.object_id).cloned());
+        for (table, mut indexes) in changed.into_iter().filter_map(|(table, new)| Some((self.tables.by_id(table)?, new))) {
+            indexes.extend(table.indexes().iter().filter(|index| self.indexes.by_id(index.object_id).is_some()).cloned());
             indexes.sort_unstable_by(|a, b| a.name().cmp(b.name()));
             table.set_indexes(indexes);
         }
