@@ -191,6 +191,11 @@ fn play(storage: &FaultStorage, history: &History, watch: &Arc<Watch>) -> Result
             }
             Err(error) => return Err(format!("step {next}: opening it again: {error}")),
         };
+        if watch.trouble.full.swap(false, Ordering::Relaxed) {
+            // What recovery had no room to remove goes now.
+            storage.set_capacity(None);
+            database.remove_leftovers().map_err(|e| format!("step {next}: opened on a full disk, then with room: {e}"))?;
+        }
         let found = try_contents(&database)?;
         let in_words = |halt: Halt| match halt {
             Halt::Fault(what) => what,
