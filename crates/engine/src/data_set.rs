@@ -581,11 +581,19 @@ impl DataSet {
 
     /// Makes the file, with an empty header page number 0 reserved.
     fn define(&self) -> Result<&Arc<dyn File>> {
-        let _allocation = self.allocation.lock();
+        let mut allocation = self.allocation.lock();
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
         let file = self.open_file(&OpenOptions::create_new())?;
+        let end = self.extent_end(&allocation);
+        // A file without room for its header must not be there when a checkpoint comes.
+        if let Err(error) = file.allocate(0, end) {
+            drop(file);
+            self.storage.remove(&self.path)?;
+            return Err(error.into());
+        }
+        *allocation = Allocation { extents_taken: 1, bytes: end };
         self.page_count.store(1, Ordering::Release);
         Ok(self.file.get_or_init(|| file))
     }
@@ -644,16 +652,22 @@ impl DataSet {
         self.header_writes.load(Ordering::Relaxed)
     }
 
+    /// Where the next extent ends.
+    fn extent_end(&self, allocation: &Allocation) -> u64 {
+        let page_bytes = self.attributes.page_bytes as u64;
+        let extent = self.attributes.extents.next(allocation.extents_taken).next_multiple_of(page_bytes).max(page_bytes);
+        // On a device with 4 KB sectors the last extent must end on one.
+        (allocation.bytes + extent).next_multiple_of(4096)
+    }
+
     /// Makes the file long enough for `pages`.
     fn extend(&self, pages: u32) -> Result<()> {
         let wanted = u64::from(pages) * self.attributes.page_bytes as u64;
+        let file = self.file()?;
         let mut allocation = self.allocation.lock();
         while allocation.bytes < wanted {
-            let page_bytes = self.attributes.page_bytes as u64;
-            let extent = self.attributes.extents.next(allocation.extents_taken).next_multiple_of(page_bytes).max(page_bytes);
-            // On a device with 4 KB sectors the last extent must end on one.
-            let end = (allocation.bytes + extent).next_multiple_of(4096);
-            self.file()?.allocate(allocation.bytes, end - allocation.bytes)?;
+            let end = self.extent_end(&allocation);
+            file.allocate(allocation.bytes, end - allocation.bytes)?;
             allocation.bytes = end;
             allocation.extents_taken += 1;
         }

@@ -364,3 +364,29 @@ fn database(storage: &Arc<dyn Storage>) -> Database {
     let log = LogSettings { segment_bytes: 1 << 20, ..LogSettings::default() };
     Database::open(Arc::clone(storage), clock, Path::new("db"), OpenMode::Write, Settings { pools, log, ..Settings::default() }).unwrap()
 }
+
+/// A table that finds no room for its first page has no file, so a checkpoint has nothing to write into one.
+#[test]
+fn a_table_without_room_for_its_first_page_gets_it_later() {
+    let disk = FaultStorage::new(FaultOptions::default());
+    let world = on_disk(&disk, Form::default());
+    let mut change = world.database.change();
+    let attributes = world.table.attributes().clone();
+    let more = change.create_table(TableAttributes { name: "more".into(), ..attributes }).unwrap();
+    change.commit().unwrap();
+    world.database.checkpoint().unwrap();
+    let row = [ValueRef::Int(1), ValueRef::Int(1), ValueRef::Text("one")];
+    let files = disk.list(Path::new("db/data")).unwrap().len();
+    let insert = || {
+        let mut transaction = world.begin(ReadCommitted);
+        transaction.insert(&more, &row).and_then(|_| transaction.commit())
+    };
+    disk.inject(Trigger::kind(CallKind::Allocate, 0).on_path("data/").forever(), Fault::Error(Failure::NoSpace));
+    assert!(insert().unwrap_err().is_no_room());
+    assert_eq!(disk.list(Path::new("db/data")).unwrap().len(), files);
+    world.database.checkpoint().unwrap();
+    disk.clear_faults();
+    insert().unwrap();
+    world.database.checkpoint().unwrap();
+    assert_eq!(more.row_count(), 1);
+}

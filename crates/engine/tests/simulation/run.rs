@@ -10,7 +10,7 @@ use pagefold_engine::database::OpenMode;
 use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, Repeat};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Everything that a history follows from.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct History {
 pub(crate) enum Images {
     /// All, those of making the database too.
     All,
-    /// Each so many-th, once the database is made: so many histories share the images.
+    /// Each so many-th, once the database is made: so many histories share the images. While tables and indexes change, more of them.
     Each(u64),
     /// Each so many-th, once the database is made; and at one call the disk becomes full, for some steps.
     FullAt { call: u64, steps: usize, every: u64 },
@@ -42,8 +42,13 @@ struct Watch {
     /// The first thing that is wrong.
     fault: Mutex<Option<String>>,
     step: AtomicUsize,
+    /// The step changes tables and indexes.
+    defining: AtomicBool,
     seed: u64,
 }
+
+/// Each so many-th call of steps that change tables and indexes, which are few.
+const EVERY_DEFINING: u64 = 3;
 
 impl Watch {
     fn note(&self, what: String) {
@@ -123,6 +128,7 @@ pub(crate) fn run(history: &History, tally: &Arc<Mutex<Tally>>) -> Result<u64, S
         labels,
         fault: Mutex::new(None),
         step: AtomicUsize::new(0),
+        defining: AtomicBool::new(false),
         seed,
     });
     if history.images == Images::All {
@@ -135,8 +141,12 @@ pub(crate) fn run(history: &History, tally: &Arc<Mutex<Tally>>) -> Result<u64, S
     let images = history.images;
     storage.set_observer(move |storage, call| match images {
         Images::All => observer.crash(storage, &format!("{call:?}")),
-        Images::Each(every) if (storage.calls() + observer.seed).is_multiple_of(every) => observer.crash(storage, &format!("{call:?}")),
-        Images::Each(_) => {}
+        Images::Each(every) => {
+            let every = if observer.defining.load(Ordering::Relaxed) { EVERY_DEFINING } else { every };
+            if (storage.calls() + observer.seed).is_multiple_of(every) {
+                observer.crash(storage, &format!("{call:?}"));
+            }
+        }
         Images::FullAt { call: full_at, every, .. } => {
             let calls = storage.calls() - made;
             if calls == full_at {
@@ -237,6 +247,7 @@ fn steps(player: &mut Player<'_>, history: &History, watch: &Watch, next: &mut u
         let at = *next;
         *next += 1;
         watch.step.store(at, Ordering::Relaxed);
+        watch.defining.store(matches!(history.steps[at], Step::Define(_)), Ordering::Relaxed);
         player.step(&history.steps[at])?;
         if let Images::FullAt { steps, .. } = history.images
             && watch.trouble.full.load(Ordering::Relaxed)
