@@ -411,12 +411,13 @@ pub(super) fn unknown<'a>(kind: &'static str, name: &str, names: impl Iterator<I
     Error::Unknown { kind, name: name.into(), hint }
 }
 
+/// Makes the directories of a new database. One that is there may be what a killed process left: its name is synced, too, since the control file must not outlive it.
 fn prepare_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     for path in [directory.to_path_buf(), directory.join(DATA_DIRECTORY)] {
         if !storage.exists(&path)? {
             storage.create_directory(&path)?;
-            storage.sync_directory(parent_directory(&path))?;
         }
+        storage.sync_directory(parent_directory(&path))?;
     }
     Ok(())
 }
