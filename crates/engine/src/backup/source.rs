@@ -61,7 +61,7 @@ impl Source {
         let damaged = |at: Lsn, e: FormatError| Error::Damaged { path: "log".into(), reason: format!("the record at {at}: {e}") };
         let mut all: DataSets = self.objects.data_sets().map(|data_set| (data_set.file_id(), data_set)).collect();
         let (objects, broken) = (self.objects.clone(), self.broken.clone());
-        let mut definitions = Definitions::new(&self.core, objects, broken, &checkpoint.definitions, &mut all)?;
+        let mut definitions = Definitions::new(&self.core, objects, broken, checkpoint, &mut all)?;
         let mut reader = LogReader::open(self.core.storage.as_ref(), &self.core.log_directory(), self.core.log_id, checkpoint.redo, 0)?;
         while let Some(record) = reader.next()? {
             match RecordKind::from_u8(record.kind) {

@@ -13,6 +13,7 @@
 
 use super::change::entries;
 use super::control_file::write_control;
+use super::definitions::Staged;
 use super::maintenance::Work;
 use super::objects::{Broken, Objects};
 use super::open::{Database, DatabaseState, control_state, write_catalog_data_set};
@@ -62,6 +63,9 @@ impl ObjectsById for DatabaseState {
     }
     fn manager(&self) -> &BufferManager {
         &self.core.manager
+    }
+    fn undefine(&self, transaction: u64, after: Lsn) {
+        self.definitions.taken_back(transaction, after);
     }
 }
 
@@ -176,7 +180,7 @@ impl DatabaseState {
         let defining = self.defining.read();
         let objects = self.objects.read().clone();
         let catalog_is_old = self.catalog_is_old.swap(false, Ordering::AcqRel);
-        let (redo, transactions, leftovers, definitions) = log.cut(|end| {
+        let (redo, transactions, leftovers, (definitions, staged)) = log.cut(|end| {
             let active = core.transactions.active();
             let (ended, running): (Vec<_>, Vec<_>) = active.into_iter().partition(|state| state.is_commit_logged());
             (end, written(&running), core.leftovers.all(&ended), self.definitions.all())
@@ -184,21 +188,21 @@ impl DatabaseState {
         drop((held, defining));
         let next_transaction = core.transactions.next_id();
         let cut = Checkpoint { redo, next_transaction, transactions, data_sets: Vec::new(), leftovers, definitions };
-        let written = self.write_from_cut(log, &objects, cut, catalog_is_old);
+        let written = self.write_from_cut(log, &objects, &staged, cut, catalog_is_old);
         if written.is_err() && catalog_is_old {
             self.catalog_is_old.store(true, Ordering::Release);
         }
         // Until now nothing of what was there at the cut could go.
-        drop(objects);
+        drop((objects, staged));
         self.sweep_former();
         written
     }
 
-    /// Writes what was there at the cut of a checkpoint, then the checkpoint.
-    fn write_from_cut(&self, log: &Log, objects: &Objects, cut: Checkpoint, catalog_is_old: bool) -> Result<()> {
+    /// Writes what was there at the cut of a checkpoint, and what transactions were making then; then the checkpoint.
+    fn write_from_cut(&self, log: &Log, objects: &Objects, staged: &[Staged], cut: Checkpoint, catalog_is_old: bool) -> Result<()> {
         let core = &self.core;
         let mut data_sets = Vec::new();
-        for data_set in objects.data_sets().map(stepping) {
+        for data_set in objects.data_sets().chain(staged.iter().flat_map(Staged::data_sets)).map(stepping) {
             if data_set.is_defined() && data_set.take_changed() {
                 core.manager.flush(&data_set)?;
             }
@@ -262,7 +266,7 @@ impl DatabaseState {
         let core = &self.core;
         let mut data_sets = self.data_sets();
         let objects = self.objects.read().clone();
-        let mut definitions = Definitions::new(core, objects, broken, &checkpoint.definitions, &mut data_sets)?;
+        let mut definitions = Definitions::new(core, objects, broken, checkpoint, &mut data_sets)?;
         let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
         let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, &mut definitions)?;

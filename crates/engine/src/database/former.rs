@@ -26,24 +26,31 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Lifetime {
     since: AtomicU64,
     until: AtomicU64,
+    /// The transaction that makes it, and the oldest snapshot for which it may use it.
+    maker: (u64, u64),
 }
 
 impl Default for Lifetime {
     /// Of what was there when the database was opened.
     fn default() -> Lifetime {
-        Lifetime { since: AtomicU64::new(0), until: AtomicU64::new(NEVER) }
+        Lifetime { since: AtomicU64::new(0), until: AtomicU64::new(NEVER), maker: (0, 0) }
     }
 }
 
 impl Lifetime {
-    /// Of what a change is about to make.
-    pub(super) fn staged() -> Lifetime {
-        Lifetime { since: AtomicU64::new(NEVER), until: AtomicU64::new(NEVER) }
+    /// Of what a transaction is about to make, which it may use for snapshots of `from` on.
+    pub(super) fn staged(maker: u64, from: u64) -> Lifetime {
+        Lifetime { since: AtomicU64::new(NEVER), until: AtomicU64::new(NEVER), maker: (maker, from) }
     }
 
     /// Is it about to be made?
     pub(super) fn is_staged(&self) -> bool {
         self.since.load(Ordering::Acquire) == NEVER
+    }
+
+    /// It will not be made.
+    pub(super) fn withdraw(&self) {
+        self.end(0);
     }
 
     fn begin(&self, timestamp: u64) {
@@ -68,18 +75,23 @@ impl Lifetime {
         self.since.load(Ordering::Acquire) <= timestamp && timestamp < self.until()
     }
 
-    /// Refuses what does not count for the snapshot of this timestamp; without one, for those taken now.
+    /// Refuses a transaction what does not count for its snapshot of this timestamp; without one, for those taken now.
     #[inline]
-    pub(super) fn check(&self, timestamp: Option<u64>, object: impl FnOnce() -> String) -> Result<()> {
+    pub(super) fn check(&self, timestamp: Option<u64>, transaction: u64, object: impl FnOnce() -> String) -> Result<()> {
+        const TOO_NEW: &str = "was made after the snapshot of this transaction";
         let since = self.since.load(Ordering::Acquire);
         if since == NEVER {
-            return Err(Error::Stale { object: object(), why: "is not there before the change that makes it is committed" });
+            let (maker, from) = self.maker;
+            let why = match timestamp {
+                _ if maker != transaction => "is not there before the transaction that makes it is committed",
+                _ if self.has_ended() => "was taken back",
+                Some(timestamp) if timestamp < from => TOO_NEW,
+                _ => return Ok(()),
+            };
+            return Err(Error::Stale { object: object(), why });
         }
         match timestamp {
-            Some(timestamp) if timestamp < since => Err(Error::Stale {
-                object: object(),
-                why: "was made after the snapshot of this transaction: look it up in the transaction",
-            }),
+            Some(timestamp) if timestamp < since => Err(Error::Stale { object: object(), why: TOO_NEW }),
             Some(timestamp) if timestamp < self.until() => Ok(()),
             None if self.until() == NEVER => Ok(()),
             _ => Err(Error::Stale { object: object(), why: "was dropped or replaced: look it up again" }),
@@ -210,16 +222,19 @@ impl DatabaseState {
         of_snapshot(&objects.indexes, || self.former.find(|lists| &lists.indexes, is_it), name, timestamp)
     }
 
-    /// The table of a number, also a former one.
+    /// The table of a number, also a former one, and one that a running transaction makes.
     pub(crate) fn table_by_id(&self, object_id: u32) -> Option<Arc<Table>> {
-        let live = self.objects.read().tables.by_id(object_id).cloned();
-        live.or_else(|| self.former.find(|lists| &lists.tables, |table| table.object_id == object_id))
+        // In the order in which it goes from one place to the next, where it is before it leaves.
+        let live = || self.objects.read().tables.by_id(object_id).cloned();
+        let former = || self.former.find(|lists| &lists.tables, |table| table.object_id == object_id);
+        self.definitions.table(object_id).or_else(live).or_else(former)
     }
 
-    /// The index of a number, also a former one.
+    /// The index of a number, as [`table_by_id`](Self::table_by_id).
     pub(crate) fn index_by_id(&self, object_id: u32) -> Option<Arc<Index>> {
-        let live = self.objects.read().indexes.by_id(object_id).cloned();
-        live.or_else(|| self.former.find(|lists| &lists.indexes, |index| index.object_id == object_id))
+        let live = || self.objects.read().indexes.by_id(object_id).cloned();
+        let former = || self.former.find(|lists| &lists.indexes, |index| index.object_id == object_id);
+        self.definitions.index(object_id).or_else(live).or_else(former)
     }
 
     /// Gives memory and files of former objects back that nobody needs any more.

@@ -3,6 +3,7 @@
 mod change;
 mod checkpoint;
 mod control_file;
+mod defining;
 mod definitions;
 mod former;
 mod leftovers;
@@ -29,7 +30,7 @@ pub(crate) use control_file::{create_control, write_control};
 pub(crate) use former::Lifetime;
 pub(crate) use leftovers::Leftovers;
 pub(crate) use maintenance::{Maintenance, Work};
-pub(crate) use objects::{Broken, Objects, open_index, open_objects, open_table};
+pub(crate) use objects::{Broken, Headers, KnownDataSets, Objects, open_index, open_objects, open_table};
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
 pub use renewal::Renewal;

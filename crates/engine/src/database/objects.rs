@@ -15,7 +15,7 @@ use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::log::{Checkpoint, DataSetState};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -130,7 +130,9 @@ impl Objects {
         }
         // A dropped table keeps its indexes, for those who still have it.
         for (table, mut indexes) in changed.into_iter().filter_map(|(table, new)| Some((self.tables.by_id(table)?, new))) {
-            indexes.extend(table.indexes().iter().filter(|index| self.indexes.by_id(index.object_id).is_some()).cloned());
+            let known: HashSet<u32> = indexes.iter().map(|index| index.object_id).collect();
+            let stays = |index: &&Arc<Index>| self.indexes.by_id(index.object_id).is_some() && !known.contains(&index.object_id);
+            indexes.extend(table.indexes().iter().filter(stays).cloned());
             indexes.sort_unstable_by(|a, b| a.name().cmp(b.name()));
             table.set_indexes(indexes);
         }
@@ -171,22 +173,16 @@ pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: O
     let mut objects = Objects { control, tables: Directory::default(), indexes: Directory::default(), catalog };
     let mut broken = Vec::new();
     let known = checkpoint.map(KnownDataSets::new);
+    let headers = known.as_ref().map_or(Headers::Catalog, Headers::Checkpoint);
     for entry in entries.tables {
-        let named: BTreeSet<u32> = entry.data_sets.iter().map(|data_set| data_set.file_id).collect();
-        let added = known.as_ref().map(|known| known.added_partitions(entry.object_id, &named)).unwrap_or_default();
-        let writes = |entry: &DataSetEntry| header_writes_of(entry, known.as_ref());
-        let table = Arc::new(open_table(core, entry, writes, &mut broken)?);
-        for state in added {
-            let attributes = DataSetAttributes { file_id: state.file_id, ..table.data_set_attributes(state.partition) };
-            table.attach(open_or_break(core, attributes, &table.attributes().pool, header_writes(state.header_writes), &mut broken)?)?;
-        }
+        let table = Arc::new(open_table(core, entry, headers, &mut broken)?);
         if !objects.tables.insert(Arc::clone(&table)) {
             return Err(objects.catalog.corrupt(0, format!("{} comes twice in the catalog", table.object())));
         }
     }
     for entry in entries.indexes {
         let Some(table) = objects.tables.by_id(entry.table_id) else { continue };
-        let index = Arc::new(open_index(core, table, entry, |entry| header_writes_of(entry, known.as_ref()), &mut broken)?);
+        let index = Arc::new(open_index(core, table, entry, headers, &mut broken)?);
         if !objects.indexes.insert(Arc::clone(&index)) {
             return Err(objects.catalog.corrupt(0, format!("index \"{}\" comes twice in the catalog", index.name())));
         }
@@ -207,17 +203,21 @@ pub(super) fn catalog_data_set(space: &Table, file_id: u32) -> DataSetAttributes
 }
 
 /// A table that the catalog or the log names. Numbers that it has are not given again.
-pub(crate) fn open_table(
-    core: &Arc<Core>,
-    entry: TableEntry,
-    header_writes: impl Fn(&DataSetEntry) -> Option<HeaderWrites>,
-    broken: &mut Vec<Broken>,
-) -> Result<Table> {
+pub(crate) fn open_table(core: &Arc<Core>, entry: TableEntry, headers: Headers<'_>, broken: &mut Vec<Broken>) -> Result<Table> {
     core.see_object_id(entry.object_id);
     let table = Table::create(Arc::clone(core), entry.object_id, entry.attributes)?;
+    let mut attach = |partition: u16, file_id: u32, writes: Option<HeaderWrites>| {
+        let attributes = DataSetAttributes { file_id, ..table.data_set_attributes(partition) };
+        table.attach(open_or_break(core, attributes, &table.attributes().pool, writes, broken)?)
+    };
     for data_set in &entry.data_sets {
-        let attributes = DataSetAttributes { file_id: data_set.file_id, ..table.data_set_attributes(data_set.partition) };
-        table.attach(open_or_break(core, attributes, &table.attributes().pool, header_writes(data_set), broken)?)?;
+        attach(data_set.partition, data_set.file_id, headers.writes_of(data_set))?;
+    }
+    if let Headers::Checkpoint(known) = headers {
+        let named: BTreeSet<u32> = entry.data_sets.iter().map(|data_set| data_set.file_id).collect();
+        for state in known.added_partitions(entry.object_id, &named) {
+            attach(state.partition, state.file_id, header_writes(state.header_writes))?;
+        }
     }
     Ok(table)
 }
@@ -227,13 +227,13 @@ pub(crate) fn open_index(
     core: &Arc<Core>,
     table: &Table,
     entry: IndexEntry,
-    header_writes: impl Fn(&DataSetEntry) -> Option<HeaderWrites>,
+    headers: Headers<'_>,
     broken: &mut Vec<Broken>,
 ) -> Result<Index> {
     core.see_object_id(entry.object_id);
     let data_set = entry.data_sets[0];
     let attributes = DataSetAttributes { file_id: data_set.file_id, ..Index::data_set_attributes(entry.object_id, &entry.attributes) };
-    let opened = open_or_break(core, attributes, &entry.attributes.pool, header_writes(&data_set), broken)?;
+    let opened = open_or_break(core, attributes, &entry.attributes.pool, headers.writes_of(&data_set), broken)?;
     Ok(Index::attach(Arc::clone(core), entry.object_id, entry.table_id, &table.attributes().schema, entry.attributes, opened))
 }
 
@@ -257,15 +257,41 @@ fn open_or_break(
     }
 }
 
+/// What is known of the headers of data sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Headers<'a> {
+    /// What the catalog says, exactly: the database was closed without a log.
+    Catalog,
+    /// What the log says when it defines them, at least.
+    Log,
+    /// What a checkpoint says, at least; and which partitions were added before.
+    Checkpoint(&'a KnownDataSets<'a>),
+}
+
+impl Headers<'_> {
+    /// How often the header must have been written; `None`: the log has all of the data set.
+    fn writes_of(self, entry: &DataSetEntry) -> Option<HeaderWrites> {
+        match self {
+            Headers::Catalog => entry.header_writes.map(HeaderWrites::Exactly),
+            Headers::Log => entry.header_writes.map(HeaderWrites::AtLeast),
+            Headers::Checkpoint(known) => {
+                let at_checkpoint = known.by_file.get(&entry.file_id).map_or(0, |state| state.header_writes);
+                header_writes(entry.header_writes.unwrap_or(0).max(at_checkpoint))
+            }
+        }
+    }
+}
+
 /// The data sets of a checkpoint.
-struct KnownDataSets<'a> {
+#[derive(Debug)]
+pub(crate) struct KnownDataSets<'a> {
     by_file: HashMap<u32, &'a DataSetState>,
     /// By object and partition.
     of_objects: BTreeMap<(u32, u16), Vec<&'a DataSetState>>,
 }
 
 impl<'a> KnownDataSets<'a> {
-    fn new(checkpoint: &'a Checkpoint) -> KnownDataSets<'a> {
+    pub(crate) fn new(checkpoint: &'a Checkpoint) -> KnownDataSets<'a> {
         let mut of_objects: BTreeMap<(u32, u16), Vec<&DataSetState>> = BTreeMap::new();
         for state in checkpoint.data_sets.iter().map(stepping) {
             of_objects.entry((state.object_id, state.partition)).or_default().push(state);
@@ -277,17 +303,6 @@ impl<'a> KnownDataSets<'a> {
     fn added_partitions(&self, object_id: u32, named: &BTreeSet<u32>) -> Vec<&'a DataSetState> {
         let of_table = self.of_objects.range((object_id, 0)..=(object_id, u16::MAX)).flat_map(|(_, states)| states).map(stepping);
         of_table.filter(|state| !named.contains(&state.file_id)).copied().collect()
-    }
-}
-
-/// How often the header of a data set in the catalog must have been written.
-fn header_writes_of(entry: &DataSetEntry, checkpoint: Option<&KnownDataSets<'_>>) -> Option<HeaderWrites> {
-    match checkpoint {
-        None => entry.header_writes.map(HeaderWrites::Exactly),
-        Some(checkpoint) => {
-            let at_checkpoint = checkpoint.by_file.get(&entry.file_id).map_or(0, |state| state.header_writes);
-            header_writes(entry.header_writes.unwrap_or(0).max(at_checkpoint))
-        }
     }
 }
 

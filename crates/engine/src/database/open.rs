@@ -383,10 +383,10 @@ impl Database {
 }
 
 impl DatabaseState {
-    /// The indexes of a table, by name.
+    /// The indexes of a table, by name; not those that a running transaction makes.
     #[must_use]
     pub fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {
-        table.indexes().to_vec()
+        table.indexes().iter().filter(|index| !index.lifetime.is_staged()).cloned().collect()
     }
 
     /// The table of an index.

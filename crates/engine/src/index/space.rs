@@ -33,7 +33,7 @@ impl Index {
             page_bytes: attributes.disk_bytes(),
             leaf_bytes: attributes.page_bytes,
             extents: attributes.extents,
-            object: format!("index \"{}\"", attributes.name),
+            object: object(attributes),
         }
     }
 
@@ -77,6 +77,11 @@ impl Index {
         &self.attributes.name
     }
 
+    /// What errors call it.
+    pub(crate) fn object(&self) -> String {
+        object(&self.attributes)
+    }
+
     /// How its keys are made.
     #[must_use]
     pub fn key_layout(&self) -> &KeyLayout {
@@ -100,4 +105,8 @@ impl Index {
     pub fn manager(&self) -> &BufferManager {
         &self.core.manager
     }
+}
+
+fn object(attributes: &IndexAttributes) -> String {
+    format!("index \"{}\"", attributes.name)
 }

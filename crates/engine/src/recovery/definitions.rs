@@ -7,14 +7,14 @@
 //!   durably, and what was written to it before was not made whole any more.
 
 use super::redo::DataSets;
-use crate::catalog::{self, DataSetEntry, read_definition};
+use crate::catalog::{self, read_definition};
 use crate::core::Core;
-use crate::data_set::{DataSet, HeaderWrites};
-use crate::database::{Broken, Objects, open_index, open_table};
+use crate::data_set::DataSet;
+use crate::database::{Broken, Headers, KnownDataSets, Objects, open_index, open_table};
 use crate::index::Index;
 use crate::table_space::Table;
 use crate::{Error, Result};
-use pagefold_format::log::{CheckpointDefinition, Lsn, Role, Undo};
+use pagefold_format::log::{Checkpoint, CheckpointDefinition, Lsn, Role, Undo};
 use std::sync::Arc;
 
 /// What a transaction has defined.
@@ -31,6 +31,16 @@ enum What {
     Table(Arc<Table>),
     Index(Arc<Index>),
     Gone(u32),
+}
+
+impl What {
+    fn object_id(&self) -> u32 {
+        match self {
+            What::Table(table) => table.object_id,
+            What::Index(index) => index.object_id,
+            What::Gone(object_id) => *object_id,
+        }
+    }
 }
 
 /// Tables and indexes during redo.
@@ -69,14 +79,15 @@ impl Definitions {
         core: &Arc<Core>,
         objects: Objects,
         broken: Vec<Broken>,
-        running: &[CheckpointDefinition],
+        checkpoint: &Checkpoint,
         data_sets: &mut DataSets,
     ) -> Result<Definitions> {
         let mut definitions =
             Definitions { core: Arc::clone(core), objects, pending: Vec::new(), broken, gone: Vec::new(), changed: false };
-        for definition in running {
+        let known = KnownDataSets::new(checkpoint);
+        for definition in &checkpoint.definitions {
             let CheckpointDefinition { transaction, after, object_id, rows } = definition;
-            definitions.define(*transaction, *after, *object_id, rows.as_deref(), data_sets)?;
+            definitions.define((*transaction, *after), *object_id, rows.as_deref(), Headers::Checkpoint(&known), data_sets)?;
         }
         Ok(definitions)
     }
@@ -105,7 +116,7 @@ impl Definitions {
     pub(crate) fn follow(&mut self, role: &Role<'_>, data_sets: &mut DataSets) -> Result<()> {
         match *role {
             Role::Undoable { transaction, previous, undo: Undo::Definition { object_id, rows } } => {
-                self.define(transaction, previous, object_id, rows, data_sets)
+                self.define((transaction, previous), object_id, rows, Headers::Log, data_sets)
             }
             Role::Compensation { transaction, next } => {
                 self.taken_back(transaction, next, data_sets);
@@ -115,21 +126,27 @@ impl Definitions {
         }
     }
 
-    /// A transaction defines an object by its rows of the catalog, or drops it.
+    /// A transaction defines an object by its rows of the catalog, or drops it, behind its record at `after`. `headers`: what is known of its data sets.
     ///
     /// # Errors
     /// When the rows make no sense, or a data set cannot be opened.
-    fn define(&mut self, transaction: u64, after: Lsn, object_id: u32, rows: Option<&[u8]>, data_sets: &mut DataSets) -> Result<()> {
+    fn define(
+        &mut self,
+        (transaction, after): (u64, Lsn),
+        object_id: u32,
+        rows: Option<&[u8]>,
+        headers: Headers<'_>,
+        data_sets: &mut DataSets,
+    ) -> Result<()> {
         // A checkpoint may have it, too.
         if self.pending.iter().any(|pending| (pending.transaction, pending.after) == (transaction, after)) {
             return Ok(());
         }
-        let writes = |entry: &DataSetEntry| entry.header_writes.map(HeaderWrites::AtLeast);
         let what = match rows {
             None => What::Gone(object_id),
             Some(rows) => match read_definition(object_id, rows, |id| Some(self.table(id)?.attributes().schema.clone()))? {
                 catalog::Defined::Table(entry) => {
-                    let table = open_table(&self.core, entry, writes, &mut self.broken)?;
+                    let table = open_table(&self.core, entry, headers, &mut self.broken)?;
                     data_sets.extend(table.partitions().map(|data_set| (data_set.file_id(), Arc::clone(data_set))));
                     What::Table(Arc::new(table))
                 }
@@ -137,7 +154,7 @@ impl Definitions {
                     let table = self.table(entry.table_id);
                     let table = table
                         .ok_or_else(|| damaged(format!("it defines an index of table number {}, which is not there", entry.table_id)))?;
-                    let index = open_index(&self.core, &table, entry, writes, &mut self.broken)?;
+                    let index = open_index(&self.core, &table, entry, headers, &mut self.broken)?;
                     data_sets.insert(index.data_set.file_id(), Arc::clone(&index.data_set));
                     What::Index(Arc::new(index))
                 }
@@ -155,6 +172,7 @@ impl Definitions {
         let committed: Vec<Pending> = self.pending.extract_if(.., |pending| pending.transaction == transaction).collect();
         self.changed |= !committed.is_empty();
         for Pending { what, .. } in committed {
+            let object_id = what.object_id();
             let fits = match what {
                 What::Table(table) => self.objects.tables.insert(table),
                 What::Index(index) => self.objects.indexes.insert(index),
@@ -171,7 +189,7 @@ impl Definitions {
             };
             if !fits {
                 return Err(damaged(format!(
-                    "transaction {transaction} defines what does not go with the tables and indexes that are there"
+                    "transaction {transaction} defines object number {object_id} in a way that does not go with what is there"
                 )));
             }
         }

@@ -25,6 +25,8 @@ pub(crate) trait ObjectsById {
     fn index(&self, object_id: u32) -> Option<Arc<Index>>;
     /// The data set; `None` when it was dropped.
     fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>>;
+    /// What a transaction has defined behind its record at `after` is about to be taken back.
+    fn undefine(&self, transaction: u64, after: Lsn);
     /// The buffer manager of all of them.
     fn manager(&self) -> &BufferManager;
 }
@@ -73,7 +75,13 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
             compensate(objects, by)
         }
         // Nothing is to be done, but redo has to learn that it is not left any more.
-        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } | Undo::Definition { .. } => compensate(objects, by),
+        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => compensate(objects, by),
+        Undo::Definition { .. } => {
+            if let By::Undo(state, previous) = by {
+                objects.undefine(state.id(), previous);
+            }
+            compensate(objects, by)
+        }
         Undo::AllocatedPage { file_id, page } => {
             let Some(data_set) = objects.data_set(file_id) else { return Ok(()) };
             if page == 0 || page >= data_set.page_count() {

@@ -388,6 +388,18 @@ impl Table {
         *self.indexes.write() = indexes.into();
     }
 
+    /// One more of its indexes, which its transaction alone uses so far. Whoever calls this, or the next, has locked the table as a whole.
+    pub(crate) fn add_index(&self, index: &Arc<Index>) {
+        let mut indexes = self.indexes().to_vec();
+        indexes.insert(indexes.partition_point(|other| other.name() < index.name()), Arc::clone(index));
+        self.set_indexes(indexes);
+    }
+
+    /// One that was never there for others is none of its indexes any more.
+    pub(crate) fn remove_index(&self, index: &Arc<Index>) {
+        self.set_indexes(self.indexes().iter().filter(|other| !Arc::ptr_eq(other, index)).cloned().collect());
+    }
+
     /// How its records are laid out.
     #[must_use]
     pub fn layout(&self) -> &RowLayout {

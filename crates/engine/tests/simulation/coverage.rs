@@ -31,8 +31,7 @@ const GROUPS: [(&str, &[&str]); 10] = [
     ("op of a leaf", LEAF_OPS),
     ("op of a non-leaf page", NON_LEAF_OPS),
     ("op of a data set", DATA_SET_OPS),
-    // What is defined is logged with the commit: it is taken back only when that finds no room.
-    ("taken back at run time", UNDOS.split_at(UNDOS.len() - 2).0),
+    ("taken back at run time", UNDOS),
     ("taken back by recovery", UNDOS),
     ("left by a commit", LEFTOVERS),
     ("branch", BRANCHES),
@@ -159,8 +158,10 @@ impl Coverage {
             if scan.compensated.contains(&transaction) {
                 self.meet(Branch::SavepointAndCommit);
             }
+            let has_rows = chain.iter().any(|(_, name)| *name == "inserted row");
             for (_, name) in chain {
                 match name {
+                    "defined object" if has_rows => self.meet(Branch::ObjectComesWithRows),
                     "defined object" => self.meet(Branch::ObjectComes),
                     "dropped object" => self.meet(Branch::ObjectGoes),
                     _ => {}
@@ -186,6 +187,9 @@ impl Coverage {
         }
         if scan.at_checkpoint {
             self.meet(Branch::RunningAtCheckpoint);
+        }
+        if scan.defined_at_checkpoint {
+            self.meet(Branch::DefinedAtCheckpoint);
         }
         scan.kept.iter().for_each(|name| _ = self.0.insert(("left by a commit", *name)));
         if !scan.kept.is_empty() {
@@ -304,6 +308,7 @@ struct Scan {
     left: BTreeMap<u64, Chain>,
     compensated: BTreeSet<u64>,
     at_checkpoint: bool,
+    defined_at_checkpoint: bool,
     /// What the checkpoint has of committed transactions.
     kept: Vec<&'static str>,
 }
@@ -319,6 +324,7 @@ impl Scan {
             left: BTreeMap::new(),
             compensated: BTreeSet::new(),
             at_checkpoint: !checkpoint.transactions.is_empty(),
+            defined_at_checkpoint: !checkpoint.definitions.is_empty(),
             kept: kept.collect(),
         }
     }

@@ -1,14 +1,16 @@
-//! Changes of tables and indexes between transactions: what the utilities do.
+//! Changes of tables and indexes: between transactions, what the utilities do; and in transactions that go on.
 
-use crate::player::{Halt, Player};
-use crate::steps::Definition;
-use crate::values::number;
-use crate::world::{Shape, TABLES, create_table, index_page_bytes};
-use pagefold_engine::database::{Database, Durability};
+use crate::model::Whole;
+use crate::player::{Halt, Player, Writer};
+use crate::steps::{Definition, Within};
+use crate::values::{number, short_row};
+use crate::world::{Shape, TABLES, create_table, index_attributes, index_page_bytes, table_attributes};
+use pagefold_engine::database::{Database, Durability, Isolation};
+use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::table_space::RowBuffer;
 use pagefold_engine::{Error, Silent};
 use pagefold_interchange::{FileFormat, FileSink, InterchangeError, ParquetOptions};
-use pagefold_types::{Direction, Value};
+use pagefold_types::{Direction, Value, ValueRef};
 use pagefold_utility::{
     IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting, create_index, drop_object, export, load, reorg, table_schema,
 };
@@ -51,6 +53,114 @@ impl Player<'_> {
                 }
                 allowed
             }
+        }
+    }
+}
+
+impl Player<'_> {
+    /// Makes or drops something in a transaction, which goes on.
+    pub(crate) fn define_within(&mut self, writer: usize, within: Within) -> Result<(), Halt> {
+        if !self.writers.contains_key(&writer) {
+            self.begin(writer, Isolation::ReadCommitted, Durability::Durable);
+        }
+        let Some(mut w) = self.writers.remove(&writer).filter(|w| !w.failed) else { return Ok(()) };
+        let done = self.try_within(&mut w, within);
+        self.writers.insert(writer, w);
+        done
+    }
+
+    fn try_within(&mut self, w: &mut Writer<'_>, within: Within) -> Result<(), Halt> {
+        if w.transaction.isolation() != Isolation::ReadCommitted && w.snapshot.is_none() {
+            // It takes the snapshot.
+            self.must(w.transaction.table(TABLES[0]), "a table by its name")?;
+            w.snapshot = Some((self.committed.state.clone(), self.committed.count));
+        }
+        let (table, whole) = match within {
+            Within::Replace { table, .. } | Within::Index { table, .. } => (table, Whole::Table(table)),
+            Within::MakeAndDrop { table, .. } => (table, Whole::Name(table)),
+        };
+        let done = define_in(w, within);
+        // Locks of a statement that failed stay.
+        let was_used = self.is_used(whole);
+        let was_changed = self.writers.values().any(|other| other.overlay.keys().any(|(of, _)| whole == Whole::Table(*of)));
+        w.wholes.insert(whole);
+        match done {
+            Ok(()) if was_changed => Err(Halt::Fault(format!("{within:?}: done, though another one is at the table"))),
+            Ok(()) => {
+                self.trouble.meet("something made or dropped in a transaction");
+                if let Within::Replace { .. } = within {
+                    let seen = w.snapshot.iter().flat_map(|(state, _)| state[table].keys()).chain(self.committed.state[table].keys());
+                    let own = w.overlay.keys().filter(|(of, _)| *of == table).map(|(_, n)| n);
+                    let gone: Vec<i64> = seen.chain(own).copied().collect();
+                    w.overlay.extend(gone.into_iter().map(|n| ((table, n), None)));
+                }
+                Ok(())
+            }
+            Err(Error::Lock(_)) if was_used => {
+                self.trouble.meet("a table that another one holds");
+                w.failed = true;
+                Ok(())
+            }
+            Err(Error::Stale { .. } | Error::Exists { .. } | Error::Unknown { .. }) if self.defined_since(w, table) => {
+                self.trouble.meet("a definition that does not go with the snapshot");
+                Ok(())
+            }
+            Err(error) => self.expect_trouble(&error, &format!("{within:?}")),
+        }
+    }
+}
+
+fn define_in(w: &mut Writer<'_>, within: Within) -> Result<(), Error> {
+    let t = &mut w.transaction;
+    match within {
+        Within::Replace { table, method } => {
+            let (name, mut shape) = (TABLES[table], Shape::default().0[table]);
+            shape.method = method;
+            let savepoint = t.savepoint();
+            let mut replace = || {
+                t.drop_table(name)?;
+                let made = t.create_table(table_attributes(name, shape))?;
+                w.made.extend(made.partitions().cloned());
+                for attributes in index_attributes(name, shape) {
+                    w.made.push(Arc::clone(t.create_index(&made, attributes)?.data_set()));
+                }
+                Ok(())
+            };
+            let replaced = replace();
+            if replaced.as_ref().is_err_and(|error| !matches!(error, Error::Lock(_) | Error::Poisoned(_))) {
+                t.roll_back_to(savepoint)?;
+            }
+            replaced
+        }
+        Within::Index { table, format } => {
+            let name = format!("{}_more", TABLES[table]);
+            if t.index(&name).is_ok() {
+                return t.drop_index(&name);
+            }
+            let columns = vec![(6, Direction::Ascending), (2, Direction::Descending)];
+            let attributes = IndexAttributes::new(name, columns, false).with_format(format, index_page_bytes(format));
+            let object = t.table(TABLES[table])?;
+            w.made.push(Arc::clone(t.create_index(&object, attributes)?.data_set()));
+            Ok(())
+        }
+        Within::MakeAndDrop { table, method } => {
+            let name = format!("{}_short", TABLES[table]);
+            let savepoint = t.savepoint();
+            let mut make_and_drop = || {
+                let mut shape = Shape::default().0[table];
+                shape.method = method;
+                let made = t.create_table(table_attributes(&name, shape))?;
+                w.made.extend(made.partitions().cloned());
+                let row = short_row(1, 1);
+                let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+                t.insert(&made, &values)?;
+                t.drop_table(&name)
+            };
+            let done = make_and_drop();
+            if done.as_ref().is_err_and(|error| !matches!(error, Error::Lock(_) | Error::Poisoned(_))) {
+                t.roll_back_to(savepoint)?;
+            }
+            done
         }
     }
 }

@@ -108,10 +108,18 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    fn table(self) -> usize {
+    pub(crate) fn table(self) -> usize {
         let (Place::Row(table, _) | Place::Unique(table, _)) = self;
         table
     }
+}
+
+/// What a transaction that makes or drops something has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Whole {
+    Table(usize),
+    /// The name of one that is made and dropped again.
+    Name(usize),
 }
 
 /// What a transaction has changed: `None` is deleted.
@@ -125,6 +133,8 @@ pub(crate) struct Committed {
     pub(crate) count: u64,
     /// The last commit that changed a row, or gave or took a key.
     changed: HashMap<Place, u64>,
+    /// The last commit that made or dropped something of a table.
+    defined: [u64; 2],
     /// Numbers of rows that ever had a key: their entries may be there for older snapshots.
     had: HashMap<Place, BTreeSet<i64>>,
 }
@@ -154,6 +164,17 @@ impl Committed {
             }
         }
         state
+    }
+
+    /// The last commit made or dropped something of the table.
+    pub(crate) fn defined(&mut self, whole: Whole) {
+        if let Whole::Table(table) = whole {
+            self.defined[table] = self.count;
+        }
+    }
+
+    pub(crate) fn defined_since(&self, table: usize, count: u64) -> bool {
+        self.defined[table] > count
     }
 
     pub(crate) fn apply(&mut self, overlay: &Overlay) {

@@ -1,13 +1,13 @@
 //! Takes the steps of a history, and knows what each may do: what must succeed, what may fail and for which reason, what readers must see.
 
-use crate::model::{Committed, Left, Overlay, Place, Promise, State};
+use crate::model::{Committed, Left, Overlay, Place, Promise, State, Whole};
 use crate::steps::{Statement, Step, Way};
 use crate::values::{COLUMNS, Size, UNIQUE, number};
 use crate::world::{TABLES, dictionary};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::{Database, Durability, Isolation, Savepoint, Transaction, TransactionOptions};
 use pagefold_engine::table_space::LIVE_MAX;
-use pagefold_engine::{Error, Result};
+use pagefold_engine::{DataSet, Error, Result};
 use pagefold_io::{Failure, FaultStorage, Repeat};
 use pagefold_types::{KeyRange, Value};
 use parking_lot::Mutex;
@@ -56,6 +56,10 @@ pub(crate) struct Writer<'d> {
     pub(crate) savepoints: Vec<(Savepoint, Overlay)>,
     /// What it may have locked.
     pub(crate) touched: BTreeSet<Place>,
+    /// What it has made or dropped something of, or tried to.
+    pub(crate) wholes: BTreeSet<Whole>,
+    /// Data sets of what it has made.
+    pub(crate) made: Vec<Arc<DataSet>>,
     /// Only rollback is left.
     pub(crate) failed: bool,
 }
@@ -106,6 +110,7 @@ impl<'d> Player<'d> {
                 Ok(())
             }
             Step::Write { writer, statement } => self.write(*writer, statement),
+            Step::DefineWithin { writer, within } => self.define_within(*writer, *within),
             Step::Many { table, from, count, delete } => self.many(*table, *from..from + count, *delete),
             Step::Savepoint { writer } => {
                 if let Some(w) = self.writers.get_mut(writer).filter(|w| !w.failed) {
@@ -138,11 +143,15 @@ impl<'d> Player<'d> {
                 let tables = self.database.tables();
                 let mut data_sets: Vec<_> = tables.iter().flat_map(|table| table.partitions().cloned()).collect();
                 data_sets.extend(self.database.indexes().iter().map(|index| Arc::clone(index.data_set())));
+                data_sets.extend(self.writers.values().flat_map(|w| w.made.iter().cloned()));
                 let written = self.database.write_dirty_pages(&data_sets[*pick as usize % data_sets.len()]);
                 self.allow(written, "a write of dirty pages")
             }
             Step::RenewDictionary { table, seed } => {
-                let renewed = renew(self.database, TABLES[*table], *seed);
+                let renewed = match renew(self.database, TABLES[*table], *seed) {
+                    Err(Error::Busy(_)) if self.writers.values().any(|w| w.wholes.contains(&Whole::Table(*table))) => Ok(()),
+                    renewed => renewed,
+                };
                 self.allow(renewed, "a renewal of dictionaries")
             }
             Step::RemoveLeftovers => {
@@ -229,6 +238,8 @@ impl<'d> Player<'d> {
             overlay: Overlay::new(),
             savepoints: Vec::new(),
             touched: BTreeSet::new(),
+            wholes: BTreeSet::new(),
+            made: Vec::new(),
             failed: false,
         };
         self.writers.insert(writer, fresh);
@@ -267,7 +278,7 @@ impl<'d> Player<'d> {
         }
         let serializable = w.transaction.isolation() == Isolation::Serializable;
         let alone = self.is_alone(w.began);
-        if w.overlay.is_empty() {
+        if w.overlay.is_empty() && w.wholes.is_empty() {
             // Nothing has to become durable by it, not even what others have committed.
             let done = w.transaction.commit();
             return if matches!(done, Err(Error::Serialization(_))) && serializable && !alone {
@@ -281,6 +292,7 @@ impl<'d> Player<'d> {
             Ok(()) => {
                 self.promise.lock().settle(w.durability);
                 self.committed.apply(&w.overlay);
+                w.wholes.iter().for_each(|whole| self.committed.defined(*whole));
                 Ok(())
             }
             Err(Error::Serialization(_)) if serializable && !alone => {
@@ -318,7 +330,7 @@ impl<'d> Player<'d> {
             &*r.snapshot.get_or_insert_with(|| self.committed.state.clone())
         };
         let expected = &state[table];
-        let found = rows_seen(&mut r.transaction, self.database, table, way);
+        let found = rows_seen(&mut r.transaction, table, way);
         match found {
             Ok(found) => {
                 let same = match way {
@@ -346,9 +358,9 @@ impl<'d> Player<'d> {
 }
 
 /// Numbers of the rows that a transaction sees, and their values if the way gives them.
-fn rows_seen(transaction: &mut Transaction<'_>, database: &Database, table: usize, way: Way) -> Result<Vec<(i64, Option<Vec<Value>>)>> {
-    let object = database.table(TABLES[table])?;
-    let index = database.index(&format!("{}_pk", TABLES[table]))?;
+fn rows_seen(transaction: &mut Transaction<'_>, table: usize, way: Way) -> Result<Vec<(i64, Option<Vec<Value>>)>> {
+    let object = transaction.table(TABLES[table])?;
+    let index = transaction.index(&format!("{}_pk", TABLES[table]))?;
     let all = KeyRange { start: Vec::new(), end: None };
     let mut seen = Vec::new();
     let mut take = |record: &[u8]| {

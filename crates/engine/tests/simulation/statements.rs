@@ -3,7 +3,7 @@
 //! One thread drives all transactions and nobody waits, so much is known: a statement that succeeds has met nobody; a lock that is not had is held by another one that runs; a conflict is
 //! with a commit since the snapshot; a duplicate key is there. What fails changes nothing.
 
-use crate::model::{Place, places, short};
+use crate::model::{Place, Whole, places, short};
 use crate::player::{Halt, Player, Writer};
 use crate::steps::Statement;
 use crate::values::{NUMBER, Row, number, row, short_row, unique, value};
@@ -52,7 +52,7 @@ impl Player<'_> {
             w.snapshot = Some((self.committed.state.clone(), self.committed.count));
         }
         let table = statement.table();
-        let object = self.must(self.database.table(TABLES[table]), "a table by its name")?;
+        let object = self.must(w.transaction.table(TABLES[table]), "a table by its name")?;
         match statement {
             Statement::Insert { n, sizes, seed, .. } => {
                 // A look takes the snapshot, if there is none yet: the statement may fail before it takes one.
@@ -114,8 +114,8 @@ impl Player<'_> {
             None => w.snapshot.as_ref().map_or(&self.committed.state, |(state, _)| state)[table].get(&n).cloned(),
         };
         let found = (|| {
-            let object = self.database.table(TABLES[table])?;
-            let index = self.database.index(&format!("{}_pk", TABLES[table]))?;
+            let object = w.transaction.table(TABLES[table])?;
+            let index = w.transaction.index(&format!("{}_pk", TABLES[table]))?;
             let rids = w.transaction.find(&object, &index, &[ValueRef::Int(n)])?;
             let Some(rid) = rids.first().copied() else { return Ok((rids.len(), None)) };
             Ok::<_, Error>((rids.len(), w.transaction.row(&object, rid)?.map(|values| (rid, values))))
@@ -183,7 +183,11 @@ impl Player<'_> {
                 self.trouble.meet("a value, key or row that is too wide");
                 Ok(())
             }
-            Err(Error::Lock(_)) if self.is_held(&reach) => {
+            Err(Error::Stale { .. }) if self.defined_since(w, intent.table) => {
+                self.trouble.meet("a table that is not the one of the snapshot any more");
+                Ok(())
+            }
+            Err(Error::Lock(_)) if self.is_held(&reach) || self.is_held_as_a_whole(Whole::Table(intent.table)) => {
                 self.trouble.meet("a lock that another one holds");
                 w.failed = true;
                 Ok(())
@@ -247,6 +251,22 @@ impl Player<'_> {
     fn is_held(&self, places: &BTreeSet<Place>) -> bool {
         let held: BTreeSet<Place> = self.writers.values().flat_map(|other| other.touched.iter().copied()).collect();
         places.iter().any(|place| held.contains(place))
+    }
+
+    /// Does another transaction that runs hold the table, or name, as a whole?
+    fn is_held_as_a_whole(&self, whole: Whole) -> bool {
+        self.writers.values().any(|other| other.wholes.contains(&whole))
+    }
+
+    /// Does another transaction that runs hold it, or may it have changed rows of the table?
+    pub(crate) fn is_used(&self, whole: Whole) -> bool {
+        let is_of = |place: &Place| whole == Whole::Table(place.table());
+        self.is_held_as_a_whole(whole) || self.writers.values().any(|other| other.touched.iter().any(is_of))
+    }
+
+    /// Has a commit since the snapshot made or dropped something of the table?
+    pub(crate) fn defined_since(&self, w: &Writer<'_>, table: usize) -> bool {
+        w.snapshot.as_ref().is_some_and(|(_, count)| self.committed.defined_since(table, *count))
     }
 
     /// Has a commit since the snapshot changed one of these?

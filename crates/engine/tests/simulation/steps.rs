@@ -55,6 +55,17 @@ pub(crate) enum Definition {
     },
 }
 
+/// What a transaction makes or drops beside its changes of rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Within {
+    /// The table is dropped, and another one of its name takes its place, empty.
+    Replace { table: usize, method: Method },
+    /// A further index of the table, or none if it is there.
+    Index { table: usize, format: IndexFormat },
+    /// A table is made and gets a row, and is dropped again.
+    MakeAndDrop { table: usize, method: Method },
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Begin {
@@ -65,6 +76,11 @@ pub(crate) enum Step {
     Write {
         writer: usize,
         statement: Statement,
+    },
+    /// Tables and indexes come and go in a transaction that goes on.
+    DefineWithin {
+        writer: usize,
+        within: Within,
     },
     /// Short rows, one after the other, come or go in a transaction: trees of several levels.
     Many {
@@ -143,6 +159,8 @@ pub(crate) struct Mix {
     pub(crate) steal: u64,
     pub(crate) renew: u64,
     pub(crate) define: u64,
+    /// The same, of a thousand steps of a writer.
+    pub(crate) within: u64,
     pub(crate) full: u64,
     pub(crate) kill: u64,
     /// Commits that need not be durable.
@@ -165,6 +183,7 @@ impl Mix {
             steal: 60,
             renew: 20,
             define: 0,
+            within: 0,
             full: 0,
             kill: 0,
             relaxed: false,
@@ -187,6 +206,7 @@ impl Mix {
             steal: random.pick(&[20, 60, 150]),
             renew: random.pick(&[5, 30]),
             define: random.pick(&[0, 0, 6, 15]),
+            within: random.pick(&[0, 0, 80]),
             full: random.pick(&[0, 20, 40]),
             kill: random.pick(&[0, 8]),
             relaxed: random.one_in(3),
@@ -267,6 +287,9 @@ fn step(random: &mut Random, mix: Mix, draft: &mut Draft) -> Step {
     if !std::mem::replace(&mut draft.open[writer], true) {
         return Step::Begin { writer, isolation: isolation(random), durability: durability(random, mix.relaxed) };
     }
+    if random.below(1_000) < mix.within {
+        return Step::DefineWithin { writer, within: within(random, table) };
+    }
     match random.below(100) {
         at if at < mix.writes => Step::Write { writer, statement: statement(random, table, (mix.numbers, mix.large)) },
         at if at < mix.writes + (100 - mix.ends - mix.writes) / 2 => Step::Savepoint { writer },
@@ -310,6 +333,15 @@ fn definition(random: &mut Random, table: usize) -> Definition {
         2 => Definition::ReorganizeIndex { index: random.below(10) as usize, format },
         3 => Definition::CreateIndex { table, format },
         _ => Definition::ExportAndLoad { table, method },
+    }
+}
+
+fn within(random: &mut Random, table: usize) -> Within {
+    let method = random.pick(&Method::ALL);
+    match random.below(4) {
+        0 => Within::Replace { table, method },
+        1 => Within::MakeAndDrop { table, method },
+        _ => Within::Index { table, format: random.pick(&IndexFormat::ALL) },
     }
 }
 

@@ -143,8 +143,8 @@ pub(crate) fn create(storage: &FaultStorage, shape: Shape) -> Result<()> {
     change.commit()
 }
 
-/// A table with its indexes, empty.
-pub(crate) fn create_table(change: &mut Change<'_>, name: &str, shape: TableShape) -> Result<Arc<Table>> {
+/// A table as it is to be.
+pub(crate) fn table_attributes(name: &str, shape: TableShape) -> TableAttributes {
     let mut attributes = TableAttributes::new(name, schema()).with_page_bytes(shape.page_bytes);
     attributes.method = shape.method;
     attributes.extents = shape.extents();
@@ -153,7 +153,21 @@ pub(crate) fn create_table(change: &mut Change<'_>, name: &str, shape: TableShap
         (attributes.maxrows, attributes.partition_bytes) = (2, 24 * 4096);
     }
     attributes.primary_key = if shape.wide_stays { vec![0, 3] } else { vec![0] };
-    let table = change.create_table(attributes)?;
+    attributes
+}
+
+/// Its indexes.
+pub(crate) fn index_attributes(name: &str, shape: TableShape) -> impl Iterator<Item = IndexAttributes> {
+    INDEXES.into_iter().zip(shape.formats).map(move |((suffix, columns, unique), format)| {
+        let mut attributes = IndexAttributes::new(format!("{name}_{suffix}"), columns.to_vec(), unique);
+        attributes.extents = shape.extents();
+        attributes.with_format(format, index_page_bytes(format))
+    })
+}
+
+/// A table with its indexes, empty.
+pub(crate) fn create_table(change: &mut Change<'_>, name: &str, shape: TableShape) -> Result<Arc<Table>> {
+    let table = change.create_table(table_attributes(name, shape))?;
     if shape.method.dictionary_type().is_some() {
         table.set_dictionary(dictionary(shape.method, 1))?;
         // The dictionary comes with the first page.
@@ -162,10 +176,8 @@ pub(crate) fn create_table(change: &mut Change<'_>, name: &str, shape: TableShap
         let rid = table.insert(&nothing)?;
         table.delete(rid)?;
     }
-    for ((suffix, columns, unique), format) in INDEXES.into_iter().zip(shape.formats) {
-        let mut attributes = IndexAttributes::new(format!("{name}_{suffix}"), columns.to_vec(), unique);
-        attributes.extents = shape.extents();
-        change.create_index(&table, attributes.with_format(format, index_page_bytes(format)))?;
+    for attributes in index_attributes(name, shape) {
+        change.create_index(&table, attributes)?;
     }
     Ok(table)
 }

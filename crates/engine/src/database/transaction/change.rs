@@ -26,7 +26,7 @@ impl Transaction<'_> {
             let rid = table.insert_record(By::Transaction(&t.state), &record)?;
             t.wrote_row(table, rid)?;
             let mut key = Vec::new();
-            for index in table.indexes().iter() {
+            for index in t.indexes_of(table).iter() {
                 key_of(table, index, &record, &mut key)?;
                 t.insert_entry(table, index, &key, rid)?;
             }
@@ -44,7 +44,7 @@ impl Transaction<'_> {
             if !t.lock_row(table, rid)? {
                 return Ok(false);
             }
-            let indexes = table.indexes();
+            let indexes = t.indexes_of(table);
             if indexes.iter().all(|index| !index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column)))
                 && let Some(found) = table.update_fixed(By::Transaction(&t.state), rid, changes)?
             {

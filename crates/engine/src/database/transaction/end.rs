@@ -34,8 +34,10 @@ impl Transaction<'_> {
         self.check()?;
         let core = &self.database.core;
         let serializable = self.serializable().filter(|_| self.snapshot.is_some());
-        // From here on no table is replaced before the commit is seen.
-        let defining = serializable.filter(|_| self.state.last_lsn() != 0).map(|_| self.database.defining.read());
+        // From here on no table is replaced before the commit is seen, or by nobody else.
+        let replacing = (!self.defining.is_empty()).then(|| self.database.defining.write());
+        let replaced_by_none =
+            serializable.filter(|_| replacing.is_none() && self.state.last_lsn() != 0).map(|_| self.database.defining.read());
         if let Some(serializable) = serializable {
             if self.state.last_lsn() != 0 {
                 self.check_tables_read()?;
@@ -54,7 +56,7 @@ impl Transaction<'_> {
         self.ended = true;
         let serializable = self.serializable().filter(|_| self.snapshot.is_some());
         let rows = self.state.take_rows();
-        if rows.is_empty() && serializable.is_none() {
+        if rows.is_empty() && serializable.is_none() && self.defining.is_empty() {
             (self.snapshot, self.pin) = (None, None);
             core.transactions.end_read_only(&self.state);
             core.locks.release_all(self.state.id());
@@ -62,13 +64,18 @@ impl Transaction<'_> {
             self.database.resume_renewals(self.state.id());
             return Ok(());
         }
-        core.transactions.commit(&self.state, |timestamp| {
+        let committed = |timestamp| {
             if let Some(serializable) = serializable {
                 serializable.committed(self.state.id(), timestamp);
             }
             core.leftovers.committed(self.state.id(), timestamp, rows);
-        });
-        drop(defining);
+        };
+        if self.defining.is_empty() {
+            core.transactions.commit(&self.state, committed);
+        } else {
+            self.database.publish(&self.state, &mut self.defining, committed);
+        }
+        drop((replacing, replaced_by_none));
         (self.snapshot, self.pin) = (None, None);
         core.release_undo_room(&self.state);
         core.locks.release_all(self.state.id());
@@ -83,11 +90,13 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Waits until the commit whose record ends here is as durable as was asked for.
+    /// Waits until the commit whose record ends here is as durable as was asked for, or as it has to be.
     fn reach_durability(&self, end: Lsn) -> Result<()> {
         let core = &self.database.core;
         let Some(log) = core.log() else { return Ok(()) };
         match self.options.durability {
+            // Files of what it has dropped go: that must not be known no more after a crash.
+            _ if !self.defining.is_empty() => log.make_durable(end),
             Durability::Durable => log.make_durable(end),
             Durability::Relaxed => log.write_out().inspect(|()| _ = core.maintenance.ask(Work::Sync)),
             Durability::Off => Ok(()),
@@ -147,9 +156,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    pub(super) fn take_back(&self, until: Lsn) -> Result<()> {
+    pub(super) fn take_back(&mut self, until: Lsn) -> Result<()> {
         // First the list: a checkpoint in between must not have what is not left any more, while a transaction without an end is taken back wholly after a crash.
         self.database.core.leftovers.taken_back(self.state.id(), until);
-        self.database.take_back(&self.state, until)
+        self.database.take_back(&self.state, until)?;
+        self.defining.taken_back(self.database, until);
+        Ok(())
     }
 }

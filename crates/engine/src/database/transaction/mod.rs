@@ -10,9 +10,11 @@
 //! - a commit is seen by others only when it is as durable as was asked for.
 
 mod change;
+mod define;
 mod end;
 mod read;
 
+use super::defining::Defining;
 use super::open::Database;
 use crate::index::Index;
 use crate::log::Lsn;
@@ -34,7 +36,7 @@ pub enum Isolation {
     Serializable,
 }
 
-/// When a commit returns.
+/// When a commit returns. One of a transaction that has made or dropped tables or indexes is always durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// When it is on the device.
@@ -82,6 +84,8 @@ pub struct Transaction<'d> {
     pin: Option<Pin>,
     /// The tables in which it has begun to change rows.
     tables: Vec<u32>,
+    /// The tables and indexes that it has made and dropped.
+    defining: Defining,
     /// Under SERIALIZABLE, those it has read.
     read: Vec<u32>,
     ended: bool,
@@ -109,6 +113,7 @@ impl Database {
             snapshot: None,
             pin: None,
             tables: Vec::new(),
+            defining: Defining::default(),
             read: Vec::new(),
             ended: false,
             failed: None,
@@ -173,17 +178,26 @@ impl<'d> Transaction<'d> {
         Ok(snapshot)
     }
 
-    /// The table of this name: for READ COMMITTED the present one, otherwise the one of the transaction's snapshot, also if it was dropped or replaced since. Takes the snapshot if there is none.
+    /// The table of this name: one that the transaction has made; else for READ COMMITTED the present one, otherwise the one of the transaction's snapshot, also if it was dropped or replaced since by others. Takes the
+    /// snapshot if there is none.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or the transaction has dropped it.
     pub fn table(&mut self, name: &str) -> Result<Arc<Table>> {
-        if self.options.isolation == Isolation::ReadCommitted {
-            return self.database.table(name);
+        if let Some(own) = self.defining.table(name) {
+            return Ok(Arc::clone(own));
         }
-        let timestamp = self.snapshot()?.timestamp();
-        let found = self.database.table_of_snapshot(name, timestamp);
-        found.map_or_else(|| self.database.table(name).and_then(|table| self.check_table(&table, Some(timestamp)).map(|()| table)), Ok)
+        let found = if self.options.isolation == Isolation::ReadCommitted {
+            self.database.table(name)?
+        } else {
+            let timestamp = self.snapshot()?.timestamp();
+            match self.database.table_of_snapshot(name, timestamp) {
+                Some(table) => table,
+                None => self.database.table(name).and_then(|table| self.check_table(&table, Some(timestamp)).map(|()| table))?,
+            }
+        };
+        self.defining.check_not_dropped(found.object_id, || found.object())?;
+        Ok(found)
     }
 
     /// The index of this name, as [`table`](Self::table).
@@ -191,12 +205,20 @@ impl<'d> Transaction<'d> {
     /// # Errors
     /// When there is none.
     pub fn index(&mut self, name: &str) -> Result<Arc<Index>> {
-        if self.options.isolation == Isolation::ReadCommitted {
-            return self.database.index(name);
+        if let Some(own) = self.defining.index(name) {
+            return Ok(Arc::clone(own));
         }
-        let timestamp = self.snapshot()?.timestamp();
-        let found = self.database.index_of_snapshot(name, timestamp);
-        found.map_or_else(|| self.database.index(name).and_then(|index| self.check_index(&index, Some(timestamp)).map(|()| index)), Ok)
+        let found = if self.options.isolation == Isolation::ReadCommitted {
+            self.database.index(name)?
+        } else {
+            let timestamp = self.snapshot()?.timestamp();
+            match self.database.index_of_snapshot(name, timestamp) {
+                Some(index) => index,
+                None => self.database.index(name).and_then(|index| self.check_index(&index, Some(timestamp)).map(|()| index))?,
+            }
+        };
+        self.defining.check_not_dropped(found.object_id, || found.object())?;
+        Ok(found)
     }
 
     /// Refuses a table of another database, and one that does not count for the snapshot of this timestamp; without one, for those taken now.
@@ -205,34 +227,41 @@ impl<'d> Transaction<'d> {
         if !Arc::ptr_eq(&table.core, &self.database.core) {
             return Err(Error::Parameter(format!("{} is of another database", table.object())));
         }
-        table.lifetime.check(timestamp, || table.object().to_string())
+        self.defining.check_not_dropped(table.object_id, || table.object())?;
+        table.lifetime.check(timestamp, self.state.id(), || table.object())
     }
 
     #[inline]
     fn check_index(&self, index: &Index, timestamp: Option<u64>) -> Result<()> {
         if !Arc::ptr_eq(&index.core, &self.database.core) {
-            return Err(Error::Parameter(format!("index \"{}\" is of another database", index.name())));
+            return Err(Error::Parameter(format!("{} is of another database", index.object())));
         }
-        index.lifetime.check(timestamp, || format!("index \"{}\"", index.name()))
+        self.defining.check_not_dropped(index.object_id, || index.object())?;
+        index.lifetime.check(timestamp, self.state.id(), || index.object())
     }
 
     /// As [`check_table`](Self::check_table), of a table and an index of it.
     #[inline]
     fn check_objects(&self, table: &Table, index: &Index, timestamp: Option<u64>) -> Result<()> {
         if index.table_id != table.object_id {
-            return Err(Error::Parameter(format!("index \"{}\" is not one of {}", index.name(), table.object())));
+            return Err(Error::Parameter(format!("{} is not one of {}", index.object(), table.object())));
         }
         self.check_table(table, timestamp)?;
         self.check_index(index, timestamp)
     }
 
-    /// Runs a statement that changes something in a table; what it did is taken back when it fails.
-    fn statement<R>(&mut self, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    /// What every statement that changes something makes sure of.
+    fn prepare(&self) -> Result<()> {
         self.check()?;
         self.database.core.check_writable()?;
         self.database.ensure_log()?;
         // A full device is an error of this statement, before it has changed anything.
-        self.database.core.manager.prepare_log()?;
+        self.database.core.manager.prepare_log()
+    }
+
+    /// Runs a statement that changes something in a table; what it did is taken back when it fails.
+    fn statement<R>(&mut self, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.prepare()?;
         if self.options.isolation != Isolation::ReadCommitted || self.pin.is_none() {
             self.snapshot()?;
         }
@@ -245,6 +274,14 @@ impl<'d> Transaction<'d> {
         if let Some(snapshot) = &self.snapshot {
             self.check_table(table, Some(snapshot.timestamp()))?;
         }
+        let result = self.or_nothing(run);
+        self.statement_ends();
+        self.database.checkpoint_when_due();
+        result
+    }
+
+    /// Does something, or nothing when it fails.
+    fn or_nothing<R>(&mut self, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let savepoint = self.savepoint();
         let result = run(self);
         if let Err(error) = &result {
@@ -257,15 +294,13 @@ impl<'d> Transaction<'d> {
                 self.failed = Some(error);
             }
         }
-        self.statement_ends();
-        self.database.checkpoint_when_due();
         result
     }
 
     /// Remembers that it reads a table.
     #[inline]
     fn note_table(&mut self, table: &Table) {
-        if self.options.isolation == Isolation::Serializable && !self.read.contains(&table.object_id) {
+        if self.options.isolation == Isolation::Serializable && !table.lifetime.is_staged() && !self.read.contains(&table.object_id) {
             self.read.push(table.object_id);
         }
     }

@@ -1,0 +1,155 @@
+//! Making and dropping tables and indexes, as part of a transaction.
+//!
+//! Invariants:
+//! - what the transaction has made is found by it alone until the commit, what it has dropped by everybody else;
+//! - a savepoint that is returned to takes back what was made and dropped since, and so does a statement that fails;
+//! - a table that gets an index, or is dropped, is locked as a whole until the transaction ends: nobody else changes its rows meanwhile. Readers go on.
+
+use super::super::Lifetime;
+use super::super::defining::{Definer, Defining};
+use super::super::leftovers::key_of;
+use super::Transaction;
+use crate::index::{Index, IndexAttributes};
+use crate::pool::By;
+use crate::table_space::{RowBuffer, RowSink, Table, TableAttributes};
+use crate::{Error, Result};
+use pagefold_types::Rid;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+impl Transaction<'_> {
+    /// Makes a table. The transaction can use it at once, others after the commit.
+    ///
+    /// # Errors
+    /// When the name is taken or an attribute is out of range; when another transaction is about to take the name or give it back and does not end in time; when there is no room.
+    pub fn create_table(&mut self, attributes: TableAttributes) -> Result<Arc<Table>> {
+        self.define(|t| {
+            let table = t.note_definition(|defining, by| defining.create_table(by, attributes))?;
+            // What the log does not name, recovery does not know: the first partition is named before it has a file.
+            table.add_partition()?;
+            t.log_definitions()?;
+            Ok(table)
+        })
+    }
+
+    /// Makes an index of the rows that the table has now. The transaction can use it at once, unless its snapshot is older; others after the commit.
+    ///
+    /// Waits until no other transaction that has changed rows of the table runs. Each entry is logged and inserted by itself, so for a table with many rows `utility::create_index` is faster.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`] when rows of the table have a key twice and the index is to be unique. When the name is taken, an attribute is out of range, or the table was dropped or replaced; those of
+    /// locks; when there is no room.
+    pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
+        table.refuse_inside_visitor()?;
+        self.define(|t| {
+            t.check_table(table, None)?;
+            t.check_seen(&table.lifetime, || table.object())?;
+            let index = t.note_definition(|defining, by| defining.create_index(by, table, attributes))?;
+            t.log_definitions()?;
+            t.fill(table, &index)?;
+            table.add_index(&index);
+            Ok(index)
+        })
+    }
+
+    /// Drops the table of a name with its indexes. Who has an older snapshot goes on with it.
+    ///
+    /// # Errors
+    /// When there is none; those of locks; when there is no room in the log.
+    pub fn drop_table(&mut self, name: &str) -> Result<()> {
+        self.define(|t| {
+            let table = t.note_definition(|defining, by| defining.drop_table(by, name))?;
+            t.check_seen(&table.lifetime, || table.object())?;
+            t.log_definitions()
+        })
+    }
+
+    /// Drops the index of a name. Who has an older snapshot goes on with it.
+    ///
+    /// # Errors
+    /// As [`drop_table`](Self::drop_table).
+    pub fn drop_index(&mut self, name: &str) -> Result<()> {
+        self.define(|t| {
+            let index = t.note_definition(|defining, by| defining.drop_index(by, name))?;
+            t.check_seen(&index.lifetime, || index.object())?;
+            t.log_definitions()
+        })
+    }
+
+    /// Refuses what others have made since the snapshot of the transaction, if it has one.
+    fn check_seen(&self, lifetime: &Lifetime, object: impl FnOnce() -> String) -> Result<()> {
+        match &self.snapshot {
+            Some(snapshot) if !lifetime.is_staged() => lifetime.check(Some(snapshot.timestamp()), self.state.id(), object),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs a statement that makes or drops something; what it did is taken back when it fails.
+    fn define<R>(&mut self, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.prepare()?;
+        let result = self.or_nothing(run);
+        self.database.checkpoint_when_due();
+        result
+    }
+
+    /// Something is defined, and not logged yet.
+    fn note_definition<R>(&mut self, define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<R>) -> Result<R> {
+        let by = Definer { database: self.database, state: &self.state, lock_timeout: self.options.lock_timeout };
+        define(&mut self.defining, by)
+    }
+
+    /// Logs what has been defined since the last time.
+    fn log_definitions(&mut self) -> Result<()> {
+        self.defining.log(self.database, &self.state, true)
+    }
+
+    /// Enters all rows of a table, which is locked as a whole, into an empty index. Nothing of that is ever taken back by itself: the index is.
+    fn fill(&mut self, table: &Table, index: &Index) -> Result<()> {
+        let snapshot = self.database.core.transactions.snapshot(self.state.id());
+        let mut filling = Filling { table, index, entries: Vec::new(), key: Vec::new() };
+        let _visiting = table.visit();
+        table.scan_visible(&snapshot, &mut RowBuffer::default(), &mut filling, |_| ()).map(drop)
+    }
+
+    /// Indexes of a table as this transaction has them.
+    pub(super) fn indexes_of(&self, table: &Table) -> Arc<[Arc<Index>]> {
+        let indexes = table.indexes();
+        if self.defining.is_empty() {
+            return indexes;
+        }
+        indexes.iter().filter(|index| !self.defining.has_dropped(index.object_id)).cloned().collect()
+    }
+}
+
+/// What is entered into a new index, page by page of its table.
+struct Filling<'a> {
+    table: &'a Table,
+    index: &'a Index,
+    entries: Vec<(Vec<u8>, Rid)>,
+    key: Vec<u8>,
+}
+
+impl RowSink<Error> for Filling<'_> {
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>> {
+        key_of(self.table, self.index, record, &mut self.key)?;
+        self.entries.push((self.key.clone(), rid));
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn end_of_page(&mut self) -> Result<ControlFlow<()>> {
+        const PREPARED: usize = 64;
+        self.entries.sort_unstable();
+        let tree = self.index.tree();
+        for entries in self.entries.chunks(PREPARED) {
+            self.index.core.manager.prepare_log()?;
+            for (key, rid) in entries {
+                if self.index.attributes().unique && !self.index.has_null(key) && tree.first_rid(key)?.is_some() {
+                    return Err(self.index.duplicate(key));
+                }
+                tree.insert_by(By::Nobody, key, *rid, false)?;
+            }
+        }
+        self.entries.clear();
+        Ok(ControlFlow::Continue(()))
+    }
+}
