@@ -13,7 +13,7 @@ use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_io::Storage;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Folder of the data sets in a database directory.
@@ -43,6 +43,7 @@ pub(crate) struct Core {
     next_file_id: AtomicU32,
     next_object_id: AtomicU32,
     poison: OnceLock<String>,
+    closed: AtomicBool,
     /// The log; not there before the first transaction that writes.
     pub(crate) log: OnceLock<Arc<Log>>,
     pub(crate) log_settings: LogSettings,
@@ -118,6 +119,7 @@ impl Core {
             next_file_id: AtomicU32::new(parts.next_file_id),
             next_object_id: AtomicU32::new(parts.next_object_id),
             poison: OnceLock::new(),
+            closed: AtomicBool::new(false),
             log: OnceLock::new(),
             log_settings: parts.log_settings,
             double_write_bytes: parts.double_write_bytes,
@@ -164,11 +166,26 @@ impl Core {
         let _ = self.poison.set(reason.to_string());
     }
 
-    /// Refuses when the database is open for reading only, or something failed that left its state in doubt.
+    /// The database is closed: who still has something of it does nothing more with it.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Refuses when the database is closed.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(Error::Closed(self.directory.display().to_string())),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses when the database is closed or open for reading only, or something failed that left its state in doubt.
     pub(crate) fn check_writable(&self) -> Result<()> {
         if let Some(reason) = self.poison.get() {
             return Err(Error::Poisoned(reason.clone()));
         }
+        self.check_open()?;
         if self.writable { Ok(()) } else { Err(Error::ReadOnly(self.directory.display().to_string())) }
     }
 

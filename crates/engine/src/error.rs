@@ -65,6 +65,12 @@ pub enum Error {
     /// Transactions that run at the same time depend on each other in a circle. The transaction is to be rolled back and tried again.
     #[error("{0}")]
     Serialization(#[from] crate::transaction::SerializationFailure),
+    /// Somebody has cancelled it.
+    #[error("cancelled")]
+    Cancelled,
+    /// The database is closed.
+    #[error("{0} is closed")]
+    Closed(String),
     /// The memory for old row versions is full: a transaction that reads has been open for too long.
     #[error("{0}")]
     VersionsFull(String),

@@ -3,20 +3,16 @@
 use crate::load::table_schema;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::btree::Direction as CursorDirection;
-use pagefold_engine::database::Database;
+use pagefold_engine::database::{self, Database, ReadView, ScanRequest, TransactionOptions};
 use pagefold_engine::index::Index;
-use pagefold_engine::table_space::{BatchValues, ColumnBatch, Method, RowBuffer, Table};
+use pagefold_engine::table_space::{BatchValues, ColumnBatch, Table};
 use pagefold_interchange::{BatchBuilder, ColumnSlice, ColumnValues, InterchangeError, Sink, TableSchema};
-use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef, text};
+use pagefold_types::{KeyRange, Predicate, Value, ValueRef, text};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 8192;
-/// Rows that an index scan asks for at once: the list of a list prefetch.
-const LIST_ROWS: usize = 1024;
-/// Records gathered before they are turned into columns.
-const GATHERED_BYTES: usize = 256 * 1024;
 
 /// What to read of a table.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +27,9 @@ pub struct ScanOptions {
     pub limit: Option<u64>,
 }
 
-/// A scan that is ready to run.
+/// A scan that is ready to run. It reads what was committed when it was prepared.
 pub struct Scan {
+    view: ReadView,
     table: Arc<Table>,
     schema: TableSchema,
     columns: Vec<usize>,
@@ -47,6 +44,7 @@ impl Scan {
     /// # Errors
     /// When the table, a column or the index does not exist, or the condition cannot be understood.
     pub fn new(database: &Database, table: &str, options: &ScanOptions) -> Result<Scan> {
+        let view = database.read_view();
         let table = database.table(table)?;
         let schema = table_schema(&table)?;
         let own = &table.attributes().schema;
@@ -63,7 +61,7 @@ impl Scan {
             return Err(usage(&format!("index \"{}\" belongs to another table", index.name())));
         }
         let limit = options.limit.unwrap_or(u64::MAX);
-        Ok(Scan { schema, columns, condition, index, limit, table })
+        Ok(Scan { view, schema, columns, condition, index, limit, table })
     }
 
     /// The columns that come out.
@@ -81,11 +79,18 @@ impl Scan {
     pub fn run(&self, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<u64> {
         progress.start(&format!("reading {}", self.table.name()), Some(self.table.row_count()), Unit::Rows);
         let builder = BatchBuilder::new(&self.schema, self.table.layout(), &self.columns, BATCH_ROWS)?;
-        let mut output = Output { scan: self, builder, gathered: Vec::new(), ends: Vec::new(), rows: 0, sink };
-        if self.limit > 0 {
-            match &self.index {
-                Some(index) => self.run_index(index, &mut output, progress)?,
-                None => self.run_table(&mut output, progress)?,
+        let mut output = Output { scan: self, builder, rows: 0, sink };
+        for scan in if self.limit > 0 { self.scans()? } else { Vec::new() } {
+            for batch in scan {
+                let batch = batch?;
+                let flow = output.offer(&batch)?;
+                progress.advance(batch.rows_looked_at() as u64);
+                if progress.interrupted() {
+                    return Err(Error::Interrupted);
+                }
+                if flow.is_break() {
+                    break;
+                }
             }
         }
         let rows = output.finish()?;
@@ -93,78 +98,16 @@ impl Scan {
         Ok(rows)
     }
 
-    /// For the columns that are looked at.
-    fn buffer(&self) -> RowBuffer {
-        let conditions = self.condition.as_ref().map_or(&[][..], Predicate::columns);
-        RowBuffer::for_columns(&self.table, &[&self.columns, conditions].concat())
-    }
-
-    /// Where rows lie by column, columns become columns.
-    fn run_columns(&self, output: &mut Output<'_, '_>, progress: &dyn Progress) -> Result<()> {
-        self.table.scan_columns(&self.columns, self.condition.as_ref(), |batch| {
-            let flow = output.offer_batch(batch)?;
-            progress.advance(batch.rows_looked_at() as u64);
-            if progress.interrupted() { Err(Error::Interrupted) } else { Ok(flow) }
-        })?;
-        Ok(())
-    }
-
-    fn run_table(&self, output: &mut Output<'_, '_>, progress: &dyn Progress) -> Result<()> {
-        if self.table.attributes().method == Method::Page {
-            return self.run_columns(output, progress);
-        }
-        let mut seen = 0u64;
-        self.table.scan(&mut self.buffer(), |_, record| {
-            seen += 1;
-            if seen.is_multiple_of(BATCH_ROWS as u64) {
-                progress.advance(BATCH_ROWS as u64);
-                if progress.interrupted() {
-                    return Err(Error::Interrupted);
-                }
-            }
-            output.offer(record)
-        })?;
-        Ok(())
-    }
-
-    fn run_index(&self, index: &Index, output: &mut Output<'_, '_>, progress: &dyn Progress) -> Result<()> {
+    /// One after the other, all rows that are wanted.
+    fn scans(&self) -> Result<Vec<database::Scan>> {
+        let request = ScanRequest { columns: Some(self.columns.clone()), condition: self.condition.clone(), rids: false };
+        let Some(index) = &self.index else { return Ok(vec![self.view.scan(&self.table, &request)?]) };
         let ranges = match &self.condition {
             Some(condition) => condition.key_ranges(index.key_layout()),
             None => vec![KeyRange { start: Vec::new(), end: None }],
         };
-        let mut buffer = self.buffer();
-        let mut rids: Vec<Rid> = Vec::new();
-        for range in ranges {
-            let mut cursor = index.tree().range(range, CursorDirection::Forward);
-            loop {
-                rids.clear();
-                while rids.len() < LIST_ROWS
-                    && let Some((_, rid)) = cursor.next()?
-                {
-                    rids.push(rid);
-                }
-                if rids.is_empty() {
-                    break;
-                }
-                self.table.prefetch_rows(&rids)?;
-                progress.advance(rids.len() as u64);
-                if progress.interrupted() {
-                    return Err(Error::Interrupted);
-                }
-                for rid in &rids {
-                    let outcome = self.table.read(*rid, &mut buffer, |record| output.offer(record))?;
-                    if outcome.ok_or_else(|| missing_row(index, *rid))??.is_break() {
-                        return Ok(());
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn matches(&self, record: &[u8]) -> Result<bool> {
-        let Some(condition) = &self.condition else { return Ok(true) };
-        Ok(self.table.satisfies(condition, record)?)
+        let scans = ranges.into_iter().map(|range| self.view.range(&self.table, index, range, CursorDirection::Forward, &request));
+        Ok(scans.collect::<std::result::Result<_, _>>()?)
     }
 }
 
@@ -172,29 +115,13 @@ impl Scan {
 struct Output<'s, 'l> {
     scan: &'l Scan,
     builder: BatchBuilder<'l>,
-    gathered: Vec<u8>,
-    ends: Vec<usize>,
     rows: u64,
     sink: &'s mut dyn Sink,
 }
 
 impl Output<'_, '_> {
-    fn offer(&mut self, record: &[u8]) -> Result<ControlFlow<()>> {
-        if !self.scan.matches(record)? {
-            return Ok(ControlFlow::Continue(()));
-        }
-        self.gathered.extend_from_slice(record);
-        self.ends.push(self.gathered.len());
-        self.rows += 1;
-        let last = self.rows == self.scan.limit;
-        if last || self.gathered.len() >= GATHERED_BYTES || self.builder.len() + self.ends.len() >= BATCH_ROWS {
-            self.turn()?;
-        }
-        Ok(if last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    }
-
-    /// Takes rows that lie by column, as many as are still wanted.
-    fn offer_batch(&mut self, batch: &ColumnBatch<'_>) -> Result<ControlFlow<()>> {
+    /// Takes rows, as many as are still wanted.
+    fn offer(&mut self, batch: &ColumnBatch) -> Result<ControlFlow<()>> {
         let table = &self.scan.table;
         let wanted = usize::try_from(self.scan.limit - self.rows).unwrap_or(usize::MAX).min(batch.len());
         let slices = batch.columns().iter().map(|column| ColumnSlice {
@@ -215,23 +142,7 @@ impl Output<'_, '_> {
         Ok(if self.rows == self.scan.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    /// Turns the gathered records into columns.
-    fn turn(&mut self) -> Result<()> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let records: Vec<&[u8]> = starts.zip(&self.ends).map(|(start, end)| &self.gathered[start..*end]).collect();
-        let table = &self.scan.table;
-        self.builder
-            .push_records(&records, |reference| table.read_large(reference).map_err(|e| InterchangeError::LargeValue(e.to_string())))?;
-        self.gathered.clear();
-        self.ends.clear();
-        if self.builder.is_full() {
-            self.sink.write(&self.builder.finish()?)?;
-        }
-        Ok(())
-    }
-
     fn finish(mut self) -> Result<u64> {
-        self.turn()?;
         if !self.builder.is_empty() {
             self.sink.write(&self.builder.finish()?)?;
         }
@@ -275,15 +186,9 @@ pub fn get(database: &Database, table: &str, key: &[String]) -> Result<Option<Ve
     }
     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
     let index = primary_key_index(database, &table)?;
-    let mut encoded = Vec::new();
-    index.key_layout().encode(&refs, &mut encoded).map_err(|e| Error::Usage(e.to_string()))?;
-    let Some(rid) = index.tree().first_rid(&encoded)? else { return Ok(None) };
-    let record = table.get(rid)?.ok_or_else(|| missing_row(&index, rid))?;
-    Ok(Some(table.values(&record)?))
-}
-
-fn missing_row(index: &Index, rid: Rid) -> Error {
-    Error::Data(format!("index \"{}\" names row {rid}, which does not exist; run check", index.name()))
+    index.key_layout().encode(&refs, &mut Vec::new()).map_err(|e| Error::Usage(e.to_string()))?;
+    let mut transaction = database.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
+    Ok(transaction.get(&table, &index, &refs, |_, record| table.values(record))?.transpose()?)
 }
 
 /// The index of a table's primary key.

@@ -49,6 +49,12 @@ enum Next {
 #[derive(Debug)]
 pub struct Cursor<'a> {
     tree: BTree<'a>,
+    position: Position,
+}
+
+/// Where a cursor is, without its tree: for who holds the index otherwise.
+#[derive(Debug)]
+pub(crate) struct Position {
     range: KeyRange,
     direction: Direction,
     next: Next,
@@ -77,14 +83,58 @@ const PREFETCH_IOS: usize = 2;
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(tree: BTree<'a>, range: KeyRange, direction: Direction) -> Cursor<'a> {
+        Cursor { tree, position: Position::new(range, direction) }
+    }
+
+    /// The next entry.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    #[expect(clippy::should_implement_trait, reason = "the key is lent")]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<(&[u8], Rid)>> {
+        self.position.next(&self.tree)
+    }
+
+    /// What is left of the current leaf, or else the next leaf, all at once. Its entries are in key order also when the cursor goes backward.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    pub fn next_run(&mut self) -> Result<Option<Run<'_>>> {
+        let position = &mut self.position;
+        while position.from >= position.to {
+            if !position.load(&self.tree)? {
+                return Ok(None);
+            }
+        }
+        let (from, to) = (position.from, position.to);
+        position.from = position.to;
+        Ok(Some(Run { leaf: LeafView::new(&position.page), from, to }))
+    }
+
+    /// Whether the next entry comes from a leaf that is not copied yet.
+    #[inline]
+    pub(crate) fn is_between_leaves(&self) -> bool {
+        self.position.is_between_leaves()
+    }
+
+    /// Leaves read so far.
+    #[must_use]
+    pub fn leaf_count(&self) -> u64 {
+        self.position.leaves
+    }
+}
+
+impl Position {
+    /// Before the first entry of a range.
+    pub(crate) fn new(range: KeyRange, direction: Direction) -> Position {
         let empty = range.end.as_ref().is_some_and(|end| *end <= range.start);
         let next = match direction {
             _ if empty => Next::Done,
             Direction::Forward => Next::At(range.start.clone()),
             Direction::Backward => Next::Before(range.end.clone()),
         };
-        Cursor {
-            tree,
+        Position {
             range,
             direction,
             next,
@@ -97,20 +147,16 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next entry.
-    ///
-    /// # Errors
-    /// When a page is damaged or cannot be read.
-    #[expect(clippy::should_implement_trait, reason = "the key is lent")]
+    /// The next entry of the tree.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<(&[u8], Rid)>> {
+    pub(crate) fn next(&mut self, tree: &BTree<'_>) -> Result<Option<(&[u8], Rid)>> {
         while self.from >= self.to {
-            if !self.load()? {
+            if !self.load(tree)? {
                 return Ok(None);
             }
         }
         if page::page_type(&self.page) == Some(PageType::PrefixLeaf) {
-            return self.next_of_prefix_leaf().map(Some);
+            return self.next_of_prefix_leaf(tree).map(Some);
         }
         let view = Leaf::new(&self.page);
         let place = match self.direction {
@@ -137,9 +183,9 @@ impl<'a> Cursor<'a> {
         Ok(Some((entry.key, leaf::rid(&entry, place.rid))))
     }
 
-    fn next_of_prefix_leaf(&mut self) -> Result<(&[u8], Rid)> {
+    fn next_of_prefix_leaf(&mut self, tree: &BTree<'_>) -> Result<(&[u8], Rid)> {
         let view = PrefixLeaf::new(&self.page);
-        let damaged = |e: FormatError| self.tree.damaged(page::page_number(&self.page), e);
+        let damaged = |e: FormatError| tree.damaged(page::page_number(&self.page), e);
         match self.direction {
             Direction::Forward => {
                 let place = self.from;
@@ -158,43 +204,22 @@ impl<'a> Cursor<'a> {
         Ok(self.reader.pair())
     }
 
-    /// What is left of the current leaf, or else the next leaf, all at once. Its entries are in key order also when the cursor goes backward.
-    ///
-    /// # Errors
-    /// When a page is damaged or cannot be read.
-    pub fn next_run(&mut self) -> Result<Option<Run<'_>>> {
-        while self.from >= self.to {
-            if !self.load()? {
-                return Ok(None);
-            }
-        }
-        let (from, to) = (self.from, self.to);
-        self.from = self.to;
-        Ok(Some(Run { leaf: LeafView::new(&self.page), from, to }))
-    }
-
     /// Whether the next entry comes from a leaf that is not copied yet.
     #[inline]
     pub(crate) fn is_between_leaves(&self) -> bool {
         self.from >= self.to
     }
 
-    /// Leaves read so far.
-    #[must_use]
-    pub fn leaf_count(&self) -> u64 {
-        self.leaves
-    }
-
     /// Copies the next leaf; false when there is none.
-    fn load(&mut self) -> Result<bool> {
+    fn load(&mut self, tree: &BTree<'_>) -> Result<bool> {
         let target = match &self.next {
             Next::At(search) => Target::At(search),
             Next::Before(search) => Target::Before(search.as_deref()),
             Next::Done => return Ok(false),
         };
         let (direction, lookahead, active) = (self.direction, &mut self.prefetch, self.leaves > 0);
-        let most = self.tree.manager.settings().bytes_per_io * PREFETCH_IOS / self.tree.data_set.page_bytes();
-        let found = self.tree.leaf_and_fences(target, |step| match step {
+        let most = tree.manager.settings().bytes_per_io * PREFETCH_IOS / tree.data_set.page_bytes();
+        let found = tree.leaf_and_fences(target, |step| match step {
             Step::Down(node, i) if active && node.level() == 1 => lookahead.see(direction, &node, i, most),
             _ => {}
         })?;
@@ -208,7 +233,7 @@ impl<'a> Cursor<'a> {
         drop(page);
         self.leaves += 1;
         self.bound(fences);
-        self.ask();
+        self.ask(tree);
         Ok(true)
     }
 
@@ -233,7 +258,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Asks for what the descent saw.
-    fn ask(&mut self) {
+    fn ask(&mut self, tree: &BTree<'_>) {
         let mut pages = std::mem::take(&mut self.prefetch.wanted);
         if pages.is_empty() || matches!(self.next, Next::Done) {
             return;
@@ -247,7 +272,7 @@ impl<'a> Cursor<'a> {
                 _ => ranges.push(page..page + 1),
             }
         }
-        self.tree.manager.prefetch(self.tree.data_set, Prefetch::Dynamic, ranges, None);
+        tree.manager.prefetch(tree.data_set, Prefetch::Dynamic, ranges, None);
     }
 }
 

@@ -24,6 +24,7 @@ mod split;
 mod tests;
 mod tree;
 
+pub(crate) use cursor::Position;
 pub use cursor::{Cursor, Direction, Run};
 pub(crate) use delete::Removed;
 pub use inspect::{TreeFault, TreeLevel};

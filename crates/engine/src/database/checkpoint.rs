@@ -364,6 +364,8 @@ impl Drop for Database {
             self.sweep_former();
             let _ = self.rest();
         }
+        // Tables, indexes and read views may outlive it.
+        self.core.close();
     }
 }
 

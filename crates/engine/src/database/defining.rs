@@ -9,7 +9,7 @@ use super::change::{index_entry, table_entry};
 use super::definitions::Staged;
 use super::former::{Lifetime, Replaced};
 use super::objects::{CATALOG_OBJECT, Objects};
-use super::open::{Database, DatabaseState};
+use super::open::DatabaseState;
 use crate::catalog::{index_definition, table_definition};
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Who defines, and how long it waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Definer<'a> {
-    pub(super) database: &'a Database,
+    pub(super) database: &'a DatabaseState,
     pub(super) state: &'a Arc<TransactionState>,
     pub(super) lock_timeout: Duration,
 }

@@ -100,7 +100,7 @@ pub struct DatabaseState {
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
-    state: Arc<DatabaseState>,
+    pub(super) state: Arc<DatabaseState>,
     /// The storage as others see it.
     outside: Arc<dyn Storage>,
     damaged_slot: Option<(usize, String)>,
@@ -344,7 +344,9 @@ impl Database {
     pub fn damaged_control_slot(&self) -> Option<(usize, &str)> {
         self.damaged_slot.as_ref().map(|(number, reason)| (*number, reason.as_str()))
     }
+}
 
+impl DatabaseState {
     /// All tables, by name.
     #[must_use]
     pub fn tables(&self) -> Vec<Arc<Table>> {
@@ -380,9 +382,7 @@ impl Database {
         let objects = self.objects.read();
         objects.indexes.get(name).cloned().ok_or_else(|| unknown("index", name, objects.indexes.keys()))
     }
-}
 
-impl DatabaseState {
     /// The indexes of a table, by name; not those that a running transaction makes.
     #[must_use]
     pub fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use pagefold_codec::CodecError;
 use pagefold_codec::page::{Bitmap, ColumnArea};
 use pagefold_format::data::DataPage;
-use pagefold_types::LARGE_VALUE_REF_BYTES;
+use pagefold_types::{LARGE_VALUE_REF_BYTES, Rid};
 
 /// Rows of a batch from which on it is delivered.
 const ROWS: usize = 1024;
@@ -78,9 +78,10 @@ impl BatchColumn {
 
 /// Some columns of some rows.
 #[derive(Debug)]
-pub struct ColumnBatch<'t> {
-    table: &'t Table,
+pub struct ColumnBatch {
     columns: Vec<BatchColumn>,
+    /// Of each row, if they were asked for.
+    rids: Option<Vec<Rid>>,
     /// Those that wait among them.
     rows: usize,
     looked_at: usize,
@@ -106,12 +107,12 @@ impl Waiting {
     }
 }
 
-impl<'t> ColumnBatch<'t> {
+impl ColumnBatch {
     /// An empty batch of these columns.
     ///
     /// # Errors
     /// When the table has no such column.
-    pub fn new(table: &'t Table, columns: &[usize]) -> Result<ColumnBatch<'t>> {
+    pub fn new(table: &Table, columns: &[usize]) -> Result<ColumnBatch> {
         let schema = table.decoder.columns();
         let columns = columns.iter().map(|number| {
             if *number >= schema.column_count() {
@@ -124,7 +125,18 @@ impl<'t> ColumnBatch<'t> {
             };
             Ok(BatchColumn { number: *number, values, validity: Bitmap::default(), nulls: 0 })
         });
-        Ok(ColumnBatch { table, columns: columns.collect::<Result<_>>()?, rows: 0, looked_at: 0, waiting: Waiting::default() })
+        Ok(ColumnBatch { columns: columns.collect::<Result<_>>()?, rids: None, rows: 0, looked_at: 0, waiting: Waiting::default() })
+    }
+
+    /// The same, with the RIDs of the rows.
+    pub(crate) fn with_rids(self) -> ColumnBatch {
+        ColumnBatch { rids: Some(Vec::new()), ..self }
+    }
+
+    /// The RIDs of its rows, if they were asked for.
+    #[must_use]
+    pub fn rids(&self) -> Option<&[Rid]> {
+        self.rids.as_deref()
     }
 
     /// Its columns, as they were asked for.
@@ -155,6 +167,7 @@ impl<'t> ColumnBatch<'t> {
     pub fn clear(&mut self) {
         (self.rows, self.looked_at) = (0, 0);
         self.waiting.clear();
+        self.rids.iter_mut().for_each(Vec::clear);
         for column in &mut self.columns {
             column.validity.clear();
             column.nulls = 0;
@@ -170,28 +183,29 @@ impl<'t> ColumnBatch<'t> {
     }
 
     /// Adds a row by its record, if the filter lets it through.
-    pub(super) fn push_record(&mut self, record: &[u8], filter: Option<&Filter<'_>>) -> Result<()> {
+    pub(super) fn push_record(&mut self, table: &Table, rid: Rid, record: &[u8], filter: Option<&Filter>) -> Result<()> {
         self.looked_at += 1;
-        if !filter.map_or(Ok(true), |filter| filter.matches(self.table, record))? {
+        if !filter.map_or(Ok(true), |filter| filter.matches(table, record))? {
             return Ok(());
         }
+        self.rids.iter_mut().for_each(|rids| rids.push(rid));
         self.waiting.bytes.extend_from_slice(record);
         self.waiting.ends.push(self.waiting.bytes.len());
         self.rows += 1;
-        if self.waiting.ends.len() < WAITING { Ok(()) } else { self.settle() }
+        if self.waiting.ends.len() < WAITING { Ok(()) } else { self.settle(table) }
     }
 
     /// Takes the records that wait apart: column by column, as the values of one column are found in the same way in all of them.
     ///
     /// # Errors
     /// When a record is damaged.
-    pub(super) fn settle(&mut self) -> Result<()> {
+    pub(super) fn settle(&mut self, table: &Table) -> Result<()> {
         let waiting = &self.waiting;
         if waiting.ends.is_empty() {
             return Ok(());
         }
-        let schema = self.table.decoder.columns();
-        let damaged = || Error::Damaged { path: self.table.object(), reason: "a record that is too short".into() };
+        let schema = table.decoder.columns();
+        let damaged = || Error::Damaged { path: table.object(), reason: "a record that is too short".into() };
         for BatchColumn { number, values, validity, nulls } in &mut self.columns {
             let column = *number;
             let rows = waiting.ends.len();
@@ -228,22 +242,23 @@ impl<'t> ColumnBatch<'t> {
     /// Adds the rows that a page has in its column part and that the filter lets through.
     pub(super) fn push_area(
         &mut self,
+        table: &Table,
         area: &ColumnArea<'_>,
         page: &DataPage<'_>,
         rows: &AreaRows,
-        filter: Option<&Filter<'_>>,
+        filter: Option<&Filter>,
     ) -> Result<()> {
-        self.settle()?;
+        self.settle(table)?;
         let mut selection = rows_there(area, page, rows);
         self.looked_at += selection.count_ones();
         if let Some(filter) = filter {
-            filter.select(self.table, area, &mut selection)?;
+            filter.select(table, area, &mut selection)?;
         }
         let (count, all) = (selection.count_ones(), 0..area.rows());
         if count == 0 {
             return Ok(());
         }
-        let damaged = |e: CodecError| Error::Damaged { path: self.table.object(), reason: e.to_string() };
+        let damaged = |e: CodecError| Error::Damaged { path: table.object(), reason: e.to_string() };
         for BatchColumn { number, values, validity, nulls } in &mut self.columns {
             let column = *number;
             match values {
@@ -269,7 +284,7 @@ impl<'t> ColumnBatch<'t> {
     }
 
     /// Should it be taken before more rows come? Then it has a thousand rows, or long strings; or so many rows were looked at that who reads them may want to know.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         let long = |column: &BatchColumn| matches!(&column.values, BatchValues::Bytes { bytes, .. } if bytes.len() > BYTES_MAX / 4);
         self.rows >= ROWS || self.looked_at >= ROWS_LOOKED_AT || self.columns.iter().any(long)
     }

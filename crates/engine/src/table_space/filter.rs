@@ -21,8 +21,8 @@ enum Encoded {
 
 /// A condition, taken apart.
 #[derive(Debug)]
-pub(crate) struct Filter<'p> {
-    condition: &'p Predicate,
+pub(crate) struct Filter {
+    condition: Predicate,
     encoded: Vec<(usize, Encoded)>,
     /// What is asked of records beside that.
     rest: Option<Predicate>,
@@ -134,8 +134,8 @@ pub(super) fn rows_there(area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &Area
     found
 }
 
-impl<'p> Filter<'p> {
-    pub(crate) fn new(table: &Table, condition: &'p Predicate) -> Filter<'p> {
+impl Filter {
+    pub(crate) fn new(table: &Table, condition: &Predicate) -> Filter {
         let mut encoded: Vec<(usize, Encoded)> = Vec::new();
         let rest = condition.take_terms(|column, test| {
             let Some(term) = Encoded::of(table.decoder.columns(), table.layout.data_type(column), column, test) else { return false };
@@ -150,12 +150,12 @@ impl<'p> Filter<'p> {
             }
             true
         });
-        Filter { condition, encoded, rest }
+        Filter { condition: condition.clone(), encoded, rest }
     }
 
     /// Does a record satisfy the condition?
     pub(crate) fn matches(&self, table: &Table, record: &[u8]) -> Result<bool> {
-        table.satisfies(self.condition, record)
+        table.satisfies(&self.condition, record)
     }
 
     /// Keeps, of the rows of an area, those that satisfy the condition.
@@ -175,7 +175,7 @@ impl<'p> Filter<'p> {
         }
         let mut record = Vec::new();
         for row in selection.clone().ones() {
-            let Some(condition) = (if unknown.get(row) { Some(self.condition) } else { self.rest.as_ref() }) else { continue };
+            let Some(condition) = (if unknown.get(row) { Some(&self.condition) } else { self.rest.as_ref() }) else { continue };
             record.clear();
             area.record_columns(row, condition.columns(), &mut record).map_err(damaged)?;
             if !table.satisfies(condition, &record)? {

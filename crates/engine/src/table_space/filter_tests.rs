@@ -140,7 +140,7 @@ fn condition(random: &mut Random, model: &Model) -> String {
 type Part = (i64, Option<i64>, Option<Vec<u8>>, Option<Vec<u8>>);
 const COLUMNS: [usize; 4] = [0, 1, 7, 8];
 
-fn parts(table: &Table, batch: &ColumnBatch<'_>, out: &mut Vec<Part>) {
+fn parts(table: &Table, batch: &ColumnBatch, out: &mut Vec<Part>) {
     let int = |column: usize, row: usize| {
         let column = &batch.columns()[column];
         column.validity().get(row).then(|| column.ints()[row])
@@ -170,7 +170,7 @@ fn compare(table: &Table, transaction: Option<&mut Transaction<'_>>, model: &Mod
     let expected: Vec<Part> = model.values().filter(|(_, row)| satisfies(row)).map(|(_, row)| part_of(row)).collect();
     let mut found = Vec::new();
     let mut looked_at = 0;
-    let visit = |batch: &ColumnBatch<'_>| {
+    let visit = |batch: &ColumnBatch| {
         parts(table, batch, &mut found);
         looked_at += batch.rows_looked_at();
         Ok::<_, Error>(ControlFlow::Continue(()))

@@ -54,28 +54,66 @@ impl<E, F: FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>> RowSink<E> for Rows<
     }
 }
 
-/// Gathers the rows that a filter lets through into batches.
-pub(crate) struct Batches<'p, 't, F> {
-    batch: ColumnBatch<'t>,
-    filter: Option<Filter<'p>>,
+/// Gathers the rows that a filter lets through in a batch.
+#[derive(Debug)]
+pub(crate) struct Gathering<'t> {
+    pub(crate) table: &'t Table,
+    pub(crate) batch: ColumnBatch,
+    pub(crate) filter: Option<&'t Filter>,
+}
+
+impl Gathering<'_> {
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<(), Error> {
+        self.batch.push_record(self.table, rid, record, self.filter)
+    }
+
+    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, Error> {
+        // Whose rows these are nobody says here.
+        if self.batch.rids().is_some() {
+            return Ok(false);
+        }
+        self.batch.push_area(self.table, area, page, rows, self.filter).map(|()| true)
+    }
+
+    /// All columns have all rows from now on.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        self.batch.settle(self.table)
+    }
+}
+
+impl RowSink<Error> for Gathering<'_> {
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, Error> {
+        self.row(rid, record).map(|()| ControlFlow::Continue(()))
+    }
+
+    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, Error> {
+        self.area(area, page, rows)
+    }
+}
+
+/// What rows are to be read into that become columns, or are looked at by a condition.
+pub(crate) fn buffer_for(table: &Table, columns: &[usize], condition: Option<&Predicate>) -> RowBuffer {
+    RowBuffer::for_columns(table, &[columns, condition.map_or(&[][..], Predicate::columns)].concat())
+}
+
+/// Delivers the rows that a filter lets through in batches.
+pub(crate) struct Batches<'t, F> {
+    gathering: Gathering<'t>,
     visit: F,
 }
 
-impl<'p, 't, F> Batches<'p, 't, F> {
-    /// Of these columns, and what rows are to be read into.
-    pub(crate) fn new(table: &'t Table, columns: &[usize], condition: Option<&'p Predicate>, visit: F) -> Result<(Self, RowBuffer), Error> {
-        let batch = ColumnBatch::new(table, columns)?;
-        let buffer = RowBuffer::for_columns(table, &[columns, condition.map_or(&[][..], Predicate::columns)].concat());
-        let filter = condition.map(|condition| Filter::new(table, condition));
-        Ok((Batches { batch, filter, visit }, buffer))
+impl<'t, F> Batches<'t, F> {
+    /// Of these columns.
+    pub(crate) fn new(table: &'t Table, columns: &[usize], filter: Option<&'t Filter>, visit: F) -> Result<Self, Error> {
+        Ok(Batches { gathering: Gathering { table, batch: ColumnBatch::new(table, columns)?, filter }, visit })
     }
 
     /// Delivers the rows that are left.
     pub(crate) fn finish<E: From<Error>>(mut self) -> Result<ControlFlow<()>, E>
     where
-        F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
+        F: FnMut(&ColumnBatch) -> Result<ControlFlow<()>, E>,
     {
-        if self.batch.is_empty() {
+        if self.gathering.batch.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
         self.deliver()
@@ -83,28 +121,27 @@ impl<'p, 't, F> Batches<'p, 't, F> {
 
     fn deliver<E: From<Error>>(&mut self) -> Result<ControlFlow<()>, E>
     where
-        F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
+        F: FnMut(&ColumnBatch) -> Result<ControlFlow<()>, E>,
     {
-        self.batch.settle()?;
-        let flow = (self.visit)(&self.batch);
-        self.batch.clear();
+        self.gathering.settle()?;
+        let flow = (self.visit)(&self.gathering.batch);
+        self.gathering.batch.clear();
         flow
     }
 }
 
-impl<'t, E: From<Error>, F: FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>> RowSink<E> for Batches<'_, 't, F> {
-    fn row(&mut self, _: Rid, record: &[u8]) -> Result<ControlFlow<()>, E> {
-        self.batch.push_record(record, self.filter.as_ref())?;
+impl<E: From<Error>, F: FnMut(&ColumnBatch) -> Result<ControlFlow<()>, E>> RowSink<E> for Batches<'_, F> {
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, E> {
+        self.gathering.row(rid, record)?;
         Ok(ControlFlow::Continue(()))
     }
 
     fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, E> {
-        self.batch.push_area(area, page, rows, self.filter.as_ref())?;
-        Ok(true)
+        Ok(self.gathering.area(area, page, rows)?)
     }
 
     fn end_of_page(&mut self) -> Result<ControlFlow<()>, E> {
-        if !self.batch.is_full() {
+        if !self.gathering.batch.is_full() {
             return Ok(ControlFlow::Continue(()));
         }
         self.deliver()
@@ -116,13 +153,15 @@ impl Table {
     ///
     /// # Errors
     /// When a page is damaged, there is no such column, or the visitor fails.
-    pub fn scan_columns<'t, E: From<Error>>(
-        &'t self,
+    pub fn scan_columns<E: From<Error>>(
+        &self,
         columns: &[usize],
         condition: Option<&Predicate>,
-        visit: impl FnMut(&ColumnBatch<'t>) -> Result<ControlFlow<()>, E>,
+        visit: impl FnMut(&ColumnBatch) -> Result<ControlFlow<()>, E>,
     ) -> Result<ScanOutcome, E> {
-        let (mut sink, mut buffer) = Batches::new(self, columns, condition, visit)?;
+        let filter = condition.map(|condition| Filter::new(self, condition));
+        let mut sink = Batches::new(self, columns, filter.as_ref(), visit)?;
+        let mut buffer = buffer_for(self, columns, condition);
         let _visiting = self.visit();
         for (number, data_set) in self.partitions().enumerate() {
             let pages: Vec<u32> = data_set.space().data_pages().collect();

@@ -21,6 +21,15 @@ use pagefold_types::Rid;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// What a scan finds out of a page; kept from one to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// Slots that the snapshot sees otherwise than the page has them.
+    changed: Vec<(u16, Seen)>,
+    /// Slots whose rows lie elsewhere.
+    moved: Vec<u16>,
+}
+
 impl Table {
     /// Calls `visit` with the record of a row as the snapshot sees it. `None` when it sees none. `unseen` gets who has changed the row in a way that the snapshot does not see.
     ///
@@ -111,49 +120,74 @@ impl Table {
         sink: &mut impl RowSink<E>,
         mut unseen: impl FnMut(&Arc<TransactionState>),
     ) -> std::result::Result<ScanOutcome, E> {
-        let mut changed: Vec<(u16, Seen)> = Vec::new();
-        let mut moved: Vec<u16> = Vec::new();
+        let mut looks = Looks::default();
         for (number, data_set) in self.partitions().enumerate() {
-            let partition = number as u16;
             let pages: Vec<u32> = data_set.space().data_pages().collect();
-            let window = (self.core.manager.settings().bytes_per_io / data_set.page_bytes()).max(1);
-            for (i, &page_number) in pages.iter().enumerate() {
+            let window = self.pages_per_io(data_set);
+            for (i, &page) in pages.iter().enumerate() {
                 if i % window == 0 {
-                    let to = (i + 2 * window).min(pages.len());
-                    let range = pages[i]..pages[to - 1] + 1;
-                    self.core.manager.prefetch(data_set, Prefetch::Sequential, std::iter::once(range).collect(), None);
+                    self.prefetch_pages(data_set, &pages[i..(i + 2 * window).min(pages.len())]);
                 }
-                moved.clear();
-                let page = self.core.manager.shared(data_set, page_number, Access::Scan)?;
-                check_type(data_set, page_number, &page)?;
-                let versions = &self.core.versions;
-                let others = versions.of_page(self.object_id, partition, page_number, snapshot, &mut changed, |_, by| unseen(by));
-                let view = DataPage::new(&page);
-                // A page without versions is the same for every snapshot.
-                let columns_done =
-                    changed.is_empty() && others == Seen::Current && self.area_to(data_set, page_number, &view, &AreaRows::AtHome, sink)?;
-                let flow = if changed.is_empty() && others == Seen::Current {
-                    self.rows_as_they_lie((data_set, page_number, partition), &view, columns_done, buffer, &mut moved, sink)?
-                } else {
-                    self.rows_of_versions((data_set, page_number, partition), &view, (&changed, &others), buffer, &mut moved, sink)?
-                };
-                if flow.is_break() {
-                    return Ok(ScanOutcome::Stopped);
-                }
-                drop(page);
-                for slot in &moved {
-                    let rid = Rid::new(partition, page_number, *slot);
-                    let flow = self.read_visible(rid, snapshot, buffer, |record| sink.row(rid, record), &mut unseen)?;
-                    if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
-                        return Ok(ScanOutcome::Stopped);
-                    }
-                }
-                if sink.end_of_page()?.is_break() {
+                let place = (number as u16, page);
+                if self.scan_page_visible(place, snapshot, buffer, &mut looks, sink, &mut unseen)?.is_break() {
                     return Ok(ScanOutcome::Stopped);
                 }
             }
         }
         Ok(ScanOutcome::Complete)
+    }
+
+    /// Pages that one I/O reads.
+    pub(crate) fn pages_per_io(&self, data_set: &DataSet) -> usize {
+        (self.core.manager.settings().bytes_per_io / data_set.page_bytes()).max(1)
+    }
+
+    /// Asks for pages that a scan comes to, in ascending order, with what lies between them.
+    pub(crate) fn prefetch_pages(&self, data_set: &Arc<DataSet>, pages: &[u32]) {
+        if let (Some(first), Some(last)) = (pages.first(), pages.last()) {
+            let ranges = std::iter::once(*first..*last + 1).collect();
+            self.core.manager.prefetch(data_set, Prefetch::Sequential, ranges, None);
+        }
+    }
+
+    /// As [`scan_visible`](Self::scan_visible), of the rows whose home is one page, given by partition and number.
+    pub(crate) fn scan_page_visible<E: From<Error>>(
+        &self,
+        (partition, page_number): (u16, u32),
+        snapshot: &Snapshot,
+        buffer: &mut RowBuffer,
+        Looks { changed, moved }: &mut Looks,
+        sink: &mut impl RowSink<E>,
+        mut unseen: impl FnMut(&Arc<TransactionState>),
+    ) -> std::result::Result<ControlFlow<()>, E> {
+        let data_set = self.partition(partition)?;
+        moved.clear();
+        let page = self.core.manager.shared(data_set, page_number, Access::Scan)?;
+        check_type(data_set, page_number, &page)?;
+        let versions = &self.core.versions;
+        let others = versions.of_page(self.object_id, partition, page_number, snapshot, changed, |_, by| unseen(by));
+        let view = DataPage::new(&page);
+        // A page without versions is the same for every snapshot.
+        let is_settled = changed.is_empty() && others == Seen::Current;
+        let columns_done = is_settled && self.area_to(data_set, page_number, &view, &AreaRows::AtHome, sink)?;
+        let place = (&**data_set, page_number, partition);
+        let flow = if is_settled {
+            self.rows_as_they_lie(place, &view, columns_done, buffer, moved, sink)?
+        } else {
+            self.rows_of_versions(place, &view, (changed, &others), buffer, moved, sink)?
+        };
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        drop(page);
+        for slot in moved.iter() {
+            let rid = Rid::new(partition, page_number, *slot);
+            let flow = self.read_visible(rid, snapshot, buffer, |record| sink.row(rid, record), &mut unseen)?;
+            if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        sink.end_of_page()
     }
 
     /// Delivers the rows of a page that has no versions. `moved` gets the slots whose rows lie elsewhere.

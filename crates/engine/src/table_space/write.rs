@@ -27,6 +27,7 @@ impl Table {
     /// # Errors
     /// When a value does not fit its column, or there is no room.
     pub fn insert(&self, values: &[ValueRef<'_>]) -> Result<Rid> {
+        self.core.check_writable()?;
         let mut record = Vec::new();
         self.build_record(By::Nobody, values, &mut record)?;
         self.insert_record(By::Nobody, &record)
@@ -141,6 +142,7 @@ impl Table {
     /// # Errors
     /// When a value does not fit its column, or there is no room.
     pub fn update(&self, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        self.core.check_writable()?;
         if let Some(found) = self.update_fixed(By::Nobody, rid, changes)? {
             return Ok(found);
         }
@@ -271,6 +273,7 @@ impl Table {
     /// # Errors
     /// When a page is damaged.
     pub fn delete(&self, rid: Rid) -> Result<bool> {
+        self.core.check_writable()?;
         let mut large = Vec::new();
         let mut buffer = RowBuffer::default();
         let found = self.read(rid, &mut buffer, |record| self.layout.large_values(record))?;

@@ -84,7 +84,8 @@ fn write(bank: &Bank, writer: i64, mut random: Random) {
     loop {
         let isolation = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable][random.below(3) as usize];
         let durability = [Durability::Durable, Durability::Durable, Durability::Relaxed, Durability::Off][random.below(4) as usize];
-        let options = TransactionOptions { isolation, durability, lock_timeout: Duration::from_millis(300) };
+        let options =
+            TransactionOptions { isolation, durability, lock_timeout: Duration::from_millis(300), ..TransactionOptions::default() };
         let mut teller = Teller { bank, t: bank.database.begin(options), random: &mut random, writer };
         let outcome = teller.run();
         let t = teller.t;

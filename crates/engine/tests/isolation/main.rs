@@ -12,6 +12,7 @@ mod leftovers;
 mod list_append;
 mod model;
 mod processes;
+mod read_views;
 mod readers;
 mod replaced;
 mod taken_back;

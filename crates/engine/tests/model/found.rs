@@ -34,7 +34,12 @@ fn world_with(columns: Vec<(usize, bool)>, unique: bool) -> World {
 }
 
 fn begin(world: &World, isolation: Isolation) -> Transaction<'_> {
-    world.database.begin(TransactionOptions { isolation, durability: Durability::Durable, lock_timeout: Duration::ZERO })
+    world.database.begin(TransactionOptions {
+        isolation,
+        durability: Durability::Durable,
+        lock_timeout: Duration::ZERO,
+        ..TransactionOptions::default()
+    })
 }
 
 const LEVELS: [Isolation; 3] = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];

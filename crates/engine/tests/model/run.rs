@@ -55,7 +55,7 @@ impl Tally {
 }
 
 fn options(isolation: Isolation, durability: Durability) -> TransactionOptions {
-    TransactionOptions { isolation, durability, lock_timeout: Duration::ZERO }
+    TransactionOptions { isolation, durability, lock_timeout: Duration::ZERO, ..TransactionOptions::default() }
 }
 
 /// Runs a program. The error says at which step engine and model differ, and how.

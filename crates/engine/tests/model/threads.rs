@@ -83,7 +83,7 @@ struct Client<'w> {
 fn begin(world: &World, isolation: Isolation) -> Transaction<'_> {
     // One who waits for ever is for the watch to find.
     let lock_timeout = Duration::from_secs(600);
-    world.database.begin(TransactionOptions { isolation, durability: Durability::Relaxed, lock_timeout })
+    world.database.begin(TransactionOptions { isolation, durability: Durability::Relaxed, lock_timeout, ..TransactionOptions::default() })
 }
 
 fn find(world: &World, t: &mut Transaction<'_>, register: usize) -> Result<Found> {

@@ -229,7 +229,7 @@ impl<'d> Player<'d> {
 
     pub(crate) fn begin(&mut self, writer: usize, isolation: Isolation, durability: Durability) {
         // Nobody waits: all transactions are those of one thread.
-        let options = TransactionOptions { isolation, durability, lock_timeout: Duration::ZERO };
+        let options = TransactionOptions { isolation, durability, lock_timeout: Duration::ZERO, ..TransactionOptions::default() };
         let fresh = Writer {
             transaction: self.database.begin(options),
             durability,

@@ -94,13 +94,13 @@ impl Transaction<'_> {
 
     /// Something is defined, and not logged yet.
     fn note_definition<R>(&mut self, define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<R>) -> Result<R> {
-        let by = Definer { database: self.database, state: &self.state, lock_timeout: self.options.lock_timeout };
+        let by = Definer { database: &self.database, state: &self.state, lock_timeout: self.options.lock_timeout };
         define(&mut self.defining, by)
     }
 
     /// Logs what has been defined since the last time.
     fn log_definitions(&mut self) -> Result<()> {
-        self.defining.log(self.database, &self.state, true)
+        self.defining.log(&self.database, &self.state, true)
     }
 
     /// Enters all rows of a table, which is locked as a whole, into an empty index. Nothing of that is ever taken back by itself: the index is.

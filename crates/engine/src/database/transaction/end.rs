@@ -5,6 +5,7 @@ use super::{Durability, Savepoint, Transaction};
 use crate::log::Lsn;
 use crate::table_space::is_visiting;
 use crate::{Error, Result};
+use std::sync::Arc;
 
 impl Transaction<'_> {
     /// A point to come back to.
@@ -54,9 +55,9 @@ impl Transaction<'_> {
             return Err(error);
         }
         self.ended = true;
-        let serializable = self.serializable().filter(|_| self.snapshot.is_some());
+        let is_serializable = self.serializable().is_some() && self.snapshot.is_some();
         let rows = self.state.take_rows();
-        if rows.is_empty() && serializable.is_none() && self.defining.is_empty() {
+        if rows.is_empty() && !is_serializable && self.defining.is_empty() {
             (self.snapshot, self.pin) = (None, None);
             core.transactions.end_read_only(&self.state);
             core.locks.release_all(self.state.id());
@@ -65,8 +66,8 @@ impl Transaction<'_> {
             return Ok(());
         }
         let committed = |timestamp| {
-            if let Some(serializable) = serializable {
-                serializable.committed(self.state.id(), timestamp);
+            if is_serializable {
+                core.serializable.committed(self.state.id(), timestamp);
             }
             core.leftovers.committed(self.state.id(), timestamp, rows);
         };
@@ -138,7 +139,7 @@ impl Transaction<'_> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        let core = &self.database.core;
+        let core = Arc::clone(&self.database.core);
         if let Some(serializable) = self.serializable().filter(|_| self.snapshot.is_some()) {
             serializable.aborted(self.state.id());
         }
@@ -148,7 +149,12 @@ impl Transaction<'_> {
             core.locks.release_all(self.state.id());
             return Err(error);
         }
-        core.transactions.abort(&self.state);
+        if self.state.last_lsn() == 0 {
+            // Nothing was changed: what others have of it, such as a read view, is as good as after a commit.
+            core.transactions.end_read_only(&self.state);
+        } else {
+            core.transactions.abort(&self.state);
+        }
         core.release_undo_room(&self.state);
         core.locks.release_all(self.state.id());
         self.snapshot_ended();
@@ -160,7 +166,7 @@ impl Transaction<'_> {
         // First the list: a checkpoint in between must not have what is not left any more, while a transaction without an end is taken back wholly after a crash.
         self.database.core.leftovers.taken_back(self.state.id(), until);
         self.database.take_back(&self.state, until)?;
-        self.defining.taken_back(self.database, until);
+        self.defining.taken_back(&self.database, until);
         Ok(())
     }
 }

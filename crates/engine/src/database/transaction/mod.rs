@@ -15,12 +15,14 @@ mod end;
 mod read;
 
 use super::defining::Defining;
-use super::open::Database;
+use super::open::{Database, DatabaseState};
+use super::read_view::ReadView;
 use crate::index::Index;
 use crate::log::Lsn;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Access, Mode, Pin, Resource, Serializable, SerializationFailure, Snapshot, TransactionState};
 use crate::{Error, Result};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,11 +59,18 @@ pub struct TransactionOptions {
     pub durability: Durability,
     /// How long it waits for a lock.
     pub lock_timeout: Duration,
+    /// It changes nothing; a statement that would is an error.
+    pub read_only: bool,
 }
 
 impl Default for TransactionOptions {
     fn default() -> TransactionOptions {
-        TransactionOptions { isolation: Isolation::default(), durability: Durability::default(), lock_timeout: Duration::from_secs(10) }
+        TransactionOptions {
+            isolation: Isolation::default(),
+            durability: Durability::default(),
+            lock_timeout: Duration::from_secs(10),
+            read_only: false,
+        }
     }
 }
 
@@ -75,7 +84,10 @@ pub struct Savepoint {
 /// A transaction.
 #[derive(Debug)]
 pub struct Transaction<'d> {
-    database: &'d Database,
+    database: Arc<DatabaseState>,
+    /// Keeps the database open, if the transaction does not borrow it.
+    _open: Option<Arc<Database>>,
+    borrowed: PhantomData<&'d Database>,
     state: Arc<TransactionState>,
     options: TransactionOptions,
     /// The snapshot of all statements, except under READ COMMITTED.
@@ -105,9 +117,30 @@ impl Database {
     /// Begins a transaction.
     #[must_use]
     pub fn begin(&self, options: TransactionOptions) -> Transaction<'_> {
+        self.begin_kept(options, None)
+    }
+
+    /// Begins a transaction that keeps the database open, and can go wherever the program likes.
+    #[must_use]
+    pub fn begin_owned(self: &Arc<Self>, options: TransactionOptions) -> Transaction<'static> {
+        self.begin_kept(options, Some(Arc::clone(self)))
+    }
+
+    /// What is committed now, as a value that threads share and scans are pulled from.
+    #[must_use]
+    pub fn read_view(&self) -> ReadView {
+        let state = self.core.transactions.begin();
+        let snapshot = Arc::new(self.core.transactions.snapshot(state.id()));
+        self.core.transactions.end_read_only(&state);
+        ReadView::new(&self.state, &state, snapshot, false)
+    }
+
+    fn begin_kept<'d>(&self, options: TransactionOptions, open: Option<Arc<Database>>) -> Transaction<'d> {
         let state = self.core.transactions.begin();
         Transaction {
-            database: self,
+            database: Arc::clone(&self.state),
+            _open: open,
+            borrowed: PhantomData,
             state,
             options,
             snapshot: None,
@@ -122,7 +155,7 @@ impl Database {
     }
 }
 
-impl<'d> Transaction<'d> {
+impl Transaction<'_> {
     /// What it sees of others.
     #[must_use]
     pub fn isolation(&self) -> Isolation {
@@ -135,8 +168,12 @@ impl<'d> Transaction<'d> {
         self.state.id()
     }
 
-    fn serializable(&self) -> Option<&'d Serializable> {
+    fn serializable(&self) -> Option<&Serializable> {
         (self.options.isolation == Isolation::Serializable).then_some(&self.database.core.serializable)
+    }
+
+    fn access(&self) -> Access {
+        if self.options.read_only { Access::ReadOnly } else { Access::ReadWrite }
     }
 
     fn check(&self) -> Result<()> {
@@ -164,13 +201,12 @@ impl<'d> Transaction<'d> {
         if let Some(snapshot) = &self.snapshot {
             return Ok(Arc::clone(snapshot));
         }
-        let core = &self.database.core;
         if self.options.isolation == Isolation::ReadCommitted {
             self.pin();
         }
         let snapshot = Arc::new(match self.serializable() {
-            Some(serializable) => serializable.begin(&self.state, Access::ReadWrite),
-            None => core.transactions.snapshot(self.state.id()),
+            Some(serializable) => serializable.begin(&self.state, self.access()),
+            None => self.database.core.transactions.snapshot(self.state.id()),
         });
         if self.options.isolation != Isolation::ReadCommitted {
             self.snapshot = Some(Arc::clone(&snapshot));
@@ -253,6 +289,9 @@ impl<'d> Transaction<'d> {
     /// What every statement that changes something makes sure of.
     fn prepare(&self) -> Result<()> {
         self.check()?;
+        if self.options.read_only {
+            return Err(Error::ReadOnly("this transaction".into()));
+        }
         self.database.core.check_writable()?;
         self.database.ensure_log()?;
         // A full device is an error of this statement, before it has changed anything.

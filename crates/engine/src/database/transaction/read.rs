@@ -3,10 +3,12 @@
 //! A visitor is called while the page of its rows is latched. It cannot change rows of that table, by whatever transaction: that is an error. It may read.
 
 use super::super::leftovers::key_of;
+use super::super::read_view::ReadView;
+use super::super::reading::Reading;
 use super::{Isolation, Transaction};
 use crate::btree::Direction;
 use crate::index::Index;
-use crate::table_space::{Batches, ColumnBatch, RowBuffer, RowSink, Rows, ScanOutcome, Table};
+use crate::table_space::{Batches, ColumnBatch, Filter, RowBuffer, RowSink, Rows, ScanOutcome, Table, buffer_for};
 use crate::transaction::{Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef};
@@ -36,6 +38,16 @@ impl Sought {
 }
 
 impl Transaction<'_> {
+    /// What a statement sees, as a value: under READ COMMITTED a statement that begins now, otherwise what the transaction sees. Changes that this transaction makes later may be seen or not.
+    ///
+    /// # Errors
+    /// When only rollback is left.
+    pub fn read_view(&mut self) -> Result<ReadView> {
+        let snapshot = self.snapshot()?;
+        self.statement_ends();
+        Ok(ReadView::new(&self.database, &self.state, snapshot, self.options.isolation == Isolation::Serializable))
+    }
+
     /// Calls `visit` with the record of a row. `None` when the snapshot has no such row.
     ///
     /// # Errors
@@ -68,22 +80,11 @@ impl Transaction<'_> {
         visit: impl FnMut(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let _visiting = table.visit();
-        if self.serializable().is_none() {
-            return table.read_visible(rid, snapshot, buffer, visit, |_| ());
-        }
-        let mut unseen = Vec::new();
-        let read = table.read_visible(rid, snapshot, buffer, visit, |writer| unseen.push(Arc::clone(writer)))?;
-        self.overwritten(&unseen)?;
-        Ok(read)
+        self.reading(snapshot).read_noted(table, rid, buffer, visit)
     }
 
-    /// Others have changed what was read in a way that the snapshot does not see.
-    fn overwritten(&self, writers: &[Arc<TransactionState>]) -> Result<()> {
-        let Some(serializable) = self.serializable() else { return Ok(()) };
-        for writer in writers {
-            serializable.on_read_of_version_overwritten_by(self.state.id(), writer)?;
-        }
-        Ok(())
+    fn reading<'a>(&'a self, snapshot: &'a Snapshot) -> Reading<'a> {
+        Reading { core: &self.database.core, transaction: self.state.id(), serializable: self.serializable(), snapshot }
     }
 
     /// The values of a row; `None` when the snapshot has no such row.
@@ -281,9 +282,7 @@ impl Transaction<'_> {
             }
             let Some((key, rid)) = cursor.next()? else { break };
             self.note_read(table, rid)?;
-            let doubt = core.versions.page_may_have(table.object_id, rid)
-                || core.leftovers.may_be_left(index.object_id, rid, removals)
-                || core.leftovers.may_be_left(table.object_id, rid, removals);
+            let doubt = self.reading(&snapshot).is_doubtful(table, index, rid, removals);
             if visit(self, &snapshot, key, rid, doubt)?.is_break() {
                 return Ok(ScanOutcome::Stopped);
             }
@@ -320,14 +319,16 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// When a page is damaged, there is no such column, or the visitor fails.
-    pub fn scan_columns<'t, E: From<Error>>(
+    pub fn scan_columns<E: From<Error>>(
         &mut self,
-        table: &'t Table,
+        table: &Table,
         columns: &[usize],
         condition: Option<&Predicate>,
-        visit: impl FnMut(&ColumnBatch<'t>) -> std::result::Result<ControlFlow<()>, E>,
+        visit: impl FnMut(&ColumnBatch) -> std::result::Result<ControlFlow<()>, E>,
     ) -> std::result::Result<ScanOutcome, E> {
-        let (mut sink, mut buffer) = Batches::new(table, columns, condition, visit)?;
+        let filter = condition.map(|condition| Filter::new(table, condition));
+        let mut sink = Batches::new(table, columns, filter.as_ref(), visit)?;
+        let mut buffer = buffer_for(table, columns, condition);
         let outcome = self.scan_into(table, &mut buffer, &mut sink)?;
         if outcome == ScanOutcome::Complete && sink.finish()?.is_break() { Ok(ScanOutcome::Stopped) } else { Ok(outcome) }
     }
@@ -353,7 +354,7 @@ impl Transaction<'_> {
         });
         self.statement_ends();
         let outcome = outcome?;
-        self.overwritten(&unseen)?;
+        self.reading(&snapshot).overwritten(&unseen)?;
         Ok(outcome)
     }
 }

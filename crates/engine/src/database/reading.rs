@@ -1,0 +1,81 @@
+//! Reads of rows as a snapshot sees them. Under SERIALIZABLE each is noted before it is made, as a writer looks for marks after its change: so one of the two sees the other.
+
+use crate::core::Core;
+use crate::index::Index;
+use crate::table_space::{RowBuffer, Table};
+use crate::transaction::{Serializable, Snapshot, TransactionState};
+use crate::{Error, Result};
+use pagefold_types::Rid;
+use std::sync::Arc;
+
+/// Who reads, and what it sees.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading<'a> {
+    pub(super) core: &'a Core,
+    pub(super) transaction: u64,
+    pub(super) serializable: Option<&'a Serializable>,
+    pub(super) snapshot: &'a Snapshot,
+}
+
+impl Reading<'_> {
+    /// Notes that a row is about to be read.
+    pub(super) fn note_row(&self, table: &Table, rid: Rid) -> Result<()> {
+        match self.serializable {
+            Some(serializable) => Ok(serializable.on_read_row(self.transaction, table.object_id, rid)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a row of which it was noted. `None` when the snapshot has none.
+    pub(super) fn read_noted<R>(
+        &self,
+        table: &Table,
+        rid: Rid,
+        buffer: &mut RowBuffer,
+        visit: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if self.serializable.is_none() {
+            return table.read_visible(rid, self.snapshot, buffer, visit, |_| ());
+        }
+        let mut unseen = Vec::new();
+        let read = table.read_visible(rid, self.snapshot, buffer, visit, |writer| unseen.push(Arc::clone(writer)))?;
+        self.overwritten(&unseen)?;
+        Ok(read)
+    }
+
+    /// Others have changed what was read in a way that the snapshot does not see.
+    pub(super) fn overwritten(&self, writers: &[Arc<TransactionState>]) -> Result<()> {
+        let Some(serializable) = self.serializable else { return Ok(()) };
+        for writer in writers {
+            serializable.on_read_of_version_overwritten_by(self.transaction, writer)?;
+        }
+        Ok(())
+    }
+
+    /// May the entry that an index has for a row be that of a key which the row had or will have, or of a row that the snapshot does not see? `removals` was read before the leaf was.
+    #[inline]
+    pub(super) fn is_doubtful(&self, table: &Table, index: &Index, rid: Rid, removals: u64) -> bool {
+        self.core.versions.page_may_have(table.object_id, rid)
+            || self.core.leftovers.may_be_left(index.object_id, rid, removals)
+            || self.core.leftovers.may_be_left(table.object_id, rid, removals)
+    }
+
+    /// Refuses a table of another database, and one that does not count for the snapshot.
+    pub(super) fn check_table(&self, table: &Table) -> Result<()> {
+        if !std::ptr::eq(&*table.core, self.core) {
+            return Err(Error::Parameter(format!("{} is of another database", table.object())));
+        }
+        table.lifetime.check(Some(self.snapshot.timestamp()), self.transaction, || table.object())
+    }
+
+    /// The same, of an index of a table.
+    pub(super) fn check_index(&self, table: &Table, index: &Index) -> Result<()> {
+        if !std::ptr::eq(&*index.core, self.core) {
+            return Err(Error::Parameter(format!("{} is of another database", index.object())));
+        }
+        if index.table_id != table.object_id {
+            return Err(Error::Parameter(format!("{} is not one of {}", index.object(), table.object())));
+        }
+        index.lifetime.check(Some(self.snapshot.timestamp()), self.transaction, || index.object())
+    }
+}
