@@ -4,8 +4,8 @@ mod copies;
 
 use crate::size::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pagefold::index::IndexFormat;
-use pagefold::table::Method;
+use pagefold::engine::index::IndexFormat;
+use pagefold::engine::table::Method;
 use pagefold::utility::Setting;
 use std::num::NonZeroU64;
 use std::path::PathBuf;

@@ -4,9 +4,9 @@ use crate::arguments::{Global, HeaderArgument, TextArguments};
 use crate::failure::{Failure, Result};
 use crate::progress::Bars;
 use crate::size::{ByteSize, size_text};
+use pagefold::engine::{Database, OpenMode, PoolSettings, Settings};
 use pagefold::interchange::{CsvOptions, Header};
 use pagefold::io::{Clock, OpenOptions, OsClock, OsStorage, Storage};
-use pagefold::{Database, OpenMode, PoolSettings, Settings};
 use serde_json::Value as Json;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Session {
 
     /// Opens a database that is there.
     pub(crate) fn open(&self, directory: &Path, mode: OpenMode) -> Result<Database> {
-        Ok(pagefold::open(directory, mode, self.settings()?)?)
+        Ok(pagefold::engine::open(directory, mode, self.settings()?)?)
     }
 
     /// Opens a database, or makes one where nothing is. True when it is new.

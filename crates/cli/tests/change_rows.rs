@@ -4,8 +4,8 @@
 mod common;
 
 use common::{Place, Run, rows_csv};
+use pagefold::engine::{Database, Isolation, OpenMode, Settings, TransactionOptions};
 use pagefold::types::ValueRef;
-use pagefold::{Database, Isolation, OpenMode, Settings, TransactionOptions};
 use std::process::{Command, Stdio};
 
 fn exported(place: &Place) -> String {
@@ -220,7 +220,7 @@ fn insert(database: &Database, ids: std::ops::Range<i64>) {
 #[test]
 fn a_database_that_is_not_closed_is_read_as_it_would_be_recovered() {
     let place = Place::with_table();
-    let database = pagefold::open(place.path("db"), OpenMode::Write, Settings::default()).unwrap();
+    let database = pagefold::engine::open(place.path("db"), OpenMode::Write, Settings::default()).unwrap();
     insert(&database, 5000..5100);
     let names = ["get", "scan", "export", "report", "check", "estimate", "upsert", "load"];
     names.iter().for_each(|name| copy(&place, name));
@@ -276,7 +276,7 @@ fn a_database_that_is_not_closed_is_read_as_it_would_be_recovered() {
 fn what_was_kept_for_an_old_snapshot_goes_when_the_database_is_closed() {
     let place = Place::with_table();
     place.run(&["create-index", "db", "by_name", "t(name)"]).ok();
-    let database = pagefold::open(place.path("db"), OpenMode::Write, Settings::default()).unwrap();
+    let database = pagefold::engine::open(place.path("db"), OpenMode::Write, Settings::default()).unwrap();
     let (table, index) = (database.table("t").unwrap(), database.index("t_pk").unwrap());
     let mut reader = database.begin(TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() });
     assert_eq!(reader.find(&table, &index, &[ValueRef::Int(7)]).unwrap().len(), 1);

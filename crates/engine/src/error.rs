@@ -142,6 +142,42 @@ impl Error {
         matches!(self, Error::Io(error) if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge))
     }
 
+    /// Have others been in the way, so that the same transaction may succeed when it is begun again?
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Lock(_) | Error::Conflict { .. } | Error::Serialization(_))
+    }
+
+    /// The SQLSTATE code of its class, as PostgreSQL has them.
+    #[must_use]
+    pub fn sqlstate(&self) -> &'static str {
+        use crate::transaction::LockError;
+        match self {
+            Error::Io(_) if self.is_no_room() => "53100",
+            Error::Io(_) => "58030",
+            Error::Corrupt { .. } | Error::Damaged { .. } => "XX001",
+            Error::NotADatabase(_) => "3D000",
+            Error::NewerFormat { .. } => "0A000",
+            Error::Locked(_) | Error::Busy(_) => "55006",
+            Error::Lock(LockError::Deadlock { .. }) => "40P01",
+            Error::Lock(_) => "55P03",
+            Error::Conflict { .. } | Error::Serialization(_) => "40001",
+            Error::Cancelled | Error::Interrupted => "57014",
+            Error::Closed(_) | Error::Poisoned(_) => "57P01",
+            Error::VersionsFull(_) => "53400",
+            Error::PoolFull(_) => "53200",
+            Error::ReadOnly(_) => "25006",
+            Error::Unknown { kind: "table", .. } => "42P01",
+            Error::Unknown { .. } => "42704",
+            Error::Stale { .. } => "55000",
+            Error::Exists { kind: "table", .. } => "42P07",
+            Error::Exists { .. } => "42710",
+            Error::DuplicateKey { .. } => "23505",
+            Error::Value(_) => "22000",
+            Error::Parameter(_) => "22023",
+        }
+    }
+
     /// A page of `object` is damaged.
     pub fn corrupt(object: impl Into<String>, page: u32, reason: impl ToString) -> Error {
         Error::Corrupt { object: object.into(), page, reason: reason.to_string() }

@@ -3,8 +3,8 @@
 use crate::arguments::ArchiveLogArguments;
 use crate::failure::Result;
 use crate::session::Session;
-use pagefold::OpenMode;
 use pagefold::backup::archive_state;
+use pagefold::engine::OpenMode;
 use pagefold::io::OsStorage;
 use serde_json::json;
 

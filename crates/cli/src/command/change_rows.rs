@@ -4,7 +4,7 @@ use crate::arguments::ChangeRowsArguments;
 use crate::failure::Result;
 use crate::session::{Session, check_files};
 use crate::size::grouped;
-use pagefold::OpenMode;
+use pagefold::engine::OpenMode;
 use pagefold::interchange::OpenSource;
 use pagefold::utility::{self, ChangeRowsOptions};
 use serde_json::json;
@@ -66,7 +66,7 @@ pub(super) fn delete(session: &Session, arguments: &ChangeRowsArguments) -> Resu
 }
 
 /// Closes the database before the end is told: then whoever is told finds it in order.
-fn close(session: &Session, database: pagefold::Database) {
+fn close(session: &Session, database: pagefold::engine::Database) {
     drop(database);
     session.bars.clear();
 }

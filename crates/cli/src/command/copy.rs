@@ -5,9 +5,10 @@ use crate::arguments::time_text;
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use crate::size::{grouped, size_text};
+use pagefold::Error;
 use pagefold::backup::{copy_to_directory, copy_to_file};
+use pagefold::engine::OpenMode;
 use pagefold::io::{Clock, OsClock, OsStorage, Storage};
-use pagefold::{Error, OpenMode};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
     }
     let settings = session.settings()?;
     // Brought in order and to a checkpoint, unless somebody is writing it, who does that as well.
-    match pagefold::open(database, OpenMode::Write, settings) {
+    match pagefold::engine::open(database, OpenMode::Write, settings) {
         Ok(open) => {
             open.prepare_copy()?;
             open.close()?;

@@ -6,7 +6,7 @@ use crate::column_list::table_and_columns;
 use crate::failure::{Failure, Result};
 use crate::session::{Session, page_bytes};
 use crate::size::{grouped, size_text};
-use pagefold::OpenMode;
+use pagefold::engine::OpenMode;
 use pagefold::utility::{self, Costs, IndexOptions};
 use serde_json::json;
 

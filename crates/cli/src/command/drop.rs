@@ -4,7 +4,7 @@ use crate::arguments::DropArguments;
 use crate::failure::Result;
 use crate::session::Session;
 use crate::size::size_text;
-use pagefold::OpenMode;
+use pagefold::engine::OpenMode;
 use pagefold::utility;
 use serde_json::json;
 

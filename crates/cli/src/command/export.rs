@@ -4,7 +4,7 @@ use crate::arguments::{ExportArguments, OutputFormat};
 use crate::failure::{Failure, Result};
 use crate::session::{Session, stdout};
 use crate::size::{grouped, size_text};
-use pagefold::OpenMode;
+use pagefold::engine::OpenMode;
 use pagefold::interchange::{CsvOptions, FileFormat, FileSink, ParquetOptions};
 use pagefold::utility;
 use serde_json::json;

@@ -3,7 +3,7 @@
 use crate::arguments::GetArguments;
 use crate::failure::{Failure, Result};
 use crate::session::Session;
-use pagefold::OpenMode;
+use pagefold::engine::OpenMode;
 use pagefold::interchange::{BatchBuilder, JsonLinesSink, Sink};
 use pagefold::types::{Value, text};
 use pagefold::utility;

@@ -6,7 +6,7 @@ use crate::column_list;
 use crate::failure::{Failure, Result};
 use crate::session::{Session, check_files, page_bytes, remove_new_database};
 use crate::size::{grouped, size_text};
-use pagefold::Extents;
+use pagefold::engine::Extents;
 use pagefold::interchange::{CsvOptions, OpenSource};
 use pagefold::utility::{self, Costs, LoadMode, LoadOptions, LoadReport};
 use serde_json::json;

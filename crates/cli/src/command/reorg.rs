@@ -5,7 +5,7 @@ use crate::arguments::ReorgArguments;
 use crate::failure::Result;
 use crate::session::{Session, page_bytes};
 use crate::size::{grouped, size_text};
-use pagefold::OpenMode;
+use pagefold::engine::OpenMode;
 use pagefold::utility::{self, Costs, ReorgOptions};
 use serde_json::json;
 

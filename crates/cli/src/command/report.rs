@@ -3,7 +3,7 @@
 use crate::arguments::ReportArguments;
 use crate::failure::Result;
 use crate::session::Session;
-use pagefold::OpenMode;
+use pagefold::engine::OpenMode;
 use pagefold::utility;
 
 pub(super) fn run(session: &Session, arguments: &ReportArguments) -> Result<()> {

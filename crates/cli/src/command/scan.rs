@@ -5,7 +5,7 @@ use crate::arguments::{OutputFormat, ScanArguments};
 use crate::failure::{Failure, Result};
 use crate::json_rows::ArrayOfLines;
 use crate::session::{Session, stdout};
-use pagefold::OpenMode;
+use pagefold::engine::OpenMode;
 use pagefold::interchange::{CsvOptions, JsonLinesSink};
 use pagefold::utility::{Scan, ScanOptions};
 use std::io::{IsTerminal, Write};

@@ -25,7 +25,7 @@ use crate::progress::interrupted;
 use crate::session::Session;
 use crate::size::ByteSize;
 use outcome::Outcome;
-use pagefold::Database;
+use pagefold::engine::Database;
 use pagefold::io::{Clock, FileWriter, OpenOptions, OsClock, OsStorage, Storage};
 use std::io::Write;
 use std::path::Path;

@@ -103,7 +103,7 @@ pub(super) struct Subject {
     pub(super) source: TpchSource,
     pub(super) truth: Truth,
     pub(super) probes: Vec<Probe>,
-    /// One for each of [`Method::ALL`](pagefold::table::Method::ALL).
+    /// One for each of [`Method::ALL`](pagefold::engine::table::Method::ALL).
     pub(super) estimates: Vec<TableEstimate>,
     /// Seconds that reading the source and estimating took.
     pub(super) estimate_s: f64,
@@ -223,7 +223,7 @@ fn survey(spec: &Spec, source: &mut TpchSource, progress: &dyn Progress) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagefold::table::Method;
+    use pagefold::engine::table::Method;
     use pagefold::utility::Silent;
 
     #[test]

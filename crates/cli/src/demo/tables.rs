@@ -5,11 +5,11 @@ use super::subject::{NumberReader, Subject, TABLE_PAGE_BYTES, Truth, damaged};
 use super::{look, median, timed, verify};
 use crate::failure::{Failure, Result};
 use crate::session::Session;
-use pagefold::index::Index;
-use pagefold::table::{Method, RowBuffer, Table};
+use pagefold::engine::index::Index;
+use pagefold::engine::table::{Method, RowBuffer, Table};
+use pagefold::engine::{CounterValues, Database};
 use pagefold::types::ValueRef;
 use pagefold::utility::{self, LoadMode, LoadOptions, Progress, Unit, primary_key_index};
-use pagefold::{CounterValues, Database};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

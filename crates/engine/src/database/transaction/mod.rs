@@ -168,6 +168,12 @@ impl Transaction<'_> {
         self.state.id()
     }
 
+    /// Why only rollback is left, if it is.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Error> {
+        self.failed.as_ref()
+    }
+
     fn serializable(&self) -> Option<&Serializable> {
         (self.options.isolation == Isolation::Serializable).then_some(&self.database.core.serializable)
     }

@@ -1,0 +1,168 @@
+//! A database, and how it is opened.
+
+use crate::transaction::Transaction;
+use crate::{Error, Result};
+use pagefold_engine::database::{self as engine, OpenMode, Settings, TransactionOptions};
+use pagefold_io::{Clock, MemoryStorage, OsClock, OsStorage, Storage};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How often a transaction that others were in the way of is begun again.
+const TRIES: u32 = 20;
+
+/// An open database: a directory. A clone is the same one; the last of them, and of its transactions, closes it.
+#[derive(Clone, Debug)]
+pub struct Database {
+    inner: Arc<engine::Database>,
+}
+
+/// How a database is opened: [`Database::options`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    settings: Settings,
+}
+
+impl Options {
+    /// Bytes that all buffer pools take together.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: usize) -> Options {
+        self.settings.pools.memory_bytes = bytes;
+        self
+    }
+
+    /// Bytes that old versions of rows may take in memory.
+    #[must_use]
+    pub fn version_bytes(mut self, bytes: u64) -> Options {
+        self.settings.version_bytes = bytes;
+        self
+    }
+
+    /// Opens the database in a directory, for reading and writing.
+    ///
+    /// # Errors
+    /// When there is none, it is damaged or of a newer format, another process writes it, or the directory cannot be used.
+    pub fn open(self, directory: impl AsRef<Path>) -> Result<Database> {
+        self.at(Arc::new(OsStorage), directory.as_ref(), OpenMode::Write)
+    }
+
+    /// Opens the database in a directory, and makes it when there is none.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn create(self, directory: impl AsRef<Path>) -> Result<Database> {
+        self.at(Arc::new(OsStorage), directory.as_ref(), OpenMode::Create)
+    }
+
+    /// Opens the database in a directory for reading: what was committed when it was opened, beside a process that may write.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_read_only(self, directory: impl AsRef<Path>) -> Result<Database> {
+        self.at(Arc::new(OsStorage), directory.as_ref(), OpenMode::Read)
+    }
+
+    /// A new database in memory, which goes with its last handle.
+    ///
+    /// # Errors
+    /// When the settings do not fit each other.
+    pub fn in_memory(self) -> Result<Database> {
+        self.at(Arc::new(MemoryStorage::new()), Path::new("memory"), OpenMode::Create)
+    }
+
+    fn at(self, storage: Arc<dyn Storage>, directory: &Path, mode: OpenMode) -> Result<Database> {
+        let clock: Arc<dyn Clock> = Arc::new(OsClock);
+        let inner = engine::Database::open(storage, clock, directory, mode, self.settings)?;
+        Ok(Database { inner: Arc::new(inner) })
+    }
+}
+
+impl Database {
+    /// Settings to open one with.
+    #[must_use]
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    /// Opens the database in a directory, for reading and writing: [`Options::open`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Database> {
+        Options::default().open(directory)
+    }
+
+    /// Opens the database in a directory, and makes it when there is none: [`Options::create`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create(directory: impl AsRef<Path>) -> Result<Database> {
+        Options::default().create(directory)
+    }
+
+    /// A new database in memory: [`Options::in_memory`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn in_memory() -> Result<Database> {
+        Options::default().in_memory()
+    }
+
+    /// Begins a transaction: READ COMMITTED, durable.
+    #[must_use]
+    pub fn begin(&self) -> Transaction {
+        self.begin_with(TransactionOptions::default())
+    }
+
+    /// Begins a transaction that changes nothing and sees one state of the database for as long as it is open.
+    #[must_use]
+    pub fn begin_read(&self) -> Transaction {
+        let isolation = engine::Isolation::RepeatableRead;
+        self.begin_with(TransactionOptions { isolation, read_only: true, ..TransactionOptions::default() })
+    }
+
+    /// Begins a transaction.
+    #[must_use]
+    pub fn begin_with(&self, options: TransactionOptions) -> Transaction {
+        Transaction::new(self.inner.begin_owned(options))
+    }
+
+    /// Runs something in a transaction and commits it. When others were in the way (a deadlock, a conflict, no serial order) it is run again, from the beginning, up to twenty times.
+    ///
+    /// # Errors
+    /// That of `work`, or of the commit; nothing has happened then.
+    pub fn write<T, E: From<Error>>(&self, mut work: impl FnMut(&Transaction) -> std::result::Result<T, E>) -> std::result::Result<T, E> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let transaction = self.begin();
+            let done = work(&transaction);
+            // What only rollback is left of has failed, whatever `work` made of it.
+            match (transaction.is_retryable(), done) {
+                (true, _) if tries < TRIES => transaction.rollback()?,
+                (_, Err(error)) => return Err(error),
+                (_, Ok(value)) => match transaction.commit() {
+                    Ok(()) => return Ok(value),
+                    Err(error) if error.is_retryable() && tries < TRIES => {}
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+    }
+
+    /// Closes the database in order. Dropping the last handle does the same, but keeps errors to itself.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when there are other handles or transactions. When something cannot be written: the next open then brings the database in order.
+    pub fn close(self) -> Result<()> {
+        match Arc::into_inner(self.inner) {
+            Some(inner) => inner.close(),
+            None => Err(Error::Busy("the database has other handles, or transactions; the last of them closes it".into())),
+        }
+    }
+
+    /// The engine's own interface, for tools.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<engine::Database> {
+        &self.inner
+    }
+}

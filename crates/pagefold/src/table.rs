@@ -1,0 +1,314 @@
+//! Rows of a table, by their keys.
+
+use crate::row::{AsValue, Fitted, IntoValues, Row, fit};
+use crate::transaction::Transaction;
+use crate::{Error, Result};
+use pagefold_engine::btree::Direction;
+use pagefold_engine::database::{RowScan, ScanRequest};
+use pagefold_engine::index::Index;
+use pagefold_engine::table_space as space;
+use pagefold_types::{KeyRange, Predicate, Rid, Schema, ValueRef, prefix_end};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// A table, in a transaction.
+#[derive(Clone, Debug)]
+pub struct Table<'t> {
+    transaction: &'t Transaction,
+    table: Arc<space::Table>,
+    schema: Arc<Schema>,
+    /// That of the primary key.
+    primary: Option<Arc<Index>>,
+}
+
+/// An index of a table, in a transaction: another way to the same rows.
+#[derive(Clone, Debug)]
+pub struct ByIndex<'t> {
+    table: Table<'t>,
+    index: Arc<Index>,
+}
+
+/// Rows one after the other: of a scan, or a range of keys. They are those that the statement saw when it began, and nothing is held up by a slow reader.
+#[derive(Debug)]
+pub struct Rows {
+    schema: Arc<Schema>,
+    scan: RowScan,
+}
+
+impl Iterator for Rows {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        self.scan.next().map(|next| next.map(|(_, values)| Row::new(&self.schema, values)))
+    }
+}
+
+impl<'t> Table<'t> {
+    pub(crate) fn new(transaction: &'t Transaction, table: Arc<space::Table>) -> Table<'t> {
+        let attributes = table.attributes();
+        let is_primary = |index: &&Arc<Index>| {
+            let columns = index.attributes().columns.iter().map(|(column, _)| column);
+            index.attributes().unique && !attributes.primary_key.is_empty() && columns.eq(&attributes.primary_key)
+        };
+        let primary = table.indexes().iter().find(is_primary).cloned();
+        let schema = Arc::new(attributes.schema.clone());
+        Table { transaction, table, schema, primary }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.table.name()
+    }
+
+    /// Its columns.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn primary(&self) -> Result<ByIndex<'t>> {
+        match &self.primary {
+            Some(index) => Ok(ByIndex { table: self.clone(), index: Arc::clone(index) }),
+            None => Err(Error::Parameter(format!("table \"{}\" has no primary key", self.name()))),
+        }
+    }
+
+    /// The same rows by an index of the table.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] when there is none of this name, [`Error::Parameter`] when it is one of another table.
+    pub fn by(&self, index: &str) -> Result<ByIndex<'t>> {
+        let index = self.transaction.with(|t| t.index(index))?;
+        if !self.table.indexes().iter().any(|own| Arc::ptr_eq(own, &index)) {
+            return Err(Error::Parameter(format!("index \"{}\" is none of table \"{}\"", index.name(), self.name())));
+        }
+        Ok(ByIndex { table: self.clone(), index })
+    }
+
+    /// Inserts a row: values for all columns, in their order.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`]; [`Error::Value`] when a value does not fit its column; those of locks.
+    pub fn insert(&self, row: impl IntoValues) -> Result<()> {
+        let values = row.values();
+        self.insert_values(&self.fitted(&values)?)
+    }
+
+    fn fitted<'v>(&self, values: &[ValueRef<'v>]) -> Result<Vec<Fitted<'v>>> {
+        let columns = self.schema.columns();
+        if values.len() != columns.len() {
+            return Err(Error::Value(format!(
+                "table \"{}\" has {} columns, {} values were given",
+                self.name(),
+                columns.len(),
+                values.len()
+            )));
+        }
+        values.iter().zip(columns).map(|(value, column)| fit(*value, column)).collect()
+    }
+
+    fn insert_values(&self, values: &[Fitted<'_>]) -> Result<()> {
+        let values: Vec<ValueRef<'_>> = values.iter().map(Fitted::as_ref).collect();
+        self.transaction.with(|t| t.insert(&self.table, &values)).map(drop)
+    }
+
+    /// Inserts a row, or gives all columns of the row with its primary key these values. True when it was inserted.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert); when there is no primary key.
+    pub fn upsert(&self, row: impl IntoValues) -> Result<bool> {
+        let primary = self.primary()?;
+        let values = row.values();
+        let values = self.fitted(&values)?;
+        let columns = &self.table.attributes().primary_key;
+        let key: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column].as_ref()).collect();
+        let Some(rid) = primary.first_rid(&key)? else { return self.insert_values(&values).map(|()| true) };
+        let changes = values.iter().map(Fitted::as_ref).enumerate().filter(|(column, _)| !columns.contains(column));
+        let changes: Vec<(usize, ValueRef<'_>)> = changes.collect();
+        if changes.is_empty() || self.transaction.with(|t| t.update(&self.table, rid, &changes))? {
+            return Ok(false);
+        }
+        // Somebody has deleted it meanwhile.
+        self.insert_values(&values).map(|()| true)
+    }
+
+    /// The row with this primary key.
+    ///
+    /// # Errors
+    /// When there is no primary key, or a value is none of its columns.
+    pub fn get(&self, key: impl IntoValues) -> Result<Option<Row>> {
+        self.primary()?.get(key)
+    }
+
+    /// Changes some columns of the row with this primary key. False when there is none.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert); when there is no primary key, or no such column.
+    pub fn update<'v, V: AsValue + 'v>(&self, key: impl IntoValues, changes: impl IntoIterator<Item = (&'v str, V)>) -> Result<bool> {
+        let changes: Vec<(&str, V)> = changes.into_iter().collect();
+        let place = |name: &str| self.schema.index_of(name).map_err(|e| Error::Value(format!("table \"{}\": {e}", self.name())));
+        let fitted = changes.iter().map(|(name, value)| {
+            let column = place(name)?;
+            Ok((column, fit(value.as_value(), &self.schema.columns()[column])?))
+        });
+        let fitted = fitted.collect::<Result<Vec<_>>>()?;
+        let changes: Vec<(usize, ValueRef<'_>)> = fitted.iter().map(|(column, value)| (*column, value.as_ref())).collect();
+        let primary = self.primary()?;
+        match primary.rid(&key)? {
+            Some(rid) => self.transaction.with(|t| t.update(&self.table, rid, &changes)),
+            None => Ok(false),
+        }
+    }
+
+    /// Deletes the row with this primary key. False when there is none.
+    ///
+    /// # Errors
+    /// When there is no primary key; those of locks.
+    pub fn delete(&self, key: impl IntoValues) -> Result<bool> {
+        let primary = self.primary()?;
+        match primary.rid(&key)? {
+            Some(rid) => self.transaction.with(|t| t.delete(&self.table, rid)),
+            None => Ok(false),
+        }
+    }
+
+    /// Locks the row with this primary key against changes by others until the transaction ends. False when there is none.
+    ///
+    /// # Errors
+    /// When there is no primary key; those of locks.
+    pub fn lock(&self, key: impl IntoValues) -> Result<bool> {
+        let primary = self.primary()?;
+        match primary.rid(&key)? {
+            Some(rid) => self.transaction.with(|t| t.lock(&self.table, rid)),
+            None => Ok(false),
+        }
+    }
+
+    /// The rows whose primary keys are in a range, in the order of the keys. A bound may have the first values of a key only.
+    ///
+    /// # Errors
+    /// When there is no primary key, or a value is none of its columns.
+    pub fn range<K: IntoValues>(&self, range: impl RangeBounds<K>) -> Result<Rows> {
+        self.primary()?.range(range)
+    }
+
+    /// All rows, as they lie.
+    ///
+    /// # Errors
+    /// When the table does not count for the transaction any more.
+    pub fn scan(&self) -> Result<Rows> {
+        self.rows(&ScanRequest::default())
+    }
+
+    /// The rows for which a condition is true, such as `built < 1900 and name like 'F%'`.
+    ///
+    /// # Errors
+    /// When the condition cannot be understood, with the place.
+    pub fn filter(&self, condition: &str) -> Result<Rows> {
+        let condition = Predicate::parse(condition, &self.schema).map_err(|e| Error::Parameter(e.to_string()))?;
+        self.rows(&ScanRequest { condition: Some(condition), ..ScanRequest::default() })
+    }
+
+    fn rows(&self, request: &ScanRequest) -> Result<Rows> {
+        let view = self.transaction.with(pagefold_engine::database::Transaction::read_view)?;
+        Ok(Rows { schema: Arc::clone(&self.schema), scan: view.scan(&self.table, request)?.into_rows() })
+    }
+}
+
+impl ByIndex<'_> {
+    /// The first row that has this key, or these first values of a key.
+    ///
+    /// # Errors
+    /// When a value is none of its column.
+    pub fn get(&self, key: impl IntoValues) -> Result<Option<Row>> {
+        let table = &self.table.table;
+        let values = key.values();
+        let found = self.with_key(&values, |t, key| t.get(table, &self.index, key, |_, record| table.values(record)))?;
+        found.transpose().map(|values| values.map(|values| Row::new(&self.table.schema, values)))
+    }
+
+    /// The rows whose keys are in a range, in the order of the keys. A bound may have the first values of a key only: `("Fram",)..=("Fram",)` are all that begin so.
+    ///
+    /// # Errors
+    /// When a value is none of its column.
+    pub fn range<K: IntoValues>(&self, range: impl RangeBounds<K>) -> Result<Rows> {
+        self.directed(range, Direction::Forward)
+    }
+
+    /// The same, from the last to the first.
+    ///
+    /// # Errors
+    /// As [`range`](Self::range).
+    pub fn range_backward<K: IntoValues>(&self, range: impl RangeBounds<K>) -> Result<Rows> {
+        self.directed(range, Direction::Backward)
+    }
+
+    fn directed<K: IntoValues>(&self, range: impl RangeBounds<K>, direction: Direction) -> Result<Rows> {
+        let range = KeyRange {
+            start: match range.start_bound() {
+                Bound::Included(key) => self.encoded(key)?,
+                // A key behind which there is none.
+                Bound::Excluded(key) => match self.behind(key)? {
+                    Some(start) => start,
+                    None => return self.rows(KeyRange { start: vec![0], end: Some(vec![0]) }, direction),
+                },
+                Bound::Unbounded => Vec::new(),
+            },
+            end: match range.end_bound() {
+                Bound::Included(key) => self.behind(key)?,
+                Bound::Excluded(key) => Some(self.encoded(key)?),
+                Bound::Unbounded => None,
+            },
+        };
+        self.rows(range, direction)
+    }
+
+    fn rows(&self, range: KeyRange, direction: Direction) -> Result<Rows> {
+        let view = self.table.transaction.with(pagefold_engine::database::Transaction::read_view)?;
+        let scan = view.range(&self.table.table, &self.index, range, direction, &ScanRequest::default())?;
+        Ok(Rows { schema: Arc::clone(&self.table.schema), scan: scan.into_rows() })
+    }
+
+    /// What all keys begin with that have these first values.
+    fn encoded(&self, key: &impl IntoValues) -> Result<Vec<u8>> {
+        let mut encoded = Vec::new();
+        self.with_key(&key.values(), |_, key| {
+            let done = self.index.key_layout().encode(key, &mut encoded);
+            done.map(drop).map_err(|e| Error::Value(format!("index \"{}\": {e}", self.index.name())))
+        })?;
+        Ok(encoded)
+    }
+
+    /// The least key behind all with these first values.
+    fn behind(&self, key: &impl IntoValues) -> Result<Option<Vec<u8>>> {
+        let mut encoded = self.encoded(key)?;
+        Ok(prefix_end(&mut encoded).then_some(encoded))
+    }
+
+    fn rid(&self, key: &impl IntoValues) -> Result<Option<Rid>> {
+        self.first_rid(&key.values())
+    }
+
+    fn first_rid(&self, key: &[ValueRef<'_>]) -> Result<Option<Rid>> {
+        self.with_key(key, |t, key| t.get(&self.table.table, &self.index, key, |rid, _| rid))
+    }
+
+    /// Runs something with a key as the columns of the index have it.
+    fn with_key<T>(
+        &self,
+        values: &[ValueRef<'_>],
+        run: impl FnOnce(&mut pagefold_engine::database::Transaction<'static>, &[ValueRef<'_>]) -> Result<T>,
+    ) -> Result<T> {
+        let columns = &self.index.attributes().columns;
+        if values.is_empty() || values.len() > columns.len() {
+            let (name, most) = (self.index.name(), columns.len());
+            return Err(Error::Value(format!("index \"{name}\": a key has 1 to {most} values, {} were given", values.len())));
+        }
+        let schema = self.table.schema.columns();
+        let fitted = values.iter().zip(columns).map(|(value, (column, _))| fit(*value, &schema[*column]));
+        let fitted = fitted.collect::<Result<Vec<_>>>()?;
+        let values: Vec<ValueRef<'_>> = fitted.iter().map(Fitted::as_ref).collect();
+        self.table.transaction.with(|t| run(t, &values))
+    }
+}

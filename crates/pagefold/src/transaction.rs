@@ -1,0 +1,127 @@
+//! Transactions.
+
+use crate::definition::{IndexDefinition, TableDefinition};
+use crate::table::Table;
+use crate::{Error, Result};
+use pagefold_engine::database::{self as engine, Isolation, Savepoint};
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_types::Direction;
+use std::cell::RefCell;
+
+/// A transaction: what it does happens as a whole with [`commit`](Self::commit), or not at all. Dropping it takes everything back. It keeps its database open, and can be sent to another thread.
+#[derive(Debug)]
+pub struct Transaction {
+    inner: RefCell<engine::Transaction<'static>>,
+}
+
+impl Transaction {
+    pub(crate) fn new(inner: engine::Transaction<'static>) -> Transaction {
+        Transaction { inner: RefCell::new(inner) }
+    }
+
+    /// Runs something in the engine's transaction. Nothing of that calls back.
+    pub(crate) fn with<T>(&self, run: impl FnOnce(&mut engine::Transaction<'static>) -> T) -> T {
+        run(&mut self.inner.borrow_mut())
+    }
+
+    /// What it sees of others.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.inner.borrow().isolation()
+    }
+
+    /// The table of this name, as this transaction sees it.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] when there is none.
+    pub fn table(&self, name: &str) -> Result<Table<'_>> {
+        Ok(Table::new(self, self.with(|t| t.table(name))?))
+    }
+
+    /// Makes a table, and with a primary key the index on it, `<table>_pk`. Others see it after the commit.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] when the name is taken; when a column, type or page size cannot be.
+    pub fn create_table(&self, name: &str, definition: TableDefinition) -> Result<Table<'_>> {
+        let attributes = definition.attributes(name)?;
+        let table = self.with(|t| {
+            let savepoint = t.savepoint();
+            let key: Vec<_> = attributes.primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
+            let table = t.create_table(attributes)?;
+            if !key.is_empty() {
+                let attributes = IndexAttributes::new(format!("{name}_pk"), key, true).with_format(IndexFormat::Prefix, 8192);
+                if let Err(error) = t.create_index(&table, attributes) {
+                    // Where only rollback is left, that takes the table back, too.
+                    let _ = t.roll_back_to(savepoint);
+                    return Err(error);
+                }
+            }
+            Ok(table)
+        })?;
+        Ok(Table::new(self, table))
+    }
+
+    /// Makes an index of the rows that a table has now. It is used by this transaction at once, by others after the commit.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`] when it is to be unique and the rows are not; [`Error::Exists`]; when there is no such column; those of locks.
+    pub fn create_index(&self, name: &str, table: &str, definition: IndexDefinition) -> Result<()> {
+        self.with(|t| {
+            let table = t.table(table)?;
+            let attributes = definition.attributes(name, &table.attributes().schema)?;
+            t.create_index(&table, attributes).map(drop)
+        })
+    }
+
+    /// Drops a table and its indexes.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`]; those of locks.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        self.with(|t| t.drop_table(name))
+    }
+
+    /// Drops an index.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`]; those of locks.
+    pub fn drop_index(&self, name: &str) -> Result<()> {
+        self.with(|t| t.drop_index(name))
+    }
+
+    /// A point to come back to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        self.inner.borrow().savepoint()
+    }
+
+    /// Takes back everything since a savepoint.
+    ///
+    /// # Errors
+    /// When the savepoint is of another transaction, or only rollback is left.
+    pub fn roll_back_to(&self, savepoint: Savepoint) -> Result<()> {
+        self.with(|t| t.roll_back_to(savepoint))
+    }
+
+    /// Makes everything durable, and seen by others.
+    ///
+    /// # Errors
+    /// Those for which [`Error::is_retryable`] is true: nothing has happened, begin again. When the log cannot be written: whether it is committed shows when the database is opened again.
+    pub fn commit(self) -> Result<()> {
+        self.inner.into_inner().commit()
+    }
+
+    /// Takes everything back.
+    ///
+    /// # Errors
+    /// When the log cannot be read: it is taken back when the database is opened again.
+    pub fn rollback(self) -> Result<()> {
+        self.inner.into_inner().rollback()
+    }
+
+    /// Has it failed for what others have done, so that only rollback is left, and another try may succeed?
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.inner.borrow().failure().is_some_and(Error::is_retryable)
+    }
+}

@@ -1,0 +1,215 @@
+//! What a program meets that stores rows: keys, values, ranges, indexes, errors.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use pagefold::{
+    DataType, Database, Error, IndexDefinition, IndexFormat, Isolation, Method, Options, Result, Row, Table, TableDefinition, Transaction,
+    TransactionOptions, Value,
+};
+use std::ops::Bound;
+
+fn orders() -> TableDefinition {
+    TableDefinition::new()
+        .column("customer", DataType::Varchar(None))
+        .column("number", DataType::Integer)
+        .nullable("note", DataType::Varchar(None))
+        .column("price", DataType::Decimal { precision: 12, scale: 2 })
+        .nullable("day", DataType::Date)
+        .primary_key(["customer", "number"])
+}
+
+fn filled(definition: TableDefinition) -> Database {
+    let database = Database::in_memory().unwrap();
+    let t = database.begin();
+    let table = t.create_table("orders", definition).unwrap();
+    for customer in ["Ada", "Alan", "Grace"] {
+        for number in 1..=20 {
+            let note = (number % 3 != 0).then(|| format!("note {number}"));
+            table.insert((customer, number, note, i64::from(number), "2026-11-24")).unwrap();
+        }
+    }
+    t.commit().unwrap();
+    database
+}
+
+fn keys(rows: impl Iterator<Item = Result<Row>>) -> Vec<(String, i32)> {
+    rows.map(|row| row.unwrap().into().unwrap()).collect()
+}
+
+fn count(table: &Table<'_>) -> usize {
+    table.scan().unwrap().count()
+}
+
+#[test]
+fn rows_by_key_in_every_form() {
+    for (turn, method) in Method::ALL.into_iter().enumerate() {
+        let database = filled(orders().method(method).page_bytes([4096, 16384][turn % 2]));
+        let t = database.begin();
+        let table = t.table("orders").unwrap();
+        let row = table.get(("Alan", 4)).unwrap().unwrap();
+        assert_eq!(row.get::<String>("note").unwrap(), "note 4");
+        assert_eq!((row.get::<i128>("price").unwrap(), row.get::<i64>("day").unwrap()), (400, 20_781));
+        assert_eq!(row.get::<Option<String>>("note").unwrap().as_deref(), Some("note 4"));
+        assert!(table.get(("Alan", 21)).unwrap().is_none());
+        // The first values of a key find the first such row.
+        assert_eq!(table.get("Grace").unwrap().unwrap().get::<i32>("number").unwrap(), 1);
+        assert_eq!(keys(table.range(("Alan", 19)..("Grace", 2)).unwrap()).len(), 3);
+        assert_eq!(keys(table.range("Alan"..="Alan").unwrap()).len(), 20);
+        assert_eq!(keys(table.range::<&str>(..).unwrap()).len(), 60);
+        let from = (Bound::Excluded(("Alan", 18)), Bound::<(&str, i32)>::Unbounded);
+        assert_eq!(keys(table.range(from).unwrap())[..2], [("Alan".to_string(), 19), ("Alan".to_string(), 20)]);
+        let from = (Bound::Excluded("Alan"), Bound::<&str>::Unbounded);
+        assert!(keys(table.range::<&str>(from).unwrap()).iter().all(|key| key.0 == "Grace"));
+        assert_eq!(table.filter("number > 18 and note is not null").unwrap().count(), 6);
+        assert!(table.update(("Ada", 3), [("note", "three")]).unwrap() && !table.update(("Ada", 33), [("note", "x")]).unwrap());
+        assert!(table.update(("Ada", 3), [("note", None::<&str>)]).unwrap());
+        assert!(table.delete(("Ada", 1)).unwrap() && !table.delete(("Ada", 1)).unwrap());
+        assert!(table.upsert(("Ada", 1, "again", 5_i64, None::<&str>)).unwrap());
+        assert!(!table.upsert(("Ada", 1, "and again", "7.25", "2026-01-01")).unwrap());
+        let ada: (String, i32, Option<String>, i128) = table.get(("Ada", 1)).unwrap().unwrap().into().unwrap();
+        assert_eq!(ada, ("Ada".into(), 1, Some("and again".into()), 725));
+        assert!(table.lock(("Ada", 1)).unwrap() && !table.lock(("Ada", 99)).unwrap());
+        assert_eq!(count(&table), 60);
+        // A row that was read can be inserted elsewhere.
+        let copy = t.create_table("copy", orders()).unwrap();
+        table.scan().unwrap().for_each(|row| copy.insert(row.unwrap()).unwrap());
+        assert_eq!(count(&copy), 60);
+        t.commit().unwrap();
+        database.close().unwrap();
+    }
+}
+
+#[test]
+fn indexes_are_other_ways_to_rows() {
+    for format in IndexFormat::ALL {
+        let database = filled(orders());
+        let t = database.begin();
+        let by_number = IndexDefinition::new(["number"]).descending("customer").format(format, 8192);
+        t.create_index("by_number", "orders", by_number).unwrap();
+        let table = t.table("orders").unwrap();
+        table.insert(("Zoe", 5, "late", 1_i64, None::<&str>)).unwrap();
+        let index = table.by("by_number").unwrap();
+        let of_five: Vec<String> = index.range(5..=5).unwrap().map(|row| row.unwrap().get("customer").unwrap()).collect();
+        assert_eq!(of_five, ["Zoe", "Grace", "Alan", "Ada"]);
+        let backward: Vec<i32> = index.range_backward(19..).unwrap().map(|row| row.unwrap().get("number").unwrap()).collect();
+        assert_eq!(backward, [20, 20, 20, 19, 19, 19]);
+        assert_eq!(index.get((5, "Alan")).unwrap().unwrap().get::<String>("customer").unwrap(), "Alan");
+        let unique = t.create_index("unique", "orders", IndexDefinition::new(["number"]).unique());
+        assert!(matches!(unique, Err(Error::DuplicateKey { .. })));
+        assert_eq!(unique.unwrap_err().sqlstate(), "23505");
+        let other = t.create_table("other", TableDefinition::new().column("n", DataType::BigInt)).unwrap();
+        assert!(matches!(other.by("by_number"), Err(Error::Parameter(_))));
+        assert!(matches!(other.get(1), Err(Error::Parameter(_))));
+        other.insert(1).unwrap();
+        t.drop_index("by_number").unwrap();
+        assert!(table.by("by_number").is_err());
+        t.commit().unwrap();
+        assert_eq!(count(&database.begin_read().table("other").unwrap()), 1);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let database = filled(orders());
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    let is_value = |result: Result<()>| matches!(result, Err(Error::Value(_)));
+    assert!(matches!(table.insert(("Ada", 1, "", 1_i64, "2026-01-01")), Err(Error::DuplicateKey { .. })));
+    assert!(is_value(table.insert(("Ada", 50))));
+    assert!(is_value(table.insert((None::<&str>, 50, "", 1_i64, None::<&str>))));
+    assert!(is_value(table.insert(("Ada", "fifty", "", 1_i64, None::<&str>))));
+    assert!(is_value(table.insert(("Ada", 1_i64 << 40, "", 1_i64, None::<&str>))));
+    assert!(is_value(table.insert(("Ada", 50, "", i64::MAX, None::<&str>))));
+    assert!(is_value(table.insert(("Ada", 50, "", 1_i64, "yesterday"))));
+    assert!(is_value(table.update(("Ada", 1), [("nothing", 1)]).map(drop)));
+    assert!(is_value(table.get(("Ada", 1, 1)).map(drop)));
+    let row = table.get(("Ada", 3)).unwrap().unwrap();
+    assert!(is_value(row.get::<String>("note").map(drop)) && row.get::<Option<String>>("note").unwrap().is_none());
+    assert!(is_value(row.get::<bool>("number").map(drop)) && is_value(row.get::<i64>("nothing").map(drop)));
+    assert!(is_value(row.clone().into::<(String, String)>().map(drop)));
+    assert_eq!(row.values()[1], Value::Int(3));
+    assert!(matches!(table.filter("number >"), Err(Error::Parameter(_))));
+    assert!(matches!(t.table("order"), Err(Error::Unknown { .. })));
+    assert!(matches!(t.create_table("orders", orders()), Err(Error::Exists { .. })));
+    assert!(matches!(t.create_table("bad", orders().primary_key(["no such"])), Err(Error::Parameter(_))));
+    assert!(matches!(t.create_table("bad", orders().page_bytes(5_000)), Err(Error::Parameter(_))));
+    assert!(matches!(t.create_index("bad", "orders", IndexDefinition::new(["no such"])), Err(Error::Parameter(_))));
+    // None of it has done anything, and the transaction goes on.
+    assert_eq!(count(&table), 60);
+    assert!(t.table("bad").is_err());
+    table.insert(("Ada", 50, "", 1_i64, None::<&str>)).unwrap();
+    t.commit().unwrap();
+    let reader = database.begin_read();
+    let table = reader.table("orders").unwrap();
+    assert_eq!(table.insert(("Ada", 51, "", 1_i64, None::<&str>)).unwrap_err().sqlstate(), "25006");
+    assert_eq!(count(&table), 61);
+    assert!(matches!(database.close(), Err(Error::Busy(_))));
+}
+
+#[test]
+fn savepoints_and_rollback() {
+    let database = filled(orders());
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    table.delete(("Ada", 1)).unwrap();
+    let savepoint = t.savepoint();
+    t.drop_table("orders").unwrap();
+    assert!(t.table("orders").is_err());
+    t.create_table("orders", TableDefinition::new().column("n", DataType::BigInt)).unwrap();
+    assert!(database.begin().savepoint() != savepoint);
+    t.roll_back_to(savepoint).unwrap();
+    assert_eq!(count(&t.table("orders").unwrap()), 59);
+    drop(table);
+    drop(t);
+    assert_eq!(count(&database.begin_read().table("orders").unwrap()), 60);
+}
+
+#[test]
+fn a_transaction_that_was_in_the_way_of_others_is_begun_again() {
+    let database = filled(orders());
+    let threads = 4;
+    let add_one = |t: &Transaction| {
+        let table = t.table("orders")?;
+        table.lock(("Ada", 1))?;
+        let price = table.get(("Ada", 1))?.unwrap().get::<i128>("price")?;
+        table.update(("Ada", 1), [("price", price + 1)])
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| (0..50).for_each(|_| assert!(database.write(add_one).unwrap())));
+        }
+    });
+    let t = database.begin();
+    assert_eq!(t.table("orders").unwrap().get(("Ada", 1)).unwrap().unwrap().get::<i128>("price").unwrap(), 100 + threads * 50);
+    // Without a lock, a snapshot that is too old is a conflict.
+    let options = TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() };
+    let late = database.begin_with(options);
+    let table = late.table("orders").unwrap();
+    table.get(("Ada", 1)).unwrap();
+    assert!(database.write(add_one).unwrap());
+    let refused = table.update(("Ada", 1), [("price", 1_i64)]).unwrap_err();
+    assert!(refused.is_retryable() && refused.sqlstate() == "40001" && late.is_retryable());
+}
+
+#[test]
+fn a_database_on_disk_is_there_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("shop.db");
+    assert!(matches!(Database::open(&path), Err(Error::NotADatabase(_))));
+    {
+        let database = Options::default().memory_bytes(8 << 20).create(&path).unwrap();
+        let t = database.begin();
+        t.create_table("orders", orders()).unwrap().insert(("Ada", 1, None::<&str>, 1_i64, None::<&str>)).unwrap();
+        t.commit().unwrap();
+        assert!(matches!(Database::open(&path), Err(Error::Locked(_))));
+        // What a transaction has is not closed under it.
+        let t = database.begin();
+        drop(database);
+        assert_eq!(count(&t.table("orders").unwrap()), 1);
+    }
+    let reader = Database::options().open_read_only(&path).unwrap();
+    assert_eq!(count(&reader.begin_read().table("orders").unwrap()), 1);
+    assert_eq!(reader.begin().create_table("t", orders()).unwrap_err().sqlstate(), "25006");
+    reader.close().unwrap();
+    Database::open(&path).unwrap().close().unwrap();
+}
