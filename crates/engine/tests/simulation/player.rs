@@ -5,7 +5,7 @@ use crate::steps::{Statement, Step, Way};
 use crate::values::{COLUMNS, Size, UNIQUE, number};
 use crate::world::{TABLES, dictionary};
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{Database, Durability, Isolation, Savepoint, Transaction, TransactionOptions};
+use pagefold_engine::database::{Database, Durability, Isolation, Savepoint, ScanRequest, Transaction, TransactionOptions};
 use pagefold_engine::table_space::LIVE_MAX;
 use pagefold_engine::{DataSet, Error, Result};
 use pagefold_io::{Failure, FaultStorage, Repeat};
@@ -334,9 +334,9 @@ impl<'d> Player<'d> {
         match found {
             Ok(found) => {
                 let same = match way {
-                    Way::Scan => found.iter().map(|(n, _)| n).collect::<BTreeSet<_>>().len() == found.len(),
-                    Way::Forward | Way::Keys => found.iter().map(|(n, _)| n).eq(expected.keys()),
-                    Way::Backward => found.iter().map(|(n, _)| n).eq(expected.keys().rev()),
+                    Way::Scan | Way::Pulled => found.iter().map(|(n, _)| n).collect::<BTreeSet<_>>().len() == found.len(),
+                    Way::Forward | Way::Keys | Way::PulledKeys => found.iter().map(|(n, _)| n).eq(expected.keys()),
+                    Way::Backward | Way::PulledBackward => found.iter().map(|(n, _)| n).eq(expected.keys().rev()),
                 };
                 let values = found.iter().all(|(n, row)| row.as_ref().is_none_or(|row| expected.get(n).map(|r| &**r) == Some(row)));
                 if same && values && found.len() == expected.len() {
@@ -363,12 +363,32 @@ fn rows_seen(transaction: &mut Transaction<'_>, table: usize, way: Way) -> Resul
     let index = transaction.index(&format!("{}_pk", TABLES[table]))?;
     let all = KeyRange { start: Vec::new(), end: None };
     let mut seen = Vec::new();
+    if let Way::Pulled | Way::PulledBackward | Way::PulledKeys = way {
+        let view = transaction.read_view()?;
+        let request = ScanRequest::default();
+        let mut scan = match way {
+            Way::Pulled => view.scan(&object, &request)?.into_rows(),
+            Way::PulledBackward => view.range(&object, &index, all, Direction::Backward, &request)?.into_rows(),
+            _ => view.keys(&object, &index, all, Direction::Forward)?,
+        };
+        while let Some((_, bytes)) = scan.next_record()? {
+            if way == Way::PulledKeys {
+                let values = index.key_layout().decode(bytes).map_err(|e| Error::Value(e.to_string()))?;
+                seen.push((number(&values), None));
+            } else {
+                let values = object.values(bytes)?;
+                seen.push((number(&values), Some(values)));
+            }
+        }
+        return Ok(seen);
+    }
     let mut take = |record: &[u8]| {
         let values = object.values(record)?;
         seen.push((number(&values), Some(values)));
         Ok::<_, Error>(ControlFlow::Continue(()))
     };
     match way {
+        Way::Pulled | Way::PulledBackward | Way::PulledKeys => unreachable!("they are pulled"),
         Way::Scan => transaction.scan(&object, |_, record| take(record))?,
         Way::Forward => transaction.range(&object, &index, all, Direction::Forward, |_, record| take(record))?,
         Way::Backward => transaction.range(&object, &index, all, Direction::Backward, |_, record| take(record))?,

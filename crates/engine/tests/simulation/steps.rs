@@ -24,7 +24,13 @@ pub(crate) enum Way {
     Forward,
     Backward,
     Keys,
+    /// Scans that are pulled: of pages, backward by an index, keys alone.
+    Pulled,
+    PulledBackward,
+    PulledKeys,
 }
+
+const WAYS: [Way; 7] = [Way::Scan, Way::Forward, Way::Backward, Way::Keys, Way::Pulled, Way::PulledBackward, Way::PulledKeys];
 
 /// A change of tables and indexes: there are no transactions then.
 #[derive(Clone, Copy, Debug)]
@@ -321,7 +327,7 @@ fn reader_step(random: &mut Random, draft: &mut Draft, table: usize) -> Step {
         draft.reading[reader] = false;
         return Step::Close { reader };
     }
-    Step::Look { reader, table, way: random.pick(&[Way::Scan, Way::Forward, Way::Backward, Way::Keys]) }
+    Step::Look { reader, table, way: random.pick(&WAYS) }
 }
 
 fn definition(random: &mut Random, table: usize) -> Definition {
