@@ -11,13 +11,13 @@
 use super::defining::{Definer, Defining};
 use super::objects::Objects;
 use super::open::Database;
-use crate::Result;
 use crate::catalog::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
 use crate::core::DATA_DIRECTORY;
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
 use crate::table_space::{Table, TableAttributes};
 use crate::transaction::TransactionState;
+use crate::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,6 +129,7 @@ impl<'a> Change<'a> {
     pub fn commit(mut self) -> Result<()> {
         let core = &self.database.core;
         core.check_writable()?;
+        self.check_indexes_are_built()?;
         self.database.ensure_log()?;
         // What the log does not name, recovery does not know: the first partition is named before it has a file.
         for table in self.defining.tables() {
@@ -170,6 +171,18 @@ impl<'a> Change<'a> {
             let _ = self.database.checkpoint();
         } else {
             self.database.checkpoint_when_due();
+        }
+        Ok(())
+    }
+
+    /// Refuses an index that lacks rows: queries would believe it. It may have more, of old keys that some snapshot needs.
+    fn check_indexes_are_built(&self) -> Result<()> {
+        for (index, table) in self.defining.indexes_with_tables() {
+            let (entries, rows) = (index.data_set.facts().rows, table.row_count());
+            if entries < rows {
+                let (index, table) = (index.object(), table.object());
+                return Err(Error::Parameter(format!("{index} has {entries} entries, {table} {rows} rows: build it before the commit")));
+            }
         }
         Ok(())
     }

@@ -112,8 +112,16 @@ impl Defining {
 
     /// Indexes that it has made and not dropped.
     pub(super) fn indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
-        let made = self.done.iter().filter_map(|(_, defined)| if let Defined::Index(index, _) = defined { Some(index) } else { None });
-        made.filter(|index| !self.has_dropped(index.object_id))
+        self.indexes_with_tables().map(|(index, _)| index)
+    }
+
+    /// The same, each with its table.
+    pub(super) fn indexes_with_tables(&self) -> impl Iterator<Item = (&Arc<Index>, &Arc<Table>)> {
+        let made = self.done.iter().filter_map(|(_, defined)| match defined {
+            Defined::Index(index, table) => Some((index, table)),
+            _ => None,
+        });
+        made.filter(|(index, _)| !self.has_dropped(index.object_id))
     }
 
     /// The table that it has made and that has this name.

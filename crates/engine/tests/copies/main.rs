@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod definitions;
 mod faults;
 mod logs;
 mod place;

@@ -4,12 +4,13 @@ use crate::world::{Form, Random, World, all_keys, open};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead, Serializable};
 use pagefold_engine::database::{OpenMode, Transaction};
-use pagefold_engine::index::{Index, IndexFormat};
+use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, Table};
 use pagefold_engine::{Error, Silent};
+use pagefold_interchange::{FileFormat, FileSink, ParquetOptions};
 use pagefold_io::{MemoryStorage, Storage};
-use pagefold_types::{Direction, ValueRef};
-use pagefold_utility::{IndexOptions, ReorgOptions, Setting, create_index, drop_object, reorg};
+use pagefold_types::{Direction, Value, ValueRef};
+use pagefold_utility::{IndexOptions, ReorgOptions, ScanOptions, Setting, create_index, drop_object, get, reorg};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -208,6 +209,51 @@ fn handles_and_savepoints_of_others_are_refused() {
     writer.commit().unwrap();
     let changed = world.begin(ReadCommitted).find(&world.table, &world.by_value, &[ValueRef::Int(77)]).unwrap();
     assert_eq!(changed.len(), 1);
+}
+
+/// An index that lacks rows would be believed.
+#[test]
+fn an_index_that_is_not_built_does_not_come() {
+    let (_, world) = filled(Form::default(), 10);
+    let mut change = world.database.change();
+    let attributes = IndexAttributes::new("empty", vec![(1, Direction::Ascending)], false);
+    change.create_index(&world.table, attributes).unwrap();
+    assert!(matches!(change.commit(), Err(Error::Parameter(_))));
+    assert!(world.database.index("empty").is_err());
+    assert_eq!(world.check().len(), 10);
+}
+
+/// What utilities read is what was committed when they began: not what others are about to do, nor leftovers of what they did.
+#[test]
+fn utilities_read_what_is_committed() {
+    let (_, world) = filled(Form::default(), 10);
+    let rid = world.find(&mut world.begin(ReadCommitted), 3).unwrap();
+    let mut writer = world.begin(ReadCommitted);
+    world.insert(&mut writer, 100, 1, "not yet").unwrap();
+    world.set(&mut writer, 5, 55).unwrap();
+    assert!(writer.delete(&world.table, rid).unwrap());
+    let get = |number: i64| get(&world.database, "t", &[number.to_string()]).unwrap();
+    assert_eq!((get(100), get(5).unwrap()[1].clone()), (None, Value::Int(5)));
+    assert!(get(3).is_some());
+    for index in [None, Some("value"), Some("number")] {
+        let options = ScanOptions { index: index.map(str::to_string), ..ScanOptions::default() };
+        let scan = pagefold_utility::Scan::new(&world.database, "t", &options).unwrap();
+        assert_eq!(rows_of(&world, &scan), 10, "{index:?}");
+    }
+    // A scan reads what was there when it was prepared.
+    let scan = pagefold_utility::Scan::new(&world.database, "t", &ScanOptions::default()).unwrap();
+    writer.commit().unwrap();
+    world.fill([(200, 1)]);
+    assert_eq!(rows_of(&world, &scan), 10);
+    assert_eq!((get(3), get(5).unwrap()[1].clone()), (None, Value::Int(55)));
+}
+
+/// Runs a scan into a file; how many rows came.
+fn rows_of(world: &World, scan: &pagefold_utility::Scan) -> u64 {
+    let format = FileFormat::Parquet(ParquetOptions::default());
+    let schema = scan.output().unwrap();
+    let mut sink = FileSink::create(Arc::clone(world.database.outside()), Path::new("rows.parquet"), &format, &schema).unwrap();
+    scan.run(&mut sink, &Silent).unwrap()
 }
 
 /// Nothing of a table that is gone keeps memory or room on the disk when its last user has gone: neither after a commit nor after a change that was given up.
