@@ -327,7 +327,7 @@ impl DatabaseState {
         self.core.transactions.commit(state, |timestamp| {
             at_commit(timestamp);
             self.former.replaced(&replaced, timestamp);
-            objects.replace(&replaced);
+            objects.replace(&replaced, timestamp);
         });
         drop(objects);
         self.catalog_is_old.store(true, std::sync::atomic::Ordering::Release);

@@ -38,4 +38,4 @@ pub(crate) use open::{core_parts, new_id};
 pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
 pub(crate) use renewal::Waits as RenewalWaits;
-pub use transaction::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
+pub use transaction::{Durability, Insertion, Isolation, LockWait, Locked, RowLock, Savepoint, Transaction, TransactionOptions};

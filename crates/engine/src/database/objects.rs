@@ -109,11 +109,14 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// Takes out what a change has dropped, and puts in what it has made.
-    pub(super) fn replace(&mut self, replaced: &Replaced) {
+    pub(super) fn replace(&mut self, replaced: &Replaced, timestamp: u64) {
         // What comes to each table that gets or loses an index.
         let mut changed: HashMap<u32, Vec<Arc<Index>>> = HashMap::new();
         for index in &replaced.dropped_indexes {
             self.indexes.remove(index.object_id);
+            if let Some(table) = self.tables.by_id(index.table_id) {
+                table.loses_an_index(timestamp);
+            }
             changed.entry(index.table_id).or_default();
         }
         for table in &replaced.dropped_tables {

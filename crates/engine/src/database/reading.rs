@@ -1,12 +1,33 @@
 //! Reads of rows as a snapshot sees them. Under SERIALIZABLE each is noted before it is made, as a writer looks for marks after its change: so one of the two sees the other.
 
+use super::Lifetime;
 use crate::core::Core;
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Serializable, Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_types::Rid;
+use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// The tables and indexes that a serializable transaction has read, by number: its own, and those of its read views.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ObjectsRead(Arc<Mutex<Vec<u32>>>);
+
+impl ObjectsRead {
+    fn note(&self, object_id: u32, lifetime: &Lifetime) {
+        let mut read = self.0.lock();
+        // What it makes itself nobody else changes.
+        if !lifetime.is_staged() && !read.contains(&object_id) {
+            read.push(object_id);
+        }
+    }
+
+    /// Is that so of any?
+    pub(super) fn any(&self, is_it: impl Fn(u32) -> bool) -> bool {
+        self.0.lock().iter().any(|object_id| is_it(*object_id))
+    }
+}
 
 /// Who reads, and what it sees.
 #[derive(Clone, Copy, Debug)]
@@ -14,10 +35,28 @@ pub(super) struct Reading<'a> {
     pub(super) core: &'a Core,
     pub(super) transaction: u64,
     pub(super) serializable: Option<&'a Serializable>,
+    pub(super) read: Option<&'a ObjectsRead>,
     pub(super) snapshot: &'a Snapshot,
 }
 
 impl Reading<'_> {
+    /// Remembers that a table is read.
+    #[inline]
+    pub(super) fn note_table(&self, table: &Table) {
+        if let Some(read) = self.read {
+            read.note(table.object_id, &table.lifetime);
+        }
+    }
+
+    /// The same, by an index.
+    #[inline]
+    pub(super) fn note_index(&self, table: &Table, index: &Index) {
+        self.note_table(table);
+        if let Some(read) = self.read {
+            read.note(index.object_id, &index.lifetime);
+        }
+    }
+
     /// Notes that a row is about to be read.
     pub(super) fn note_row(&self, table: &Table, rid: Rid) -> Result<()> {
         match self.serializable {
@@ -55,7 +94,9 @@ impl Reading<'_> {
     /// May the entry that an index has for a row be that of a key which the row had or will have, or of a row that the snapshot does not see? `removals` was read before the leaf was.
     #[inline]
     pub(super) fn is_doubtful(&self, table: &Table, index: &Index, rid: Rid, removals: u64) -> bool {
-        self.core.versions.page_may_have(table.object_id, rid)
+        // Of a former index the entries of deleted rows stay when these go.
+        index.lifetime.has_ended()
+            || self.core.versions.page_may_have(table.object_id, rid)
             || self.core.leftovers.may_be_left(index.object_id, rid, removals)
             || self.core.leftovers.may_be_left(table.object_id, rid, removals)
     }

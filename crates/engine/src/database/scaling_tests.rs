@@ -70,6 +70,31 @@ fn statements_beside_many_tables() {
     assert_grows_by_doubling(&counted, 0);
 }
 
+/// Who returns to a savepoint again and again reads what was done since, not all that was taken back before.
+#[test]
+fn returns_to_one_savepoint() {
+    let mut counted = Vec::new();
+    for returns in [25, 100, 400] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let table = database.table("t00000").unwrap();
+        let mut t = database.begin(TransactionOptions::default());
+        t.insert(&table, &[ValueRef::Int(1), ValueRef::Int(0)]).unwrap();
+        let savepoint = t.savepoint();
+        let again = |t: &mut Transaction<'_>| {
+            t.insert(&table, &[ValueRef::Int(2), ValueRef::Int(0)]).unwrap();
+            t.roll_back_to(savepoint).unwrap();
+        };
+        (0..returns).for_each(|_| again(&mut t));
+        let (last, ()) = steps_of(|| again(&mut t));
+        let (rollback, ()) = steps_of(|| t.rollback().unwrap());
+        assert_eq!(table.row_count(), 1);
+        println!("{returns} returns: the last {last}, the rollback {rollback}");
+        counted.push((returns, last + rollback));
+    }
+    assert_grows_by_doubling(&counted, 0);
+}
+
 #[test]
 fn failing_statements_of_a_long_transaction() {
     let mut counted = Vec::new();

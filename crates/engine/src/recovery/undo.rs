@@ -10,6 +10,7 @@ use crate::data_set::DataSet;
 use crate::index::Index;
 use crate::log::Log;
 use crate::pool::{BufferManager, By, MiniTransaction};
+use crate::steps::step;
 use crate::table_space::Table;
 use crate::transaction::TransactionState;
 use crate::{Error, Result};
@@ -36,22 +37,37 @@ pub(crate) trait ObjectsById {
 /// # Errors
 /// When a record or page cannot be read: the database is in doubt then, and the next open goes on from here.
 pub(crate) fn roll_back(objects: &dyn ObjectsById, log: &Log, state: &TransactionState, until: Lsn) -> Result<()> {
-    let mut at = state.last_lsn();
-    while at > until {
-        let record = log.read(at)?;
-        let damaged = |reason: String| Error::Damaged { path: "log".into(), reason: format!("the record at {at}: {reason}") };
-        if RecordKind::from_u8(record.kind) != Some(RecordKind::Action) {
-            return Err(damaged("not an action, but a transaction's chain leads here".into()));
-        }
-        let next = match Action::decode(&record.body).map_err(|e| damaged(e.to_string()))?.role {
-            Role::Undoable { transaction, previous, undo } if transaction == state.id() && previous < at => {
-                take_back(objects, By::Undo(state, previous), undo)?;
-                previous
+    let damaged = |at: Lsn, reason: String| Error::Damaged { path: "log".into(), reason: format!("the record at {at}: {reason}") };
+    // The record at `at`, or, where that takes something back, the one before all of that.
+    let find = |mut at: Lsn| -> Result<(Lsn, Vec<u8>)> {
+        while at > until {
+            step();
+            let record = log.read(at)?;
+            if RecordKind::from_u8(record.kind) != Some(RecordKind::Action) {
+                return Err(damaged(at, "not an action, but a transaction's chain leads here".into()));
             }
-            Role::Compensation { transaction, next } if transaction == state.id() && next < at => next,
-            _ => return Err(damaged(format!("not one of transaction {}", state.id()))),
+            at = match Action::decode(&record.body).map_err(|e| damaged(at, e.to_string()))?.role {
+                Role::Compensation { transaction, next } if transaction == state.id() && next < at => next,
+                _ => return Ok((at, record.body)),
+            };
+        }
+        Ok((at, Vec::new()))
+    };
+    let (mut at, mut body) = find(state.last_lsn())?;
+    while at > until {
+        let Role::Undoable { transaction, previous, undo } = Action::decode(&body).map_err(|e| damaged(at, e.to_string()))?.role else {
+            return Err(damaged(at, "not one of a transaction".into()));
         };
-        at = next;
+        if transaction != state.id() || previous >= at {
+            return Err(damaged(at, format!("not one of transaction {}", state.id())));
+        }
+        // The compensation record names what is next to be taken back, past all that has been already: so who returns to a savepoint again and again does not read all of that each time.
+        let before = find(previous)?;
+        if let Undo::Definition { .. } = undo {
+            objects.undefine(state.id(), previous);
+        }
+        take_back(objects, By::Undo(state, before.0), undo)?;
+        (at, body) = before;
     }
     Ok(())
 }
@@ -75,13 +91,7 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
             compensate(objects, by)
         }
         // Nothing is to be done, but redo has to learn that it is not left any more.
-        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } => compensate(objects, by),
-        Undo::Definition { .. } => {
-            if let By::Undo(state, previous) = by {
-                objects.undefine(state.id(), previous);
-            }
-            compensate(objects, by)
-        }
+        Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } | Undo::Definition { .. } => compensate(objects, by),
         Undo::AllocatedPage { file_id, page } => {
             let Some(data_set) = objects.data_set(file_id) else { return Ok(()) };
             if page == 0 || page >= data_set.page_count() {

@@ -151,7 +151,10 @@ impl Table {
         };
         if let Err(error) = self.enter_version(by, rid, || Before::Present(before.bytes().into())) {
             // A new page stays, empty, for who comes next.
-            target.map_or(Ok(0), |((_, away, _), _)| away.commit())?;
+            if let Some(((_, mut away, page), _)) = target {
+                self.note_space(&mut away, page);
+                away.commit()?;
+            }
             return Err(error);
         }
         self.changed.note(before.body().dictionary(), after.dictionary());

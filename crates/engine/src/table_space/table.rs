@@ -23,7 +23,7 @@ use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Compression of a table.
@@ -199,6 +199,8 @@ pub struct Table {
     adding_partition: Mutex<u16>,
     /// Its live indexes, by name. Only a change of tables and indexes puts another list here.
     indexes: RwLock<Arc<[Arc<Index>]>>,
+    /// The last commit that dropped or replaced one of them.
+    index_lost: AtomicU64,
     pub(crate) dictionaries: DictionarySet,
     /// Where the method has a dictionary: what comes in, and how well the newest does.
     pub(super) watch: Option<Watch>,
@@ -238,6 +240,7 @@ impl Table {
             partition_count: AtomicU16::new(0),
             adding_partition: Mutex::new(0),
             indexes: RwLock::default(),
+            index_lost: AtomicU64::new(0),
             dictionaries: DictionarySet::default(),
             watch: attributes.method.dictionary_type().map(|_| Watch::default()),
             standing: Mutex::default(),
@@ -398,6 +401,17 @@ impl Table {
     /// One that was never there for others is none of its indexes any more.
     pub(crate) fn remove_index(&self, index: &Arc<Index>) {
         self.set_indexes(self.indexes().iter().filter(|other| !Arc::ptr_eq(other, index)).cloned().collect());
+    }
+
+    /// One of its indexes goes with the commit of this timestamp.
+    pub(crate) fn loses_an_index(&self, timestamp: u64) {
+        self.index_lost.fetch_max(timestamp, Ordering::Release);
+    }
+
+    /// Was one of its indexes dropped or replaced after the snapshot of this timestamp?
+    #[inline]
+    pub(crate) fn lost_an_index_after(&self, timestamp: u64) -> bool {
+        self.index_lost.load(Ordering::Acquire) > timestamp
     }
 
     /// How its records are laid out.

@@ -3,11 +3,16 @@
 use crate::world::{Form, Random, World, open};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::ReadCommitted;
-use pagefold_engine::database::OpenMode;
+use pagefold_engine::database::{Database, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::index::IndexFormat;
+use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::Method;
-use pagefold_io::{MemoryStorage, Storage};
+use pagefold_engine::{Error, Silent};
+use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+use pagefold_types::ValueRef;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const FORM: Form = Form {
     method: Method::None,
@@ -18,6 +23,44 @@ const FORM: Form = Form {
     small_partitions: Some((4, 16)),
     small_extents: false,
 };
+
+/// A statement that is refused, as the memory for versions is full, leaves no page that nobody finds again.
+#[test]
+fn refused_updates_leave_no_pages() {
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    drop(open(&storage, Form { small_partitions: None, ..FORM }, OpenMode::Create));
+    let settings =
+        Settings { version_bytes: 20_000, pools: PoolSettings { memory_bytes: 4 << 20, ..PoolSettings::default() }, ..Settings::default() };
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let database = Database::open(Arc::clone(&storage), clock, Path::new("db"), OpenMode::Write, settings).unwrap();
+    let table = database.table("t").unwrap();
+    let text = "x".repeat(100);
+    let rids: Vec<_> = (0..400)
+        .map(|number| {
+            let mut t = database.begin(TransactionOptions::default());
+            let rid = t.insert(&table, &[ValueRef::Int(number), ValueRef::Int(1), ValueRef::Text(&text)]).unwrap();
+            t.commit().unwrap();
+            rid
+        })
+        .collect();
+    database.remove_leftovers().unwrap();
+    let mut holder = database.begin(TransactionOptions::default());
+    let mut filling = rids.iter();
+    while filling.next().is_some_and(|rid| holder.update(&table, *rid, &[(2, ValueRef::Text(&text))]).is_ok()) {}
+    let pages = || table.partitions().map(|partition| partition.facts().data_pages).sum::<u32>();
+    let (before, long, mut refused) = (pages(), "z".repeat(1_900), 0);
+    for rid in rids.iter().rev().take(100) {
+        let mut t = database.begin(TransactionOptions::default());
+        refused += u32::from(matches!(t.update(&table, *rid, &[(2, ValueRef::Text(&long))]), Err(Error::VersionsFull(_))));
+        t.rollback().unwrap();
+    }
+    assert!(refused > 50 && pages() <= before + 2, "{refused} refused, {before} and {} pages", pages());
+    holder.rollback().unwrap();
+    drop(table);
+    database.close().unwrap();
+    let report = pagefold_utility::check_files(storage.as_ref(), Path::new("db"), &Silent).unwrap();
+    assert!(report.errors.is_empty(), "{:?}", report.errors.first());
+}
 
 fn partitions(world: &World) -> usize {
     world.table.partitions().count()

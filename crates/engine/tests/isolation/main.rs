@@ -10,6 +10,7 @@ mod hermitage;
 mod interleavings;
 mod leftovers;
 mod list_append;
+mod locking;
 mod model;
 mod processes;
 mod read_views;

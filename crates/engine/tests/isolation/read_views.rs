@@ -76,10 +76,10 @@ fn look(world: &World, view: &ReadView, expected: &Rows) {
         for way in [Way::Forward, Way::Backward] {
             let rows = all_rows(table, view.range(table, index, all_keys(), way, &everything).unwrap());
             let mut keys: Vec<i64> = rows.iter().map(|row| if is_number { row.0 } else { row.1.0 }).collect();
-            let mut scan = view.keys(table, index, all_keys(), way).unwrap();
             let mut alone = Vec::new();
-            while let Some((rid, key)) = scan.next_record().unwrap() {
-                let Value::Int(key) = index.key_layout().decode(key).unwrap()[0] else { panic!("a number") };
+            for found in view.keys(table, index, all_keys(), way).unwrap() {
+                let (rid, key) = found.unwrap();
+                let [Value::Int(key)] = key[..] else { panic!("a number") };
                 assert_eq!(if is_number { rids[&key] } else { rid }, rid);
                 alone.push(key);
             }
@@ -223,13 +223,15 @@ fn views_end() {
     assert!(view.scan(&world.table, &ScanRequest { columns: Some(vec![3]), ..ScanRequest::default() }).is_err());
     let mut scan = view.scan(&world.table, &everything).unwrap().into_rows();
     assert!(scan.next_record().unwrap().is_some());
+    world.insert(&mut reader, 5_000, 1, "").unwrap();
     reader.rollback().unwrap();
     assert!(matches!(view.row(&world.table, rid), Err(Error::Stale { .. })));
     let ended = std::iter::from_fn(|| scan.next()).find_map(Result::err);
     assert!(matches!(ended, Some(Error::Stale { .. })), "{ended:?}");
     let mut reader = world.begin(RepeatableRead);
     let view = reader.read_view().unwrap();
-    reader.commit().unwrap();
+    // One that has changed nothing may as well be rolled back.
+    reader.rollback().unwrap();
     let World { database, table, .. } = world;
     let mut scan = view.scan(&table, &everything).unwrap();
     database.close().unwrap();

@@ -211,6 +211,79 @@ fn handles_and_savepoints_of_others_are_refused() {
     assert_eq!(changed.len(), 1);
 }
 
+/// What a transaction changes is found by the indexes that its snapshot has: where one of these is gone, it changes nothing any more.
+#[test]
+fn a_table_that_lost_an_index_takes_no_changes_of_older_snapshots() {
+    for isolation in [RepeatableRead, Serializable] {
+        for drops in [false, true] {
+            let (_, world) = filled(Form::default(), 10);
+            let mut old = world.begin(isolation);
+            assert_eq!(count(&mut old, &world.table).unwrap(), 10);
+            if drops {
+                drop_object(&world.database, "number").unwrap();
+            } else {
+                reorg(&world.database, "number", &ReorgOptions::default(), &Silent).unwrap();
+            }
+            let index = old.index("number").unwrap();
+            assert_eq!(count_keys(&mut old, &world.table, &index).unwrap(), 10);
+            let row = [ValueRef::Int(100), ValueRef::Int(1), ValueRef::Text("")];
+            assert!(is_stale(old.insert(&world.table, &row)));
+            // Who comes later, and who sees what is there, may change rows.
+            let mut new = world.begin(isolation);
+            new.insert(&world.table, &row).unwrap();
+            new.commit().unwrap();
+        }
+    }
+}
+
+/// Marks on a former index are met by nobody who changes rows: a serializable transaction that has read by it changes nothing elsewhere either.
+#[test]
+fn a_serializable_transaction_that_read_an_index_since_replaced_changes_nothing() {
+    for by_view in [false, true] {
+        let (_, world) = filled(Form::default(), 10);
+        let mut change = world.database.change();
+        let attributes = world.table.attributes().clone();
+        change.create_table(pagefold_engine::table_space::TableAttributes { name: "other".into(), ..attributes }).unwrap();
+        change.commit().unwrap();
+        let other = world.database.table("other").unwrap();
+        let row = |number| [ValueRef::Int(number), ValueRef::Int(0), ValueRef::Text("")];
+        let mut first = world.begin(Serializable);
+        if by_view {
+            let view = first.read_view().unwrap();
+            assert_eq!(view.keys(&world.table, &world.by_number, all_keys(), Way::Forward).unwrap().count(), 10);
+        } else {
+            assert_eq!(first.find(&world.table, &world.by_number, &[ValueRef::Int(50)]).unwrap(), []);
+        }
+        reorg(&world.database, "number", &ReorgOptions::default(), &Silent).unwrap();
+        let mut second = world.begin(Serializable);
+        assert_eq!(count(&mut second, &other).unwrap(), 0);
+        second.insert(&world.table, &row(50)).unwrap();
+        second.commit().unwrap();
+        let done = first.insert(&other, &row(1)).and_then(|_| first.commit());
+        assert!(matches!(done, Err(Error::Serialization(_))), "by a view: {by_view}");
+    }
+}
+
+/// Entries of deleted rows stay in a former index when these go: it is not believed.
+#[test]
+fn a_former_index_has_no_keys_of_rows_that_are_gone() {
+    let (_, world) = filled(Form::default(), 3);
+    let mut older = world.begin(RepeatableRead);
+    assert_eq!(count(&mut older, &world.table).unwrap(), 3);
+    let mut writer = world.begin(ReadCommitted);
+    let rid = world.find(&mut writer, 1).unwrap();
+    assert!(writer.delete(&world.table, rid).unwrap());
+    writer.commit().unwrap();
+    let mut reader = world.begin(RepeatableRead);
+    assert_eq!(count_keys(&mut reader, &world.table, &world.by_number).unwrap(), 2);
+    let view = reader.read_view().unwrap();
+    drop_object(&world.database, "number").unwrap();
+    older.commit().unwrap();
+    world.database.remove_leftovers().unwrap();
+    assert_eq!(count_keys(&mut reader, &world.table, &world.by_number).unwrap(), 2);
+    assert_eq!(view.keys(&world.table, &world.by_number, all_keys(), Way::Forward).unwrap().filter(Result::is_ok).count(), 2);
+}
+
 /// An index that lacks rows would be believed.
 #[test]
 fn an_index_that_is_not_built_does_not_come() {

@@ -1,8 +1,9 @@
-//! What a visitor may do while it is handed rows: read, but not change rows of the table it visits.
+//! What a visitor may do while it is handed rows: read, but not change or lock any.
 
 use crate::world::{World, all_keys};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead};
+use pagefold_engine::table_space::TableAttributes;
 use pagefold_engine::{Error, Result};
 use pagefold_types::{Rid, ValueRef};
 use std::ops::ControlFlow;
@@ -36,9 +37,13 @@ fn ways(world: &World) -> Vec<Visit<'_>> {
 }
 
 #[test]
-fn a_visitor_that_changes_rows_of_its_table_gets_an_error() {
+fn a_visitor_that_changes_or_locks_rows_gets_an_error() {
     let world = World::new();
     let rids = world.fill((0..50).map(|number| (number, number)));
+    let mut change = world.database.change();
+    let attributes = world.table.attributes().clone();
+    let other = change.create_table(TableAttributes { name: "other".into(), ..attributes }).unwrap();
+    change.commit().unwrap();
     for (name, visit) in ways(&world) {
         let mut writer = world.begin(ReadCommitted);
         world.set(&mut writer, 1, 1).unwrap();
@@ -53,6 +58,10 @@ fn a_visitor_that_changes_rows_of_its_table_gets_an_error() {
             refused(writer.update(&world.table, rid, &[(1, ValueRef::Int(7))]).map(drop));
             refused(writer.delete(&world.table, rid).map(drop));
             refused(world.insert(&mut writer, numbers.next().unwrap(), 1, "").map(drop));
+            refused(writer.lock(&world.table, rid).map(drop));
+            refused(world.begin(ReadCommitted).drop_table("t"));
+            // Nor rows of another table: two visitors that change each other's would wait for ever.
+            refused(writer.insert(&other, &[ValueRef::Int(1), ValueRef::Int(1), ValueRef::Text("")]).map(drop));
             refused(writer.roll_back_to(savepoint));
             // Others may end, and what they have left goes later.
             let other = world.begin(ReadCommitted);

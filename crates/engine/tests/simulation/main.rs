@@ -1,7 +1,7 @@
 //! Random histories on a simulated disk, and a crash at every I/O call: what was acknowledged is there, and nothing else; and every page is as it must be.
 //!
 //! * `world`, `values`: the database and its rows
-//! * `steps`: what can be done; `player`, `statements`, `definitions`: doing it, and what may come of it
+//! * `steps`, `tight`: what can be done; `player`, `statements`, `definitions`: doing it, and what may come of it
 //! * `model`: what must be there
 //! * `run`, `images`: one history, and a crash before each call of the disk; `shrink`: one that fails, made shorter
 //! * `coverage`, `kinds`: what the images went through
@@ -29,6 +29,7 @@ mod shrink;
 mod single;
 mod statements;
 mod steps;
+mod tight;
 mod values;
 mod world;
 
@@ -40,6 +41,7 @@ use shrink::expect_clean;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use steps::{Mix, history};
+use tight::tight;
 use world::{Random, Shape};
 
 /// Steps of a history.
@@ -52,11 +54,23 @@ pub(crate) fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 
+/// One history of so many is on files without room, and longer, with as many images.
+const TIGHT: u64 = 4;
+const TIGHT_STEPS: usize = 900;
+
 fn history_of(seed: u64) -> History {
-    let steps = history(&mut Random(seed), Mix::of(seed), STEPS);
-    let images = if seed.is_multiple_of(20) { Images::All } else { Images::Each(29) };
+    let is_tight = seed % TIGHT == 2;
+    let (shape, steps) = match is_tight {
+        true => (Shape::tight(seed), tight(&mut Random(seed), TIGHT_STEPS)),
+        false => (Shape::of(seed), history(&mut Random(seed), Mix::of(seed), STEPS)),
+    };
+    let images = match is_tight {
+        true => Images::Each(97),
+        false if seed.is_multiple_of(20) => Images::All,
+        false => Images::Each(29),
+    };
     let sector_bytes = if seed.is_multiple_of(2) { 512 } else { 4096 };
-    History { seed, shape: Shape::of(seed), sector_bytes, steps, images }
+    History { seed, shape, sector_bytes, steps, images }
 }
 
 /// As many images as `PAGEFOLD_SIMULATION_IMAGES` says, by two threads; from the seed `PAGEFOLD_SIMULATION_SEED` on.

@@ -108,6 +108,15 @@ impl Shape {
         Shape([table(), table()])
     }
 
+    /// Files that grow by little: the disk is full at once. The rows of the first table lie by column. Further partitions come in the second table only, and not every other time.
+    pub(crate) fn tight(seed: u64) -> Shape {
+        let mut shape = Shape::of(seed);
+        shape.0.iter_mut().for_each(|table| table.small_extents = true);
+        (shape.0[0].method, shape.0[0].small_partitions) = (Method::Page, false);
+        shape.0[1].small_partitions &= seed % 8 >= 4;
+        shape
+    }
+
     /// In words, each of which many shapes share.
     pub(crate) fn labels(&self) -> Vec<String> {
         let of_table = |table: &TableShape| {

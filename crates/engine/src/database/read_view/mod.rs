@@ -14,7 +14,7 @@ mod walk;
 pub use scan::{RowScan, Scan, ScanRequest};
 
 use super::open::DatabaseState;
-use super::reading::Reading;
+use super::reading::{ObjectsRead, Reading};
 use crate::btree::Direction;
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
@@ -34,7 +34,8 @@ struct Inner {
     database: Arc<DatabaseState>,
     state: Arc<TransactionState>,
     snapshot: Arc<Snapshot>,
-    is_serializable: bool,
+    /// Of a serializable transaction.
+    read: Option<ObjectsRead>,
     cancelled: AtomicBool,
 }
 
@@ -43,10 +44,10 @@ impl ReadView {
         database: &Arc<DatabaseState>,
         state: &Arc<TransactionState>,
         snapshot: Arc<Snapshot>,
-        is_serializable: bool,
+        read: Option<ObjectsRead>,
     ) -> ReadView {
         let (database, state) = (Arc::clone(database), Arc::clone(state));
-        ReadView(Arc::new(Inner { database, state, snapshot, is_serializable, cancelled: AtomicBool::new(false) }))
+        ReadView(Arc::new(Inner { database, state, snapshot, read, cancelled: AtomicBool::new(false) }))
     }
 
     /// Ends all scans of the view, and of its clones, with an error, whichever threads run them.
@@ -54,10 +55,20 @@ impl ReadView {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// The number of its transaction.
+    pub(super) fn transaction(&self) -> u64 {
+        self.0.state.id()
+    }
+
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.0.snapshot
+    }
+
     fn reading(&self) -> Reading<'_> {
         let core = &*self.0.database.core;
-        let serializable = self.0.is_serializable.then_some(&core.serializable);
-        Reading { core, transaction: self.0.state.id(), serializable, snapshot: &self.0.snapshot }
+        let read = self.0.read.as_ref();
+        let serializable = read.map(|_| &core.serializable);
+        Reading { core, transaction: self.0.state.id(), serializable, read, snapshot: &self.0.snapshot }
     }
 
     /// Refuses when nothing more is to be read.
@@ -79,6 +90,7 @@ impl ReadView {
         self.check()?;
         let reading = self.reading();
         reading.check_table(table)?;
+        reading.note_table(table);
         if let Some(serializable) = reading.serializable {
             serializable.on_read_object(reading.transaction, table.object_id)?;
         }
@@ -108,6 +120,7 @@ impl ReadView {
     pub fn rows(&self, table: &Arc<Table>, rids: Vec<Rid>, request: &ScanRequest) -> Result<Scan> {
         self.check()?;
         self.reading().check_table(table)?;
+        self.reading().note_table(table);
         Scan::new(self.clone(), Arc::clone(table), Walk::rids(rids), request)
     }
 
@@ -117,7 +130,7 @@ impl ReadView {
     /// As [`scan`](Self::scan).
     pub fn keys(&self, table: &Arc<Table>, index: &Arc<Index>, range: KeyRange, direction: Direction) -> Result<RowScan> {
         let walk = self.entries(table, index, range, direction, true)?;
-        Ok(RowScan::new(self.clone(), Arc::clone(table), walk, RowBuffer::default()))
+        Ok(RowScan::of_keys(self.clone(), Arc::clone(table), Arc::clone(index), walk))
     }
 
     fn entries(&self, table: &Table, index: &Arc<Index>, range: KeyRange, direction: Direction, keys_only: bool) -> Result<Walk> {
@@ -125,6 +138,7 @@ impl ReadView {
         let reading = self.reading();
         reading.check_table(table)?;
         reading.check_index(table, index)?;
+        reading.note_index(table, index);
         if let Some(serializable) = reading.serializable {
             let low = std::ops::Bound::Included(range.start.as_slice());
             let high = range.end.as_deref().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
@@ -141,6 +155,7 @@ impl ReadView {
         self.check()?;
         let reading = self.reading();
         reading.check_table(table)?;
+        reading.note_table(table);
         reading.note_row(table, rid)?;
         reading.read_noted(table, rid, &mut RowBuffer::default(), |record| table.values(record))?.transpose()
     }

@@ -2,6 +2,7 @@
 
 use super::ReadView;
 use super::walk::Walk;
+use crate::index::Index;
 use crate::table_space::{ColumnBatch, Filter, Gathering, RowBuffer, RowSink, Table, buffer_for};
 use crate::{Error, Result};
 use pagefold_types::{Predicate, Rid, Value};
@@ -102,6 +103,8 @@ pub struct RowScan {
     view: ReadView,
     table: Arc<Table>,
     walk: Walk,
+    /// Keys of this index are all that is delivered.
+    keys_of: Option<Arc<Index>>,
     filter: Option<Arc<Filter>>,
     buffer: RowBuffer,
     records: Records,
@@ -127,7 +130,12 @@ impl RowSink<Error> for Records {
 
 impl RowScan {
     pub(super) fn new(view: ReadView, table: Arc<Table>, walk: Walk, buffer: RowBuffer) -> RowScan {
-        RowScan { view, table, walk, filter: None, buffer, records: Records::default(), is_done: false }
+        RowScan { view, table, walk, keys_of: None, filter: None, buffer, records: Records::default(), is_done: false }
+    }
+
+    /// Of the keys of an index alone.
+    pub(super) fn of_keys(view: ReadView, table: Arc<Table>, index: Arc<Index>, walk: Walk) -> RowScan {
+        RowScan { keys_of: Some(index), ..RowScan::new(view, table, walk, RowBuffer::default()) }
     }
 
     /// The RID and record of the next row; of a scan of keys alone, its key.
@@ -171,10 +179,15 @@ impl RowScan {
 impl Iterator for RowScan {
     type Item = Result<(Rid, Vec<Value>)>;
 
+    /// The values of the next row; of a scan of keys alone, those of its key, in the order of the index.
     fn next(&mut self) -> Option<Result<(Rid, Vec<Value>)>> {
-        let table = Arc::clone(&self.table);
+        let (table, index) = (Arc::clone(&self.table), self.keys_of.clone());
+        let values = |record: &[u8]| match &index {
+            Some(index) => index.key_layout().decode(record).map_err(|e| Error::Value(format!("{}: {e}", index.object()))),
+            None => table.values(record),
+        };
         match self.next_record() {
-            Ok(next) => next.map(|(rid, record)| Ok((rid, table.values(record)?))),
+            Ok(next) => next.map(|(rid, record)| Ok((rid, values(record)?))),
             Err(error) => Some(Err(error)),
         }
     }

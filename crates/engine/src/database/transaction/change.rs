@@ -10,7 +10,22 @@ use crate::{Error, Result};
 use pagefold_format::log::Undo;
 use pagefold_types::{Rid, ValueRef};
 use std::ops::Bound;
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
+
+/// What became of a row that was to be inserted.
+#[derive(Clone, Debug)]
+pub enum Insertion {
+    /// It is there.
+    Inserted(Rid),
+    /// A row has its key in a unique index. That row is locked, and nothing was changed.
+    Taken {
+        /// The first index, by name, of which that is so.
+        index: Arc<Index>,
+        /// The row that has the key.
+        rid: Rid,
+    },
+}
 
 impl Transaction<'_> {
     /// Inserts a row, with its index entries.
@@ -19,19 +34,49 @@ impl Transaction<'_> {
     /// [`Error::DuplicateKey`]; [`Error::Conflict`] when the key was given or taken since the snapshot of the transaction; when a value does not fit its column or there is no room; those of
     /// locks. The row is not there then.
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Rid> {
-        table.refuse_inside_visitor()?;
+        self.statement(table, |t| t.insert_row(table, values, false))
+    }
+
+    /// Inserts a row unless another one has its key in a unique index, which is found out before anything is changed: what ON CONFLICT asks for.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), but for duplicate keys.
+    pub fn insert_unless_taken(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Insertion> {
         self.statement(table, |t| {
-            let mut record = Vec::new();
-            table.build_record(By::Transaction(&t.state), values, &mut record)?;
-            let rid = table.insert_record(By::Transaction(&t.state), &record)?;
-            t.wrote_row(table, rid)?;
             let mut key = Vec::new();
-            for index in t.indexes_of(table).iter() {
-                key_of(table, index, &record, &mut key)?;
-                t.insert_entry(table, index, &key, rid)?;
+            let (count, columns) = (values.len(), table.attributes().schema.len());
+            if count != columns {
+                return Err(Error::Value(format!("{} has {columns} columns, {count} values were given", table.object())));
             }
-            Ok(rid)
+            for index in t.indexes_of(table).iter().filter(|index| index.attributes().unique) {
+                key.clear();
+                let encoded = index.key_layout().encode_from_values(values, &mut key);
+                encoded.map_err(|e| Error::Value(format!("{}: {e}", index.object())))?;
+                if !index.has_null(&key)
+                    && let Some(rid) = t.row_with_key(table, index, &key, None)?
+                {
+                    return Ok(Insertion::Taken { index: Arc::clone(index), rid });
+                }
+            }
+            t.insert_row(table, values, true).map(Insertion::Inserted)
         })
+    }
+
+    /// `keys_are_free`: somebody has looked, and holds their locks.
+    fn insert_row(&mut self, table: &Table, values: &[ValueRef<'_>], keys_are_free: bool) -> Result<Rid> {
+        let mut record = Vec::new();
+        table.build_record(By::Transaction(&self.state), values, &mut record)?;
+        let rid = table.insert_record(By::Transaction(&self.state), &record)?;
+        self.wrote_row(table, rid)?;
+        let mut key = Vec::new();
+        for index in self.indexes_of(table).iter() {
+            key_of(table, index, &record, &mut key)?;
+            if !keys_are_free {
+                self.check_key_is_free(table, index, &key, rid)?;
+            }
+            self.insert_entry(index, &key, rid)?;
+        }
+        Ok(rid)
     }
 
     /// Changes some columns of a row. False when the snapshot has no such row, or another transaction has deleted it meanwhile.
@@ -39,7 +84,6 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::insert`]; [`Error::Conflict`].
     pub fn update(&mut self, table: &Table, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
-        table.refuse_inside_visitor()?;
         self.statement(table, |t| {
             if !t.lock_row(table, rid)? {
                 return Ok(false);
@@ -69,7 +113,8 @@ impl Transaction<'_> {
                 key_of(table, index, &before, &mut old)?;
                 key_of(table, index, &after, &mut new)?;
                 if old != new {
-                    t.insert_entry(table, index, &new, rid)?;
+                    t.check_key_is_free(table, index, &new, rid)?;
+                    t.insert_entry(index, &new, rid)?;
                     t.keep(Undo::KeptEntry { object_id: index.object_id, key: &old, rid })?;
                     if let Some(serializable) = t.serializable() {
                         serializable.on_delete_key(t.state.id(), index.object_id, &old)?;
@@ -85,7 +130,6 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::update`].
     pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
-        table.refuse_inside_visitor()?;
         self.statement(table, |t| {
             let found = t.lock_row(table, rid)? && table.mark_deleted(By::Transaction(&t.state), rid)?;
             if found {
@@ -128,32 +172,42 @@ impl Transaction<'_> {
         }
     }
 
-    /// Adds an index entry; in a unique index, when no living row has the key.
-    fn insert_entry(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
-        let tree = index.tree();
-        if index.attributes().unique && !index.has_null(key) {
-            self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
-            // That the key is free is something read: whoever takes it and is not seen has to come later.
-            if let Some(serializable) = self.serializable() {
-                serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(key), Bound::Included(key))?;
+    /// Refuses a key of a unique index that a living row other than `rid` has. Until the end of the transaction nobody takes it.
+    fn check_key_is_free(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
+        if index.attributes().unique && !index.has_null(key) && self.row_with_key(table, index, key, Some(rid))?.is_some() {
+            return Err(index.duplicate(key));
+        }
+        Ok(())
+    }
+
+    /// The living row other than `own` that has a key of a unique index, if there is one: it is locked then, and so is the key.
+    fn row_with_key(&mut self, table: &Table, index: &Index, key: &[u8], own: Option<Rid>) -> Result<Option<Rid>> {
+        self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
+        // That the key is free is something read: whoever takes it and is not seen has to come later.
+        if let Some(serializable) = self.serializable() {
+            serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(key), Bound::Included(key))?;
+        }
+        let mut cursor = index.tree().key_cursor(key);
+        let (mut found_key, mut taker) = (Vec::new(), None);
+        while let Some((_, other)) = cursor.next()? {
+            if Some(other) == own {
+                continue;
             }
-            let mut cursor = tree.key_cursor(key);
-            let (mut own, mut taken) = (Vec::new(), false);
-            while let Some((_, other)) = cursor.next()? {
-                if other == rid {
-                    continue;
-                }
-                // Whoever changes that row just now decides whether the key is taken.
-                self.acquire(Resource::Row(table.object_id, other))?;
-                let found = table.read(other, &mut RowBuffer::default(), |record| key_of(table, index, record, &mut own))?;
-                let is_taken = found.transpose()?.is_some() && own == key;
-                self.check_key(table, index, key, other, is_taken)?;
-                taken |= is_taken;
-            }
-            if taken {
-                return Err(index.duplicate(key));
+            // Whoever changes that row just now decides whether the key is taken.
+            self.acquire(Resource::Row(table.object_id, other))?;
+            let found = table.read(other, &mut RowBuffer::default(), |record| key_of(table, index, record, &mut found_key))?;
+            let is_taken = found.transpose()?.is_some() && found_key == key;
+            self.check_key(table, index, key, other, is_taken)?;
+            if is_taken {
+                taker = Some(other);
             }
         }
+        Ok(taker)
+    }
+
+    /// Adds an index entry. In a unique index its key is free.
+    fn insert_entry(&mut self, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
+        let tree = index.tree();
         // It may be there: left by an earlier key of this row, which is its key again.
         if !tree.contains(key, rid)? {
             tree.insert_by(By::Transaction(&self.state), key, rid, false)?;

@@ -40,7 +40,6 @@ impl Transaction<'_> {
     /// [`Error::DuplicateKey`] when rows of the table have a key twice and the index is to be unique. When the name is taken, an attribute is out of range, or the table was dropped or replaced; those of
     /// locks; when there is no room.
     pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
-        table.refuse_inside_visitor()?;
         self.define(|t| {
             t.check_table(table, None)?;
             t.check_seen(&table.lifetime, || table.object())?;

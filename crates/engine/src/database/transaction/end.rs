@@ -14,16 +14,19 @@ impl Transaction<'_> {
         Savepoint { transaction: self.state.id(), last: self.state.last_lsn() }
     }
 
-    /// Takes back everything since a savepoint. Locks stay.
+    /// Takes back everything since a savepoint. Locks stay. The transaction goes on from there, also when a lock was not had, or a row was changed by others.
     ///
     /// # Errors
-    /// When the savepoint is of another transaction. When a page or the log cannot be read: the transaction can only be rolled back then.
+    /// When the savepoint is of another transaction, or serialization has failed. When a page or the log cannot be read: the transaction can only be rolled back then.
     pub fn roll_back_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        self.check()?;
+        if !matches!(self.failed, Some(Error::Lock(_) | Error::Conflict { .. })) {
+            self.check()?;
+        }
         self.refuse_inside_visitor()?;
         if savepoint.transaction != self.state.id() {
             return Err(Error::Parameter(format!("a savepoint of transaction {}, this is {}", savepoint.transaction, self.state.id())));
         }
+        self.failed = None;
         self.take_back(savepoint.last).inspect_err(|e| self.failed = Some(e.clone()))
     }
 
@@ -41,7 +44,7 @@ impl Transaction<'_> {
             serializable.filter(|_| replacing.is_none() && self.state.last_lsn() != 0).map(|_| self.database.defining.read());
         if let Some(serializable) = serializable {
             if self.state.last_lsn() != 0 {
-                self.check_tables_read()?;
+                self.check_objects_read()?;
             }
             serializable.before_commit(self.state.id())?;
         }
@@ -128,7 +131,7 @@ impl Transaction<'_> {
     }
 
     /// Refuses to take something back inside a visitor: its page is latched.
-    fn refuse_inside_visitor(&self) -> Result<()> {
+    pub(super) fn refuse_inside_visitor(&self) -> Result<()> {
         match is_visiting(&self.database.core) {
             true => Err(Error::Busy("this thread is visiting rows; take changes back after the visit".into())),
             false => Ok(()),

@@ -6,17 +6,22 @@
 //!
 //! Invariants:
 //! - a transaction that is dropped is rolled back;
-//! - a statement that fails is taken back alone; after a deadlock, a conflict or a failure of serialization only rollback is left;
+//! - a statement that fails is taken back alone; after a lock that was not had, or a conflict, only rollback is left, or a return to a savepoint; after a failure of serialization only rollback;
 //! - a commit is seen by others only when it is as durable as was asked for.
 
 mod change;
 mod define;
 mod end;
+mod lock;
 mod read;
+
+pub use change::Insertion;
+pub use lock::{LockWait, Locked, RowLock};
 
 use super::defining::Defining;
 use super::open::{Database, DatabaseState};
 use super::read_view::ReadView;
+use super::reading::ObjectsRead;
 use crate::index::Index;
 use crate::log::Lsn;
 use crate::table_space::{RowBuffer, Table};
@@ -98,8 +103,8 @@ pub struct Transaction<'d> {
     tables: Vec<u32>,
     /// The tables and indexes that it has made and dropped.
     defining: Defining,
-    /// Under SERIALIZABLE, those it has read.
-    read: Vec<u32>,
+    /// Under SERIALIZABLE, the tables and indexes that it has read, its read views too.
+    read: Option<ObjectsRead>,
     ended: bool,
     /// Why only rollback is left.
     failed: Option<Error>,
@@ -132,7 +137,7 @@ impl Database {
         let state = self.core.transactions.begin();
         let snapshot = Arc::new(self.core.transactions.snapshot(state.id()));
         self.core.transactions.end_read_only(&state);
-        ReadView::new(&self.state, &state, snapshot, false)
+        ReadView::new(&self.state, &state, snapshot, None)
     }
 
     fn begin_kept<'d>(&self, options: TransactionOptions, open: Option<Arc<Database>>) -> Transaction<'d> {
@@ -147,7 +152,7 @@ impl Database {
             pin: None,
             tables: Vec::new(),
             defining: Defining::default(),
-            read: Vec::new(),
+            read: (options.isolation == Isolation::Serializable).then(ObjectsRead::default),
             ended: false,
             failed: None,
             scratch: Scratch::default(),
@@ -295,6 +300,7 @@ impl Transaction<'_> {
     /// What every statement that changes something makes sure of.
     fn prepare(&self) -> Result<()> {
         self.check()?;
+        self.refuse_inside_visitor()?;
         if self.options.read_only {
             return Err(Error::ReadOnly("this transaction".into()));
         }
@@ -314,10 +320,15 @@ impl Transaction<'_> {
             self.pin();
         }
         self.lock_within(table)?;
-        // It is not replaced from now on before the transaction ends, nor does it get an index.
+        // It is not replaced from now on before the transaction ends, nor does it get an index, or lose one.
         self.check_table(table, None)?;
         if let Some(snapshot) = &self.snapshot {
             self.check_table(table, Some(snapshot.timestamp()))?;
+            // The transaction would not find by that index what it changes.
+            if table.lost_an_index_after(snapshot.timestamp()) {
+                let why = "has lost an index since the snapshot of this transaction, which can change no rows of it any more";
+                return Err(Error::Stale { object: table.object(), why });
+            }
         }
         let result = self.or_nothing(run);
         self.statement_ends();
@@ -342,20 +353,14 @@ impl Transaction<'_> {
         result
     }
 
-    /// Remembers that it reads a table.
-    #[inline]
-    fn note_table(&mut self, table: &Table) {
-        if self.options.isolation == Isolation::Serializable && !table.lifetime.is_staged() && !self.read.contains(&table.object_id) {
-            self.read.push(table.object_id);
-        }
-    }
-
-    /// Under SERIALIZABLE: who changes rows of a table meets the marks of those who have read it, but not of those who have read the one that it replaced. A transaction that has read one since replaced would have to
-    /// come before them, and as it has changed something, nobody knows whether it can.
-    fn check_tables_read(&self) -> Result<()> {
-        let ended = |object_id: &&u32| self.database.table_by_id(**object_id).is_none_or(|table| table.lifetime.has_ended());
-        match self.read.iter().find(ended) {
-            Some(_) => {
+    /// Under SERIALIZABLE: who changes rows of a table meets the marks of those who have read it and its indexes, but not of those who have read what these replaced. A transaction that has read something since
+    /// replaced would have to come before them, and as it has changed something, nobody knows whether it can.
+    fn check_objects_read(&self) -> Result<()> {
+        let table_ended = |object_id| self.database.table_by_id(object_id).map(|table| table.lifetime.has_ended());
+        let index_ended = |object_id| self.database.index_by_id(object_id).map(|index| index.lifetime.has_ended());
+        let ended = |object_id: u32| table_ended(object_id).or_else(|| index_ended(object_id)).unwrap_or(true);
+        match self.read.as_ref().is_some_and(|read| read.any(ended)).then_some(()) {
+            Some(()) => {
                 let transaction = self.state.id();
                 Err(SerializationFailure { transaction, reader: transaction, pivot: transaction, writer: 0 }.into())
             }

@@ -45,7 +45,7 @@ impl Transaction<'_> {
     pub fn read_view(&mut self) -> Result<ReadView> {
         let snapshot = self.snapshot()?;
         self.statement_ends();
-        Ok(ReadView::new(&self.database, &self.state, snapshot, self.options.isolation == Isolation::Serializable))
+        Ok(ReadView::new(&self.database, &self.state, snapshot, self.read.clone()))
     }
 
     /// Calls `visit` with the record of a row. `None` when the snapshot has no such row.
@@ -55,7 +55,7 @@ impl Transaction<'_> {
     pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
         let snapshot = self.snapshot()?;
         self.check_table(table, Some(snapshot.timestamp()))?;
-        self.note_table(table);
+        self.reading(&snapshot).note_table(table);
         self.note_read(table, rid)?;
         let read = self.read_noted(table, rid, &snapshot, buffer, visit);
         self.statement_ends();
@@ -84,7 +84,13 @@ impl Transaction<'_> {
     }
 
     fn reading<'a>(&'a self, snapshot: &'a Snapshot) -> Reading<'a> {
-        Reading { core: &self.database.core, transaction: self.state.id(), serializable: self.serializable(), snapshot }
+        Reading {
+            core: &self.database.core,
+            transaction: self.state.id(),
+            serializable: self.serializable(),
+            read: self.read.as_ref(),
+            snapshot,
+        }
     }
 
     /// The values of a row; `None` when the snapshot has no such row.
@@ -268,7 +274,7 @@ impl Transaction<'_> {
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
         self.check_objects(table, index, Some(snapshot.timestamp()))?;
-        self.note_table(table);
+        self.reading(&snapshot).note_index(table, index);
         if let Some(serializable) = self.serializable() {
             let (low, high) = sought.bounds();
             serializable.on_read_range(self.state.id(), index.object_id, low, high).map_err(Error::from)?;
@@ -341,7 +347,7 @@ impl Transaction<'_> {
     ) -> std::result::Result<ScanOutcome, E> {
         let snapshot = self.snapshot()?;
         self.check_table(table, Some(snapshot.timestamp()))?;
-        self.note_table(table);
+        self.reading(&snapshot).note_table(table);
         if let Some(serializable) = self.serializable() {
             serializable.on_read_object(self.state.id(), table.object_id).map_err(Error::from)?;
         }
