@@ -38,6 +38,17 @@ impl Table {
     /// # Errors
     /// When a value does not fit its column, the fixed part alone is too wide, or there is no room for a large value.
     pub fn build_record(&self, by: By<'_>, values: &[ValueRef<'_>], record: &mut Vec<u8>) -> Result<()> {
+        self.build_record_with(by, values, &mut Vec::new(), record)
+    }
+
+    /// The same, where columns have these values outside already; what is named again is taken out of the list.
+    fn build_record_with(
+        &self,
+        by: By<'_>,
+        values: &[ValueRef<'_>],
+        outside: &mut Vec<(usize, LargeValueRef)>,
+        record: &mut Vec<u8>,
+    ) -> Result<()> {
         let refused = |e: pagefold_types::ValueError| Error::Value(format!("{}: {e}", self.object()));
         let key = &self.attributes.primary_key;
         let mut large = self.layout.plan_large(values, self.record_bytes_max(), key).map_err(refused)?;
@@ -53,6 +64,10 @@ impl Table {
         }
         let mut columns: Vec<ColumnValue<'_>> = values.iter().map(|value| ColumnValue::Value(*value)).collect();
         for column in large {
+            if let Some(known) = outside.iter().position(|(other, _)| *other == column) {
+                columns[column] = ColumnValue::Large(outside.swap_remove(known).1);
+                continue;
+            }
             let bytes = self.layout.large_bytes(column, values[column]).map_err(refused)?;
             columns[column] = ColumnValue::Large(self.write_large(by, &bytes)?);
         }
@@ -174,14 +189,20 @@ impl Table {
             fresh.extend_from_slice(record);
             return changes.iter().try_for_each(|(column, value)| self.layout.patch_fixed(fresh, *column, *value).map_err(refused));
         }
-        let old = self.layout.large_values(record).map_err(damaged)?;
+        let (changing, mut outside): (Vec<_>, Vec<_>) = self
+            .layout
+            .large_values(record)
+            .map_err(damaged)?
+            .into_iter()
+            .partition(|(column, _)| changes.iter().any(|(c, _)| c == column));
         let values = self.values(record)?;
         let mut changed: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
         for (column, value) in changes {
             *changed.get_mut(*column).ok_or_else(|| Error::Value(format!("{}: no column number {column}", self.object())))? = *value;
         }
-        self.build_record(by, &changed, fresh)?;
-        unused.extend(old.into_iter().map(|(_, reference)| reference));
+        // What does not change stays where it is, if it is still to lie outside.
+        self.build_record_with(by, &changed, &mut outside, fresh)?;
+        unused.extend(changing.into_iter().chain(outside).map(|(_, reference)| reference));
         Ok(())
     }
 

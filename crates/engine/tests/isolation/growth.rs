@@ -2,14 +2,14 @@
 
 use crate::world::{Form, Random, World, open};
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::Isolation::ReadCommitted;
+use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead};
 use pagefold_engine::database::{Database, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::Method;
+use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_engine::{Error, Silent};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
-use pagefold_types::ValueRef;
+use pagefold_types::{Column, DataType, Schema, ValueRef};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +60,67 @@ fn refused_updates_leave_no_pages() {
     database.close().unwrap();
     let report = pagefold_utility::check_files(storage.as_ref(), Path::new("db"), &Silent).unwrap();
     assert!(report.errors.is_empty(), "{:?}", report.errors.first());
+}
+
+/// A value outside its row stays where it is while others of the row change, whatever is taken back, and goes when it changes itself.
+#[test]
+fn an_unchanged_large_value_is_not_written_again() {
+    for method in Method::ALL {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let world = open(&storage, Form { method, small_partitions: None, ..FORM }, OpenMode::Create);
+        let columns = ["n", "short", "long"].map(|name| {
+            let data_type = if name == "n" { DataType::BigInt } else { DataType::Varchar(None) };
+            Column::new(name, data_type, false)
+        });
+        let mut t = world.begin(ReadCommitted);
+        let mut attributes = TableAttributes::new("blobs", Schema::new(columns.into()).unwrap()).with_page_bytes(2048);
+        attributes.method = method;
+        let table = t.create_table(attributes).unwrap();
+        let long: String = (0..40_000).map(|i| char::from(b'a' + (i * i % 23) as u8)).collect();
+        let rid = t.insert(&table, &[ValueRef::Int(1), ValueRef::Text("short"), ValueRef::Text(&long)]).unwrap();
+        t.commit().unwrap();
+        let row = |long: &str| {
+            let mut reader = world.begin(ReadCommitted);
+            let values = reader.row(&table, rid).unwrap().unwrap();
+            assert_eq!(values[2].as_ref(), ValueRef::Text(long), "{method}");
+        };
+        let mut old = world.begin(RepeatableRead);
+        assert!(old.row(&table, rid).unwrap().is_some());
+        world.database.checkpoint().unwrap();
+        for i in 0..20 {
+            let mut t = world.begin(ReadCommitted);
+            let text = "word ".repeat(i);
+            let savepoint = t.savepoint();
+            assert!(t.update(&table, rid, &[(1, ValueRef::Text(&text))]).unwrap());
+            if i % 3 == 0 {
+                t.roll_back_to(savepoint).unwrap();
+            }
+            if i % 4 == 0 {
+                t.rollback().unwrap()
+            } else {
+                t.commit().unwrap()
+            }
+            row(&long);
+        }
+        assert!(world.database.log_bytes_since_checkpoint() < 20_000, "{method}: {}", world.database.log_bytes_since_checkpoint());
+        // It changes: the old reader still has it.
+        let mut t = world.begin(ReadCommitted);
+        assert!(t.update(&table, rid, &[(2, ValueRef::Text(&long[1..]))]).unwrap());
+        t.commit().unwrap();
+        row(&long[1..]);
+        assert_eq!(old.row(&table, rid).unwrap().unwrap()[2].as_ref(), ValueRef::Text(&long));
+        let mut t = world.begin(ReadCommitted);
+        assert!(t.update(&table, rid, &[(2, ValueRef::Text("short, too"))]).unwrap());
+        t.commit().unwrap();
+        old.commit().unwrap();
+        world.database.remove_leftovers().unwrap();
+        drop(table);
+        let World { database, table, by_number, by_value } = world;
+        drop((table, by_number, by_value));
+        database.close().unwrap();
+        let report = pagefold_utility::check_files(storage.as_ref(), Path::new("db"), &Silent).unwrap();
+        assert!(report.errors.is_empty(), "{method}: {:?}", report.errors.first());
+    }
 }
 
 fn partitions(world: &World) -> usize {

@@ -79,8 +79,10 @@ pub(crate) struct Running {
     pub(crate) savepoints: Vec<Changes>,
     locks: Locks,
     perhaps: Locks,
-    /// Only rollback is left.
+    /// Only rollback is left, or a return to a savepoint.
     pub(crate) failed: bool,
+    /// Nor that.
+    pub(crate) failed_for_good: bool,
     /// Another serializable transaction ran at the same time.
     pub(crate) met: bool,
     pub(crate) done: Vec<Done>,
@@ -203,6 +205,7 @@ impl Model {
             locks: Locks::default(),
             perhaps: Locks::default(),
             failed: false,
+            failed_for_good: false,
             met,
             done: Vec::new(),
         });
@@ -435,6 +438,7 @@ impl Model {
                 running.locks.rows.remove(&(table, rid));
             }
         }
+        running.failed = false;
         running.done.push(Done::RollBackTo(savepoint));
     }
 

@@ -275,7 +275,7 @@ impl Machine<'_> {
                 if let Some(running) = slots[*slot].as_mut().filter(|running| !running.savepoints.is_empty()) {
                     let at = *pick as usize % running.savepoints.len();
                     let result = running.transaction.roll_back_to(running.savepoints[at]);
-                    if self.model.of(*slot).failed {
+                    if self.model.of(*slot).failed_for_good {
                         return if result.is_err() { Ok(()) } else { Err("a transaction that has failed is taken back in part".into()) };
                     }
                     engine("rollback to a savepoint", result)?;
@@ -521,7 +521,8 @@ impl Machine<'_> {
             Refusal::Duplicate => self.tally.duplicates += 1,
             Refusal::Value => self.tally.value_refusals += 1,
         }
-        of.failed = matches!(refusal, Refusal::Lock | Refusal::Conflict | Refusal::Serialization);
+        of.failed_for_good = refusal == Refusal::Serialization;
+        of.failed = of.failed_for_good || matches!(refusal, Refusal::Lock | Refusal::Conflict);
         self.model.take_locks(slot, table, forecast, true);
         Ok(Concluded::Refused(refusal))
     }
