@@ -250,7 +250,8 @@ fn flipped_bits_of_a_new_database() {
 /// Nothing behind the last group of the log says that it was durable: damaged, it is as if the crash had come before it was written, and no other way.
 #[test]
 fn the_last_group_of_the_log_is_there_or_was_never_written() {
-    let target = Target::new(20, true);
+    // So many that the last group does not come to the end of its segment.
+    let target = Target::new(48, true);
     let storage = target.storage.crash_image(CrashPolicy::KeepAll);
     let database = open(&storage, OpenMode::Write).unwrap();
     let promise: Arc<Mutex<Promise>> = Arc::default();
