@@ -5,9 +5,9 @@ use crate::database::{Leftovers, Maintenance, RenewalWaits};
 use crate::log::{Log, LogSettings};
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
-use crate::readers::{Gate, Passage};
+use crate::readers::{Gate, Passage, scratch_file};
 use crate::table_space::reservations::Reservations;
-use crate::transaction::{Births, LockTable, MarkLimits, Serializable, TransactionState, Transactions, VersionStore};
+use crate::transaction::{Births, LockTable, MarkLimits, OpenScratch, Serializable, TransactionState, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_io::Storage;
@@ -56,6 +56,8 @@ pub(crate) struct Core {
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) versions: VersionStore,
     pub(crate) locks: LockTable,
+    /// A transaction with so many locks asks for a table instead of its rows.
+    pub(crate) row_locks_max: usize,
     pub(crate) serializable: Serializable,
     pub(crate) leftovers: Leftovers,
     pub(crate) reservations: Reservations,
@@ -86,6 +88,8 @@ pub(crate) struct CoreParts {
     pub(crate) log_settings: LogSettings,
     pub(crate) checkpoint: u64,
     pub(crate) version_bytes: u64,
+    pub(crate) version_file_bytes: u64,
+    pub(crate) row_locks_max: usize,
     pub(crate) double_write_bytes: u64,
     pub(crate) archive: Option<PathBuf>,
     pub(crate) checkpoint_bytes: u64,
@@ -107,6 +111,8 @@ pub fn file_id_of(path: &Path) -> Option<u32> {
 impl Core {
     pub(crate) fn new(parts: CoreParts) -> Core {
         let transactions = Arc::new(Transactions::new(Arc::clone(parts.manager.clock()), 1));
+        let (storage, directory) = (Arc::clone(&parts.storage), parts.directory.clone());
+        let version_file: OpenScratch = Box::new(move || scratch_file(storage.as_ref(), &directory, "versions"));
         Core {
             storage: parts.storage,
             directory: parts.directory,
@@ -127,8 +133,9 @@ impl Core {
             maintenance: Maintenance::default(),
             renewal: Maintenance::default(),
             renewal_waits: RenewalWaits::default(),
-            versions: VersionStore::new(Arc::clone(&transactions), parts.version_bytes),
+            versions: VersionStore::new(Arc::clone(&transactions), parts.version_bytes).with_file(version_file, parts.version_file_bytes),
             locks: LockTable::new(),
+            row_locks_max: parts.row_locks_max,
             serializable: Serializable::new(Arc::clone(&transactions), MarkLimits::default()),
             leftovers: Leftovers::default(),
             reservations: Reservations::default(),

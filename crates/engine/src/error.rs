@@ -134,6 +134,16 @@ impl From<io::Error> for Error {
     }
 }
 
+impl From<crate::transaction::VersionError> for Error {
+    fn from(error: crate::transaction::VersionError) -> Error {
+        use crate::transaction::VersionError;
+        match error {
+            VersionError::Full(full) => Error::VersionsFull(full.to_string()),
+            VersionError::File(error) => error.into(),
+        }
+    }
+}
+
 impl Error {
     /// Is there no room left on the device?
     #[must_use]

@@ -37,6 +37,21 @@ impl Options {
         self
     }
 
+    /// Bytes that those for which this is not enough may take in a file, which goes with the process. Below 256 KB there is none: then a
+    /// transaction that changes more rows than the memory takes is refused.
+    #[must_use]
+    pub fn version_file_bytes(mut self, bytes: u64) -> Options {
+        self.settings.version_file_bytes = bytes;
+        self
+    }
+
+    /// A transaction that has locked so many rows asks for the whole table, if nobody else changes it just now.
+    #[must_use]
+    pub fn row_locks_max(mut self, rows: usize) -> Options {
+        self.settings.row_locks_max = rows;
+        self
+    }
+
     /// Opens the database in a directory, for reading and writing.
     ///
     /// # Errors

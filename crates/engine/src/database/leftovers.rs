@@ -262,7 +262,7 @@ impl DatabaseState {
             }
         }
         for (object, rid) in rows {
-            if !self.core.versions.needed(object, rid, horizon).0 {
+            if !self.core.versions.needed(object, rid, horizon)?.0 {
                 leftovers.lists.lock().held.rows.remove(&(object, rid));
             }
         }
@@ -272,8 +272,12 @@ impl DatabaseState {
                 let gone = self.remove_leftover(left, next.timestamp, horizon, pins)?;
                 leftovers.done(left, (!gone).then_some(next.timestamp));
             }
-            let mut rows = next.rows;
-            rows.retain(|(object, rid)| self.core.versions.needed(*object, *rid, horizon).0);
+            let mut rows = Vec::new();
+            for (object, rid) in next.rows {
+                if self.core.versions.needed(object, rid, horizon)?.0 {
+                    rows.push((object, rid));
+                }
+            }
             leftovers.finish(next.timestamp, &rows);
         }
         Ok(())

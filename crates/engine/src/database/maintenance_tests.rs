@@ -193,7 +193,7 @@ fn versions_that_find_no_room_are_an_error_of_the_statement() {
     let pools = PoolSettings { memory_bytes: 4 << 20, background_threads: 0, ..PoolSettings::default() };
     for version_bytes in [600, 4_000, 20_000] {
         let directory = format!("db{version_bytes}");
-        let settings = Settings { pools, version_bytes, ..Settings::default() };
+        let settings = Settings { pools, version_bytes, version_file_bytes: 0, ..Settings::default() };
         let database = Database::open(Arc::clone(&storage), clock.clone(), Path::new(&directory), OpenMode::Create, settings).unwrap();
         let columns = vec![Column::new("n", DataType::BigInt, false), Column::new("t", DataType::Varchar(None), false)];
         let mut change = database.change();

@@ -7,6 +7,7 @@ mod defining;
 mod definitions;
 mod former;
 mod leftovers;
+mod load;
 mod maintenance;
 mod objects;
 mod open;
@@ -14,7 +15,6 @@ mod read_view;
 mod reading;
 mod renewal;
 mod transaction;
-mod waiting;
 
 #[cfg(test)]
 mod leftovers_tests;

@@ -58,6 +58,10 @@ pub struct Settings {
     pub log: LogSettings,
     /// Bytes that old row versions may take in memory.
     pub version_bytes: u64,
+    /// Bytes that those for which this is not enough may take in a file, which goes with the process; below 256 KB there is none.
+    pub version_file_bytes: u64,
+    /// A transaction that has locked so many rows and keys asks for the whole table, if nobody else changes it just now: then others wait until it has ended. A lock takes about 100 bytes.
+    pub row_locks_max: usize,
     /// Bytes of a half of the double-write file; counts when that is made.
     pub double_write_bytes: u64,
     /// A checkpoint is written when the log has grown by so many bytes: as much at most is to be redone after a crash.
@@ -71,6 +75,8 @@ impl Default for Settings {
             direct: true,
             log: LogSettings::default(),
             version_bytes: 256 << 20,
+            version_file_bytes: 16 << 30,
+            row_locks_max: 500_000,
             double_write_bytes: 2 << 20,
             checkpoint_bytes: 256 << 20,
         }
@@ -153,6 +159,8 @@ pub(crate) fn core_parts(
         log_settings: settings.log,
         checkpoint: control.checkpoint,
         version_bytes: settings.version_bytes,
+        version_file_bytes: settings.version_file_bytes,
+        row_locks_max: settings.row_locks_max,
         double_write_bytes: settings.double_write_bytes,
         checkpoint_bytes: settings.checkpoint_bytes,
         archive: None,

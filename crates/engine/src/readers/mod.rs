@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `gate` | shared by whoever changes what a reader needs, for a batch of pages or a control slot; exclusive while a reader registers |
 //! | `turn` | held by who waits for `gate`, so that batches after batches do not keep a reader out |
+//! | `*.tmp` | for a moment: a file of one process that has no name from then on |
 //! | `<16 hex digits>.pfr` | a reader's preserved pages; locked by it for as long as it lives, so that the file of one that died is known, and removed |
 //!
 //! Invariants:
@@ -32,9 +33,10 @@ mod view;
 pub(crate) use gate::{Gate, Passage};
 pub use registration::Snapshot;
 
-use pagefold_io::{Lock, LockKind, Storage};
+use pagefold_io::{File, Lock, LockKind, OpenOptions, Storage};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Folder of what concerns readers in a database directory.
 const READERS_DIRECTORY: &str = "readers";
@@ -52,6 +54,26 @@ fn make_directory(storage: &dyn Storage, readers: &Path) -> io::Result<()> {
         // Somebody else was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
+    }
+}
+
+/// A file of this process alone, for what it does not want to keep in memory. It has no name, and goes with its last handle.
+///
+/// # Errors
+/// The storage's.
+pub(crate) fn scratch_file(storage: &dyn Storage, directory: &Path, name: &str) -> io::Result<Arc<dyn File>> {
+    let readers = readers_directory(directory);
+    make_directory(storage, &readers)?;
+    nameless(storage, &readers.join(name).with_extension("tmp"))
+}
+
+/// Makes a file and takes its name away. One that a process which died has left is used again.
+fn nameless(storage: &dyn Storage, path: &Path) -> io::Result<Arc<dyn File>> {
+    let file = storage.open(path, &OpenOptions::create())?;
+    match storage.remove(path) {
+        // A reader that registers removes names that were left.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(file),
     }
 }
 

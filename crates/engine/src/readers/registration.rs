@@ -5,7 +5,7 @@
 
 use super::preserved::Registered;
 use super::view::{Kind, Preserved, ViewFile};
-use super::{is_preserved_pages, lock_gate, make_directory, readers_directory};
+use super::{is_preserved_pages, lock_gate, make_directory, nameless, readers_directory};
 use crate::Result;
 use crate::core::{DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, file_id_of};
 use crate::database::{control_path, read_control};
@@ -156,10 +156,7 @@ fn enter(storage: &Arc<dyn Storage>, readers: &Path) -> std::io::Result<Place> {
     let lock = storage.lock(&path)?;
     let file = storage.open(&path, &OpenOptions::read_write())?;
     let registration = Registration { storage: Arc::clone(storage), path: path.clone(), _lock: lock };
-    // Its handle keeps it; without a name it goes with the process.
-    let scratch_path = path.with_extension("tmp");
-    let scratch = storage.open(&scratch_path, &OpenOptions::create_new())?;
-    storage.remove(&scratch_path)?;
+    let scratch = nameless(storage.as_ref(), &path.with_extension("tmp"))?;
     Ok(Place { registration, file, scratch, gate })
 }
 

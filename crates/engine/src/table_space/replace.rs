@@ -233,7 +233,7 @@ impl Table {
     /// Ends an update, which `before` takes back.
     pub(super) fn commit_update<'m>(&self, by: By<'m>, mut mtr: MiniTransaction<'m>, rid: Rid, before: Earlier<'m>) -> Result<()> {
         mtr.set_undo(by, Undo::UpdatedRow { object_id: self.object_id, rid, before });
-        self.take_version_back(by, rid);
+        self.take_version_back(by, rid)?;
         mtr.commit().map(drop)
     }
 

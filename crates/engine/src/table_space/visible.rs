@@ -45,7 +45,7 @@ impl Table {
     ) -> Result<Option<R>> {
         let data_set = self.partition(rid.partition())?;
         let home = self.data_page(data_set, rid.page())?;
-        match self.core.versions.look_noting(self.object_id, rid, snapshot, &mut unseen) {
+        match self.core.versions.look_noting(self.object_id, rid, snapshot, &mut unseen)? {
             Seen::Absent => return Ok(None),
             Seen::Present(image) => return self.decode(data_set, rid.page(), row_image::body_of(&image), buffer, visit).map(Some),
             Seen::Current | Seen::NotDeleted => {}
@@ -101,7 +101,7 @@ impl Table {
     pub(crate) fn is_needed(&self, rid: Rid, horizon: &Horizon, mut test: impl FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let data_set = self.partition(rid.partition())?;
         let mut buffer = RowBuffer::default();
-        for image in self.core.versions.needed(self.object_id, rid, horizon).1 {
+        for image in self.core.versions.needed(self.object_id, rid, horizon)?.1 {
             if self.decode(data_set, rid.page(), row_image::body_of(&image), &mut buffer, &mut test)?? {
                 return Ok(true);
             }
@@ -165,7 +165,8 @@ impl Table {
         let page = self.core.manager.shared(data_set, page_number, Access::Scan)?;
         check_type(data_set, page_number, &page)?;
         let versions = &self.core.versions;
-        let others = versions.of_page(self.object_id, partition, page_number, snapshot, changed, |_, by| unseen(by));
+        let others =
+            versions.of_page(self.object_id, partition, page_number, snapshot, changed, |_, by| unseen(by)).map_err(Error::from)?;
         let view = DataPage::new(&page);
         // A page without versions is the same for every snapshot.
         let is_settled = changed.is_empty() && others == Seen::Current;

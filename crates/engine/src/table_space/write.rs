@@ -209,17 +209,18 @@ impl Table {
     /// Keeps what a row was before a transaction changes it. The page is latched for change, and not changed yet.
     pub(super) fn enter_version(&self, by: By<'_>, rid: Rid, before: impl FnOnce() -> Before) -> Result<()> {
         let By::Transaction(state) = by else { return Ok(()) };
-        if self.core.versions.push(self.object_id, rid, state, before()).map_err(|e| Error::VersionsFull(e.to_string()))? {
+        if self.core.versions.push(self.object_id, rid, state, before())? {
             state.note_row(self.object_id, rid);
         }
         Ok(())
     }
 
     /// A change has been taken back, on the page, which is still latched: its version goes.
-    pub(super) fn take_version_back(&self, by: By<'_>, rid: Rid) {
+    pub(super) fn take_version_back(&self, by: By<'_>, rid: Rid) -> Result<()> {
         if let By::Undo(state, _) = by {
-            self.core.versions.take_back(self.object_id, rid, state);
+            self.core.versions.take_back(self.object_id, rid, state)?;
         }
+        Ok(())
     }
 
     fn enter_leftover(&self, by: By<'_>, left: Leftover) {
@@ -432,7 +433,7 @@ impl Table {
             }
             mtr.apply(first, PageOp::Data(op(first_slot, true)))?;
             self.note_space(&mut mtr, first);
-            self.take_version_back(by, rid);
+            self.take_version_back(by, rid)?;
             let counted = mtr.data_set(first);
             mtr.count(counted, Counts { rows: slots.rows, ..Counts::default() });
             if let Some((host, slot)) = hosted {

@@ -58,9 +58,9 @@ impl Before {
 
 #[derive(Debug)]
 pub(super) struct Entry {
-    by: Arc<TransactionState>,
-    before: Before,
-    changes: u32,
+    pub(super) by: Arc<TransactionState>,
+    pub(super) before: Before,
+    pub(super) changes: u32,
 }
 
 /// Never empty, except while its owner removes it.
@@ -77,6 +77,11 @@ const LINEAR: usize = 8;
 impl Chain {
     pub(super) fn new(by: &Arc<TransactionState>, before: Before) -> Chain {
         Chain::One(Entry { by: Arc::clone(by), before, changes: 1 })
+    }
+
+    /// A chain of these, oldest first; `None` of none.
+    pub(super) fn of(mut entries: Vec<Entry>) -> Option<Chain> {
+        if entries.len() > 1 { Some(Chain::Many(entries)) } else { entries.pop().map(Chain::One) }
     }
 
     pub(super) fn entries(&self) -> &[Entry] {

@@ -9,7 +9,10 @@
 //! - What a removal holds it gives up without waiting for any lock: so who waits for a removal is on no cycle, and need not be in the graph.
 //! - Who changes something within an object notes that among what it holds, and nowhere else, as long as nobody asks for whole objects. Who does says so first, and then puts everybody who has noted it for that object into its
 //!   queue. So one of two that meet sees the other.
-//! - Lock order: a removal's turn, the graph, a set of what a transaction holds, shards in ascending order, a waiter's outcome.
+//! - Who has a table to himself instead of its rows and keys ([`LockTable::escalate`]) holds it exclusively, and nobody holds one of them:
+//!   who would lock one holds the table as one that is changed within, but for removals, which ask.
+//! - Lock order: a removal's turn, the graph, a set of what a transaction holds, shards in ascending order, a waiter's outcome;
+//!   the escalated objects are last.
 
 use super::hash::{self, FastMap, FastSet};
 use super::lock_error::{LockError, WaitFor};
@@ -54,6 +57,9 @@ pub struct LockTable {
     behind_removal: AtomicUsize,
     /// The transactions that may have asked for whole objects.
     wholes: AtomicUsize,
+    /// Tables, and their indexes, whose rows and keys a transaction does not lock one by one any more.
+    escalated: Mutex<FastMap<u32, u64>>,
+    escalations: AtomicUsize,
 }
 
 /// The lock of a removal; given up when this is dropped.
@@ -88,6 +94,8 @@ impl LockTable {
             removal: Mutex::default(),
             behind_removal: AtomicUsize::new(0),
             wholes: AtomicUsize::new(0),
+            escalated: Mutex::default(),
+            escalations: AtomicUsize::new(0),
         }
     }
 
@@ -117,6 +125,11 @@ impl LockTable {
     /// Locks a resource for a removal, which asks for no other lock; `None` when others hold it in a mode that excludes that, or wait for it.
     pub(crate) fn lock_for_removal(&self, resource: Resource, mode: Mode) -> Option<RemovalLock<'_>> {
         let turn = self.removal.lock();
+        if let Resource::Row(object, _) | Resource::Key(object, _) = resource
+            && self.escalated_by(object).is_some()
+        {
+            return None;
+        }
         self.lock(REMOVER, resource, mode, Duration::ZERO).ok()?;
         Some(RemovalLock { table: self, resource, _turn: turn })
     }
@@ -160,12 +173,59 @@ impl LockTable {
         self.lock_past_removals(transaction, resource, mode, timeout).map(drop)
     }
 
+    /// Takes a table for itself, if nobody else changes anything in it just now, in place of all the locks that a transaction has of its
+    /// rows and of keys of its indexes: further ones are not even noted. Ends with the transaction. False when others are there, and then
+    /// nothing has changed; only whole tables are asked for from now on.
+    pub(crate) fn escalate(&self, transaction: u64, table: u32, indexes: &[u32]) -> bool {
+        // No removal has a lock meanwhile, and the next one finds the table escalated.
+        let turn = self.removal.lock();
+        if self.lock_whole(transaction, table, Mode::Exclusive, Duration::ZERO).is_err() {
+            return false;
+        }
+        {
+            let mut escalated = self.escalated.lock();
+            escalated.extend(indexes.iter().chain([&table]).map(|object| (*object, transaction)));
+            self.escalations.store(escalated.len(), Ordering::Release);
+        }
+        drop(turn);
+        let within = |resource: &Resource| match resource {
+            Resource::Row(object, _) => *object == table,
+            Resource::Key(object, _) => indexes.contains(object),
+            Resource::Object(_) | Resource::Within(_) | Resource::Wholes => false,
+        };
+        let mut owners = self.owner_shard(transaction).lock();
+        let Some(held) = owners.get_mut(&transaction) else { return true };
+        let given_up: Vec<Resource> = held.extract_if(within).collect();
+        held.shrink_to_fit();
+        drop(owners);
+        given_up.into_iter().for_each(|resource| _ = self.give_up(transaction, resource, u32::MAX));
+        true
+    }
+
+    /// Who has the table or index to himself instead of its rows or keys.
+    fn escalated_by(&self, object: u32) -> Option<u64> {
+        (self.escalations.load(Ordering::Acquire) > 0).then(|| self.escalated.lock().get(&object).copied())?
+    }
+
+    fn end_escalations(&self, transaction: u64) {
+        if self.escalations.load(Ordering::Acquire) > 0 {
+            let mut escalated = self.escalated.lock();
+            escalated.retain(|_, by| *by != transaction);
+            self.escalations.store(escalated.len(), Ordering::Release);
+        }
+    }
+
     /// Locks `resource` for a transaction, which may hold it already (then this is one request more, and perhaps a stronger mode). Waits up
     /// to `timeout` of real time, not at all when that is zero. `true` when the transaction did not hold the resource before.
     ///
     /// # Errors
     /// [`LockError`]; nothing has changed then.
     pub fn lock(&self, transaction: u64, resource: Resource, mode: Mode, timeout: Duration) -> Result<bool, LockError> {
+        if let Resource::Row(object, _) | Resource::Key(object, _) = resource
+            && self.escalated_by(object) == Some(transaction)
+        {
+            return Ok(false);
+        }
         let mut queues = self.shard(resource).lock();
         let waiter = match queues.entry(resource) {
             hash_map::Entry::Vacant(entry) => {
@@ -224,6 +284,7 @@ impl LockTable {
 
     /// Gives up everything that the transaction holds.
     pub fn release_all(&self, transaction: u64) {
+        self.end_escalations(transaction);
         let held = self.owner_shard(transaction).lock().remove(&transaction).unwrap_or_default();
         for resource in held {
             match resource {

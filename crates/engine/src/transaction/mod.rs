@@ -1,4 +1,5 @@
-//! Transactions in memory: states and snapshots, row versions, locks, serializable snapshot isolation. No pages, no I/O.
+//! Transactions in memory: states and snapshots, row versions, locks, serializable snapshot isolation. No pages; no I/O but
+//! of the file of row versions that find no room in memory.
 
 mod births;
 mod chain;
@@ -14,9 +15,12 @@ mod pins;
 mod read_marks;
 mod serializable;
 mod snapshot;
+mod spill;
+mod spilled;
 mod state;
 #[cfg(test)]
 mod tests;
+mod version_file;
 mod versions;
 
 pub(crate) use births::Births;
@@ -34,4 +38,5 @@ pub use read_marks::MarkLimits;
 pub use serializable::{Access, Serializable, SerializationFailure};
 pub use snapshot::{Horizon, Snapshot};
 pub use state::TransactionState;
-pub use versions::{VersionStore, VersionsFull};
+pub(crate) use version_file::OpenScratch;
+pub use versions::{VersionError, VersionStore, VersionsFull};

@@ -5,9 +5,11 @@
 //! - A page is somebody's addition when he was the first to put rows on it: before his commit there was none. One note does for all of its
 //!   rows, however many he inserts, and he needs no entries for his further changes on it. Nobody else puts rows there before he has ended.
 //!   So who sees another one's chain there sees the addition, too, save for a transaction that has changed a row itself.
+//! - Chains are in memory or in the file, all of a page. What looks at chains or changes them is called when they are in memory.
 
 use super::chain::{Chain, Seen};
 use super::snapshot::{Horizon, Snapshot};
+use super::spilled::Spilled;
 use super::state::TransactionState;
 use std::sync::Arc;
 
@@ -21,19 +23,27 @@ pub(super) struct SlotChain {
 pub(super) struct PageVersions {
     pub(super) added_by: Option<Arc<TransactionState>>,
     pub(super) chains: Vec<SlotChain>,
+    /// Where the chains are, when they are not in memory.
+    pub(super) spilled: Option<Box<Spilled>>,
 }
 
 impl PageVersions {
     pub(super) fn is_empty(&self) -> bool {
-        self.chains.is_empty() && self.added_by.is_none()
+        self.chains.is_empty() && self.spilled.is_none() && self.added_by.is_none()
     }
 
-    /// Of the list of chains.
+    /// Of the list of chains, or of what says where they are.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.chains.capacity() * size_of::<SlotChain>()
+        self.chains.capacity() * size_of::<SlotChain>() + self.spilled.as_ref().map_or(0, |spilled| spilled.heap_bytes())
+    }
+
+    /// With all chains.
+    pub(super) fn bytes(&self) -> usize {
+        self.heap_bytes() + self.chains.iter().map(|chain| chain.chain.bytes()).sum::<usize>()
     }
 
     pub(super) fn find(&self, slot: u16) -> Result<usize, usize> {
+        debug_assert!(self.spilled.is_none(), "chains that are not in memory");
         self.chains.binary_search_by_key(&slot, |chain| chain.slot)
     }
 
@@ -43,6 +53,11 @@ impl PageVersions {
 
     pub(super) fn is_addition_of(&self, transaction: u64) -> bool {
         self.added_by.as_ref().is_some_and(|by| by.id() == transaction)
+    }
+
+    /// Whether the snapshot sees all changes, as far as that is known without the file.
+    pub(super) fn is_all_seen(&self, snapshot: &Snapshot) -> bool {
+        self.added_by.is_none() && self.spilled.as_ref().is_some_and(|spilled| spilled.is_seen(snapshot))
     }
 
     /// Who added the page, if the snapshot does not see that.
@@ -106,7 +121,8 @@ impl PageVersions {
     /// Drops what no snapshot needs. Returns the heap bytes of chains that this frees, and those that transactions hold which have not
     /// ended; the list of chains is counted by the caller.
     pub(super) fn prune(&mut self, horizon: &Horizon) -> (usize, usize) {
-        let (mut freed, mut uncommitted) = (0, 0);
+        let mut freed = 0;
+        let mut uncommitted = self.spilled.as_ref().map_or(0, |spilled| spilled.uncommitted_bytes());
         self.forget_addition(horizon.oldest());
         self.chains.retain_mut(|SlotChain { chain, .. }| {
             uncommitted += chain.uncommitted_bytes();

@@ -5,8 +5,12 @@
 //!   was. A reader looks under the shared latch. So page and chain always belong together.
 //! - The bytes of a deleted row are not changed while `NotDeleted` stands for them, nor is its slot used again while a snapshot sees the row.
 //!   The one that deleted it may overwrite it and then pushes `Present` with the bytes of the deleted row.
-//! - Lock order: the sweep, one shard, then the table of snapshots. Nothing else is locked or waited for inside.
-//! - The bytes counted are those of maps' entries, vectors and bodies, as allocated; [`VersionStore::push`] keeps them below the limit.
+//! - Lock order: the sweep, one shard, then the table of snapshots and the file's blocks. Nothing else is locked or waited for inside.
+//! - The bytes counted are those of maps' entries, vectors and bodies, as allocated; [`VersionStore::push`] keeps them below the limit,
+//!   but for the versions of the page that it brings back from the file.
+//! - Above the limit, once no snapshot can do with less, versions go to a file, page by page (`spilled`). Readers look at them there; who
+//!   changes the versions of a page brings them back first. Who only takes some away is never refused: he may go above the limit, and
+//!   then brings other pages to the file if that takes them.
 
 use super::chain::{Before, Chain, Seen};
 use super::hash::FastMap;
@@ -15,28 +19,43 @@ use super::page_filter::PageFilter;
 use super::page_versions::{PageVersions, SlotChain};
 use super::snapshot::{Horizon, Snapshot};
 use super::state::TransactionState;
+use super::version_file::VersionFile;
 use pagefold_types::Rid;
 use parking_lot::{Mutex, RwLock};
 use std::collections::hash_map;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const SHARDS: usize = 64;
+pub(super) const SHARDS: usize = 64;
 /// A chain is pruned when it has so many entries, and then whenever their number has doubled.
 const PRUNE_FROM: usize = 4;
 /// Of a page in a shard's map: key, vector, control bytes and the map's free part.
 const PAGE_BYTES: usize = 64;
 /// After a sweep that was in vain, the next one waits this long unless a snapshot ended or a transaction committed.
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+/// Why a version was not entered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VersionError {
+    /// No room, in memory or in the file.
+    #[error(transparent)]
+    Full(#[from] VersionsFull),
+    /// What lies in the file cannot be read.
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
 
-/// No memory left for versions.
+/// No room left for versions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("row versions fill their limit of {limit} bytes: {}", self.reason())]
+#[error("row versions fill their limit of {limit} bytes of memory{}: {}", self.file(), self.reason())]
 #[non_exhaustive]
 pub struct VersionsFull {
     /// Bytes.
     pub limit: u64,
+    /// Bytes that those in the file take.
+    pub file_bytes: u64,
     /// Of these, held by transactions that have not ended.
     pub uncommitted: u64,
     /// Age of the oldest snapshot, and the number of commits since; `None` without any snapshot.
@@ -44,6 +63,10 @@ pub struct VersionsFull {
 }
 
 impl VersionsFull {
+    fn file(&self) -> String {
+        if self.file_bytes > 0 { format!(", and {} bytes of their file", self.file_bytes) } else { String::new() }
+    }
+
     fn reason(&self) -> String {
         match self.oldest {
             Some((age, commits)) if self.uncommitted <= self.limit / 2 => format!(
@@ -61,25 +84,37 @@ type Pages = FastMap<PageKey, PageVersions>;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Shard(RwLock<Pages>);
+pub(super) struct Shard(pub(super) RwLock<Pages>);
+
+/// A sweep that has found no room.
+#[derive(Debug)]
+struct InVain {
+    oldest_snapshot: u64,
+    last_commit: u64,
+    at: Duration,
+    /// Bytes of transactions that had not ended.
+    uncommitted: u64,
+    /// Why the file took nothing, if it was not its limit.
+    error: Option<(io::ErrorKind, String)>,
+}
 
 #[derive(Debug, Default)]
-struct Sweep {
+pub(super) struct Sweep {
     /// The next shard to look through.
-    hand: usize,
-    /// The last sweep in vain: (oldest snapshot, last commit, when, bytes of transactions that had not ended).
-    in_vain: Option<(u64, u64, Duration, u64)>,
+    pub(super) hand: usize,
+    in_vain: Option<InVain>,
 }
 
 /// The versions of all rows of a database.
 #[derive(Debug)]
 pub struct VersionStore {
     transactions: Arc<Transactions>,
-    limit: u64,
+    pub(super) limit: u64,
     bytes: AtomicU64,
     filter: PageFilter,
-    shards: Box<[Shard]>,
+    pub(super) shards: Box<[Shard]>,
     sweep: Mutex<Sweep>,
+    pub(super) file: Option<VersionFile>,
 }
 
 impl VersionStore {
@@ -93,6 +128,7 @@ impl VersionStore {
             filter: PageFilter::new(),
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             sweep: Mutex::default(),
+            file: None,
         }
     }
 
@@ -113,8 +149,8 @@ impl VersionStore {
     /// (as far as it was not taken back): later ones only count, and those on a page that it has [added](Self::push_page) need no entry.
     ///
     /// # Errors
-    /// [`VersionsFull`], and then nothing has been entered.
-    pub fn push(&self, object: u32, rid: Rid, by: &Arc<TransactionState>, before: Before) -> Result<bool, VersionsFull> {
+    /// When there is no room, or versions in the file cannot be read; then nothing has been entered.
+    pub fn push(&self, object: u32, rid: Rid, by: &Arc<TransactionState>, before: Before) -> Result<bool, VersionError> {
         let body_bytes = before.heap_bytes();
         self.make_room(body_bytes + size_of::<SlotChain>() + PAGE_BYTES)?;
         let (page, hash) = located(object, rid);
@@ -123,6 +159,7 @@ impl VersionStore {
         if versions.is_addition_of(by.id()) {
             return Ok(false);
         }
+        self.bring_back(versions)?;
         let at = match versions.find(rid.slot()) {
             Ok(at) => at,
             Err(at) => {
@@ -151,8 +188,8 @@ impl VersionStore {
     /// ended. Instead of an entry for each row. No row of the page has versions.
     ///
     /// # Errors
-    /// [`VersionsFull`], and then nothing has been entered.
-    pub fn push_page(&self, object: u32, partition: u16, page: u32, by: &Arc<TransactionState>) -> Result<(), VersionsFull> {
+    /// When there is no room; then nothing has been entered.
+    pub fn push_page(&self, object: u32, partition: u16, page: u32, by: &Arc<TransactionState>) -> Result<(), VersionError> {
         self.make_room(PAGE_BYTES)?;
         let (page, hash) = located(object, Rid::new(partition, page, 0));
         let mut pages = self.shard(hash).0.write();
@@ -164,38 +201,54 @@ impl VersionStore {
 
     /// Undoes [`push_page`](Self::push_page), after all rows have been taken off the page. `false` when it was not added by this
     /// transaction.
-    pub fn take_back_page(&self, object: u32, partition: u16, page: u32, by: &TransactionState) -> bool {
+    ///
+    /// # Errors
+    /// When versions in the file cannot be read.
+    pub fn take_back_page(&self, object: u32, partition: u16, page: u32, by: &TransactionState) -> io::Result<bool> {
         let mut found = false;
-        self.change(object, Rid::new(partition, page, 0), |versions, _| {
+        self.change(object, Rid::new(partition, page, 0), 0, |versions, _| {
             found = versions.is_addition_of(by.id());
             if found {
                 versions.added_by = None;
             }
-        });
-        found
+        })?;
+        Ok(found)
     }
 
     /// What the snapshot sees of a row.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When versions in the file cannot be read.
     #[inline]
-    pub fn look(&self, object: u32, rid: Rid, snapshot: &Snapshot) -> Seen {
+    pub fn look(&self, object: u32, rid: Rid, snapshot: &Snapshot) -> io::Result<Seen> {
         self.look_noting(object, rid, snapshot, |_| ())
     }
 
     /// [`look`](Self::look); `unseen` gets the writer of the first version that the snapshot does not see, if there is one.
+    ///
+    /// # Errors
+    /// When versions in the file cannot be read.
     #[inline]
-    pub fn look_noting(&self, object: u32, rid: Rid, snapshot: &Snapshot, unseen: impl FnOnce(&Arc<TransactionState>)) -> Seen {
+    pub fn look_noting(&self, object: u32, rid: Rid, snapshot: &Snapshot, unseen: impl FnOnce(&Arc<TransactionState>)) -> io::Result<Seen> {
         let (page, hash) = located(object, rid);
         if !self.filter.may_have(hash) {
-            return Seen::Current;
+            return Ok(Seen::Current);
         }
         let pages = self.shard(hash).0.read();
-        pages.get(&(object, page)).map_or(Seen::Current, |versions| versions.look(rid.slot(), snapshot, unseen))
+        match pages.get(&(object, page)) {
+            Some(versions) if !versions.is_all_seen(snapshot) => {
+                self.in_memory(versions, |versions| versions.look(rid.slot(), snapshot, unseen))
+            }
+            _ => Ok(Seen::Current),
+        }
     }
 
     /// All rows of a page at once: what the snapshot sees of a row is in `rows` (by slot, ascending; emptied before) or else what is
     /// returned, [`Seen::Current`] or, when the whole page is too new, [`Seen::Absent`]. `unseen` gets the writer of the first version not
     /// seen for each row where there is one, and for the page. A row stored away from home is found under its home page.
+    ///
+    /// # Errors
+    /// When versions in the file cannot be read.
     #[inline]
     pub fn of_page(
         &self,
@@ -205,20 +258,28 @@ impl VersionStore {
         snapshot: &Snapshot,
         rows: &mut Vec<(u16, Seen)>,
         unseen: impl FnMut(Option<u16>, &Arc<TransactionState>),
-    ) -> Seen {
+    ) -> io::Result<Seen> {
         rows.clear();
         let (page, hash) = located(object, Rid::new(partition, page, 0));
         if !self.filter.may_have(hash) {
-            return Seen::Current;
+            return Ok(Seen::Current);
         }
         let pages = self.shard(hash).0.read();
-        pages.get(&(object, page)).map_or(Seen::Current, |versions| versions.look_at_all(snapshot, rows, unseen))
+        match pages.get(&(object, page)) {
+            Some(versions) if !versions.is_all_seen(snapshot) => {
+                self.in_memory(versions, |versions| versions.look_at_all(snapshot, rows, unseen))
+            }
+            _ => Ok(Seen::Current),
+        }
     }
 
     /// Drops the versions of a row that no snapshot needs. What is left: whether there is any, and the bodies that it had in them.
-    pub fn needed(&self, object: u32, rid: Rid, horizon: &Horizon) -> (bool, Vec<Arc<[u8]>>) {
+    ///
+    /// # Errors
+    /// When versions in the file cannot be read.
+    pub fn needed(&self, object: u32, rid: Rid, horizon: &Horizon) -> io::Result<(bool, Vec<Arc<[u8]>>)> {
         let mut needed = (false, Vec::new());
-        self.change(object, rid, |versions, slot| {
+        self.change(object, rid, horizon.oldest(), |versions, slot| {
             versions.forget_addition(horizon.oldest());
             let Ok(at) = versions.find(slot) else { return };
             if versions.chains[at].chain.prune(horizon) {
@@ -226,25 +287,33 @@ impl VersionStore {
             } else {
                 needed = (true, versions.bodies(slot));
             }
-        });
-        needed
+        })?;
+        Ok(needed)
     }
 
     /// Who changed the row, or added its page, last, as far as that is still known: when it is `None`, every snapshot sees the page.
-    #[must_use]
-    pub fn newest(&self, object: u32, rid: Rid) -> Option<Arc<TransactionState>> {
+    ///
+    /// # Errors
+    /// When versions in the file cannot be read.
+    pub fn newest(&self, object: u32, rid: Rid) -> io::Result<Option<Arc<TransactionState>>> {
         let (page, hash) = located(object, rid);
         if !self.filter.may_have(hash) {
-            return None;
+            return Ok(None);
         }
-        self.shard(hash).0.read().get(&(object, page))?.newest_by(rid.slot()).cloned()
+        match self.shard(hash).0.read().get(&(object, page)) {
+            Some(versions) => self.in_memory(versions, |versions| versions.newest_by(rid.slot()).cloned()),
+            None => Ok(None),
+        }
     }
 
     /// Undoes the newest push of `by` for this row, after the page has been restored. Changes are taken back in reverse order, all of them
     /// or those since a savepoint. `false` when the newest entry is not of this transaction.
-    pub fn take_back(&self, object: u32, rid: Rid, by: &TransactionState) -> bool {
+    ///
+    /// # Errors
+    /// When versions in the file cannot be read.
+    pub fn take_back(&self, object: u32, rid: Rid, by: &TransactionState) -> io::Result<bool> {
         let mut found = false;
-        self.change(object, rid, |versions, slot| {
+        self.change(object, rid, 0, |versions, slot| {
             found = versions.is_addition_of(by.id());
             if found {
                 return;
@@ -255,8 +324,8 @@ impl VersionStore {
             if taken == Some(true) {
                 versions.chains.remove(at);
             }
-        });
-        found
+        })?;
+        Ok(found)
     }
 
     /// Drops every version that no snapshot needs, shard by shard; returns the bytes freed.
@@ -266,7 +335,7 @@ impl VersionStore {
     }
 
     /// What took `before` bytes takes `after` now.
-    fn count(&self, before: usize, after: usize) {
+    pub(super) fn count(&self, before: usize, after: usize) {
         self.bytes.fetch_add((after as u64).wrapping_sub(before as u64), Ordering::Relaxed);
     }
 
@@ -285,24 +354,35 @@ impl VersionStore {
     }
 
     /// Runs `shrink` on the versions of the row's page, if there are any, and takes the page out when none is left. It may change the
-    /// chain of this row, and no other one.
-    fn change(&self, object: u32, rid: Rid, shrink: impl FnOnce(&mut PageVersions, u16)) {
+    /// chain of this row, and no other one. Those in the file are forgotten first if every snapshot from `oldest` on sees all of them.
+    fn change(&self, object: u32, rid: Rid, oldest: u64, shrink: impl FnOnce(&mut PageVersions, u16)) -> io::Result<()> {
         let (page, hash) = located(object, rid);
         if !self.filter.may_have(hash) {
-            return;
+            return Ok(());
         }
-        let mut pages = self.shard(hash).0.write();
-        let hash_map::Entry::Occupied(mut entry) = pages.entry((object, page)) else { return };
-        let versions = entry.get_mut();
-        let bytes = |versions: &PageVersions| versions.find(rid.slot()).map_or(0, |at| versions.chains[at].chain.bytes());
-        let bytes_before = bytes(versions);
-        shrink(versions, rid.slot());
-        self.count(bytes_before, bytes(versions));
-        if versions.is_empty() {
-            self.count(PAGE_BYTES + versions.heap_bytes(), 0);
-            entry.remove();
-            self.filter.leave(hash);
+        {
+            let mut pages = self.shard(hash).0.write();
+            let hash_map::Entry::Occupied(mut entry) = pages.entry((object, page)) else { return Ok(()) };
+            let versions = entry.get_mut();
+            let heap_before = versions.heap_bytes();
+            self.forget_spilled(versions, oldest);
+            self.count(heap_before, versions.heap_bytes());
+            self.bring_back(versions)?;
+            let bytes = |versions: &PageVersions| versions.find(rid.slot()).map_or(0, |at| versions.chains[at].chain.bytes());
+            let bytes_before = bytes(versions);
+            shrink(versions, rid.slot());
+            self.count(bytes_before, bytes(versions));
+            if versions.is_empty() {
+                self.count(PAGE_BYTES + versions.heap_bytes(), 0);
+                entry.remove();
+                self.filter.leave(hash);
+            }
         }
+        if self.file.is_some() && self.bytes() > self.limit {
+            // Who takes away is not refused.
+            let _ = self.make_room(0);
+        }
+        Ok(())
     }
 
     /// (Bytes freed, bytes that transactions hold which have not ended).
@@ -311,6 +391,7 @@ impl VersionStore {
         let mut pages = self.shards[shard].0.write();
         pages.retain(|&(object, page), versions| {
             let heap_before = versions.heap_bytes();
+            self.forget_spilled(versions, horizon.oldest());
             let (freed_here, uncommitted_here) = versions.prune(horizon);
             uncommitted += uncommitted_here;
             freed += freed_here + heap_before - versions.heap_bytes();
@@ -327,8 +408,9 @@ impl VersionStore {
         (freed as u64, uncommitted as u64)
     }
 
-    /// Makes sure that there is room for so many bytes more. Sweeps no more shards than it must, since the caller holds a latch.
-    fn make_room(&self, wanted: usize) -> Result<(), VersionsFull> {
+    /// Makes sure that there is room for so many bytes more. Sweeps no more shards than it must, since the caller holds a latch; what
+    /// snapshots need goes to the file then.
+    fn make_room(&self, wanted: usize) -> Result<(), VersionError> {
         let wanted = wanted as u64;
         if self.bytes() + wanted <= self.limit {
             return Ok(());
@@ -338,20 +420,19 @@ impl VersionStore {
             return Ok(());
         }
         let horizon = self.transactions.horizon();
-        let now = self.transactions.now();
-        let state = (horizon.oldest(), self.transactions.last_commit());
-        if let Some((oldest, last_commit, at, uncommitted)) = sweep.in_vain
-            && (oldest, last_commit) == state
-            && now.saturating_sub(at) < SWEEP_PAUSE
+        let (at, oldest_snapshot, last_commit) = (self.transactions.now(), horizon.oldest(), self.transactions.last_commit());
+        if let Some(in_vain) = &sweep.in_vain
+            && (in_vain.oldest_snapshot, in_vain.last_commit) == (oldest_snapshot, last_commit)
+            && at.saturating_sub(in_vain.at) < SWEEP_PAUSE
         {
-            return Err(self.full(uncommitted));
+            return Err(self.no_room(in_vain));
         }
+        sweep.in_vain = None;
         let mut uncommitted = 0;
         for _ in 0..SHARDS {
             uncommitted += self.sweep_shard(sweep.hand, &horizon).1;
             sweep.hand = (sweep.hand + 1) % SHARDS;
             if self.bytes() + wanted <= self.limit - self.limit / 16 {
-                sweep.in_vain = None;
                 return Ok(());
             }
         }
@@ -359,13 +440,23 @@ impl VersionStore {
         if self.bytes() + wanted <= self.limit - self.limit / 64 {
             return Ok(());
         }
-        sweep.in_vain = Some((state.0, state.1, now, uncommitted));
-        Err(self.full(uncommitted))
+        let spilled = self.spill_for(&mut sweep, wanted);
+        if self.bytes() + wanted <= self.limit {
+            return Ok(());
+        }
+        let error = spilled.err().map(|error| (error.kind(), error.to_string()));
+        Err(self.no_room(sweep.in_vain.insert(InVain { oldest_snapshot, last_commit, at, uncommitted, error })))
     }
 
-    fn full(&self, uncommitted: u64) -> VersionsFull {
-        let oldest = self.transactions.snapshot_age().map(|age| (age.time, age.commits));
-        VersionsFull { limit: self.limit, uncommitted, oldest }
+    fn no_room(&self, in_vain: &InVain) -> VersionError {
+        match &in_vain.error {
+            Some((kind, reason)) => io::Error::new(*kind, reason.as_str()).into(),
+            None => {
+                let oldest = self.transactions.snapshot_age().map(|age| (age.time, age.commits));
+                let (uncommitted, file_bytes) = (in_vain.uncommitted, self.file_bytes());
+                VersionsFull { limit: self.limit, uncommitted, oldest, file_bytes }.into()
+            }
+        }
     }
 }
 

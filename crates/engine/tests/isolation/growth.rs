@@ -29,8 +29,12 @@ const FORM: Form = Form {
 fn refused_updates_leave_no_pages() {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     drop(open(&storage, Form { small_partitions: None, ..FORM }, OpenMode::Create));
-    let settings =
-        Settings { version_bytes: 20_000, pools: PoolSettings { memory_bytes: 4 << 20, ..PoolSettings::default() }, ..Settings::default() };
+    let settings = Settings {
+        version_bytes: 20_000,
+        version_file_bytes: 0,
+        pools: PoolSettings { memory_bytes: 4 << 20, ..PoolSettings::default() },
+        ..Settings::default()
+    };
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let database = Database::open(Arc::clone(&storage), clock, Path::new("db"), OpenMode::Write, settings).unwrap();
     let table = database.table("t").unwrap();

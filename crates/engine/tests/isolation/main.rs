@@ -8,6 +8,7 @@ mod full_disk;
 mod growth;
 mod hermitage;
 mod interleavings;
+mod large_transactions;
 mod leftovers;
 mod list_append;
 mod locking;

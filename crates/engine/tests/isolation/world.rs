@@ -78,11 +78,21 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, form: Form, mode: OpenMode) -> Wo
 }
 
 pub(crate) fn try_open(storage: &Arc<dyn Storage>, form: Form, mode: OpenMode) -> Result<World> {
+    try_open_with(storage, form, mode, |settings| settings)
+}
+
+/// With other settings than usually.
+pub(crate) fn try_open_with(
+    storage: &Arc<dyn Storage>,
+    form: Form,
+    mode: OpenMode,
+    change: impl FnOnce(Settings) -> Settings,
+) -> Result<World> {
     let pools = PoolSettings { memory_bytes: form.memory_bytes, background_threads: form.background_threads, ..PoolSettings::default() };
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let log = LogSettings { segment_bytes: 1 << 20, ..LogSettings::default() };
     let settings = Settings { pools, log, double_write_bytes: 512 << 10, ..Settings::default() };
-    let database = Database::open(Arc::clone(storage), clock, Path::new("db"), mode, settings)?;
+    let database = Database::open(Arc::clone(storage), clock, Path::new("db"), mode, change(settings))?;
     if mode == OpenMode::Create {
         create(&database, form)?;
     }

@@ -65,6 +65,14 @@ impl Coverage {
         self
     }
 
+    /// Old versions lay in their file when the machine stopped, if they did.
+    pub(crate) fn with_versions_in_file(mut self, they_did: bool) -> Coverage {
+        if they_did {
+            self.meet(Branch::VersionsInFile);
+        }
+        self
+    }
+
     /// A recovery failed before.
     pub(crate) fn after_failure(mut self) -> Coverage {
         self.meet(Branch::RecoveryFailed);

@@ -130,6 +130,7 @@ pub(crate) enum Branch {
     ObjectGoes,
     RecoveryCutShort,
     RecoveryFailed,
+    VersionsInFile,
 }
 
 kinds!(branch, BRANCHES, Branch, {
@@ -159,4 +160,5 @@ kinds!(branch, BRANCHES, Branch, {
     Branch::ObjectGoes => "a table or index goes with a commit",
     Branch::RecoveryCutShort => "a recovery cut short",
     Branch::RecoveryFailed => "a recovery that fails",
+    Branch::VersionsInFile => "old versions lay in their file",
 });

@@ -44,6 +44,8 @@ struct Watch {
     step: AtomicUsize,
     /// The step changes tables and indexes.
     defining: AtomicBool,
+    /// Old versions lie in their file.
+    versions_in_file: AtomicBool,
     seed: u64,
 }
 
@@ -79,7 +81,8 @@ impl Watch {
         }
         let left = if policy == CrashPolicy::KeepAll { Left::Written } else { Left::Durable };
         let (promise, calls) = (self.promise.lock().clone(), storage.calls());
-        self.tally.lock().add(&Coverage::of(&image), &self.labels);
+        let versions_in_file = self.versions_in_file.load(Ordering::Relaxed);
+        self.tally.lock().add(&Coverage::of(&image).with_versions_in_file(versions_in_file), &self.labels);
         // Sometimes the recovery crashes too.
         if calls.is_multiple_of(5) {
             let stop = calls % 40;
@@ -129,6 +132,7 @@ pub(crate) fn run(history: &History, tally: &Arc<Mutex<Tally>>) -> Result<u64, S
         fault: Mutex::new(None),
         step: AtomicUsize::new(0),
         defining: AtomicBool::new(false),
+        versions_in_file: AtomicBool::new(false),
         seed,
     });
     if history.images == Images::All {
@@ -249,6 +253,7 @@ fn steps(player: &mut Player<'_>, history: &History, watch: &Watch, next: &mut u
         watch.step.store(at, Ordering::Relaxed);
         watch.defining.store(matches!(history.steps[at], Step::Define(_)), Ordering::Relaxed);
         player.step(&history.steps[at])?;
+        watch.versions_in_file.store(player.database.version_file_bytes() > 0, Ordering::Relaxed);
         if let Images::FullAt { steps, .. } = history.images
             && watch.trouble.full.load(Ordering::Relaxed)
         {

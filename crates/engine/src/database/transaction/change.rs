@@ -162,7 +162,7 @@ impl Transaction<'_> {
         self.note_read(table, rid)?;
         self.acquire(Resource::Row(table.object_id, rid))?;
         let Some(snapshot) = self.snapshot.clone() else { return Ok(true) };
-        match core.versions.newest(table.object_id, rid) {
+        match core.versions.newest(table.object_id, rid)? {
             Some(writer) if !snapshot.sees(&writer) => {
                 // What it cannot see it cannot change; what it sees and somebody has changed since, neither.
                 let seen = self.read_noted(table, rid, &snapshot, &mut RowBuffer::default(), |_| ())?;
@@ -223,7 +223,7 @@ impl Transaction<'_> {
     fn check_key(&self, table: &Table, index: &Index, key: &[u8], rid: Rid, is_taken: bool) -> Result<()> {
         let Some(snapshot) = &self.snapshot else { return Ok(()) };
         self.note_read(table, rid)?;
-        if self.database.core.versions.newest(table.object_id, rid).is_none_or(|writer| snapshot.sees(&writer)) {
+        if self.database.core.versions.newest(table.object_id, rid)?.is_none_or(|writer| snapshot.sees(&writer)) {
             return Ok(());
         }
         let conflicts = if is_taken {

@@ -66,7 +66,7 @@ impl Transaction<'_> {
                 held => held?,
             };
             core.check_writable()?;
-            let is_newer = core.versions.newest(table.object_id, rid).is_some_and(|writer| !view.snapshot().sees(&writer));
+            let is_newer = core.versions.newest(table.object_id, rid)?.is_some_and(|writer| !view.snapshot().sees(&writer));
             if is_newer && t.snapshot.is_some() {
                 return Err(Error::Conflict { object: table.name().into(), rid });
             }

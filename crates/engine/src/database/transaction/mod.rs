@@ -79,6 +79,9 @@ impl Default for TransactionOptions {
     }
 }
 
+/// How often a transaction looks at how many locks it has.
+const STATEMENTS_PER_LOOK: u32 = 64;
+
 /// A point to which a transaction can be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
@@ -108,6 +111,10 @@ pub struct Transaction<'d> {
     ended: bool,
     /// Why only rollback is left.
     failed: Option<Error>,
+    /// With so many locks it asks for a table instead of its rows.
+    escalates_at: usize,
+    /// Statements that have changed something.
+    statements: u32,
     /// Of statements, kept from one to the next.
     scratch: Scratch,
 }
@@ -155,6 +162,8 @@ impl Database {
             read: (options.isolation == Isolation::Serializable).then(ObjectsRead::default),
             ended: false,
             failed: None,
+            escalates_at: self.core.row_locks_max,
+            statements: 0,
             scratch: Scratch::default(),
         }
     }
@@ -320,6 +329,7 @@ impl Transaction<'_> {
             self.pin();
         }
         self.lock_within(table)?;
+        self.escalate_when_due(table);
         // It is not replaced from now on before the transaction ends, nor does it get an index, or lose one.
         self.check_table(table, None)?;
         if let Some(snapshot) = &self.snapshot {
@@ -382,6 +392,21 @@ impl Transaction<'_> {
             self.tables.push(object);
         }
         Ok(())
+    }
+
+    /// A transaction that has locked very many rows and keys asks for the table instead; when others are in it, again when it has twice as many.
+    fn escalate_when_due(&mut self, table: &Table) {
+        self.statements = self.statements.wrapping_add(1);
+        if self.statements % STATEMENTS_PER_LOOK != 0 {
+            return;
+        }
+        let (locks, id) = (&self.database.core.locks, self.state.id());
+        let held = locks.held(id);
+        if held >= self.escalates_at {
+            let indexes: Vec<u32> = table.indexes().iter().map(|index| index.object_id).collect();
+            let escalated = locks.escalate(id, table.object_id, &indexes);
+            self.escalates_at = if escalated { locks.held(id) + self.database.core.row_locks_max } else { 2 * held };
+        }
     }
 
     /// Waits for a lock. One who could not end gives its locks up, too, but then nothing may be built on what it has done.

@@ -100,7 +100,8 @@ impl World {
             serializable.on_read_row(id, TABLE, rid)?;
         }
         let mut unseen = None;
-        let seen = self.versions.look_noting(TABLE, rid, client.snapshot.as_ref().unwrap(), |writer| unseen = Some(Arc::clone(writer)));
+        let seen =
+            self.versions.look_noting(TABLE, rid, client.snapshot.as_ref().unwrap(), |writer| unseen = Some(Arc::clone(writer))).unwrap();
         if let (Some(serializable), Some(writer)) = (&self.serializable, unseen) {
             serializable.on_read_of_version_overwritten_by(id, &writer)?;
         }
@@ -176,7 +177,7 @@ impl World {
                 self.lock(client, Resource::Key(INDEX, u64::from(key)))?;
                 let snapshot = client.snapshot.as_ref().unwrap();
                 let rids = self.index.get(&key).cloned().unwrap_or_default();
-                if rids.iter().filter_map(|&rid| self.versions.newest(TABLE, rid)).any(|newest| !snapshot.sees(&newest)) {
+                if rids.iter().filter_map(|&rid| self.versions.newest(TABLE, rid).unwrap()).any(|newest| !snapshot.sees(&newest)) {
                     return Err(Stop::Conflict);
                 }
                 let found = self.range(client, key, key)?;
@@ -235,7 +236,7 @@ impl World {
                 None => drop(self.rows.entry(rid).and_modify(|row| row.deleted = true)),
                 Some(row) => drop(self.rows.insert(rid, row)),
             }
-            assert!(self.versions.take_back(TABLE, rid, &client.state));
+            assert!(self.versions.take_back(TABLE, rid, &client.state).unwrap());
         }
         if let Some(serializable) = &self.serializable {
             serializable.aborted(client.state.id());

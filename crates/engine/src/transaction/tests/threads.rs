@@ -37,7 +37,7 @@ impl World {
         let latch = self.rows[row].read();
         self.serializable.on_read_row(state.id(), TABLE, rid(row)).map_err(|_| Stop)?;
         let mut unseen = None;
-        let seen = self.versions.look_noting(TABLE, rid(row), snapshot, |writer| unseen = Some(Arc::clone(writer)));
+        let seen = self.versions.look_noting(TABLE, rid(row), snapshot, |writer| unseen = Some(Arc::clone(writer))).unwrap();
         if let Some(writer) = unseen {
             self.serializable.on_read_of_version_overwritten_by(state.id(), &writer).map_err(|_| Stop)?;
         }
@@ -57,7 +57,7 @@ impl World {
         undo: &mut Vec<(usize, i64)>,
     ) -> Result<(), Stop> {
         self.locks.lock(state.id(), Resource::Row(TABLE, rid(row)), Mode::Exclusive, Duration::from_secs(60)).map_err(|_| Stop)?;
-        if self.versions.newest(TABLE, rid(row)).is_some_and(|newest| !snapshot.sees(&newest)) {
+        if self.versions.newest(TABLE, rid(row)).unwrap().is_some_and(|newest| !snapshot.sees(&newest)) {
             return Err(Stop);
         }
         let mut latch = self.rows[row].write();
@@ -101,7 +101,7 @@ impl World {
             for (row, value) in undo.drain(..).rev() {
                 let mut latch = self.rows[row].write();
                 *latch = value;
-                assert!(self.versions.take_back(TABLE, rid(row), &state));
+                assert!(self.versions.take_back(TABLE, rid(row), &state).unwrap());
             }
             self.serializable.aborted(state.id());
             self.transactions.abort(&state);
@@ -109,7 +109,7 @@ impl World {
         self.locks.release_all(state.id());
         drop(snapshot);
         for (row, _) in undo {
-            self.versions.needed(TABLE, rid(row), &self.transactions.horizon());
+            self.versions.needed(TABLE, rid(row), &self.transactions.horizon()).unwrap();
         }
         done.is_ok()
     }

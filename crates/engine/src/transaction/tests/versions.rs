@@ -1,10 +1,12 @@
 //! The version store against a list of all versions.
 
 use crate::test_random::Random;
-use crate::transaction::{Before, Seen, Snapshot, TransactionState, Transactions, VersionStore};
-use pagefold_io::{Clock, SimulatedClock};
+use crate::transaction::{Before, Seen, Snapshot, TransactionState, Transactions, VersionError, VersionStore};
+use pagefold_io::{Clock, MemoryStorage, OpenOptions, SimulatedClock, Storage};
 use pagefold_types::Rid;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,14 +49,16 @@ struct World {
     running: Vec<Running>,
     snapshots: Vec<Snapshot>,
     bodies: u64,
+    spills: bool,
 }
 
 impl World {
-    fn new(seed: u64) -> World {
+    fn new(seed: u64, spills: bool) -> World {
         let transactions = Arc::new(Transactions::new(Arc::new(SimulatedClock::default()), 1));
         World {
             random: Random(seed),
-            store: VersionStore::new(Arc::clone(&transactions), 1 << 20),
+            store: with_file(VersionStore::new(Arc::clone(&transactions), 1 << 20), 1 << 20),
+            spills,
             transactions,
             page: vec![OnPage::Nothing; ROWS],
             all: vec![Vec::new(); ROWS],
@@ -74,7 +78,7 @@ impl World {
     fn add_page(&mut self, at: usize) {
         let page = self.random.index(ROWS / 4);
         let rows = page * 4..page * 4 + 4;
-        let is_unused = |row: usize| self.page[row] == OnPage::Nothing && self.store.newest(TABLE, rid(row)).is_none();
+        let is_unused = |row: usize| self.page[row] == OnPage::Nothing && self.store.newest(TABLE, rid(row)).unwrap().is_none();
         if !rows.clone().all(is_unused) {
             return;
         }
@@ -90,7 +94,7 @@ impl World {
     /// Takes deleted rows off a page, as purge does, so that the page can be added again.
     fn purge(&mut self) {
         for row in 0..ROWS {
-            if matches!(self.page[row], OnPage::Deleted(_)) && self.store.newest(TABLE, rid(row)).is_none() {
+            if matches!(self.page[row], OnPage::Deleted(_)) && self.store.newest(TABLE, rid(row)).unwrap().is_none() {
                 self.page[row] = OnPage::Nothing;
             }
         }
@@ -109,7 +113,7 @@ impl World {
         self.bodies += 1;
         let body = vec![self.bodies as u8; 3 + self.random.index(20)];
         let before = self.page[row].clone();
-        let unused = self.store.newest(TABLE, rid(row)).is_none();
+        let unused = self.store.newest(TABLE, rid(row)).unwrap().is_none();
         let (entry, after, version) = match &before {
             OnPage::Nothing => (Before::Absent, OnPage::Row(body.clone()), Some(body)),
             OnPage::Row(old) if self.random.below(3) > 0 => (Before::Present(old.as_slice().into()), OnPage::Row(body.clone()), Some(body)),
@@ -131,10 +135,12 @@ impl World {
             match self.running[at].undo.pop().unwrap() {
                 Undo::Row(row, before) => {
                     self.page[row] = before;
-                    assert!(self.store.take_back(TABLE, rid(row), &self.running[at].state));
+                    assert!(self.store.take_back(TABLE, rid(row), &self.running[at].state).unwrap());
                     self.all[row].pop();
                 }
-                Undo::Page(page) => assert!(self.store.take_back_page(TABLE, 3, 100 + page as u32, &self.running[at].state)),
+                Undo::Page(page) => {
+                    assert!(self.store.take_back_page(TABLE, 3, 100 + page as u32, &self.running[at].state).unwrap());
+                }
             }
         }
     }
@@ -160,12 +166,12 @@ impl World {
         for row in 0..ROWS {
             let (body, unseen) = self.model(row, snapshot);
             let mut noted = None;
-            let seen = self.store.look_noting(TABLE, rid(row), snapshot, |writer| noted = Some(writer.id()));
+            let seen = self.store.look_noting(TABLE, rid(row), snapshot, |writer| noted = Some(writer.id())).unwrap();
             assert_eq!(self.look(row, seen), body, "row {row}");
             // On an added page the slots without rows are too new, too.
             assert!(noted == unseen || self.page[row] == OnPage::Nothing, "row {row}: {noted:?} {unseen:?} {:?}", self.all[row]);
-            assert_eq!(self.store.look(TABLE + 1, rid(row), snapshot), Seen::Current);
-            match self.store.newest(TABLE, rid(row)) {
+            assert_eq!(self.store.look(TABLE + 1, rid(row), snapshot).unwrap(), Seen::Current);
+            match self.store.newest(TABLE, rid(row)).unwrap() {
                 Some(_) if self.page[row] == OnPage::Nothing => {}
                 Some(newest) => {
                     // Of those that all snapshots see alike the oldest may stand for the newest.
@@ -180,11 +186,11 @@ impl World {
         }
         let mut rows = vec![(9, Seen::Absent)];
         for page in 0..ROWS.div_ceil(4) {
-            let others = self.store.of_page(TABLE, 3, 100 + page as u32, snapshot, &mut rows, |_, _| ());
+            let others = self.store.of_page(TABLE, 3, 100 + page as u32, snapshot, &mut rows, |_, _| ()).unwrap();
             assert!(rows.is_sorted_by_key(|row| row.0));
             for slot in 0..4 {
                 let seen = rows.iter().find(|row| row.0 == slot).map_or_else(|| others.clone(), |row| row.1.clone());
-                assert_eq!(seen, self.store.look(TABLE, rid(page * 4 + usize::from(slot)), snapshot));
+                assert_eq!(seen, self.store.look(TABLE, rid(page * 4 + usize::from(slot)), snapshot).unwrap());
             }
         }
     }
@@ -221,9 +227,10 @@ impl World {
             }
             10 => {
                 let row = self.random.index(ROWS);
-                self.store.needed(TABLE, rid(row), &self.transactions.horizon());
+                self.store.needed(TABLE, rid(row), &self.transactions.horizon()).unwrap();
             }
-            11 => drop(self.store.sweep()),
+            11 => _ = self.store.sweep(),
+            15 | 16 if self.spills => self.store.spill_all().unwrap(),
             12 => {
                 let own = self.running.get(at).map_or(0, |one| one.state.id());
                 let snapshot = self.transactions.snapshot(own);
@@ -241,11 +248,20 @@ impl World {
     }
 }
 
-#[test]
-fn versions_against_a_list_of_all() {
+/// With a file of its own.
+fn with_file(store: VersionStore, limit: u64) -> VersionStore {
+    let open = || MemoryStorage::new().open(Path::new("versions"), &OpenOptions::create());
+    store.with_file(Box::new(open), limit)
+}
+
+fn against_a_list_of_all(spills: bool) {
+    let mut blocks = 0;
     for seed in 0..60 {
-        let mut world = World::new(seed);
-        (0..3000).for_each(|_| world.step());
+        let mut world = World::new(seed, spills);
+        for _ in 0..3000 {
+            world.step();
+            blocks += u64::from(world.store.file_bytes() > 0);
+        }
         while let Some(at) = world.running.len().checked_sub(1) {
             world.roll_back(at, 0);
             let one = world.running.swap_remove(at);
@@ -254,9 +270,102 @@ fn versions_against_a_list_of_all() {
         world.snapshots.iter().for_each(|snapshot| world.check(snapshot));
         world.snapshots.clear();
         world.store.sweep();
-        assert_eq!(world.store.bytes(), 0);
+        assert_eq!((world.store.bytes(), world.store.file_bytes()), (0, 0));
         assert!((0..ROWS).all(|row| !world.store.page_may_have(TABLE, rid(row))));
     }
+    assert_eq!(blocks > 20_000, spills, "{blocks}");
+}
+
+#[test]
+fn versions_against_a_list_of_all() {
+    against_a_list_of_all(false);
+}
+
+#[test]
+fn versions_in_a_file_against_a_list_of_all() {
+    against_a_list_of_all(true);
+}
+
+/// One transaction changes far more than the memory takes, and is committed or taken back, beside an older reader.
+#[test]
+fn versions_that_find_no_room_go_to_the_file() {
+    for commits in [false, true] {
+        let transactions = Arc::new(Transactions::new(Arc::new(SimulatedClock::default()), 1));
+        let store = with_file(VersionStore::new(Arc::clone(&transactions), 100_000), 1 << 30);
+        let rids: Vec<Rid> = (0..200).flat_map(|page| (0..100).map(move |slot| Rid::new(0, page, slot))).collect();
+        let body = |rid: Rid| -> Arc<[u8]> { rid.to_u64().to_le_bytes().repeat(10).into() };
+        let (reader, one) = (transactions.snapshot(0), transactions.begin());
+        for rid in &rids {
+            assert!(store.push(TABLE, *rid, &one, Before::Present(body(*rid))).unwrap());
+            assert!(store.bytes() <= 110_000, "{}", store.bytes());
+        }
+        assert!(store.file_bytes() > 1_500_000);
+        let own = transactions.snapshot(one.id());
+        for rid in rids.iter().step_by(7) {
+            assert_eq!(store.look(TABLE, *rid, &reader).unwrap(), Seen::Present(body(*rid)));
+            assert_eq!(store.look(TABLE, *rid, &own).unwrap(), Seen::Current);
+        }
+        let mut rows = Vec::new();
+        assert_eq!(store.of_page(TABLE, 0, 17, &reader, &mut rows, |_, _| ()).unwrap(), Seen::Current);
+        assert_eq!(rows.len(), 100);
+        if commits {
+            transactions.commit(&one, |_| ());
+            let (late, horizon) = (transactions.snapshot(0), transactions.horizon());
+            for rid in &rids {
+                assert_eq!(store.look(TABLE, *rid, &late).unwrap(), Seen::Current);
+                assert!(store.needed(TABLE, *rid, &horizon).unwrap().0);
+                assert!(store.bytes() <= 110_000, "{}", store.bytes());
+            }
+            drop((reader, own, late));
+            assert!(!store.needed(TABLE, rids[0], &transactions.horizon()).unwrap().0);
+            store.sweep();
+        } else {
+            for rid in rids.iter().rev() {
+                assert!(store.take_back(TABLE, *rid, &one).unwrap());
+                assert!(store.bytes() <= 110_000, "{}", store.bytes());
+            }
+        }
+        assert_eq!((store.bytes(), store.file_bytes()), (0, 0));
+    }
+}
+
+/// What the file has instead of a version is an error.
+#[test]
+fn a_damaged_file_gives_no_version() {
+    let transactions = Arc::new(Transactions::new(Arc::new(SimulatedClock::default()), 1));
+    let storage = MemoryStorage::new();
+    let file = storage.open(Path::new("versions"), &OpenOptions::create()).unwrap();
+    let opened = Arc::clone(&file);
+    let store = VersionStore::new(Arc::clone(&transactions), 1 << 20).with_file(Box::new(move || Ok(Arc::clone(&opened))), 1 << 20);
+    let (reader, one) = (transactions.snapshot(0), transactions.begin());
+    store.push(TABLE, rid(0), &one, Before::Present(vec![7; 500].into())).unwrap();
+    store.spill_all().unwrap();
+    assert_eq!(store.look(TABLE, rid(0), &reader).unwrap(), Seen::Present(vec![7; 500].into()));
+    file.write_at(&[8], 100).unwrap();
+    assert_eq!(store.look(TABLE, rid(0), &reader).unwrap_err().kind(), ErrorKind::InvalidData);
+    assert!(store.take_back(TABLE, rid(0), &one).is_err());
+    assert!(matches!(store.push(TABLE, rid(1), &one, Before::Absent), Err(VersionError::File(_))));
+    file.set_len(0).unwrap();
+    assert!(store.newest(TABLE, rid(0)).is_err());
+}
+
+/// A limit of the file is told, and nothing is lost by it.
+#[test]
+fn a_file_that_is_full_refuses_further_versions() {
+    let transactions = Arc::new(Transactions::new(Arc::new(SimulatedClock::default()), 1));
+    let store = with_file(VersionStore::new(Arc::clone(&transactions), 100_000), 512 << 10);
+    let (reader, one) = (transactions.snapshot(0), transactions.begin());
+    let push = |page: u32| store.push(TABLE, Rid::new(0, page, 0), &one, Before::Present(vec![page as u8; 300].into()));
+    let (page, full) = (0..100_000).find_map(|page| push(page).err().map(|full| (page, full))).unwrap();
+    assert!(page > 400, "{page}");
+    let text = full.to_string();
+    assert!(text.contains("bytes of their file"), "{text}");
+    assert!((256 << 10..=512 << 10).contains(&store.file_bytes()), "{}", store.file_bytes());
+    for other in 0..page {
+        assert_eq!(store.look(TABLE, Rid::new(0, other, 0), &reader).unwrap(), Seen::Present(vec![other as u8; 300].into()));
+    }
+    (0..page).rev().for_each(|page| assert!(store.take_back(TABLE, Rid::new(0, page, 0), &one).unwrap()));
+    assert_eq!((store.bytes(), store.file_bytes()), (0, 0));
 }
 
 #[test]
@@ -271,10 +380,10 @@ fn one_long_reader_holds_one_version_of_each_row() {
     update(0, 1);
     let reader = transactions.snapshot(0);
     (0..50_000).for_each(|n| update(0, n as u8));
-    assert_eq!(store.look(TABLE, rid(0), &reader), Seen::Present(vec![0; 100].into()));
+    assert_eq!(store.look(TABLE, rid(0), &reader).unwrap(), Seen::Present(vec![0; 100].into()));
     assert!(store.bytes() < 4096, "{}", store.bytes());
     drop(reader);
-    assert!(!store.needed(TABLE, rid(0), &transactions.horizon()).0);
+    assert!(!store.needed(TABLE, rid(0), &transactions.horizon()).unwrap().0);
     assert_eq!(store.bytes(), 0);
 }
 
@@ -290,7 +399,7 @@ fn many_snapshots_of_one_hot_row() {
         transactions.commit(&one, |_| ());
     }
     for (n, reader) in &readers {
-        assert_eq!(store.look(TABLE, rid(0), reader), Seen::Present(vec![*n].into()));
+        assert_eq!(store.look(TABLE, rid(0), reader).unwrap(), Seen::Present(vec![*n].into()));
     }
 }
 
@@ -311,10 +420,11 @@ fn full_store_says_who_holds_it() {
     clock.advance(Duration::from_secs(90));
     let (page, full) = fill(0).unwrap();
     assert!((200..500).contains(&page), "{page}");
+    let VersionError::Full(full) = full else { panic!("{full}") };
     assert_eq!(full.oldest, Some((Duration::from_secs(90), u64::from(page) + 1 - 1)));
     assert!(store.bytes() <= 100_000);
     let text = full.to_string();
-    assert!(text.contains("100000 bytes: a long reader holds them (the oldest snapshot is 90.0 s old"), "{text}");
+    assert!(text.contains("100000 bytes of memory: a long reader holds them (the oldest snapshot is 90.0 s old"), "{text}");
     // Without the reader the same goes on without end.
     drop(reader);
     let one = transactions.begin();
@@ -344,15 +454,15 @@ fn one_note_for_all_rows_of_an_added_page() {
     assert!(store.bytes() < 100_000);
     let mut rows = Vec::new();
     let mut writers = Vec::new();
-    assert_eq!(store.of_page(TABLE, 0, 5, &before, &mut rows, |slot, by| writers.push((slot, by.id()))), Seen::Absent);
+    assert_eq!(store.of_page(TABLE, 0, 5, &before, &mut rows, |slot, by| writers.push((slot, by.id()))).unwrap(), Seen::Absent);
     assert_eq!((rows.len(), writers), (0, vec![(None, one.id())]));
     let own = transactions.snapshot(one.id());
-    assert_eq!(store.look(TABLE, Rid::new(0, 5, 3), &own), Seen::Current);
+    assert_eq!(store.look(TABLE, Rid::new(0, 5, 3), &own).unwrap(), Seen::Current);
     transactions.commit(&one, |_| ());
     // One that sees its own row there, but not the others.
     store.push(TABLE, Rid::new(0, 5, 3), &two, Before::Present(vec![1].into())).unwrap();
-    assert_eq!(store.of_page(TABLE, 0, 5, &early, &mut rows, |_, _| ()), Seen::Absent);
+    assert_eq!(store.of_page(TABLE, 0, 5, &early, &mut rows, |_, _| ()).unwrap(), Seen::Absent);
     assert_eq!(rows, [(3, Seen::Current)]);
-    assert_eq!(store.look(TABLE, Rid::new(0, 5, 3), &early), Seen::Current);
-    assert_eq!(store.look(TABLE, Rid::new(0, 5, 4), &early), Seen::Absent);
+    assert_eq!(store.look(TABLE, Rid::new(0, 5, 3), &early).unwrap(), Seen::Current);
+    assert_eq!(store.look(TABLE, Rid::new(0, 5, 4), &early).unwrap(), Seen::Absent);
 }

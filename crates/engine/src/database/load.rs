@@ -1,0 +1,29 @@
+//! Who waits in an open database, and what transactions take.
+
+use super::open::Database;
+
+impl Database {
+    /// Number of transactions that wait for a lock just now.
+    #[must_use]
+    pub fn waiting_transactions(&self) -> usize {
+        self.core.locks.waiting()
+    }
+
+    /// Number of locks that a transaction holds: of rows, keys and tables.
+    #[must_use]
+    pub fn locks_held(&self, transaction: u64) -> usize {
+        self.core.locks.held(transaction)
+    }
+
+    /// Bytes of memory that old versions of rows take.
+    #[must_use]
+    pub fn version_bytes(&self) -> u64 {
+        self.core.versions.bytes()
+    }
+
+    /// Bytes of the file in which old versions lie that find no room in memory.
+    #[must_use]
+    pub fn version_file_bytes(&self) -> u64 {
+        self.core.versions.file_bytes()
+    }
+}
