@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod large_transaction;
 mod open_tables;
 mod statements;
 mod world;
