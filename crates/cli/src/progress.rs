@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagefold::utility::{Progress, Unit};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -26,6 +27,7 @@ pub(crate) fn interrupted() -> bool {
 #[derive(Default)]
 pub(crate) struct Bars {
     current: Mutex<Option<ProgressBar>>,
+    hidden: AtomicBool,
 }
 
 impl Bars {
@@ -33,6 +35,14 @@ impl Bars {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(old) = std::mem::replace(&mut *current, bar) {
             old.finish_and_clear();
+        }
+    }
+
+    /// Shows no bar from now on, if what the command prints goes to a terminal: they would be on each other's lines.
+    pub(crate) fn hide_beside_output(&self) {
+        if std::io::stdout().is_terminal() {
+            self.hidden.store(true, Ordering::Relaxed);
+            self.clear();
         }
     }
 
@@ -53,6 +63,9 @@ fn template(total: Option<u64>, unit: Unit) -> &'static str {
 
 impl Progress for Bars {
     fn start(&self, phase: &str, total: Option<u64>, unit: Unit) {
+        if self.hidden.load(Ordering::Relaxed) {
+            return;
+        }
         // Hidden when standard error is no terminal.
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         if let Ok(style) = ProgressStyle::with_template(template(total, unit)) {

@@ -84,17 +84,6 @@ impl Session {
     /// Opens a database, or makes one where nothing is. True when it is new.
     pub(crate) fn open_or_create(&self, directory: &Path) -> Result<(Database, bool)> {
         let new = !OsStorage.exists(&directory.join("control"))?;
-        if new && OsStorage.exists(directory)? {
-            // What a crash in the middle of making a database leaves may be there, nothing else.
-            let foreign = OsStorage.list(directory)?.into_iter().find(|path| {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                !(name == "lock" || name == "data" || name == "readers" || name.starts_with("control"))
-            });
-            if let Some(path) = foreign {
-                let directory = directory.display();
-                return Err(Failure::Failed(format!("{directory} is not a pagefold database, and not empty: it holds {}", path.display())));
-            }
-        }
         Ok((self.open(directory, OpenMode::Create)?, new))
     }
 

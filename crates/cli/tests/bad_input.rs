@@ -88,7 +88,9 @@ fn what_fails_is_exit_code_1_and_changes_nothing() {
         (&["load", "db", "t", "t.csv", "--append"], &["duplicate key"]),
         (&["load", "db", "t", "short.csv", "--append"], &["line 3"]),
         (&["load", "db", "t", "wide.csv", "--append"], &["price"]),
-        (&["load", "folder", "t", "t.csv"], &["folder", "not a pagefold database"]),
+        (&["load", "folder", "t", "t.csv"], &["folder", "not a pagefold database", "\"file\""]),
+        (&["load", "db", "t_pk", "t.csv"], &["index \"t_pk\" already exists"]),
+        (&["create-index", "db", "t", "t(name)"], &["table \"t\" already exists"]),
         (&["load", "t.csv", "t", "t.csv"], &["t.csv"]),
         (&["get", "db", "nothing", "1"], &["\"nothing\"", "there are: t"]),
         (&["get", "db", "t", "999999"], &["999999"]),
@@ -128,6 +130,33 @@ fn what_fails_is_exit_code_1_and_changes_nothing() {
     assert_eq!(names(&after), names(&before));
     assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
     assert!(!place.path("nowhere").exists() && !place.path("x.csv").exists());
+}
+
+/// A database without its control file is not taken for an empty place.
+#[test]
+fn a_lost_control_file_loses_nothing_else() {
+    let place = Place::with_table();
+    let control = std::fs::read(place.path("db/control")).unwrap();
+    std::fs::remove_file(place.path("db/control")).unwrap();
+    // Neither before the log has been made nor after.
+    for log in [true, false] {
+        if !log {
+            for name in ["log", "doublewrite", "archive"] {
+                let _ = std::fs::rename(place.path("db").join(name), place.path(name));
+            }
+        }
+        let before = place.files("db");
+        place.run(&["load", "db", "new", "t.csv"]).fails(1, &["db", "no control file", "Nothing was touched", "copy"]);
+        for arguments in [&["get", "db", "t", "1"][..], &["scan", "db", "t"], &["drop", "db", "t"], &["upsert", "db", "t", "t.csv"]] {
+            place.run(arguments).fails(1, &["not a pagefold database"]);
+        }
+        assert!(place.files("db") == before);
+    }
+    for name in ["log", "doublewrite", "archive"] {
+        let _ = std::fs::rename(place.path(name), place.path("db").join(name));
+    }
+    std::fs::write(place.path("db/control"), control).unwrap();
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
 }
 
 #[test]

@@ -65,6 +65,20 @@ pub enum Error {
     /// Transactions that run at the same time depend on each other in a circle. The transaction is to be rolled back and tried again.
     #[error("{0}")]
     Serialization(#[from] crate::transaction::SerializationFailure),
+    /// A database is to be made where there are files already, but no control file: perhaps those of a database that has lost it.
+    #[error(
+        "{path} is not a pagefold database, and not empty: it holds \"{first}\"{}, but no control file. Nothing was touched. If it was a \
+         database, put its control file back or recover it from a copy; else choose another directory",
+        if *others > 0 { format!(" and {others} more") } else { String::new() }
+    )]
+    NoControlFile {
+        /// The directory.
+        path: String,
+        /// A file or directory in it.
+        first: String,
+        /// How many others there are.
+        others: usize,
+    },
     /// Somebody has cancelled it.
     #[error("cancelled")]
     Cancelled,
@@ -166,7 +180,7 @@ impl Error {
             Error::Io(_) if self.is_no_room() => "53100",
             Error::Io(_) => "58030",
             Error::Corrupt { .. } | Error::Damaged { .. } => "XX001",
-            Error::NotADatabase(_) => "3D000",
+            Error::NotADatabase(_) | Error::NoControlFile { .. } => "3D000",
             Error::NewerFormat { .. } => "0A000",
             Error::Locked(_) | Error::Busy(_) => "55006",
             Error::Lock(LockError::Deadlock { .. }) => "40P01",

@@ -1,6 +1,6 @@
 //! DROP: the object goes, and its space comes back.
 
-use crate::{Error, Result};
+use crate::Result;
 use pagefold_engine::database::Database;
 
 /// What was dropped.
@@ -22,8 +22,7 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
     let mut report = DropReport::default();
     let mut change = database.change();
     match (database.table(name), database.index(name)) {
-        (Ok(_), Ok(_)) => return Err(Error::Usage(format!("\"{name}\" is the name of a table and of an index"))),
-        (Ok(_), Err(_)) => {
+        (Ok(_), _) => {
             report.kind = "table";
             let table = change.drop_table(name)?;
             report.freed_bytes = table.partitions().map(|data_set| data_set.allocated_bytes()).sum();

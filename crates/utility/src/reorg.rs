@@ -36,8 +36,7 @@ pub struct ReorgReport {
 /// When there is none, an option does not go with it, or there is no room. The database is then as it was.
 pub fn reorg(database: &Database, object: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
     match (database.table(object), database.index(object)) {
-        (Ok(_), Ok(_)) => Err(Error::Usage(format!("\"{object}\" is the name of a table and of an index"))),
-        (Ok(_), Err(_)) => reorg_table(database, object, options, progress),
+        (Ok(_), _) => reorg_table(database, object, options, progress),
         (Err(_), Ok(_)) => reorg_index(database, object, options, progress),
         (Err(error), Err(_)) => Err(error.into()),
     }

@@ -8,7 +8,8 @@ use pagefold::engine::OpenMode;
 use pagefold::interchange::{CsvOptions, FileFormat, FileSink, ParquetOptions};
 use pagefold::utility;
 use serde_json::json;
-use std::path::Path;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A format with its options.
@@ -18,6 +19,51 @@ pub(super) fn file_format(format: OutputFormat, csv: CsvOptions) -> FileFormat {
         OutputFormat::Csv => FileFormat::Csv(csv),
         OutputFormat::Json => FileFormat::JsonLines,
         OutputFormat::Parquet => FileFormat::Parquet(ParquetOptions::default()),
+    }
+}
+
+/// What a name stands for.
+enum Target {
+    /// A file, which appears when it is complete; where a link leads to.
+    File(PathBuf),
+    /// A pipe, a terminal, a device: it is written as rows come, and stays what it is.
+    Device,
+}
+
+fn target(path: &Path) -> Result<Target> {
+    let failed = |error: std::io::Error| Failure::Failed(format!("{}: {error}", path.display()));
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(Failure::Failed(format!("{}: it is a directory", path.display()))),
+        Ok(found) if found.is_file() => Ok(Target::File(path.canonicalize().map_err(failed)?)),
+        Ok(_) => Ok(Target::Device),
+        Err(_) => Ok(Target::File(match path.read_link() {
+            // A link that leads to nothing yet.
+            Ok(to) => path.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => path.to_owned(),
+        })),
+    }
+}
+
+fn device(path: &Path) -> Result<std::fs::File> {
+    let opened = std::fs::OpenOptions::new().write(true).open(path);
+    opened.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
+}
+
+/// Counts what goes through.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -42,14 +88,27 @@ pub(super) fn run(session: &Session, arguments: &ExportArguments) -> Result<()> 
     let database = session.open(&arguments.database, OpenMode::Read)?;
     let schema = utility::table_schema(database.table(&arguments.table)?.as_ref())?;
     if to_stdout {
+        session.bars.hide_beside_output();
         let mut sink = format.sink(stdout(), &schema, None)?;
         utility::export(&database, &arguments.table, sink.as_mut(), &session.bars)?;
         return Ok(());
     }
-    let mut sink = FileSink::create(Arc::clone(database.outside()), &arguments.file, &format, &schema)?;
-    let rows = utility::export(&database, &arguments.table, &mut sink, &session.bars)?;
+    let (rows, written) = match target(&arguments.file)? {
+        Target::Device => {
+            let mut written = Counted { out: BufWriter::with_capacity(1 << 20, device(&arguments.file)?), bytes: 0 };
+            let mut sink = format.sink(&mut written, &schema, Some(&arguments.file))?;
+            let rows = utility::export(&database, &arguments.table, sink.as_mut(), &session.bars)?;
+            drop(sink);
+            written.flush().map_err(|error| Failure::Failed(format!("{}: {error}", arguments.file.display())))?;
+            (rows, written.bytes)
+        }
+        Target::File(path) => {
+            let mut sink = FileSink::create(Arc::clone(database.outside()), &path, &format, &schema)?;
+            let rows = utility::export(&database, &arguments.table, &mut sink, &session.bars)?;
+            (rows, database.outside().open(&path, &pagefold::io::OpenOptions::read_only())?.len()?)
+        }
+    };
     session.bars.clear();
-    let written = database.outside().open(&arguments.file, &pagefold::io::OpenOptions::read_only())?.len()?;
     if session.global.json {
         return session.print_json(&json!({
             "table": arguments.table,

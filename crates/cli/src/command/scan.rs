@@ -11,6 +11,7 @@ use pagefold::utility::{Scan, ScanOptions};
 use std::io::{IsTerminal, Write};
 
 pub(super) fn run(session: &Session, arguments: &ScanArguments) -> Result<()> {
+    session.bars.hide_beside_output();
     if !session.global.json && arguments.format == OutputFormat::Parquet && std::io::stdout().is_terminal() {
         return Err(Failure::Usage("Parquet is not for a terminal; send the output to a file".into()));
     }

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Name of the control file.
 const CONTROL_NAME: &str = "control";
+/// Name of one that is being made.
+pub(super) const FRESH_CONTROL_NAME: &str = "control.new";
 
 /// What the control file says.
 #[derive(Clone, Debug)]
@@ -100,7 +102,7 @@ pub(crate) fn empty_slot(storage: &dyn Storage, directory: &Path, number: usize)
 /// Makes the control file of a new database. It appears with its first state in it or not at all.
 pub(crate) fn create_control(storage: &dyn Storage, directory: &Path, state: &ControlSlot) -> Result<()> {
     let path = control_path(directory);
-    let fresh = directory.join(format!("{CONTROL_NAME}.new"));
+    let fresh = directory.join(FRESH_CONTROL_NAME);
     if storage.exists(&fresh)? {
         storage.remove(&fresh)?;
     }

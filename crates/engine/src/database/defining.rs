@@ -8,7 +8,7 @@
 use super::change::{index_entry, table_entry};
 use super::definitions::Staged;
 use super::former::{Lifetime, Replaced};
-use super::objects::{CATALOG_OBJECT, Objects};
+use super::objects::CATALOG_OBJECT;
 use super::open::DatabaseState;
 use crate::catalog::{index_definition, table_definition};
 use crate::data_set::DataSet;
@@ -134,13 +134,16 @@ impl Defining {
         self.indexes().find(|index| index.name() == name)
     }
 
-    /// Locks a name that nothing has, unless this transaction has dropped it.
-    fn take_name(&self, by: Definer<'_>, what: &'static str, name: &str, has: impl Fn(&Objects) -> Option<u32>) -> Result<()> {
+    /// Locks a name that no table and no index has, unless this transaction has dropped it.
+    fn take_name(&self, by: Definer<'_>, name: &str) -> Result<()> {
         by.lock_name(name)?;
-        let own = if what == "table" { self.table(name).is_some() } else { self.index(name).is_some() };
-        let live = has(&by.database.objects.read());
-        if own || live.is_some_and(|object_id| !self.has_dropped(object_id)) {
-            return Err(Error::Exists { kind: what, name: name.into() });
+        let objects = by.database.objects.read();
+        let table = objects.tables.get(name).map(|table| table.object_id);
+        let index = objects.indexes.get(name).map(|index| index.object_id);
+        for (kind, own, live) in [("table", self.table(name).is_some(), table), ("index", self.index(name).is_some(), index)] {
+            if own || live.is_some_and(|object_id| !self.has_dropped(object_id)) {
+                return Err(Error::Exists { kind, name: name.into() });
+            }
         }
         Ok(())
     }
@@ -157,7 +160,7 @@ impl Defining {
         let core = Arc::clone(&by.database.core);
         let mut table = Table::create(Arc::clone(&core), core.take_object_id(), attributes)?;
         table.lifetime = Lifetime::staged(by.state.id(), 0);
-        self.take_name(by, "table", table.name(), |objects| Some(objects.tables.get(table.name())?.object_id))?;
+        self.take_name(by, table.name())?;
         let table = Arc::new(table);
         self.note(by, Defined::Table(Arc::clone(&table)));
         Ok(table)
@@ -177,7 +180,7 @@ impl Defining {
         let from = if table.lifetime.is_staged() { 0 } else { core.transactions.last_commit() };
         let mut index = Index::create(Arc::clone(&core), core.take_object_id(), table.object_id, &table.attributes().schema, attributes)?;
         index.lifetime = Lifetime::staged(by.state.id(), from);
-        self.take_name(by, "index", index.name(), |objects| Some(objects.indexes.get(index.name())?.object_id))?;
+        self.take_name(by, index.name())?;
         let index = Arc::new(index);
         self.note(by, Defined::Index(Arc::clone(&index), table));
         Ok(index)

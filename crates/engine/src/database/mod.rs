@@ -5,6 +5,7 @@ mod checkpoint;
 mod control_file;
 mod defining;
 mod definitions;
+mod directory;
 mod former;
 mod leftovers;
 mod load;

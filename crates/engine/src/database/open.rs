@@ -8,6 +8,7 @@ use super::change::Change;
 use super::checkpoint::read_checkpoint;
 use super::control_file::{create_control, empty_slot, read_control, sync_what_was_found};
 use super::definitions::RunningDefinitions;
+use super::directory::{FIRST_CATALOG, check_nothing_is_lost, prepare_directory, take_lock};
 use super::former::Former;
 use super::maintenance::MaintenanceThread;
 use super::objects::{CATALOG_OBJECT, Objects, catalog_data_set, open_objects};
@@ -24,7 +25,7 @@ use crate::recovery::restore_double_writes;
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
-use pagefold_io::{Clock, Lock, Storage, parent_directory};
+use pagefold_io::{Clock, Lock, Storage};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -33,8 +34,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-
-const LOCK_NAME: &str = "lock";
 
 /// How to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +173,7 @@ fn before_first_state(database_id: u128) -> ControlSlot {
         database_id,
         catalog_file_id: 0,
         catalog_writes: 0,
-        next_file_id: 1,
+        next_file_id: FIRST_CATALOG,
         next_object_id: CATALOG_OBJECT + 1,
         checkpoint: 0,
         log_id: database_id,
@@ -220,6 +219,7 @@ impl Database {
             storage = Snapshot::take(&storage, directory, settings.direct)?.storage();
         } else {
             if !exists {
+                check_nothing_is_lost(storage.as_ref(), directory)?;
                 prepare_directory(storage.as_ref(), directory)?;
             }
             lock = Some(take_lock(storage.as_ref(), directory)?);
@@ -234,6 +234,7 @@ impl Database {
         };
         // Looked at again under the lock: somebody may have made it meanwhile.
         if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
+            check_nothing_is_lost(storage.as_ref(), directory)?;
             let core = Arc::new(Core::new(parts(before_first_state(new_id(clock, directory)))));
             remove_all_but(storage.as_ref(), directory, &BTreeSet::new())?;
             create_first_state(&core)?;
@@ -417,24 +418,6 @@ pub(super) fn unknown<'a>(kind: &'static str, name: &str, names: impl Iterator<I
         format!("; there are: {}{more}", names[..names.len().min(SHOWN)].join(", "))
     };
     Error::Unknown { kind, name: name.into(), hint }
-}
-
-/// Makes the directories of a new database. One that is there may be what a killed process left: its name is synced, too, since the control file must not outlive it.
-fn prepare_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
-    for path in [directory.to_path_buf(), directory.join(DATA_DIRECTORY)] {
-        if !storage.exists(&path)? {
-            storage.create_directory(&path)?;
-        }
-        storage.sync_directory(parent_directory(&path))?;
-    }
-    Ok(())
-}
-
-fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
-    storage.lock(&directory.join(LOCK_NAME)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked(directory.display().to_string()),
-        _ => Error::from(error),
-    })
 }
 
 impl DatabaseState {

@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Folder of what concerns readers in a database directory.
-const READERS_DIRECTORY: &str = "readers";
+pub(crate) const READERS_DIRECTORY: &str = "readers";
 
 fn readers_directory(directory: &Path) -> PathBuf {
     directory.join(READERS_DIRECTORY)

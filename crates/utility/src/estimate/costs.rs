@@ -176,7 +176,7 @@ fn numbers(database: &Database, name: &str, rids: &[Rid]) -> Result<Arc<Index>> 
     let name = format!("numbers of {name}");
     let mut change = database.change();
     let table = change.create_table(TableAttributes::new(&name, schema))?;
-    let index = change.create_index(&table, IndexAttributes::new(&name, vec![(0, Direction::Ascending)], true))?;
+    let index = change.create_index(&table, IndexAttributes::new(format!("key of {name}"), vec![(0, Direction::Ascending)], true))?;
     let mut builder = index.build(SLOT_MAX);
     for (number, rid) in rids.iter().enumerate() {
         builder.push(&key_of(&index, number)?, *rid)?;
@@ -254,7 +254,8 @@ fn measure_format(
     let name = format!("{format} {} {round}", candidate.page_bytes);
     let mut change = database.change();
     let table = change.create_table(TableAttributes::new(&name, of.schema.clone()).with_page_bytes(32768))?;
-    let attributes = IndexAttributes::new(&name, of.columns.to_vec(), of.unique).with_format(format, candidate.page_bytes);
+    let attributes =
+        IndexAttributes::new(format!("key of {name}"), of.columns.to_vec(), of.unique).with_format(format, candidate.page_bytes);
     let index: Arc<Index> = change.create_index(&table, attributes)?;
     let slot_max = sample.entries.iter().map(|(_, rid)| rid.slot()).max().unwrap_or(0);
     let mut builder = index.build(slot_max);

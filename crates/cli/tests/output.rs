@@ -1,0 +1,62 @@
+//! Where output goes: files, links, pipes, devices, terminals.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{PROGRAM, Place, rows_csv};
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::process::Command;
+
+#[test]
+fn export_follows_links_and_keeps_them() {
+    let place = Place::with_table();
+    place.write("target.csv", "before");
+    symlink("target.csv", place.path("link.csv")).unwrap();
+    symlink("nothing yet.csv", place.path("dangling.csv")).unwrap();
+    for (link, target) in [("link.csv", "target.csv"), ("dangling.csv", "nothing yet.csv")] {
+        place.run(&["export", "db", "t", link]).ok();
+        assert!(place.path(link).symlink_metadata().unwrap().is_symlink());
+        assert!(!place.path(target).symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(place.path(target)).unwrap(), rows_csv(0..2000));
+    }
+    std::fs::create_dir(place.path("folder.csv")).unwrap();
+    place.run(&["export", "db", "t", "folder.csv"]).fails(1, &["folder.csv", "directory"]);
+}
+
+#[test]
+fn export_writes_pipes_and_devices_and_keeps_them() {
+    let place = Place::with_table();
+    let pipe = place.path("pipe.csv");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let text = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
+        place.run(&["export", "db", "t", "pipe.csv"]).ok();
+        reader.join().unwrap()
+    });
+    assert_eq!(text, rows_csv(0..2000));
+    assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
+    let done = place.run(&["export", "db", "t", "/dev/null", "--format", "csv", "--json"]).ok().json();
+    assert_eq!(done["size_bytes"], rows_csv(0..2000).len());
+    place.run(&["export", "db", "t", "/dev/full", "--format", "csv"]).fails(1, &["No space left"]);
+    for device in ["/dev/null", "/dev/full"] {
+        assert!(std::fs::metadata(device).unwrap().file_type().is_char_device());
+    }
+}
+
+/// Rows and bars do not write over each other.
+#[test]
+fn rows_on_a_terminal_stand_alone() {
+    let place = Place::with_table();
+    for (arguments, rows) in [("scan db t --columns id --format csv", 2001), ("export db t -", 2001)] {
+        // `script` runs a command on a terminal of its own.
+        let command = format!("stty cols 60; {PROGRAM} {arguments}");
+        let output = Command::new("script").args(["-qec", &command, "/dev/null"]).current_dir(place.directory.path()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains('\u{1b}'), "{:?}", &text[..200.min(text.len())]);
+        assert_eq!(text.lines().filter(|line| !line.trim().is_empty()).count(), rows, "{arguments}");
+    }
+    // A bar is still shown where nothing else is.
+    let command = format!("{PROGRAM} export db t out.csv");
+    let output = Command::new("script").args(["-qec", &command, "/dev/null"]).current_dir(place.directory.path()).output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("2,000 rows written"));
+}
