@@ -277,15 +277,17 @@ impl DatabaseState {
         drop(data_sets);
         *self.objects.write() = objects;
         self.former.leave(gone);
+        let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty() && checkpoint.definitions.is_empty();
+        if in_order && !core.writable {
+            self.sweep_former();
+            return Ok(());
+        }
+        let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
+        // By now the log is durable as it was read: files that it says are gone may go. A process that was killed may have written that and not synced it.
         self.sweep_former();
         if core.writable {
             self.remove_unnamed()?;
         }
-        let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty() && checkpoint.definitions.is_empty();
-        if in_order && !core.writable {
-            return Ok(());
-        }
-        let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
         core.set_log(log, core.open_double_write()?);
         core.transactions.continue_from(redone.next_transaction);
         *core.last_commit_ns.lock() = redone.last_commit_ns;

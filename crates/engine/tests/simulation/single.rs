@@ -7,7 +7,7 @@ use crate::steps::{Mix, history};
 use crate::values::{COLUMNS, Size, row, short_row};
 use crate::world::{Random, Shape, TABLES, create, open};
 use pagefold_engine::database::{Isolation, OpenMode, TransactionOptions};
-use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage};
+use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, Repeat};
 use pagefold_types::{Value, ValueRef};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -69,6 +69,39 @@ fn a_reader_recovers_for_itself() {
     drop(open(&image, OpenMode::Read).unwrap());
     assert_eq!(image.content_hash(), hash, "nothing stays of a reader");
     assert_eq!(&contents(&open(&image, OpenMode::Write).unwrap()), promise.last());
+}
+
+/// A process is killed when it has logged the end of a table and has not made that durable. The next one reads it, and removes the files;
+/// the machine stops at any of its calls.
+#[test]
+fn files_of_what_is_dropped_go_when_the_log_that_says_so_is_durable() {
+    let base = FaultStorage::new(FaultOptions::default());
+    create(&base, Shape::default()).unwrap();
+    let database = open(&base, OpenMode::Write).unwrap();
+    work(&database, &Arc::default(), &history(&mut Random(3), Mix::plain(), 40)).unwrap();
+    database.close().unwrap();
+    let mut logged = 0;
+    for call in 0..60 {
+        let storage = base.crash_image(CrashPolicy::KeepAll);
+        let database = open(&storage, OpenMode::Write).unwrap();
+        storage.error_at(storage.calls() + call, Failure::Io, Repeat::Forever);
+        let mut change = database.change();
+        let dropped = change.drop_table(TABLES[1]).map(drop).and_then(|()| change.commit()).is_ok();
+        drop(database);
+        storage.clear_faults();
+        storage.set_observer(move |storage, before| {
+            for seed in 0..6 {
+                let image = storage.crash_image(CrashPolicy::Random(seed ^ storage.calls()));
+                let opened = open(&image, OpenMode::Write).map(drop);
+                assert!(opened.is_ok(), "killed at call {call}, crash {seed} before {before:?}: {opened:?}");
+            }
+        });
+        let again = open(&storage, OpenMode::Write).unwrap();
+        logged += u32::from(!dropped && again.table(TABLES[1]).is_err());
+        drop(again);
+        storage.clear_observer();
+    }
+    assert!(logged > 0, "no process was killed between writing and syncing");
 }
 
 /// The first statement makes the log. When that finds no room, the next one makes it, and nothing that the control file names by then may go before it is there.

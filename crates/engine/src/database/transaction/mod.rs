@@ -397,7 +397,7 @@ impl Transaction<'_> {
     /// A transaction that has locked very many rows and keys asks for the table instead; when others are in it, again when it has twice as many.
     fn escalate_when_due(&mut self, table: &Table) {
         self.statements = self.statements.wrapping_add(1);
-        if self.statements % STATEMENTS_PER_LOOK != 0 {
+        if !self.statements.is_multiple_of(STATEMENTS_PER_LOOK) {
             return;
         }
         let (locks, id) = (&self.database.core.locks, self.state.id());
