@@ -6,6 +6,7 @@
 
 mod condition;
 mod found;
+mod histories;
 mod history;
 mod model;
 mod program;

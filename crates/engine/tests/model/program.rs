@@ -4,6 +4,7 @@
 //! second beginning, but where only rollback is left: then that comes first.
 
 use crate::condition::Condition;
+use crate::histories::{large_value_kept, old_reader};
 use crate::random::Random;
 use crate::shape::{Shape, random_shape};
 use crate::values::{shown, shown_row, value};
@@ -59,6 +60,13 @@ pub(crate) enum Step {
         table: usize,
         read: Read,
     },
+    /// So many transactions, one after the other, of one change each: snapshots that are held grow old.
+    Commits {
+        slot: usize,
+        table: usize,
+        change: Change,
+        count: usize,
+    },
     Savepoint {
         slot: usize,
     },
@@ -109,6 +117,7 @@ impl fmt::Debug for Step {
             Step::Begin { slot, isolation, durability } => write!(f, "[{slot}] Begin {isolation:?} {durability:?}"),
             Step::Change { slot, table, change, times: 1 } => write!(f, "[{slot}] t{table} {change:?}"),
             Step::Change { slot, table, change, times } => write!(f, "[{slot}] t{table} {times} times {change:?}"),
+            Step::Commits { slot, table, change, count } => write!(f, "[{slot}] t{table} {count} transactions {change:?}"),
             Step::Read { slot, table, read } => write!(f, "[{slot}] t{table} Read {read:?}"),
             Step::Savepoint { slot } => write!(f, "[{slot}] Savepoint"),
             Step::RollBackTo { slot, pick } => write!(f, "[{slot}] RollBackTo({pick})"),
@@ -184,7 +193,11 @@ pub(crate) fn random_program(seed: u64, kind: Kind, method: Method, format: Inde
     let many = random.one_in(4);
     let mut begun = 0;
     while (steps.len() as u64) < length {
-        step(&mut random, kind, &shape, many, &mut begun, &mut steps);
+        match random.below(400) {
+            0 if kind == Kind::Mixed => old_reader(&mut random, &shape, &mut steps),
+            1..4 if kind == Kind::Mixed => large_value_kept(&mut random, &shape, &mut steps),
+            _ => step(&mut random, kind, &shape, many, &mut begun, &mut steps),
+        }
     }
     Program { kind, shape, steps }
 }
@@ -233,7 +246,7 @@ fn step(random: &mut Random, kind: Kind, shape: &Shape, many: bool, begun: &mut 
     }
 }
 
-fn change(random: &mut Random, shape: &Shape, table: usize) -> Change {
+pub(crate) fn change(random: &mut Random, shape: &Shape, table: usize) -> Change {
     let columns = &shape.tables[table].columns;
     // Often one of few, so that transactions meet.
     let pick = if random.one_in(2) { random.below(5) as u32 } else { random.next() as u32 };
@@ -254,7 +267,7 @@ fn change(random: &mut Random, shape: &Shape, table: usize) -> Change {
     }
 }
 
-fn read(random: &mut Random, shape: &Shape, table: usize) -> Read {
+pub(crate) fn read(random: &mut Random, shape: &Shape, table: usize) -> Read {
     let shape = &shape.tables[table];
     let index = random.below(shape.indexes.len() as u64) as usize;
     let key = |random: &mut Random| {

@@ -258,6 +258,18 @@ impl Machine<'_> {
                     }
                 }
             }
+            Step::Commits { slot, table, change, count } if *table < tables => {
+                let (slot, table, change) = (*slot, *table, change.clone());
+                let change = Step::Change { slot, table, change, times: 1 };
+                let begin = Step::Begin { slot, isolation: Isolation::ReadCommitted, durability: Durability::Durable };
+                self.step(world, slots, &Step::Commit { slot })?;
+                for _ in 0..*count {
+                    for step in [&begin, &change, &Step::Commit { slot }] {
+                        self.step(world, slots, step)?;
+                    }
+                    (self.progress)();
+                }
+            }
             Step::Read { slot, table, read } if *table < tables && slots[*slot].is_some() => {
                 let goes_on = self.read(world, slots[*slot].as_mut().unwrap(), *slot, *table, read)?;
                 if !goes_on {

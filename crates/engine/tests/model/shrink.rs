@@ -111,6 +111,18 @@ impl Shrinking<'_> {
                     }
                 }
             }
+            if let Step::Commits { count, .. } = &self.best.steps[at] {
+                let count = *count;
+                for fewer in [1, count / 4, count / 2, count - 1].into_iter().filter(|fewer| *fewer > 0 && *fewer < count) {
+                    if self.change_step(at, |step| {
+                        if let Step::Commits { count, .. } = step {
+                            *count = fewer;
+                        }
+                    }) {
+                        break;
+                    }
+                }
+            }
             let values = match &self.best.steps[at] {
                 Step::Change { change: Change::Insert(row), .. } => row.len(),
                 Step::Change { change: Change::Update(_, changes), .. } => changes.len(),
