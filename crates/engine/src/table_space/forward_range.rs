@@ -11,7 +11,7 @@
 //! - what is kept on a page for taking changes back is free on it afterwards, and goes with the rows for which it is kept;
 //! - a forward pointer of a page's own row stays at home; versions and locks of a row stay under its RID.
 
-use super::columns::WORTHWHILE;
+use super::columns::{RESERVE, WORTHWHILE};
 use super::page_search::page_room;
 use super::table::Table;
 use crate::Result;
@@ -237,28 +237,56 @@ impl Table {
             Some(hosted) => hosted.there(range.first),
             None => Rid::new(partition, number, range.first),
         };
+        let counts = live_rows(&view, range);
+        // What a hosted range had around its rows is free at home.
+        let gone_at_home = SlotRange { first: run.hosted.map_or(gone.first, |hosted| hosted.there(gone.first).slot()), ..gone };
         let mut other = self.builder(version);
-        let Some((mut host, there)) = self.host(&view, (range, at_home), &mut other, (space, claimed), hosts)? else {
+        if home != from
+            && let Some(image) = self.image_at_home(mtr, (from, range), (home, gone_at_home, at_home), &mut other, (space, claimed))?
+        {
+            mtr.apply(from, PageOp::Data(DataOp::Rebuild(left)))?;
+            self.note_space(mtr, from);
+            mtr.apply(home, PageOp::Data(DataOp::Rebuild(image)))?;
+            self.note_space(mtr, home);
+            let (home_set, home_number) = (mtr.data_set(home), mtr.number(home));
+            for (rid, bytes) in claims {
+                self.core.reservations.moved((self.object_id, rid), (self.partition(at_home.partition())?, home_number), bytes);
+            }
+            mtr.count(data_set, Counts { rows: -counts, ..Counts::default() });
+            mtr.count(home_set, Counts { rows: counts, ..Counts::default() });
+            self.builders.lock().extend([builder, other]);
+            return Ok(Forwarded::Done);
+        }
+        let beside = self.host_beside(mtr, &view, home, (range, at_home), &mut other, (space, claimed))?;
+        let found = match beside {
+            Some((host, there, neighbour)) => Some((host, there, Some(neighbour))),
+            None => self.host(&view, (range, at_home), &mut other, (space, claimed), hosts)?.map(|(host, there)| (host, there, None)),
+        };
+        let Some((mut host, there, neighbour)) = found else {
             return Ok(if whole { Forwarded::NotSo } else { Forwarded::Fewer(rows) });
         };
-        let moved = SlotRange { first: range.first, count: range.count, hosted: false, there };
-        // What is left gets the range as it is now.
-        let mut directory = left.directory[..left.directory.len() - usize::from(left.ranges) * RANGE_BYTES].to_vec();
-        let ranges = without(view.ranges().iter(), run.hosted.map(|_| gone), run.hosted.is_none().then_some(moved));
-        put_ranges(&ranges, &mut directory);
-        let image = ColumnImage { directory: &directory, ..left };
-        let counts = live_rows(&view, range);
-        mtr.apply(from, PageOp::Data(DataOp::Rebuild(image)))?;
-        self.note_space(mtr, from);
-        if home != from {
-            let range = SlotRange { first: at_home.slot(), count: range.count, hosted: false, there };
-            // What it had around its rows is free at home.
-            let gone = SlotRange { first: run.hosted.map_or(gone.first, |hosted| hosted.there(gone.first).slot()), ..gone };
+        let moved = SlotRange { first: at_home.slot(), count: range.count, hosted: false, there };
+        let moved = neighbour.map_or(moved, |neighbour| SlotRange {
+            first: moved.first.min(neighbour.first),
+            count: moved.count + neighbour.count,
+            ..moved
+        });
+        if home == from {
+            // What is left gets the range as it is now.
+            let mut directory = left.directory[..left.directory.len() - usize::from(left.ranges) * RANGE_BYTES].to_vec();
+            let ranges = without(view.ranges().iter(), neighbour, Some(moved));
+            put_ranges(&ranges, &mut directory);
+            let image = ColumnImage { directory: &directory, ranges: ranges.len() as u16, ..left };
+            mtr.apply(from, PageOp::Data(DataOp::Rebuild(image)))?;
+        } else {
+            mtr.apply(from, PageOp::Data(DataOp::Rebuild(left)))?;
+            let kept = without(DataPage::new(mtr.bytes(home)).ranges().iter(), Some(gone_at_home), None);
             let mut table = Vec::new();
-            put_ranges(&without(DataPage::new(mtr.bytes(home)).ranges().iter(), Some(gone), Some(range)), &mut table);
+            put_ranges(&without(kept.into_iter(), neighbour, Some(moved)), &mut table);
             mtr.apply(home, PageOp::Data(DataOp::Ranges(&table)))?;
             self.note_space(mtr, home);
         }
+        self.note_space(mtr, from);
         let host_set = self.partition(host.partition)?;
         for (rid, bytes) in claims {
             self.core.reservations.moved((self.object_id, rid), (host_set, there.page()), bytes);
@@ -276,6 +304,72 @@ impl Table {
         let rids = rows.map(|slot| page.home_of(slot).unwrap_or(Rid::new(partition, number, slot)));
         let reservations = &self.core.reservations;
         rids.filter_map(|rid| Some((rid, reservations.of_row((self.object_id, rid))?))).collect()
+    }
+
+    /// The home of a range that another page hosts, with the rows of the range at home again: its image, if there is room for that. `gone` are the slots that the home's table names for them.
+    fn image_at_home<'b>(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        (from, range): (PageHandle, SlotRange),
+        (home, gone, at_home): (PageHandle, SlotRange, Rid),
+        builder: &'b mut ColumnBuilder,
+        (space, spare): (usize, usize),
+    ) -> Result<Option<ColumnImage<'b>>> {
+        let (data_set, number, bytes) = (mtr.data_set(home), mtr.number(home), mtr.bytes(home));
+        let (view, from) = (DataPage::new(bytes), DataPage::new(mtr.bytes(from)));
+        let taken = data_set.kept_bytes(number) + spare + bytes.len() / RESERVE;
+        let class = class_needed((space + spare).min(page_room(bytes.len())), bytes.len());
+        let slots = range.first..range.end();
+        let rows = slots.clone().filter(|slot| is_of_range(&from, *slot)).count();
+        let can = data_set.space().free_class_of(number) >= class
+            && view.dictionary_version() == from.dictionary_version()
+            && self.area_version(data_set) == Some(builder.dictionary_version())
+            && usize::from(view.row_count()) + rows <= column_rows_max(bytes.len(), self.attributes.maxrows)
+            // A pointer says what kind of slot it lies in.
+            && !slots.clone().any(|slot| is_pointer(&from, slot));
+        if !can {
+            return Ok(None);
+        }
+        let placed = (0..view.slot_count()).map(|slot| match slot.checked_sub(at_home.slot()).map(|at| range.first + at) {
+            Some(at) if slots.contains(&at) && is_of_range(&from, at) => PlacedRow { slot, page: from, at },
+            _ => PlacedRow { slot, page: view, at: slot },
+        });
+        let ranges = without(view.ranges().iter(), Some(gone), None);
+        let image = self.image_of(builder, placed, None, &ranges).map_err(|e| data_set.corrupt(number, e))?;
+        Ok(image.filter(|image| image.len() + taken <= bytes.len()))
+    }
+
+    /// A page that hosts the slots beside those of a range already, and hosts both from now on, as one range: so ranges do not become more and shorter. With the first slot there, and what the home's
+    /// table has of these slots.
+    fn host_beside<'a>(
+        &'a self,
+        mtr: &MiniTransaction<'a>,
+        from: &DataPage<'_>,
+        home: PageHandle,
+        (range, at_home): (SlotRange, Rid),
+        builder: &mut ColumnBuilder,
+        (space, spare): (usize, usize),
+    ) -> Result<Option<(Host<'a>, Rid, SlotRange)>> {
+        let manager = self.manager();
+        let end = at_home.slot() + range.count;
+        let is_beside = |other: &SlotRange| !other.hosted && (other.first == end || other.end() == at_home.slot());
+        for neighbour in DataPage::new(mtr.bytes(home)).ranges().iter().filter(is_beside) {
+            let (partition, number) = (neighbour.there.partition(), neighbour.there.page());
+            let data_set = self.partition(partition)?;
+            let class = class_needed((space + spare).min(page_room(self.attributes.page_bytes)), data_set.page_bytes());
+            if mtr.handle_of(data_set, number).is_some() || data_set.space().free_class_of(number) < class {
+                continue;
+            }
+            manager.make_resident(data_set, number)?;
+            let Some(page) = manager.try_exclusive(data_set, number) else { continue };
+            let mut own = MiniTransaction::begin(manager);
+            let handle = own.adopt(page);
+            let mut host = Host { mtr: own, handle, data_set, partition };
+            if let Some(there) = self.take_in(&mut host, from, (range, at_home), Some(neighbour), builder, spare)? {
+                return Ok(Some((host, there, neighbour)));
+            }
+        }
+        Ok(None)
     }
 
     /// A page that hosts a range of another one from now on, and its first slot there. It has `space` bytes for that and `spare` more.
@@ -312,11 +406,11 @@ impl Table {
                 }
                 manager.make_resident(data_set, number)?;
                 let Some(page) = manager.try_exclusive(data_set, number) else { continue };
-                tried += usize::from(self.place_for(&page, data_set, from, range, builder).is_some());
+                tried += usize::from(self.place_for(&page, data_set, from, range, None, builder).is_some());
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
                 let mut host = Host { mtr, handle, data_set, partition };
-                if let Some(there) = self.take_in(&mut host, from, range, at_home, builder, spare)? {
+                if let Some(there) = self.take_in(&mut host, from, (range, at_home), None, builder, spare)? {
                     self.host_hint.store(number, Ordering::Relaxed);
                     return Ok(Some((host, there)));
                 }
@@ -333,7 +427,7 @@ impl Table {
         let data_set = mtr.data_set(handle);
         self.host_hint.store(mtr.number(handle), Ordering::Relaxed);
         let mut host = Host { mtr, handle, data_set, partition };
-        match self.take_in(&mut host, from, range, at_home, builder, spare)? {
+        match self.take_in(&mut host, from, (range, at_home), None, builder, spare)? {
             Some(there) => Ok(Some((host, there))),
             None => {
                 // The page stays, empty, for who comes next.
@@ -344,42 +438,69 @@ impl Table {
         }
     }
 
-    /// The first of the slots for a range on a page that is to host it; `None` when it has too many rows or slots, or codes of another dictionary.
-    fn place_for(&self, bytes: &[u8], data_set: &DataSet, from: &DataPage<'_>, range: SlotRange, builder: &ColumnBuilder) -> Option<u16> {
+    /// The first of the slots for a range on a page that is to host it, and for those that it hosts already and that are to lie with it; `None` when it has too many rows or slots, or codes of another dictionary.
+    fn place_for(
+        &self,
+        bytes: &[u8],
+        data_set: &DataSet,
+        from: &DataPage<'_>,
+        range: SlotRange,
+        hosted: Option<SlotRange>,
+        builder: &ColumnBuilder,
+    ) -> Option<u16> {
         let view = DataPage::new(bytes);
         if page::page_type(bytes) != Some(PageType::Data) || view.dictionary_version() != from.dictionary_version() {
             return None;
         }
         // Where others were hosted there is room again.
-        let first = view.free_run(range.count);
+        let count = range.count + hosted.map_or(0, |hosted| hosted.count);
+        let first = view.free_run(count, hosted.map_or(0..0, |hosted| hosted.first..hosted.end()));
         let rows = (range.first..range.end()).filter(|slot| is_of_range(from, *slot)).count();
         let fits_in = self.area_version(data_set) == Some(builder.dictionary_version())
-            && first + range.count <= SLOT_MAX + 1
+            && first + count <= SLOT_MAX + 1
             && usize::from(view.row_count()) + rows <= column_rows_max(bytes.len(), self.attributes.maxrows);
         fits_in.then_some(first)
     }
 
-    /// Puts the rows of a range on the page that is to host them, if it can; gives the first slot there.
+    /// Puts the rows of a range on the page that is to host them, if it can, together with a neighbour of it, as the home's table has that, which it hosts already; gives the first slot there.
     fn take_in(
         &self,
         host: &mut Host<'_>,
         from: &DataPage<'_>,
-        range: SlotRange,
-        at_home: Rid,
+        (range, at_home): (SlotRange, Rid),
+        neighbour: Option<SlotRange>,
         builder: &mut ColumnBuilder,
         spare: usize,
     ) -> Result<Option<Rid>> {
         let number = host.mtr.number(host.handle);
         let bytes = host.mtr.bytes(host.handle);
         let view = DataPage::new(bytes);
-        let Some(first) = self.place_for(bytes, host.data_set, from, range, builder) else { return Ok(None) };
+        let hosted = neighbour.map(|neighbour| neighbour.seen_from_there(at_home.partition(), at_home.page()));
+        if hosted.is_some_and(|hosted| view.ranges().of(hosted.first) != Some(hosted)) {
+            return Ok(None);
+        }
+        let Some(first) = self.place_for(bytes, host.data_set, from, range, hosted, builder) else { return Ok(None) };
+        // The slots at home of all that lies there from now on.
+        let home_first = neighbour.map_or(at_home.slot(), |neighbour| neighbour.first.min(at_home.slot()));
+        let count = range.count + neighbour.map_or(0, |neighbour| neighbour.count);
         let there = Rid::new(host.partition, number, first);
-        let hosted = SlotRange { first, count: range.count, hosted: true, there: at_home };
-        let ranges = without(view.ranges().iter(), None, Some(hosted));
-        let own = |slots: Range<u16>| slots.map(|slot| PlacedRow { slot, page: view, at: slot });
-        let behind = own(first + range.count..view.slot_count());
-        let come = (range.first..range.end()).filter(|slot| is_of_range(from, *slot));
-        let come = come.map(|slot| PlacedRow { slot: first + (slot - range.first), page: *from, at: slot });
+        let come = (0..count).filter_map(|at| {
+            let (slot, at_home_slot) = (first + at, home_first + at);
+            match neighbour.filter(|neighbour| neighbour.contains(at_home_slot)) {
+                Some(neighbour) => Some(PlacedRow { slot, page: view, at: neighbour.there(at_home_slot).slot() }),
+                None => {
+                    let at = range.first + (at_home_slot - at_home.slot());
+                    is_of_range(from, at).then_some(PlacedRow { slot, page: *from, at })
+                }
+            }
+        });
+        let all = SlotRange { first, count, hosted: true, there: Rid::new(at_home.partition(), at_home.page(), home_first) };
+        let ranges = without(view.ranges().iter(), hosted, Some(all));
+        let own = |slots: Range<u16>| {
+            let stay = slots.filter(move |slot| !hosted.is_some_and(|hosted| hosted.contains(*slot)));
+            stay.map(|slot| PlacedRow { slot, page: view, at: slot })
+        };
+        let behind = own(first + count..view.slot_count());
         let image =
             self.image_of(builder, own(0..first).chain(come).chain(behind), None, &ranges).map_err(|e| host.data_set.corrupt(number, e))?;
         let taken = host.data_set.kept_bytes(number) + spare;

@@ -6,8 +6,10 @@ use crate::{Course, changes};
 use pagefold_engine::Error;
 use pagefold_engine::database::{Durability, Isolation, OpenMode, Transaction, TransactionOptions};
 use pagefold_engine::index::IndexFormat;
-use pagefold_engine::pool::By;
+use pagefold_engine::pool::{Access, By};
 use pagefold_engine::table_space::{BulkLoader, Method, TableAttributes};
+use pagefold_format::data::DataPage;
+use pagefold_format::page::{self, PageType};
 use pagefold_io::{MemoryStorage, Storage};
 use pagefold_types::{Rid, ValueRef};
 use std::collections::BTreeMap;
@@ -152,6 +154,26 @@ fn rows_by_column() {
             levels_off(Form { method: Method::Page, page_bytes: 4096, ..FORM }, kind, per_transaction);
         }
     }
+}
+
+/// What other pages host for a page lies in few ranges: else they become ever more and shorter, and take the page's room.
+#[test]
+fn ranges_stay_few() {
+    let form = Form { method: Method::Page, page_bytes: 4096, ..FORM };
+    let (world, mut live) = filled(form);
+    churn(&world, &mut live, Kind::Text, 20, 200_000);
+    let (mut ranges, mut pages) = (0, 0);
+    for data_set in world.table.partitions() {
+        for number in 2..data_set.page_count() {
+            let bytes = world.database.manager().shared(data_set, number, Access::Scan).unwrap();
+            if page::page_type(&bytes) == Some(PageType::Data) {
+                (ranges, pages) = (ranges + DataPage::new(&bytes).ranges().len(), pages + 1);
+            }
+        }
+    }
+    println!("{ranges} ranges on {pages} pages");
+    assert!(ranges > 0 && ranges <= 7 * pages, "{ranges} ranges on {pages} pages");
+    world.check();
 }
 
 #[test]

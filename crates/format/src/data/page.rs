@@ -16,6 +16,7 @@ use super::ranges::SlotRanges;
 use crate::FormatError;
 use crate::page::{self, HEADER_BYTES, get_u16};
 use pagefold_types::{Rid, SLOT_MAX};
+use std::ops::Range;
 
 /// Bytes of the data page header: the common one and the dictionary version, and the number of rows.
 pub const DATA_HEADER_BYTES: usize = HEADER_BYTES + 4;
@@ -415,12 +416,12 @@ impl<'a> DataPage<'a> {
         slots > most && (0..self.slot_count()).filter(in_use).nth(most).is_some()
     }
 
-    /// The lowest of so many free slots side by side; those behind the last one are free, too.
+    /// The lowest of so many free slots side by side; those behind the last one are free, too, and those of `given`.
     #[must_use]
-    pub fn free_run(&self, count: u16) -> u16 {
+    pub fn free_run(&self, count: u16, given: Range<u16>) -> u16 {
         let mut first = 0;
         for slot in 0..self.slot_count() {
-            if !self.is_free(slot) {
+            if !self.is_free(slot) && !given.contains(&slot) {
                 first = slot + 1;
             } else if slot + 1 - first == count {
                 break;

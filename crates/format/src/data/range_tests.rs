@@ -222,7 +222,7 @@ fn hostile_ranges_do_not_panic() {
                 if let Some(Ok(Stored::Home(body) | Stored::Hosted { body, .. })) = row {
                     let _ = two.rows.decoder.decode(body, None, &mut out);
                 }
-                let _ = (view.ghost(slot, StoredKind::Raw), view.is_full(4096), view.slots_in_use_exceed(7), view.free_run(3));
+                let _ = (view.ghost(slot, StoredKind::Raw), view.is_full(4096), view.slots_in_use_exceed(7), view.free_run(3, 1..2));
             }
             if view.validate().is_ok() {
                 let _ = DataOp::Replace { slot: 5, kind: StoredKind::Raw, bytes: &[1; 9] }.apply(&mut bad);
