@@ -52,6 +52,9 @@ enum Forwarded {
     Fewer(usize),
 }
 
+/// So many ranges are tried at a time that may be joined with others.
+const JOINS_MAX: usize = 4;
+
 /// What is done where a home has no room for one more range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AtHome {
@@ -66,6 +69,8 @@ enum Hosts {
     All,
     /// Those that have something on them already.
     InUse,
+    /// The home of the rows, and pages that host the slots beside theirs: so that there are fewer ranges.
+    Joined,
 }
 
 /// A page of which no more than this part is used, all by rows that it hosts, is given up when one of them is changed.
@@ -137,7 +142,23 @@ impl Table {
             return Ok(false);
         }
         let mut runs = runs(&view, slot);
-        runs.sort_unstable_by_key(|run| std::cmp::Reverse(run.rows));
+        runs.sort_unstable_by_key(|run| run.rows);
+        // Ranges that become fewer by it come first, the shortest of all.
+        let mut tried = 0;
+        for run in runs.iter().filter(|run| run.hosted.is_some_and(|range| (range.first, range.end()) == (run.first, run.end))) {
+            let Some(home) = self.home_of_run(mtr, from, run)? else { continue };
+            if !self.may_be_joined(mtr, from, home, run)? {
+                continue;
+            }
+            if let Forwarded::Done = self.forward_some(mtr, from, home, (run, run.rows), (wanted, Hosts::Joined))? {
+                return Ok(true);
+            }
+            tried += 1;
+            if tried == JOINS_MAX {
+                break;
+            }
+        }
+        runs.reverse();
         let mut busy = false;
         for run in runs {
             let Some(home) = self.home_of_run(mtr, from, &run)? else {
@@ -163,6 +184,26 @@ impl Table {
             }
         }
         Ok(busy)
+    }
+
+    /// Whether the home of a range that a page hosts, or a page that hosts slots beside it, says that it has the room for it.
+    fn may_be_joined(&self, mtr: &MiniTransaction<'_>, from: PageHandle, home: PageHandle, run: &Run) -> Result<bool> {
+        let Some(range) = run.hosted else { return Ok(false) };
+        let page_bytes = self.attributes.page_bytes;
+        let view = DataPage::new(mtr.bytes(from));
+        let used = page_bytes - view.free_bytes().min(page_bytes);
+        let space = run.rows * used.div_ceil(usize::from(view.row_count()).max(1)) + RANGE_BYTES;
+        let class = class_needed(space.min(page_room(page_bytes)), page_bytes);
+        let has_room = |data_set: &DataSet, number| data_set.space().free_class_of(number) >= class;
+        if has_room(mtr.data_set(home), mtr.number(home)) {
+            return Ok(true);
+        }
+        for other in DataPage::new(mtr.bytes(home)).ranges().iter().filter(|other| is_beside(other, range.there.slot(), range.count)) {
+            if has_room(self.partition(other.there.partition())?, other.there.page()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The home page of a run, latched; `None` when somebody else has it.
@@ -197,10 +238,11 @@ impl Table {
         let page_bytes = self.attributes.page_bytes;
         let view = DataPage::new(mtr.bytes(from));
         // Where a home has no room for another range, all of a hosted one goes, or nothing.
-        let whole = run.hosted.is_some() && {
-            let kept = mtr.data_set(home).kept_bytes(mtr.number(home));
-            DataPage::new(mtr.bytes(home)).free_bytes() < 2 * RANGE_BYTES + kept
-        };
+        let whole = hosts == Hosts::Joined
+            || run.hosted.is_some() && {
+                let kept = mtr.data_set(home).kept_bytes(mtr.number(home));
+                DataPage::new(mtr.bytes(home)).free_bytes() < 2 * RANGE_BYTES + kept
+            };
         if whole && run.hosted.is_some_and(|range| (range.first, range.end()) != (run.first, run.end)) {
             return Ok(Forwarded::HomeIsFull);
         }
@@ -260,6 +302,7 @@ impl Table {
         let beside = self.host_beside(mtr, &view, home, (range, at_home), &mut other, (space, claimed))?;
         let found = match beside {
             Some((host, there, neighbour)) => Some((host, there, Some(neighbour))),
+            None if hosts == Hosts::Joined => None,
             None => self.host(&view, (range, at_home), &mut other, (space, claimed), hosts)?.map(|(host, there)| (host, there, None)),
         };
         let Some((mut host, there, neighbour)) = found else {
@@ -351,9 +394,8 @@ impl Table {
         (space, spare): (usize, usize),
     ) -> Result<Option<(Host<'a>, Rid, SlotRange)>> {
         let manager = self.manager();
-        let end = at_home.slot() + range.count;
-        let is_beside = |other: &SlotRange| !other.hosted && (other.first == end || other.end() == at_home.slot());
-        for neighbour in DataPage::new(mtr.bytes(home)).ranges().iter().filter(is_beside) {
+        let neighbours = DataPage::new(mtr.bytes(home)).ranges().iter();
+        for neighbour in neighbours.filter(|other| is_beside(other, at_home.slot(), range.count)) {
             let (partition, number) = (neighbour.there.partition(), neighbour.there.page());
             let data_set = self.partition(partition)?;
             let class = class_needed((space + spare).min(page_room(self.attributes.page_bytes)), data_set.page_bytes());
@@ -534,6 +576,11 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// Whether slots that are forwarded lie beside so many others of their page.
+fn is_beside(range: &SlotRange, first: u16, count: u16) -> bool {
+    !range.hosted && (range.first == first + count || range.end() == first)
 }
 
 /// What a slot has of a row or ghost.

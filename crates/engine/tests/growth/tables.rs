@@ -172,7 +172,7 @@ fn ranges_stay_few() {
         }
     }
     println!("{ranges} ranges on {pages} pages");
-    assert!(ranges > 0 && ranges <= 7 * pages, "{ranges} ranges on {pages} pages");
+    assert!(ranges > 0 && ranges <= 3 * pages, "{ranges} ranges on {pages} pages");
     world.check();
 }
 
