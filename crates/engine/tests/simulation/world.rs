@@ -43,7 +43,7 @@ pub(crate) fn settings() -> Settings {
     let pools = PoolSettings { memory_bytes: 2 << 20, background_threads: 0, ..PoolSettings::default() };
     let log = LogSettings { segment_bytes: 128 << 10, spare_segments: 2, ..LogSettings::default() };
     // Versions go to their file and come back.
-    Settings { pools, log, double_write_bytes: 64 << 10, version_bytes: 48_000, ..Settings::default() }
+    Settings { pools, log, double_write_bytes: 64 << 10, version_bytes: 96_000, ..Settings::default() }
 }
 
 pub(crate) fn open(storage: &FaultStorage, mode: OpenMode) -> Result<Database> {
