@@ -1,6 +1,6 @@
 //! Buffer pools, mini-transactions, B+tree, table spaces, catalog, transactions.
 //!
-//! `docs/ARCHITECTURE.md` has the rules that hold between the parts.
+//! `docs/ARCHITECTURE.md` is the way in; `docs/rules.md` has the rules that hold between the parts.
 
 pub mod backup;
 pub mod btree;

@@ -1,6 +1,6 @@
 //! The control file: reading the current state, writing the next.
 //!
-//! Start-up states (`docs/ARCHITECTURE.md`, "The database directory"):
+//! Start-up states (`docs/catalog-and-ddl.md`, "The database directory"):
 //!
 //! | Slots | What happens |
 //! |---|---|
