@@ -361,7 +361,13 @@ class Column:
             digits = str(abs(number)).rjust(scale + 1, "0")
             return ("-" if number < 0 else "") + digits[:-scale] + "." + digits[-scale:]
         if base in ("TIME", "TIMESTAMP"):
-            return number
+            digits = self.numbers[0] if self.numbers else 6
+            seconds, units = divmod(number, 10**digits)
+            days, seconds = divmod(seconds, 86400)
+            text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}" + (f".{units:0{digits}}" if digits else "")
+            if base == "TIME":
+                return text
+            return f"{datetime.date(1970, 1, 1) + datetime.timedelta(days=days)} {text}"
         return str(number)
 
 
@@ -545,7 +551,8 @@ class Table:
             if state == 1:
                 used += 1
                 row = row_of[slot]
-                yield slot, home, [column[row] for column in columns]
+                values = [column[row] for column in columns]
+                yield slot, home, [self.large(v) if type(v) is Reference else v for v in values]
             elif state == 3:
                 kind, ghost, data = entries[slot]
                 if ghost:
@@ -555,6 +562,10 @@ class Table:
                 if found:
                     yield slot, found[0] or home, found[1]
         need(used == u16(page, 34), "rows of a page by column")
+
+
+class Reference(bytes):
+    """To a large value. It is followed for rows that are there only: that of a hidden value leads nowhere."""
 
 
 class Area:
@@ -588,7 +599,7 @@ class Area:
             if column.base == "CHAR":
                 values = [value + b" " * (column.numbers[0] - len(value.decode())) if not (large and large[i]) else value for i, value in enumerate(values)]
             if large:
-                values = [self.table.large(v) if large[i] and not (nulls and nulls[i]) else v for i, v in enumerate(values)]
+                values = [Reference(v) if large[i] else v for i, v in enumerate(values)]
         return [None if null else value for value, null in zip(values, nulls)] if nulls else values
 
     def ints(self, number, tag, encoding, width, at):
@@ -972,17 +983,10 @@ def csv_rows(text):
         row = []
 
 
-def same(column, ours, theirs):
-    if ours is None or theirs is None:
-        return ours is theirs
-    if column.is_float:
-        theirs = float(theirs)
-        return struct.pack("<f", theirs) == struct.pack("<f", ours) if column.width == 4 else theirs == ours
-    return ours == theirs
-
-
-def text_of(column, value):
-    return column.text(value)
+def number_of(column, text):
+    """A number with a fraction as the column has it."""
+    number = float(text)
+    return struct.unpack("<f", struct.pack("<f", number))[0] if column.width == 4 else number
 
 
 def compare(database, table, program):
@@ -998,12 +1002,11 @@ def compare(database, table, program):
         theirs = list(exported(program, database.directory, table))
         need(len(theirs) == len(rows), f"{table.name}: {len(rows)} rows read, {len(theirs)} exported")
         floats = [i for i, column in enumerate(columns) if column.is_float]
-        for number, (ours, other) in enumerate(zip(mine, theirs)):
-            other = list(other)
-            for i in floats:
-                if ours[i] is not None and other[i] is not None and same(columns[i], ours[i], other[i]):
-                    ours[i] = other[i]
-            need(ours == other, f"{table.name}: row {number}:\n  read     {ours}\n  exported {other}")
+        theirs = ([number_of(columns[i], v) if v is not None and i in floats else v for i, v in enumerate(row)] for row in theirs) if floats else theirs
+        left = collections.Counter(map(tuple, mine))
+        left.subtract(map(tuple, theirs))
+        for row, count in left.items():
+            need(count == 0, f"{table.name}: {'only read' if count > 0 else 'only exported'}: {row}")
     return rows
 
 
