@@ -20,7 +20,7 @@ fn update_of_every_row(method: Method, rows: i64, changes: &[(usize, ValueRef<'_
     let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 0, ..PoolSettings::default() };
     let settings = Settings { pools, version_bytes: VERSION_BYTES, row_locks_max: 500, ..Settings::default() };
     let path = directory.path().join("db");
-    let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock::default()), &path, OpenMode::Create, settings).unwrap();
+    let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), &path, OpenMode::Create, settings).unwrap();
     let columns = vec![Column::new("n", DataType::BigInt, false), Column::new("t", DataType::Varchar(None), false)];
     let mut change = database.change();
     change.create_table(TableAttributes { method, ..TableAttributes::new("t", Schema::new(columns).unwrap()) }).unwrap();
