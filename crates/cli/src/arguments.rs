@@ -322,7 +322,7 @@ pub(crate) struct GetArguments {
 /// Prints rows.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Conditions: =, <>, <, <=, >, >=, between, in, like, is null, and, or, not, parentheses; text in quotes.\n\nExample:\n  pagefold scan shop.db orders --columns o_orderkey,o_comment --where \"o_orderdate >= '1998-07-01' and o_comment like '%pack%'\""
+    after_help = "Conditions: =, <>, <, <=, >, >=, between, in, like, is null, and, or, not, parentheses; text in single quotes, names that are no words in double quotes.\n\nExample:\n  pagefold scan shop.db orders --columns o_orderkey,o_comment --where \"o_orderdate >= '1998-07-01' and o_comment like '%pack%'\""
 )]
 pub(crate) struct ScanArguments {
     /// Directory of the database

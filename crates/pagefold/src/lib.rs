@@ -27,6 +27,7 @@
 //! * [`Database`], [`Options`]: open, close, begin
 //! * [`Transaction`]: tables and indexes come, go and are found; savepoints; commit. [`TransactionOptions`] has levels from READ COMMITTED to SERIALIZABLE
 //! * [`Table`], [`ByIndex`], [`Rows`], [`Row`]: rows by key, in ranges, by conditions
+//! * [`column`], [`Condition`]: conditions built from values, or parsed
 //! * [`TableDefinition`], [`IndexDefinition`]: columns, keys, compression ([`Method`], [`IndexFormat`])
 //! * [`Error`]: one type for all of it, with [`Error::sqlstate`] and [`Error::is_retryable`]
 //!
@@ -40,6 +41,7 @@
 //! * [`io`]: storage and clock; nothing else touches files or time
 //! * [`engine`]: what all of this is built on, for tools
 
+mod condition;
 mod database;
 mod definition;
 pub mod engine;
@@ -47,13 +49,14 @@ mod row;
 mod table;
 mod transaction;
 
+pub use condition::IntoCondition;
 pub use database::{Database, Options};
 pub use definition::{IndexDefinition, TableDefinition};
 pub use pagefold_engine::database::{Durability, Isolation, Savepoint, TransactionOptions};
 pub use pagefold_engine::index::IndexFormat;
 pub use pagefold_engine::table_space::Method;
 pub use pagefold_engine::{Error, Result};
-pub use pagefold_types::{DataType, Value};
+pub use pagefold_types::{Condition, DataType, Value, column, not};
 pub use row::{AsValue, FromRow, FromValue, IntoValues, Row};
 pub use table::{ByIndex, Rows, Table};
 pub use transaction::Transaction;

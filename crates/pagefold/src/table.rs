@@ -2,12 +2,12 @@
 
 use crate::row::{AsValue, Fitted, IntoValues, Row, fit};
 use crate::transaction::Transaction;
-use crate::{Error, Result};
+use crate::{Error, IntoCondition, Result};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::{RowScan, ScanRequest};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space as space;
-use pagefold_types::{KeyRange, Predicate, Rid, Schema, ValueRef, prefix_end};
+use pagefold_types::{KeyRange, Rid, Schema, ValueRef, prefix_end};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -201,12 +201,14 @@ impl<'t> Table<'t> {
         self.rows(&ScanRequest::default())
     }
 
-    /// The rows for which a condition is true, such as `built < 1900 and name like 'F%'`.
+    /// The rows for which a condition is true: a text such as `built < 1900 and name like 'F%'`, or one that was built,
+    /// `column("built").less_than(1900).and(column("name").like("F%"))`.
     ///
     /// # Errors
-    /// When the condition cannot be understood, with the place.
-    pub fn filter(&self, condition: &str) -> Result<Rows> {
-        let condition = Predicate::parse(condition, &self.schema).map_err(|e| Error::Parameter(e.to_string()))?;
+    /// When the condition cannot be understood, with the place; when a column is unknown, or a value cannot be compared with it.
+    pub fn filter(&self, condition: impl IntoCondition) -> Result<Rows> {
+        let bound = condition.into_condition().and_then(|condition| condition.bind(&self.schema));
+        let condition = bound.map_err(|e| Error::Parameter(e.to_string()))?;
         self.rows(&ScanRequest { condition: Some(condition), ..ScanRequest::default() })
     }
 

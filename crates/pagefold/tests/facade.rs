@@ -4,7 +4,7 @@
 
 use pagefold::{
     DataType, Database, Error, IndexDefinition, IndexFormat, Isolation, Method, Options, Result, Row, Table, TableDefinition, Transaction,
-    TransactionOptions, Value,
+    TransactionOptions, Value, column,
 };
 use std::ops::Bound;
 
@@ -61,6 +61,8 @@ fn rows_by_key_in_every_form() {
         let from = (Bound::Excluded("Alan"), Bound::<&str>::Unbounded);
         assert!(keys(table.range::<&str>(from).unwrap()).iter().all(|key| key.0 == "Grace"));
         assert_eq!(table.filter("number > 18 and note is not null").unwrap().count(), 6);
+        let built = column("number").greater_than(18).and(column("note").is_not_null());
+        assert_eq!(table.filter(&built).unwrap().count(), 6);
         assert!(table.update(("Ada", 3), [("note", "three")]).unwrap() && !table.update(("Ada", 33), [("note", "x")]).unwrap());
         assert!(table.update(("Ada", 3), [("note", None::<&str>)]).unwrap());
         assert!(table.delete(("Ada", 1)).unwrap() && !table.delete(("Ada", 1)).unwrap());
@@ -129,6 +131,7 @@ fn what_does_not_fit_is_an_error() {
     assert!(is_value(row.clone().into::<(String, String)>().map(drop)));
     assert_eq!(row.values()[1], Value::Int(3));
     assert!(matches!(table.filter("number >"), Err(Error::Parameter(_))));
+    assert!(matches!(table.filter(column("nothing").is_null()), Err(Error::Parameter(_))));
     assert!(matches!(t.table("order"), Err(Error::Unknown { .. })));
     assert!(matches!(t.create_table("orders", orders()), Err(Error::Exists { .. })));
     assert!(matches!(t.create_table("bad", orders().primary_key(["no such"])), Err(Error::Parameter(_))));

@@ -17,7 +17,9 @@ pub use data_type::{
 };
 pub use error::{KeyError, RecordError, SchemaError, ValueError};
 pub use key::{Direction, KeyLayout, key_bytes_max, prefix_end};
-pub use predicate::{ColumnTest, KeyRange, Predicate, PredicateError};
+pub use predicate::{
+    ColumnName, ColumnTest, Condition, KeyRange, LikePattern, Operand, Parts, Predicate, PredicateError, Term, column, not,
+};
 pub use rid::{PARTITION_MAX, RID_BYTES, Rid, SLOT_MAX};
 pub use row::{
     BatchWriter, ColumnReader, ColumnValue, CompactColumns, CompactLayout, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef,

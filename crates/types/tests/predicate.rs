@@ -4,7 +4,10 @@
 mod common;
 
 use common::{Rng, refs, row, stored, value};
-use pagefold_types::{Column, DataType, Direction, KeyLayout, Predicate, RowLayout, Schema, Value, text};
+use pagefold_types::{
+    Column, ColumnName, Condition, DataType, Direction, KeyLayout, Operand, Predicate, RowLayout, Schema, Value, ValueRef, column, not,
+    text,
+};
 
 /// A condition and its meaning, NOT not pushed anywhere.
 enum Tree {
@@ -59,6 +62,31 @@ impl Tree {
             Tree::Not(t) => t.eval(row).map(|b| !b),
             Tree::And(a, b) => and(a.eval(row), b.eval(row)),
             Tree::Or(a, b) => and(a.eval(row).map(|b| !b), b.eval(row).map(|b| !b)).map(|b| !b),
+        }
+    }
+
+    /// The same, built of values.
+    fn built(&self, schema: &Schema) -> Condition {
+        let name = |c: usize| column(schema.columns()[c].name.as_str());
+        let literal = |c: usize, v: &Value| Operand::of(v.as_ref(), &schema.columns()[c].data_type);
+        let compare = |left: ColumnName, operator: &str, right: Operand| match operator {
+            "=" => left.equal_to(right),
+            "<>" => left.not_equal_to(right),
+            "<" => left.less_than(right),
+            "<=" => left.at_most(right),
+            ">" => left.greater_than(right),
+            _ => left.at_least(right),
+        };
+        match self {
+            Tree::Compare(c, operator, v) => compare(name(*c), operator, literal(*c, v)),
+            Tree::Columns(a, operator, b) => compare(name(*a), operator, name(*b).into()),
+            Tree::Null(c) => name(*c).is_null(),
+            Tree::In(c, values) => name(*c).in_list(values.iter().map(|v| literal(*c, v))),
+            Tree::Between(c, low, high) => name(*c).between(literal(*c, low), literal(*c, high)),
+            Tree::Starts(c, prefix) => name(*c).like(format!("{prefix}%")),
+            Tree::Not(t) => not(t.built(schema)),
+            Tree::And(a, b) => a.built(schema).and(b.built(schema)),
+            Tree::Or(a, b) => a.built(schema).or(b.built(schema)),
         }
     }
 
@@ -132,6 +160,13 @@ fn evaluation_and_ranges() {
         let tree = tree(&mut rng, &schema, &rows, 3);
         let text = tree.text(&schema);
         let predicate = Predicate::parse(&text, &schema).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+        // Built, it is the same condition; and printed it is read as itself.
+        let built = tree.built(&schema);
+        let printed = built.to_string();
+        assert_eq!(Condition::parse(&printed).unwrap_or_else(|e| panic!("{printed}: {e}")), built, "{printed}");
+        let parsed = Condition::parse(&text).unwrap();
+        assert_eq!(Condition::parse(&parsed.to_string()).unwrap(), parsed, "{text}");
+        let built = built.bind(&schema).unwrap_or_else(|e| panic!("{printed}: {e}"));
         let directions = [Direction::Ascending, Direction::Descending];
         let columns: Vec<(usize, Direction)> =
             (0..1 + rng.below(3)).map(|_| (rng.below(schema.len() as u64) as usize, directions[rng.below(2) as usize])).collect();
@@ -143,6 +178,7 @@ fn evaluation_and_ranges() {
             let expected = tree.eval(row);
             let found = predicate.eval(|c| Ok::<_, ()>(row[c].as_ref())).unwrap();
             assert_eq!(found, expected, "{text} for {row:?}");
+            assert_eq!(built.eval(|c| Ok::<_, ()>(row[c].as_ref())).unwrap(), expected, "{printed} for {row:?}");
             counts[match expected {
                 None => 0,
                 Some(false) => 1,
@@ -187,7 +223,7 @@ fn forms() {
         "id==7",
         "7 = id",
         "6 < id",
-        "id >= 3 and name = \"it's\"",
+        "id >= 3 and \"name\" = 'it''s'",
         "name = 'it''s'",
         "ID != 8",
         "alive",
@@ -210,6 +246,8 @@ fn forms() {
         "not id = 1 and alive",
         "name > 'it' and name < 'iu'",
         "id > -1",
+        "name like 'it!%s' escape '!' or name like 'it_s' escape ''",
+        "\"name\" > `name` or id = 7",
     ] {
         assert!(holds(yes), "{yes}");
     }
@@ -235,10 +273,13 @@ fn errors_name_the_place() {
         ("id = 3 4", 8, "found 4"),
         ("nme = 3", 1, "unknown column \"nme\""),
         ("id = 'x'", 6, "\"x\" is not INTEGER"),
-        ("id = 99999999999", 6, "out of range"),
         ("name = 3", 8, "written in quotes, '3'"),
-        ("id = null", 6, "is null"),
         ("id = name", 6, "two types"),
+        ("name = \"x\"", 8, "unknown column"),
+        ("name like 'x\\'", 11, "ends with the character"),
+        ("name like 'x' escape '!!'", 22, "one character"),
+        ("name = x'0g'", 8, "hexadecimal"),
+        ("name = x'00'", 8, "cannot be compared with bytes"),
         ("1 = 1", 1, "neither side"),
         ("(id = 1", 8, "closing parenthesis"),
         ("id = 1)", 7, "found )"),
@@ -256,7 +297,7 @@ fn errors_name_the_place() {
         ("id not 3", 4, "behind not"),
     ] {
         let error = Predicate::parse(text, &people()).map(|_| ()).expect_err(text);
-        assert_eq!(error.position, position, "{text}: {error}");
+        assert_eq!(error.position, Some(position), "{text}: {error}");
         assert!(error.to_string().contains(part), "{text}: {error}");
     }
     let deep = "(".repeat(100_000) + "id = 1";
@@ -265,6 +306,142 @@ fn errors_name_the_place() {
     assert!(Predicate::parse(&deep, &people()).unwrap_err().message.contains("levels"));
     let wide = vec!["id = 1"; 50_000].join(" or ");
     assert!(Predicate::parse(&wide, &people()).is_ok());
+}
+
+#[test]
+fn built_conditions_say_what_is_wrong() {
+    let wrong = |condition: Condition| condition.bind(&people()).map(|_| ()).unwrap_err().to_string();
+    assert!(wrong(column("nme").equal_to(3)).starts_with("condition: unknown column \"nme\""));
+    assert!(wrong(column("name").equal_to(3)).contains("column \"name\" is VARCHAR and cannot be compared with the number 3"));
+    assert!(wrong(column("price").at_least(f64::NAN)).contains("\"NaN\" is not DECIMAL(9,2)"));
+    assert!(wrong(column("born").equal_to(true)).contains("column \"born\" is DATE"));
+    assert!(wrong(column("name").equal_to(vec![1u8])).contains("bytes"));
+    assert!(wrong(column("id").like("x%")).contains("\"id\" is INTEGER"));
+    let mut deep = column("alive").is_true();
+    for _ in 0..100_000 {
+        deep = !deep.and(column("id").equal_to(1));
+    }
+    assert!(wrong(deep).contains("levels"));
+    let wide = Condition::any((0..100_000).map(|i| column("id").equal_to(i)));
+    assert!(wide.bind(&people()).is_ok());
+    // As deep as text can be, and one level more.
+    let mut condition = column("alive").is_true();
+    for level in 1.. {
+        let deeper = !condition.clone();
+        let bound = deeper.bind(&people());
+        assert_eq!(bound.is_ok(), Condition::parse(&format!("not {condition}")).is_ok(), "level {level}");
+        if bound.is_err() {
+            assert_eq!(level, 100);
+            break;
+        }
+        condition = deeper;
+    }
+}
+
+#[test]
+fn numbers_of_other_types_compare_exactly() {
+    let schema = Schema::new(vec![
+        Column::new("i", DataType::Integer, true),
+        Column::new("d", DataType::Decimal { precision: 9, scale: 2 }, true),
+        Column::new("wide", DataType::Decimal { precision: 38, scale: 0 }, true),
+        Column::new("x", DataType::Double, true),
+        Column::new("r", DataType::Real, true),
+        Column::new("b", DataType::BigInt, true),
+    ])
+    .unwrap();
+    let most = 10i128.pow(38) - 1;
+    let row = [Value::Int(85), Value::Decimal(150), Value::Decimal(most), Value::Double(0.1), Value::Real(0.5), Value::Int(i64::MAX)];
+    let says = |text: &str, row: &[Value]| {
+        let predicate = Predicate::parse(text, &schema).unwrap_or_else(|e| panic!("{text}: {e}"));
+        predicate.eval(|c| Ok::<_, ()>(row[c].as_ref())).unwrap()
+    };
+    for yes in [
+        "i < 85.5",
+        "i > 84.9999999999999999999999999999999999999",
+        "not i = 85.5",
+        "i <> 85.5",
+        "i in (85.5, 85.0)",
+        "i not in (85.5)",
+        "i between 84.5 and 85.5",
+        "i < 99999999999",
+        "i > -1e400",
+        "i = 8.5e1",
+        "d < 1.505",
+        "d >= 1.495",
+        "d <> 1.505",
+        "d = 1.50000000000000000000000000000000000000000000000",
+        "d < 1e300",
+        "wide > 99999999999999999999999999999999999998.5",
+        "wide < 1e38",
+        "x = 0.1",
+        "x < 1e400",
+        "x > -1e400",
+        "r = 0.5",
+        "b > 9223372036854775806.5",
+        "b < 9223372036854775807.5",
+        "b <> 9223372036854775808",
+        "i > d",
+        "wide > b",
+        "x < r",
+        "i < b",
+    ] {
+        assert_eq!(says(yes, &row), Some(true), "{yes}");
+        assert_eq!(says(&format!("not ({yes})"), &row), Some(false), "not {yes}");
+        assert_eq!(says(yes, &vec![Value::Null; 6]), None, "{yes} of NULL");
+    }
+    for (special, above) in [(f64::NAN, true), (f64::INFINITY, true), (f64::NEG_INFINITY, false)] {
+        let mut row = row.to_vec();
+        row[3] = Value::Double(special);
+        assert_eq!(says("x > 1e400", &row), Some(above));
+        assert_eq!(says("x > -1e400", &row), Some(above));
+    }
+    // Neither text nor a column of another kind is a number.
+    for no in ["i = x", "d < r", "i = 'x'", "d = 'NaN'"] {
+        assert!(Predicate::parse(no, &schema).is_err(), "{no}");
+    }
+    assert_eq!(column("d").equal_to(1.5).bind(&schema).unwrap().eval(|c| Ok::<_, ()>(row[c].as_ref())), Ok(Some(true)));
+    let none: Option<i32> = None;
+    assert_eq!(column("d").equal_to(none).bind(&schema).unwrap().eval(|c| Ok::<_, ()>(row[c].as_ref())), Ok(None));
+}
+
+/// What PostgreSQL says of NULL.
+#[test]
+fn null_is_unknown() {
+    let of = |id: i64, name: Value| {
+        move |text: &str| {
+            let row = [Value::Int(id), name.clone(), Value::Null, Value::Null, Value::Null, Value::Null];
+            Predicate::parse(text, &people()).unwrap().eval(|c| Ok::<ValueRef<'_>, ()>(row[c].as_ref())).unwrap()
+        }
+    };
+    let says = of(7, Value::Null);
+    for (text, expected) in [
+        ("id = null", None),
+        ("not id = null", None),
+        ("id in (7, null)", Some(true)),
+        ("id in (8, null)", None),
+        ("id not in (7, null)", Some(false)),
+        ("id not in (8, null)", None),
+        ("id between 8 and null", Some(false)),
+        ("id between 1 and null", None),
+        ("id not between 8 and null", Some(true)),
+        ("name like 'x'", None),
+        ("name not like 'x'", None),
+        ("name = 'x' or id = 7", Some(true)),
+        ("name = 'x' and id = 8", Some(false)),
+        ("name = 'x' and id = 7", None),
+        ("name <> 'x' or id = 8", None),
+        ("not (name = 'x' or id = 8)", None),
+        ("not (name = 'x' and id = 8)", Some(true)),
+        ("alive", None),
+        ("not alive", None),
+        ("true", Some(true)),
+        ("not true or alive", None),
+        ("false and alive", Some(false)),
+        ("price = 1.505", None),
+        ("price <> 1.505", None),
+    ] {
+        assert_eq!(says(text), expected, "{text}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ const BATCH_ROWS: usize = 8192;
 pub struct ScanOptions {
     /// Columns by name, in this order; all when `None`.
     pub columns: Option<Vec<String>>,
-    /// A condition such as `a >= 3 and b = "x"`.
+    /// A condition such as `a >= 3 and b = 'x'`.
     pub condition: Option<String>,
     /// Read through this index, in its order.
     pub index: Option<String>,

@@ -71,6 +71,39 @@ impl Bitmap {
         *word = if value { *word | mask } else { *word & !mask };
     }
 
+    /// Keeps what the other has, too.
+    ///
+    /// # Panics
+    /// When the other has another length.
+    pub fn intersect(&mut self, other: &Bitmap) {
+        assert_eq!(self.len, other.len);
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
+    }
+
+    /// Adds what the other has.
+    ///
+    /// # Panics
+    /// When the other has another length.
+    pub fn unite(&mut self, other: &Bitmap) {
+        assert_eq!(self.len, other.len);
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
+    }
+
+    /// Takes out what the other has.
+    ///
+    /// # Panics
+    /// When the other has another length.
+    pub fn subtract(&mut self, other: &Bitmap) {
+        assert_eq!(self.len, other.len);
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= !other);
+    }
+
+    /// Is no bit set?
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
     /// How many bits are set.
     #[must_use]
     pub fn count_ones(&self) -> usize {

@@ -9,10 +9,16 @@ use std::ops::{Bound, RangeInclusive};
 use super::area::{ColumnArea, append_value};
 use super::bitmap::{Bitmap, bits_at};
 use super::bits::{BLOCK, unpack};
+use super::int_set::IntSet;
 use super::ints::{Ints, Model, entry_of};
 use super::schema::Class;
 use super::strings::Strings;
 use crate::CodecError;
+
+/// Up to so many ranges are compared with each block of packed numbers, one after the other; of more, each value is looked for among them.
+const SCANNED_MAX: usize = 8;
+/// The same of strings.
+const COMPARED_MAX: usize = 4;
 
 /// Bit i of the result: number i is at most `span` above `least`.
 #[inline]
@@ -132,6 +138,46 @@ impl ColumnArea<'_> {
         });
     }
 
+    /// Keeps the rows of an integer column whose value is in a set; else as [`ColumnArea::select_int`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn select_ints(&self, column: usize, set: &IntSet, selection: &mut Bitmap) {
+        self.check_selection(selection);
+        let ranges = match set.ranges() {
+            [] => return selection.words_mut().fill(0),
+            [range] => return self.select_int(column, range.clone(), selection),
+            ranges => ranges,
+        };
+        let ints = self.ints_of(column);
+        if !self.take_out_nulls(column, selection) {
+            return;
+        }
+        if let Model::Dictionary { at, count, width } = ints.model {
+            let values = (0..count).map(|index| ints.base.wrapping_add(unpack(self.bytes, at, width, index) as i64));
+            let meets: Vec<bool> = values.map(|value| set.contains(value)).collect();
+            return select_numbers(selection, &meets, |block, numbers| ints.numbers(block, numbers));
+        }
+        let mut numbers = [0; BLOCK];
+        if ints.grows() {
+            // Most of a long list lies beyond what the packed numbers of a page can be.
+            let (top, mut packed) = (super::bits::mask(ints.width), Vec::new());
+            let translated = ranges.iter().filter_map(|range| ints.translated(*range.start(), *range.end()));
+            packed.extend(translated.filter(|(low, _)| *low <= top).take(SCANNED_MAX + 1));
+            if packed.len() <= SCANNED_MAX {
+                return each_block(selection, |block, _| {
+                    ints.numbers(block, &mut numbers);
+                    packed.iter().fold(0, |bits, (low, span)| bits | within(&numbers, *low, *span))
+                });
+            }
+        }
+        let mut values = [0; BLOCK];
+        each_block(selection, |block, _| {
+            ints.values(block, &mut values);
+            values.iter().enumerate().fold(0, |bits, (index, value)| bits | u64::from(set.contains(*value)) << index)
+        });
+    }
+
     /// Keeps the rows of a column of strings whose bytes lie between the bounds, compared byte by byte; of CHAR, as if blanks without end followed value
     /// and bound. Rows whose value is a large-value reference keep their bit.
     ///
@@ -173,6 +219,43 @@ impl ColumnArea<'_> {
     pub fn select_bytes_equal(&self, column: usize, value: &[u8], selection: &mut Bitmap) -> Result<(), CodecError> {
         let padded = matches!(self.schema.columns[column].class, Class::Variable { chars: Some(_) });
         self.select_heap(column, selection, |strings, index| Ok(strings.heap.compare(index, value, padded)? == Ordering::Equal))
+    }
+
+    /// Keeps the rows of a column of strings whose value is one of these, which ascend; of CHAR, without the blanks at their end. Else as
+    /// [`ColumnArea::select_bytes_range`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn select_bytes_in(&self, column: usize, values: &[Vec<u8>], selection: &mut Bitmap) -> Result<(), CodecError> {
+        let padded = matches!(self.schema.columns[column].class, Class::Variable { chars: Some(_) });
+        let mut buffer = Vec::new();
+        self.select_heap(column, selection, |strings, index| {
+            if values.len() > COMPARED_MAX {
+                buffer.clear();
+                strings.heap.append(index, &mut buffer)?;
+                return Ok(values.binary_search(&buffer).is_ok());
+            }
+            for value in values {
+                if strings.heap.compare(index, value, padded)? == Ordering::Equal {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    /// Keeps the rows of a column of strings that begin so; of CHAR, without the blanks at their end. Else as [`ColumnArea::select_bytes_range`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn select_bytes_beginning(&self, column: usize, beginning: &[u8], selection: &mut Bitmap) -> Result<(), CodecError> {
+        self.select_heap(column, selection, |strings, index| strings.heap.begins_with(index, beginning))
     }
 
     /// Keeps the rows of a column of strings whose bytes, CHAR with its trailing blanks, meet a test. It is asked once for each value of a dictionary, else

@@ -198,10 +198,9 @@ impl<'a> Heap<'a> {
 
     /// How string `index` compares with `other`; as if blanks without end followed both, when `padded`. Decodes as few codes as possible.
     pub(super) fn compare(&self, index: usize, other: &[u8], padded: bool) -> Result<Ordering, CodecError> {
-        let (start, end) = self.span(index)?;
         let mut rest = other;
         let mut decided = Ordering::Equal;
-        let mut step = |part: &[u8]| {
+        self.each_part(index, |part| {
             let both = part.len().min(rest.len());
             decided = part[..both].cmp(&rest[..both]);
             if decided.is_eq() && part.len() > both {
@@ -209,7 +208,30 @@ impl<'a> Heap<'a> {
             }
             rest = &rest[both..];
             decided.is_eq()
-        };
+        })?;
+        Ok(match decided {
+            Ordering::Equal if rest.is_empty() => Ordering::Equal,
+            Ordering::Equal if padded => beyond(rest).reverse(),
+            Ordering::Equal => Ordering::Less,
+            decided => decided,
+        })
+    }
+
+    /// Does string `index` begin so? Decodes as few codes as possible.
+    pub(super) fn begins_with(&self, index: usize, beginning: &[u8]) -> Result<bool, CodecError> {
+        let (mut rest, mut same) = (beginning, true);
+        self.each_part(index, |part| {
+            let both = part.len().min(rest.len());
+            same = part[..both] == rest[..both];
+            rest = &rest[both..];
+            same && !rest.is_empty()
+        })?;
+        Ok(same && rest.is_empty())
+    }
+
+    /// Hands out the parts of string `index` until told to stop by `false`.
+    fn each_part(&self, index: usize, mut step: impl FnMut(&[u8]) -> bool) -> Result<(), CodecError> {
+        let (start, end) = self.span(index)?;
         match self.codes {
             None => {
                 let value = self.area.get(self.at + start..self.at + end).ok_or(DAMAGED)?;
@@ -231,12 +253,7 @@ impl<'a> Heap<'a> {
                 }
             }
         }
-        Ok(match decided {
-            Ordering::Equal if rest.is_empty() => Ordering::Equal,
-            Ordering::Equal if padded => beyond(rest).reverse(),
-            Ordering::Equal => Ordering::Less,
-            decided => decided,
-        })
+        Ok(())
     }
 }
 

@@ -1,31 +1,59 @@
-//! The condition of a scan. Where rows lie by column, what it asks of single columns is answered from the values as they are encoded, and only rows that meet that are looked at.
+//! The condition of a scan. Where rows lie by column, what it asks of single columns is answered from the values as they are encoded, and only rows of which that does not
+//! decide are looked at.
+//!
+//! AND keeps what each part keeps, OR what one does; NOT is gone from bound conditions, so unknown need not be told from false. `<>` and NOT IN are the complement among the
+//! values that are not NULL. All that is asked of the integers of one column is one set of ranges.
 //!
 //! Invariants:
 //! - a row is delivered exactly if its record satisfies the condition, however it lies;
-//! - what encoded values cannot answer is asked of the record: terms of other kinds, and strings that lie in large-value pages.
+//! - what encoded values cannot answer is asked of the record: comparisons of two columns, order of wide DECIMAL, and strings that lie in large-value pages. Rows with such
+//!   a string are kept by what is asked of its column, negated or not; as every step only keeps more the more its parts keep, none is lost before its record is asked.
 
 use super::table::Table;
-use crate::{Error, Result};
-use pagefold_codec::page::{Bitmap, ColumnArea, PageSchema};
+use crate::Error;
+use pagefold_codec::CodecError;
+use pagefold_codec::page::{Bitmap, ColumnArea, IntSet, PageSchema};
 use pagefold_format::data::{DataPage, StoredKind, StoredRow};
-use pagefold_types::{ColumnTest, ColumnValue, DataType, Predicate, RecordError, Value, ValueRef};
+use pagefold_types::{ColumnTest, ColumnValue, DataType, LikePattern, Parts, Predicate, RecordError, Term, Value, ValueRef};
 use std::ops::{Bound, Range, RangeInclusive};
 
-/// A term that encoded values answer.
+/// What strings are asked.
+#[derive(Debug)]
+enum StringTest {
+    Between(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// Ascending; of CHAR, without blanks at the end
+    In(Vec<Vec<u8>>),
+    Beginning(Vec<u8>),
+    /// Of CHAR without blanks at the end
+    Like(LikePattern, bool),
+}
+
+/// A question that encoded values answer.
 #[derive(Debug)]
 enum Encoded {
-    Ints(RangeInclusive<i64>),
-    Strings(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Ints(IntSet),
+    Strings { test: StringTest, negated: bool },
     Null(bool),
+    Never,
 }
 
 /// A condition, taken apart.
 #[derive(Debug)]
+enum Step {
+    Column(usize, Encoded),
+    And(Vec<Step>),
+    Or(Vec<Step>),
+    /// Asked of the record.
+    Record(Predicate),
+}
+
+/// A condition, and how it is answered where rows lie by column.
+#[derive(Debug)]
 pub(crate) struct Filter {
     condition: Predicate,
-    encoded: Vec<(usize, Encoded)>,
-    /// What is asked of records beside that.
-    rest: Option<Predicate>,
+    step: Step,
+    /// Columns whose strings are asked: where a value lies in large-value pages, the record decides.
+    strings: Vec<usize>,
 }
 
 /// The number that an integer column has for a value. Of REAL and DOUBLE the bits do not order like the values.
@@ -74,36 +102,244 @@ fn range(lower: Bound<i64>, upper: Bound<i64>) -> RangeInclusive<i64> {
     least..=most
 }
 
+/// The bits of the floating-point numbers between two bounds, as integers. Values have whole numbers as keys: the bits without the sign, negative where
+/// that is set; one behind infinity stands for all that is not a number.
+fn float_range(lower: Bound<ValueRef<'_>>, upper: Bound<ValueRef<'_>>, data_type: DataType) -> Option<IntSet> {
+    let (infinity, most, sign) = match data_type {
+        DataType::Real => (i64::from(f32::INFINITY.to_bits()), i64::from(i32::MAX), i64::from(i32::MIN)),
+        DataType::Double => (f64::INFINITY.to_bits() as i64, i64::MAX, i64::MIN),
+        _ => return None,
+    };
+    let key = |value: ValueRef<'_>| {
+        let (bits, nan) = match value {
+            ValueRef::Real(value) => (i64::from(value.to_bits() as i32), value.is_nan()),
+            ValueRef::Double(value) => (value.to_bits() as i64, value.is_nan()),
+            _ => return None,
+        };
+        Some(if nan {
+            infinity + 1
+        } else if bits < 0 {
+            sign - bits
+        } else {
+            bits
+        })
+    };
+    let (least, greatest) = range(bound(lower, key)?, bound(upper, key)?).into_inner();
+    let positive = least.max(0)..=greatest.min(infinity);
+    // Of a key below zero, or of the other zero, its distance from there.
+    let (near, far) = (greatest.min(0).saturating_neg(), least.max(-infinity).saturating_neg());
+    let negative = if near <= far { sign + near..=sign + far } else { 1..=0 };
+    let mut set = IntSet::of([positive, negative]);
+    if (least..=greatest).contains(&(infinity + 1)) {
+        set = set.union(&IntSet::of([infinity + 1..=most, sign + infinity + 1..=-1]));
+    }
+    Some(set)
+}
+
+/// The integers that a column has for the values between two bounds.
+fn ints_between(lower: Bound<ValueRef<'_>>, upper: Bound<ValueRef<'_>>, data_type: DataType) -> Option<IntSet> {
+    if matches!(data_type, DataType::Real | DataType::Double) {
+        return float_range(lower, upper, data_type);
+    }
+    Some(IntSet::of([range(bound(lower, int_of)?, bound(upper, int_of)?)]))
+}
+
 impl Encoded {
     fn of(schema: &PageSchema, data_type: DataType, column: usize, test: ColumnTest<'_>) -> Option<Encoded> {
-        match test {
-            ColumnTest::Null => Some(Encoded::Null(true)),
-            ColumnTest::NotNull => Some(Encoded::Null(false)),
-            ColumnTest::Between(lower, upper) if schema.is_int(column) => {
-                Some(Encoded::Ints(range(bound(lower, int_of)?, bound(upper, int_of)?)))
+        let is_char = matches!(data_type, DataType::Char(_));
+        Some(match test {
+            ColumnTest::Null => Encoded::Null(true),
+            ColumnTest::NotNull => Encoded::Null(false),
+            ColumnTest::Never => Encoded::Never,
+            ColumnTest::Between(lower, upper) if schema.is_int(column) => Encoded::Ints(ints_between(lower, upper, data_type)?),
+            ColumnTest::In { values, negated } if schema.is_int(column) => {
+                let one = |value: &Value| ints_between(Bound::Included(value.as_ref()), Bound::Included(value.as_ref()), data_type);
+                let sets = values.iter().map(one).collect::<Option<Vec<IntSet>>>()?;
+                let set = IntSet::of(sets.iter().flat_map(|set| set.ranges().iter().cloned()));
+                Encoded::Ints(if negated { set.complement() } else { set })
             }
             ColumnTest::Between(lower, upper) => {
                 let bytes = |value| bytes_of(value, data_type);
-                Some(Encoded::Strings(bound(lower, bytes)?, bound(upper, bytes)?))
+                Encoded::Strings { test: StringTest::Between(bound(lower, bytes)?, bound(upper, bytes)?), negated: false }
             }
-        }
+            ColumnTest::In { values, negated } => {
+                // Text longer than a CHAR equals none.
+                let too_long = |value: &&Value| matches!((value, data_type), (Value::Text(text), DataType::Char(n)) if text.chars().count() > n as usize);
+                let bytes = values.iter().filter(|value| !too_long(value)).map(|value| bytes_of(value.as_ref(), data_type));
+                let mut bytes = bytes.collect::<Option<Vec<Vec<u8>>>>()?;
+                if is_char {
+                    bytes.iter_mut().for_each(|value| {
+                        let blanks = value.iter().rev().take_while(|byte| **byte == b' ').count();
+                        value.truncate(value.len() - blanks);
+                    });
+                }
+                bytes.sort_unstable();
+                Encoded::Strings { test: StringTest::In(bytes), negated }
+            }
+            ColumnTest::Like { pattern, negated } => {
+                let test = match pattern.is_prefix() {
+                    true => StringTest::Beginning(pattern.prefix().as_bytes().to_vec()),
+                    false => StringTest::Like(pattern.clone(), is_char),
+                };
+                Encoded::Strings { test, negated }
+            }
+        })
     }
 
     /// Keeps the rows that meet it. Those whose value lies in large-value pages are kept.
-    fn select(&self, area: &ColumnArea<'_>, column: usize, selection: &mut Bitmap) -> std::result::Result<(), pagefold_codec::CodecError> {
+    fn select(&self, area: &ColumnArea<'_>, column: usize, selection: &mut Bitmap) -> Result<(), CodecError> {
         match self {
-            Encoded::Ints(range) => area.select_int(column, range.clone(), selection),
+            Encoded::Never => *selection = Bitmap::new(area.rows(), false),
+            Encoded::Ints(set) => area.select_ints(column, set, selection),
             Encoded::Null(null) => area.select_null(column, *null, selection),
-            Encoded::Strings(Bound::Included(low), Bound::Included(high)) if low == high => {
-                area.select_bytes_equal(column, low, selection)?;
-            }
-            Encoded::Strings(lower, upper) => {
-                let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-                area.select_bytes_range(column, lower, upper, selection)?;
+            Encoded::Strings { test, negated: false } => test.select(area, column, selection)?,
+            Encoded::Strings { test, negated: true } => {
+                area.select_null(column, false, selection);
+                let mut meets = selection.clone();
+                test.select(area, column, &mut meets)?;
+                let mut large = Bitmap::default();
+                area.large(column, 0..area.rows(), &mut large);
+                meets.subtract(&large);
+                selection.subtract(&meets);
             }
         }
         Ok(())
     }
+
+    /// Those that cost little come first.
+    fn rank(&self) -> u8 {
+        match self {
+            Encoded::Never | Encoded::Null(_) => 0,
+            Encoded::Ints(_) => 1,
+            Encoded::Strings { .. } => 2,
+        }
+    }
+}
+
+impl StringTest {
+    fn select(&self, area: &ColumnArea<'_>, column: usize, selection: &mut Bitmap) -> Result<(), CodecError> {
+        match self {
+            StringTest::Between(lower, upper) => {
+                let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+                area.select_bytes_range(column, lower, upper, selection)
+            }
+            StringTest::In(values) => area.select_bytes_in(column, values, selection),
+            StringTest::Beginning(beginning) => area.select_bytes_beginning(column, beginning, selection),
+            StringTest::Like(pattern, trim) => {
+                let meets = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+                    Ok(text) => pattern.matches(if *trim { text.trim_end_matches(' ') } else { text }),
+                    // Damaged: the record, when it is read, says so.
+                    Err(_) => true,
+                };
+                area.select_bytes(column, meets, selection)
+            }
+        }
+    }
+}
+
+impl Step {
+    fn of(table: &Table, term: Term<'_>) -> Step {
+        match term.parts() {
+            Parts::And(terms) => Step::several(table, &terms, false),
+            Parts::Or(terms) => Step::several(table, &terms, true),
+            Parts::Column(column, test) => match Encoded::of(table.decoder.columns(), table.layout.data_type(column), column, test) {
+                Some(encoded) => Step::Column(column, encoded),
+                None => Step::Record(term.to_predicate()),
+            },
+            Parts::Other => Step::Record(term.to_predicate()),
+        }
+    }
+
+    /// What is asked of integers of one column becomes one question, and so does what is asked of records.
+    fn several(table: &Table, terms: &[Term<'_>], any: bool) -> Step {
+        let (mut steps, mut of_record): (Vec<Step>, Vec<Term<'_>>) = (Vec::new(), Vec::new());
+        for term in terms {
+            let step = Step::of(table, *term);
+            let same = |other: &&mut Step| matches!((&**other, &step), (Step::Column(a, Encoded::Ints(_)), Step::Column(b, Encoded::Ints(_))) if a == b);
+            match (steps.iter_mut().find(same), step) {
+                (Some(Step::Column(_, Encoded::Ints(set))), Step::Column(_, Encoded::Ints(more))) => {
+                    *set = if any { set.union(&more) } else { set.intersection(&more) };
+                }
+                (_, Step::Record(_)) => of_record.push(*term),
+                (_, step) => steps.push(step),
+            }
+        }
+        steps.sort_by_key(Step::rank);
+        if !of_record.is_empty() {
+            steps.push(Step::Record(Term::together(&of_record, any)));
+        }
+        match steps.len() {
+            1 => steps.swap_remove(0),
+            _ if any => Step::Or(steps),
+            _ => Step::And(steps),
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Step::Column(_, encoded) => encoded.rank(),
+            Step::And(steps) | Step::Or(steps) => steps.iter().map(Step::rank).max().unwrap_or(0).max(2),
+            Step::Record(_) => 3,
+        }
+    }
+
+    /// Columns whose strings are asked.
+    fn strings(&self, out: &mut Vec<usize>) {
+        match self {
+            Step::Column(column, Encoded::Strings { .. }) => out.push(*column),
+            Step::And(steps) | Step::Or(steps) => steps.iter().for_each(|step| step.strings(out)),
+            Step::Column(..) | Step::Record(_) => {}
+        }
+    }
+
+    /// Keeps the rows that satisfy it, and those that are `unknown` and may.
+    fn select(&self, table: &Table, area: &ColumnArea<'_>, unknown: &Bitmap, selection: &mut Bitmap) -> crate::Result<()> {
+        match self {
+            Step::Column(column, encoded) => encoded.select(area, *column, selection).map_err(|e| damaged(table, e))?,
+            Step::And(steps) => {
+                for step in steps {
+                    if selection.is_zero() {
+                        break;
+                    }
+                    step.select(table, area, unknown, selection)?;
+                }
+            }
+            Step::Or(steps) => {
+                let mut found = Bitmap::new(area.rows(), false);
+                for step in steps {
+                    // What one has found the next is not asked.
+                    let mut part = selection.clone();
+                    part.subtract(&found);
+                    step.select(table, area, unknown, &mut part)?;
+                    found.unite(&part);
+                }
+                *selection = found;
+            }
+            Step::Record(condition) => {
+                let mut asked = selection.clone();
+                asked.subtract(unknown);
+                ask_records(table, area, condition, &asked, selection)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn damaged(table: &Table, e: CodecError) -> Error {
+    Error::Damaged { path: table.object(), reason: e.to_string() }
+}
+
+/// Takes out of the selection those of the asked rows whose record does not satisfy a condition.
+fn ask_records(table: &Table, area: &ColumnArea<'_>, condition: &Predicate, asked: &Bitmap, selection: &mut Bitmap) -> crate::Result<()> {
+    let mut record = Vec::new();
+    for row in asked.ones() {
+        record.clear();
+        area.record_columns(row, condition.columns(), &mut record).map_err(|e| damaged(table, e))?;
+        if !table.satisfies(condition, &record)? {
+            selection.set(row, false);
+        }
+    }
+    Ok(())
 }
 
 /// Which rows of the column part of a page.
@@ -136,53 +372,29 @@ pub(super) fn rows_there(area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &Area
 
 impl Filter {
     pub(crate) fn new(table: &Table, condition: &Predicate) -> Filter {
-        let mut encoded: Vec<(usize, Encoded)> = Vec::new();
-        let rest = condition.take_terms(|column, test| {
-            let Some(term) = Encoded::of(table.decoder.columns(), table.layout.data_type(column), column, test) else { return false };
-            // Two bounds of a column are one range.
-            let same = encoded.iter_mut().find_map(|(other, term)| match term {
-                Encoded::Ints(range) if *other == column => Some(range),
-                _ => None,
-            });
-            match (same, term) {
-                (Some(range), Encoded::Ints(more)) => *range = *range.start().max(more.start())..=*range.end().min(more.end()),
-                (_, term) => encoded.push((column, term)),
-            }
-            true
-        });
-        Filter { condition: condition.clone(), encoded, rest }
+        let (step, mut strings) = (Step::of(table, condition.term()), Vec::new());
+        step.strings(&mut strings);
+        strings.sort_unstable();
+        strings.dedup();
+        Filter { condition: condition.clone(), step, strings }
     }
 
     /// Does a record satisfy the condition?
-    pub(crate) fn matches(&self, table: &Table, record: &[u8]) -> Result<bool> {
+    pub(crate) fn matches(&self, table: &Table, record: &[u8]) -> crate::Result<bool> {
         table.satisfies(&self.condition, record)
     }
 
     /// Keeps, of the rows of an area, those that satisfy the condition.
-    pub(super) fn select(&self, table: &Table, area: &ColumnArea<'_>, selection: &mut Bitmap) -> Result<()> {
-        let damaged = |e: pagefold_codec::CodecError| Error::Damaged { path: table.object(), reason: e.to_string() };
+    pub(super) fn select(&self, table: &Table, area: &ColumnArea<'_>, selection: &mut Bitmap) -> crate::Result<()> {
         let mut unknown = Bitmap::new(area.rows(), false);
-        for (column, term) in &self.encoded {
-            term.select(area, *column, selection).map_err(damaged)?;
-            if let Encoded::Strings(..) = term {
-                let mut large = Bitmap::default();
-                area.large(*column, 0..area.rows(), &mut large);
-                large.ones().for_each(|row| unknown.set(row, true));
-            }
+        for column in &self.strings {
+            let mut large = Bitmap::default();
+            area.large(*column, 0..area.rows(), &mut large);
+            unknown.unite(&large);
         }
-        if self.rest.is_none() && unknown.count_ones() == 0 {
-            return Ok(());
-        }
-        let mut record = Vec::new();
-        for row in selection.clone().ones() {
-            let Some(condition) = (if unknown.get(row) { Some(&self.condition) } else { self.rest.as_ref() }) else { continue };
-            record.clear();
-            area.record_columns(row, condition.columns(), &mut record).map_err(damaged)?;
-            if !table.satisfies(condition, &record)? {
-                selection.set(row, false);
-            }
-        }
-        Ok(())
+        self.step.select(table, area, &unknown, selection)?;
+        unknown.intersect(selection);
+        ask_records(table, area, &self.condition, &unknown, selection)
     }
 }
 
@@ -191,7 +403,7 @@ impl Table {
     ///
     /// # Errors
     /// When the record or a large value is damaged.
-    pub fn satisfies(&self, condition: &Predicate, record: &[u8]) -> Result<bool> {
+    pub fn satisfies(&self, condition: &Predicate, record: &[u8]) -> crate::Result<bool> {
         let damaged = |e: RecordError| Error::Damaged { path: self.object(), reason: e.to_string() };
         match condition.matches(&self.layout, record) {
             Err(RecordError::Large { .. }) => {}
@@ -201,7 +413,7 @@ impl Table {
             ColumnValue::Value(value) => Ok(value.to_owned()),
             ColumnValue::Large(reference) => self.layout.large_value(*column, self.read_large(reference)?).map_err(damaged),
         };
-        let values: Vec<Value> = condition.columns().iter().map(value).collect::<Result<_>>()?;
+        let values: Vec<Value> = condition.columns().iter().map(value).collect::<crate::Result<_>>()?;
         let get = |column: usize| {
             let known = condition.columns().binary_search(&column).ok().and_then(|at| values.get(at));
             Ok::<_, Error>(known.map_or(ValueRef::Null, Value::as_ref))

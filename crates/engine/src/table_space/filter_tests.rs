@@ -114,24 +114,63 @@ fn condition(random: &mut Random, model: &Model) -> String {
         };
         Some(format!("'{}'", text::to_text(value.as_ref(), &data_type)))
     };
+    let like = |random: &mut Random| {
+        let pieces = ["a", "%", "_", "final ", "slyly", "ü", " ", "always %", "deposits"];
+        let pattern: String = (0..1 + random.index(4)).map(|_| pieces[random.index(pieces.len())]).collect();
+        match random.index(3) {
+            0 => format!("'{}%'", &pattern.replace(['%', '_'], "")),
+            1 => format!("'%{}%'", &pattern.replace(['%', '_'], "")),
+            _ => format!("'{pattern}'"),
+        }
+    };
     let term = |random: &mut Random| -> String {
         loop {
             let column = random.index(schema.len());
             let name = &schema.columns()[column].name;
-            let operator = ["=", "<", "<=", ">", ">=", "<>", "=", "between", "in", "is"][random.index(10)];
+            let operator = ["=", "<", "<=", ">", ">=", "<>", "=", "between", "in", "is", "like", "beside", "columns"][random.index(13)];
+            let not = ["", "not "][random.index(2)];
             let (Some(a), Some(b)) = (literal(random, column), literal(random, column)) else { continue };
             return match operator {
-                "between" => format!("{name} between {a} and {b}"),
-                "in" => format!("{name} in ({a}, {b})"),
-                "is" => format!("{name} is {}null", ["", "not "][random.index(2)]),
+                "between" => format!("{name} {not}between {a} and {b}"),
+                "in" => {
+                    let mut values: Vec<String> = (0..random.index(30)).filter_map(|_| literal(random, column)).collect();
+                    values.extend([a, b]);
+                    if random.index(8) == 0 {
+                        values.push("null".into());
+                    }
+                    format!("{name} {not}in ({})", values.join(", "))
+                }
+                "is" => format!("{name} is {not}null"),
+                "like" => format!("{} {not}like {}", ["code", "words"][random.index(2)], like(random)),
+                "beside" => format!(
+                    "{} {} {}.505",
+                    ["n", "price", "wide", "id"][random.index(4)],
+                    ["=", "<", "<>", ">="][random.index(4)],
+                    random.index(3000)
+                ),
+                "columns" => format!(
+                    "{} {} {}",
+                    ["n", "id"][random.index(2)],
+                    ["=", "<", "<>"][random.index(3)],
+                    ["price", "wide", "n"][random.index(3)]
+                ),
                 _ => format!("{name} {operator} {a}"),
             };
         }
     };
+    fn any(random: &mut Random, term: &impl Fn(&mut Random) -> String, depth: usize) -> String {
+        if depth == 0 || random.index(4) == 0 {
+            return term(random);
+        }
+        let parts: Vec<String> = (0..1 + random.index(3)).map(|_| any(random, term, depth - 1)).collect();
+        let joined = parts.join([" and ", " or "][random.index(2)]);
+        format!("{}({joined})", ["", "", "not "][random.index(3)])
+    }
     let terms: Vec<String> = (0..1 + random.index(4)).map(|_| term(random)).collect();
-    match random.index(5) {
+    match random.index(7) {
         0 => terms.join(" or "),
         1 => format!("({}) and not ({})", terms.join(" or "), term(random)),
+        2..5 => any(random, &term, 3),
         _ => terms.join(" and "),
     }
 }
@@ -164,8 +203,8 @@ fn part_of(row: &[Value]) -> Part {
 }
 
 /// What the scans of a table, or of a transaction, give is what the filter of the model's rows gives.
-fn compare(table: &Table, transaction: Option<&mut Transaction<'_>>, model: &Model, condition: &str) -> usize {
-    let condition = Predicate::parse(condition, &schema()).unwrap_or_else(|e| panic!("{condition}: {e}"));
+fn compare(table: &Table, transaction: Option<&mut Transaction<'_>>, model: &Model, text: &str) -> usize {
+    let condition = Predicate::parse(text, &schema()).unwrap_or_else(|e| panic!("{text}: {e}"));
     let satisfies = |row: &[Value]| condition.eval(|column| Ok::<_, Error>(row[column].as_ref())).unwrap() == Some(true);
     let expected: Vec<Part> = model.values().filter(|(_, row)| satisfies(row)).map(|(_, row)| part_of(row)).collect();
     let mut found = Vec::new();
@@ -180,7 +219,7 @@ fn compare(table: &Table, transaction: Option<&mut Transaction<'_>>, model: &Mod
         None => table.scan_columns(&COLUMNS, Some(&condition), visit).unwrap(),
     };
     found.sort_unstable();
-    assert!(found == expected, "{condition:?}: {} rows instead of {}", found.len(), expected.len());
+    assert!(found == expected, "{text}: {} rows instead of {}", found.len(), expected.len());
     assert!(looked_at <= model.len());
     expected.len()
 }
@@ -191,7 +230,7 @@ fn conditions_are_filters() {
     let mut random = Random(11);
     let (table, mut model) = loaded(&database, &mut random);
     let mut found = 0;
-    for _ in 0..250 {
+    for _ in 0..1000 {
         let condition = condition(&mut random, &model);
         found += compare(&table, None, &model, &condition);
     }

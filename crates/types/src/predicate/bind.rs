@@ -1,10 +1,23 @@
 //! Names to columns, literals to values of their types, NOT down to the leaves.
 
 use super::PredicateError;
-use super::like::Pattern;
-use super::parse::{Expr, Operand, Placed};
-use super::tree::{Comparison, Node};
-use crate::{DataType, Schema, Value};
+use super::condition::{DEPTH_MAX, Expr};
+use super::like::LikePattern;
+use super::number::{Scaled, scaled};
+use super::operand::{Atom, Placed};
+use super::tree::{Comparison, Node, Numbers};
+use crate::{DataType, Schema, Value, decimal_limit};
+
+/// Where a literal lies among the values that a column can have.
+enum Place {
+    Exact(Value),
+    /// Between this value and the next
+    Behind(Value),
+    Above,
+    Below,
+    /// NULL
+    Unknown,
+}
 
 fn error<T>(at: &Placed, message: impl Into<String>) -> Result<T, PredicateError> {
     Err(PredicateError { position: at.position, message: message.into() })
@@ -16,8 +29,8 @@ struct Binder<'s> {
 
 impl Binder<'_> {
     fn column(&self, placed: &Placed) -> Result<usize, PredicateError> {
-        match &placed.operand {
-            Operand::Column(name) => self.schema.index_of(name).or_else(|e| error(placed, e.to_string())),
+        match &placed.atom {
+            Atom::Column(name) => self.schema.index_of(name).or_else(|e| error(placed, e.to_string())),
             _ => error(placed, "expected a column here"),
         }
     }
@@ -26,55 +39,123 @@ impl Binder<'_> {
         self.schema.columns()[column].data_type
     }
 
-    /// The literal as a value of the column's type.
-    fn literal(&self, placed: &Placed, column: usize) -> Result<Value, PredicateError> {
+    /// Where the literal lies among the values of the column's type.
+    fn place(&self, placed: &Placed, column: usize) -> Result<Place, PredicateError> {
         let name = &self.schema.columns()[column].name;
         let data_type = self.data_type(column);
         let mismatch = |what: &str| error(placed, format!("column \"{name}\" is {data_type} and cannot be compared with {what}"));
-        let text = match &placed.operand {
-            Operand::Column(other) => return mismatch(&format!("the column \"{other}\" here")),
-            Operand::Null => return error(placed, "a comparison with null is never true; write is null or is not null"),
-            Operand::Boolean(value) if data_type == DataType::Boolean => return Ok(Value::Boolean(*value)),
-            Operand::Boolean(_) => return mismatch("true or false"),
-            Operand::Number(number) if data_type.is_text() => {
+        let text = match &placed.atom {
+            Atom::Column(other) => return mismatch(&format!("the column \"{other}\" here")),
+            Atom::Null => return Ok(Place::Unknown),
+            Atom::Boolean(value) if data_type == DataType::Boolean => return Ok(Place::Exact(Value::Boolean(*value))),
+            Atom::Boolean(_) => return mismatch("true or false"),
+            Atom::Bytes(bytes) => {
+                return match (data_type, <[u8; 16]>::try_from(bytes.as_slice())) {
+                    (DataType::Bytea, _) => Ok(Place::Exact(Value::Bytes(bytes.clone()))),
+                    (DataType::Uuid, Ok(uuid)) => Ok(Place::Exact(Value::Uuid(uuid))),
+                    _ => mismatch("bytes"),
+                };
+            }
+            Atom::Number(number) if data_type.is_text() => {
                 return mismatch(&format!("the number {number}; text is written in quotes, '{number}'"));
             }
-            Operand::Number(_) if matches!(data_type, DataType::Boolean | DataType::Bytea | DataType::Uuid) => return mismatch("a number"),
-            Operand::Number(text) | Operand::Text(text) => text,
+            Atom::Number(_) if matches!(data_type, DataType::Boolean | DataType::Bytea | DataType::Uuid) => return mismatch("a number"),
+            Atom::Number(text) | Atom::Text(text) => text,
         };
+        if let Some(place) = place_of_number(text, data_type) {
+            return Ok(place);
+        }
         // A text too long for the column is a fine thing to compare with.
         let read_as = if matches!(data_type, DataType::Varchar(_)) { DataType::Varchar(None) } else { data_type };
-        let value = crate::text::parse(text, &read_as).or_else(|e| error(placed, format!("column \"{name}\": {e}")))?;
-        Ok(match (value, data_type) {
+        let read = match (data_type, text) {
+            (DataType::Char(_), text) => Ok(Value::Text(text.clone())),
+            (_, text) => crate::text::parse(text, &read_as),
+        };
+        let value = read.or_else(|e| error(placed, format!("column \"{name}\": {e}")))?;
+        Ok(Place::Exact(match (value, data_type) {
             (Value::Text(text), DataType::Char(n)) => {
+                // Blanks at the end do not count.
+                let text = text.trim_end_matches(' ').to_owned();
                 let chars = text.chars().count();
                 Value::Text(text + &" ".repeat((n as usize).saturating_sub(chars)))
             }
             (value, _) => value,
+        }))
+    }
+
+    /// A comparison of a column with a literal.
+    fn with_literal(&self, column: usize, comparison: Comparison, literal: &Placed) -> Result<Node, PredicateError> {
+        use Comparison::*;
+        let constant = |holds| Node::Constant { column, holds: Some(holds) };
+        Ok(match (self.place(literal, column)?, comparison) {
+            (Place::Exact(value), _) => Node::Compare { column, comparison, value },
+            (Place::Unknown, _) => Node::Constant { column, holds: None },
+            (_, Equal) => constant(false),
+            (_, NotEqual) => constant(true),
+            (Place::Above, Less | LessOrEqual) | (Place::Below, Greater | GreaterOrEqual) => constant(true),
+            (Place::Above, _) | (Place::Below, _) => constant(false),
+            (Place::Behind(value), Less | LessOrEqual) => Node::Compare { column, comparison: LessOrEqual, value },
+            (Place::Behind(value), Greater | GreaterOrEqual) => Node::Compare { column, comparison: Greater, value },
         })
     }
 
+    /// How the values of two columns are compared; an error when they cannot be.
+    fn numbers(&self, left: usize, (right, placed): (usize, &Placed)) -> Result<Option<Numbers>, PredicateError> {
+        let (a, b) = (self.data_type(left), self.data_type(right));
+        if a == b || matches!((a, b), (DataType::Varchar(_), DataType::Varchar(_))) {
+            return Ok(None);
+        }
+        let scale = |data_type: DataType| match data_type {
+            DataType::SmallInt | DataType::Integer | DataType::BigInt => Some(0),
+            DataType::Decimal { scale, .. } => Some(scale),
+            _ => None,
+        };
+        let floating = |data_type| matches!(data_type, DataType::Real | DataType::Double);
+        match (scale(a), scale(b)) {
+            (Some(a), Some(b)) => Ok(Some(Numbers::Scaled(a, b))),
+            _ if floating(a) && floating(b) => Ok(Some(Numbers::Floating)),
+            _ => error(placed, format!("columns of two types, {a} and {b}, cannot be compared")),
+        }
+    }
+
     fn compare(&self, left: &Placed, comparison: Comparison, right: &Placed) -> Result<Node, PredicateError> {
-        match (&left.operand, &right.operand) {
-            (Operand::Column(_), Operand::Column(_)) => {
+        match (&left.atom, &right.atom) {
+            (Atom::Column(_), Atom::Column(_)) => {
                 let (l, r) = (self.column(left)?, self.column(right)?);
-                let (a, b) = (self.data_type(l), self.data_type(r));
-                let both_varchar = matches!((a, b), (DataType::Varchar(_), DataType::Varchar(_)));
-                if a != b && !both_varchar {
-                    return error(right, format!("columns of two types, {a} and {b}, cannot be compared"));
-                }
-                Ok(Node::CompareColumns { left: l, comparison, right: r })
+                Ok(Node::CompareColumns { left: l, comparison, right: r, as_numbers: self.numbers(l, (r, right))? })
             }
-            (Operand::Column(_), _) => {
-                let column = self.column(left)?;
-                Ok(Node::Compare { column, comparison, value: self.literal(right, column)? })
-            }
-            (_, Operand::Column(_)) => {
-                let column = self.column(right)?;
-                Ok(Node::Compare { column, comparison: comparison.mirrored(), value: self.literal(left, column)? })
-            }
+            (Atom::Column(_), _) => self.with_literal(self.column(left)?, comparison, right),
+            (_, Atom::Column(_)) => self.with_literal(self.column(right)?, comparison.mirrored(), left),
             _ => error(left, "neither side of the comparison is a column"),
         }
+    }
+
+    fn like(&self, column: &Placed, pattern: &Placed, escape: Option<&Placed>, negated: bool) -> Result<Node, PredicateError> {
+        let position = self.column(column)?;
+        let data_type = self.data_type(position);
+        if !data_type.is_text() {
+            return error(column, format!("like takes a column of text; \"{}\" is {data_type}", self.schema.columns()[position].name));
+        }
+        let escape = match escape.map(|placed| (placed, &placed.atom)) {
+            None => Some('\\'),
+            Some((placed, Atom::Text(text))) => {
+                let mut chars = text.chars();
+                match (chars.next(), chars.next()) {
+                    (first, None) => first,
+                    _ => return error(placed, "behind escape is one character, or none, in quotes"),
+                }
+            }
+            Some((placed, _)) => return error(placed, "behind escape is one character, or none, in quotes"),
+        };
+        let text = match &pattern.atom {
+            Atom::Text(text) => text,
+            Atom::Null => return Ok(Node::Constant { column: position, holds: None }),
+            _ => return error(pattern, "like takes a pattern in quotes"),
+        };
+        let Some(compiled) = LikePattern::new(text, escape) else {
+            return error(pattern, "the pattern ends with the character that takes the next one as it is");
+        };
+        Ok(Node::Like { column: position, pattern: compiled, trim: matches!(data_type, DataType::Char(_)), negated })
     }
 
     fn node(&self, expr: &Expr, negate: bool) -> Result<Node, PredicateError> {
@@ -87,34 +168,31 @@ impl Binder<'_> {
             }
             Expr::Compare { left, comparison, right } => self.compare(left, turned(*comparison), right)?,
             Expr::Between { column, low, high } => {
-                let column = self.column(column)?;
-                let ends = [(Comparison::GreaterOrEqual, low), (Comparison::LessOrEqual, high)];
-                let nodes = ends
-                    .map(|(comparison, end)| {
-                        Ok(Node::Compare { column, comparison: turned(comparison), value: self.literal(end, column)? })
-                    })
-                    .into_iter()
-                    .collect::<Result<Vec<_>, _>>()?;
+                self.column(column)?;
+                let low = self.compare(column, turned(Comparison::GreaterOrEqual), low)?;
+                let nodes = vec![low, self.compare(column, turned(Comparison::LessOrEqual), high)?];
                 if negate { Node::Or(nodes) } else { Node::And(nodes) }
             }
             Expr::In { column, values } => {
                 let column = self.column(column)?;
-                let mut values = values.iter().map(|v| self.literal(v, column)).collect::<Result<Vec<_>, _>>()?;
-                values.sort_unstable();
-                values.dedup();
-                Node::In { column, values, negated: negate }
+                let (mut found, mut has_null) = (Vec::new(), false);
+                for value in values {
+                    match self.place(value, column)? {
+                        Place::Exact(value) => found.push(value),
+                        Place::Unknown => has_null = true,
+                        // No value of the column is that.
+                        Place::Behind(_) | Place::Above | Place::Below => {}
+                    }
+                }
+                found.sort_unstable();
+                found.dedup();
+                Node::In { column, values: found, has_null, negated: negate }
             }
             Expr::IsNull { column } => Node::Null { column: self.column(column)?, negated: negate },
-            Expr::Like { column, pattern } => {
-                let position = self.column(column)?;
-                let data_type = self.data_type(position);
-                if !data_type.is_text() {
-                    return error(column, format!("like takes a column of text, not {data_type}"));
-                }
-                let Operand::Text(text) = &pattern.operand else {
-                    return error(pattern, "like takes a pattern in quotes");
-                };
-                Node::Like { column: position, pattern: Pattern::new(text), trim: matches!(data_type, DataType::Char(_)), negated: negate }
+            Expr::Like { column, pattern, escape } => self.like(column, pattern, escape.as_ref(), negate)?,
+            Expr::TooDeep => {
+                let message = format!("more than {DEPTH_MAX} levels of parentheses and not");
+                return Err(PredicateError { position: None, message });
             }
             Expr::Alone(placed) => {
                 let column = self.column(placed)?;
@@ -126,6 +204,49 @@ impl Binder<'_> {
             }
         })
     }
+}
+
+/// Where a text lies among the numbers of a column; `None` when either is none.
+fn place_of_number(text: &str, data_type: DataType) -> Option<Place> {
+    let (least, most, scale) = match data_type {
+        DataType::SmallInt | DataType::Integer | DataType::BigInt => {
+            let (least, most) = data_type.int_range()?;
+            (i128::from(least), i128::from(most), 0)
+        }
+        DataType::Decimal { precision, scale } => (1 - decimal_limit(precision), decimal_limit(precision) - 1, scale),
+        DataType::Real | DataType::Double => return place_of_float(text, data_type),
+        _ => return None,
+    };
+    let value = |number: i128| match data_type {
+        DataType::Decimal { .. } => Value::Decimal(number),
+        // Within the range of the type.
+        _ => Value::Int(number as i64),
+    };
+    Some(match scaled(text, scale)? {
+        Scaled::Exact(number) | Scaled::Behind(number) if number < least => Place::Below,
+        Scaled::Exact(number) if number > most => Place::Above,
+        Scaled::Behind(number) if number >= most => Place::Above,
+        Scaled::Exact(number) => Place::Exact(value(number)),
+        Scaled::Behind(number) => Place::Behind(value(number)),
+        Scaled::Above => Place::Above,
+        Scaled::Below => Place::Below,
+    })
+}
+
+/// A number that is too large for a floating-point type lies between its largest and infinity.
+fn place_of_float(text: &str, data_type: DataType) -> Option<Place> {
+    // A number, not the name of one.
+    let place = scaled(text, 0)?;
+    if crate::text::parse(text, &data_type).is_ok() {
+        return None;
+    }
+    let negative = matches!(place, Scaled::Below) || matches!(place, Scaled::Exact(n) | Scaled::Behind(n) if n < 0);
+    Some(Place::Behind(match (data_type, negative) {
+        (DataType::Real, false) => Value::Real(f32::MAX),
+        (DataType::Real, true) => Value::Real(f32::NEG_INFINITY),
+        (_, false) => Value::Double(f64::MAX),
+        (_, true) => Value::Double(f64::NEG_INFINITY),
+    }))
 }
 
 /// Binds a condition to a schema.

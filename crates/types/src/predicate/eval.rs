@@ -1,7 +1,7 @@
 //! Evaluation, in SQL's three-valued logic: `None` is unknown.
 
-use super::Predicate;
-use super::tree::{Comparison, Node};
+use super::tree::{Comparison, Node, Numbers};
+use super::{Predicate, number};
 use crate::{RecordError, RowLayout, ValueRef};
 use std::cmp::Ordering;
 
@@ -18,6 +18,25 @@ impl Comparison {
     }
 }
 
+impl Numbers {
+    fn cmp(self, left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
+        let whole = |value: ValueRef<'_>| match value {
+            ValueRef::Int(value) => value.into(),
+            ValueRef::Decimal(value) => value,
+            _ => 0,
+        };
+        let double = |value: ValueRef<'_>| match value {
+            ValueRef::Real(value) => value.into(),
+            ValueRef::Double(value) => value,
+            _ => f64::NAN,
+        };
+        match self {
+            Numbers::Scaled(l, r) => number::compare((whole(left), l), (whole(right), r)),
+            Numbers::Floating => ValueRef::Double(double(left)).cmp(&ValueRef::Double(double(right))),
+        }
+    }
+}
+
 impl Node {
     fn eval<'r, E>(&self, get: &mut impl FnMut(usize) -> Result<ValueRef<'r>, E>) -> Result<Option<bool>, E> {
         Ok(match self {
@@ -25,13 +44,28 @@ impl Node {
                 let found = get(*column)?;
                 (!found.is_null()).then(|| comparison.holds(found.cmp(&value.as_ref())))
             }
-            Node::CompareColumns { left, comparison, right } => {
+            Node::CompareColumns { left, comparison, right, as_numbers } => {
                 let (left, right) = (get(*left)?, get(*right)?);
-                (!left.is_null() && !right.is_null()).then(|| comparison.holds(left.cmp(&right)))
+                (!left.is_null() && !right.is_null())
+                    .then(|| comparison.holds(as_numbers.map_or_else(|| left.cmp(&right), |n| n.cmp(left, right))))
             }
-            Node::In { column, values, negated } => {
+            Node::In { column, values, has_null, negated } => {
                 let found = get(*column)?;
-                (!found.is_null()).then(|| values.binary_search_by(|v| v.as_ref().cmp(&found)).is_ok() != *negated)
+                if found.is_null() {
+                    return Ok(None);
+                }
+                match values.binary_search_by(|v| v.as_ref().cmp(&found)).is_ok() {
+                    true => Some(!negated),
+                    false if *has_null => None,
+                    false => Some(*negated),
+                }
+            }
+            Node::Constant { column, holds } => {
+                if get(*column)?.is_null() {
+                    None
+                } else {
+                    *holds
+                }
             }
             Node::Null { column, negated } => Some(get(*column)?.is_null() != *negated),
             Node::Like { column, pattern, trim, negated } => match get(*column)? {

@@ -9,22 +9,40 @@ enum Piece {
     Any,
 }
 
-/// A LIKE pattern, with what a text must begin with.
-#[derive(Clone, Debug)]
-pub(super) struct Pattern {
-    pieces: Vec<Piece>,
-    prefix: String,
+/// What of a pattern is fixed, for those that need no search step by step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shape {
+    /// `abc`
+    Exact,
+    /// `abc%`
+    Prefix,
+    /// `%abc%`
+    Contains(String),
+    Other,
 }
 
-impl Pattern {
-    pub(super) fn new(text: &str) -> Pattern {
+/// A LIKE pattern, with what a text must begin with.
+#[derive(Clone, Debug)]
+pub struct LikePattern {
+    pieces: Vec<Piece>,
+    prefix: String,
+    shape: Shape,
+}
+
+fn fixed(pieces: &[Piece]) -> Option<String> {
+    pieces.iter().map(|p| if let Piece::Char(c) = p { Some(*c) } else { None }).collect()
+}
+
+impl LikePattern {
+    /// `None` when it ends with the character that takes the next one as it is.
+    pub(super) fn new(text: &str, escape: Option<char>) -> Option<LikePattern> {
         let mut pieces = Vec::new();
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
             let piece = match c {
+                c if Some(c) == escape => Piece::Char(chars.next()?),
                 '%' => Piece::Any,
                 '_' => Piece::One,
-                '\\' => Piece::Char(chars.next().unwrap_or('\\')),
                 other => Piece::Char(other),
             };
             // Several % are one: it keeps matching fast.
@@ -33,16 +51,48 @@ impl Pattern {
             }
         }
         let prefix = pieces.iter().map_while(|p| if let Piece::Char(c) = p { Some(*c) } else { None }).collect();
-        Pattern { pieces, prefix }
+        let shape = match pieces.as_slice() {
+            all if fixed(all).is_some() => Shape::Exact,
+            [start @ .., Piece::Any] if fixed(start).is_some() => Shape::Prefix,
+            [Piece::Any, middle @ .., Piece::Any] => fixed(middle).map_or(Shape::Other, Shape::Contains),
+            _ => Shape::Other,
+        };
+        Some(LikePattern { pieces, prefix, shape })
+    }
+
+    /// Does every text match that begins with [`prefix`](Self::prefix)?
+    #[must_use]
+    pub fn is_prefix(&self) -> bool {
+        self.shape == Shape::Prefix
+    }
+
+    /// Does only [`prefix`](Self::prefix) itself match?
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.shape == Shape::Exact
     }
 
     /// What every text that matches begins with.
-    pub(super) fn prefix(&self) -> &str {
+    #[must_use]
+    pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Steps: at most length of text times length of pattern. Only the last `%` is ever taken up again, as earlier ones have matched as early as possible.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    /// Does a text match?
+    ///
+    /// Steps: at most length of text times length of pattern.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        match &self.shape {
+            Shape::Exact => text == self.prefix,
+            Shape::Prefix => text.starts_with(&self.prefix),
+            Shape::Contains(part) => text.contains(part.as_str()),
+            Shape::Other => self.matches_step_by_step(text),
+        }
+    }
+
+    /// Only the last `%` is ever taken up again, as earlier ones have matched as early as possible.
+    fn matches_step_by_step(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(self.prefix.as_str()) else { return false };
         let pieces = &self.pieces[self.prefix.chars().count()..];
         let mut chars = rest.chars();
@@ -108,13 +158,19 @@ mod tests {
         };
         let texts = words(&['a', 'é'], 5);
         for pattern in words(&['a', 'é', '%', '_'], 5) {
-            let compiled = Pattern::new(&pattern);
+            let compiled = LikePattern::new(&pattern, Some('\\')).unwrap();
             for text in &texts {
                 let chars: Vec<char> = text.chars().collect();
                 assert_eq!(compiled.matches(text), slow(&compiled.pieces, &chars), "{text} like {pattern}");
+                assert_eq!(compiled.matches_step_by_step(text), compiled.matches(text), "{text} like {pattern}");
             }
         }
-        assert!(Pattern::new(r"100\%").matches("100%") && !Pattern::new(r"100\%").matches("1000"));
-        assert_eq!(Pattern::new(r"a\_b%c").prefix(), "a_b");
+        let like = |pattern: &str, escape| LikePattern::new(pattern, escape);
+        let matches = |pattern: &str, escape, text: &str| like(pattern, escape).unwrap().matches(text);
+        assert!(matches(r"100\%", Some('\\'), "100%") && !matches(r"100\%", Some('\\'), "1000"));
+        assert!(matches("100!%!!_", Some('!'), "100%!x") && matches(r"a\%", None, r"a\b"));
+        assert!(matches("%%_", Some('%'), "%x") && !matches("%%_", Some('%'), "xy"));
+        assert_eq!(like(r"a\_b%c", Some('\\')).unwrap().prefix(), "a_b");
+        assert!(like(r"a\", Some('\\')).is_none() && like("a!", Some('!')).is_none());
     }
 }

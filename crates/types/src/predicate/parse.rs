@@ -1,59 +1,13 @@
 //! Tokens to a tree of names and literals.
 
 use super::PredicateError;
+use super::condition::{DEPTH_MAX, Expr};
+use super::operand::{Atom, Placed};
 use super::token::{Kind, Token, tokens};
-use super::tree::Comparison;
-
-/// Parentheses and NOTs inside each other: bounds the stack.
-const DEPTH_MAX: usize = 100;
+use crate::{DataType, Value};
 
 /// The longest text of a condition, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-
-#[derive(Clone, Debug)]
-pub(super) enum Operand {
-    Column(String),
-    Number(String),
-    Text(String),
-    Boolean(bool),
-    Null,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Placed {
-    pub(super) operand: Operand,
-    pub(super) position: usize,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Expr {
-    Compare {
-        left: Placed,
-        comparison: Comparison,
-        right: Placed,
-    },
-    Between {
-        column: Placed,
-        low: Placed,
-        high: Placed,
-    },
-    In {
-        column: Placed,
-        values: Vec<Placed>,
-    },
-    IsNull {
-        column: Placed,
-    },
-    Like {
-        column: Placed,
-        pattern: Placed,
-    },
-    /// A BOOLEAN column alone
-    Alone(Placed),
-    Not(Box<Expr>),
-    And(Vec<Expr>),
-    Or(Vec<Expr>),
-}
 
 struct Parser {
     tokens: Vec<Token>,
@@ -64,7 +18,7 @@ struct Parser {
 const KEYWORDS: [&str; 11] = ["and", "or", "not", "is", "null", "between", "in", "like", "true", "false", "exists"];
 
 fn error<T>(position: usize, message: impl Into<String>) -> Result<T, PredicateError> {
-    Err(PredicateError { position, message: message.into() })
+    Err(PredicateError { position: Some(position), message: message.into() })
 }
 
 impl Parser {
@@ -97,7 +51,7 @@ impl Parser {
         while self.take_word("or") {
             terms.push(self.and()?);
         }
-        Ok(if terms.len() == 1 { terms.swap_remove(0) } else { Expr::Or(terms) })
+        Ok(Expr::or(terms))
     }
 
     fn and(&mut self) -> Result<Expr, PredicateError> {
@@ -105,7 +59,7 @@ impl Parser {
         while self.take_word("and") {
             terms.push(self.not()?);
         }
-        Ok(if terms.len() == 1 { terms.swap_remove(0) } else { Expr::And(terms) })
+        Ok(Expr::and(terms))
     }
 
     fn not(&mut self) -> Result<Expr, PredicateError> {
@@ -128,10 +82,10 @@ impl Parser {
     }
 
     fn test(&mut self) -> Result<Expr, PredicateError> {
-        let left = self.operand(true)?;
+        let left = self.operand()?;
         if let Kind::Comparison(comparison) = self.peek().kind {
             self.at += 1;
-            let right = self.operand(false)?;
+            let right = self.operand()?;
             return Ok(Expr::Compare { left, comparison, right });
         }
         if self.take_word("is") {
@@ -144,52 +98,58 @@ impl Parser {
         let before = self.at;
         let negated = self.take_word("not");
         let expr = if self.take_word("between") {
-            let low = self.operand(false)?;
+            let low = self.operand()?;
             if !self.take_word("and") {
                 return error(self.peek().position, format!("expected and, as in \"between 1 and 5\"{}", found(self.peek())));
             }
-            Expr::Between { column: left, low, high: self.operand(false)? }
+            Expr::Between { column: left, low, high: self.operand()? }
         } else if self.take_word("in") {
             self.expect(&Kind::Open, "a list in parentheses")?;
-            let mut values = vec![self.operand(false)?];
+            let mut values = vec![self.operand()?];
             while self.peek().kind == Kind::Comma {
                 self.at += 1;
-                values.push(self.operand(false)?);
+                values.push(self.operand()?);
             }
             self.expect(&Kind::Close, "a comma or a closing parenthesis")?;
             Expr::In { column: left, values }
         } else if self.take_word("like") {
-            Expr::Like { column: left, pattern: self.operand(false)? }
+            let pattern = self.operand()?;
+            let escape = if self.take_word("escape") { Some(self.operand()?) } else { None };
+            Expr::Like { column: left, pattern, escape }
         } else if negated {
             self.at = before;
             return error(self.peek().position, "expected an operator behind the column, or between, in or like behind not");
         } else {
-            Expr::Alone(left)
+            match left.atom {
+                Atom::Boolean(true) => Expr::And(Vec::new()),
+                Atom::Boolean(false) => Expr::Or(Vec::new()),
+                _ => Expr::Alone(left),
+            }
         };
         Ok(negate_if(negated, expr))
     }
 
-    fn operand(&mut self, is_left: bool) -> Result<Placed, PredicateError> {
+    fn operand(&mut self) -> Result<Placed, PredicateError> {
         let token = self.next();
         let position = token.position;
-        let operand = match token.kind {
-            Kind::Number(text) => Operand::Number(text),
-            Kind::Text(text) => Operand::Text(text),
-            Kind::Name(name) => Operand::Column(name),
-            Kind::DoubleQuoted(text) => {
-                if is_left {
-                    Operand::Column(text)
-                } else {
-                    Operand::Text(text)
-                }
-            }
+        let atom = match token.kind {
+            Kind::Number(text) => Atom::Number(text),
+            Kind::Text(text) => Atom::Text(text),
+            Kind::Name(name) => Atom::Column(name),
             Kind::Word(word) => match word.to_ascii_lowercase().as_str() {
-                "true" => Operand::Boolean(true),
-                "false" => Operand::Boolean(false),
-                "null" => Operand::Null,
+                "true" => Atom::Boolean(true),
+                "false" => Atom::Boolean(false),
+                "null" => Atom::Null,
                 "date" | "timestamp" | "time" if matches!(self.peek().kind, Kind::Text(_)) => match self.next().kind {
-                    Kind::Text(text) => Operand::Text(text),
-                    _ => Operand::Null,
+                    Kind::Text(text) => Atom::Text(text),
+                    _ => Atom::Null,
+                },
+                "x" if matches!(self.peek().kind, Kind::Text(_)) => match self.next().kind {
+                    Kind::Text(text) => match crate::text::parse(&format!("\\x{text}"), &DataType::Bytea) {
+                        Ok(Value::Bytes(bytes)) => Atom::Bytes(bytes),
+                        _ => return error(position, format!("x'{text}' is not bytes: two hexadecimal digits for each")),
+                    },
+                    _ => Atom::Null,
                 },
                 keyword if KEYWORDS.contains(&keyword) => {
                     return error(
@@ -197,11 +157,11 @@ impl Parser {
                         format!("expected a column or a value, found {word}; a column of that name is written `{word}`"),
                     );
                 }
-                _ => Operand::Column(word),
+                _ => Atom::Column(word),
             },
             _ => return error(position, format!("expected a column or a value{}", found(&token))),
         };
-        Ok(Placed { operand, position })
+        Ok(Placed { atom, position: Some(position) })
     }
 }
 
@@ -212,7 +172,7 @@ fn negate_if(negated: bool, expr: Expr) -> Expr {
 fn found(token: &Token) -> String {
     match &token.kind {
         Kind::Word(text) | Kind::Name(text) | Kind::Number(text) => format!(", found {text}"),
-        Kind::DoubleQuoted(text) | Kind::Text(text) => format!(", found the text {text:?}"),
+        Kind::Text(text) => format!(", found the text {text:?}"),
         Kind::Comparison(_) => ", found a comparison".to_owned(),
         Kind::Open => ", found (".to_owned(),
         Kind::Close => ", found )".to_owned(),

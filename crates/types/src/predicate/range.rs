@@ -67,7 +67,13 @@ impl<'p> Bounds<'p> {
                 }
             }
             Node::CompareColumns { left, right, .. } if *left == column || *right == column => self.not_null = true,
-            Node::In { column: c, values, negated } if *c == column => {
+            Node::Constant { column: c, holds } if *c == column => {
+                self.not_null = true;
+                if *holds != Some(true) {
+                    self.set_equal(Vec::new());
+                }
+            }
+            Node::In { column: c, values, negated, .. } if *c == column => {
                 self.not_null = true;
                 if !negated {
                     self.set_equal(values.iter().map(Value::as_ref).collect());

@@ -1,56 +1,125 @@
-//! The AND-ed terms of a condition that compare one column with constants: what can be asked of values that nobody has decoded.
+//! A condition taken apart, for those who can ask values that nobody has decoded.
+//!
+//! NOT is gone from a bound condition, so a row satisfies an AND exactly if it satisfies each part, and an OR if it satisfies one: nobody who takes it apart has to
+//! tell unknown from false.
 
 use super::Predicate;
+use super::like::LikePattern;
 use super::tree::{Comparison, Node};
-use crate::ValueRef;
+use crate::{Value, ValueRef};
 use std::ops::Bound;
 
-/// What such a term asks of a column.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a part asks of one column.
+#[derive(Clone, Copy, Debug)]
 pub enum ColumnTest<'p> {
     /// A value between these bounds; NULL is not.
     Between(Bound<ValueRef<'p>>, Bound<ValueRef<'p>>),
+    /// One of these values, or, negated, a value that is none of them. They ascend, none twice; none is NULL.
+    In {
+        /// The values
+        values: &'p [Value],
+        /// Another than these
+        negated: bool,
+    },
+    /// A text that matches, or one that does not. Of CHAR, without the blanks at its end.
+    Like {
+        /// What it is to match
+        pattern: &'p LikePattern,
+        /// One that does not
+        negated: bool,
+    },
     /// NULL
     Null,
     /// A value
     NotNull,
+    /// What no row has
+    Never,
 }
 
-/// `column = 1`, `column < 1`, `column is null` and the like.
-fn term(node: &Node) -> Option<(usize, ColumnTest<'_>)> {
-    match node {
-        Node::Compare { column, comparison, value } => {
-            let value = value.as_ref();
-            let bounds = match comparison {
-                Comparison::Equal => (Bound::Included(value), Bound::Included(value)),
-                Comparison::Less => (Bound::Unbounded, Bound::Excluded(value)),
-                Comparison::LessOrEqual => (Bound::Unbounded, Bound::Included(value)),
-                Comparison::Greater => (Bound::Excluded(value), Bound::Unbounded),
-                Comparison::GreaterOrEqual => (Bound::Included(value), Bound::Unbounded),
-                Comparison::NotEqual => return None,
-            };
-            Some((*column, ColumnTest::Between(bounds.0, bounds.1)))
+impl ColumnTest<'_> {
+    /// Does a value meet it? By definition: what is faster has to say the same. Trailing blanks of CHAR must be gone for `Like`.
+    #[must_use]
+    pub fn meets(&self, value: ValueRef<'_>) -> bool {
+        use std::ops::RangeBounds;
+        match (self, value) {
+            (ColumnTest::Null, value) => value.is_null(),
+            (ColumnTest::Never, _) | (_, ValueRef::Null) => false,
+            (ColumnTest::NotNull, _) => true,
+            (ColumnTest::Between(low, high), value) => (*low, *high).contains(&value),
+            (ColumnTest::In { values, negated }, value) => values.iter().any(|v| v.as_ref() == value) != *negated,
+            (ColumnTest::Like { pattern, negated }, ValueRef::Text(text)) => pattern.matches(text) != *negated,
+            (ColumnTest::Like { .. }, _) => false,
         }
-        Node::Null { column, negated } => Some((*column, if *negated { ColumnTest::NotNull } else { ColumnTest::Null })),
-        _ => None,
     }
 }
 
-/// What is left of a node without the terms that were taken; `None`: nothing.
-fn without_taken(node: &Node, take: &mut dyn FnMut(usize, ColumnTest<'_>) -> bool) -> Option<Node> {
-    if let Node::And(nodes) = node {
-        let mut rest: Vec<Node> = nodes.iter().filter_map(|node| without_taken(node, take)).collect();
-        return if rest.len() < 2 { rest.pop() } else { Some(Node::And(rest)) };
+/// A part of a condition, or all of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Term<'p>(&'p Node);
+
+/// What a part is made of.
+#[derive(Clone, Debug)]
+pub enum Parts<'p> {
+    /// True where all are
+    And(Vec<Term<'p>>),
+    /// True where one is
+    Or(Vec<Term<'p>>),
+    /// What one column, by its position, is asked
+    Column(usize, ColumnTest<'p>),
+    /// Something else: ask the row
+    Other,
+}
+
+impl<'p> Term<'p> {
+    /// What it is made of.
+    #[must_use]
+    pub fn parts(self) -> Parts<'p> {
+        match self.0 {
+            Node::And(nodes) => Parts::And(nodes.iter().map(Term).collect()),
+            Node::Or(nodes) => Parts::Or(nodes.iter().map(Term).collect()),
+            Node::Compare { column, comparison, value } => Parts::Column(*column, test(*comparison, value)),
+            Node::In { column, values, has_null, negated } => {
+                Parts::Column(*column, if *negated && *has_null { ColumnTest::Never } else { ColumnTest::In { values, negated: *negated } })
+            }
+            Node::Null { column, negated } => Parts::Column(*column, if *negated { ColumnTest::NotNull } else { ColumnTest::Null }),
+            Node::Constant { column, holds } => {
+                Parts::Column(*column, if *holds == Some(true) { ColumnTest::NotNull } else { ColumnTest::Never })
+            }
+            Node::Like { column, pattern, negated, .. } => Parts::Column(*column, ColumnTest::Like { pattern, negated: *negated }),
+            Node::CompareColumns { .. } => Parts::Other,
+        }
     }
-    let taken = term(node).is_some_and(|(column, test)| take(column, test));
-    (!taken).then(|| node.clone())
+
+    /// The part as a condition of its own.
+    #[must_use]
+    pub fn to_predicate(self) -> Predicate {
+        Predicate::of(self.0.clone())
+    }
+
+    /// These parts as a condition that is true where all are, or (`any`) where one is.
+    #[must_use]
+    pub fn together(terms: &[Term<'p>], any: bool) -> Predicate {
+        let nodes = terms.iter().map(|term| term.0.clone()).collect();
+        Predicate::of(if any { Node::Or(nodes) } else { Node::And(nodes) })
+    }
+}
+
+fn test(comparison: Comparison, value: &Value) -> ColumnTest<'_> {
+    let it: ValueRef<'_> = value.as_ref();
+    match comparison {
+        Comparison::Equal => ColumnTest::In { values: std::slice::from_ref(value), negated: false },
+        Comparison::NotEqual => ColumnTest::In { values: std::slice::from_ref(value), negated: true },
+        Comparison::Less => ColumnTest::Between(Bound::Unbounded, Bound::Excluded(it)),
+        Comparison::LessOrEqual => ColumnTest::Between(Bound::Unbounded, Bound::Included(it)),
+        Comparison::Greater => ColumnTest::Between(Bound::Excluded(it), Bound::Unbounded),
+        Comparison::GreaterOrEqual => ColumnTest::Between(Bound::Included(it), Bound::Unbounded),
+    }
 }
 
 impl Predicate {
-    /// Offers each AND-ed term on one column; gives the condition without those that were taken, `None` when that is all. A row satisfies the condition exactly if it satisfies all that
-    /// were taken and what is left.
+    /// All of it, to be taken apart.
     #[must_use]
-    pub fn take_terms(&self, mut take: impl FnMut(usize, ColumnTest<'_>) -> bool) -> Option<Predicate> {
-        without_taken(&self.root, &mut take).map(Predicate::of)
+    pub fn term(&self) -> Term<'_> {
+        Term(&self.root)
     }
 }

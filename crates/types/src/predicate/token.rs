@@ -7,10 +7,8 @@ use super::tree::Comparison;
 pub(super) enum Kind {
     /// A name or keyword, as written
     Word(String),
-    /// In backquotes: a column name
+    /// In double quotes or backquotes: a column name
     Name(String),
-    /// In double quotes: a column name or text
-    DoubleQuoted(String),
     /// In single quotes
     Text(String),
     Number(String),
@@ -53,7 +51,7 @@ impl Lexer {
     }
 
     fn error(&self, at: usize, message: impl Into<String>) -> PredicateError {
-        PredicateError { position: at + 1, message: message.into() }
+        PredicateError { position: Some(at + 1), message: message.into() }
     }
 
     /// Behind an opening quote, to the closing one; a doubled quote is one of the text.
@@ -123,11 +121,7 @@ impl Lexer {
             '\'' | '"' | '`' => {
                 self.at += 1;
                 let text = self.quoted(first)?;
-                match first {
-                    '\'' => Kind::Text(text),
-                    '"' => Kind::DoubleQuoted(text),
-                    _ => Kind::Name(text),
-                }
+                if first == '\'' { Kind::Text(text) } else { Kind::Name(text) }
             }
             '=' | '!' | '<' | '>' => self.comparison(first)?,
             '-' | '+' | '.' | '0'..='9' => Kind::Number(self.number()?),

@@ -1,18 +1,28 @@
 //! A condition bound to a schema.
 
-use super::like::Pattern;
-use super::{bind, parse};
+use super::condition::Condition;
+use super::like::LikePattern;
 use crate::{Schema, Value};
 
 /// Why a condition is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("condition, character {position}: {message}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PredicateError {
-    /// Position in the text, in characters from 1.
-    pub position: usize,
+    /// Position in the text, in characters from 1; `None` when the condition was built from values.
+    pub position: Option<usize>,
     /// What is wrong there.
     pub message: String,
 }
+
+impl std::fmt::Display for PredicateError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.position {
+            Some(position) => write!(f, "condition, character {position}: {}", self.message),
+            None => write!(f, "condition: {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for PredicateError {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
@@ -51,6 +61,15 @@ impl Comparison {
     }
 }
 
+/// How numbers of two types compare.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Numbers {
+    /// Whole multiples of 10^-scale, each column with its scale
+    Scaled(i8, i8),
+    /// REAL with DOUBLE
+    Floating,
+}
+
 /// NOT is gone: it was pushed down to the leaves, which three-valued logic allows.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
@@ -63,12 +82,19 @@ pub(super) enum Node {
         left: usize,
         comparison: Comparison,
         right: usize,
+        as_numbers: Option<Numbers>,
     },
-    /// Values sorted, none twice.
+    /// Values sorted, none twice, none NULL: that there was one among them is `has_null`.
     In {
         column: usize,
         values: Vec<Value>,
+        has_null: bool,
         negated: bool,
+    },
+    /// The same for each value of the column, as no value is what it is compared with; unknown when that is NULL.
+    Constant {
+        column: usize,
+        holds: Option<bool>,
     },
     Null {
         column: usize,
@@ -76,7 +102,7 @@ pub(super) enum Node {
     },
     Like {
         column: usize,
-        pattern: Pattern,
+        pattern: LikePattern,
         trim: bool,
         negated: bool,
     },
@@ -95,9 +121,9 @@ impl Predicate {
     /// Reads a condition on rows of this schema.
     ///
     /// # Errors
-    /// [`PredicateError`] with the place: syntax, an unknown column, a literal that is no value of the column's type.
+    /// [`PredicateError`] with the place: syntax, an unknown column, a literal that cannot be compared with its column.
     pub fn parse(text: &str, schema: &Schema) -> Result<Predicate, PredicateError> {
-        Ok(Predicate::of(bind::bind(&parse::parse(text)?, schema)?))
+        Condition::parse(text)?.bind(schema)
     }
 
     pub(super) fn of(root: Node) -> Predicate {
@@ -118,9 +144,11 @@ impl Predicate {
 impl Node {
     fn collect_columns(&self, out: &mut Vec<usize>) {
         match self {
-            Node::Compare { column, .. } | Node::In { column, .. } | Node::Null { column, .. } | Node::Like { column, .. } => {
-                out.push(*column)
-            }
+            Node::Compare { column, .. }
+            | Node::In { column, .. }
+            | Node::Null { column, .. }
+            | Node::Like { column, .. }
+            | Node::Constant { column, .. } => out.push(*column),
             Node::CompareColumns { left, right, .. } => out.extend([*left, *right]),
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().for_each(|n| n.collect_columns(out)),
         }

@@ -31,14 +31,21 @@ struct Options {
 
 const PAGE_BYTES: usize = 16384;
 
-/// Of the rows: about 1 %, half, a quarter and none by one column; 2 % by three (query 6 of TPC-H); 1 % by one of two terms, of which nothing is asked of encoded values.
-const CONDITIONS: [&str; 6] = [
+/// Of the rows: about 1 %, half, a quarter and none by one column; 2 % by three (query 6 of TPC-H). Then OR, IN, `<>` and LIKE.
+const CONDITIONS: [&str; 13] = [
     "l_shipdate between date '1995-03-01' and date '1995-03-25'",
     "l_shipdate < date '1995-06-17'",
     "l_returnflag = 'R'",
     "l_quantity > 50",
     "l_shipdate >= date '1994-01-01' and l_shipdate < date '1995-01-01' and l_discount between 0.05 and 0.07 and l_quantity < 24",
     "l_orderkey < 3000 or l_shipdate between date '1995-03-01' and date '1995-03-24'",
+    "l_partkey in (155, 1200, 7311, 9000, 12345, 15000, 19999)",
+    "l_shipmode in ('MAIL', 'SHIP')",
+    "l_shipmode <> 'AIR'",
+    "l_comment like 'careful%'",
+    "l_comment like '%final%'",
+    "l_comment not like '%final%express%'",
+    "l_returnflag = 'R' or l_shipmode like 'RE%' or l_quantity > 49",
 ];
 
 /// Rows, and the sum of two columns of them.
