@@ -128,8 +128,8 @@ fn float_range(lower: Bound<ValueRef<'_>>, upper: Bound<ValueRef<'_>>, data_type
     let positive = least.max(0)..=greatest.min(infinity);
     // Of a key below zero, or of the other zero, its distance from there.
     let (near, far) = (greatest.min(0).saturating_neg(), least.max(-infinity).saturating_neg());
-    let negative = if near <= far { sign + near..=sign + far } else { 1..=0 };
-    let mut set = IntSet::of([positive, negative]);
+    let negative = (near <= far).then(|| sign + near..=sign + far);
+    let mut set = IntSet::of(negative.into_iter().chain([positive]));
     if (least..=greatest).contains(&(infinity + 1)) {
         set = set.union(&IntSet::of([infinity + 1..=most, sign + infinity + 1..=-1]));
     }
