@@ -94,9 +94,9 @@ impl Expr {
 /// ```
 /// use pagefold_types::{Column, Condition, DataType, Schema, column};
 ///
-/// let cheap = column("price").less_than(1.5).or(column("price").is_null());
+/// let cheap = column("price").less_than(2).or(column("price").is_null());
 /// let built = cheap.and(column("name").like("F%"));
-/// assert_eq!(built, Condition::parse("(price < 1.5 or price is null) and name like 'F%'").unwrap());
+/// assert_eq!(built, Condition::parse("(price < 2 or price is null) and name like 'F%'").unwrap());
 ///
 /// let schema = Schema::new(vec![
 ///     Column::new("name", DataType::Varchar(None), false),
