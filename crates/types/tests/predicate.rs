@@ -275,7 +275,7 @@ fn errors_name_the_place() {
         ("id = 'x'", 6, "\"x\" is not INTEGER"),
         ("name = 3", 8, "written in quotes, '3'"),
         ("id = name", 6, "two types"),
-        ("name = \"x\"", 8, "unknown column"),
+        ("name = x", 8, "unknown column"),
         ("name like 'x\\'", 11, "ends with the character"),
         ("name like 'x' escape '!!'", 22, "one character"),
         ("name = x'0g'", 8, "hexadecimal"),
@@ -485,4 +485,17 @@ fn ranges_are_narrow() {
     assert!(ranges("id > 2147483647").iter().all(|r| r.start.is_empty() || r.start > key(i64::from(i32::MAX), "")));
     let everything = ranges("name = 'x' or id = 3");
     assert_eq!((everything.len(), everything[0].start.len(), &everything[0].end), (1, 0, &None));
+}
+
+/// Double quotes behind an operator: a column where there is one, else text.
+#[test]
+fn double_quotes_behind_an_operator() {
+    let schema = Schema::new(vec![Column::new("a", DataType::Varchar(None), false), Column::new("b b", DataType::Varchar(None), false)]);
+    let schema = schema.unwrap();
+    for text in ["a = \"x\"", "a in (\"x\", 'y')", "a like \"x%\"", "a between \"x\" and \"y\""] {
+        assert_eq!(Condition::parse(text).unwrap().bind(&schema).unwrap().columns(), [0], "{text}");
+    }
+    assert_eq!(Condition::parse("a = \"b b\"").unwrap().bind(&schema).unwrap().columns(), [0, 1]);
+    assert!(Condition::parse("a = x").unwrap().bind(&schema).is_err());
+    assert!(Condition::parse("\"x\" = a and \"y\" = 'z'").unwrap().bind(&schema).is_err());
 }

@@ -7,6 +7,7 @@ use super::number::{Scaled, scaled};
 use super::operand::{Atom, Placed};
 use super::tree::{Comparison, Node, Numbers};
 use crate::{DataType, Schema, Value, decimal_limit};
+use std::borrow::Cow;
 
 /// Where a literal lies among the values that a column can have.
 enum Place {
@@ -118,7 +119,18 @@ impl Binder<'_> {
         }
     }
 
+    /// What is in double quotes behind an operator is a column, or, where the table has none of that name, text.
+    fn right<'p>(&self, right: &'p Placed) -> Cow<'p, Placed> {
+        match &right.atom {
+            Atom::Column(name) if right.quoted && self.schema.index_of(name).is_err() => {
+                Cow::Owned(Placed { atom: Atom::Text(name.clone()), ..*right })
+            }
+            _ => Cow::Borrowed(right),
+        }
+    }
+
     fn compare(&self, left: &Placed, comparison: Comparison, right: &Placed) -> Result<Node, PredicateError> {
+        let right = &*self.right(right);
         match (&left.atom, &right.atom) {
             (Atom::Column(_), Atom::Column(_)) => {
                 let (l, r) = (self.column(left)?, self.column(right)?);
@@ -177,7 +189,7 @@ impl Binder<'_> {
                 let column = self.column(column)?;
                 let (mut found, mut has_null) = (Vec::new(), false);
                 for value in values {
-                    match self.place(value, column)? {
+                    match self.place(&self.right(value), column)? {
                         Place::Exact(value) => found.push(value),
                         Place::Unknown => has_null = true,
                         // No value of the column is that.
@@ -189,7 +201,7 @@ impl Binder<'_> {
                 Node::In { column, values: found, has_null, negated: negate }
             }
             Expr::IsNull { column } => Node::Null { column: self.column(column)?, negated: negate },
-            Expr::Like { column, pattern, escape } => self.like(column, pattern, escape.as_ref(), negate)?,
+            Expr::Like { column, pattern, escape } => self.like(column, &self.right(pattern), escape.as_ref(), negate)?,
             Expr::TooDeep => {
                 let message = format!("more than {DEPTH_MAX} levels of parentheses and not");
                 return Err(PredicateError { position: None, message });

@@ -18,6 +18,8 @@ pub(super) struct Placed {
     pub(super) atom: Atom,
     /// In characters, from 1; `None` when it was not written but built.
     pub(super) position: Option<usize>,
+    /// A name that was written in double quotes.
+    pub(super) quoted: bool,
 }
 
 impl PartialEq for Placed {
@@ -36,7 +38,7 @@ pub struct Operand(pub(super) Atom);
 
 impl Operand {
     pub(super) fn built(self) -> Placed {
-        Placed { atom: self.0, position: None }
+        Placed { atom: self.0, position: None, quoted: false }
     }
 
     /// NULL: comparisons with it are unknown.

@@ -132,6 +132,7 @@ impl Parser {
     fn operand(&mut self) -> Result<Placed, PredicateError> {
         let token = self.next();
         let position = token.position;
+        let quoted = matches!(token.kind, Kind::Name(_));
         let atom = match token.kind {
             Kind::Number(text) => Atom::Number(text),
             Kind::Text(text) => Atom::Text(text),
@@ -161,7 +162,7 @@ impl Parser {
             },
             _ => return error(position, format!("expected a column or a value{}", found(&token))),
         };
-        Ok(Placed { atom, position: Some(position) })
+        Ok(Placed { atom, position: Some(position), quoted })
     }
 }
 
