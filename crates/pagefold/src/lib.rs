@@ -27,7 +27,7 @@
 //! * [`Database`], [`Options`]: open, close, begin
 //! * [`Transaction`]: tables and indexes come, go and are found; savepoints; commit. [`TransactionOptions`] has levels from READ COMMITTED to SERIALIZABLE
 //! * [`Table`], [`ByIndex`], [`Rows`], [`Row`]: rows by key, in ranges, by conditions
-//! * [`column`], [`Condition`]: conditions built from values, or parsed
+//! * [`column()`], [`Condition`]: conditions built from values, or parsed
 //! * [`TableDefinition`], [`IndexDefinition`]: columns, keys, compression ([`Method`], [`IndexFormat`])
 //! * [`Error`]: one type for all of it, with [`Error::sqlstate`] and [`Error::is_retryable`]
 //!
