@@ -213,7 +213,7 @@ pub fn column(name: impl Into<String>) -> ColumnName {
     ColumnName(name.into())
 }
 
-/// A column of a condition: [`column`]. It is NULL in a row, or has a value; all but [`is_null`](Self::is_null) and
+/// A column of a condition: [`column()`]. It is NULL in a row, or has a value; all but [`is_null`](Self::is_null) and
 /// [`is_not_null`](Self::is_not_null) is unknown where it is NULL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnName(String);

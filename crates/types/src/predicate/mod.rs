@@ -17,7 +17,7 @@
 //!
 //! NULL makes a comparison unknown, also when it is written (`a = null`, `a in (1, null)`), and a row is taken only when the whole is true. Values order as in keys.
 //!
-//! A [`Condition`] is bound to no table yet: parsed, or built by [`column`] and its methods. Bound to a schema it is a [`Predicate`].
+//! A [`Condition`] is bound to no table yet: parsed, or built by [`column()`] and its methods. Bound to a schema it is a [`Predicate`].
 
 mod bind;
 mod condition;

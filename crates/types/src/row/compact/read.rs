@@ -63,7 +63,7 @@ impl CompactLayout {
     /// BOOLEAN. `None` is NULL.
     ///
     /// # Errors
-    /// As [`column`](Self::column), or the column is of another kind.
+    /// As [`column()`](Self::column), or the column is of another kind.
     pub fn boolean(&self, record: &[u8], column: usize) -> Result<Option<bool>, RecordError> {
         Ok(self.of_kind(record, column, |kind| kind == Physical::Boolean)?.map(|bytes| !bytes.is_empty()))
     }
