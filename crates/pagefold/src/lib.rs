@@ -26,7 +26,8 @@
 //!
 //! * [`Database`], [`Options`]: open, close, begin
 //! * [`Transaction`]: tables and indexes come, go and are found; savepoints; commit. [`TransactionOptions`] has levels from READ COMMITTED to SERIALIZABLE
-//! * [`Table`], [`ByIndex`], [`Rows`], [`Row`]: rows by key, in ranges, by conditions
+//! * [`Table`], [`ByIndex`], [`Select`], [`Rows`], [`Row`]: rows by key, in ranges, by conditions, some columns of them
+//! * `RecordBatches`, `Table::insert_batch`: rows as Arrow record batches (feature `arrow`)
 //! * [`column()`], [`Condition`]: conditions built from values, or parsed
 //! * [`TableDefinition`], [`IndexDefinition`]: columns, keys, compression ([`Method`], [`IndexFormat`])
 //! * [`Error`]: one type for all of it, with [`Error::sqlstate`] and [`Error::is_retryable`]
@@ -34,21 +35,26 @@
 //! Beside it:
 //!
 //! * [`types`]: SQL types, values, the packed record, keys, conditions
-//! * [`interchange`]: Parquet, CSV and Arrow record batches in and out
-//! * [`utility`]: load, export, create index, reorg, drop, check, print, report
+//! * `interchange`: Parquet, CSV and Arrow record batches in and out (feature `arrow`, which is on by default)
+//! * `utility`: load, export, create index, reorg, drop, check, print, report (the same)
 //! * [`backup`]: copies of a database in use, recovery to a point in time
-//! * [`advisor`]: what each method and page size would give, before anything is changed
+//! * `advisor` (the same feature): what each method and page size would give, before anything is changed
 //! * [`io`]: storage and clock; nothing else touches files or time
 //! * [`engine`]: what all of this is built on, for tools
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod condition;
 mod database;
 mod definition;
 pub mod engine;
 mod row;
+mod select;
 mod table;
 mod transaction;
 
+#[cfg(feature = "arrow")]
+pub use arrow::RecordBatches;
 pub use condition::IntoCondition;
 pub use database::{Database, Options};
 pub use definition::{IndexDefinition, TableDefinition};
@@ -58,7 +64,8 @@ pub use pagefold_engine::table_space::Method;
 pub use pagefold_engine::{Error, Result};
 pub use pagefold_types::{Condition, DataType, Value, column, not};
 pub use row::{AsValue, FromRow, FromValue, IntoValues, Row};
-pub use table::{ByIndex, Rows, Table};
+pub use select::{Rows, Select};
+pub use table::{ByIndex, Table};
 pub use transaction::Transaction;
 
 /// SQL types, values, the packed record, keys, conditions on rows.
@@ -67,6 +74,7 @@ pub mod types {
 }
 
 /// Parquet, CSV and Arrow record batches in and out.
+#[cfg(feature = "arrow")]
 pub mod interchange {
     pub use pagefold_interchange::*;
 }
@@ -81,11 +89,13 @@ pub mod backup {
 }
 
 /// LOAD, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT.
+#[cfg(feature = "arrow")]
 pub mod utility {
     pub use pagefold_utility::*;
 }
 
 /// The estimator.
+#[cfg(feature = "arrow")]
 pub mod advisor {
     pub use pagefold_advisor::*;
 }

@@ -1,10 +1,10 @@
 //! Rows of a table, by their keys.
 
 use crate::row::{AsValue, Fitted, IntoValues, Row, fit};
+use crate::select::Rows;
 use crate::transaction::Transaction;
 use crate::{Error, IntoCondition, Result};
-use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{RowScan, ScanRequest};
+use pagefold_engine::database::ReadView;
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space as space;
 use pagefold_types::{KeyRange, Rid, Schema, ValueRef, prefix_end};
@@ -26,21 +26,6 @@ pub struct Table<'t> {
 pub struct ByIndex<'t> {
     table: Table<'t>,
     index: Arc<Index>,
-}
-
-/// Rows one after the other: of a scan, or a range of keys. They are those that the statement saw when it began, and nothing is held up by a slow reader.
-#[derive(Debug)]
-pub struct Rows {
-    schema: Arc<Schema>,
-    scan: RowScan,
-}
-
-impl Iterator for Rows {
-    type Item = Result<Row>;
-
-    fn next(&mut self) -> Option<Result<Row>> {
-        self.scan.next().map(|next| next.map(|(_, values)| Row::new(&self.schema, values)))
-    }
 }
 
 impl<'t> Table<'t> {
@@ -67,7 +52,26 @@ impl<'t> Table<'t> {
         &self.schema
     }
 
-    fn primary(&self) -> Result<ByIndex<'t>> {
+    pub(crate) fn schema_arc(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The engine's table.
+    pub(crate) fn inner(&self) -> &Arc<space::Table> {
+        &self.table
+    }
+
+    #[cfg(feature = "arrow")]
+    pub(crate) fn transaction(&self) -> &'t Transaction {
+        self.transaction
+    }
+
+    /// What a statement sees that begins now.
+    pub(crate) fn read_view(&self) -> Result<ReadView> {
+        self.transaction.with(pagefold_engine::database::Transaction::read_view)
+    }
+
+    pub(crate) fn primary(&self) -> Result<ByIndex<'t>> {
         match &self.primary {
             Some(index) => Ok(ByIndex { table: self.clone(), index: Arc::clone(index) }),
             None => Err(Error::Parameter(format!("table \"{}\" has no primary key", self.name()))),
@@ -193,12 +197,12 @@ impl<'t> Table<'t> {
         self.primary()?.range(range)
     }
 
-    /// All rows, as they lie.
+    /// All rows, as they lie. [`select`](Self::select) reads some columns.
     ///
     /// # Errors
     /// When the table does not count for the transaction any more.
     pub fn scan(&self) -> Result<Rows> {
-        self.rows(&ScanRequest::default())
+        self.all().rows()
     }
 
     /// The rows for which a condition is true: a text such as `built < 1900 and name like 'F%'`, or one that was built,
@@ -207,18 +211,20 @@ impl<'t> Table<'t> {
     /// # Errors
     /// When the condition cannot be understood, with the place; when a column is unknown, or a value cannot be compared with it.
     pub fn filter(&self, condition: impl IntoCondition) -> Result<Rows> {
-        let bound = condition.into_condition().and_then(|condition| condition.bind(&self.schema));
-        let condition = bound.map_err(|e| Error::Parameter(e.to_string()))?;
-        self.rows(&ScanRequest { condition: Some(condition), ..ScanRequest::default() })
-    }
-
-    fn rows(&self, request: &ScanRequest) -> Result<Rows> {
-        let view = self.transaction.with(pagefold_engine::database::Transaction::read_view)?;
-        Ok(Rows { schema: Arc::clone(&self.schema), scan: view.scan(&self.table, request)?.into_rows() })
+        self.all().filter(condition)?.rows()
     }
 }
 
-impl ByIndex<'_> {
+impl<'t> ByIndex<'t> {
+    pub(crate) fn table(&self) -> &Table<'t> {
+        &self.table
+    }
+
+    /// The engine's index.
+    pub(crate) fn inner(&self) -> &Arc<Index> {
+        &self.index
+    }
+
     /// The first row that has this key, or these first values of a key.
     ///
     /// # Errors
@@ -235,7 +241,7 @@ impl ByIndex<'_> {
     /// # Errors
     /// When a value is none of its column.
     pub fn range<K: IntoValues>(&self, range: impl RangeBounds<K>) -> Result<Rows> {
-        self.directed(range, Direction::Forward)
+        self.ordered(self.table.all()).range(range)?.rows()
     }
 
     /// The same, from the last to the first.
@@ -243,17 +249,18 @@ impl ByIndex<'_> {
     /// # Errors
     /// As [`range`](Self::range).
     pub fn range_backward<K: IntoValues>(&self, range: impl RangeBounds<K>) -> Result<Rows> {
-        self.directed(range, Direction::Backward)
+        self.ordered(self.table.all()).range(range)?.backward()?.rows()
     }
 
-    fn directed<K: IntoValues>(&self, range: impl RangeBounds<K>, direction: Direction) -> Result<Rows> {
-        let range = KeyRange {
+    /// The keys of a range.
+    pub(crate) fn key_range<K: IntoValues>(&self, range: impl RangeBounds<K>) -> Result<KeyRange> {
+        Ok(KeyRange {
             start: match range.start_bound() {
                 Bound::Included(key) => self.encoded(key)?,
                 // A key behind which there is none.
                 Bound::Excluded(key) => match self.behind(key)? {
                     Some(start) => start,
-                    None => return self.rows(KeyRange { start: vec![0], end: Some(vec![0]) }, direction),
+                    None => return Ok(KeyRange { start: vec![0], end: Some(vec![0]) }),
                 },
                 Bound::Unbounded => Vec::new(),
             },
@@ -262,14 +269,7 @@ impl ByIndex<'_> {
                 Bound::Excluded(key) => Some(self.encoded(key)?),
                 Bound::Unbounded => None,
             },
-        };
-        self.rows(range, direction)
-    }
-
-    fn rows(&self, range: KeyRange, direction: Direction) -> Result<Rows> {
-        let view = self.table.transaction.with(pagefold_engine::database::Transaction::read_view)?;
-        let scan = view.range(&self.table.table, &self.index, range, direction, &ScanRequest::default())?;
-        Ok(Rows { schema: Arc::clone(&self.table.schema), scan: scan.into_rows() })
+        })
     }
 
     /// What all keys begin with that have these first values.

@@ -216,3 +216,84 @@ fn a_database_on_disk_is_there_again() {
     reader.close().unwrap();
     Database::open(&path).unwrap().close().unwrap();
 }
+
+#[test]
+fn some_columns_of_some_rows() {
+    for (turn, method) in Method::ALL.into_iter().enumerate() {
+        let database = filled(orders().method(method).page_bytes([4096, 16384][turn % 2]));
+        let t = database.begin();
+        t.create_index("by_number", "orders", IndexDefinition::new(["number"])).unwrap();
+        let table = t.table("orders").unwrap();
+        let found = table.select(["number", "customer"]).unwrap().filter("number > 18").unwrap();
+        let rows: Vec<Row> = found.clone().rows().unwrap().collect::<Result<_>>().unwrap();
+        assert_eq!(rows.len(), 6);
+        assert_eq!(rows[0].values().len(), 2);
+        assert_eq!(rows[0].clone().into::<(i32, String)>().unwrap(), (19, "Ada".to_string()));
+        assert!(rows[0].get::<String>("note").is_err(), "it was not asked for");
+        // Two conditions are both meant; a range is one of the primary key; a limit counts what is delivered.
+        let last = found.clone().filter(column("number").less_than(20)).unwrap().range("Alan"..).unwrap().backward().unwrap();
+        let names = |select: pagefold::Select<'_>| -> Vec<String> {
+            select.rows().unwrap().map(|row| row.unwrap().get("customer").unwrap()).collect()
+        };
+        assert_eq!(names(last.clone()), ["Grace", "Alan"]);
+        assert_eq!(names(last.limit(1)), ["Grace"]);
+        assert_eq!(names(found.clone().limit(0)), Vec::<String>::new());
+        // By another index.
+        let by_number = table.by("by_number").unwrap().select(["customer", "number"]).unwrap();
+        let tens = by_number.range(10..12).unwrap().filter("customer <> 'Alan'").unwrap();
+        let tens: Vec<(String, i32)> = keys(tens.rows().unwrap());
+        let expected = [("Ada", 10), ("Grace", 10), ("Ada", 11), ("Grace", 11)].map(|(name, number)| (name.to_string(), number));
+        assert_eq!(tens, expected);
+        // What cannot be is said where it was asked for.
+        for (columns, what) in [(vec!["nothing"], "nothing"), (vec!["note", "note"], "twice")] {
+            let error = table.select(columns).unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains("orders"), "{error}");
+        }
+        assert!(found.filter("customer > 5").is_err());
+    }
+}
+
+#[test]
+#[cfg(feature = "arrow")]
+fn record_batches_out_and_in() {
+    let long = "a long note ".repeat(2000);
+    for (turn, method) in Method::ALL.into_iter().enumerate() {
+        let database = filled(orders().method(method).page_bytes([4096, 16384][turn % 2]));
+        let t = database.begin();
+        t.table("orders").unwrap().update(("Alan", 7), [("note", long.as_str())]).unwrap();
+        t.create_table("copies", orders()).unwrap();
+        let (table, copies) = (t.table("orders").unwrap(), t.table("copies").unwrap());
+        let mut rows = 0;
+        let names: Vec<&str> = table.schema().columns().iter().rev().map(|column| column.name.as_str()).collect();
+        // Columns stand in another order; rows come in that of the key.
+        let batches = table.select(names.iter().copied()).unwrap().range::<&str>(..).unwrap().record_batches().unwrap();
+        assert_eq!(batches.schema().fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), names);
+        for batch in batches {
+            rows += copies.insert_batch(&batch.unwrap()).unwrap();
+        }
+        assert_eq!(rows, 60);
+        let all = |table: &Table<'_>| table.range::<&str>(..).unwrap().collect::<Result<Vec<Row>>>().unwrap();
+        let [originals, copied] =
+            [&table, &copies].map(|table| all(table).into_iter().map(|row| row.values().to_vec()).collect::<Vec<_>>());
+        assert_eq!(originals, copied);
+        assert_eq!(table.get(("Alan", 7)).unwrap().unwrap().get::<String>("note").unwrap(), long);
+        // All or none: one key of the batch is taken.
+        copies.delete(("Ada", 3)).unwrap();
+        let batch = table.select(names).unwrap().record_batches().unwrap().next().unwrap().unwrap();
+        assert!(matches!(copies.insert_batch(&batch).unwrap_err(), Error::DuplicateKey { .. }));
+        assert_eq!(count(&copies), 59);
+        // A batch that lacks a column is refused by name.
+        let few = table.select(["customer"]).unwrap().record_batches().unwrap().next().unwrap().unwrap();
+        let error = copies.insert_batch(&few).unwrap_err().to_string();
+        assert!(error.contains("copies"), "{error}");
+        // In parts for threads each row comes once; a limit counts.
+        let parts = table.select(["number"]).unwrap().record_batches().unwrap().split(3);
+        let counted: usize = parts
+            .into_iter()
+            .map(|part| std::thread::spawn(|| part.map(|batch| batch.unwrap().num_rows()).sum::<usize>()).join().unwrap())
+            .sum();
+        assert_eq!(counted, 60);
+        let limited = table.select(["number"]).unwrap().limit(17).record_batches().unwrap();
+        assert_eq!(limited.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 17);
+    }
+}

@@ -124,17 +124,7 @@ impl Output<'_, '_> {
     fn offer(&mut self, batch: &ColumnBatch) -> Result<ControlFlow<()>> {
         let table = &self.scan.table;
         let wanted = usize::try_from(self.scan.limit - self.rows).unwrap_or(usize::MAX).min(batch.len());
-        let slices = batch.columns().iter().map(|column| ColumnSlice {
-            values: match column.values() {
-                BatchValues::Ints(ints) => ColumnValues::Ints(&ints[..wanted]),
-                BatchValues::Bytes { bytes, ends, large } => ColumnValues::Bytes { bytes, ends: &ends[..wanted], large: large.words() },
-            },
-            validity: column.validity().words(),
-            nulls: column.null_count(),
-        });
-        self.builder.push_columns(wanted, slices, |reference| {
-            table.read_large(reference).map_err(|e| InterchangeError::LargeValue(e.to_string()))
-        })?;
+        push_rows(&mut self.builder, table, batch, wanted)?;
         self.rows += wanted as u64;
         if self.builder.is_full() {
             self.sink.write(&self.builder.finish()?)?;
@@ -149,6 +139,23 @@ impl Output<'_, '_> {
         self.sink.finish()?;
         Ok(self.rows)
     }
+}
+
+/// Adds the first rows of a batch to those of which Arrow arrays are made; large values are read.
+///
+/// # Errors
+/// When a page is damaged, or a record batch cannot hold the values.
+pub fn push_rows(builder: &mut BatchBuilder<'_>, table: &Table, batch: &ColumnBatch, rows: usize) -> Result<()> {
+    let slices = batch.columns().iter().map(|column| ColumnSlice {
+        values: match column.values() {
+            BatchValues::Ints(ints) => ColumnValues::Ints(&ints[..rows]),
+            BatchValues::Bytes { bytes, ends, large } => ColumnValues::Bytes { bytes, ends: &ends[..rows], large: large.words() },
+        },
+        validity: column.validity().words(),
+        nulls: column.null_count(),
+    });
+    let read_large = |reference| table.read_large(reference).map_err(|e| InterchangeError::LargeValue(e.to_string()));
+    Ok(builder.push_columns(rows, slices, read_large)?)
 }
 
 /// Writes all rows of a table into a sink; returns how many.

@@ -16,7 +16,7 @@ mod reorg;
 mod report;
 mod sample;
 
-pub use access::{Scan, ScanOptions, export, get, primary_key_index};
+pub use access::{Scan, ScanOptions, export, get, primary_key_index, push_rows};
 pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_rows, upsert};
 pub use check::{CheckReport, PageError, check, check_files};
 pub use drop::{DropReport, drop_object};

@@ -1,0 +1,157 @@
+//! Rows as Arrow record batches, out of tables and into them.
+//!
+//! Columns come as the table has them: under `page` from the page's columns into arrays, without a row in between.
+
+use crate::select::Select;
+use crate::table::Table;
+use crate::{Error, Result};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use pagefold_engine::database::Scan;
+use pagefold_engine::table_space as space;
+use pagefold_interchange::{BatchBuilder, ColumnView, InterchangeError, TableSchema};
+use pagefold_types::ValueRef;
+use pagefold_utility::push_rows;
+use std::sync::Arc;
+
+/// Rows of a batch, at least, but for the last one; fewer where values are long.
+const BATCH_ROWS: usize = 8192;
+
+/// Record batches of the rows of a [`Select`]. It owns what it needs, can go to another thread, and holds nobody up between two batches.
+#[derive(Debug)]
+pub struct RecordBatches {
+    scan: Scan,
+    table: Arc<space::Table>,
+    schema: TableSchema,
+    output: SchemaRef,
+    columns: Vec<usize>,
+    left: u64,
+}
+
+fn from_interchange(table: &str, error: InterchangeError) -> Error {
+    match error {
+        InterchangeError::Io(error) => error.into(),
+        other => Error::Value(format!("table \"{table}\": {other}")),
+    }
+}
+
+fn from_utility(table: &str, error: pagefold_utility::Error) -> Error {
+    match error {
+        pagefold_utility::Error::Engine(error) => error,
+        pagefold_utility::Error::Interchange(error) => from_interchange(table, error),
+        other => Error::Value(format!("table \"{table}\": {other}")),
+    }
+}
+
+impl Select<'_> {
+    /// The rows in Arrow record batches.
+    ///
+    /// # Errors
+    /// When the table does not count for the transaction any more.
+    pub fn record_batches(self) -> Result<RecordBatches> {
+        let table = Arc::clone(self.table.inner());
+        let schema = self.table.table_schema()?;
+        let output = schema.project(&self.columns).map_err(|e| from_interchange(table.name(), e))?;
+        let output = Arc::clone(output.arrow());
+        Ok(RecordBatches { scan: self.scan()?, table, schema, output, columns: self.columns, left: self.limit })
+    }
+}
+
+impl RecordBatches {
+    /// The Arrow schema of the batches.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.output
+    }
+
+    /// The same rows in at most so many parts, one for each thread. In one part where rows come in an order, or no more than some.
+    #[must_use]
+    pub fn split(self, parts: usize) -> Vec<RecordBatches> {
+        if self.left < u64::MAX {
+            return vec![self];
+        }
+        let RecordBatches { scan, table, schema, output, columns, left } = self;
+        let part = |scan| RecordBatches {
+            scan,
+            table: Arc::clone(&table),
+            schema: schema.clone(),
+            output: Arc::clone(&output),
+            columns: columns.clone(),
+            left,
+        };
+        scan.split(parts).into_iter().map(part).collect()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let name = self.table.name();
+        let builder = BatchBuilder::new(&self.schema, self.table.layout(), &self.columns, BATCH_ROWS);
+        let mut builder = builder.map_err(|e| from_interchange(name, e))?;
+        while self.left > 0 && !builder.is_full() {
+            let Some(batch) = self.scan.next().transpose()? else { break };
+            let rows = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.len());
+            push_rows(&mut builder, &self.table, &batch, rows).map_err(|e| from_utility(name, e))?;
+            if self.left < u64::MAX {
+                self.left -= rows as u64;
+            }
+        }
+        if builder.is_empty() { Ok(None) } else { builder.finish().map(Some).map_err(|e| from_interchange(name, e)) }
+    }
+}
+
+impl Iterator for RecordBatches {
+    type Item = Result<RecordBatch>;
+
+    /// After an error nothing more comes.
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        let next = self.next_batch();
+        if next.is_err() {
+            self.left = 0;
+        }
+        next.transpose()
+    }
+}
+
+impl Table<'_> {
+    fn table_schema(&self) -> Result<TableSchema> {
+        pagefold_utility::table_schema(self.inner()).map_err(|e| from_utility(self.name(), e))
+    }
+
+    /// The columns as Arrow has them: with the types of the file that the table was loaded from, if it was.
+    ///
+    /// # Errors
+    /// When what the catalog has of these types is damaged.
+    pub fn arrow_schema(&self) -> Result<SchemaRef> {
+        Ok(Arc::clone(self.table_schema()?.arrow()))
+    }
+
+    /// Inserts the rows of a batch, all or none of them. Its columns are found by name and may stand in any order; types are those
+    /// that [`crate::interchange`] maps to the table's. Returns how many rows.
+    ///
+    /// # Errors
+    /// When a column is missing, too many, or of another type; else as [`insert`](Self::insert).
+    pub fn insert_batch(&self, batch: &RecordBatch) -> Result<u64> {
+        let name = self.name();
+        let schema = self.table_schema()?;
+        let source = TableSchema::from_arrow(batch.schema()).map_err(|e| from_interchange(name, e))?;
+        let positions = schema.match_source(&source, false).map_err(|e| from_interchange(name, e))?;
+        let views = positions.iter().zip(schema.schema().columns()).map(|(position, column)| {
+            let view = ColumnView::new(batch.column(*position), &column.data_type, &column.name);
+            view.map_err(|e| from_interchange(name, e))
+        });
+        let views = views.collect::<Result<Vec<ColumnView>>>()?;
+        let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(views.len());
+        self.transaction().with(|t| {
+            let savepoint = t.savepoint();
+            for number in 0..batch.num_rows() {
+                row.clear();
+                row.extend(views.iter().map(|view| view.value(number)));
+                if let Err(error) = t.insert(self.inner(), &row) {
+                    // Where only rollback is left, that takes these rows back, too.
+                    let _ = t.roll_back_to(savepoint);
+                    return Err(error);
+                }
+            }
+            Ok(batch.num_rows() as u64)
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! What to read of a table, said step by step: columns, a condition, a range of keys, how many.
+//!
+//! Invariant: a selection reads what one statement sees, by the same scans as everything else.
+
+use crate::row::{IntoValues, Row};
+use crate::table::{ByIndex, Table};
+use crate::{Error, IntoCondition, Result};
+use pagefold_engine::btree::Direction;
+use pagefold_engine::database::{RowScan, Scan, ScanRequest};
+use pagefold_types::{Condition, KeyRange, Schema};
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+/// Rows of a table that are to be read. Made by [`Table::select`] and [`ByIndex::select`]; nothing is read before one of the
+/// last calls: [`rows`](Self::rows), or with the feature `arrow` `record_batches`.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is read before rows or record_batches"]
+pub struct Select<'t> {
+    pub(crate) table: Table<'t>,
+    /// Columns by number, in the order in which they were named.
+    pub(crate) columns: Vec<usize>,
+    path: Path<'t>,
+    condition: Option<Condition>,
+    pub(crate) limit: u64,
+}
+
+/// How a selection comes to its rows.
+#[derive(Clone, Debug)]
+enum Path<'t> {
+    /// As they lie.
+    Pages,
+    /// In the order of an index.
+    Index { index: ByIndex<'t>, range: KeyRange, direction: Direction },
+}
+
+/// Rows one after the other: of a scan, or a range of keys. They are those that the statement saw when it began, and nothing is held up by a slow reader.
+#[derive(Debug)]
+pub struct Rows {
+    schema: Arc<Schema>,
+    scan: RowScan,
+    /// Of the table's columns, those that are delivered; `None`: all.
+    columns: Option<Vec<usize>>,
+    left: u64,
+}
+
+impl Iterator for Rows {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        self.left = self.left.checked_sub(1)?;
+        self.scan.next().map(|next| {
+            let (_, mut values) = next?;
+            if let Some(columns) = &self.columns {
+                values = columns.iter().map(|column| values[*column].clone()).collect();
+            }
+            Ok(Row::new(&self.schema, values))
+        })
+    }
+}
+
+impl<'t> Table<'t> {
+    /// Some columns of the rows, by name, in this order.
+    ///
+    /// ```
+    /// # use pagefold::{DataType, Database, TableDefinition};
+    /// # fn main() -> pagefold::Result<()> {
+    /// # let database = Database::in_memory()?;
+    /// # let transaction = database.begin();
+    /// # let definition = TableDefinition::new().column("name", DataType::Varchar(None)).nullable("built", DataType::Integer);
+    /// # let ships = transaction.create_table("ship", definition.primary_key(["name"]))?;
+    /// ships.insert(("Fram", 1892))?;
+    /// ships.insert(("Vega", 1872))?;
+    /// let old = ships.select(["name"])?.filter("built < 1900")?.range("G"..)?.limit(10);
+    /// let names: Vec<String> = old.rows()?.map(|row| row?.get("name")).collect::<Result<_, _>>()?;
+    /// assert_eq!(names, ["Vega"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such column, or one is named twice.
+    pub fn select<'n>(&self, columns: impl IntoIterator<Item = &'n str>) -> Result<Select<'t>> {
+        let place = |name: &str| self.schema().index_of(name).map_err(|e| Error::Value(format!("table \"{}\": {e}", self.name())));
+        let columns = columns.into_iter().map(place).collect::<Result<Vec<usize>>>()?;
+        if let Some(twice) = columns.iter().enumerate().find_map(|(at, column)| columns[..at].contains(column).then_some(*column)) {
+            let name = &self.schema().columns()[twice].name;
+            return Err(Error::Value(format!("table \"{}\": column \"{name}\" is named twice", self.name())));
+        }
+        Ok(Select { columns, ..self.all() })
+    }
+
+    /// All columns of all rows, as they lie.
+    pub(crate) fn all(&self) -> Select<'t> {
+        let columns = (0..self.schema().len()).collect();
+        Select { table: self.clone(), columns, path: Path::Pages, condition: None, limit: u64::MAX }
+    }
+}
+
+impl<'t> ByIndex<'t> {
+    /// Some columns of the rows, by name, in this order; rows come in the order of the index.
+    ///
+    /// # Errors
+    /// As [`Table::select`].
+    pub fn select<'n>(&self, columns: impl IntoIterator<Item = &'n str>) -> Result<Select<'t>> {
+        Ok(self.ordered(self.table().select(columns)?))
+    }
+
+    /// The same rows in the order of the index.
+    pub(crate) fn ordered(&self, select: Select<'t>) -> Select<'t> {
+        let range = KeyRange { start: Vec::new(), end: None };
+        Select { path: Path::Index { index: self.clone(), range, direction: Direction::Forward }, ..select }
+    }
+}
+
+impl<'t> Select<'t> {
+    /// Only rows for which a condition is true, as in [`Table::filter`]; said twice, both.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn filter(mut self, condition: impl IntoCondition) -> Result<Select<'t>> {
+        let more = condition.into_condition().map_err(|e| Error::Parameter(e.to_string()))?;
+        let condition = match self.condition.take() {
+            Some(condition) => condition.and(more),
+            None => more,
+        };
+        // What cannot be compared is refused here, where it was said.
+        condition.clone().bind(self.table.schema()).map_err(|e| Error::Parameter(e.to_string()))?;
+        Ok(Select { condition: Some(condition), ..self })
+    }
+
+    /// Only rows whose keys are in a range, in the order of the keys: of the index that it was selected by, else of the primary
+    /// key. A bound may have the first values of a key only.
+    ///
+    /// # Errors
+    /// When there is no primary key, or a value is none of its column.
+    pub fn range<K: IntoValues>(self, range: impl RangeBounds<K>) -> Result<Select<'t>> {
+        let (index, direction) = match &self.path {
+            Path::Index { index, direction, .. } => (index.clone(), *direction),
+            Path::Pages => (self.table.primary()?, Direction::Forward),
+        };
+        let range = index.key_range(range)?;
+        Ok(Select { path: Path::Index { index, range, direction }, ..self })
+    }
+
+    /// From the last key to the first. Without a range or an index: of the primary key.
+    ///
+    /// # Errors
+    /// When there is no primary key.
+    pub fn backward(self) -> Result<Select<'t>> {
+        let mut select = match self.path {
+            Path::Index { .. } => self,
+            Path::Pages => self.table.primary()?.ordered(self),
+        };
+        if let Path::Index { direction, .. } = &mut select.path {
+            *direction = Direction::Backward;
+        }
+        Ok(select)
+    }
+
+    /// At most so many rows.
+    pub fn limit(self, rows: u64) -> Select<'t> {
+        Select { limit: rows, ..self }
+    }
+
+    /// The engine's scan.
+    pub(crate) fn scan(&self) -> Result<Scan> {
+        let bound = self.condition.clone().map(|condition| condition.bind(self.table.schema()));
+        let condition = bound.transpose().map_err(|e| Error::Parameter(e.to_string()))?;
+        let request = ScanRequest { columns: Some(self.columns.clone()), condition, rids: false };
+        let view = self.table.read_view()?;
+        match &self.path {
+            Path::Pages => view.scan(self.table.inner(), &request),
+            Path::Index { index, range, direction } => view.range(self.table.inner(), index.inner(), range.clone(), *direction, &request),
+        }
+    }
+
+    /// The rows, one after the other.
+    ///
+    /// # Errors
+    /// When the table does not count for the transaction any more.
+    pub fn rows(self) -> Result<Rows> {
+        let all = self.table.schema_arc();
+        let is_all = self.columns.iter().copied().eq(0..all.len());
+        let (schema, columns) = if is_all {
+            (Arc::clone(all), None)
+        } else {
+            let columns = self.columns.iter().map(|column| all.columns()[*column].clone()).collect();
+            let schema = Schema::new(columns).map_err(|e| Error::Value(e.to_string()))?;
+            (Arc::new(schema), Some(self.columns.clone()))
+        };
+        Ok(Rows { schema, scan: self.scan()?.into_rows(), columns, left: self.limit })
+    }
+}
