@@ -29,15 +29,16 @@ pub struct ByIndex<'t> {
 }
 
 impl<'t> Table<'t> {
-    pub(crate) fn new(transaction: &'t Transaction, table: Arc<space::Table>) -> Table<'t> {
+    pub(crate) fn new(transaction: &'t Transaction, table: Arc<space::Table>) -> Result<Table<'t>> {
         let attributes = table.attributes();
-        let is_primary = |index: &&Arc<Index>| {
+        let is_primary = |index: &Arc<Index>| {
             let columns = index.attributes().columns.iter().map(|(column, _)| column);
             index.attributes().unique && !attributes.primary_key.is_empty() && columns.eq(&attributes.primary_key)
         };
-        let primary = table.indexes().iter().find(is_primary).cloned();
+        // That of the transaction's snapshot: the present one may have been built later.
+        let primary = transaction.with(|t| t.indexes(&table))?.into_iter().find(is_primary);
         let schema = Arc::new(attributes.schema.clone());
-        Table { transaction, table, schema, primary }
+        Ok(Table { transaction, table, schema, primary })
     }
 
     /// Its name.
@@ -83,10 +84,11 @@ impl<'t> Table<'t> {
     /// # Errors
     /// [`Error::Unknown`] when there is none of this name, [`Error::Parameter`] when it is one of another table.
     pub fn by(&self, index: &str) -> Result<ByIndex<'t>> {
-        let index = self.transaction.with(|t| t.index(index))?;
-        if !self.table.indexes().iter().any(|own| Arc::ptr_eq(own, &index)) {
+        let found = self.transaction.with(|t| t.indexes(&self.table))?.into_iter().find(|own| own.name() == index);
+        let Some(index) = found else {
+            let index = self.transaction.with(|t| t.index(index))?;
             return Err(Error::Parameter(format!("index \"{}\" is none of table \"{}\"", index.name(), self.name())));
-        }
+        };
         Ok(ByIndex { table: self.clone(), index })
     }
 

@@ -35,7 +35,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::Unknown`] when there is none.
     pub fn table(&self, name: &str) -> Result<Table<'_>> {
-        Ok(Table::new(self, self.with(|t| t.table(name))?))
+        Table::new(self, self.with(|t| t.table(name))?)
     }
 
     /// Makes a table, and with a primary key the index on it, `<table>_pk`. Others see it after the commit.
@@ -58,7 +58,7 @@ impl Transaction {
             }
             Ok(table)
         })?;
-        Ok(Table::new(self, table))
+        Table::new(self, table)
     }
 
     /// Makes an index of the rows that a table has now. It is used by this transaction at once, by others after the commit.
@@ -79,6 +79,15 @@ impl Transaction {
     /// [`Error::Unknown`]; those of locks.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.with(|t| t.drop_table(name))
+    }
+
+    /// Takes all rows of a table away at once, however many there are. Who has an older snapshot goes on with them; a handle of
+    /// before is of no use any more.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`]; those of locks.
+    pub fn truncate_table(&self, name: &str) -> Result<Table<'_>> {
+        Table::new(self, self.with(|t| t.truncate_table(name))?)
     }
 
     /// Drops an index.

@@ -172,6 +172,14 @@ impl Former {
         all(&self.lists.lock()).iter().find(|object| is_it(object)).cloned()
     }
 
+    /// The former indexes of a table.
+    pub(super) fn indexes_of(&self, table_id: u32) -> Vec<Arc<Index>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return Vec::new();
+        }
+        self.lists.lock().indexes.iter().filter(|index| index.table_id == table_id).cloned().collect()
+    }
+
     /// Removes what nobody needs. `oldest`: the timestamp of the oldest snapshot.
     fn sweep(&self, manager: &BufferManager, oldest: u64) {
         let mut unused = Vec::new();

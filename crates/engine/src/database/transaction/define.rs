@@ -75,6 +75,32 @@ impl Transaction<'_> {
         })
     }
 
+    /// Takes all rows of a table away at once, however many: an empty table with the same attributes and indexes comes in its
+    /// place. Who has an older snapshot goes on with the rows. Returns the table that counts from now on.
+    ///
+    /// # Errors
+    /// As [`drop_table`](Self::drop_table) and [`create_table`](Self::create_table); the table is as it was then.
+    pub fn truncate_table(&mut self, name: &str) -> Result<Arc<Table>> {
+        let savepoint = self.savepoint();
+        let result = self.make_anew(name);
+        if result.is_err() {
+            // Where only rollback is left, that takes it back, too.
+            let _ = self.roll_back_to(savepoint);
+        }
+        result
+    }
+
+    fn make_anew(&mut self, name: &str) -> Result<Arc<Table>> {
+        let old = self.table(name)?;
+        let indexes: Vec<IndexAttributes> = self.indexes_of(&old).iter().map(|index| index.attributes().clone()).collect();
+        self.drop_table(name)?;
+        let table = self.create_table(old.attributes().clone())?;
+        for attributes in indexes {
+            self.create_index(&table, attributes)?;
+        }
+        Ok(table)
+    }
+
     /// Refuses what others have made since the snapshot of the transaction, if it has one.
     fn check_seen(&self, lifetime: &Lifetime, object: impl FnOnce() -> String) -> Result<()> {
         match &self.snapshot {

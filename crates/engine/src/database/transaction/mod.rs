@@ -277,6 +277,30 @@ impl Transaction<'_> {
         Ok(found)
     }
 
+    /// The indexes of a table that this transaction can use: for READ COMMITTED the present ones, otherwise those of its snapshot,
+    /// also if they were dropped or replaced since by others. Takes the snapshot if there is none.
+    ///
+    /// # Errors
+    /// When only rollback is left.
+    pub fn indexes(&mut self, table: &Table) -> Result<Vec<Arc<Index>>> {
+        let timestamp = match self.options.isolation {
+            Isolation::ReadCommitted => None,
+            _ => Some(self.snapshot()?.timestamp()),
+        };
+        let counts = |index: &&Arc<Index>| {
+            let counts = index.lifetime.check(timestamp, self.state.id(), || index.object()).is_ok();
+            counts && !self.defining.has_dropped(index.object_id)
+        };
+        let mut found: Vec<Arc<Index>> = table.indexes().iter().filter(counts).cloned().collect();
+        if timestamp.is_some() {
+            let former = self.database.former.indexes_of(table.object_id);
+            let is_new = |index: &&Arc<Index>| found.iter().all(|known| known.object_id != index.object_id);
+            let more: Vec<Arc<Index>> = former.iter().filter(counts).filter(is_new).cloned().collect();
+            found.extend(more);
+        }
+        Ok(found)
+    }
+
     /// Refuses a table of another database, and one that does not count for the snapshot of this timestamp; without one, for those taken now.
     #[inline]
     fn check_table(&self, table: &Table, timestamp: Option<u64>) -> Result<()> {
