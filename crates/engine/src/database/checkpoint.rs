@@ -14,6 +14,7 @@
 use super::change::entries;
 use super::control_file::write_control;
 use super::definitions::Staged;
+use super::leftovers::Removal;
 use super::maintenance::Work;
 use super::objects::{Broken, Objects};
 use super::open::{Database, DatabaseState, control_state, write_catalog_data_set};
@@ -314,12 +315,13 @@ impl DatabaseState {
         }
         // Of transactions without an end nothing is left.
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
-            if !self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())? {
+            let removal = self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())?;
+            if removal != Removal::Gone {
                 core.leftovers.hold_back(leftover.left.clone());
             }
         }
         // Entries that the losers' undo had no room to take out.
-        self.remove_leftovers()?;
+        self.remove_leftovers_in_background()?;
         match if core.writable { self.write_checkpoint() } else { Ok(()) } {
             // The catalog finds none: the log has it all the same.
             Err(error) if error.is_no_room() => Ok(()),

@@ -151,7 +151,7 @@ impl DatabaseState {
             let done = match work {
                 Work::Checkpoint if self.log_bytes_since_checkpoint() < self.core.checkpoint_bytes => Ok(()),
                 Work::Checkpoint => self.checkpoint(),
-                Work::Leftovers => self.remove_leftovers(),
+                Work::Leftovers => self.remove_leftovers_in_background(),
                 Work::Dictionary(object_id) => {
                     self.renew_in_background(object_id);
                     Ok(())

@@ -7,6 +7,7 @@ mod defining;
 mod definitions;
 mod directory;
 mod former;
+mod held;
 mod leftovers;
 mod load;
 mod maintenance;

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod build;
+mod known_keys;
 mod space;
 
 pub use attributes::{FOLDED_DISK_BYTES, IndexAttributes, IndexFormat};

@@ -1,6 +1,7 @@
 //! An index space: one index, its attributes, its data set.
 
 use super::attributes::IndexAttributes;
+use super::known_keys::KnownKeys;
 use crate::Result;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes};
@@ -20,6 +21,7 @@ pub struct Index {
     pub(crate) attributes: IndexAttributes,
     pub(crate) key_layout: KeyLayout,
     pub(crate) data_set: Arc<DataSet>,
+    pub(crate) known_keys: KnownKeys,
 }
 
 impl Index {
@@ -57,7 +59,16 @@ impl Index {
         data_set: Arc<DataSet>,
     ) -> Index {
         let key_layout = attributes.key_layout(schema);
-        Index { core, object_id, table_id, lifetime: Lifetime::default(), attributes, key_layout, data_set }
+        Index {
+            core,
+            object_id,
+            table_id,
+            lifetime: Lifetime::default(),
+            attributes,
+            key_layout,
+            data_set,
+            known_keys: KnownKeys::default(),
+        }
     }
 
     /// Is a column that passes the test part of the key?

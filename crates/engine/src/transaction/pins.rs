@@ -81,6 +81,11 @@ impl Pins {
         self.in_use.get(self.in_use.partition_point(|pin| pin.0 < commit).checked_sub(1)?).map(|pin| pin.0)
     }
 
+    /// Whether there is one of this timestamp.
+    pub(crate) fn has(&self, since: u64) -> bool {
+        self.in_use.binary_search_by_key(&since, |pin| pin.0).is_ok()
+    }
+
     /// Whether some transaction may remember a row that came after the commit at `born` and was deleted by that at `died`.
     pub(crate) fn may_remember(&self, born: u64, died: u64) -> bool {
         let older = self.in_use.partition_point(|pin| pin.0 < died);

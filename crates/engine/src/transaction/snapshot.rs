@@ -76,6 +76,18 @@ impl Horizon {
         self.in_use.get(self.in_use.partition_point(|&timestamp| timestamp < commit).checked_sub(1)?).copied()
     }
 
+    /// The oldest snapshot in use, if it does not see the commit at `commit`.
+    #[must_use]
+    pub fn oldest_before(&self, commit: u64) -> Option<u64> {
+        self.in_use.first().copied().filter(|&timestamp| timestamp < commit)
+    }
+
+    /// Whether there is a snapshot of this timestamp.
+    #[must_use]
+    pub fn has(&self, timestamp: u64) -> bool {
+        self.in_use.binary_search(&timestamp).is_ok()
+    }
+
     /// Whether some snapshot, now or later, sees the commit at `from` but not the one at `until`.
     #[must_use]
     pub fn separates(&self, from: u64, until: u64) -> bool {

@@ -326,6 +326,107 @@ fn rows_come_back_where_entries_were_left() {
     }
 }
 
+/// An entry that a rollback has left names a slot in which another row lies by now: who is given its key does not wait for that row.
+#[test]
+fn a_key_whose_entry_was_left_is_free_while_another_row_lies_in_its_place() {
+    let disk = FaultStorage::new(FaultOptions::default());
+    let world = on_disk(&disk, narrow());
+    let mut random = Random(3);
+    let (mut runs, mut others) = (world.begin(ReadCommitted), world.begin(ReadCommitted));
+    let (mut number, mut rows) = (0, Vec::new());
+    for value in 0..20_000 {
+        number += 200 + random.below(56) as i64;
+        if value % 32 == 16 {
+            rows.push((world.insert(&mut runs, number, value, ROOMY).unwrap(), number));
+        } else {
+            world.insert(&mut others, number, value, "").unwrap();
+        }
+    }
+    others.commit().unwrap();
+    fill_up(&disk, &world);
+    let mut filler = world.begin(ReadCommitted);
+    assert!((1..).find_map(|n| world.insert(&mut filler, -n, n, "").err()).unwrap().is_no_room());
+    filler.commit().unwrap();
+    let before = world.committed().len();
+    runs.rollback().unwrap();
+    let is_left = |(rid, number): &(Rid, i64)| world.by_number.tree().contains(&key(&world, *number), *rid).unwrap();
+    let left: Vec<_> = rows.into_iter().filter(is_left).collect();
+    assert!(left.len() > 100, "the test wants entries that are left, not {}", left.len());
+    disk.set_capacity(None);
+    // Others in their slots, not committed: so nothing is removed.
+    let mut holder = world.begin(ReadCommitted);
+    let mut in_place = Vec::new();
+    for n in 0..100_000 {
+        let rid = world.insert(&mut holder, 100_000_000 + n, n, ROOMY).unwrap();
+        in_place.extend(left.iter().find(|row| row.0 == rid));
+        if in_place.len() == 50 {
+            break;
+        }
+    }
+    assert_eq!(in_place.len(), 50, "the test wants slots to be used again");
+    for isolation in [ReadCommitted, RepeatableRead, Serializable] {
+        let mut user = world.begin_impatient(isolation);
+        for (rid, number) in &in_place {
+            let inserted = world.insert(&mut user, *number, 0, "");
+            assert!(inserted.is_ok(), "{isolation:?}, number {number}, whose entry names {rid}: {inserted:?}");
+        }
+        user.rollback().unwrap();
+    }
+    holder.rollback().unwrap();
+    assert_eq!(world.check().len(), before);
+}
+
+/// What a rollback has left is tried now and then while the disk is full, and not all of it at each commit; with room it goes by itself.
+#[test]
+fn removals_without_room_cost_commits_little() {
+    let disk = FaultStorage::new(FaultOptions::default());
+    let world = on_disk(&disk, narrow());
+    let (runs, rows) = with_narrow_gaps(&world);
+    take_all_room(&disk, &world);
+    let committed = world.committed();
+    let (number, _) = committed.first_key_value().unwrap();
+    let rid = world.find(&mut world.begin(ReadCommitted), *number).unwrap();
+    let commits = |count| {
+        let before = disk.calls_of(CallKind::Allocate);
+        for _ in 0..count {
+            let mut t = world.begin(ReadCommitted);
+            assert!(t.update(&world.table, rid, &[(2, ValueRef::Text(""))]).unwrap());
+            t.commit().unwrap();
+        }
+        disk.calls_of(CallKind::Allocate) - before
+    };
+    let entries = || {
+        let mut entries = 0;
+        world
+            .by_value
+            .tree()
+            .check(&mut |_, _| {
+                entries += 1;
+                Ok(())
+            })
+            .unwrap();
+        entries - committed.len()
+    };
+    assert_eq!(commits(10), 0, "commits that leave nothing");
+    runs.rollback().unwrap();
+    let left = entries();
+    assert!(left > 50, "the test wants entries that are left, not {left} of {}", rows.len());
+    let calls = commits(200);
+    println!("{left} entries left: {calls} calls of 200 commits");
+    assert!(calls <= 3 * 16, "{calls} calls for {left} entries");
+    assert_eq!(entries(), left, "the disk is full");
+    disk.set_capacity(None);
+    commits(100);
+    assert_eq!(entries(), 0, "with room again");
+    assert!(world.check() == committed);
+}
+
+fn key(world: &World, number: i64) -> Vec<u8> {
+    let mut key = Vec::new();
+    world.by_number.key_layout().encode(&[ValueRef::Int(number)], &mut key).unwrap();
+    key
+}
+
 /// The catalog follows tables and indexes with a checkpoint, which needs room. Until there is some, the log has them.
 #[test]
 fn what_is_defined_survives_on_a_full_disk() {

@@ -1,9 +1,11 @@
 //! Versions and what they leave: nothing is seen that should not be, nothing goes too early, everything goes.
 
-use crate::world::{Random, World, all_keys, parts};
+use crate::world::{Form, Random, World, all_keys, parts};
 use pagefold_engine::Error;
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead};
+use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead, Serializable};
+use pagefold_engine::database::Transaction;
+use pagefold_engine::index::IndexFormat;
 use pagefold_types::ValueRef;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -315,4 +317,130 @@ fn keys_come_without_the_table_unless_its_rows_have_versions() {
     writer.commit().unwrap();
     world.database.remove_leftovers().unwrap();
     assert_eq!(keys(), (500, 0));
+}
+
+/// Entries that older snapshots keep name rows that have other keys by now. Who is given such a key neither waits for these rows nor is refused because of them.
+#[test]
+fn a_former_key_is_free_while_its_row_is_changed() {
+    for format in [IndexFormat::Plain, IndexFormat::Fold, IndexFormat::Prefix] {
+        let world = World::with(Form { format, ..Form::default() });
+        let rids = world.fill([(1, 10), (2, 20), (3, 30)]);
+        let mut old = world.begin(RepeatableRead);
+        let seen = world.see(&mut old);
+        let number = |t: &mut Transaction<'_>, rid, number| t.update(&world.table, rid, &[(0, ValueRef::Int(number))]);
+        let mut t = world.begin(ReadCommitted);
+        assert!(number(&mut t, rids[0], 11).unwrap());
+        assert!(t.delete(&world.table, rids[1]).unwrap());
+        t.commit().unwrap();
+        // Rows that had the numbers 1 and 3 are being changed.
+        let mut holder = world.begin(ReadCommitted);
+        world.set(&mut holder, 11, 100).unwrap();
+        assert!(number(&mut holder, rids[2], 33).unwrap());
+        for isolation in [ReadCommitted, RepeatableRead, Serializable] {
+            let mut user = world.begin_impatient(isolation);
+            let savepoint = user.savepoint();
+            for free in [1, 2] {
+                let inserted = world.insert(&mut user, free, 0, "");
+                assert!(inserted.is_ok(), "{format:?}, {isolation:?}, {free}: {inserted:?}");
+            }
+            // These may become taken again, or are taken.
+            for taken in [11, 3, 33] {
+                let refused = world.insert(&mut user, taken, 0, "");
+                assert!(matches!(refused, Err(Error::Lock(_))), "{format:?}, {isolation:?}, {taken}: {refused:?}");
+                user.roll_back_to(savepoint).unwrap();
+            }
+            user.rollback().unwrap();
+        }
+        // For the old snapshot the keys are not free.
+        for number in [1, 2] {
+            let savepoint = old.savepoint();
+            let refused = world.insert(&mut old, number, 0, "");
+            assert!(matches!(refused, Err(Error::Conflict { .. })), "{format:?}, {number}: {refused:?}");
+            old.roll_back_to(savepoint).unwrap();
+        }
+        assert!(world.see(&mut old) == seen);
+        old.rollback().unwrap();
+        holder.commit().unwrap();
+        assert_eq!(world.check().into_keys().collect::<Vec<_>>(), [11, 33]);
+    }
+}
+
+/// A key that very many rows have had, by savepoints, returns to them, and commits, beside readers of all ages: it is there once.
+#[test]
+fn a_key_is_deleted_and_inserted_again_and_again() {
+    for format in [IndexFormat::Plain, IndexFormat::Fold, IndexFormat::Prefix] {
+        let world = World::with(Form { format, ..Form::default() });
+        world.fill([(1, 0), (2, 0)]);
+        let (mut random, mut value, mut next) = (Random(7), 0, 0);
+        let mut readers = Vec::new();
+        for round in 0..60 {
+            if round % 5 == 0 {
+                let mut reader = world.begin(RepeatableRead);
+                let seen = world.see(&mut reader);
+                readers.push((reader, seen));
+            }
+            let isolation = [ReadCommitted, RepeatableRead, Serializable][round % 3];
+            let mut t = world.begin_impatient(isolation);
+            let (mut now, mut savepoints) = (Some(value), Vec::new());
+            for _ in 0..40 {
+                match random.below(6) {
+                    0 => savepoints.push((t.savepoint(), now)),
+                    1 if !savepoints.is_empty() => {
+                        let at = random.below(savepoints.len() as u64) as usize;
+                        savepoints.truncate(at + 1);
+                        t.roll_back_to(savepoints[at].0).unwrap();
+                        now = savepoints[at].1;
+                    }
+                    2 if now.is_some() => {
+                        assert!(matches!(world.insert(&mut t, 1, -1, ""), Err(Error::DuplicateKey { .. })), "{format:?}");
+                    }
+                    // The other row takes the key, or gives it up.
+                    3 if now.is_none() => {
+                        let rid = world.find(&mut t, 2).unwrap();
+                        assert!(t.update(&world.table, rid, &[(0, ValueRef::Int(1))]).unwrap());
+                        assert!(matches!(world.insert(&mut t, 1, -1, ""), Err(Error::DuplicateKey { .. })), "{format:?}");
+                        assert!(t.update(&world.table, rid, &[(0, ValueRef::Int(2))]).unwrap());
+                    }
+                    _ => {
+                        if now.take().is_some() {
+                            let rid = world.find(&mut t, 1).unwrap();
+                            assert!(t.delete(&world.table, rid).unwrap());
+                        } else {
+                            next += 1;
+                            world.insert(&mut t, 1, next, "").unwrap();
+                            now = Some(next);
+                        }
+                    }
+                }
+                assert_eq!(world.get(&mut t, 1), now, "{format:?}");
+            }
+            if now.is_none() {
+                next += 1;
+                world.insert(&mut t, 1, next, "").unwrap();
+                now = Some(next);
+            }
+            if random.below(4) == 0 {
+                t.rollback().unwrap();
+            } else {
+                t.commit().unwrap();
+                value = now.unwrap();
+            }
+            assert_eq!(world.committed()[&1].0, value, "{format:?}");
+            // Whose snapshot has another row with the key learns of it.
+            if round % 10 == 9 {
+                let (mut reader, seen) = readers.swap_remove(random.below(readers.len() as u64) as usize);
+                assert!(world.see(&mut reader) == seen, "{format:?}");
+                if seen[&1].0 != value {
+                    let refused = world.insert(&mut reader, 1, -1, "");
+                    assert!(matches!(refused, Err(Error::DuplicateKey { .. } | Error::Conflict { .. })), "{format:?}: {refused:?}");
+                }
+                reader.rollback().unwrap();
+            }
+        }
+        for (mut reader, seen) in readers {
+            assert!(world.see(&mut reader) == seen, "{format:?}");
+            reader.commit().unwrap();
+        }
+        assert_eq!(world.check().len(), 2, "{format:?}");
+    }
 }

@@ -2,10 +2,12 @@
 
 use super::super::leftovers::key_of;
 use super::Transaction;
+use super::known_keys::ENTRIES_NOTED;
 use crate::index::Index;
 use crate::pool::{By, MiniTransaction};
+use crate::steps::step;
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::Resource;
+use crate::transaction::{Resource, Snapshot};
 use crate::{Error, Result};
 use pagefold_format::log::Undo;
 use pagefold_types::{Rid, ValueRef};
@@ -187,22 +189,58 @@ impl Transaction<'_> {
         if let Some(serializable) = self.serializable() {
             serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(key), Bound::Included(key))?;
         }
+        let mut now = None;
+        if let Some(row) = self.known_row(index, key) {
+            return match row.filter(|row| Some(*row) != own) {
+                Some(row) => Ok(self.has_key(table, index, key, row, &mut now)?.then_some(row)),
+                None => Ok(None),
+            };
+        }
         let mut cursor = index.tree().key_cursor(key);
-        let (mut found_key, mut taker) = (Vec::new(), None);
+        let (mut entries, mut taker) = (0, None);
         while let Some((_, other)) = cursor.next()? {
-            if Some(other) == own {
-                continue;
-            }
-            // Whoever changes that row just now decides whether the key is taken.
-            self.acquire(Resource::Row(table.object_id, other))?;
-            let found = table.read(other, &mut RowBuffer::default(), |record| key_of(table, index, record, &mut found_key))?;
-            let is_taken = found.transpose()?.is_some() && found_key == key;
-            self.check_key(table, index, key, other, is_taken)?;
-            if is_taken {
+            step();
+            entries += 1;
+            if Some(other) != own && self.has_key(table, index, key, other, &mut now)? {
                 taker = Some(other);
             }
         }
+        if entries > ENTRIES_NOTED || index.known_keys.note(key).is_some() {
+            self.known_keys.note(self.state.last_lsn(), index.object_id, key, taker);
+        }
         Ok(taker)
+    }
+
+    /// The one row that may have a key, if that is known. The transaction has the key's lock.
+    fn known_row(&mut self, index: &Index, key: &[u8]) -> Option<Option<Rid>> {
+        if let Some(row) = self.known_keys.row(index.object_id, key) {
+            return Some(row);
+        }
+        let (commit, row) = index.known_keys.note(key)?;
+        // For an older snapshot other rows may have it: that would be a conflict.
+        if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.timestamp() < commit) {
+            return None;
+        }
+        self.known_keys.note(self.state.last_lsn(), index.object_id, key, row);
+        Some(row)
+    }
+
+    /// Whether a row has a key, which the transaction has locked; the row is locked then. `now`: what is committed, and the transaction's own changes, since it has the lock of the key.
+    ///
+    /// Whoever changes the row just now decides it, if the row had the key before. If it had not, it does not get it: nobody else is given the key, and who takes changes back gives the row what it had.
+    /// So a row is not waited for because of an entry that some former key of it, or a former row in its place, has left.
+    fn has_key(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid, now: &mut Option<Snapshot>) -> Result<bool> {
+        step();
+        let (mut buffer, mut own) = (RowBuffer::default(), Vec::new());
+        let mut test = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
+        let now = now.get_or_insert_with(|| self.database.core.transactions.snapshot(self.state.id()));
+        let mut is_taken = table.read_visible(rid, now, &mut buffer, &mut test, |_| ())?.transpose()?.unwrap_or(false);
+        if is_taken {
+            self.acquire(Resource::Row(table.object_id, rid))?;
+            is_taken = table.read(rid, &mut buffer, &mut test)?.transpose()?.unwrap_or(false);
+        }
+        self.check_key(table, index, key, rid, is_taken)?;
+        Ok(is_taken)
     }
 
     /// Adds an index entry. In a unique index its key is free.
@@ -211,6 +249,9 @@ impl Transaction<'_> {
         // It may be there: left by an earlier key of this row, which is its key again.
         if !tree.contains(key, rid)? {
             tree.insert_by(By::Transaction(&self.state), key, rid, false)?;
+        }
+        if self.known_keys.row(index.object_id, key).is_some() {
+            self.known_keys.note(self.state.last_lsn(), index.object_id, key, Some(rid));
         }
         match self.serializable() {
             Some(serializable) => Ok(serializable.on_insert_key(self.state.id(), index.object_id, key)?),

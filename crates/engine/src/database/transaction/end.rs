@@ -68,7 +68,9 @@ impl Transaction<'_> {
             self.database.resume_renewals(self.state.id());
             return Ok(());
         }
+        let mut commit = 0;
         let committed = |timestamp| {
+            commit = timestamp;
             if is_serializable {
                 core.serializable.committed(self.state.id(), timestamp);
             }
@@ -81,6 +83,11 @@ impl Transaction<'_> {
         }
         drop((replacing, replaced_by_none));
         (self.snapshot, self.pin) = (None, None);
+        for (index, key, row) in self.known_keys.all() {
+            if let Some(index) = self.database.index_by_id(index) {
+                index.known_keys.committed(key, commit, row);
+            }
+        }
         core.release_undo_room(&self.state);
         core.locks.release_all(self.state.id());
         // What cannot be removed now is removed later; the commit stands. A visitor has a page latched.
@@ -168,6 +175,7 @@ impl Transaction<'_> {
     pub(super) fn take_back(&mut self, until: Lsn) -> Result<()> {
         // First the list: a checkpoint in between must not have what is not left any more, while a transaction without an end is taken back wholly after a crash.
         self.database.core.leftovers.taken_back(self.state.id(), until);
+        self.known_keys.taken_back(until);
         self.database.take_back(&self.state, until)?;
         self.defining.taken_back(&self.database, until);
         Ok(())

@@ -12,12 +12,14 @@
 mod change;
 mod define;
 mod end;
+mod known_keys;
 mod lock;
 mod read;
 
 pub use change::Insertion;
 pub use lock::{LockWait, Locked, RowLock};
 
+use self::known_keys::KnownKeys;
 use super::defining::Defining;
 use super::open::{Database, DatabaseState};
 use super::read_view::ReadView;
@@ -104,6 +106,8 @@ pub struct Transaction<'d> {
     pin: Option<Pin>,
     /// The tables in which it has begun to change rows.
     tables: Vec<u32>,
+    /// Unique keys of which it is known which row has them.
+    known_keys: KnownKeys,
     /// The tables and indexes that it has made and dropped.
     defining: Defining,
     /// Under SERIALIZABLE, the tables and indexes that it has read, its read views too.
@@ -158,6 +162,7 @@ impl Database {
             snapshot: None,
             pin: None,
             tables: Vec::new(),
+            known_keys: KnownKeys::default(),
             defining: Defining::default(),
             read: (options.isolation == Isolation::Serializable).then(ObjectsRead::default),
             ended: false,
