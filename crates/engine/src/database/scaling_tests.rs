@@ -1,6 +1,7 @@
 //! What statements, rollbacks and opening cost, in steps, beside ever more of what they have nothing to do with.
 
 use super::*;
+use crate::Error;
 use crate::index::IndexAttributes;
 use crate::pool::PoolSettings;
 use crate::steps::{assert_grows_by_doubling, steps_of};
@@ -216,4 +217,112 @@ fn inserting_beside_many_point_reads() {
     }
     println!("steps of a serializable insert: {counted:?}");
     assert_grows_by_doubling(&counted, 0);
+}
+
+/// One unique key, deleted and inserted again: in one transaction, and by many while an old reader keeps what was deleted.
+#[test]
+fn a_key_that_many_rows_have_had() {
+    let (mut within, mut failing, mut returns, mut short) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for times in [25, 100, 400u64] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let table = database.table("t00000").unwrap();
+        let row = [ValueRef::Int(0), ValueRef::Int(1)];
+        let again = |t: &mut Transaction<'_>, rid: &mut Rid| {
+            assert!(t.delete(&table, *rid).unwrap());
+            *rid = t.insert(&table, &row).unwrap();
+        };
+        let mut rid = Rid::new(0, 2, 0);
+        let mut t = database.begin(TransactionOptions::default());
+        (0..times).for_each(|_| again(&mut t, &mut rid));
+        within.push((times, steps_of(|| again(&mut t, &mut rid)).0));
+        failing.push((times, steps_of(|| assert!(matches!(t.insert(&table, &row), Err(Error::DuplicateKey { .. })))).0));
+        let savepoint = t.savepoint();
+        returns.push((
+            times,
+            steps_of(|| {
+                again(&mut t, &mut rid.clone());
+                t.roll_back_to(savepoint).unwrap();
+                again(&mut t, &mut rid.clone());
+            })
+            .0,
+        ));
+        t.rollback().unwrap();
+
+        let mut reader = database.begin(TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() });
+        assert!(reader.row(&table, Rid::new(0, 2, 0)).unwrap().is_some());
+        let mut rid = Rid::new(0, 2, 0);
+        let mut commit = || {
+            let mut t = database.begin(TransactionOptions::default());
+            let (steps, ()) = steps_of(|| again(&mut t, &mut rid));
+            t.commit().unwrap();
+            steps
+        };
+        (0..times).for_each(|_| _ = commit());
+        short.push((times, commit()));
+        assert!(reader.row(&table, Rid::new(0, 2, 0)).unwrap().is_some());
+        assert_eq!(table.row_count(), 1);
+    }
+    println!("steps: in one transaction {within:?}, refused {failing:?}, after a return {returns:?}; in short ones {short:?}");
+    for counted in [within, failing, returns, short] {
+        assert_grows_by_doubling(&counted, 1);
+    }
+}
+
+/// What one reader holds is not looked at when another one has ended.
+#[test]
+fn removing_beside_what_another_snapshot_needs() {
+    let mut counted = Vec::new();
+    for held in [50, 200, 800] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let table = database.table("t00000").unwrap();
+        let change = |rid, number| {
+            let mut t = database.begin(TransactionOptions::default());
+            assert!(t.update(&table, rid, &[(0, ValueRef::Int(number))]).unwrap());
+            t.commit().unwrap();
+        };
+        let mut t = database.begin(TransactionOptions::default());
+        let rids: Vec<Rid> = (1..=held + 1).map(|i| t.insert(&table, &[ValueRef::Int(i), ValueRef::Int(0)]).unwrap()).collect();
+        t.commit().unwrap();
+        let read = || {
+            let repeatable = TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() };
+            let mut reader = database.begin(repeatable);
+            assert!(reader.row(&table, rids[0]).unwrap().is_some());
+            reader
+        };
+        let old = read();
+        for (i, rid) in (1..).zip(&rids[1..]) {
+            change(*rid, -i);
+        }
+        // Old enough not to be waited for.
+        let commits = |count| (0..count).for_each(|i| change(rids[0], 100_000 + i % 2));
+        commits(600);
+        database.remove_leftovers().unwrap();
+        let other = read();
+        commits(600);
+        let entries = || {
+            let mut entries = 0;
+            database
+                .index("i00000")
+                .unwrap()
+                .tree()
+                .check(&mut |_, _| {
+                    entries += 1;
+                    Ok(())
+                })
+                .unwrap();
+            entries
+        };
+        drop(other);
+        let (steps, ()) = steps_of(|| database.remove_leftovers().unwrap());
+        // Two of each row that the reader sees otherwise.
+        assert!(entries() <= 2 * held as usize + 5, "{} entries", entries());
+        counted.push((held as u64, steps));
+        old.commit().unwrap();
+        database.remove_leftovers().unwrap();
+        assert_eq!(entries(), held as usize + 2);
+    }
+    println!("steps of a removal: {counted:?}");
+    assert_grows_by_doubling(&counted, 2);
 }
