@@ -19,6 +19,8 @@ mod renewal;
 mod transaction;
 
 #[cfg(test)]
+mod contention_tests;
+#[cfg(test)]
 mod leftovers_tests;
 #[cfg(test)]
 mod maintenance_tests;

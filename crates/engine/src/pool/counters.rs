@@ -118,6 +118,8 @@ counters! {
     background_cpu_ns,
     /// Time asking threads waited for reads, nanoseconds.
     read_wait_ns,
+    /// Sleeps for a page latch that others had.
+    latch_sleeps,
 }
 
 impl CounterValues {

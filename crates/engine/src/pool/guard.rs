@@ -1,13 +1,43 @@
 //! Latched pages.
 //!
 //! Invariant: a guard exists only while its thread holds the latch in the page word, so a shared guard's bytes are not written and an exclusive guard's
-//! bytes are seen by nobody else. Only a mini-transaction gets at the bytes of an exclusive guard to change them.
+//! bytes are seen by nobody else. Only a mini-transaction gets at the bytes of an exclusive guard to change them. A guard stays with its thread: how many it holds
+//! tells whether it may be made to wait behind others ([`Order`](super::word::Order)).
 
 use super::word::PageWord;
 use crate::data_set::DataSet;
+use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
+
+thread_local! {
+    static HELD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Latches that this thread holds.
+pub(super) fn held() -> u32 {
+    HELD.get()
+}
+
+/// One of the latches that its thread holds.
+struct Held(PhantomData<*const ()>);
+
+impl Held {
+    #[inline]
+    fn new() -> Held {
+        HELD.set(HELD.get() + 1);
+        Held(PhantomData)
+    }
+}
+
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        HELD.set(HELD.get() - 1);
+    }
+}
 
 /// Where a page is in memory.
 #[derive(Clone, Copy)]
@@ -39,6 +69,7 @@ pub struct SharedPage<'a> {
     word: &'a PageWord,
     bytes: &'a [u8],
     number: u32,
+    _held: Held,
 }
 
 impl<'a> SharedPage<'a> {
@@ -47,7 +78,7 @@ impl<'a> SharedPage<'a> {
         // SAFETY: the shared latch is held until drop, and `bytes` is only lent out for as long as the guard is borrowed.
         #[expect(unsafe_code, reason = "the latch makes the frame a slice")]
         let bytes = unsafe { frame.as_slice() };
-        SharedPage { word, bytes, number }
+        SharedPage { word, bytes, number, _held: Held::new() }
     }
 
     /// The page's number in its data set.
@@ -85,12 +116,13 @@ pub struct ExclusivePage<'a> {
     word: &'a PageWord,
     frame: Frame,
     number: u32,
+    _held: Held,
 }
 
 impl<'a> ExclusivePage<'a> {
     /// The caller has just taken the exclusive latch of this word.
     pub(super) fn new(data_set: &'a DataSet, word: &'a PageWord, frame: Frame, number: u32) -> ExclusivePage<'a> {
-        ExclusivePage { data_set, word, frame, number }
+        ExclusivePage { data_set, word, frame, number, _held: Held::new() }
     }
 
     /// The page's number in its data set.

@@ -10,10 +10,10 @@ use super::background::Background;
 use super::counters::add;
 use super::deferred_write::Protection;
 use super::frames::Pool;
-use super::guard::{ExclusivePage, Frame, SharedPage};
+use super::guard::{ExclusivePage, Frame, SharedPage, held};
 use super::leaf_io;
 use super::mini_transaction::LogSink;
-use super::word::{Evict, Eviction, Latch, PageWord};
+use super::word::{Evict, Eviction, ExclusiveWait, Latch, Order, PageWord};
 use super::work_area::WorkArea;
 use crate::data_set::DataSet;
 use crate::readers::Gate;
@@ -286,14 +286,14 @@ impl BufferManager {
         Frame { address: self.arena.address(unit), bytes: data_set.pools[usize::from(second)].frame_bytes() }
     }
 
-    /// The page for reading, if it is in memory and nobody changes it. Nothing is read.
+    /// The page for reading, if it is in memory and nobody changes it. Nothing is read. Who waits for it is passed: nobody asks again and again.
     #[inline]
     pub fn try_shared<'a>(&self, data_set: &'a DataSet, page: u32) -> Option<SharedPage<'a>> {
         if page >= data_set.page_count() {
             return None;
         }
         let word = data_set.translation.get_or_make(page);
-        match word.try_shared(true) {
+        match word.try_shared(true, Order::Ahead) {
             Latch::Taken(unit, second) => {
                 data_set.counters.getpages.add_one();
                 Some(SharedPage::new(word, self.frame(data_set, unit, second), page))
@@ -311,17 +311,15 @@ impl BufferManager {
         self.check_number(data_set, page)?;
         data_set.counters.getpages.add_one();
         let word = data_set.translation.get_or_make(page);
-        let mut tries = 0;
+        // The first try costs no look at what the thread holds: who may go ahead finds that out when it fails.
+        let (mut order, mut tries) = (Order::InTurn, 0);
         loop {
-            match word.try_shared(access == Access::Random) {
+            match word.try_shared(access == Access::Random, order) {
                 Latch::Taken(unit, second) => {
                     return Ok(SharedPage::new(word, self.frame(data_set, unit, second), page));
                 }
                 Latch::NotResident => self.read_page(data_set, page, word, access)?,
-                Latch::Busy => {
-                    word.wait(tries);
-                    tries += 1;
-                }
+                Latch::Busy => order = wait_shared(data_set, word, 0, &mut tries),
             }
         }
     }
@@ -335,15 +333,12 @@ impl BufferManager {
         data_set.check_poison()?;
         data_set.counters.getpages.add_one();
         let word = data_set.translation.get_or_make(page);
-        let mut tries = 0;
+        let mut wait = Wait::new(data_set, word);
         loop {
             match word.try_exclusive() {
                 Latch::Taken(unit, second) => return Ok(ExclusivePage::new(data_set, word, self.frame(data_set, unit, second), page)),
                 Latch::NotResident => self.read_page(data_set, page, word, Access::Random)?,
-                Latch::Busy => {
-                    word.wait(tries);
-                    tries += 1;
-                }
+                Latch::Busy => wait.once(),
             }
         }
     }
@@ -363,24 +358,22 @@ impl BufferManager {
         }
     }
 
-    /// The page for reading if it is in memory; waits for who changes it, but not for who reads it from disk.
+    /// The page for reading if it is in memory; waits for who changes it, but not for who reads it from disk. The one latch that the thread may hold is that of a page which all take before
+    /// this one: its parent.
     #[inline]
     pub(crate) fn shared_resident<'a>(&self, data_set: &'a DataSet, page: u32) -> Option<SharedPage<'a>> {
         if page >= data_set.page_count() {
             return None;
         }
         let word = data_set.translation.get_or_make(page);
-        let mut tries = 0;
+        let (mut order, mut tries) = (Order::InTurn, 0);
         loop {
-            match word.try_shared(true) {
+            match word.try_shared(true, order) {
                 Latch::Taken(unit, second) => {
                     data_set.counters.getpages.add_one();
                     return Some(SharedPage::new(word, self.frame(data_set, unit, second), page));
                 }
-                Latch::Busy if word.state().resident => {
-                    word.wait(tries);
-                    tries += 1;
-                }
+                Latch::Busy if word.state().resident => order = wait_shared(data_set, word, 1, &mut tries),
                 _ => return None,
             }
         }
@@ -396,17 +389,14 @@ impl BufferManager {
             return Ok(None);
         }
         let word = data_set.translation.get_or_make(page);
-        let mut tries = 0;
+        let mut wait = Wait::new(data_set, word);
         loop {
             match word.try_exclusive() {
                 Latch::Taken(unit, second) => {
                     data_set.counters.getpages.add_one();
                     return Ok(Some(ExclusivePage::new(data_set, word, self.frame(data_set, unit, second), page)));
                 }
-                Latch::Busy if word.state().resident => {
-                    word.wait(tries);
-                    tries += 1;
-                }
+                Latch::Busy if word.state().resident => wait.once(),
                 _ => return Ok(None),
             }
         }
@@ -435,7 +425,7 @@ impl BufferManager {
     pub(crate) fn create<'a>(&self, data_set: &'a DataSet, page: u32, leaf: bool) -> Result<ExclusivePage<'a>> {
         let second = data_set.is_folded() && !leaf;
         let word = data_set.translation.get_or_make(page);
-        let mut tries = 0;
+        let mut wait = Wait::new(data_set, word);
         while !word.claim() {
             if let Latch::Taken(unit, in_second) = word.try_exclusive() {
                 if in_second == second {
@@ -454,9 +444,9 @@ impl BufferManager {
                     Eviction::Kept => {}
                 }
             }
-            word.wait(tries);
-            tries += 1;
+            wait.once();
         }
+        drop(wait);
         let claim = Claim(Some(word));
         let unit = self.acquire_frame(&data_set.pools[usize::from(second)], Access::Random)?;
         self.own(unit, data_set, page);
@@ -696,6 +686,41 @@ impl BufferManager {
 impl Drop for BufferManager {
     fn drop(&mut self) {
         self.background.stop();
+    }
+}
+
+/// Waits once for a shared latch that was not to be had, by a thread that holds at most `ordered` latches which come before it, or else goes ahead of others. How to try again.
+#[cold]
+fn wait_shared(data_set: &DataSet, word: &PageWord, ordered: u32, tries: &mut u32) -> Order {
+    let order = Order::of(held(), ordered, *tries);
+    // Who goes ahead may not have to wait.
+    if (*tries > 0 || order == Order::InTurn) && word.wait_shared(order, *tries) {
+        add(&data_set.counters.latch_sleeps, 1);
+    }
+    *tries += 1;
+    order
+}
+
+/// Who waits for an exclusive latch, from the first time it was not to be had.
+struct Wait<'a> {
+    data_set: &'a DataSet,
+    word: &'a PageWord,
+    waits: Option<ExclusiveWait<'a>>,
+    tries: u32,
+}
+
+impl<'a> Wait<'a> {
+    fn new(data_set: &'a DataSet, word: &'a PageWord) -> Wait<'a> {
+        Wait { data_set, word, waits: None, tries: 0 }
+    }
+
+    #[cold]
+    fn once(&mut self) {
+        self.waits.get_or_insert_with(|| self.word.wait_for_exclusive());
+        if self.word.wait_exclusive(self.tries) {
+            add(&self.data_set.counters.latch_sleeps, 1);
+        }
+        self.tries += 1;
     }
 }
 

@@ -8,6 +8,8 @@ mod deferred_write;
 pub mod double_write;
 pub(crate) mod frames;
 mod guard;
+#[cfg(test)]
+mod latch_tests;
 mod leaf_io;
 mod manager;
 mod mini_transaction;

@@ -10,9 +10,16 @@
 //! | 49-50 | use counter of the replacement clock |
 //! | 51 | frame belongs to the data set's second pool (non-leaf pages of a folded index) |
 //! | 52 | being written: may be used, not evicted |
+//! | 53-58 | how many wait for the exclusive latch |
+//! | 59-63 | shared latches taken in turn since the last exclusive one, while somebody waited for that |
 //!
-//! Invariants: a latch is held only on a resident page, except the exclusive one while it is read; the frame changes only under the exclusive latch; the
-//! bytes of a frame are written only under the exclusive latch and read only under a latch.
+//! Invariants:
+//! - A latch is held only on a resident page, except the exclusive one while it is read; the frame changes only under the exclusive latch;
+//!   the bytes of a frame are written only under the exclusive latch and read only under a latch.
+//! - Who waits for the exclusive latch is passed by at most [`PASSES_MAX`] shared ones that are taken [in turn](Order::InTurn) before some
+//!   exclusive one. Who holds another latch and is not known to come after it in the order of latches goes [ahead](Order::Ahead): it may
+//!   have the very latch that is waited for.
+//! - Bits 53-58 are the number of [`ExclusiveWait`]s that are counted, whatever becomes of the page.
 
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,10 +34,42 @@ const USE_ONE: u64 = 1 << 49;
 const USE_MASK: u64 = 3 << 49;
 const SECOND_POOL: u64 = 1 << 51;
 const WRITING: u64 = 1 << 52;
+const WAITING_ONE: u64 = 1 << 53;
+const WAITING_MASK: u64 = 0x3F << 53;
+const PASS_ONE: u64 = 1 << 59;
+const PASSES_MASK: u64 = 0x1F << 59;
 const UNIT_MASK: u64 = 0xFFFF_FFFF;
+
+/// What stays when the page goes: others still wait.
+const STAYS: u64 = WAITERS | WAITING_MASK;
+
+/// So many shared latches, taken in turn, pass one who waits for the exclusive latch. More than none, since each hand-over costs sleeps.
+pub(crate) const PASSES_MAX: u64 = 16;
+const _: () = assert!(PASSES_MAX <= PASSES_MASK / PASS_ONE);
 
 /// Tries before a thread goes to sleep.
 const SPINS: u32 = 200;
+
+/// Tries, each of a sleep of at most a millisecond, after which a shared latch is taken ahead of who waits for the exclusive one: what keeps that one waiting may be a visitor that waits
+/// for us.
+const PATIENCE: u32 = SPINS + 20;
+
+/// Where a shared latch stands to those who wait for the exclusive one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Passes them only so often.
+    InTurn,
+    /// Passes them.
+    Ahead,
+}
+
+impl Order {
+    /// For a thread that holds so many latches, and must come after so many of them in the order of latches (of a tree: the parent).
+    #[inline]
+    pub(crate) fn of(held: u32, ordered: u32, tries: u32) -> Order {
+        if held <= ordered && tries < PATIENCE { Order::InTurn } else { Order::Ahead }
+    }
+}
 
 /// Outcome of trying to latch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +115,55 @@ pub(crate) struct WordState {
     pub(crate) dirty: bool,
 }
 
+/// Is it the turn of one who waits for the exclusive latch?
+#[inline]
+fn is_closed(word: u64) -> bool {
+    word & WAITING_MASK != 0 && (word & PASSES_MASK) / PASS_ONE >= PASSES_MAX
+}
+
+/// Somebody who waits for the exclusive latch of a page, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ExclusiveWait<'w> {
+    word: &'w PageWord,
+    /// Those beyond what the word can count wait without being counted.
+    counted: bool,
+}
+
+impl Drop for ExclusiveWait<'_> {
+    fn drop(&mut self) {
+        if self.counted {
+            let old = self.word.0.fetch_sub(WAITING_ONE, Ordering::Relaxed);
+            debug_assert!(old & WAITING_MASK != 0);
+            // Whom this one kept from the page, if it went without it.
+            if old & EXCLUSIVE == 0 {
+                self.word.wake(old);
+            }
+        }
+    }
+}
+
 fn frame_of(word: u64) -> Latch {
     Latch::Taken((word & UNIT_MASK) as u32 - 1, word & SECOND_POOL != 0)
 }
 
 impl PageWord {
+    /// A word in a state, to try all orders of what threads do.
+    #[cfg(test)]
+    pub(super) fn from_bits(bits: u64) -> PageWord {
+        PageWord(AtomicU64::new(bits))
+    }
+
+    /// Somebody who waits and is counted already.
+    #[cfg(test)]
+    pub(super) fn counted(&self) -> ExclusiveWait<'_> {
+        ExclusiveWait { word: self, counted: true }
+    }
+
+    #[cfg(test)]
+    pub(super) fn bits(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// A snapshot.
     pub(crate) fn state(&self) -> WordState {
         let word = self.0.load(Ordering::Acquire);
@@ -89,7 +172,7 @@ impl PageWord {
 
     /// Tries for a shared latch. `touch` counts it as a use.
     #[inline]
-    pub(crate) fn try_shared(&self, touch: bool) -> Latch {
+    pub(crate) fn try_shared(&self, touch: bool, order: Order) -> Latch {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             if word & EXCLUSIVE != 0 || word & SHARED_MASK == SHARED_MASK {
@@ -99,6 +182,12 @@ impl PageWord {
                 return Latch::NotResident;
             }
             let mut new = word + SHARED_ONE;
+            if word & WAITING_MASK != 0 && order == Order::InTurn {
+                if is_closed(word) {
+                    return Latch::Busy;
+                }
+                new += PASS_ONE;
+            }
             if touch && word & USE_MASK != USE_MASK {
                 new += USE_ONE;
             }
@@ -120,7 +209,7 @@ impl PageWord {
             if word & UNIT_MASK == 0 {
                 return Latch::NotResident;
             }
-            let new = (word | EXCLUSIVE) + if word & USE_MASK == USE_MASK { 0 } else { USE_ONE };
+            let new = ((word | EXCLUSIVE) & !PASSES_MASK) + if word & USE_MASK == USE_MASK { 0 } else { USE_ONE };
             match self.0.compare_exchange_weak(word, new, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return frame_of(word),
                 Err(now) => word = now,
@@ -150,7 +239,7 @@ impl PageWord {
 
     /// Gives up a claim: the page could not be read.
     pub(crate) fn abandon(&self) {
-        let old = self.0.fetch_and(WAITERS, Ordering::Release);
+        let old = self.0.fetch_and(STAYS, Ordering::Release);
         debug_assert!(old & EXCLUSIVE != 0 && old & UNIT_MASK == 0);
         self.wake(old);
     }
@@ -160,7 +249,10 @@ impl PageWord {
     pub(crate) fn release_shared(&self) {
         let old = self.0.fetch_sub(SHARED_ONE, Ordering::Release);
         debug_assert!(old & SHARED_MASK != 0);
-        self.wake(old);
+        // While others have it nobody can go on whom this one kept from it.
+        if old & SHARED_MASK == SHARED_ONE {
+            self.wake(old);
+        }
     }
 
     /// Lets go of the exclusive latch.
@@ -215,7 +307,7 @@ impl PageWord {
             } else if word & DIRTY != 0 {
                 return Eviction::Dirty;
             } else {
-                (word & WAITERS, Eviction::Evicted)
+                (word & STAYS, Eviction::Evicted)
             };
             match self.0.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return outcome,
@@ -226,25 +318,45 @@ impl PageWord {
 
     /// Takes the page out of memory whatever its state, for a data set that is dropped; returns its frame. The caller knows that nobody uses it.
     pub(crate) fn discard(&self) -> Option<(u32, bool)> {
-        let word = self.0.swap(0, Ordering::AcqRel);
+        let word = self.0.fetch_and(STAYS, Ordering::AcqRel);
         debug_assert!(word & (EXCLUSIVE | SHARED_MASK | WRITING) == 0);
         (word & UNIT_MASK != 0).then(|| ((word & UNIT_MASK) as u32 - 1, word & SECOND_POOL != 0))
     }
 
-    /// Waits until the word has changed in a way that may help.
+    /// One more who waits for the exclusive latch.
     #[cold]
-    pub(crate) fn wait(&self, tries: u32) {
+    pub(crate) fn wait_for_exclusive(&self) -> ExclusiveWait<'_> {
+        let count = |word: u64| (word & WAITING_MASK != WAITING_MASK).then(|| word + WAITING_ONE);
+        let counted = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_ok();
+        ExclusiveWait { word: self, counted }
+    }
+
+    /// Waits until the word has changed in a way that may help who wants a shared latch. True when that took a sleep.
+    #[cold]
+    pub(crate) fn wait_shared(&self, order: Order, tries: u32) -> bool {
+        self.wait(tries, |word| word & EXCLUSIVE != 0 || order == Order::InTurn && is_closed(word))
+    }
+
+    /// The same for who claims the page, or wants it exclusively.
+    #[cold]
+    pub(crate) fn wait_exclusive(&self, tries: u32) -> bool {
+        self.wait(tries, |word| word & (EXCLUSIVE | SHARED_MASK) != 0)
+    }
+
+    fn wait(&self, tries: u32, is_in_the_way: impl FnOnce(u64) -> bool) -> bool {
         if tries < SPINS {
             std::hint::spin_loop();
-            return;
+            return false;
         }
         let (mutex, condition) = self.waiting_room();
         let mut guard = mutex.lock();
         let word = self.0.fetch_or(WAITERS, Ordering::Relaxed);
-        if word & (EXCLUSIVE | SHARED_MASK) != 0 {
+        let sleeps = is_in_the_way(word);
+        if sleeps {
             // The time limit covers a release that saw the word before the bit was set.
             condition.wait_for(&mut guard, Duration::from_millis(1));
         }
+        sleeps
     }
 
     #[inline]
@@ -276,12 +388,12 @@ mod tests {
     #[test]
     fn life_of_a_page() {
         let word = PageWord::default();
-        assert_eq!(word.try_shared(true), Latch::NotResident);
+        assert_eq!(word.try_shared(true, Order::InTurn), Latch::NotResident);
         assert!(word.claim() && !word.claim());
-        assert_eq!((word.try_shared(true), word.try_exclusive()), (Latch::Busy, Latch::Busy));
+        assert_eq!((word.try_shared(true, Order::InTurn), word.try_exclusive()), (Latch::Busy, Latch::Busy));
         word.set_frame(5, true, 0);
         word.release_exclusive();
-        assert_eq!(word.try_shared(true), Latch::Taken(5, true));
+        assert_eq!(word.try_shared(true, Order::InTurn), Latch::Taken(5, true));
         assert_eq!(word.try_exclusive(), Latch::Busy);
         word.release_shared();
         assert_eq!(word.try_exclusive(), Latch::Taken(5, true));
@@ -291,7 +403,7 @@ mod tests {
         assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Kept);
         assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Kept);
         assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Dirty);
-        assert_eq!(word.try_shared(false), Latch::Taken(5, true));
+        assert_eq!(word.try_shared(false, Order::InTurn), Latch::Taken(5, true));
         assert!(word.begin_write());
         word.release_shared();
         assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Kept);
@@ -300,7 +412,7 @@ mod tests {
         // Of a pool that has taken the frame over meanwhile.
         assert_eq!(word.try_evict(5, false, Evict::Force), Eviction::Kept);
         assert_eq!(word.try_evict(5, true, Evict::Clock), Eviction::Evicted);
-        assert_eq!(word.try_shared(true), Latch::NotResident);
+        assert_eq!(word.try_shared(true, Order::InTurn), Latch::NotResident);
         assert!(word.claim());
         word.abandon();
         assert!(word.claim());
@@ -319,13 +431,19 @@ mod tests {
                 scope.spawn(|| {
                     for i in 0..rounds {
                         let mut tries = 0;
+                        let mut waits = None;
                         let exclusive = i % 4 == 0;
                         loop {
-                            let latch = if exclusive { word.try_exclusive() } else { word.try_shared(true) };
+                            let latch = if exclusive { word.try_exclusive() } else { word.try_shared(true, Order::InTurn) };
                             if latch != Latch::Busy {
                                 break;
                             }
-                            word.wait(tries);
+                            if exclusive {
+                                waits.get_or_insert_with(|| word.wait_for_exclusive());
+                                word.wait_exclusive(tries);
+                            } else {
+                                word.wait_shared(Order::InTurn, tries);
+                            }
                             tries += 1;
                         }
                         if exclusive {

@@ -20,6 +20,7 @@ use pagefold_format::data::{Body, DataPage, SlotRange, Stored, StoredKind, Store
 use pagefold_types::Rid;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a scan finds out of a page; kept from one to the next.
 #[derive(Debug, Default)]
@@ -28,6 +29,33 @@ pub(crate) struct Looks {
     changed: Vec<(u16, Seen)>,
     /// Slots whose rows lie elsewhere.
     moved: Vec<u16>,
+    copies: Copies,
+}
+
+/// Pages are delivered from where they lie, under their latch, and from a copy where threads have to sleep for latches: a scan is nearly always in the middle of some page, and who waits for
+/// that waits until the scan's thread runs again. Copying all of them would cost a scan that is alone a tenth of its time and more.
+#[derive(Debug, Default)]
+struct Copies {
+    page: Vec<u8>,
+    /// Sleeps for latches of the data set, when last looked at.
+    sleeps: Option<u64>,
+    /// So many pages are still copied.
+    left: u32,
+}
+
+/// So many pages are copied after somebody has slept for a latch.
+const COPIED_PAGES: u32 = 1024;
+
+impl Copies {
+    /// Is the next page to be copied?
+    fn are_due(&mut self, data_set: &DataSet) -> bool {
+        let sleeps = data_set.counters.latch_sleeps.load(Ordering::Relaxed);
+        if self.sleeps.replace(sleeps).is_some_and(|before| before != sleeps) {
+            self.left = COPIED_PAGES;
+        }
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
 }
 
 impl Table {
@@ -156,7 +184,7 @@ impl Table {
         (partition, page_number): (u16, u32),
         snapshot: &Snapshot,
         buffer: &mut RowBuffer,
-        Looks { changed, moved }: &mut Looks,
+        Looks { changed, moved, copies }: &mut Looks,
         sink: &mut impl RowSink<E>,
         mut unseen: impl FnMut(&Arc<TransactionState>),
     ) -> std::result::Result<ControlFlow<()>, E> {
@@ -167,7 +195,17 @@ impl Table {
         let versions = &self.core.versions;
         let others =
             versions.of_page(self.object_id, partition, page_number, snapshot, changed, |_, by| unseen(by)).map_err(Error::from)?;
-        let view = DataPage::new(&page);
+        // Where other pages host rows of this one, it has to stay as it is until these are delivered.
+        let copied = copies.are_due(data_set) && DataPage::new(&page).ranges().iter().all(|range| range.hosted);
+        let latched = if copied {
+            copies.page.clear();
+            copies.page.extend_from_slice(&page);
+            drop(page);
+            None
+        } else {
+            Some(page)
+        };
+        let view = DataPage::new(latched.as_deref().unwrap_or(&copies.page));
         // A page without versions is the same for every snapshot.
         let is_settled = changed.is_empty() && others == Seen::Current;
         let columns_done = is_settled && self.area_to(data_set, page_number, &view, &AreaRows::AtHome, sink)?;
@@ -180,7 +218,7 @@ impl Table {
         if flow.is_break() {
             return Ok(flow);
         }
-        drop(page);
+        drop(latched);
         for slot in moved.iter() {
             let rid = Rid::new(partition, page_number, *slot);
             let flow = self.read_visible(rid, snapshot, buffer, |record| sink.row(rid, record), &mut unseen)?;
