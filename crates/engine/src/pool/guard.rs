@@ -1,7 +1,8 @@
 //! Latched pages.
 //!
 //! Invariant: a guard exists only while its thread holds the latch in the page word, so a shared guard's bytes are not written and an exclusive guard's
-//! bytes are seen by nobody else. Only a mini-transaction gets at the bytes of an exclusive guard to change them. A guard stays with its thread: how many it holds
+//! bytes are seen by nobody else. Only a mini-transaction gets at the bytes of an exclusive guard
+//! to change them. A guard stays with its thread: how many it holds
 //! tells whether it may be made to wait behind others ([`Order`](super::word::Order)).
 
 use super::word::PageWord;

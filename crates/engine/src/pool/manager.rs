@@ -286,7 +286,8 @@ impl BufferManager {
         Frame { address: self.arena.address(unit), bytes: data_set.pools[usize::from(second)].frame_bytes() }
     }
 
-    /// The page for reading, if it is in memory and nobody changes it. Nothing is read. Who waits for it is passed: nobody asks again and again.
+    /// The page for reading, if it is in memory and nobody changes it. Nothing is read. Who waits
+    /// for it is passed: nobody asks again and again.
     #[inline]
     pub fn try_shared<'a>(&self, data_set: &'a DataSet, page: u32) -> Option<SharedPage<'a>> {
         if page >= data_set.page_count() {
@@ -311,7 +312,8 @@ impl BufferManager {
         self.check_number(data_set, page)?;
         data_set.counters.getpages.add_one();
         let word = data_set.translation.get_or_make(page);
-        // The first try costs no look at what the thread holds: who may go ahead finds that out when it fails.
+        // The first try costs no look at what the thread holds: who may go ahead finds that out
+        // when it fails.
         let (mut order, mut tries) = (Order::InTurn, 0);
         loop {
             match word.try_shared(access == Access::Random, order) {
@@ -358,7 +360,8 @@ impl BufferManager {
         }
     }
 
-    /// The page for reading if it is in memory; waits for who changes it, but not for who reads it from disk. The one latch that the thread may hold is that of a page which all take before
+    /// The page for reading if it is in memory; waits for who changes it, but not for who reads it
+    /// from disk. The one latch that the thread may hold is that of a page which all take before
     /// this one: its parent.
     #[inline]
     pub(crate) fn shared_resident<'a>(&self, data_set: &'a DataSet, page: u32) -> Option<SharedPage<'a>> {
@@ -689,7 +692,8 @@ impl Drop for BufferManager {
     }
 }
 
-/// Waits once for a shared latch that was not to be had, by a thread that holds at most `ordered` latches which come before it, or else goes ahead of others. How to try again.
+/// Waits once for a shared latch that was not to be had, by a thread that holds at most `ordered`
+/// latches which come before it, or else goes ahead of others. How to try again.
 #[cold]
 fn wait_shared(data_set: &DataSet, word: &PageWord, ordered: u32, tries: &mut u32) -> Order {
     let order = Order::of(held(), ordered, *tries);

@@ -14,12 +14,15 @@
 //! | 59-63 | shared latches taken in turn since the last exclusive one, while somebody waited for that |
 //!
 //! Invariants:
-//! - A latch is held only on a resident page, except the exclusive one while it is read; the frame changes only under the exclusive latch;
+//! - A latch is held only on a resident page, except the exclusive one while it is read; the frame
+//!   changes only under the exclusive latch;
 //!   the bytes of a frame are written only under the exclusive latch and read only under a latch.
-//! - Who waits for the exclusive latch is passed by at most [`PASSES_MAX`] shared ones that are taken [in turn](Order::InTurn) before some
-//!   exclusive one. Who holds another latch and is not known to come after it in the order of latches goes [ahead](Order::Ahead): it may
-//!   have the very latch that is waited for.
-//! - Bits 53-58 are the number of [`ExclusiveWait`]s that are counted, whatever becomes of the page.
+//! - Who waits for the exclusive latch is passed by at most [`PASSES_MAX`] shared ones that are taken
+//!   [in turn](Order::InTurn) before some exclusive one. Who holds another latch and is not known to
+//!   come after it in the order of latches goes [ahead](Order::Ahead): it may have the very latch that
+//!   is waited for.
+//! - Bits 53-58 are the number of [`ExclusiveWait`]s that are counted, whatever becomes of the
+//!   page.
 
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,14 +46,16 @@ const UNIT_MASK: u64 = 0xFFFF_FFFF;
 /// What stays when the page goes: others still wait.
 const STAYS: u64 = WAITERS | WAITING_MASK;
 
-/// So many shared latches, taken in turn, pass one who waits for the exclusive latch. More than none, since each hand-over costs sleeps.
+/// So many shared latches, taken in turn, pass one who waits for the exclusive latch. More than
+/// none, since each hand-over costs sleeps.
 pub(crate) const PASSES_MAX: u64 = 16;
 const _: () = assert!(PASSES_MAX <= PASSES_MASK / PASS_ONE);
 
 /// Tries before a thread goes to sleep.
 const SPINS: u32 = 200;
 
-/// Tries, each of a sleep of at most a millisecond, after which a shared latch is taken ahead of who waits for the exclusive one: what keeps that one waiting may be a visitor that waits
+/// Tries, each of a sleep of at most a millisecond, after which a shared latch is taken ahead of
+/// who waits for the exclusive one: what keeps that one waiting may be a visitor that waits
 /// for us.
 const PATIENCE: u32 = SPINS + 20;
 
@@ -64,7 +69,8 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// For a thread that holds so many latches, and must come after so many of them in the order of latches (of a tree: the parent).
+    /// For a thread that holds so many latches, and must come after so many of them in the order of
+    /// latches (of a tree: the parent).
     #[inline]
     pub(crate) fn of(held: u32, ordered: u32, tries: u32) -> Order {
         if held <= ordered && tries < PATIENCE { Order::InTurn } else { Order::Ahead }
@@ -331,7 +337,8 @@ impl PageWord {
         ExclusiveWait { word: self, counted }
     }
 
-    /// Waits until the word has changed in a way that may help who wants a shared latch. True when that took a sleep.
+    /// Waits until the word has changed in a way that may help who wants a shared latch. True when
+    /// that took a sleep.
     #[cold]
     pub(crate) fn wait_shared(&self, order: Order, tries: u32) -> bool {
         self.wait(tries, |word| word & EXCLUSIVE != 0 || order == Order::InTurn && is_closed(word))

@@ -32,8 +32,10 @@ pub(crate) struct Looks {
     copies: Copies,
 }
 
-/// Pages are delivered from where they lie, under their latch, and from a copy where threads have to sleep for latches: a scan is nearly always in the middle of some page, and who waits for
-/// that waits until the scan's thread runs again. Copying all of them would cost a scan that is alone a tenth of its time and more.
+/// Pages are delivered from where they lie, under their latch, and from a copy where threads have
+/// to sleep for latches: a scan is nearly always in the middle of some page, and who waits for
+/// that waits until the scan's thread runs again. Copying all of them would cost a scan that is
+/// alone a tenth of its time and more.
 #[derive(Debug, Default)]
 struct Copies {
     page: Vec<u8>,
@@ -53,8 +55,9 @@ impl Copies {
         if self.sleeps.replace(sleeps).is_some_and(|before| before != sleeps) {
             self.left = COPIED_PAGES;
         }
+        let due = self.left > 0;
         self.left = self.left.saturating_sub(1);
-        self.left > 0
+        due
     }
 }
 
@@ -195,7 +198,8 @@ impl Table {
         let versions = &self.core.versions;
         let others =
             versions.of_page(self.object_id, partition, page_number, snapshot, changed, |_, by| unseen(by)).map_err(Error::from)?;
-        // Where other pages host rows of this one, it has to stay as it is until these are delivered.
+        // Where other pages host rows of this one, it has to stay as it is until these are
+        // delivered.
         let copied = copies.are_due(data_set) && DataPage::new(&page).ranges().iter().all(|range| range.hosted);
         let latched = if copied {
             copies.page.clear();
