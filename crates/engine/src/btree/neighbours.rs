@@ -9,9 +9,6 @@ use crate::pool::ExclusivePage;
 use pagefold_format::index::leaf_view::LeafView;
 use pagefold_format::index::non_leaf::NonLeaf;
 
-/// So often it starts over because pages had to be read.
-const ROUNDS: u32 = 16;
-
 /// A leaf and its neighbours under the same page.
 pub(super) struct Neighbours<'a> {
     /// The page above.
@@ -34,12 +31,12 @@ impl Neighbours<'_> {
 
 impl<'a> BTree<'a> {
     /// The leaf where `search` belongs with its neighbours, up to so many to either side; more where it is the first or the last. Next to it they are read when they are not in memory, further away
-    /// they are left out then. `None` when the leaf is the root, or memory is too small for it and its neighbours.
+    /// they are left out then. `None` when the leaf is the root.
     pub(super) fn neighbours(&self, search: &[u8], reach: usize) -> Result<Option<Neighbours<'a>>> {
         let mut retry = Retry::default();
-        for round in 0..ROUNDS {
+        loop {
             let mut at_left_edge = true;
-            let parent = self.page_for_change(search, 1, |step| match step {
+            let parent = self.page_for_change(search, 1, &mut retry, |step| match step {
                 Step::Start => at_left_edge = true,
                 Step::Down(_, i) => at_left_edge &= i == 0,
             })?;
@@ -57,9 +54,7 @@ impl<'a> BTree<'a> {
                     leaves.push(leaf);
                     continue;
                 }
-                // Where they drive each other from memory, one neighbour must do.
-                let enough = round >= ROUNDS / 2 && i > child && leaves.len() > 1;
-                if i > child + 1 || enough {
+                if i > child + 1 {
                     break;
                 }
                 if i + 1 < child {
@@ -76,6 +71,5 @@ impl<'a> BTree<'a> {
             drop((parent, leaves));
             self.fetch(number, &mut retry)?;
         }
-        Ok(None)
     }
 }

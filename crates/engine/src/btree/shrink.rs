@@ -25,12 +25,15 @@ impl<'a> BTree<'a> {
         let mut retry = Retry::default();
         loop {
             if self.root().1 <= level + 1 {
+                drop(retry);
                 return self.replace_root();
             }
-            let Some(parent) = self.page_for_change(search, level + 1, |_| {})? else { continue };
+            let Some(parent) = self.page_for_change(search, level + 1, &mut retry, |_| {})? else { continue };
             let view = NonLeaf::new(&parent);
             let Some(last) = view.separator_count().checked_sub(1) else {
                 drop(parent);
+                // It may be that one's turn.
+                retry = Retry::default();
                 if self.shrink(search, level + 1)? {
                     continue;
                 }
@@ -45,6 +48,7 @@ impl<'a> BTree<'a> {
                 (Some(left), Some(right)) => {
                     self.expect(left.number(), &left, level)?;
                     self.expect(right.number(), &right, level)?;
+                    drop(retry);
                     return self.shrink_pair(search, level, (parent, at), (left, right), child > at);
                 }
                 (left, _) => {

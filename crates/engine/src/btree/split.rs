@@ -27,6 +27,15 @@ struct Path<'a> {
     levels: u16,
 }
 
+/// What has come of a try.
+enum Tried<T> {
+    Done(T),
+    /// This page is to be read first.
+    Missing(u32),
+    /// The tree has changed meanwhile.
+    Again,
+}
+
 /// What a leaf needs room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoomFor {
@@ -49,25 +58,37 @@ impl<'a> BTree<'a> {
     fn split(&self, search: &[u8], key: &[u8], rid: Rid, room_for: RoomFor) -> Result<()> {
         let mut retry = Retry::default();
         loop {
-            let wanted = self.pages_for_split(search)?;
+            let wanted = self.pages_for_split(search, &mut retry)?;
             let mut mtr = MiniTransaction::begin(self.manager);
             let mut fresh = Vec::with_capacity(wanted);
-            let outcome = self.try_split(&mut mtr, &mut fresh, wanted, (search, key, rid, room_for), &mut retry);
+            let outcome = self.try_split(&mut mtr, &mut fresh, wanted, (search, key, rid, room_for), &retry);
             // What was not used goes back, whatever happened.
             fresh.iter().for_each(|handle| mtr.release(*handle));
-            if outcome? {
-                mtr.commit()?;
-                return Ok(());
+            match outcome {
+                Ok(Tried::Done(())) => {
+                    drop(retry);
+                    mtr.commit()?;
+                    return Ok(());
+                }
+                Ok(Tried::Missing(page)) => {
+                    drop(mtr);
+                    self.fetch(page, &mut retry)?;
+                }
+                Ok(Tried::Again) => {}
+                Err(error) => {
+                    drop(mtr);
+                    self.wait_for_frames(error, &mut retry)?;
+                }
             }
         }
     }
 
     /// How many pages a split will take: a leaf, one for each full page above it, and a root when all are full.
-    fn pages_for_split(&self, search: &[u8]) -> Result<usize> {
+    fn pages_for_split(&self, search: &[u8], retry: &mut Retry<'a>) -> Result<usize> {
         let most = self.separator_bytes_max();
         let mut full = 0;
         let mut to_the_root = true;
-        self.leaf(Target::At(search), |step| match step {
+        self.leaf_again(Target::At(search), retry, |step| match step {
             Step::Start => (full, to_the_root) = (0, true),
             Step::Down(node, _) if node.free_bytes() >= most => (full, to_the_root) = (0, false),
             Step::Down(..) => full += 1,
@@ -75,30 +96,34 @@ impl<'a> BTree<'a> {
         Ok(1 + full + usize::from(to_the_root))
     }
 
-    /// True when the mini-transaction holds a split, or there is nothing to split; false: try again. `fresh` are the pages made and not used.
+    /// Done when the mini-transaction holds a split, or there is nothing to split. `fresh` are the pages made and not used.
     fn try_split(
         &self,
         mtr: &mut MiniTransaction<'a>,
         fresh: &mut Vec<PageHandle>,
         wanted: usize,
         (search, key, rid, room_for): (&[u8], &[u8], Rid, RoomFor),
-        retry: &mut Retry,
-    ) -> Result<bool> {
+        retry: &Retry<'a>,
+    ) -> Result<Tried<()>> {
         for i in 0..wanted {
-            fresh.push(mtr.create(self.data_set, CLASS_NO_ROWS, i == 0)?);
+            fresh.push(mtr.create_in(retry.turn(), self.data_set, CLASS_NO_ROWS, i == 0)?);
         }
-        let Some(path) = self.path_for_split(search, retry)? else { return Ok(false) };
+        let path = match self.path_for_split(search)? {
+            Tried::Done(path) => path,
+            Tried::Missing(page) => return Ok(Tried::Missing(page)),
+            Tried::Again => return Ok(Tried::Again),
+        };
         let view = LeafView::new(&path.leaf);
         let number = path.leaf.number();
         if self.has_room(&view, key, rid, room_for).map_err(|e| self.damaged(number, e))? {
-            return Ok(true);
+            return Ok(Tried::Done(()));
         }
         let top_is_root = path.nodes.len() + 1 == usize::from(path.levels);
         let top_is_full = path.nodes.first().is_none_or(|top| NonLeaf::new(top).free_bytes() < self.separator_bytes_max());
         // The top page takes a separator unless it is full; then it is the root.
         let needed = if top_is_full { 2 + path.nodes.len() } else { path.nodes.len() };
         if fresh.len() < needed || (top_is_full && !top_is_root) {
-            return Ok(false);
+            return Ok(Tried::Again);
         }
         let mut separator = Vec::new();
         let right = fresh.remove(0);
@@ -128,7 +153,7 @@ impl<'a> BTree<'a> {
             if NonLeaf::separator_bytes(separator.len()) <= view.free_bytes() {
                 let handle = mtr.adopt(node);
                 mtr.apply(handle, PageOp::NonLeaf(NonLeafOp::Insert { separator: &separator, child }))?;
-                return Ok(true);
+                return Ok(Tried::Done(()));
             }
             (separator, child) = self.split_non_leaf(mtr, node, fresh.remove(0), &separator, child)?;
         }
@@ -138,7 +163,7 @@ impl<'a> BTree<'a> {
         mtr.apply(root, PageOp::NonLeaf(NonLeafOp::Format { page_number: root_number, level, first_child: old_root }))?;
         mtr.apply(root, PageOp::NonLeaf(NonLeafOp::Insert { separator: &separator, child }))?;
         mtr.set_root(self.data_set, root_number, path.levels + 1);
-        Ok(true)
+        Ok(Tried::Done(()))
     }
 
     /// Does the leaf take the change now? Also when there is nothing to remove any more.
@@ -206,12 +231,13 @@ impl<'a> BTree<'a> {
         Ok((up, page_number))
     }
 
-    /// Latches the path of a split exclusively; `None` after a page had to be read.
-    fn path_for_split(&self, search: &[u8], retry: &mut Retry) -> Result<Option<Path<'a>>> {
+    /// Latches the path of a split exclusively.
+    fn path_for_split(&self, search: &[u8]) -> Result<Tried<Path<'a>>> {
         let (root, levels) = self.root();
-        let mut page = self.manager.exclusive(self.data_set, root)?;
+        // Read like any other, when the new pages have been given back.
+        let Some(mut page) = self.manager.exclusive_resident(self.data_set, root)? else { return Ok(Tried::Missing(root)) };
         if self.root() != (root, levels) {
-            return Ok(None);
+            return Ok(Tried::Again);
         }
         let mut nodes = Vec::new();
         for depth in 1..levels {
@@ -224,15 +250,11 @@ impl<'a> BTree<'a> {
             nodes.push(page);
             match self.manager.exclusive_resident(self.data_set, child)? {
                 Some(next) => page = next,
-                None => {
-                    drop(nodes);
-                    self.fetch(child, retry)?;
-                    return Ok(None);
-                }
+                None => return Ok(Tried::Missing(child)),
             }
         }
         self.expect(page.number(), &page, 0)?;
-        Ok(Some(Path { nodes, leaf: page, levels }))
+        Ok(Tried::Done(Path { nodes, leaf: page, levels }))
     }
 }
 

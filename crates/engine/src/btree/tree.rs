@@ -2,7 +2,11 @@
 //!
 //! Latches are taken from the top down and, on one level, from left to right; so nobody waits in a circle. A child is latched before its parent is let go.
 //! No latch is held while a page is read or a frame is sought: a page that is not in memory is read with all latches released, and the descent starts again.
-//! New pages are made before anything is latched.
+//! New pages are made before anything is latched, and given back before a page is read.
+//!
+//! A descent ends, however little memory there is: one that misses a page which it has had read before waits for its turn to have frames that nobody takes
+//! (`pool/reserve.rs`). Then each page that it needs is missed once at most. A turn is taken with nothing latched, and a function that may take one is called by nobody who has one: they share it, as a
+//! [`Retry`].
 //!
 //! The root's number changes only while its page is latched exclusively: whoever has latched the page and then finds its number still to be the root's has the root.
 //!
@@ -11,7 +15,7 @@
 
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexFormat};
-use crate::pool::{Access, BufferManager, ExclusivePage, SharedPage};
+use crate::pool::{Access, BufferManager, ExclusivePage, SharedPage, Turn};
 use crate::{Error, Result};
 use pagefold_format::index::leaf_view::LeafLayout;
 use pagefold_format::index::non_leaf::NonLeaf;
@@ -87,10 +91,25 @@ fn set(fence: &mut Option<Vec<u8>>, bytes: &[u8]) {
     fence.extend_from_slice(bytes);
 }
 
-/// Remembers the page whose read failed, so that an error counts only when the tree still leads there.
+/// A descent has so many pages read before it waits for its turn, though none of them twice: what it needs may be others each time.
+const READS_MAX: usize = 64;
+
+/// What a descent that starts again remembers.
 #[derive(Debug, Default)]
-pub(super) struct Retry {
+pub(super) struct Retry<'a> {
+    /// The page whose read failed, so that an error counts only when the tree still leads there.
     failed: Option<u32>,
+    /// Pages that were read without a turn.
+    read: Vec<u32>,
+    turn: Option<Turn<'a>>,
+}
+
+impl<'a> Retry<'a> {
+    /// The turn, when there is one.
+    #[inline]
+    pub(super) fn turn(&self) -> Option<&Turn<'a>> {
+        self.turn.as_ref()
+    }
 }
 
 impl<'a> BTree<'a> {
@@ -131,8 +150,16 @@ impl<'a> BTree<'a> {
     }
 
     /// Reads a page with no latch held, and waits for who changes it.
-    pub(super) fn fetch(&self, number: u32, retry: &mut Retry) -> Result<()> {
-        match self.manager.shared(self.data_set, number, Access::Random) {
+    pub(super) fn fetch(&self, number: u32, retry: &mut Retry<'a>) -> Result<()> {
+        if retry.turn.is_none() {
+            // Had it stayed, the descent would not come here again.
+            if retry.read.contains(&number) || retry.read.len() == READS_MAX {
+                retry.turn = Some(self.manager.take_turn());
+            } else {
+                retry.read.push(number);
+            }
+        }
+        match self.manager.shared_in(retry.turn(), self.data_set, number, Access::Random) {
             Ok(_) => retry.failed = None,
             // The page may have been given back since its number was found. If it was not, the next descent comes here again.
             Err(_) if retry.failed != Some(number) => retry.failed = Some(number),
@@ -141,17 +168,44 @@ impl<'a> BTree<'a> {
         Ok(())
     }
 
+    /// Waits for a turn where no frame could be had without one; every other error is one. Nothing is latched.
+    pub(super) fn wait_for_frames(&self, error: Error, retry: &mut Retry<'a>) -> Result<()> {
+        match error {
+            Error::PoolFull(_) if retry.turn.is_none() => {
+                retry.turn = Some(self.manager.take_turn());
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+
     /// Descends to a leaf with shared latches; `visit` sees each step. `None` when there is no page yet.
     #[inline]
-    pub(super) fn leaf(&self, target: Target<'_>, mut visit: impl FnMut(Step<'_>)) -> Result<Option<SharedPage<'a>>> {
-        let mut retry = Retry::default();
+    pub(super) fn leaf(&self, target: Target<'_>, visit: impl FnMut(Step<'_>)) -> Result<Option<SharedPage<'a>>> {
+        self.leaf_again(target, &mut Retry::default(), visit)
+    }
+
+    /// As [`Self::leaf`], as part of something that starts again itself.
+    #[inline]
+    pub(super) fn leaf_again(
+        &self,
+        target: Target<'_>,
+        retry: &mut Retry<'a>,
+        mut visit: impl FnMut(Step<'_>),
+    ) -> Result<Option<SharedPage<'a>>> {
         'restart: loop {
             visit(Step::Start);
             let (root, levels) = self.root();
             if root == 0 {
                 return Ok(None);
             }
-            let mut page = self.manager.shared(self.data_set, root, Access::Random)?;
+            let mut page = match self.manager.shared_in(retry.turn(), self.data_set, root, Access::Random) {
+                Ok(page) => page,
+                Err(error) => {
+                    self.wait_for_frames(error, retry)?;
+                    continue;
+                }
+            };
             if self.root() != (root, levels) {
                 continue;
             }
@@ -165,7 +219,7 @@ impl<'a> BTree<'a> {
                     Some(next) => page = next,
                     None => {
                         drop(page);
-                        self.fetch(child, &mut retry)?;
+                        self.fetch(child, retry)?;
                         continue 'restart;
                     }
                 }
@@ -190,12 +244,17 @@ impl<'a> BTree<'a> {
 
     /// Descends with shared latches to a leaf latched exclusively. `visit` as for [`Self::leaf`].
     pub(super) fn leaf_for_change(&self, search: &[u8], visit: impl FnMut(Step<'_>)) -> Result<Option<ExclusivePage<'a>>> {
-        self.page_for_change(search, 0, visit)
+        self.page_for_change(search, 0, &mut Retry::default(), visit)
     }
 
     /// Descends with shared latches to a page of this level, so many levels above the leaves, latched exclusively; `None` when the tree has no such level.
-    pub(super) fn page_for_change(&self, search: &[u8], level: u16, mut visit: impl FnMut(Step<'_>)) -> Result<Option<ExclusivePage<'a>>> {
-        let mut retry = Retry::default();
+    pub(super) fn page_for_change(
+        &self,
+        search: &[u8],
+        level: u16,
+        retry: &mut Retry<'a>,
+        mut visit: impl FnMut(Step<'_>),
+    ) -> Result<Option<ExclusivePage<'a>>> {
         'restart: loop {
             visit(Step::Start);
             let (root, levels) = self.root();
@@ -203,14 +262,26 @@ impl<'a> BTree<'a> {
                 return Ok(None);
             }
             if levels == level + 1 {
-                let page = self.manager.exclusive(self.data_set, root)?;
+                let page = match self.manager.exclusive_in(retry.turn(), self.data_set, root) {
+                    Ok(page) => page,
+                    Err(error) => {
+                        self.wait_for_frames(error, retry)?;
+                        continue;
+                    }
+                };
                 if self.root() == (root, levels) {
                     self.expect(root, &page, level)?;
                     return Ok(Some(page));
                 }
                 continue;
             }
-            let mut page = self.manager.shared(self.data_set, root, Access::Random)?;
+            let mut page = match self.manager.shared_in(retry.turn(), self.data_set, root, Access::Random) {
+                Ok(page) => page,
+                Err(error) => {
+                    self.wait_for_frames(error, retry)?;
+                    continue;
+                }
+            };
             if self.root() != (root, levels) {
                 continue;
             }
@@ -230,7 +301,7 @@ impl<'a> BTree<'a> {
                     continue;
                 }
                 drop(page);
-                self.fetch(child, &mut retry)?;
+                self.fetch(child, retry)?;
                 continue 'restart;
             }
             return Err(self.damaged(root, format!("{levels} levels")));

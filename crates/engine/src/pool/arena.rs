@@ -1,12 +1,13 @@
 //! The one piece of memory that all buffer frames are cut from.
 //!
 //! The arena is an anonymous mapping of the memory limit; the system backs it with memory as it is touched. It is cut into chunks of 256 KB, and a chunk
-//! into frames of one size. A frame is named by its unit: its offset in 2 KB steps.
+//! into frames of one size. A frame is named by its unit: its offset in 2 KB steps. Behind the chunks lie the frames of the reserve (`reserve.rs`), which are beside the limit.
 //!
 //! Invariants:
 //! - a chunk belongs to one pool or is free; frames of a chunk never overlap;
 //! - who may touch a frame's bytes is decided by the page word that names it (`word.rs`), not here.
 
+use super::reserve::RESERVE_BYTES;
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::ptr::NonNull;
@@ -41,15 +42,20 @@ impl Arena {
     pub(crate) fn new(bytes: usize) -> Result<Arena> {
         let chunks = u32::try_from(bytes / CHUNK_BYTES)
             .ok()
-            .filter(|n| *n < u32::MAX / UNITS_PER_CHUNK)
+            .filter(|n| *n < u32::MAX / UNITS_PER_CHUNK - (RESERVE_BYTES / CHUNK_BYTES) as u32)
             .ok_or_else(|| Error::Parameter(format!("a memory limit of {bytes} bytes is too large")))?
             .max(1);
-        let base = map(chunks as usize * CHUNK_BYTES)?;
+        let base = map(chunks as usize * CHUNK_BYTES + RESERVE_BYTES)?;
         Ok(Arena { base, chunks, free_chunks: Mutex::new((0..chunks).rev().collect()) })
     }
 
-    /// Units in the whole arena.
+    /// Units in the whole arena, those of the reserve included.
     pub(crate) fn units(&self) -> u32 {
+        self.first_reserved_unit() + (RESERVE_BYTES / UNIT_BYTES) as u32
+    }
+
+    /// The first unit behind the chunks.
+    pub(crate) fn first_reserved_unit(&self) -> u32 {
         self.chunks * UNITS_PER_CHUNK
     }
 
@@ -72,7 +78,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        unmap(self.base, self.chunks as usize * CHUNK_BYTES);
+        unmap(self.base, self.units() as usize * UNIT_BYTES);
     }
 }
 

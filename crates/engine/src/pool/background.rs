@@ -231,7 +231,7 @@ impl BufferManager {
             // Pages that hold no rows or entries are not cached.
             let Ok(second) = leaf_io::verify(data_set, number, disk) else { continue };
             let pool = &data_set.pools[usize::from(second)];
-            let Ok(unit) = self.acquire_frame(pool, access) else { continue };
+            let Ok(unit) = self.acquire_frame(pool, access, None) else { continue };
             // SAFETY: the frame has just been acquired and the page is claimed: nobody else knows of it.
             #[expect(unsafe_code, reason = "filling a frame before it is published")]
             let into = unsafe { self.frame(data_set, unit, second).as_mut_slice() };
@@ -241,7 +241,7 @@ impl BufferManager {
             }
             let word = data_set.translation.get_or_make(number);
             self.own(unit, data_set, number);
-            self.publish(data_set, unit, second, word, access);
+            self.publish(data_set, (unit, second), word, access, 1);
             claim.keep();
             word.release_exclusive();
         }

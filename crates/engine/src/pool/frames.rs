@@ -4,7 +4,7 @@
 //! that has most. Pages that scans bring in go round a ring: when it is long enough, a scan that needs a frame takes that of the oldest page in the ring, unless somebody else
 //! has used it meanwhile. So scans recycle their own frames and do not flush the pool.
 //!
-//! Invariant: a frame is in exactly one place: in `free`, or named by one page word.
+//! Invariant: a frame is in exactly one place: in `free`, or named by one page word, or with a thread that is about to give it to a page.
 
 use super::arena::{CHUNK_BYTES, UNIT_BYTES};
 use parking_lot::Mutex;
@@ -99,12 +99,13 @@ impl Pool {
         self.state.lock().chunks.len()
     }
 
-    /// Adds a chunk; its frames are free.
-    pub(super) fn add_chunk(&self, first_unit: u32) {
+    /// Adds a chunk, and gives its first frame to the caller; the others are free.
+    pub(super) fn add_chunk(&self, first_unit: u32) -> u32 {
         let mut state = self.state.lock();
         state.chunks.push(first_unit);
         let step = self.units_per_frame();
-        state.free.extend((0..self.frames_per_chunk()).rev().map(|frame| first_unit + frame * step));
+        state.free.extend((1..self.frames_per_chunk()).rev().map(|frame| first_unit + frame * step));
+        first_unit
     }
 
     /// A scan has brought a page into this frame.

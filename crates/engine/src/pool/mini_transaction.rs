@@ -15,6 +15,7 @@
 
 use super::guard::ExclusivePage;
 use super::manager::BufferManager;
+use super::reserve::Turn;
 use crate::Result;
 use crate::data_set::DataSet;
 use crate::log::{Appended, Log};
@@ -173,8 +174,17 @@ impl<'a> MiniTransaction<'a> {
     /// # Errors
     /// When the data set cannot grow.
     pub fn create(&mut self, data_set: &'a DataSet, class: u8, leaf: bool) -> Result<PageHandle> {
+        self.create_in(None, data_set, class, leaf)
+    }
+
+    /// As [`Self::create`], with a frame of the reserve in a turn.
+    ///
+    /// # Errors
+    /// As `create`.
+    pub(crate) fn create_in(&mut self, turn: Option<&Turn<'_>>, data_set: &'a DataSet, class: u8, leaf: bool) -> Result<PageHandle> {
         let number = data_set.allocate_page(class)?;
-        self.create_at(data_set, number, class, leaf).inspect_err(|_| data_set.give_back(number))
+        let page = self.manager.create(turn, data_set, number, leaf).inspect_err(|_| data_set.give_back(number))?;
+        Ok(self.take(page, true, Some(class)))
     }
 
     /// As [`Self::create`], with a page that was reserved.
@@ -191,7 +201,7 @@ impl<'a> MiniTransaction<'a> {
     /// # Errors
     /// When no frame can be had; the page is still the caller's then.
     pub(crate) fn create_at(&mut self, data_set: &'a DataSet, number: u32, class: u8, leaf: bool) -> Result<PageHandle> {
-        let page = self.manager.create(data_set, number, leaf)?;
+        let page = self.manager.create(None, data_set, number, leaf)?;
         Ok(self.take(page, true, Some(class)))
     }
 

@@ -11,8 +11,13 @@ mod guard;
 #[cfg(test)]
 mod latch_tests;
 mod leaf_io;
+#[cfg(test)]
+mod little_memory_tests;
 mod manager;
 mod mini_transaction;
+mod registry;
+mod replacement;
+mod reserve;
 #[cfg(test)]
 mod tests;
 pub(crate) mod word;
@@ -27,3 +32,4 @@ pub use guard::{ExclusivePage, SharedPage};
 pub use manager::{Access, BufferManager, PoolSettings};
 pub(crate) use mini_transaction::keep_for_undo;
 pub use mini_transaction::{By, LogSink, MiniTransaction, PageHandle};
+pub(crate) use reserve::Turn;

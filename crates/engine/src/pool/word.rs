@@ -269,6 +269,13 @@ impl PageWord {
         self.wake(old);
     }
 
+    /// Makes the exclusive latch a shared one: nobody comes in between.
+    pub(crate) fn downgrade(&self) {
+        let old = self.0.fetch_add(SHARED_ONE.wrapping_sub(EXCLUSIVE), Ordering::Release);
+        debug_assert!(old & EXCLUSIVE != 0 && old & SHARED_MASK == 0);
+        self.wake(old);
+    }
+
     /// Marks the page dirty; true when it was clean. The caller holds the exclusive latch.
     pub(crate) fn set_dirty(&self) -> bool {
         self.0.fetch_or(DIRTY, Ordering::Relaxed) & DIRTY == 0
@@ -423,6 +430,12 @@ mod tests {
         assert!(word.claim());
         word.abandon();
         assert!(word.claim());
+        word.set_frame(5, false, 2);
+        word.downgrade();
+        assert_eq!((word.try_exclusive(), word.try_shared(true)), (Latch::Busy, Latch::Taken(5, false)));
+        word.release_shared();
+        word.release_shared();
+        assert_eq!(word.try_exclusive(), Latch::Taken(5, false));
     }
 
     #[test]

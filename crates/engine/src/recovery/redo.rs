@@ -186,7 +186,7 @@ fn redo_page(manager: &BufferManager, data_set: &DataSet, number: u32, op: PageO
         Some(leaf) => {
             // The next write must not have the counter of what is there now.
             data_set.see_write_counter(number);
-            mtr.adopt_fresh(manager.create(data_set, number, leaf)?)
+            mtr.adopt_fresh(manager.create(None, data_set, number, leaf)?)
         }
         None => mtr.latch(data_set, number)?,
     };

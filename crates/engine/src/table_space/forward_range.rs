@@ -214,8 +214,7 @@ impl Table {
         if let Some(handle) = mtr.handle_of(data_set, number) {
             return Ok(Some(handle));
         }
-        self.manager().make_resident(data_set, number)?;
-        let Some(page) = self.manager().try_exclusive(data_set, number) else { return Ok(None) };
+        let Some(page) = self.manager().exclusive_unless_busy(data_set, number)? else { return Ok(None) };
         super::read::check_type(data_set, number, &page)?;
         Ok(Some(mtr.adopt(page)))
     }
@@ -402,8 +401,7 @@ impl Table {
             if mtr.handle_of(data_set, number).is_some() || data_set.space().free_class_of(number) < class {
                 continue;
             }
-            manager.make_resident(data_set, number)?;
-            let Some(page) = manager.try_exclusive(data_set, number) else { continue };
+            let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { continue };
             let mut own = MiniTransaction::begin(manager);
             let handle = own.adopt(page);
             let mut host = Host { mtr: own, handle, data_set, partition };
@@ -446,8 +444,7 @@ impl Table {
                 if found < class || hosts == Hosts::InUse && found == CLASS_EMPTY {
                     continue;
                 }
-                manager.make_resident(data_set, number)?;
-                let Some(page) = manager.try_exclusive(data_set, number) else { continue };
+                let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { continue };
                 tried += usize::from(self.place_for(&page, data_set, from, range, None, builder).is_some());
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);

@@ -16,6 +16,7 @@ mod page_search;
 mod read;
 mod replace;
 pub(crate) mod reservations;
+mod rounds;
 mod row_image;
 mod scan;
 mod table;

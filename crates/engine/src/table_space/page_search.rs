@@ -79,8 +79,7 @@ impl Table {
             if latched.handle_of(data_set, place.1).is_some() {
                 continue;
             }
-            manager.make_resident(data_set, place.1)?;
-            let Some(page) = manager.try_exclusive(data_set, place.1) else { return Ok(None) };
+            let Some(page) = manager.exclusive_unless_busy(data_set, place.1)? else { return Ok(None) };
             if data_set.is_kept(place.1) && self.has_room(&page, space) {
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
@@ -97,8 +96,7 @@ impl Table {
             if latched.handle_of(data_set, number).is_some() {
                 continue;
             }
-            manager.make_resident(data_set, number)?;
-            let Some(page) = manager.try_exclusive(data_set, number) else { return Ok(None) };
+            let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { return Ok(None) };
             if self.has_room(&page, space + data_set.kept_bytes(number)) {
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
@@ -142,8 +140,7 @@ impl Table {
             if number >= data_set.page_count() || but.contains(&(partition, number)) {
                 continue;
             }
-            manager.make_resident(data_set, number)?;
-            let Some(page) = manager.try_exclusive(data_set, number) else { continue };
+            let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { continue };
             let has_room = self.has_room(&page, space + data_set.kept_bytes(number));
             let mut mtr = MiniTransaction::begin(manager);
             let handle = mtr.adopt(page);

@@ -8,6 +8,7 @@
 
 use super::forward_range::THIN_PART;
 use super::page_search::RowPage;
+use super::rounds::Rounds;
 use super::row_image::{self, RowImage};
 use super::table::Table;
 use super::write::Place;
@@ -41,7 +42,9 @@ impl Table {
     /// Puts another body in the place of a row's, which `change` makes of it. False when there is no such row.
     pub(super) fn replace_body(&self, by: By<'_>, rid: Rid, change: impl Fn(Body<'_>) -> Result<RowImage>) -> Result<bool> {
         let home_set = self.partition(rid.partition())?;
+        let mut rounds = Rounds::of(self);
         loop {
+            rounds.begin();
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
             // Of a row that is hosted, the slot that hosts it is as good as its home, which stays latched.

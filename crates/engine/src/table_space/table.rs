@@ -197,6 +197,8 @@ pub struct Table {
     /// How many there are.
     partition_count: AtomicU16,
     adding_partition: Mutex<u16>,
+    /// Turns of those that start a change of rows over.
+    pub(super) rounds: Mutex<()>,
     /// Its live indexes, by name. Only a change of tables and indexes puts another list here.
     indexes: RwLock<Arc<[Arc<Index>]>>,
     /// The last commit that dropped or replaced one of them.
@@ -239,6 +241,7 @@ impl Table {
             partitions: Doubling::default(),
             partition_count: AtomicU16::new(0),
             adding_partition: Mutex::new(0),
+            rounds: Mutex::default(),
             indexes: RwLock::default(),
             index_lost: AtomicU64::new(0),
             dictionaries: DictionarySet::default(),

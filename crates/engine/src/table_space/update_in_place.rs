@@ -5,6 +5,7 @@
 
 use super::read::{RowBuffer, check_type};
 use super::replace::{LatchedRow, Replaced};
+use super::rounds::Rounds;
 use super::row_image::RowImage;
 use super::table::Table;
 use crate::pool::{By, MiniTransaction};
@@ -38,7 +39,9 @@ impl Table {
             return Ok(None);
         }
         SCRATCH.with_borrow_mut(|scratch| {
+            let mut rounds = Rounds::of(self);
             loop {
+                rounds.begin();
                 if let Some(outcome) = self.update_fixed_with(by, rid, changes, scratch)? {
                     return Ok(outcome);
                 }

@@ -5,9 +5,10 @@
 //! - a row that moves leaves its RID behind: its home slot points to where it is, and is corrected when it moves again;
 //! - every change is one mini-transaction, with the logical undo that takes it back;
 //! - what a transaction deletes stays on its page as a ghost: taking it back needs no room, and older snapshots still read it;
-//! - a page other than the home page is latched only if that needs no waiting, so two moves cannot wait for each other.
+//! - a page other than the home page is latched only if that needs no waiting, so two moves cannot wait for each other; who starts over for that does so in turn ([`Rounds`](super::rounds)).
 
 use super::read::RowBuffer;
+use super::rounds::Rounds;
 use super::table::Table;
 use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction, PageHandle};
@@ -286,8 +287,7 @@ impl Table {
         if let Some(handle) = mtr.handle_of(data_set, target.page()) {
             return Ok(Some(handle));
         }
-        self.manager().make_resident(data_set, target.page())?;
-        Ok(self.manager().try_exclusive(data_set, target.page()).map(|page| mtr.adopt(page)))
+        Ok(self.manager().exclusive_unless_busy(data_set, target.page())?.map(|page| mtr.adopt(page)))
     }
 
     /// Deletes a row and its large values. False when there is no such row.
@@ -388,7 +388,9 @@ impl Table {
     /// Applies an op to the home slot of a row or ghost, and to the slot it has moved to.
     fn change_slots(&self, by: By<'_>, rid: Rid, slots: Slots<'_>, op: impl Fn(u16, bool) -> DataOp<'static>) -> Result<bool> {
         let home_set = self.partition(rid.partition())?;
+        let mut rounds = Rounds::of(self);
         loop {
+            rounds.begin();
             let mut place = None;
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
