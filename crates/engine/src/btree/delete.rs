@@ -12,6 +12,8 @@ use pagefold_types::Rid;
 
 /// Leaves are looked at for merging when their fill passes one of so many equal steps ...
 const MERGE_STEPS: usize = 16;
+/// ... or with one in so many of the removals that take out as much as a leaf has ...
+const MERGE_LOOKS: usize = 4;
 /// ... and is below this then: three fuller ones do not fit on two.
 const MERGE_BELOW: usize = FULL / 4 * 3;
 
@@ -81,7 +83,8 @@ impl BTree<'_> {
         mtr.count(self.data_set, Counts { rows: -1, keys: -i64::from(key_goes), ..Counts::default() });
         mtr.set_by(by);
         let view = LeafView::new(mtr.bytes(handle));
-        let merge = view.is_empty() || is_step_down(before, view.fill());
+        let (fill, rids) = (view.fill(), view.rid_count());
+        let merge = rids == 0 || is_step_down(before, fill) || fill < MERGE_BELOW && is_look_due(&search, rids);
         mtr.commit()?;
         drop(elsewhere);
         // An empty leaf that stays goes with the next merge beside it.
@@ -100,6 +103,14 @@ impl BTree<'_> {
 
 /// More leaves than a merge writes to the log, or making room in one, with what that does to the pages above.
 const STRUCTURE_LEAVES_MAX: usize = 8;
+
+/// Whether a removal is one of those after which a leaf of so many RIDs is looked at, [`MERGE_LOOKS`] times while as much goes as it has. Where as much comes as goes, no fill passes a step: leaves
+/// that have two lists of RIDs each, of which the oldest go and newer ones come behind, would stay at two thirds for good. Which removal it is depends on what is removed alone.
+fn is_look_due(search: &[u8], rids: usize) -> bool {
+    // FNV-1a (Fowler, Noll, Vo 1991).
+    let hash = search.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3));
+    (hash >> 32).is_multiple_of((rids / MERGE_LOOKS).max(1) as u64)
+}
 
 /// Has the fill of a leaf come down a step, to where its entries may fit on other leaves?
 fn is_step_down(before: usize, after: usize) -> bool {

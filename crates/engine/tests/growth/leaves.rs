@@ -89,6 +89,8 @@ trait Load {
     const WHAT: &'static str;
     const UNIQUE: bool;
     const TEXT: bool = false;
+    /// Changes of a normal run.
+    const CHANGES: u64 = 100_000;
 
     /// What there is at first.
     fn start(&self) -> BTreeSet<Entry>;
@@ -108,7 +110,7 @@ fn run<L: Load>(new: impl Fn() -> L) {
         let tree = index.tree();
         let mut random = Random(7);
         let mut course = Course::default();
-        let (mut done, all) = (0, changes(100_000));
+        let (mut done, all) = (0, changes(L::CHANGES));
         while done < all {
             let (come, go) = load.step(&mut random);
             done += (come.len() + go.len()) as u64;
@@ -281,6 +283,10 @@ fn random_texts() {
     run(|| Replacement::<true>::new(5_000));
 }
 
+const LISTS: u64 = 170;
+/// RIDs of a list: two and a half lists fill a folded leaf.
+const LISTED: u64 = 400;
+
 /// Long RID lists; of each the oldest goes, and the newest comes behind all.
 struct Duplicates {
     next: u64,
@@ -290,6 +296,8 @@ struct Duplicates {
 impl Load for Duplicates {
     const WHAT: &'static str = "duplicates";
     const UNIQUE: bool = false;
+    /// Each list is replaced five times.
+    const CHANGES: u64 = 10 * LISTS * LISTED;
 
     fn start(&self) -> BTreeSet<Entry> {
         let list = |(key, rids): (usize, &VecDeque<u64>)| rids.iter().map(|n| (number_key(key as u64), rid(*n))).collect::<Vec<_>>();
@@ -308,7 +316,8 @@ impl Load for Duplicates {
 
 #[test]
 fn duplicates() {
-    run(|| Duplicates { next: 20_000, lists: (0..50).map(|key| (key..20_000).step_by(50).collect()).collect() });
+    let list = |key| (key..LISTS * LISTED).step_by(LISTS as usize).collect();
+    run(|| Duplicates { next: LISTS * LISTED, lists: (0..LISTS).map(list).collect() });
 }
 
 /// One key has most rows, which come and go in no order; other keys lie around it.
