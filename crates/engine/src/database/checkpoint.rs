@@ -310,9 +310,9 @@ impl DatabaseState {
                 }
             }
         }
-        for loser in redone.losers.values() {
-            self.end_loser(loser)?;
-        }
+        let losers = redone.losers.values().map(|loser| self.end_loser(loser)).collect::<Result<Vec<_>>>()?;
+        // Not before all are taken back: nothing says here what room on pages the others need for that.
+        losers.iter().flatten().for_each(|state| self.bring_rows_home(state));
         // Of transactions without an end nothing is left.
         for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
             let removal = self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())?;
@@ -329,11 +329,12 @@ impl DatabaseState {
         }
     }
 
-    fn end_loser(&self, loser: &RunningTransaction) -> Result<()> {
-        let Some(log) = self.core.log() else { return Ok(()) };
+    fn end_loser(&self, loser: &RunningTransaction) -> Result<Option<TransactionState>> {
+        let Some(log) = self.core.log() else { return Ok(None) };
         let state = TransactionState::recovered(loser.id, loser.first, loser.last);
         roll_back(self, log, &state, 0)?;
-        self.log_rolled_back(&state)
+        self.log_rolled_back(&state)?;
+        Ok(Some(state))
     }
 }
 

@@ -51,7 +51,7 @@ fn a_scan_delivers_copies_once_others_have_slept_for_a_latch() {
                 }
             }
             visited.insert(rid.page());
-            if database.core.manager.try_exclusive(&data_set, rid.page()).is_none() {
+            if database.core.manager.exclusive_unless_busy(&data_set, rid.page()).unwrap().is_none() {
                 latched.insert(rid.page());
             }
             Ok::<_, crate::Error>(ControlFlow::Continue(()))

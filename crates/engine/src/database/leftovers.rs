@@ -16,7 +16,7 @@ use super::held::{Held, Waits};
 use super::open::DatabaseState;
 use crate::index::Index;
 use crate::steps::stepping;
-use crate::table_space::{RowBuffer, Table};
+use crate::table_space::{RowBuffer, Table, is_visiting};
 use crate::transaction::{Horizon, Mode, PageFilter, Pins, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::log::{CheckpointLeftover, Leftover, Lsn};
@@ -421,6 +421,26 @@ impl DatabaseState {
         match prepared.and_then(|()| self.try_to_remove(left, committed, horizon, pins)) {
             Err(error) if error.is_no_room() => Ok(Removal::NoRoom),
             removed => removed,
+        }
+    }
+
+    /// A transaction has ended, and still has the locks of its rows: those that it left away from home go home where there is room by now. What cannot go stays, for the next change.
+    pub(super) fn bring_rows_home(&self, state: &TransactionState) {
+        let rows = state.take_away();
+        // A visitor has a page latched.
+        if rows.is_empty() || !self.core.writable || is_visiting(&self.core) {
+            return;
+        }
+        let mut table: Option<Arc<Table>> = None;
+        for (object, rid) in rows {
+            if table.as_ref().is_none_or(|table| table.object_id != object) {
+                table = self.table_by_id(object);
+            }
+            let Some(table) = &table else { continue };
+            // Whoever needs a page that cannot be read or written meets that error again.
+            if self.core.manager.prepare_log().and_then(|()| table.bring_home(rid)).is_err() {
+                return;
+            }
         }
     }
 

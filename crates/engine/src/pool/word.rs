@@ -432,7 +432,7 @@ mod tests {
         assert!(word.claim());
         word.set_frame(5, false, 2);
         word.downgrade();
-        assert_eq!((word.try_exclusive(), word.try_shared(true)), (Latch::Busy, Latch::Taken(5, false)));
+        assert_eq!((word.try_exclusive(), word.try_shared(true, Order::InTurn)), (Latch::Busy, Latch::Taken(5, false)));
         word.release_shared();
         word.release_shared();
         assert_eq!(word.try_exclusive(), Latch::Taken(5, false));

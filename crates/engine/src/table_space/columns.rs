@@ -22,6 +22,7 @@ use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::class_of;
 use pagefold_types::Rid;
+use std::sync::atomic::Ordering;
 
 /// Of a page's bytes, inserts leave one in so many to rows that change.
 pub(super) const RESERVE: usize = 32;
@@ -29,6 +30,12 @@ pub(super) const RESERVE: usize = 32;
 pub(super) const WORTHWHILE: usize = 16;
 
 impl Table {
+    /// How many pages have been built anew by column since the database was opened, those included that were built to find out only whether rows fit.
+    #[must_use]
+    pub fn images_built(&self) -> u64 {
+        self.images.load(Ordering::Relaxed)
+    }
+
     /// Are rows to lie by column?
     pub(super) fn by_column(&self) -> bool {
         self.attributes.method == Method::Page
@@ -73,6 +80,7 @@ impl Table {
         let view = DataPage::new(bytes);
         let Some(version) = self.area_version(data_set).filter(|_| !view.slots_in_use_exceed(self.slots_max())) else { return Ok(false) };
         let mut builder = self.builder(version);
+        self.images.fetch_add(1, Ordering::Relaxed);
         let image = builder.rebuild(&view, &self.decoder, |version| self.dictionaries.tokens_of(version));
         let free = view.free_bytes();
         let kept = data_set.kept_bytes(number);
@@ -131,6 +139,7 @@ impl Table {
         single: Option<SingleRow<'p>>,
         ranges: &[SlotRange],
     ) -> std::result::Result<Option<ColumnImage<'b>>, FormatError> {
+        self.images.fetch_add(1, Ordering::Relaxed);
         builder.build(rows, single, ranges, &self.decoder, |version| self.dictionaries.tokens_of(version))
     }
 

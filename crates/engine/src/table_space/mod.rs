@@ -1,6 +1,7 @@
 //! Table spaces: rows in slotted pages, addressed by RID.
 
 mod batch;
+mod bring_home;
 mod bulk_load;
 mod chain;
 mod columns;

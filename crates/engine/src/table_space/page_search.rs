@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - what is kept on a page for running transactions is not given to others;
-//! - a new page is taken only when no other page can be had: one more, taken each time that many work at once, stays for good;
+//! - a new page is taken only when no other page can be had, and pages that others have latched are tried again before that: one more, taken each time that many work at once, stays for good;
 //! - a page other than the one that is latched already is latched only if that needs no waiting;
 //! - the map may promise too much, never for long: who finds that out corrects it.
 
@@ -19,23 +19,37 @@ use pagefold_format::space_map::{CLASS_FULL, class_needed, class_of};
 use pagefold_types::Rid;
 use std::sync::atomic::Ordering;
 
+/// So often pages with room are looked for, while others have those there are latched, before a new one is taken.
+const BUSY_ROUNDS: usize = 16;
+
 impl Table {
     /// A data page, latched, with `space` bytes for a row and its slot, whatever the page's dictionary version; none of `but`.
     pub(super) fn page_for(&self, space: usize, but: &[(u16, u32)]) -> Result<RowPage<'_>> {
         // A row of another version than the page's has a longer prefix; an entry is longer than a slot.
         let space = (space + 3 + self.insert_reserve()).min(page_room(self.attributes.page_bytes));
-        let (last, data_set) = self.last_partition()?;
-        if let Some((mtr, handle)) = self.page_with_room((last, data_set), space, self.insert_hint.load(Ordering::Relaxed), but)? {
-            self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
-            return Ok((last, mtr, handle));
-        }
-        // Room that deletes have left in the partitions before is used before another partition is added.
-        if self.partition_is_full(data_set) {
-            for (number, data_set) in self.partitions_before(last) {
-                if let Some((mtr, handle)) = self.page_with_room((number, data_set), space, 0, but)? {
-                    self.partition_hint.store(number, Ordering::Relaxed);
-                    return Ok((number, mtr, handle));
+        for round in 0..BUSY_ROUNDS {
+            let mut busy = false;
+            let (last, data_set) = self.last_partition()?;
+            let hint = self.insert_hint.load(Ordering::Relaxed);
+            if let Some((mtr, handle)) = self.page_with_room((last, data_set), space, hint, but, &mut busy)? {
+                self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
+                return Ok((last, mtr, handle));
+            }
+            // Room that deletes have left in the partitions before is used before another partition is added.
+            if self.partition_is_full(data_set) {
+                for (number, data_set) in self.partitions_before(last) {
+                    if let Some((mtr, handle)) = self.page_with_room((number, data_set), space, 0, but, &mut busy)? {
+                        self.partition_hint.store(number, Ordering::Relaxed);
+                        return Ok((number, mtr, handle));
+                    }
                 }
+            }
+            if !busy {
+                break;
+            }
+            // Others have all pages with room just now, for the moment that a change of a page takes. None of them is waited for: the caller may have one latched that its owner wants.
+            if round + 1 < BUSY_ROUNDS {
+                std::thread::yield_now();
             }
         }
         let (partition, mtr, handle) = self.new_page()?;
@@ -115,13 +129,14 @@ impl Table {
         Ok(Some(((partition, mtr, handle), page_room(self.attributes.page_bytes) - space)))
     }
 
-    /// A page of a partition with `space` bytes of room, latched, and none of `but`; first the hinted one, if there is a hint. Pages that others have latched are passed over.
+    /// A page of a partition with `space` bytes of room, latched, and none of `but`; first the hinted one, if there is a hint. Pages that others have latched are passed over; `busy` says so.
     fn page_with_room<'a>(
         &'a self,
         (partition, data_set): (u16, &'a DataSet),
         space: usize,
         hint: u32,
         but: &[(u16, u32)],
+        busy: &mut bool,
     ) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
         let manager = self.manager();
         let class = class_needed(space, data_set.page_bytes());
@@ -140,7 +155,10 @@ impl Table {
             if number >= data_set.page_count() || but.contains(&(partition, number)) {
                 continue;
             }
-            let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { continue };
+            let Some(page) = manager.exclusive_unless_busy(data_set, number)? else {
+                *busy = true;
+                continue;
+            };
             let has_room = self.has_room(&page, space + data_set.kept_bytes(number));
             let mut mtr = MiniTransaction::begin(manager);
             let handle = mtr.adopt(page);

@@ -161,6 +161,7 @@ impl Table {
             return Err(error);
         }
         self.changed.note(before.body().dictionary(), after.dictionary());
+        let lies_by_itself = row.away.is_some() || target.is_some();
         let (at, kept) = match (change, target) {
             (Some(change), _) => {
                 self.apply_in_place(&mut mtr, place, at.slot(), change)?;
@@ -170,6 +171,11 @@ impl Table {
             (None, None) => return Err(Error::corrupt(self.object(), rid.page(), "a row without a place")),
         };
         self.keep_room(by, rid, at, kept)?;
+        match by {
+            By::Transaction(state) if lies_by_itself && shrunk > 0 => state.note_away(self.object_id, rid),
+            By::Undo(state, _) if at != rid => state.note_away(self.object_id, rid),
+            By::Transaction(_) | By::Undo(..) | By::Nobody => {}
+        }
         self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done)
     }
 
@@ -197,7 +203,12 @@ impl Table {
     }
 
     fn may_rebuild(&self, by: By<'_>) -> bool {
-        !matches!(by, By::Undo(..)) || self.manager().log().is_none_or(|log| log.has_spare(2 * self.attributes.page_bytes as u64))
+        !matches!(by, By::Undo(..)) || self.has_log_for_images()
+    }
+
+    /// Has the log room for images of two pages, beside what is kept for taking changes back?
+    pub(super) fn has_log_for_images(&self) -> bool {
+        self.manager().log().is_none_or(|log| log.has_spare(2 * self.attributes.page_bytes as u64))
     }
 
     /// Bytes to be kept for a row at home after a change that makes it shorter by `shrunk` bytes, when `own` are kept for it now.
@@ -338,7 +349,7 @@ impl Table {
     }
 
     /// Whether a row that is away is to go home: there is room for what it becomes, and for `kept` bytes more, should it have to become again what it was.
-    fn fits_at_home(&self, by: By<'_>, mtr: &MiniTransaction<'_>, row: &LatchedRow, after: Body<'_>, kept: usize) -> bool {
+    pub(super) fn fits_at_home(&self, by: By<'_>, mtr: &MiniTransaction<'_>, row: &LatchedRow, after: Body<'_>, kept: usize) -> bool {
         if row.away.is_none() || matches!(by, By::Undo(..)) {
             return false;
         }
@@ -348,7 +359,7 @@ impl Table {
     }
 
     /// Moves a row home, where there is room for it.
-    fn move_home(&self, mtr: &mut MiniTransaction<'_>, row: &LatchedRow, body: Body<'_>) -> Result<()> {
+    pub(super) fn move_home(&self, mtr: &mut MiniTransaction<'_>, row: &LatchedRow, body: Body<'_>) -> Result<()> {
         if let Some((place, at)) = row.away {
             mtr.apply(place, PageOp::Data(DataOp::Delete { slot: at.slot() }))?;
             self.note_space(mtr, place);
@@ -392,7 +403,7 @@ impl Table {
 pub(super) const POINTER_ROOM: usize = STORED_BYTES_MIN + ENTRY_BYTES;
 
 /// Bytes kept for a row that comes home: in another form than its page's it takes more there than away.
-fn with_form(kept: usize) -> usize {
+pub(super) fn with_form(kept: usize) -> usize {
     if kept > 0 { kept + OTHER_OVERHEAD } else { 0 }
 }
 

@@ -215,6 +215,8 @@ pub struct Table {
     pub(super) insert_hint: AtomicU32,
     /// Under the method `page`: the page, in the last partition, that rows move to.
     pub(super) undo_pages: UndoPages,
+    /// Pages built anew by column, also to find out only whether they fit.
+    pub(super) images: AtomicU64,
     /// The page that hosted rows of another one last; 0: none.
     pub(super) host_hint: AtomicU32,
     /// The partition before the last one that had room, or free pages, when that was looked for.
@@ -252,6 +254,7 @@ impl Table {
             renewing: Mutex::default(),
             insert_hint: AtomicU32::new(0),
             undo_pages: UndoPages::default(),
+            images: AtomicU64::new(0),
             host_hint: AtomicU32::new(0),
             partition_hint: AtomicU16::new(0),
             attributes,

@@ -7,6 +7,7 @@
 
 use pagefold_types::Rid;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ACTIVE: u64 = 0;
@@ -24,6 +25,8 @@ pub struct TransactionState {
     rows: Mutex<Vec<(u32, Rid)>>,
     /// Rows for which it keeps room on their pages, by table.
     kept: Mutex<Vec<(u32, Rid)>>,
+    /// Rows that may go home when it has ended, by table.
+    away: Mutex<BTreeSet<(u32, Rid)>>,
     /// Bytes of the log that are kept for taking it back.
     undo_bytes: AtomicU64,
 }
@@ -43,6 +46,7 @@ impl TransactionState {
             commit_logged: AtomicBool::new(false),
             rows: Mutex::default(),
             kept: Mutex::default(),
+            away: Mutex::default(),
             undo_bytes: AtomicU64::new(0),
         }
     }
@@ -144,6 +148,16 @@ impl TransactionState {
     /// The rows noted for which room is kept.
     pub(crate) fn take_kept(&self) -> Vec<(u32, Rid)> {
         std::mem::take(&mut *self.kept.lock())
+    }
+
+    /// Notes a row that lies away from home, and may have room there when this has ended.
+    pub(crate) fn note_away(&self, object: u32, rid: Rid) {
+        self.away.lock().insert((object, rid));
+    }
+
+    /// The rows noted, in the order of their pages.
+    pub(crate) fn take_away(&self) -> BTreeSet<(u32, Rid)> {
+        std::mem::take(&mut *self.away.lock())
     }
 
     pub(super) fn publish(&self, timestamp: u64) {

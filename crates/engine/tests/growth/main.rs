@@ -10,6 +10,8 @@ mod world;
 
 mod leaves;
 mod tables;
+mod taken_back;
+mod threads;
 
 /// How many changes a test makes.
 pub(crate) fn changes(normally: u64) -> u64 {

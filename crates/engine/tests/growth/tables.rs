@@ -19,7 +19,7 @@ use std::sync::Arc;
 const BY_ROW: [Method; 4] = [Method::None, Method::Row, Method::Fixed, Method::Huffman];
 const ROWS: i64 = 20_000;
 /// How rows lie, but for the method.
-const FORM: Form = Form {
+pub(crate) const FORM: Form = Form {
     method: Method::None,
     format: IndexFormat::Plain,
     memory_bytes: 16 << 20,
@@ -46,23 +46,23 @@ enum Kind {
     Any,
 }
 
-fn text(random: &mut Random) -> String {
+pub(crate) fn text(random: &mut Random) -> String {
     // Mostly short, sometimes long; words that compress and letters that do not.
     let words = if random.below(10) == 0 { 40 } else { 13 };
     let letters = (0..random.below(12)).map(|_| char::from(b'a' + random.below(26) as u8)).collect::<String>();
     random.text(words) + &letters
 }
 
-fn begin(world: &World, isolation: Isolation) -> Transaction<'_> {
+pub(crate) fn begin(world: &World, isolation: Isolation) -> Transaction<'_> {
     world.database.begin(TransactionOptions { isolation, durability: Durability::Off, ..TransactionOptions::default() })
 }
 
-fn pages(world: &World) -> u64 {
+pub(crate) fn pages(world: &World) -> u64 {
     world.table.partitions().map(|partition| u64::from(partition.page_count())).sum()
 }
 
 /// Pages of a table with these rows that was just loaded.
-fn fresh_pages(form: Form, rows: &Rows) -> u64 {
+pub(crate) fn fresh_pages(form: Form, rows: &Rows) -> u64 {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let world = open(&storage, form, OpenMode::Create);
     let mut change = world.database.change();
@@ -117,7 +117,7 @@ fn churn(world: &World, live: &mut [(Rid, i64)], kind: Kind, per_transaction: u6
     course
 }
 
-fn filled(form: Form) -> (World, Vec<(Rid, i64)>) {
+pub(crate) fn filled(form: Form) -> (World, Vec<(Rid, i64)>) {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let world = open(&storage, form, OpenMode::Create);
     let mut random = Random(3);

@@ -89,6 +89,7 @@ impl Transaction<'_> {
             }
         }
         core.release_undo_room(&self.state);
+        self.database.bring_rows_home(&self.state);
         core.locks.release_all(self.state.id());
         // What cannot be removed now is removed later; the commit stands. A visitor has a page latched.
         if is_visiting(core) {
@@ -166,6 +167,7 @@ impl Transaction<'_> {
             core.transactions.abort(&self.state);
         }
         core.release_undo_room(&self.state);
+        self.database.bring_rows_home(&self.state);
         core.locks.release_all(self.state.id());
         self.snapshot_ended();
         self.database.resume_renewals(self.state.id());
