@@ -5,13 +5,13 @@ use crate::key_sort::KeySorter;
 use crate::options::INDEX_PAGE_BYTES;
 use crate::{Error, IndexOptions, Progress, Result, Setting, Unit};
 use pagefold_advisor::Choice;
-use pagefold_engine::database::{Change, Database};
+use pagefold_engine::database::{Change, Database, IndexBuild};
 use pagefold_engine::index::{Index, IndexAttributes};
-use pagefold_engine::table_space::{RowBuffer, Table};
+use pagefold_engine::table_space::Table;
 use pagefold_format::index::build::BuiltTree;
 use pagefold_types::{Direction, Rid};
-use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Entries between two looks at whether to stop.
 const ENTRIES_PER_LOOK: u64 = 64 * 1024;
@@ -94,28 +94,6 @@ impl KeyCollectors {
     pub(crate) fn push_row(&mut self, table: &Table, record: &[u8], rid: Rid) -> Result<()> {
         self.0.iter_mut().try_for_each(|collector| collector.push_row(table, record, rid))
     }
-
-    /// Takes the keys of all rows that the table has.
-    pub(crate) fn scan(mut self, table: &Table, progress: &dyn Progress) -> Result<KeyCollectors> {
-        if self.0.is_empty() {
-            return Ok(self);
-        }
-        progress.start(&format!("reading the keys of {}", table.name()), Some(table.row_count()), Unit::Rows);
-        let mut rows = 0u64;
-        table.scan(&mut RowBuffer::default(), |rid, record| {
-            self.push_row(table, record, rid)?;
-            rows += 1;
-            if rows.is_multiple_of(ENTRIES_PER_LOOK) {
-                progress.advance(ENTRIES_PER_LOOK);
-                if progress.interrupted() {
-                    return Err(Error::Interrupted);
-                }
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        progress.finish();
-        Ok(self)
-    }
 }
 
 /// What CREATE INDEX or REORG of an index did.
@@ -137,9 +115,10 @@ pub struct IndexReport {
 
 fn index_report(index: &Index, built: BuiltTree, choice: Option<Choice>) -> IndexReport {
     let data_set = index.data_set();
+    let (rids, keys) = (data_set.facts().rows, data_set.facts().keys);
     IndexReport {
-        rids: built.rids,
-        keys: built.keys,
+        rids,
+        keys,
         built,
         pages: u64::from(data_set.page_count()),
         size_bytes: u64::from(data_set.page_count()) * data_set.page_bytes() as u64,
@@ -147,10 +126,11 @@ fn index_report(index: &Index, built: BuiltTree, choice: Option<Choice>) -> Inde
     }
 }
 
-/// Builds an index on the rows that a table has.
+/// Builds an index on the rows that a table has, beside transactions that change them. These wait only for a moment, when the index becomes one that they keep.
 ///
 /// # Errors
-/// When the table or a column does not exist, the name is taken, a key is too long, or two rows have the same key of a unique index. The database is then as it was.
+/// When the table or a column does not exist, the name is taken, a key is too long, or two rows have the same key of a unique index; when transactions that had changed rows do not end in time, or another
+/// index of the table is being built. The database is then as it was.
 pub fn create_index(
     database: &Database,
     name: &str,
@@ -159,8 +139,7 @@ pub fn create_index(
     options: &IndexOptions,
     progress: &dyn Progress,
 ) -> Result<IndexReport> {
-    let mut change = database.change();
-    let table = change.lock_table(table)?;
+    let table = database.table(table)?;
     let mut numbers = Vec::with_capacity(columns.len());
     for (column, direction) in columns {
         let number = table.attributes().schema.index_of(column).map_err(|e| Error::Usage(format!("table \"{}\": {e}", table.name())))?;
@@ -177,23 +156,57 @@ pub fn create_index(
     };
     let attributes =
         IndexAttributes { pctfree: options.pctfree, ..IndexAttributes::new(name, numbers, options.unique).with_format(format, page_bytes) };
-    let (index, built) = build_one(database, &mut change, &table, attributes, options.sort_bytes, progress)?;
+    let mut change = database.change();
+    let mut build = change.begin_index(table.name(), attributes)?;
+    if !Arc::ptr_eq(build.table(), &table) {
+        return Err(pagefold_engine::Error::Busy(format!("table \"{}\" was replaced just now", table.name())).into());
+    }
+    let built = fill(database, &build, options.sort_bytes, progress)?;
+    finish(&mut change, &mut build, options.patience, progress)?;
     change.commit()?;
-    Ok(index_report(&index, built, choice))
+    Ok(index_report(build.index(), built, choice))
 }
 
-/// Stages one index of a live table and builds it.
-pub(crate) fn build_one(
-    database: &Database,
-    change: &mut Change<'_>,
-    table: &Table,
-    attributes: IndexAttributes,
-    sort_bytes: usize,
-    progress: &dyn Progress,
-) -> Result<(Arc<Index>, BuiltTree)> {
-    let index = change.create_index(table, attributes)?;
-    let mut collectors = KeyCollectors::default();
-    collectors.push(KeyCollector::new(database, index, sort_bytes));
-    let mut built = collectors.scan(table, progress)?.into_vec().into_iter().map(|collector| collector.build(progress));
-    built.next().unwrap_or_else(|| Err(Error::Data("no index was built".into())))
+/// Fills an index that is built beside writers with what its table has now.
+pub(crate) fn fill(database: &Database, build: &IndexBuild, sort_bytes: usize, progress: &dyn Progress) -> Result<BuiltTree> {
+    let (index, table) = (build.index(), build.table());
+    let mut sorter = KeySorter::new(database, &format!("{:08x}", index.data_set().file_id()), sort_bytes);
+    progress.start(&format!("reading the keys of {}", table.name()), Some(table.row_count()), Unit::Rows);
+    build.scan(|key, rid| {
+        sorter.push(key, rid)?;
+        told(sorter.len(), progress)
+    })?;
+    progress.finish();
+    let total = sorter.len();
+    progress.start(&format!("building index {}", index.name()), Some(total), Unit::Rows);
+    let mut filler = build.fill(sorter.slot_max());
+    let mut done = 0u64;
+    sorter.drain(|key, rid| {
+        filler.push(key, rid)?;
+        done += 1;
+        told(done, progress)
+    })?;
+    // An empty index has no file (DEFINE NO).
+    let built = if total > 0 { filler.finish()? } else { BuiltTree::default() };
+    progress.finish();
+    Ok(built)
+}
+
+/// What is left to be done for an index that was filled.
+pub(crate) fn finish(change: &mut Change<'_>, build: &mut IndexBuild, patience: Duration, progress: &dyn Progress) -> Result<()> {
+    change.finish_index(build, patience, progress).map(drop).map_err(|error| match error {
+        pagefold_engine::Error::Interrupted => Error::Interrupted,
+        error => error.into(),
+    })
+}
+
+/// So many entries are done: says so now and then, and looks at whether to stop.
+fn told(done: u64, progress: &dyn Progress) -> Result<()> {
+    if done.is_multiple_of(ENTRIES_PER_LOOK) {
+        progress.advance(ENTRIES_PER_LOOK);
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use pagefold_engine::table_space::Method;
 use pagefold_interchange::OpenSource;
 use std::num::NonZeroU64;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// A method or format: a given one, or the one that an estimate and the costs on this machine speak for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +115,9 @@ impl Default for LoadOptions {
     }
 }
 
+/// How long a build of an index waits for transactions that have changed rows of its table.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3600);
+
 /// Options of CREATE INDEX.
 #[derive(Clone, Debug)]
 pub struct IndexOptions {
@@ -129,12 +133,15 @@ pub struct IndexOptions {
     pub sort_bytes: usize,
     /// What formats cost, where one is chosen.
     pub costs: Costs,
+    /// How long transactions are waited for that had changed rows of the table before statements kept the index.
+    pub patience: Duration,
 }
 
 impl Default for IndexOptions {
     fn default() -> IndexOptions {
         let format = Setting::Given(IndexFormat::Plain);
-        IndexOptions { unique: false, format, page_bytes: None, pctfree: 0, sort_bytes: 64 << 20, costs: Costs::default() }
+        let patience = PATIENCE;
+        IndexOptions { unique: false, format, page_bytes: None, pctfree: 0, sort_bytes: 64 << 20, costs: Costs::default(), patience }
     }
 }
 

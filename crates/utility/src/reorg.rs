@@ -1,13 +1,15 @@
-//! REORG: writes a table or an index anew, with another method, format or page size. Offline; the object is replaced when all is done.
+//! REORG: writes a table or an index anew, with another method, format or page size. The object is replaced when all is done. A table is locked meanwhile; an index is built beside those who change rows.
 
 use crate::estimate::{choose_format, choose_method};
-use crate::index_build::{KeyCollectors, build_one};
+use crate::index_build::{KeyCollectors, fill, finish};
+use crate::options::PATIENCE;
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
 use pagefold_engine::database::Database;
 use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, RowBuffer, SampledRecords, Table, TableAttributes};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Rows between two looks at whether to stop.
 const ROWS_PER_LOOK: u64 = 16 * 1024;
@@ -134,9 +136,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
     if options.method.is_some() || options.keep_dictionary {
         return Err(Error::Usage(format!("\"{name}\" is an index: it has a format, not a compression with a dictionary")));
     }
-    let mut change = database.change();
-    let old = change.drop_index(name)?;
-    let table = database.table_of(&old)?;
+    let old = database.index(name)?;
     let mut attributes = old.attributes().clone();
     attributes.pctfree = options.pctfree.unwrap_or(attributes.pctfree);
     let (format, page_bytes, choice) = match options.format {
@@ -149,7 +149,11 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
             (format, options.page_bytes.unwrap_or(attributes.page_bytes), None)
         }
     };
-    let (fresh, built) = build_one(database, &mut change, &table, attributes.with_format(format, page_bytes), SORT_BYTES, progress)?;
+    let mut change = database.change();
+    let mut build = change.begin_index_again(attributes.with_format(format, page_bytes))?;
+    fill(database, &build, SORT_BYTES, progress)?;
+    finish(&mut change, &mut build, PATIENCE, progress)?;
+    let (fresh, old) = (Arc::clone(build.index()), change.replace_index(name)?);
     let pages_of = |index: &pagefold_engine::index::Index| u64::from(index.data_set().page_count());
     let bytes_of = |index: &pagefold_engine::index::Index| pages_of(index) * index.data_set().page_bytes() as u64;
     let report = ReorgReport {
@@ -157,7 +161,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
         size_bytes_before: bytes_of(&old),
         pages: pages_of(&fresh),
         size_bytes: bytes_of(&fresh),
-        rows: built.rids,
+        rows: fresh.data_set().facts().rows,
         choice,
     };
     change.commit()?;

@@ -19,6 +19,7 @@ pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result
         pctfree: arguments.pctfree,
         sort_bytes: session.sort_bytes(),
         costs: Costs::Measured,
+        ..IndexOptions::default()
     };
     let database = session.open(&arguments.database, OpenMode::Write)?;
     let built = utility::create_index(&database, &arguments.name, &table, &columns, &options, &session.bars)?;

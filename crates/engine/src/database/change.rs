@@ -4,11 +4,12 @@
 //! the commit. The catalog on disk follows with the next checkpoint. Old data sets are removed when nobody needs them any more (`former`).
 //!
 //! Invariants:
-//! - of a table that is dropped or replaced, or gets or loses an index, nobody changes a row between the moment when that is asked for and the end of the change: it is locked as a whole;
+//! - of a table that is dropped or replaced, or gets or loses an index, nobody changes a row between the moment when that is asked for and the end of the change: it is locked as a whole; but for an index that is built beside writers (`index_build`);
 //! - nothing that the catalog names is changed before the commit;
 //! - a change that is dropped without commit leaves no file behind; after a crash the next writer removes what it left.
 
 use super::defining::{Definer, Defining};
+use super::index_build::{BuildCounts, IndexBuild};
 use super::objects::Objects;
 use super::open::Database;
 use crate::catalog::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
@@ -17,8 +18,9 @@ use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
 use crate::table_space::{Table, TableAttributes};
 use crate::transaction::TransactionState;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result, Unit};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A change that is being prepared.
@@ -28,6 +30,8 @@ pub struct Change<'a> {
     state: Arc<TransactionState>,
     lock_timeout: Duration,
     defining: Defining,
+    /// Of each index that is built beside writers: is it complete?
+    builds: Vec<Arc<AtomicBool>>,
     /// It is committed, or nobody knows.
     ended: bool,
 }
@@ -35,7 +39,7 @@ pub struct Change<'a> {
 impl<'a> Change<'a> {
     pub(super) fn new(database: &'a Database, lock_timeout: Duration) -> Change<'a> {
         let state = database.core.transactions.begin();
-        Change { database, state, lock_timeout, defining: Defining::default(), ended: false }
+        Change { database, state, lock_timeout, defining: Defining::default(), builds: Vec::new(), ended: false }
     }
 
     /// Does something to the set of tables and indexes, or nothing if it fails.
@@ -72,6 +76,86 @@ impl<'a> Change<'a> {
     /// When the name is taken or an attribute is out of range.
     pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
         self.define(|defining, by| defining.create_index(by, table, attributes))
+    }
+
+    /// A new, empty index of a live table, to be built beside transactions that change rows of it: from now on their changes are noted. One at a time for each table; who would drop or replace the table
+    /// meanwhile is refused.
+    ///
+    /// # Errors
+    /// When there is no such table, the name is taken or an attribute is out of range; [`Error::Busy`] when another index of the table is being built; those of locks.
+    pub fn begin_index(&mut self, table: &str, attributes: IndexAttributes) -> Result<IndexBuild> {
+        self.begin_build(table, attributes, None)
+    }
+
+    /// The same, of an index that is to replace the live one of its name: [`Self::replace_index`] comes last.
+    ///
+    /// # Errors
+    /// As [`Self::begin_index`].
+    pub fn begin_index_again(&mut self, attributes: IndexAttributes) -> Result<IndexBuild> {
+        let old = self.database.index(&attributes.name)?;
+        let table = self.database.table_of(&old)?;
+        self.begin_build(table.name(), attributes, Some(&old))
+    }
+
+    /// Drops the index that another one is to replace, which is complete. Waits, as for any index that is dropped, until no other transaction that has changed something in the table runs, and keeps those
+    /// that come from it.
+    ///
+    /// # Errors
+    /// As [`Self::drop_index`].
+    pub fn replace_index(&mut self, name: &str) -> Result<Arc<Index>> {
+        self.define(|defining, by| defining.replace_index(by, name))
+    }
+
+    fn begin_build(&mut self, table: &str, attributes: IndexAttributes, replaced: Option<&Arc<Index>>) -> Result<IndexBuild> {
+        let complete = Arc::new(AtomicBool::new(false));
+        let (state, id) = (Arc::clone(&self.state), self.state.id());
+        let build = self.define(|defining, by| {
+            let database = &by.database;
+            let found = database.table(table)?;
+            found.begin_build(id, &attributes.name)?;
+            let begun = by.lock_within_live_table(table).and_then(|locked| {
+                let is_there = replaced.is_none_or(|old| database.index(old.name()).is_ok_and(|live| Arc::ptr_eq(&live, old)));
+                if !(Arc::ptr_eq(&locked, &found) && is_there) {
+                    return Err(Error::Busy(format!("{} was replaced just now", found.object())));
+                }
+                defining.create_index_beside(by, &locked, attributes, replaced.map(|index| &**index))
+            });
+            let index = begun.inspect_err(|_| found.end_build(id))?;
+            Ok((found, index))
+        });
+        let (table, index) = build?;
+        self.builds.push(Arc::clone(&complete));
+        Ok(IndexBuild::begin(&self.database.state, &state, table, index, complete))
+    }
+
+    /// What was filled into an index so far is on disk from now on, and named by the log: then [`IndexBuild::switch`] and [`IndexBuild::complete`] can follow.
+    ///
+    /// # Errors
+    /// When a write fails.
+    pub fn define_index(&mut self, build: &mut IndexBuild) -> Result<()> {
+        if !build.is_filling() {
+            return Ok(());
+        }
+        self.database.core.check_writable()?;
+        self.database.ensure_log()?;
+        self.write_staged()?;
+        self.database.core.manager.prepare_log()?;
+        self.defining.log(self.database, &self.state, true)?;
+        build.is_defined();
+        Ok(())
+    }
+
+    /// Does all that is left to be done for an index after it was filled. Waits so long at most for transactions that have changed rows of the table before the switch.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`]; [`Error::Lock`] when others do not end in time; [`Error::Interrupted`]; when there is no room. Nothing but dropping the change is left then.
+    pub fn finish_index(&mut self, build: &mut IndexBuild, patience: Duration, progress: &dyn Progress) -> Result<BuildCounts> {
+        self.define_index(build)?;
+        progress.start(&format!("what changed while index {} was built", build.index().name()), Some(build.noted()), Unit::Rows);
+        build.until(patience, progress, |build| build.switch(progress))?;
+        build.until(patience, progress, |build| build.complete(progress))?;
+        progress.finish();
+        Ok(build.counts())
     }
 
     /// Drops a table and its indexes; what was dropped.
@@ -137,13 +221,7 @@ impl<'a> Change<'a> {
                 table.add_partition()?;
             }
         }
-        let staged = self.staged_data_sets();
-        for data_set in &staged {
-            core.manager.flush(data_set)?;
-        }
-        if staged.iter().any(|data_set| data_set.is_defined()) {
-            core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
-        }
+        let staged = self.write_staged()?;
         core.manager.prepare_log()?;
         let defining = self.database.defining.write();
         // From here on their changes are logged.
@@ -159,12 +237,15 @@ impl<'a> Change<'a> {
             return Err(error);
         }
         self.ended = true;
-        self.database.publish(&self.state, &mut self.defining, |_| ());
+        let id = self.state.id();
+        self.database.publish(&self.state, &mut self.defining, |timestamp| core.leftovers.committed(id, timestamp, Vec::new()));
         drop(defining);
         core.release_undo_room(&self.state);
         core.locks.release_all(self.state.id());
         let is_built = staged.iter().any(|data_set| data_set.is_defined());
         drop(staged);
+        // What cannot be removed now is removed later; the commit stands.
+        let _ = self.database.remove_leftovers_unless_busy();
         self.database.sweep_former();
         if is_built {
             // It took long as it is, and recovery has the less to do. What keeps it from being written is met by whoever writes next.
@@ -175,9 +256,25 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Refuses an index that lacks rows: queries would believe it. It may have more, of old keys that some snapshot needs.
+    /// Writes and syncs what is being made and the log does not name yet.
+    fn write_staged(&self) -> Result<Vec<Arc<DataSet>>> {
+        let core = &self.database.core;
+        let staged = self.staged_data_sets();
+        for data_set in staged.iter().filter(|data_set| !data_set.is_logged()) {
+            core.manager.flush(data_set)?;
+        }
+        if staged.iter().any(|data_set| data_set.is_defined()) {
+            core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
+        }
+        Ok(staged)
+    }
+
+    /// Refuses an index that lacks rows: queries would believe it. It may have more, of old keys that some snapshot needs. One that was built beside writers says itself whether it is complete: rows come and go just now.
     fn check_indexes_are_built(&self) -> Result<()> {
-        for (index, table) in self.defining.indexes_with_tables() {
+        if self.builds.iter().any(|complete| !complete.load(Ordering::Acquire)) {
+            return Err(Error::Parameter("an index is not complete: finish it before the commit".into()));
+        }
+        for (index, table) in self.defining.indexes_with_tables().filter(|(index, _)| !index.data_set.is_logged()) {
             let (entries, rows) = (index.data_set.facts().rows, table.row_count());
             if entries < rows {
                 let (index, table) = (index.object(), table.object());
@@ -194,6 +291,7 @@ impl<'a> Change<'a> {
 
     fn roll_back(&mut self) {
         let core = &self.database.core;
+        core.leftovers.taken_back(self.state.id(), 0);
         let taken_back = self.database.take_back(&self.state, 0).and_then(|()| self.database.log_rolled_back(&self.state));
         if let Err(error) = taken_back {
             core.poison(&error);

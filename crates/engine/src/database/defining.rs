@@ -32,6 +32,7 @@ impl Definer<'_> {
     /// Waits until no other transaction that has changed something in the table runs; from then on none does before the end of this one.
     pub(super) fn lock_whole(&self, table: &Table) -> Result<()> {
         let core = &self.database.core;
+        table.check_no_build(self.state.id())?;
         Ok(core.locks.lock_whole(self.state.id(), table.object_id, Mode::Exclusive, self.lock_timeout)?)
     }
 
@@ -49,6 +50,17 @@ impl Definer<'_> {
             let table = self.database.table(name)?;
             self.lock_whole(&table)?;
             // It may have been replaced while it was waited for.
+            if self.database.table(name).is_ok_and(|live| Arc::ptr_eq(&live, &table)) {
+                return Ok(table);
+            }
+        }
+    }
+
+    /// Waits until nobody has the live table of a name as a whole; from then on nobody gets it so before the end of this one. Others change its rows.
+    pub(super) fn lock_within_live_table(&self, name: &str) -> Result<Arc<Table>> {
+        loop {
+            let table = self.database.table(name)?;
+            self.database.core.locks.lock_within(self.state.id(), table.object_id, self.lock_timeout)?;
             if self.database.table(name).is_ok_and(|live| Arc::ptr_eq(&live, &table)) {
                 return Ok(table);
             }
@@ -134,14 +146,15 @@ impl Defining {
         self.indexes().find(|index| index.name() == name)
     }
 
-    /// Locks a name that no table and no index has, unless this transaction has dropped it.
-    fn take_name(&self, by: Definer<'_>, name: &str) -> Result<()> {
+    /// Locks a name that no table and no index has, unless this transaction has dropped it, or will have done so at its end (`replaced`).
+    fn take_name(&self, by: Definer<'_>, name: &str, replaced: Option<&Index>) -> Result<()> {
         by.lock_name(name)?;
         let objects = by.database.objects.read();
         let table = objects.tables.get(name).map(|table| table.object_id);
         let index = objects.indexes.get(name).map(|index| index.object_id);
         for (kind, own, live) in [("table", self.table(name).is_some(), table), ("index", self.index(name).is_some(), index)] {
-            if own || live.is_some_and(|object_id| !self.has_dropped(object_id)) {
+            let is_replaced = |object_id| self.has_dropped(object_id) || replaced.is_some_and(|index| index.object_id == object_id);
+            if own || live.is_some_and(|object_id| !is_replaced(object_id)) {
                 return Err(Error::Exists { kind, name: name.into() });
             }
         }
@@ -160,7 +173,7 @@ impl Defining {
         let core = Arc::clone(&by.database.core);
         let mut table = Table::create(Arc::clone(&core), core.take_object_id(), attributes)?;
         table.lifetime = Lifetime::staged(by.state.id(), 0);
-        self.take_name(by, table.name())?;
+        self.take_name(by, table.name(), None)?;
         let table = Arc::new(table);
         self.note(by, Defined::Table(Arc::clone(&table)));
         Ok(table)
@@ -175,12 +188,38 @@ impl Defining {
             by.lock_whole(table)?;
         }
         let table = self.must_be_there(by, table)?;
-        let core = Arc::clone(&by.database.core);
         // Nobody else changes the table any more: who looks at it as it was before must not take this index.
-        let from = if table.lifetime.is_staged() { 0 } else { core.transactions.last_commit() };
+        let from = if table.lifetime.is_staged() { 0 } else { by.database.core.transactions.last_commit() };
+        self.note_index(by, table, attributes, from, None)
+    }
+
+    /// The same, of a table that is locked within only: others change its rows meanwhile. It may have the name of one that it is to replace, with [`Self::replace_index`].
+    ///
+    /// # Errors
+    /// As [`Self::create_index`].
+    pub(super) fn create_index_beside(
+        &mut self,
+        by: Definer<'_>,
+        table: &Arc<Table>,
+        attributes: IndexAttributes,
+        replaced: Option<&Index>,
+    ) -> Result<Arc<Index>> {
+        let table = self.must_be_there(by, table)?;
+        self.note_index(by, table, attributes, 0, replaced)
+    }
+
+    fn note_index(
+        &mut self,
+        by: Definer<'_>,
+        table: Arc<Table>,
+        attributes: IndexAttributes,
+        from: u64,
+        replaced: Option<&Index>,
+    ) -> Result<Arc<Index>> {
+        let core = Arc::clone(&by.database.core);
         let mut index = Index::create(Arc::clone(&core), core.take_object_id(), table.object_id, &table.attributes().schema, attributes)?;
         index.lifetime = Lifetime::staged(by.state.id(), from);
-        self.take_name(by, index.name())?;
+        self.take_name(by, index.name(), replaced)?;
         let index = Arc::new(index);
         self.note(by, Defined::Index(Arc::clone(&index), table));
         Ok(index)
@@ -234,6 +273,16 @@ impl Defining {
             None => by.lock_live_index(name)?,
         };
         self.check_not_dropped(index.object_id, || index.object())?;
+        self.forget_index(by, &index)?;
+        Ok(index)
+    }
+
+    /// Drops the live index of a name, though this transaction has made another one.
+    ///
+    /// # Errors
+    /// As [`Self::drop_table`].
+    pub(super) fn replace_index(&mut self, by: Definer<'_>, name: &str) -> Result<Arc<Index>> {
+        let index = by.lock_live_index(name)?;
         self.forget_index(by, &index)?;
         Ok(index)
     }

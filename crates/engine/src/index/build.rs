@@ -82,7 +82,17 @@ impl IndexBuilder<'_> {
         if self.index.attributes.unique && self.builder.last().is_some_and(|(last, _)| last == key) && !self.index.has_null(key) {
             return Err(self.index.duplicate(key));
         }
+        self.push_any(key, rid)
+    }
+
+    /// The same, whatever rows have the key.
+    pub(crate) fn push_any(&mut self, key: &[u8], rid: Rid) -> Result<()> {
         self.builder.push(key, rid).map_err(|e| e.0)
+    }
+
+    /// The entry added last.
+    pub(crate) fn last(&self) -> Option<(&[u8], Rid)> {
+        self.builder.last()
     }
 
     /// Writes what is left; returns the counts of every level.

@@ -2,9 +2,11 @@
 
 mod attributes;
 mod build;
+mod entry_queue;
 mod known_keys;
 mod space;
 
 pub use attributes::{FOLDED_DISK_BYTES, IndexAttributes, IndexFormat};
 pub use build::IndexBuilder;
+pub(crate) use entry_queue::{Entries, EntryQueue};
 pub use space::Index;

@@ -171,7 +171,13 @@ impl Definitions {
     pub(crate) fn committed(&mut self, transaction: u64, data_sets: &mut DataSets) -> Result<()> {
         let committed: Vec<Pending> = self.pending.extract_if(.., |pending| pending.transaction == transaction).collect();
         self.changed |= !committed.is_empty();
-        for Pending { what, .. } in committed {
+        // What goes makes place for what comes under its name, whichever was defined first. What comes and goes does so in this order.
+        let is_own = |object_id: u32| {
+            committed.iter().any(|pending| !matches!(pending.what, What::Gone(_)) && pending.what.object_id() == object_id)
+        };
+        let goes_first: Vec<bool> = committed.iter().map(|p| matches!(p.what, What::Gone(object_id) if !is_own(object_id))).collect();
+        let (first, then): (Vec<_>, Vec<_>) = committed.into_iter().zip(goes_first).partition(|(_, goes_first)| *goes_first);
+        for (Pending { what, .. }, _) in first.into_iter().chain(then) {
             let object_id = what.object_id();
             let fits = match what {
                 What::Table(table) => self.objects.tables.insert(table),

@@ -18,6 +18,7 @@ mod read;
 mod replace;
 pub(crate) mod reservations;
 mod rounds;
+pub(crate) mod row_gate;
 mod row_image;
 mod scan;
 mod table;

@@ -6,6 +6,7 @@
 //! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages.
 
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
+use super::row_gate::RowGate;
 use super::undo_pages::UndoPages;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
@@ -201,6 +202,10 @@ pub struct Table {
     pub(super) rounds: Mutex<()>,
     /// Its live indexes, by name. Only a change of tables and indexes puts another list here.
     indexes: RwLock<Arc<[Arc<Index>]>>,
+    /// Rows are changed by transactions inside it.
+    pub(crate) gate: RowGate,
+    /// The transaction that builds an index beside them, and the name of that.
+    builder: Mutex<Option<(u64, String)>>,
     /// The last commit that dropped or replaced one of them.
     index_lost: AtomicU64,
     pub(crate) dictionaries: DictionarySet,
@@ -245,6 +250,8 @@ impl Table {
             adding_partition: Mutex::new(0),
             rounds: Mutex::default(),
             indexes: RwLock::default(),
+            gate: RowGate::default(),
+            builder: Mutex::default(),
             index_lost: AtomicU64::new(0),
             dictionaries: DictionarySet::default(),
             watch: attributes.method.dictionary_type().map(|_| Watch::default()),
@@ -397,7 +404,7 @@ impl Table {
         *self.indexes.write() = indexes.into();
     }
 
-    /// One more of its indexes, which its transaction alone uses so far. Whoever calls this, or the next, has locked the table as a whole.
+    /// One more of its indexes, which its transaction alone uses so far. Whoever calls this, or the next, has locked the table as a whole, or has closed its gate, or builds that index.
     pub(crate) fn add_index(&self, index: &Arc<Index>) {
         let mut indexes = self.indexes().to_vec();
         indexes.insert(indexes.partition_point(|other| other.name() < index.name()), Arc::clone(index));
@@ -407,6 +414,32 @@ impl Table {
     /// One that was never there for others is none of its indexes any more.
     pub(crate) fn remove_index(&self, index: &Arc<Index>) {
         self.set_indexes(self.indexes().iter().filter(|other| !Arc::ptr_eq(other, index)).cloned().collect());
+    }
+
+    /// A transaction is about to build an index beside those that change rows: one at a time.
+    ///
+    /// # Errors
+    /// When another one is at it.
+    pub(crate) fn begin_build(&self, transaction: u64, index: &str) -> Result<()> {
+        self.check_no_build(0)?;
+        *self.builder.lock() = Some((transaction, index.into()));
+        Ok(())
+    }
+
+    /// The build is over.
+    pub(crate) fn end_build(&self, transaction: u64) {
+        self.builder.lock().take_if(|(builder, _)| *builder == transaction);
+    }
+
+    /// Refuses who would wait for the end of a build, and keep all others waiting behind him; not the one who builds.
+    pub(crate) fn check_no_build(&self, transaction: u64) -> Result<()> {
+        match &*self.builder.lock() {
+            Some((builder, index)) if *builder != transaction => {
+                let table = self.object();
+                Err(Error::Busy(format!("index \"{index}\" of {table} is being built; wait for it, or stop it")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// One of its indexes goes with the commit of this timestamp.

@@ -17,26 +17,42 @@ impl Table {
     /// # Errors
     /// When the row is not as the change left it: the log or a page is damaged.
     pub(crate) fn take_back(&self, by: By<'_>, undo: Undo<'_>) -> Result<()> {
-        let (rid, done) = match undo {
-            Undo::InsertedRow { rid, .. } => {
+        let gate = self.gate.pass();
+        let rid = match undo {
+            Undo::InsertedRow { rid, .. } | Undo::DeletedRow { rid, .. } | Undo::UpdatedRow { rid, .. } => rid,
+            _ => return Ok(()),
+        };
+        let before = self.record_for(&gate, rid)?;
+        self.take_back_row(by, rid, undo)?;
+        if let Some(observer) = &*gate {
+            observer.row_changed(self, rid, before.as_deref(), self.record_for(&gate, rid)?.as_deref());
+        }
+        if let (Undo::InsertedRow { .. }, By::Undo(state, _)) = (undo, by) {
+            // There is no such row any more, and others may want the slot.
+            self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
+        }
+        Ok(())
+    }
+
+    fn take_back_row(&self, by: By<'_>, rid: Rid, undo: Undo<'_>) -> Result<()> {
+        let done = match undo {
+            Undo::InsertedRow { .. } => {
                 let done = self.take_out(by, rid)?;
-                if let By::Undo(state, _) = by {
+                if let By::Undo(..) = by {
                     self.core.reservations.forget((self.object_id, rid));
-                    // There is no such row any more, and others may want the slot.
-                    self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
                 }
-                (rid, done)
+                done
             }
-            Undo::DeletedRow { rid, kind, .. } => {
+            Undo::DeletedRow { kind, .. } => {
                 let kind = StoredKind::from_bits(u16::from(kind)).ok_or_else(|| self.not_as_logged(rid))?;
-                (rid, self.undelete(by, rid, kind)?)
+                self.undelete(by, rid, kind)?
             }
-            Undo::UpdatedRow { rid, before, .. } => {
+            Undo::UpdatedRow { before, .. } => {
                 let back = |body: Body<'_>| match before {
                     Earlier::Record(splice) => self.earlier_record(rid, body, splice),
                     before => RowImage::earlier(body, before).ok_or_else(|| self.not_as_logged(rid)),
                 };
-                (rid, self.replace_body(by, rid, back)?)
+                self.replace_body(by, rid, back)?
             }
             Undo::InsertedEntry { .. }
             | Undo::AllocatedPage { .. }

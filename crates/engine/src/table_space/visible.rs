@@ -234,7 +234,7 @@ impl Table {
     }
 
     /// Delivers the rows of a page that has no versions. `moved` gets the slots whose rows lie elsewhere.
-    fn rows_as_they_lie<E: From<Error>>(
+    pub(super) fn rows_as_they_lie<E: From<Error>>(
         &self,
         (data_set, number, partition): (&DataSet, u32, u16),
         view: &DataPage<'_>,

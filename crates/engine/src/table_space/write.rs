@@ -57,7 +57,11 @@ impl Table {
             // A value in an index is not to lie outside, if others can instead.
             let indexes = self.indexes();
             let indexed = indexes.iter().flat_map(|index| index.attributes().columns.iter().map(|column| column.0));
-            let keep: Vec<usize> = key.iter().copied().chain(indexed).collect();
+            let mut keep: Vec<usize> = key.iter().copied().chain(indexed).collect();
+            // Nor is one in an index that is being built.
+            if let Some(observer) = &*self.gate.pass() {
+                keep.extend((0..values.len()).filter(|column| observer.has_column(*column)));
+            }
             large = self.layout.plan_large(values, self.record_bytes_max(), &keep).unwrap_or(large);
         }
         if large.is_empty() {

@@ -11,14 +11,14 @@
 //!   queue. So one of two that meet sees the other.
 //! - Who has a table to himself instead of its rows and keys ([`LockTable::escalate`]) holds it exclusively, and nobody holds one of them:
 //!   who would lock one holds the table as one that is changed within, but for removals, which ask.
-//! - Lock order: a removal's turn, the graph, a set of what a transaction holds, shards in ascending order, a waiter's outcome;
+//! - Lock order: the ends that are waited for, a removal's turn, the graph, a set of what a transaction holds, shards in ascending order, a waiter's outcome;
 //!   the escalated objects are last.
 
 use super::hash::{self, FastMap, FastSet};
 use super::lock_error::{LockError, WaitFor};
 use super::lock_queue::{Asked, Mode, Outcome, Queue, Resource, Waiter};
 use crate::steps::step;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{VecDeque, hash_map};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -60,6 +60,10 @@ pub struct LockTable {
     /// Tables, and their indexes, whose rows and keys a transaction does not lock one by one any more.
     escalated: Mutex<FastMap<u32, u64>>,
     escalations: AtomicUsize,
+    /// Who waits for the end of transactions, whatever they hold.
+    watchers: AtomicUsize,
+    ends: Mutex<()>,
+    ended: Condvar,
 }
 
 /// The lock of a removal; given up when this is dropped.
@@ -96,6 +100,9 @@ impl LockTable {
             wholes: AtomicUsize::new(0),
             escalated: Mutex::default(),
             escalations: AtomicUsize::new(0),
+            watchers: AtomicUsize::new(0),
+            ends: Mutex::default(),
+            ended: Condvar::new(),
         }
     }
 
@@ -293,6 +300,33 @@ impl LockTable {
                 resource => _ = self.give_up(transaction, resource, u32::MAX),
             }
         }
+        if self.watchers.load(Ordering::SeqCst) > 0 {
+            drop(self.ends.lock());
+            self.ended.notify_all();
+        }
+    }
+
+    /// The transactions that have locked something within an object, or it as a whole. One that comes while the list is made may be missing: what it does after it has the lock comes later.
+    pub(crate) fn users_of(&self, object: u32) -> Vec<u64> {
+        let mut users = Vec::new();
+        for shard in &self.owners {
+            let owners = shard.0.lock();
+            let uses = |held: &FastSet<Resource>| held.contains(&Resource::Within(object)) || held.contains(&Resource::Object(object));
+            users.extend(owners.iter().filter(|(_, held)| uses(held)).map(|(owner, _)| *owner));
+        }
+        users
+    }
+
+    /// Waits until one of these transactions has given up what it holds, or for so long.
+    pub(crate) fn wait_for_end(&self, transactions: &[u64], timeout: Duration) {
+        let mut ends = self.ends.lock();
+        // Who ends says so under this lock, after he is out of the list.
+        self.watchers.fetch_add(1, Ordering::SeqCst);
+        let all_hold = transactions.iter().all(|transaction| self.owner_shard(*transaction).lock().contains_key(transaction));
+        if all_hold {
+            self.ended.wait_for(&mut ends, timeout);
+        }
+        self.watchers.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Number of resources that the transaction holds.

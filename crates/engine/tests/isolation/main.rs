@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod built_beside;
 mod define;
 mod definitions;
 mod full_disk;

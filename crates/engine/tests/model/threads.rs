@@ -10,9 +10,9 @@ use crate::shape::{ColumnShape, IndexShape, Shape, TableShape, World, dictionary
 use crate::watch::Watch;
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::{Durability, Isolation, OpenMode, Transaction, TransactionOptions};
-use pagefold_engine::index::IndexFormat;
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{LIVE_MAX, Method};
-use pagefold_engine::{Error, Result};
+use pagefold_engine::{Error, Result, Silent};
 use pagefold_io::MemoryStorage;
 use pagefold_types::{DataType, KeyRange, Rid, Value, ValueRef};
 use parking_lot::Mutex;
@@ -26,6 +26,9 @@ const THREADS: usize = 4;
 const REGISTERS: usize = 8;
 /// Committed transactions of a test in an ordinary run.
 const COMMITS: u64 = 800;
+
+/// Indexes of a table that are built beside the threads.
+const BUILT: usize = 4;
 
 const LIVING: usize = 0;
 const DEAD: usize = 1;
@@ -109,8 +112,13 @@ fn find_all(world: &World, t: &mut Transaction<'_>, how: u64) -> Result<Vec<(usi
             Ok::<_, Error>(ControlFlow::Continue(()))
         };
         let all = KeyRange { start: Vec::new(), end: None };
+        // One that was built beside the threads, as soon as the snapshot has it.
+        let beside = if how == 3 { t.index(&format!("beside_{table}_0")).ok() } else { None };
         match how {
             0 => t.scan(of, &mut visit)?,
+            3 if beside.is_some() => {
+                t.range(of, beside.as_ref().unwrap_or(&world.indexes[table][0]), all, Direction::Forward, &mut visit)?
+            }
             1 => t.range(of, &world.indexes[table][0], all, Direction::Backward, &mut visit)?,
             _ => t.range(of, &world.indexes[table][1], all, Direction::Forward, &mut visit)?,
         };
@@ -136,7 +144,7 @@ impl Client<'_> {
             let register = self.random.below(REGISTERS as u64) as usize;
             let what = self.random.below(12);
             if what == 0 {
-                let how = self.random.below(3);
+                let how = self.random.below(4);
                 done.reads.extend(find_all(world, &mut t, how)?);
                 continue;
             }
@@ -168,6 +176,35 @@ impl Client<'_> {
         t.commit()?;
         Ok(Some(done))
     }
+}
+
+/// Builds an index beside the threads: on the register alone, or on who wrote it last.
+fn build_beside(world: &World, table: usize, number: usize) {
+    let (columns, unique) = match number % 2 {
+        0 => (vec![(0, pagefold_types::Direction::Descending)], true),
+        _ => (vec![(2, pagefold_types::Direction::Ascending), (0, pagefold_types::Direction::Ascending)], false),
+    };
+    let format = IndexFormat::ALL[number % 3];
+    let attributes = IndexAttributes::new(format!("beside_{table}_{number}"), columns, unique);
+    let attributes = attributes.with_format(format, if format == IndexFormat::Fold { 8192 } else { 2048 });
+    let mut change = world.database.change();
+    let mut build = change.begin_index(world.tables[table].name(), attributes).unwrap();
+    let mut entries = Vec::new();
+    build
+        .scan(|key, rid| {
+            entries.push((key.to_vec(), rid));
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    entries.sort_unstable();
+    let mut filler = build.fill(entries.iter().map(|(_, rid)| rid.slot()).max().unwrap_or(0));
+    entries.iter().for_each(|(key, rid)| filler.push(key, *rid).unwrap());
+    if !entries.is_empty() {
+        filler.finish().unwrap();
+    }
+    // One who waits for ever is for the watch to find.
+    change.finish_index(&mut build, Duration::from_secs(600), &Silent).unwrap();
+    change.commit().unwrap();
 }
 
 /// A thread's histories have ended, however it ends.
@@ -221,10 +258,15 @@ fn histories(method: Method, format: IndexFormat, isolation: Isolation, level: L
                 })
             })
             .collect();
-        let mut random = Random(7);
+        let (mut random, mut built) = (Random(7), [0; 2]);
         while writers.load(Ordering::Acquire) > 0 && !threads.iter().any(std::thread::ScopedJoinHandle::is_finished) {
-            let table = &world.tables[random.below(2) as usize];
-            match random.below(3) {
+            let number = random.below(2) as usize;
+            let table = &world.tables[number];
+            match random.below(5) {
+                3 | 4 if built[number] < BUILT => {
+                    build_beside(&world, number, built[number]);
+                    built[number] += 1;
+                }
                 0 => world.database.checkpoint().unwrap(),
                 1 => world.database.remove_leftovers().unwrap(),
                 _ if method.dictionary_type().is_some() && table.dictionary_versions().len() < LIVE_MAX => {

@@ -13,7 +13,7 @@ use pagefold_engine::pool::double_write;
 use pagefold_engine::{LOG_DIRECTORY, file_id_of};
 use pagefold_format::data::{DataOp, StoredKind};
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
-use pagefold_format::log::{Action, Change, Checkpoint, Commit, DataSetOp, Lsn, RecordKind, Role, next_change};
+use pagefold_format::log::{Action, Change, Checkpoint, Commit, DataSetOp, Lsn, RecordKind, Role, Undo, next_change};
 use pagefold_format::op::PageOp;
 use pagefold_format::page::{self, PageIdentity};
 use pagefold_format::wire::Reader;
@@ -132,6 +132,16 @@ impl Coverage {
                 if scan.compensated.contains(transaction) {
                     self.meet(Branch::GoesOnBehindSavepoint);
                 }
+                match back {
+                    Undo::Definition { object_id, rows: Some(_) } => _ = scan.defined.insert(*object_id, *transaction),
+                    Undo::InsertedEntry { object_id, .. } | Undo::KeptEntry { object_id, .. } => {
+                        if let Some(by) = scan.defined.get(object_id).filter(|by| *by != transaction && scan.ends.contains_key(by)) {
+                            scan.beside.insert(*by);
+                            self.meet(Branch::KeptBeside);
+                        }
+                    }
+                    _ => {}
+                }
                 scan.chains.entry(*transaction).or_default().push((start, undo(back)));
                 scan.ends.entry(*transaction).or_default().insert(end);
                 if let Some(left) = back.leaves() {
@@ -162,6 +172,9 @@ impl Coverage {
             return;
         }
         if committed {
+            if scan.beside.contains(&transaction) {
+                self.meet(Branch::BuiltBeside);
+            }
             left.into_iter().for_each(|(_, name)| _ = self.0.insert(("left by a commit", name)));
             if scan.compensated.contains(&transaction) {
                 self.meet(Branch::SavepointAndCommit);
@@ -184,6 +197,9 @@ impl Coverage {
     fn add_losers(&mut self, scan: &Scan) {
         for (transaction, chain) in &scan.chains {
             self.meet(Branch::Unfinished);
+            if scan.beside.contains(transaction) {
+                self.meet(Branch::BuildCutShort);
+            }
             if scan.compensated.contains(transaction) {
                 self.meet(Branch::UnfinishedRollback);
             }
@@ -315,6 +331,10 @@ struct Scan {
     ends: BTreeMap<u64, BTreeSet<Lsn>>,
     left: BTreeMap<u64, Chain>,
     compensated: BTreeSet<u64>,
+    /// Who has defined what.
+    defined: BTreeMap<u32, u64>,
+    /// Those that have defined an index which others keep before they have ended.
+    beside: BTreeSet<u64>,
     at_checkpoint: bool,
     defined_at_checkpoint: bool,
     /// What the checkpoint has of committed transactions.
@@ -331,6 +351,8 @@ impl Scan {
             ends: BTreeMap::new(),
             left: BTreeMap::new(),
             compensated: BTreeSet::new(),
+            defined: BTreeMap::new(),
+            beside: BTreeSet::new(),
             at_checkpoint: !checkpoint.transactions.is_empty(),
             defined_at_checkpoint: !checkpoint.definitions.is_empty(),
             kept: kept.collect(),

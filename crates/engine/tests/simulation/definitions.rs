@@ -101,6 +101,10 @@ impl Player<'_> {
                 w.failed = true;
                 Ok(())
             }
+            Err(Error::Busy(_)) if self.building.as_ref().is_some_and(|building| building.table == table) => {
+                self.trouble.meet("a definition of a table of which an index is being built");
+                Ok(())
+            }
             Err(Error::Stale { .. } | Error::Exists { .. } | Error::Unknown { .. }) if self.defined_since(w, table) => {
                 self.trouble.meet("a definition that does not go with the snapshot");
                 Ok(())

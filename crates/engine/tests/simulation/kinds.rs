@@ -131,6 +131,9 @@ pub(crate) enum Branch {
     RecoveryCutShort,
     RecoveryFailed,
     VersionsInFile,
+    KeptBeside,
+    BuildCutShort,
+    BuiltBeside,
 }
 
 kinds!(branch, BRANCHES, Branch, {
@@ -161,4 +164,7 @@ kinds!(branch, BRANCHES, Branch, {
     Branch::RecoveryCutShort => "a recovery cut short",
     Branch::RecoveryFailed => "a recovery that fails",
     Branch::VersionsInFile => "old versions lay in their file",
+    Branch::KeptBeside => "others keep an index that is being built beside them",
+    Branch::BuildCutShort => "a build beside writers without an end",
+    Branch::BuiltBeside => "an index built beside writers comes with a commit",
 });

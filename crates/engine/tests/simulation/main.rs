@@ -1,7 +1,7 @@
 //! Random histories on a simulated disk, and a crash at every I/O call: what was acknowledged is there, and nothing else; and every page is as it must be.
 //!
 //! * `world`, `values`: the database and its rows
-//! * `steps`, `tight`: what can be done; `player`, `statements`, `definitions`: doing it, and what may come of it
+//! * `steps`, `tight`: what can be done; `player`, `statements`, `definitions`, `beside`: doing it, and what may come of it
 //! * `model`: what must be there
 //! * `run`, `images`: one history, and a crash before each call of the disk; `shrink`: one that fails, made shorter
 //! * `coverage`, `kinds`: what the images went through
@@ -11,6 +11,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod beside;
 mod coverage;
 mod definitions;
 mod disk_full;

@@ -1,5 +1,6 @@
 //! Takes the steps of a history, and knows what each may do: what must succeed, what may fail and for which reason, what readers must see.
 
+use crate::beside::Building;
 use crate::model::{Committed, Left, Overlay, Place, Promise, State, Whole};
 use crate::steps::{Statement, Step, Way};
 use crate::values::{COLUMNS, Size, UNIQUE, number};
@@ -80,6 +81,8 @@ pub(crate) struct Player<'d> {
     storage: Option<FaultStorage>,
     pub(crate) writers: BTreeMap<usize, Writer<'d>>,
     readers: BTreeMap<usize, Reader<'d>>,
+    /// The index that is being built beside them.
+    pub(crate) building: Option<Building<'d>>,
 }
 
 impl<'d> Player<'d> {
@@ -93,6 +96,7 @@ impl<'d> Player<'d> {
             storage: None,
             writers: BTreeMap::new(),
             readers: BTreeMap::new(),
+            building: None,
         }
     }
 
@@ -161,6 +165,11 @@ impl<'d> Player<'d> {
             Step::Define(definition) => {
                 self.end_all()?;
                 self.define(*definition)
+            }
+            Step::Beside { table, shape, format } => self.beside(*table, *shape, *format),
+            Step::GiveUp => {
+                self.building = None;
+                Ok(())
             }
             Step::Full { bytes } => {
                 if let Some(storage) = &self.storage {
@@ -311,6 +320,7 @@ impl<'d> Player<'d> {
     /// Ends all transactions.
     pub(crate) fn end_all(&mut self) -> std::result::Result<(), Halt> {
         self.readers.clear();
+        self.building = None;
         while let Some(writer) = self.writers.keys().next().copied() {
             self.rollback(writer)?;
         }

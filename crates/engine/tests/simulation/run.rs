@@ -251,7 +251,7 @@ fn steps(player: &mut Player<'_>, history: &History, watch: &Watch, next: &mut u
         let at = *next;
         *next += 1;
         watch.step.store(at, Ordering::Relaxed);
-        watch.defining.store(matches!(history.steps[at], Step::Define(_)), Ordering::Relaxed);
+        watch.defining.store(matches!(history.steps[at], Step::Define(_) | Step::Beside { .. }), Ordering::Relaxed);
         player.step(&history.steps[at])?;
         watch.versions_in_file.store(player.database.version_file_bytes() > 0, Ordering::Relaxed);
         if let Images::FullAt { steps, .. } = history.images

@@ -192,6 +192,14 @@ impl Player<'_> {
                 w.failed = true;
                 Ok(())
             }
+            // While a build waits for those who ran, a slot may have another row than the one that an entry of a unique key is of.
+            Err(Error::Lock(_))
+                if self.building.as_ref().is_some_and(|b| b.table == intent.table && b.is_kept()) && !self.writers.is_empty() =>
+            {
+                self.trouble.meet("a lock that another one holds, perhaps");
+                w.failed = true;
+                Ok(())
+            }
             Err(Error::Conflict { .. }) if self.changed_since(w, &reach) => {
                 self.trouble.meet("a conflict");
                 w.failed = true;
@@ -254,7 +262,7 @@ impl Player<'_> {
     }
 
     /// Does another transaction that runs hold the table, or name, as a whole?
-    fn is_held_as_a_whole(&self, whole: Whole) -> bool {
+    pub(crate) fn is_held_as_a_whole(&self, whole: Whole) -> bool {
         self.writers.values().any(|other| other.wholes.contains(&whole))
     }
 

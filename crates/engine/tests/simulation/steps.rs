@@ -132,6 +132,14 @@ pub(crate) enum Step {
     },
     RemoveLeftovers,
     Define(Definition),
+    /// A further index is built beside the writers: the next step of that. Or it is dropped, if it is there.
+    Beside {
+        table: usize,
+        shape: usize,
+        format: IndexFormat,
+    },
+    /// Its build is given up.
+    GiveUp,
     /// The disk has this much room left.
     Full {
         bytes: u64,
@@ -167,6 +175,8 @@ pub(crate) struct Mix {
     pub(crate) define: u64,
     /// The same, of a thousand steps of a writer.
     pub(crate) within: u64,
+    /// Steps of builds beside writers.
+    pub(crate) beside: u64,
     pub(crate) full: u64,
     pub(crate) kill: u64,
     /// Commits that need not be durable.
@@ -190,6 +200,7 @@ impl Mix {
             renew: 20,
             define: 0,
             within: 0,
+            beside: 0,
             full: 0,
             kill: 0,
             relaxed: false,
@@ -213,6 +224,7 @@ impl Mix {
             renew: random.pick(&[5, 30]),
             define: random.pick(&[0, 0, 6, 15]),
             within: random.pick(&[0, 0, 80]),
+            beside: random.pick(&[0, 40, 120]),
             full: random.pick(&[0, 20, 40]),
             kill: random.pick(&[0, 8]),
             relaxed: random.one_in(3),
@@ -269,6 +281,17 @@ fn step(random: &mut Random, mix: Mix, draft: &mut Draft) -> Step {
     if comes(mix.define) {
         (draft.open, draft.reading) = Default::default();
         return Step::Define(definition(random, table));
+    }
+    if comes(mix.beside) {
+        if random.one_in(30) {
+            return Step::GiveUp;
+        }
+        // Of one table at a time, mostly.
+        return Step::Beside {
+            table: usize::from(random.one_in(8)),
+            shape: random.below(3) as usize,
+            format: random.pick(&IndexFormat::ALL),
+        };
     }
     if comes(mix.full) && draft.full == 0 {
         draft.full = 6 + random.below(30);

@@ -36,7 +36,7 @@ impl Transaction<'_> {
     /// [`Error::DuplicateKey`]; [`Error::Conflict`] when the key was given or taken since the snapshot of the transaction; when a value does not fit its column or there is no room; those of
     /// locks. The row is not there then.
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Rid> {
-        self.statement(table, |t| t.insert_row(table, values, false))
+        self.statement(table, |t| t.insert_row(table, values, None))
     }
 
     /// Inserts a row unless another one has its key in a unique index, which is found out before anything is changed: what ON CONFLICT asks for.
@@ -50,7 +50,8 @@ impl Transaction<'_> {
             if count != columns {
                 return Err(Error::Value(format!("{} has {columns} columns, {count} values were given", table.object())));
             }
-            for index in t.indexes_of(table).iter().filter(|index| index.attributes().unique) {
+            let indexes = t.indexes_of(table);
+            for index in indexes.iter().filter(|index| index.attributes().unique) {
                 key.clear();
                 let encoded = index.key_layout().encode_from_values(values, &mut key);
                 encoded.map_err(|e| Error::Value(format!("{}: {e}", index.object())))?;
@@ -60,20 +61,27 @@ impl Transaction<'_> {
                     return Ok(Insertion::Taken { index: Arc::clone(index), rid });
                 }
             }
-            t.insert_row(table, values, true).map(Insertion::Inserted)
+            t.insert_row(table, values, Some(&indexes)).map(Insertion::Inserted)
         })
     }
 
-    /// `keys_are_free`: somebody has looked, and holds their locks.
-    fn insert_row(&mut self, table: &Table, values: &[ValueRef<'_>], keys_are_free: bool) -> Result<Rid> {
+    /// `looked_at`: somebody has found the keys free in these indexes, and holds their locks.
+    fn insert_row(&mut self, table: &Table, values: &[ValueRef<'_>], looked_at: Option<&[Arc<Index>]>) -> Result<Rid> {
         let mut record = Vec::new();
         table.build_record(By::Transaction(&self.state), values, &mut record)?;
+        let gate = table.gate.pass();
         let rid = table.insert_record(By::Transaction(&self.state), &record)?;
+        if let Some(observer) = &*gate {
+            observer.row_changed(table, rid, None, Some(&record));
+        }
+        // As they are with this change: an index that comes later has it from the observer.
+        let indexes = self.indexes_of(table);
+        drop(gate);
         self.wrote_row(table, rid)?;
         let mut key = Vec::new();
-        for index in self.indexes_of(table).iter() {
+        for index in indexes.iter() {
             key_of(table, index, &record, &mut key)?;
-            if !keys_are_free {
+            if !looked_at.is_some_and(|known| known.iter().any(|known| Arc::ptr_eq(known, index))) {
                 self.check_key_is_free(table, index, &key, rid)?;
             }
             self.insert_entry(index, &key, rid)?;
@@ -90,15 +98,19 @@ impl Transaction<'_> {
             if !t.lock_row(table, rid)? {
                 return Ok(false);
             }
-            let indexes = t.indexes_of(table);
-            if indexes.iter().all(|index| !index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column)))
+            let gate = table.gate.pass();
+            let is_observed = gate.as_ref().is_some_and(|observer| changes.iter().any(|(changed, _)| observer.has_column(*changed)));
+            if !is_observed
+                && t.indexes_of(table).iter().all(|index| !index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column)))
                 && let Some(found) = table.update_fixed(By::Transaction(&t.state), rid, changes)?
             {
+                drop(gate);
                 if found {
                     t.wrote_row(table, rid)?;
                 }
                 return Ok(found);
             }
+            drop(gate);
             let mut buffer = RowBuffer::default();
             let Some(before) = table.read(rid, &mut buffer, <[u8]>::to_vec)? else { return Ok(false) };
             let (mut after, mut unused) = (Vec::new(), Vec::new());
@@ -107,9 +119,15 @@ impl Transaction<'_> {
             for value in unused {
                 t.keep(Undo::KeptLargeValue { object_id: table.object_id, value })?;
             }
+            let gate = table.gate.pass();
             if !table.replace_record(By::Transaction(&t.state), rid, &after)? {
                 return Ok(false);
             }
+            if let Some(observer) = &*gate {
+                observer.row_changed(table, rid, Some(&before), Some(&after));
+            }
+            let indexes = t.indexes_of(table);
+            drop(gate);
             t.wrote_row(table, rid)?;
             for index in indexes.iter() {
                 key_of(table, index, &before, &mut old)?;
@@ -133,7 +151,16 @@ impl Transaction<'_> {
     /// As [`Self::update`].
     pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
         self.statement(table, |t| {
-            let found = t.lock_row(table, rid)? && table.mark_deleted(By::Transaction(&t.state), rid)?;
+            if !t.lock_row(table, rid)? {
+                return Ok(false);
+            }
+            let gate = table.gate.pass();
+            let before = table.record_for(&gate, rid)?;
+            let found = table.mark_deleted(By::Transaction(&t.state), rid)?;
+            if let (Some(observer), true) = (&*gate, found) {
+                observer.row_changed(table, rid, before.as_deref(), None);
+            }
+            drop(gate);
             if found {
                 t.wrote_row(table, rid)?;
             }
