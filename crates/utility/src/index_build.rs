@@ -115,10 +115,10 @@ pub struct IndexReport {
 
 fn index_report(index: &Index, built: BuiltTree, choice: Option<Choice>) -> IndexReport {
     let data_set = index.data_set();
-    let (rids, keys) = (data_set.facts().rows, data_set.facts().keys);
+    let facts = data_set.facts().clone();
     IndexReport {
-        rids,
-        keys,
+        rids: facts.rows,
+        keys: facts.keys,
         built,
         pages: u64::from(data_set.page_count()),
         size_bytes: u64::from(data_set.page_count()) * data_set.page_bytes() as u64,

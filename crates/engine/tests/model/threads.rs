@@ -302,7 +302,7 @@ fn histories(method: Method, format: IndexFormat, isolation: Isolation, level: L
 fn close_and_compare(world: World, storage: &MemoryStorage, shape: &Shape, left: &[(usize, u64, u64)]) {
     world.database.close().unwrap();
     drop((world.tables, world.indexes));
-    let report = pagefold_utility::check_files(storage, std::path::Path::new("db"), &pagefold_engine::Silent).unwrap();
+    let report = pagefold_utility::check_files(storage, std::path::Path::new("db"), &Silent).unwrap();
     assert!(report.is_clean(), "{}", report.to_text());
     let world = open(storage, shape, OpenMode::Write, 1).unwrap();
     let mut t = begin(&world, Isolation::RepeatableRead);
