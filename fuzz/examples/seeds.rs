@@ -435,27 +435,26 @@ fn rows() {
     }
 }
 
-/// A table of one column with an index, as catalog rows: relation number, then the record.
+/// A table of two columns with an index and a schema, as catalog rows, and definitions by themselves.
 #[cfg(feature = "engine")]
 fn catalog() {
-    use pagefold_types::ValueRef::{Int, Null, Text};
-    let record = |relation: u8, values: &[pagefold_types::ValueRef<'_>]| {
-        let columns = values.iter().enumerate().map(|(i, v)| {
-            let data_type = if matches!(v, Text(_)) { DataType::Varchar(None) } else { DataType::BigInt };
-            Column::new(format!("c{i}"), data_type, matches!(relation, 5) && i == 3)
+    let table = include_bytes!("../../crates/engine/src/catalog/golden/table_1.bin");
+    let index = include_bytes!("../../crates/engine/src/catalog/golden/index_1.bin");
+    let notes = include_bytes!("../../crates/format/src/catalog/golden/notes_1.bin");
+    let schema = [&[1, 5, 1, 1, b's'][..], notes].concat();
+    let mut rows = Vec::new();
+    for (object_id, definition) in [(5, table.as_slice()), (6, index.as_slice()), (8, &schema)] {
+        let put = pagefold_format::catalog::definition_rows::<()>(object_id, definition, |row| {
+            rows.extend_from_slice(&(row.len() as u16).to_le_bytes());
+            rows.extend_from_slice(row);
+            Ok(())
         });
-        let layout = RowLayout::new(&Schema::new(columns.collect()).expect("valid")).expect("narrow");
-        let mut row = vec![relation];
-        layout.encode(values, &mut row).expect("a row");
-        [&(row.len() as u16).to_le_bytes(), row.as_slice()].concat()
-    };
-    let table =
-        record(1, &[Int(1), Int(4096), Int(5), Int(255), Int(1 << 20), Int(1 << 20), Int(1 << 30), Text("t"), Text("fixed"), Text("T4K")]);
-    let column = record(2, &[Int(1), Int(0), Int(1), Text("c"), Text("INTEGER")]);
-    let key = record(3, &[Int(2), Int(0), Int(0), Int(1)]);
-    let index = record(4, &[Int(2), Int(1), Int(0), Int(8192), Int(5), Int(1 << 20), Int(1 << 20), Text("i"), Text("fold"), Text("I8K")]);
-    let sets = [record(5, &[Int(1), Int(0), Int(3), Int(1)]), record(5, &[Int(2), Int(0), Int(4), Null])].concat();
-    put("catalog", "0", &[table, column, key, index, sets].concat());
+        put.expect("nothing fails");
+    }
+    put("catalog", "0", &rows);
+    put("catalog", "table", table);
+    put("catalog", "index", index);
+    put("catalog", "schema", &schema);
 
     let value: Vec<u8> = b"a large value, a large value, and what is not one".repeat(2000);
     let stored = pagefold_codec::block::pack_value(&value);

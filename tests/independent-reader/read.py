@@ -127,6 +127,7 @@ class Database:
     def checkpoint(self):
         """What the last checkpoint says of data sets: by file id, and added partitions by object."""
         self.header_writes, self.partitions, self.has_checkpoint = {}, [], False
+        self.committed = {}
         if self.checkpoint_at == 0:
             return
         self.has_checkpoint = True
@@ -143,6 +144,10 @@ class Database:
             self.partitions.append((object_id, partition, file))
         need(c.varint() == 0, "something is left to be removed: the database was not closed")
         need(c.varint() == 0, "definitions were running: the database was not closed")
+        for _ in range(c.varint()):
+            undo, object_id = c.number(1), c.varint()
+            need(undo in (9, 10), "a definition that is none")
+            self.committed[object_id] = c.take(c.varint()) if undo == 9 else None
         need(c.at == len(body), "a checkpoint of another length")
         self.log_records = 0
         for kind in log.kinds(start):
@@ -879,47 +884,93 @@ class Index:
 
 # Catalog
 
-BIGINTS = {
-    1: "object page_bytes pctfree maxrows first_extent second_extent partition_bytes name:t method:t pool:t",
-    2: "object ordinal nullable name:t type:t",
-    3: "object ordinal column descending",
-    4: "object table unique page_bytes pctfree first_extent second_extent name:t format:t pool:t",
-    5: "object partition file header_writes:?",
-    6: "object sequence bytes:b",
-}
+
+def attributes(data):
+    """Tags and values; tags ascend."""
+    c, last = Cursor(data), 0
+    while c.at < len(data):
+        tag, length = c.varint(), c.varint()
+        need(tag >= last, "attributes are not by tag")
+        last = tag
+        yield tag, c.take(length)
 
 
-def catalog(database):
-    relations = {}
-    for number, fields in BIGINTS.items():
-        relation = Table(database, 0, f"relation {number}", "none")
-        for field in fields.split():
-            name, _, mark = field.partition(":")
-            relation.columns.append(Column(name, {"t": "VARCHAR", "b": "BYTEA"}.get(mark, "BIGINT"), mark == "?"))
-        relation.attach()
-        relations[number] = relation
+def number(data):
+    c = Cursor(data)
+    value = c.varint()
+    need(c.at == len(data), "a number of another length")
+    return value
+
+
+def definitions(database):
+    """Definitions by object: those of the catalog's rows, and what the checkpoint says otherwise."""
     space = Table(database, 0, "catalog", "none")
     space.columns = [Column("row", "BYTEA", False)]
     space.files = {0: (database.catalog_file, database.catalog_writes, True)}
     space.attach()
-    found = collections.defaultdict(list)
+    parts = collections.defaultdict(dict)
     for _, (row,) in space.rows():
-        relation = relations[row[0]]
-        values = relation.values(row[1:])
-        row = {}
-        for column, value in zip(relation.columns, values):
-            row[column.name] = signed(value) if column.base == "BIGINT" and value is not None else value.decode() if column.base == "VARCHAR" else value
-        found[int(relation.name.split()[1])].append(row)
-    tables = {r["object"]: Table(database, r["object"], r["name"], r["method"]) for r in found[1]}
-    for r in sorted(found[2], key=lambda r: (r["object"], r["ordinal"])):
-        tables[r["object"]].columns.append(Column(r["name"], r["type"], r["nullable"] == 1))
-    indexes = {r["object"]: Index(database, r["object"], tables[r["table"]], r["name"], r["unique"], r["format"]) for r in found[4]}
-    for r in sorted(found[3], key=lambda r: (r["object"], r["ordinal"])):
-        (tables.get(r["object"]) or indexes[r["object"]]).key.append((r["column"], r["descending"]))
+        kind, object_id, part, count = struct.unpack_from("<BIHH", row)
+        need(kind == 1 and part < count, "a row of the catalog")
+        need((part, count) not in parts[object_id], "a part of a definition twice")
+        parts[object_id][part, count] = row[9:]
+    found = {}
+    for object_id, rows in parts.items():
+        count = len(rows)
+        need(sorted(rows) == [(part, count) for part in range(count)], f"object {object_id}: a part is missing")
+        found[object_id] = b"".join(rows[part, count] for part in range(count))
+    for object_id, definition in database.committed.items():
+        found.pop(object_id, None)
+        if definition is not None:
+            found[object_id] = definition
+    return found
+
+
+class Definition:
+    def __init__(self, object_id, data):
+        need(data[0] == 1, "a definition of another form")
+        self.object_id, self.kind, self.columns, self.key, self.files, one = object_id, data[1], [], [], [], {}
+        need(1 <= self.kind <= 5 or self.kind >= 128, f"object {object_id}: a kind that must be known")
+        for tag, value in attributes(data[2:]):
+            if tag == 5:
+                column = dict(attributes(value))
+                need(set(column) <= {1, 3, 5}, "a column with more than name, type and NULL")
+                self.columns.append(Column(column[1].decode(), column[3].decode(), 5 in column))
+            elif tag == 21:
+                c = Cursor(value)
+                while c.at < len(value):
+                    self.key.append((c.varint(), c.number(1)))
+            elif tag == 27:
+                c = Cursor(value)
+                self.files.append((c.varint(), c.varint(), c.varint()))
+            else:
+                # Comments, constraints and what else is said: nothing of it changes what is stored.
+                known = tag in (1, 3, 7, 9, 11, 13, 15, 17, 19, 23, 25, 65, 67, 69, 75, 77)
+                need(self.kind >= 128 or known or tag % 2 == 0, f"object {object_id}: attribute {tag} must be known")
+                one[tag] = value
+        self.name, self.one = one[1].decode(), one
+
+    def text(self, tag):
+        return self.one[tag].decode()
+
+
+def catalog(database):
+    found = [Definition(object_id, data) for object_id, data in sorted(definitions(database).items())]
+    tables, indexes = {}, {}
+    for d in found:
+        if d.kind == 1:
+            table = tables[d.object_id] = Table(database, d.object_id, d.name, d.text(7))
+            table.columns, table.key = d.columns, d.key
+    for d in found:
+        if d.kind == 2:
+            table = tables[number(d.one[3])]
+            indexes[d.object_id] = Index(database, d.object_id, table, d.name, int(23 in d.one), d.text(25))
+            indexes[d.object_id].key = d.key
     objects = {**tables, **indexes}
-    for r in found[5]:
-        known = max(r["header_writes"] or 0, database.header_writes.get(r["file"], 0))
-        objects[r["object"]].files[r["partition"]] = (r["file"], known, not database.has_checkpoint)
+    for d in found:
+        for partition, file, writes in d.files:
+            known = max(writes, database.header_writes.get(file, 0))
+            objects[d.object_id].files[partition] = (file, known, not database.has_checkpoint)
     for object_id, partition, file in database.partitions:
         if object_id in tables and partition not in tables[object_id].files:
             tables[object_id].files[partition] = (file, database.header_writes[file], False)

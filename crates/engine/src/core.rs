@@ -1,8 +1,10 @@
 //! What all objects of an open database share: storage, directory, ids, buffer pools.
 
+use crate::changed_list::ChangedList;
 use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
 use crate::database::{Leftovers, Maintenance, RenewalWaits};
 use crate::log::{Log, LogSettings};
+use crate::open_files::OpenFiles;
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
 use crate::readers::{Gate, Passage, scratch_file};
@@ -42,6 +44,10 @@ pub(crate) struct Core {
     pub(crate) private: bool,
     next_file_id: AtomicU32,
     next_object_id: AtomicU32,
+    /// Data sets that were used since the last checkpoint looked.
+    pub(crate) changed_list: Arc<ChangedList>,
+    /// Files of data sets that are open.
+    pub(crate) files: Arc<OpenFiles>,
     poison: OnceLock<String>,
     closed: AtomicBool,
     /// The log; not there before the first transaction that writes.
@@ -93,6 +99,7 @@ pub(crate) struct CoreParts {
     pub(crate) double_write_bytes: u64,
     pub(crate) archive: Option<PathBuf>,
     pub(crate) checkpoint_bytes: u64,
+    pub(crate) open_files_max: usize,
 }
 
 /// Where a data set lies.
@@ -124,6 +131,8 @@ impl Core {
             private: parts.private,
             next_file_id: AtomicU32::new(parts.next_file_id),
             next_object_id: AtomicU32::new(parts.next_object_id),
+            changed_list: Arc::default(),
+            files: Arc::new(OpenFiles::new(parts.open_files_max)),
             poison: OnceLock::new(),
             closed: AtomicBool::new(false),
             log: OnceLock::new(),
@@ -209,6 +218,8 @@ impl Core {
             path: data_set_path(&self.directory, attributes.file_id),
             direct: self.direct,
             pools: [leaf_pool, other_pool],
+            files: Arc::clone(&self.files),
+            changed_list: Arc::clone(&self.changed_list),
         })
     }
 
@@ -229,6 +240,7 @@ impl Core {
         let context = self.context(&attributes, pool)?;
         let data_set = Arc::new(DataSet::new(attributes, context));
         self.manager.register(&data_set);
+        data_set.set_unrecorded();
         Ok(data_set)
     }
 

@@ -5,7 +5,9 @@
 //! - the file comes into being with the first page that is allocated (DEFINE NO);
 //! - header page and map pages are not in a pool: they are written from here, after all other pages (`pool/deferred_write.rs`).
 
+use crate::changed_list::ChangedList;
 use crate::doubling::{Doubling, segments_for};
+use crate::open_files::{FileCell, OpenFiles};
 use crate::pool::counters::Counters;
 use crate::pool::frames::Pool;
 use crate::pool::word::PageWord;
@@ -137,7 +139,12 @@ pub struct DataSet {
     storage: Arc<dyn Storage>,
     path: PathBuf,
     direct: bool,
-    file: OnceLock<Arc<dyn File>>,
+    file: Arc<FileCell>,
+    files: Arc<OpenFiles>,
+    /// It has a file.
+    defined: AtomicBool,
+    /// It is opened for writing, too.
+    writable: AtomicBool,
     allocation: Mutex<Allocation>,
     page_count: AtomicU32,
     /// Page number -> page word. Callers check the number against the page count first: a wild one from a damaged page allocates nothing.
@@ -158,6 +165,11 @@ pub struct DataSet {
     header_lsn: AtomicU64,
     /// The header on disk is not up to date.
     changed: AtomicBool,
+    /// It came since the last checkpoint, or its header page is not as the last one says.
+    unrecorded: AtomicBool,
+    /// Where it is entered when it is used, and whether it is there.
+    changed_list: Arc<ChangedList>,
+    listed: AtomicBool,
     /// Redo is going on: pages on disk may have been written later than the map.
     recovering: AtomicBool,
     /// The log defines it, or the catalog names it: its changes are logged, its pages written twice.
@@ -173,6 +185,8 @@ pub(crate) struct DataSetContext {
     pub(crate) path: PathBuf,
     pub(crate) direct: bool,
     pub(crate) pools: [Arc<Pool>; 2],
+    pub(crate) files: Arc<OpenFiles>,
+    pub(crate) changed_list: Arc<ChangedList>,
 }
 
 impl DataSet {
@@ -184,7 +198,10 @@ impl DataSet {
             storage: context.storage,
             path: context.path,
             direct: context.direct,
-            file: OnceLock::new(),
+            file: Arc::default(),
+            files: context.files,
+            defined: AtomicBool::new(false),
+            writable: AtomicBool::new(true),
             allocation: Mutex::default(),
             page_count: AtomicU32::new(0),
             translation: Doubling::default(),
@@ -198,6 +215,9 @@ impl DataSet {
             poison: OnceLock::new(),
             header_lsn: AtomicU64::new(0),
             changed: AtomicBool::new(false),
+            unrecorded: AtomicBool::new(false),
+            changed_list: context.changed_list,
+            listed: AtomicBool::new(false),
             recovering: AtomicBool::new(false),
             logged: AtomicBool::new(false),
             structure_lock: Mutex::default(),
@@ -210,10 +230,10 @@ impl DataSet {
     /// # Errors
     /// When the file cannot be read, or header or map pages are damaged or belong elsewhere.
     pub(crate) fn open(&self, write: bool, expected: HeaderWrites) -> Result<()> {
-        let file = self.open_file(&OpenOptions { write, ..OpenOptions::read_only() })?;
-        let length = file.len()?;
+        self.writable.store(write, Ordering::Relaxed);
+        self.defined.store(true, Ordering::Release);
+        let length = self.file()?.len()?;
         *self.allocation.lock() = Allocation { extents_taken: 1, bytes: length };
-        self.file.set(file).map_err(|_| self.corrupt(0, "opened twice"))?;
         // Header and first map page lie side by side, and a file is longer than both: one read.
         let page_bytes = self.attributes.page_bytes;
         let mut buffer = AlignedBuffer::new(2 * page_bytes, 4096);
@@ -230,6 +250,9 @@ impl DataSet {
         };
         if lost {
             return Err(self.corrupt(0, format!("write counter {writes} where {expected} is known: a lost write")));
+        }
+        if writes != expected {
+            self.set_unrecorded();
         }
         self.header_writes.store(writes, Ordering::Relaxed);
         self.header_lsn.store(page::lsn(header_page), Ordering::Relaxed);
@@ -295,14 +318,57 @@ impl DataSet {
             ));
         }
         if map.map_writes() != header.space_map_writes || map.page_count() != header.page_count {
-            self.changed.store(true, Ordering::Relaxed);
+            self.set_changed();
         }
         Ok(map)
     }
 
     /// Is something of it not on disk?
     pub(crate) fn is_changed(&self) -> bool {
-        self.changed.load(Ordering::Relaxed) || !self.dirty.lock().is_empty() || self.space().has_changes()
+        self.changed.load(Ordering::Relaxed) || !self.dirty.lock().is_empty() || self.space.lock().has_changes()
+    }
+
+    /// Whoever looks at what was used finds it.
+    #[inline]
+    pub(crate) fn enter(&self) {
+        self.changed_list.enter(self.attributes.file_id, &self.listed);
+    }
+
+    /// It was taken out of the list, and is about to be looked at.
+    pub(crate) fn left_list(&self) {
+        self.listed.store(false, Ordering::Release);
+    }
+
+    fn set_changed(&self) {
+        self.changed.store(true, Ordering::Relaxed);
+        self.enter();
+    }
+
+    /// The next checkpoint is to name it, also if nothing of it is to be written.
+    pub(crate) fn set_unrecorded(&self) {
+        self.unrecorded.store(true, Ordering::Relaxed);
+        self.enter();
+    }
+
+    /// Is the next checkpoint to name it?
+    pub(crate) fn is_unrecorded(&self) -> bool {
+        self.unrecorded.load(Ordering::Relaxed)
+    }
+
+    /// Is the next checkpoint to name it? It will.
+    pub(crate) fn take_unrecorded(&self) -> bool {
+        self.unrecorded.swap(false, Ordering::Relaxed)
+    }
+
+    /// A page became dirty.
+    pub(crate) fn note_dirty(&self, pages: impl IntoIterator<Item = u32>) {
+        let mut dirty = self.dirty.lock();
+        dirty.extend(pages);
+        let any = !dirty.is_empty();
+        drop(dirty);
+        if any {
+            self.enter();
+        }
     }
 
     /// Is something of it not on disk? A flush that follows makes it so.
@@ -310,14 +376,14 @@ impl DataSet {
         let dirty = self.dirty.lock();
         let changed = self.changed.swap(false, Ordering::Relaxed) || !dirty.is_empty();
         drop(dirty);
-        changed || self.space().has_changes()
+        changed || self.space.lock().has_changes()
     }
 
     /// Takes the list of dirty pages, to write them. Until a flush, the data set counts as changed.
     pub(crate) fn take_dirty(&self) -> Vec<u32> {
         let mut dirty = self.dirty.lock();
         if !dirty.is_empty() {
-            self.changed.store(true, Ordering::Relaxed);
+            self.set_changed();
         }
         std::mem::take(&mut *dirty)
     }
@@ -325,7 +391,7 @@ impl DataSet {
     /// The map pages to write and the header, as they are now; `lsn` is the end of the log.
     pub(crate) fn map_and_header(&self, lsn: Lsn) -> MapAndHeader {
         let maps = {
-            let mut space = self.space();
+            let mut space = self.space.lock();
             let changed = space.take_changed();
             // Its own word counts a map page too, so all are counted before any is written.
             for map_page in &changed {
@@ -401,7 +467,7 @@ impl DataSet {
     /// Has it a file?
     #[must_use]
     pub fn is_defined(&self) -> bool {
-        self.file.get().is_some()
+        self.defined.load(Ordering::Acquire)
     }
 
     /// Pages in use, header and map pages included; 0 while there is no file.
@@ -452,7 +518,7 @@ impl DataSet {
 
     /// Makes what a mini-transaction did to the data set seen. The log calls this when the record has its place.
     pub(crate) fn apply(&self, page: u32, op: DataSetOp) {
-        self.changed.store(true, Ordering::Relaxed);
+        self.set_changed();
         match op {
             DataSetOp::Allocate { .. } => self.space().settle(page),
             DataSetOp::Free => self.space().free(page),
@@ -479,7 +545,7 @@ impl DataSet {
     pub(crate) fn set_recovering(&self, recovering: bool) {
         self.recovering.store(recovering, Ordering::Relaxed);
         if !recovering {
-            self.space().collect_unallocated();
+            self.space.lock().collect_unallocated();
         }
     }
 
@@ -523,25 +589,26 @@ impl DataSet {
         self.space().free(page);
     }
 
-    /// The space map.
+    /// The space map. Who asks for it may change it.
     pub(crate) fn space(&self) -> MutexGuard<'_, SpaceMap> {
+        self.enter();
         self.space.lock()
     }
 
     /// Bytes of a page that are kept for running transactions.
     pub(crate) fn kept_bytes(&self, page: u32) -> usize {
-        self.space().kept(page).0
+        self.space.lock().kept(page).0
     }
 
     /// Might a change of a page's rows have to be taken back?
     pub(crate) fn is_kept(&self, page: u32) -> bool {
-        self.space().kept(page).1 > 0
+        self.space.lock().kept(page).1 > 0
     }
 
     /// Numbers of the pages that hold rows, ascending.
     #[must_use]
     pub fn data_page_numbers(&self) -> Vec<u32> {
-        self.space().data_pages().collect()
+        self.space.lock().data_pages().collect()
     }
 
     /// Counters of this object.
@@ -561,12 +628,13 @@ impl DataSet {
         Error::corrupt(self.attributes.object.clone(), page, reason)
     }
 
-    /// The file; made when it is not there yet.
-    pub(crate) fn file(&self) -> Result<&Arc<dyn File>> {
-        match self.file.get() {
-            Some(file) => Ok(file),
-            None => self.define(),
+    /// The file; made when it is not there yet, opened when it is closed.
+    pub(crate) fn file(&self) -> Result<Arc<dyn File>> {
+        if !self.is_defined() {
+            return self.define();
         }
+        let options = OpenOptions { write: self.writable.load(Ordering::Relaxed), ..OpenOptions::read_only() };
+        self.files.get(&self.file, || self.open_file(&options))
     }
 
     /// Opens the file for direct I/O, or buffered where single pages are smaller than what the device takes.
@@ -580,10 +648,11 @@ impl DataSet {
     }
 
     /// Makes the file, with an empty header page number 0 reserved.
-    fn define(&self) -> Result<&Arc<dyn File>> {
+    fn define(&self) -> Result<Arc<dyn File>> {
         let mut allocation = self.allocation.lock();
-        if let Some(file) = self.file.get() {
-            return Ok(file);
+        if self.is_defined() {
+            drop(allocation);
+            return self.file();
         }
         let file = self.open_file(&OpenOptions::create_new())?;
         let end = self.extent_end(&allocation);
@@ -595,7 +664,9 @@ impl DataSet {
         }
         *allocation = Allocation { extents_taken: 1, bytes: end };
         self.page_count.store(1, Ordering::Release);
-        Ok(self.file.get_or_init(|| file))
+        let file = self.files.get(&self.file, || Ok(file))?;
+        self.defined.store(true, Ordering::Release);
+        Ok(file)
     }
 
     /// Takes a page with this space-map class; extends the file when it must. Until a mini-transaction settles it, it is free on disk.
@@ -640,7 +711,7 @@ impl DataSet {
 
     /// Makes the file long enough for all pages of the space map, and the page count say so.
     pub(crate) fn extend_to_map(&self) -> Result<()> {
-        let count = self.space().page_count();
+        let count = self.space.lock().page_count();
         self.extend(count)?;
         self.page_count.store(count, Ordering::Release);
         Ok(())
@@ -708,6 +779,7 @@ impl DataSet {
 
     /// Removes the file. Nobody uses the data set any more.
     pub(crate) fn remove(&self) -> Result<()> {
+        self.file.forget();
         if self.storage.exists(&self.path)? {
             self.storage.remove(&self.path)?;
         }

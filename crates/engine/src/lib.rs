@@ -5,6 +5,7 @@
 pub mod backup;
 pub mod btree;
 pub mod catalog;
+mod changed_list;
 mod copy_pages;
 mod core;
 mod data_set;
@@ -13,6 +14,7 @@ mod doubling;
 mod error;
 pub mod index;
 pub mod log;
+mod open_files;
 pub mod pool;
 mod progress;
 pub mod readers;

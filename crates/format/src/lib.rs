@@ -2,6 +2,7 @@
 //!
 //! `docs/file-format.md` has the layout tables. Nothing here does I/O; `check` and `print` use these views on damaged files.
 
+pub mod catalog;
 pub mod chain;
 pub mod control;
 pub mod copy;

@@ -557,12 +557,14 @@ pub struct Checkpoint {
     pub next_transaction: u64,
     /// Transactions that had written something at `redo` and were not ended.
     pub transactions: Vec<RunningTransaction>,
-    /// Every data set.
+    /// Data sets that are not in the catalog, or whose header page was written since the catalog was.
     pub data_sets: Vec<DataSetState>,
     /// What transactions had left by `redo` and nobody had removed, and what running ones would leave.
     pub leftovers: Vec<CheckpointLeftover>,
-    /// What running transactions had defined by `redo`, in the order of their records. Those that had committed by then are in the catalog.
+    /// What running transactions had defined by `redo`, in the order of their records.
     pub definitions: Vec<CheckpointDefinition>,
+    /// Objects that were committed by `redo` and are not as the catalog says: their definitions; `None` for those that are gone.
+    pub committed: Vec<(u32, Option<Vec<u8>>)>,
 }
 
 /// A definition of a running transaction, as a checkpoint keeps it.
@@ -623,6 +625,10 @@ impl Checkpoint {
             put_varint(out, definition.after);
             Undo::Definition { object_id: definition.object_id, rows: definition.rows.as_deref() }.encode(out);
         }
+        put_varint(out, self.committed.len() as u64);
+        for (object_id, rows) in &self.committed {
+            Undo::Definition { object_id: *object_id, rows: rows.as_deref() }.encode(out);
+        }
     }
 
     /// Reads the body.
@@ -655,6 +661,12 @@ impl Checkpoint {
                 return Err(FormatError::new("a definition that is none"));
             };
             checkpoint.definitions.push(CheckpointDefinition { transaction, after, object_id, rows: rows.map(<[u8]>::to_vec) });
+        }
+        for _ in 0..reader.varint()? {
+            let Undo::Definition { object_id, rows } = Undo::decode(&mut reader)? else {
+                return Err(FormatError::new("a definition that is none"));
+            };
+            checkpoint.committed.push((object_id, rows.map(<[u8]>::to_vec)));
         }
         if !reader.is_empty() {
             return Err(FormatError::new("bytes behind the end of a checkpoint"));

@@ -85,7 +85,7 @@ impl KeyCollectors {
     ) -> Result<KeyCollectors> {
         let mut collectors = KeyCollectors::default();
         for index in database.indexes_of(old) {
-            let fresh = change.create_index(table, index.attributes().clone())?;
+            let fresh = change.create_index(table, index.attributes_now())?;
             collectors.push(KeyCollector::new(database, fresh, sort_bytes));
         }
         Ok(collectors)

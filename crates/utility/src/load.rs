@@ -141,8 +141,11 @@ fn prepare<'a>(
     report.choice = choice;
     let method = method.or(options.method.given()).unwrap_or(Method::None);
     let defaults = TableAttributes::new(name, schema.schema().clone()).with_page_bytes(options.page_bytes);
+    // What was said of a table stays with the table that takes its place, if that has the same columns.
+    let notes = existing.as_ref().filter(|old| old.attributes().schema == defaults.schema).map(|old| (*old.notes()).clone());
     let attributes = TableAttributes {
         method,
+        notes: notes.unwrap_or_default(),
         pctfree: options.pctfree,
         maxrows: options.maxrows.unwrap_or(defaults.maxrows),
         extents: options.extents,
@@ -154,7 +157,7 @@ fn prepare<'a>(
     let mut kept_indexes = Vec::new();
     if let Some(old) = &existing {
         let same = old.attributes().schema == attributes.schema;
-        kept_indexes = database.indexes_of(old).iter().map(|index| index.attributes().clone()).collect();
+        kept_indexes = database.indexes_of(old).iter().map(|index| index.attributes_now()).collect();
         if !same && !kept_indexes.is_empty() {
             return Err(Error::Data(format!("table \"{name}\" has indexes and the new rows other columns; drop it first")));
         }

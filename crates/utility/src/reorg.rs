@@ -50,7 +50,7 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
     }
     let mut change = database.change();
     let old = &*change.drop_table(name)?;
-    let attributes = old.attributes().clone();
+    let attributes = old.attributes_now();
     let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
     let pctfree = options.pctfree.unwrap_or(attributes.pctfree);
     let (method, choice) = match options.method {
@@ -137,7 +137,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
         return Err(Error::Usage(format!("\"{name}\" is an index: it has a format, not a compression with a dictionary")));
     }
     let old = database.index(name)?;
-    let mut attributes = old.attributes().clone();
+    let mut attributes = old.attributes_now();
     attributes.pctfree = options.pctfree.unwrap_or(attributes.pctfree);
     let (format, page_bytes, choice) = match options.format {
         Some(Setting::Auto) => {

@@ -42,7 +42,7 @@ fn loaded(text: &str, method: Method, encode_threads: usize) -> Result<(Rows, Lo
     let options = LoadOptions { method: method.into(), encode_threads, primary_key: vec!["id".into()], ..LoadOptions::default() };
     let outcome = load(&database, "t", &["t.csv".into()], &options, &Silent);
     if outcome.is_err() {
-        assert!(database.tables().is_empty());
+        assert!(database.tables().unwrap().is_empty());
     }
     let report = outcome?;
     let mut rows = Vec::new();

@@ -70,7 +70,7 @@ pub(crate) fn run(session: &Session, arguments: &DemoArguments) -> Result<()> {
 
 /// Takes away what an earlier demo left; refuses a database with anything else in it.
 fn clear(database: &Database) -> Result<()> {
-    let names: Vec<String> = database.tables().iter().map(|table| table.name().to_owned()).collect();
+    let names = database.table_names();
     let ours = |name: &String| subject::SPECS.iter().any(|spec| name.starts_with(&format!("{}_", spec.name)));
     if let Some(foreign) = names.iter().find(|name| !ours(name)) {
         let directory = database.directory().display();

@@ -285,9 +285,9 @@ impl Log<'_> {
         let mut found = Found { log_end: self.manifest.redo, stop: Stop::EndOfLog, last_commit_ns: 0 };
         // Transactions that define what is in files which no copy has.
         let mut without_files = BTreeSet::new();
-        let lacks_files = |object_id: u32, rows: Option<&[u8]>| -> Result<bool> {
+        let lacks_files = |rows: Option<&[u8]>| -> Result<bool> {
             let Some(rows) = rows else { return Ok(false) };
-            let data_sets = definition_data_sets(object_id, rows)?;
+            let data_sets = definition_data_sets(rows)?;
             Ok(data_sets.iter().any(|entry| entry.header_writes.is_some() && self.manifest.data_set(entry.file_id).is_none()))
         };
         let mut told = found.log_end;
@@ -297,8 +297,8 @@ impl Log<'_> {
                 Some(RecordKind::Commit) => commit = Some(Commit::decode(record.body).map_err(|e| damaged(record.start, e))?),
                 Some(RecordKind::Action) => {
                     let action = Action::decode(record.body).map_err(|e| damaged(record.start, e))?;
-                    if let Role::Undoable { transaction, undo: Undo::Definition { object_id, rows }, .. } = action.role
-                        && lacks_files(object_id, rows)?
+                    if let Role::Undoable { transaction, undo: Undo::Definition { rows, .. }, .. } = action.role
+                        && lacks_files(rows)?
                     {
                         without_files.insert(transaction);
                     }
@@ -306,7 +306,7 @@ impl Log<'_> {
                 Some(RecordKind::Checkpoint) => {
                     let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(record.start, e))?;
                     for definition in &checkpoint.definitions {
-                        if lacks_files(definition.object_id, definition.rows.as_deref())? {
+                        if lacks_files(definition.rows.as_deref())? {
                             without_files.insert(definition.transaction);
                         }
                     }

@@ -38,17 +38,21 @@ impl Source {
         };
         let pools = PoolSettings { memory_bytes: POOL_BYTES, background_threads: 0, ..PoolSettings::default() };
         let manager = BufferManager::new(pools, Arc::clone(clock))?;
-        let settings = Settings { pools, direct: false, ..Settings::default() };
+        // A file that is removed meanwhile can be read for as long as it is open.
+        let settings = Settings { pools, direct: false, open_files_max: usize::MAX, ..Settings::default() };
         let core = Arc::new(Core::new(core_parts(storage, directory, control, &settings, &manager)));
-        let (objects, broken) = open_objects(&core, control, checkpoint.as_ref())?;
+        let objects = open_objects(&core, control, checkpoint.as_ref())?;
+        let mut broken = Vec::new();
+        objects.open_all(&core, &mut broken)?;
+        if let (None, Some((_, error))) = (&checkpoint, broken.first()) {
+            return Err(error.clone());
+        }
         Ok(Source { control, checkpoint, core, objects, broken })
     }
 
     /// The data sets that have a file. Of the others the log has everything.
     pub(super) fn data_sets(&self) -> Vec<Arc<DataSet>> {
-        let of_tables = self.objects.tables.values().flat_map(|table| table.partitions().cloned());
-        let of_indexes = self.objects.indexes.values().map(|index| Arc::clone(&index.data_set));
-        let all = std::iter::once(Arc::clone(&self.objects.catalog)).chain(of_tables).chain(of_indexes);
+        let all = std::iter::once(Arc::clone(&self.objects.catalog)).chain(self.objects.open_data_sets());
         all.filter(|data_set| data_set.is_defined()).collect()
     }
 
@@ -59,7 +63,7 @@ impl Source {
     pub(super) fn followed(&self) -> Result<Vec<Arc<DataSet>>> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(self.data_sets()) };
         let damaged = |at: Lsn, e: FormatError| Error::Damaged { path: "log".into(), reason: format!("the record at {at}: {e}") };
-        let mut all: DataSets = self.objects.data_sets().map(|data_set| (data_set.file_id(), data_set)).collect();
+        let mut all: DataSets = self.objects.open_data_sets().map(|data_set| (data_set.file_id(), data_set)).collect();
         let (objects, broken) = (self.objects.clone(), self.broken.clone());
         let mut definitions = Definitions::new(&self.core, objects, broken, checkpoint, &mut all)?;
         let mut reader = LogReader::open(self.core.storage.as_ref(), &self.core.log_directory(), self.core.log_id, checkpoint.redo, 0)?;

@@ -2,6 +2,7 @@
 
 use crate::index::IndexAttributes;
 use crate::table_space::TableAttributes;
+use pagefold_format::catalog::{DefinedKind, Notes};
 
 /// A data set of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,21 @@ pub struct IndexEntry {
     pub data_sets: Vec<DataSetEntry>,
 }
 
+/// Something that has a name and no pages: a view, a sequence, a schema, or what a later version has made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherEntry {
+    /// Object id.
+    pub object_id: u32,
+    /// What it is.
+    pub kind: DefinedKind,
+    /// Its name.
+    pub name: String,
+    /// Its definition, as it was read.
+    pub definition: Box<[u8]>,
+    /// What it says.
+    pub notes: Notes,
+}
+
 /// Everything there is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CatalogEntries {
@@ -45,4 +61,6 @@ pub struct CatalogEntries {
     pub tables: Vec<TableEntry>,
     /// Indexes.
     pub indexes: Vec<IndexEntry>,
+    /// What has no pages.
+    pub others: Vec<OtherEntry>,
 }

@@ -1,10 +1,17 @@
-//! The catalog: what there is in a database, in tables of its own.
+//! The catalog: what there is in a database, in a table of its own.
+//!
+//! * `entries`: tables and indexes as values
+//! * `definition`: an object as bytes, which the catalog and the log have alike
+//! * `rows`: definitions as rows of the catalog's table space
 
+mod definition;
 mod entries;
-mod relations;
+mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use entries::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
-pub use relations::{CatalogParts, Defined, catalog_attributes, read_definition};
-pub(crate) use relations::{definition_data_sets, index_definition, read_catalog, table_definition, write_catalog};
+pub use definition::{Defined, read_definition};
+pub(crate) use definition::{definition_data_sets, definition_notes, index_definition, other_definition, table_definition, with_data_sets};
+pub use entries::{CatalogEntries, DataSetEntry, IndexEntry, OtherEntry, TableEntry};
+pub use rows::{CatalogParts, catalog_attributes};
+pub(crate) use rows::{read_catalog, write_catalog};

@@ -1,38 +1,147 @@
-//! Rows of the catalog that nobody wrote.
+//! Definitions that come back, bytes that are fixed for good, and rows of the catalog that nobody wrote.
 
 use super::{
-    CatalogParts, DataSetEntry, Defined, IndexEntry, TableEntry, definition_data_sets, index_definition, read_definition, table_definition,
+    CatalogParts, DataSetEntry, Defined, IndexEntry, TableEntry, definition_data_sets, definition_notes, index_definition,
+    other_definition, read_definition, table_definition, with_data_sets,
 };
-use crate::index::IndexAttributes;
-use crate::table_space::TableAttributes;
+use crate::Error;
+use crate::index::{IndexAttributes, IndexFormat};
+use crate::table_space::{Method, TableAttributes};
 use crate::test_random::Random;
-use pagefold_types::ValueRef::{Int, Text};
-use pagefold_types::{Column, DataType, Direction, RowLayout, Schema, ValueRef};
+use pagefold_format::catalog::attributes::{Attributes, put};
+use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, DefinedKind, Notes, definition_rows, tag};
+use pagefold_types::{Column, DataType, Direction, Schema};
 
-fn row(relation: u8, values: &[ValueRef<'_>]) -> Vec<u8> {
-    let columns = values.iter().enumerate().map(|(i, value)| {
-        let data_type = if matches!(value, Text(_)) { DataType::Varchar(None) } else { DataType::BigInt };
-        Column::new(format!("c{i}"), data_type, relation == 5 && i == 3)
-    });
-    let layout = RowLayout::new(&Schema::new(columns.collect()).unwrap()).unwrap();
-    let mut row = vec![relation];
-    layout.encode(values, &mut row).unwrap();
-    row
+fn schema() -> Schema {
+    Schema::new(vec![Column::new("a", DataType::Integer, false), Column::new("b", DataType::Varchar(Some(20)), true)]).unwrap()
+}
+
+fn notes() -> Notes {
+    let mut notes = Notes::default();
+    notes.set_comment(Some("what it is for")).unwrap();
+    notes.set_schema_id(3).unwrap();
+    notes.set_column(&ColumnNotes { default: Some("'none'".into()), ..ColumnNotes::new(1) }).unwrap();
+    let check = Constraint { columns: vec![0], condition: Some("a > 0".into()), ..Constraint::new(ConstraintKind::Check, "positive") };
+    notes.set_constraints(&[check]).unwrap();
+    notes
+}
+
+fn table() -> TableEntry {
+    let mut attributes = TableAttributes::new("t", schema()).with_page_bytes(4096);
+    (attributes.primary_key, attributes.source_schema, attributes.method) = (vec![0], vec![7; 300], Method::Page);
+    attributes.notes = notes();
+    let data_set = |partition, file_id, header_writes| DataSetEntry { file_id, partition, header_writes };
+    TableEntry { object_id: 5, attributes, data_sets: vec![data_set(0, 9, Some(3)), data_set(1, 70_000, None)] }
+}
+
+fn index() -> IndexEntry {
+    let key = vec![(1, Direction::Descending), (0, Direction::Ascending)];
+    let attributes = IndexAttributes::new("i", key, true).with_format(IndexFormat::Fold, 16384);
+    IndexEntry {
+        object_id: 6,
+        table_id: 5,
+        attributes,
+        data_sets: vec![DataSetEntry { file_id: 10, partition: 0, header_writes: Some(1) }],
+    }
+}
+
+#[test]
+fn a_definition_is_read_back() {
+    let (table, index) = (table(), index());
+    let bytes = table_definition(&table).unwrap();
+    assert_eq!(definition_data_sets(&bytes).unwrap(), table.data_sets);
+    assert_eq!(definition_notes(&bytes).unwrap(), notes());
+    let expected = Defined::Table(table.clone());
+    assert_eq!(read_definition(5, &bytes, |_| None).unwrap(), expected);
+    assert!((0..bytes.len()).all(|length| !read_definition(5, &bytes[..length], |_| None).is_ok_and(|found| found == expected)));
+    let fewer = with_data_sets(&bytes, &table.data_sets[..1]).unwrap();
+    let one = TableEntry { data_sets: table.data_sets[..1].to_vec(), ..table.clone() };
+    assert_eq!(fewer, table_definition(&one).unwrap());
+    assert_eq!(with_data_sets(&fewer, &table.data_sets).unwrap(), bytes);
+    let of_index = index_definition(&index).unwrap();
+    assert_eq!(read_definition(6, &of_index, |id| (id == 5).then(schema)).unwrap(), Defined::Index(index));
+    assert!(read_definition(6, &of_index, |_| None).is_err());
+    let of_view = other_definition(DefinedKind::View, "v", &notes()).unwrap();
+    let Defined::Other(view) = read_definition(8, &of_view, |_| None).unwrap() else { panic!("a view") };
+    assert_eq!((view.kind, view.name.as_str(), view.notes, &*view.definition), (DefinedKind::View, "v", notes(), &*of_view));
+    // What the catalog could not keep is refused before it is logged.
+    let attributes = TableAttributes { source_schema: vec![0; 2 << 20], ..TableAttributes::new("t", schema()) };
+    assert!(matches!(table_definition(&TableEntry { attributes, ..table }), Err(Error::Parameter(_))));
+}
+
+/// The bytes of a table and an index. They are never changed: a later form comes beside them, under another name.
+#[test]
+fn golden_definitions() {
+    let golden = [include_bytes!("golden/table_1.bin").as_slice(), include_bytes!("golden/index_1.bin").as_slice()];
+    let written = [table_definition(&table()).unwrap(), index_definition(&index()).unwrap()];
+    assert_eq!(written, golden);
+    assert_eq!(read_definition(5, golden[0], |_| None).unwrap(), Defined::Table(table()));
+    assert_eq!(read_definition(6, golden[1], |_| Some(schema())).unwrap(), Defined::Index(index()));
+}
+
+/// The bytes of a definition with some attributes more.
+fn with(bytes: &[u8], more: &[(u32, &[u8])]) -> Vec<u8> {
+    let own = Attributes::new(&bytes[2..]).map(|attribute| attribute.map(|a| (a.tag, a.bytes)).unwrap());
+    let mut all: Vec<(u32, &[u8])> = own.chain(more.iter().copied()).collect();
+    all.sort_by_key(|(tag, _)| *tag);
+    let mut out = bytes[..2].to_vec();
+    all.into_iter().for_each(|(tag, bytes)| put(&mut out, tag, bytes));
+    out
+}
+
+/// What a later version adds stays where it is, or the object is refused, and says why.
+#[test]
+fn what_a_later_version_has_added() {
+    let bytes = table_definition(&table()).unwrap();
+    let later = with(&bytes, &[(40, b"low"), (40, b"lower"), (90, b"high")]);
+    let Defined::Table(read) = read_definition(5, &later, |_| None).unwrap() else { panic!("a table") };
+    assert_eq!(table_definition(&read).unwrap(), later);
+    let refused = |more: &[(u32, &[u8])], says: &str| {
+        let error = read_definition(5, &with(&bytes, more), |_| None).unwrap_err().to_string();
+        assert!(error.contains("table \"t\"") && error.contains(says), "{error}");
+    };
+    refused(&[(41, b"")], "attribute 41, which a later version has written");
+    refused(&[(91, b"")], "attribute 91, which a later version has written");
+    refused(&[(tag::LAYOUT_VERSION, &[2])], "have had 2 layouts before");
+    refused(&[(tag::NEXT_COLUMN, &[3])], "lost columns");
+    refused(&[(tag::RANGE_COLUMNS, &[0])], "divided by ranges");
+    let mut column = Vec::new();
+    for (tag, value) in [(tag::COLUMN_NAME, b"c".as_slice()), (tag::COLUMN_TYPE, b"INTEGER"), (tag::COLUMN_SINCE, &[1])] {
+        put(&mut column, tag, value);
+    }
+    refused(&[(tag::COLUMN, &column)], "came or went");
+    // What is so by default may be said.
+    let same = with(&bytes, &[(tag::LAYOUT_VERSION, &[0]), (tag::NEXT_COLUMN, &[2])]);
+    assert_eq!(read_definition(5, &same, |_| None).unwrap(), Defined::Table(table()));
+    // An object of a later kind is kept whole, whatever it says.
+    let kept = with(&[&[1, 200], &bytes[2..]].concat(), &[(91, b"")]);
+    let Defined::Other(other) = read_definition(9, &kept, |_| None).unwrap() else { panic!("something else") };
+    assert_eq!((other.kind, &*other.definition), (DefinedKind::Later(200), &*kept));
+    assert!(read_definition(9, &[&[1, 99], &bytes[2..]].concat(), |_| None).is_err());
 }
 
 #[test]
 fn what_no_catalog_says_is_an_error_or_an_entry_that_makes_sense() {
-    const MB: i64 = 1 << 20;
-    let good = [
-        row(1, &[Int(1), Int(4096), Int(5), Int(255), Int(MB), Int(MB), Int(1 << 30), Text("t"), Text("fixed"), Text("T4K")]),
-        row(2, &[Int(1), Int(0), Int(0), Text("a"), Text("INTEGER")]),
-        row(2, &[Int(1), Int(1), Int(1), Text("b"), Text("VARCHAR(20)")]),
-        row(3, &[Int(1), Int(0), Int(0), Int(0)]),
-        row(4, &[Int(2), Int(1), Int(0), Int(8192), Int(5), Int(MB), Int(MB), Text("i"), Text("fold"), Text("I8K")]),
-        row(3, &[Int(2), Int(0), Int(1), Int(1)]),
-        row(5, &[Int(1), Int(0), Int(3), Int(1)]),
-        row(5, &[Int(2), Int(0), Int(4), ValueRef::Null]),
+    let mut good = Vec::new();
+    let wide = TableEntry {
+        object_id: 7,
+        attributes: TableAttributes { name: "wide".into(), source_schema: vec![1; 5000], ..table().attributes },
+        data_sets: Vec::new(),
+    };
+    let definitions = [
+        (5, table_definition(&table()).unwrap()),
+        (6, index_definition(&index()).unwrap()),
+        (7, table_definition(&wide).unwrap()),
+        (8, other_definition(DefinedKind::Schema, "s", &notes()).unwrap()),
     ];
+    for (object_id, definition) in &definitions {
+        definition_rows::<()>(*object_id, definition, |row| {
+            good.push(row.to_vec());
+            Ok(())
+        })
+        .unwrap();
+    }
+    assert_eq!(good.len(), 5);
     let mut random = Random(61);
     let (mut whole, mut entries, mut errors) = (0, 0, 0);
     for round in 0..20_000 {
@@ -41,7 +150,7 @@ fn what_no_catalog_says_is_an_error_or_an_entry_that_makes_sense() {
             let mut row = row.clone();
             if round > 0 && random.below(5) == 0 {
                 for _ in 0..=random.below(2) {
-                    let at = random.index(row.len());
+                    let at = random.index(row.len().min(400));
                     row[at] = [0, 1, 0xFF, random.next() as u8, row[at] ^ 1 << random.below(8)][random.index(5)];
                 }
             }
@@ -54,6 +163,7 @@ fn what_no_catalog_says_is_an_error_or_an_entry_that_makes_sense() {
         for table in &found.tables {
             table.attributes.check().unwrap();
             assert!(table.attributes.primary_key.iter().all(|column| *column < table.attributes.schema.len()));
+            table_definition(table).unwrap();
         }
         for index in &found.indexes {
             let table = found.tables.iter().find(|t| t.object_id == index.table_id).unwrap();
@@ -61,35 +171,27 @@ fn what_no_catalog_says_is_an_error_or_an_entry_that_makes_sense() {
             assert_eq!(index.data_sets.len(), 1);
         }
         assert!(wrong.iter().all(|e| !e.to_string().is_empty()));
-        entries += found.tables.len() + found.indexes.len();
+        let all = found.tables.len() + found.indexes.len() + found.others.len();
+        entries += all;
         errors += wrong.len();
-        whole += usize::from(found.tables.len() == 1 && found.indexes.len() == 1 && wrong.is_empty());
+        whole += usize::from(all == 4 && wrong.is_empty());
         assert!(round > 0 || whole == 1, "{wrong:?}");
     }
     assert!(whole > 2_000 && entries > 5_000 && errors > 5_000, "{whole} {entries} {errors}");
 }
 
 #[test]
-fn a_definition_is_read_back() {
-    let schema =
-        || Schema::new(vec![Column::new("a", DataType::Integer, false), Column::new("b", DataType::Varchar(Some(20)), true)]).unwrap();
-    let data_sets = |file_id| vec![DataSetEntry { file_id, partition: 0, header_writes: Some(3) }];
-    let mut attributes = TableAttributes::new("t", schema());
-    (attributes.primary_key, attributes.source_schema) = (vec![0], vec![7; 3000]);
-    let table = TableEntry { object_id: 5, attributes, data_sets: data_sets(9) };
-    let key = IndexAttributes::new("i", vec![(1, Direction::Descending), (0, Direction::Ascending)], true);
-    let index = IndexEntry { object_id: 6, table_id: 5, attributes: key, data_sets: data_sets(10) };
-    let bytes = table_definition(&table).unwrap();
-    assert_eq!(definition_data_sets(5, &bytes).unwrap(), table.data_sets);
-    assert_eq!(read_definition(5, &bytes, |_| None).unwrap(), Defined::Table(table.clone()));
-    assert!(read_definition(6, &bytes, |_| None).is_err());
-    let expected = Defined::Table(table.clone());
-    assert!((0..bytes.len()).all(|length| !read_definition(5, &bytes[..length], |_| None).is_ok_and(|found| found == expected)));
-    let of_index = index_definition(&index).unwrap();
-    assert_eq!(read_definition(6, &of_index, |id| (id == 5).then(schema)).unwrap(), Defined::Index(index));
-    assert!(read_definition(6, &of_index, |_| None).is_err());
-    assert!(read_definition(5, &[bytes, of_index].concat(), |_| None).is_err());
-    // What the catalog could not keep is refused before it is logged.
-    let name = "n".repeat(5000);
-    assert!(table_definition(&TableEntry { attributes: TableAttributes::new(name, schema()), ..table }).is_err());
+fn a_checkpoint_says_otherwise() {
+    let rows =
+        |object_id, definition: &[u8], parts: &mut CatalogParts| definition_rows(object_id, definition, |row| parts.add(row)).unwrap();
+    let mut parts = CatalogParts::default();
+    rows(5, &table_definition(&table()).unwrap(), &mut parts);
+    rows(6, &index_definition(&index()).unwrap(), &mut parts);
+    let renamed = TableEntry { attributes: TableAttributes { name: "u".into(), ..table().attributes }, ..table() };
+    parts.replace(5, Some(&table_definition(&renamed).unwrap()));
+    parts.replace(6, None);
+    parts.replace(6, None);
+    let (entries, errors) = parts.finish();
+    assert!(errors.is_empty() && entries.indexes.is_empty());
+    assert_eq!(entries.tables, [renamed]);
 }

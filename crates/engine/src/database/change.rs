@@ -10,9 +10,8 @@
 
 use super::defining::{Definer, Defining};
 use super::index_build::{BuildCounts, IndexBuild};
-use super::objects::Objects;
 use super::open::Database;
-use crate::catalog::{CatalogEntries, DataSetEntry, IndexEntry, TableEntry};
+use crate::catalog::{DataSetEntry, IndexEntry, TableEntry};
 use crate::core::DATA_DIRECTORY;
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
@@ -180,7 +179,7 @@ impl<'a> Change<'a> {
     /// When there is no such table, or a page is damaged.
     pub fn fork_table(&mut self, name: &str) -> Result<Arc<Table>> {
         let old = self.drop_table(name)?;
-        let fresh = self.create_table(old.attributes().clone())?;
+        let fresh = self.create_table(old.attributes_now())?;
         // Table and indexes are copied one after the other: what is left in them stays until then.
         let _held = self.database.core.leftovers.hold();
         for data_set in old.partitions() {
@@ -198,7 +197,7 @@ impl<'a> Change<'a> {
     /// When there is no such index, or a page is damaged.
     pub fn fork_index(&mut self, name: &str, table: &Table) -> Result<Arc<Index>> {
         let old = self.database.index(name)?;
-        let fresh = self.create_index(table, old.attributes().clone())?;
+        let fresh = self.create_index(table, old.attributes_now())?;
         if old.data_set.is_defined() {
             fresh.data_set.copy_pages(&old.data_set, &self.database.core.manager)?;
         }
@@ -324,18 +323,10 @@ fn data_set_entry(data_set: &DataSet) -> DataSetEntry {
 
 pub(super) fn table_entry(table: &Table) -> TableEntry {
     let data_sets = table.partitions().map(|d| data_set_entry(d)).collect();
-    TableEntry { object_id: table.object_id, attributes: table.attributes.clone(), data_sets }
+    TableEntry { object_id: table.object_id, attributes: table.attributes_now(), data_sets }
 }
 
 pub(super) fn index_entry(index: &Index) -> IndexEntry {
     let data_sets = vec![data_set_entry(&index.data_set)];
-    IndexEntry { object_id: index.object_id, table_id: index.table_id, attributes: index.attributes.clone(), data_sets }
-}
-
-/// What the catalog is to say.
-pub(super) fn entries(objects: &Objects) -> CatalogEntries {
-    CatalogEntries {
-        tables: objects.tables.values().map(|table| table_entry(table)).collect(),
-        indexes: objects.indexes.values().map(|index| index_entry(index)).collect(),
-    }
+    IndexEntry { object_id: index.object_id, table_id: index.table_id, attributes: index.attributes_now(), data_sets }
 }

@@ -3,7 +3,8 @@
 //! A checkpoint is fuzzy: others go on changing pages. It notes the end of the log (`redo`), writes every page that was dirty then, syncs, writes maps and headers, and only then a checkpoint
 //! record and the control slot that names it. So recovery reads the log from `redo` of the last whole checkpoint on.
 //!
-//! When tables or indexes came or went since the last one, it writes the catalog anew, as a data set that nobody names before the control slot does: it has what was committed at `redo`.
+//! It costs what was used since the last one, not what there is: it looks at data sets that are in the list of those used (`changed_list.rs`), and its record names what is not as the catalog says
+//! (`beside.rs`). When that is much, it writes the catalog anew, as a data set that nobody names before the control slot does: it has what was committed at `redo`.
 //!
 //! Invariants:
 //! - segments are given back only below what the last two checkpoints need: when the newer control slot is damaged, the older one still has its log;
@@ -11,13 +12,16 @@
 //! - catalogs that a control slot names are there: one that no slot names any more is removed;
 //! - what was dropped meanwhile is written, too, and its file is there until then: redo from before the drop finds its pages as it expects them.
 
-use super::change::entries;
+use super::beside::Beside;
+use super::change::{index_entry, table_entry};
 use super::control_file::write_control;
 use super::definitions::Staged;
 use super::leftovers::Removal;
 use super::maintenance::Work;
-use super::objects::{Broken, Objects};
+use super::objects::Objects;
 use super::open::{Database, DatabaseState, control_state, write_catalog_data_set};
+use super::places::Place;
+use crate::catalog::{OtherEntry, index_definition, table_definition};
 use crate::core::LOG_DIRECTORY;
 use crate::data_set::{DataSet, DataSetAttributes};
 use crate::index::Index;
@@ -31,6 +35,8 @@ use crate::{Error, Result};
 use pagefold_format::log::{Checkpoint, DataSetState, Lsn, RecordKind, RunningTransaction};
 use pagefold_format::wire::put_varint;
 use pagefold_io::Storage;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,14 +59,21 @@ pub fn read_checkpoint(storage: &dyn Storage, directory: &Path, log_id: u128, at
 }
 
 impl ObjectsById for DatabaseState {
-    fn table(&self, object_id: u32) -> Option<Arc<Table>> {
+    fn table(&self, object_id: u32) -> Result<Option<Arc<Table>>> {
         self.table_by_id(object_id)
     }
-    fn index(&self, object_id: u32) -> Option<Arc<Index>> {
+    fn index(&self, object_id: u32) -> Result<Option<Arc<Index>>> {
         self.index_by_id(object_id)
     }
-    fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>> {
-        self.core.manager.data_set(file_id)
+    fn data_set(&self, file_id: u32) -> Result<Option<Arc<DataSet>>> {
+        if let Some(data_set) = self.core.manager.data_set(file_id) {
+            return Ok(Some(data_set));
+        }
+        // Seldom: after a crash, of a transaction that began before the last checkpoint.
+        let described = self.objects.read().described_files()?;
+        let Some((_, table)) = described.into_iter().find(|(entry, _)| entry.file_id == file_id) else { return Ok(None) };
+        let _opened = self.live_table_by_id(table)?;
+        Ok(self.core.manager.data_set(file_id))
     }
     fn manager(&self) -> &BufferManager {
         &self.core.manager
@@ -71,9 +84,9 @@ impl ObjectsById for DatabaseState {
 }
 
 impl DatabaseState {
-    /// The data sets of all tables and indexes.
-    fn data_sets(&self) -> DataSets {
-        self.objects.read().data_sets().map(stepping).map(|data_set| (data_set.file_id(), data_set)).collect()
+    /// Data sets that were used since the last checkpoint looked, and are there still. They stay in the list.
+    fn used_data_sets(&self) -> impl Iterator<Item = Arc<DataSet>> {
+        self.core.changed_list.all().into_iter().filter_map(|file_id| self.core.manager.data_set(file_id))
     }
 
     /// Takes the records of a transaction back, down to but without the one at `until`; 0 for all.
@@ -113,9 +126,8 @@ impl DatabaseState {
         // All that may find no room comes before the control file names the log: who tries again makes another, and removes this one.
         let double_write = core.open_double_write()?;
         let log = Log::create(storage, &core.log_directory(), core.log_id, core.log_settings, FIRST_LSN)?;
-        // Everything that the catalog names is on disk, so there is nothing to write before the first checkpoint.
-        let data_sets = self.data_sets().values().map(|data_set| state_of(data_set)).collect();
-        let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), data_sets, ..Checkpoint::default() };
+        // Everything that the catalog names is on disk, and as it says, so there is nothing to write before the first checkpoint.
+        let checkpoint = Checkpoint { redo: FIRST_LSN, next_transaction: core.transactions.next_id(), ..Checkpoint::default() };
         // Twice: a control slot that knows of no log would have a database without it, should the other one be damaged.
         self.record_checkpoint(&log, &checkpoint, None)?;
         self.record_checkpoint(&log, &checkpoint, None).inspect_err(|error| core.poison(error))?;
@@ -137,7 +149,8 @@ impl DatabaseState {
     /// Leaves nothing to be redone, and one catalog, which both control slots name. Writes nothing when that is as it was found.
     fn rest(&self) -> Result<()> {
         let Some(log) = self.core.log() else { return Ok(()) };
-        let as_found = log.end() == self.found_in_order.load(Ordering::Acquire) && !self.data_sets().values().any(|d| d.is_changed());
+        let as_found = log.end() == self.found_in_order.load(Ordering::Acquire)
+            && !self.used_data_sets().any(|d| d.is_logged() && (d.is_changed() || d.is_unrecorded()));
         if !(as_found && self.has_one_catalog()) {
             self.checkpoint()?;
         }
@@ -179,42 +192,74 @@ impl DatabaseState {
         core.check_writable()?;
         let held = core.leftovers.hold();
         let defining = self.defining.read();
-        let objects = self.objects.read().clone();
-        let catalog_is_old = self.catalog_is_old.swap(false, Ordering::AcqRel);
+        let mut cut = self.cut_objects();
         let (redo, transactions, leftovers, (definitions, staged)) = log.cut(|end| {
             let active = core.transactions.active();
             let (ended, running): (Vec<_>, Vec<_>) = active.into_iter().partition(|state| state.is_commit_logged());
             (end, written(&running), core.leftovers.all(&ended), self.definitions.all())
         });
+        cut.take_used(self, &staged);
         drop((held, defining));
         let next_transaction = core.transactions.next_id();
-        let cut = Checkpoint { redo, next_transaction, transactions, data_sets: Vec::new(), leftovers, definitions };
-        let written = self.write_from_cut(log, &objects, &staged, cut, catalog_is_old);
-        if written.is_err() && catalog_is_old {
-            self.catalog_is_old.store(true, Ordering::Release);
+        let checkpoint = Checkpoint { redo, next_transaction, transactions, leftovers, definitions, ..Checkpoint::default() };
+        let written = self.write_from_cut(log, &mut cut, checkpoint);
+        if written.is_err() {
+            cut.used.iter().for_each(|data_set| data_set.set_unrecorded());
         }
+        self.objects.write().beside.put_back(std::mem::take(&mut cut.beside));
         // Until now nothing of what was there at the cut could go.
-        drop((objects, staged));
+        drop((cut, staged));
         self.sweep_former();
         written
     }
 
+    /// Takes what is beside the catalog, to be put back, and with it the objects that a checkpoint is about to write.
+    fn cut_objects(&self) -> Cut {
+        let mut objects = self.objects.write();
+        let beside = std::mem::take(&mut objects.beside);
+        let later = beside.objects.iter().map(|object_id| (*object_id, There::of(&objects, *object_id))).collect();
+        let all = beside.is_much(objects.len()).then(|| There::all(&objects));
+        Cut { beside, later, all, used: Vec::new(), staged: BTreeSet::new() }
+    }
+
     /// Writes what was there at the cut of a checkpoint, and what transactions were making then; then the checkpoint.
-    fn write_from_cut(&self, log: &Log, objects: &Objects, staged: &[Staged], cut: Checkpoint, catalog_is_old: bool) -> Result<()> {
+    fn write_from_cut(&self, log: &Log, cut: &mut Cut, mut checkpoint: Checkpoint) -> Result<()> {
         let core = &self.core;
-        let mut data_sets = Vec::new();
-        for data_set in objects.data_sets().chain(staged.iter().flat_map(Staged::data_sets)).map(stepping) {
-            if data_set.is_defined() && data_set.take_changed() {
-                core.manager.flush(&data_set)?;
+        for data_set in cut.used.iter().map(stepping) {
+            let changed = data_set.take_changed();
+            if changed && data_set.is_defined() {
+                core.manager.flush(data_set)?;
             }
-            data_sets.push(state_of(&data_set));
+            if data_set.take_unrecorded() || changed {
+                cut.beside.data_sets.insert(data_set.file_id(), state_of(data_set));
+            }
         }
-        let catalog = if catalog_is_old { Some(write_catalog_data_set(core, &entries(objects))?) } else { None };
-        let recorded = self.record_from_cut(log, Checkpoint { data_sets, ..cut }, catalog.as_ref());
-        if let (Err(_), Some(catalog)) = (&recorded, &catalog)
-            && core.check_writable().is_ok()
-        {
-            let _ = core.drop_data_set(catalog);
+        let catalog = match &cut.all {
+            Some(all) => {
+                let definitions = all.iter().filter_map(|(object_id, there)| {
+                    there.definition().map(|definition| definition.map(|bytes| (*object_id, Cow::Owned(bytes)))).transpose()
+                });
+                Some(write_catalog_data_set(core, definitions)?)
+            }
+            None => None,
+        };
+        // A new catalog has everything but what running transactions make.
+        let named = |state: &&DataSetState| catalog.is_none() || cut.staged.contains(&state.file_id);
+        checkpoint.data_sets = cut.beside.data_sets.values().filter(named).copied().collect();
+        if catalog.is_none() {
+            for (object_id, there) in &cut.later {
+                checkpoint.committed.push((*object_id, there.as_ref().map_or(Ok(None), There::definition)?));
+            }
+        }
+        let recorded = self.record_from_cut(log, checkpoint, catalog.as_ref());
+        match (&recorded, &catalog) {
+            (Ok(()), Some(_)) => {
+                cut.beside.objects.clear();
+                let staged = &cut.staged;
+                cut.beside.data_sets.retain(|file_id, _| staged.contains(file_id));
+            }
+            (Err(_), Some(catalog)) if core.check_writable().is_ok() => _ = core.drop_data_set(catalog),
+            _ => {}
         }
         recorded
     }
@@ -263,17 +308,17 @@ impl DatabaseState {
     ///
     /// `other_has_no_log`: a process ended while it made the log, and the other control slot does not name it. What is
     /// committed from now on must not depend on the newer slot alone, so a checkpoint goes into the other one.
-    pub(super) fn recover(&self, checkpoint: &Checkpoint, broken: Vec<Broken>, known_durable: Lsn, other_has_no_log: bool) -> Result<()> {
+    pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn, other_has_no_log: bool) -> Result<()> {
         let core = &self.core;
-        let mut data_sets = self.data_sets();
-        let objects = self.objects.read().clone();
-        let mut definitions = Definitions::new(core, objects, broken, checkpoint, &mut data_sets)?;
+        let mut data_sets = DataSets::new();
+        let objects = self.objects.write().take();
+        let mut definitions = Definitions::new(core, objects, Vec::new(), checkpoint, &mut data_sets)?;
         let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
         let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, &mut definitions)?;
         // It may have a segment behind the end open, which is removed now, and whose room is needed.
         drop(reader);
-        let Defined { objects, gone, changed } = definitions.finish(&mut data_sets)?;
+        let Defined { objects, gone } = definitions.finish(&mut data_sets)?;
         data_sets.values().for_each(|d| d.set_recovering(false));
         drop(data_sets);
         *self.objects.write() = objects;
@@ -281,28 +326,23 @@ impl DatabaseState {
         let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty() && checkpoint.definitions.is_empty();
         if in_order && !core.writable {
             self.sweep_former();
-            return Ok(());
+            return self.settle_files();
         }
         let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
         // By now the log is durable as it was read: files that it says are gone may go. A process that was killed may have written that and not synced it.
         self.sweep_former();
-        if core.writable {
-            self.remove_unnamed()?;
-        }
+        self.settle_files()?;
         core.set_log(log, core.open_double_write()?);
         core.transactions.continue_from(redone.next_transaction);
         *core.last_commit_ns.lock() = redone.last_commit_ns;
-        let tables = self.objects.read().tables.clone();
-        self.catalog_is_old.store(changed, Ordering::Release);
+        let tables: Vec<Arc<Table>> = self.objects.read().tables.opened().collect();
         if in_order {
-            // A checkpoint that was not completed may have written headers.
-            let is_written = |state: &DataSetState| core.manager.data_set(state.file_id).is_some_and(|d| state_of(&d) == *state);
-            if checkpoint.data_sets.iter().all(is_written) {
-                self.found_in_order.store(redone.end, Ordering::Release);
-            }
+            // A checkpoint that was not completed may have written headers: that is found when they are read.
+            self.found_in_order.store(redone.end, Ordering::Release);
+            tables.iter().try_for_each(|table| table.load_dictionaries())?;
             return if other_has_no_log && core.writable { self.write_checkpoint() } else { Ok(()) };
         }
-        for table in tables.values() {
+        for table in &tables {
             table.load_dictionaries()?;
             for data_set in table.partitions().filter(|d| d.is_defined()) {
                 for number in redone.pages.get(&data_set.file_id()).into_iter().flatten() {
@@ -371,6 +411,88 @@ impl Drop for Database {
         }
         // Tables, indexes and read views may outlive it.
         self.core.close();
+    }
+}
+
+/// What there was at the cut of a checkpoint, as far as it is to be written.
+struct Cut {
+    beside: Beside,
+    /// What is beside the catalog; `None`: it is gone.
+    later: Vec<(u32, Option<There>)>,
+    /// Everything, when the catalog is to be written anew.
+    all: Option<Vec<(u32, There)>>,
+    /// Data sets that were used since the last checkpoint looked.
+    used: Vec<Arc<DataSet>>,
+    /// Files of what running transactions make.
+    staged: BTreeSet<u32>,
+}
+
+impl Cut {
+    /// Takes the data sets that were used, and leaves out of what is beside the catalog what is gone.
+    fn take_used(&mut self, database: &DatabaseState, staged: &[Staged]) {
+        let core = &database.core;
+        let objects = database.objects.read();
+        let data_sets = staged.iter().flat_map(Staged::data_sets);
+        let mut staged_objects = BTreeSet::new();
+        for data_set in data_sets {
+            self.staged.insert(data_set.file_id());
+            staged_objects.insert(data_set.attributes.object_id);
+        }
+        let is_there = |object_id: u32| objects.has(object_id) || staged_objects.contains(&object_id);
+        self.beside.data_sets.retain(|_, state| is_there(state.object_id));
+        for file_id in core.changed_list.take() {
+            let Some(data_set) = core.manager.data_set(file_id) else { continue };
+            data_set.left_list();
+            if is_there(data_set.attributes.object_id) {
+                self.used.push(data_set);
+            } else if data_set.is_changed() || !data_set.is_logged() {
+                // It is none of the database yet: who makes it writes it.
+                data_set.enter();
+            }
+        }
+        self.used.sort_unstable_by_key(|data_set| data_set.file_id());
+    }
+}
+
+/// An object at the cut.
+enum There {
+    Table(Arc<Place<Table>>),
+    Index(Arc<Place<Index>>),
+    Other(Arc<Place<OtherEntry>>),
+}
+
+impl There {
+    fn of(objects: &Objects, object_id: u32) -> Option<There> {
+        let table = objects.tables.by_id(object_id).cloned().map(There::Table);
+        let index = || objects.indexes.by_id(object_id).cloned().map(There::Index);
+        table.or_else(index).or_else(|| objects.others.by_id(object_id).cloned().map(There::Other))
+    }
+
+    fn all(objects: &Objects) -> Vec<(u32, There)> {
+        let tables = objects.tables.places().map(|place| (place.object_id, There::Table(Arc::clone(place))));
+        let indexes = objects.indexes.places().map(|place| (place.object_id, There::Index(Arc::clone(place))));
+        let others = objects.others.places().map(|place| (place.object_id, There::Other(Arc::clone(place))));
+        tables.chain(indexes).chain(others).collect()
+    }
+
+    /// What the catalog is to say of it.
+    fn definition(&self) -> Result<Option<Vec<u8>>> {
+        let described = match self {
+            There::Table(place) => match place.opened() {
+                Some(table) => return table_definition(&table_entry(&table)).map(Some),
+                None => place.definition(),
+            },
+            There::Index(place) => match place.opened() {
+                Some(index) => return index_definition(&index_entry(&index)).map(Some),
+                None => place.definition(),
+            },
+            There::Other(place) => place.definition(),
+        };
+        // Opened just now.
+        match described {
+            Some(definition) => Ok(Some(definition)),
+            None => self.definition(),
+        }
     }
 }
 

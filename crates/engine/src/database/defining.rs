@@ -10,13 +10,16 @@ use super::definitions::Staged;
 use super::former::{Lifetime, Replaced};
 use super::objects::CATALOG_OBJECT;
 use super::open::DatabaseState;
-use crate::catalog::{index_definition, table_definition};
+use crate::catalog::{self, IndexEntry, OtherEntry, TableEntry, index_definition, other_definition, read_definition, table_definition};
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
 use crate::log::Lsn;
+use crate::steps::step;
 use crate::table_space::{Table, TableAttributes};
 use crate::transaction::{Mode, Resource, TransactionState};
 use crate::{Error, Result};
+use pagefold_format::catalog::{DefinedKind, Notes};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +89,11 @@ enum Defined {
     Index(Arc<Index>, Arc<Table>),
     DroppedTable(Arc<Table>),
     DroppedIndex(Arc<Index>),
+    /// What has no pages.
+    Other(Arc<OtherEntry>),
+    DroppedOther(Arc<OtherEntry>),
+    /// Something else is said of an object: its definition, and what is said.
+    Altered(u32, Arc<[u8]>, Arc<Notes>),
 }
 
 /// What a transaction has defined.
@@ -95,6 +103,34 @@ pub(super) struct Defining {
     done: Vec<(Lsn, Defined)>,
     /// How many of them are logged.
     logged: usize,
+    /// Numbers of what it has dropped.
+    dropped: BTreeSet<u32>,
+    /// Where in `done` what it has made is, by number.
+    made: BTreeMap<u32, usize>,
+    /// Numbers of what it has made, by name and in this order.
+    names: BTreeMap<String, Vec<u32>>,
+}
+
+impl Defined {
+    /// Number and name of what is made.
+    fn made(&self) -> Option<(u32, &str)> {
+        match self {
+            Defined::Table(table) => Some((table.object_id, table.name())),
+            Defined::Index(index, _) => Some((index.object_id, index.name())),
+            Defined::Other(other) => Some((other.object_id, &other.name)),
+            _ => None,
+        }
+    }
+
+    /// Number of what is dropped.
+    fn dropped(&self) -> Option<u32> {
+        match self {
+            Defined::DroppedTable(table) => Some(table.object_id),
+            Defined::DroppedIndex(index) => Some(index.object_id),
+            Defined::DroppedOther(other) => Some(other.object_id),
+            _ => None,
+        }
+    }
 }
 
 impl Defining {
@@ -109,11 +145,19 @@ impl Defining {
 
     /// Has it dropped the object of this number?
     pub(super) fn has_dropped(&self, object_id: u32) -> bool {
-        self.done.iter().any(|(_, defined)| match defined {
-            Defined::DroppedTable(table) => table.object_id == object_id,
-            Defined::DroppedIndex(index) => index.object_id == object_id,
-            Defined::Table(_) | Defined::Index(..) => false,
-        })
+        self.dropped.contains(&object_id)
+    }
+
+    /// What it has made and not dropped, of this name.
+    fn made_as(&self, name: &str) -> impl Iterator<Item = &Defined> {
+        let numbers = self.names.get(name).into_iter().flatten().filter(|object_id| !self.has_dropped(**object_id));
+        numbers.filter_map(|object_id| self.made_by_id(*object_id))
+    }
+
+    /// What it has made, of this number.
+    fn made_by_id(&self, object_id: u32) -> Option<&Defined> {
+        step();
+        Some(&self.done.get(*self.made.get(&object_id)?)?.1)
     }
 
     /// Tables that it has made and not dropped.
@@ -138,21 +182,29 @@ impl Defining {
 
     /// The table that it has made and that has this name.
     pub(super) fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        self.tables().find(|table| table.name() == name)
+        self.made_as(name).find_map(|defined| if let Defined::Table(table) = defined { Some(table) } else { None })
     }
 
     /// The index that it has made and that has this name.
     pub(super) fn index(&self, name: &str) -> Option<&Arc<Index>> {
-        self.indexes().find(|index| index.name() == name)
+        self.made_as(name).find_map(|defined| if let Defined::Index(index, _) = defined { Some(index) } else { None })
     }
 
     /// Locks a name that no table and no index has, unless this transaction has dropped it, or will have done so at its end (`replaced`).
     fn take_name(&self, by: Definer<'_>, name: &str, replaced: Option<&Index>) -> Result<()> {
         by.lock_name(name)?;
         let objects = by.database.objects.read();
-        let table = objects.tables.get(name).map(|table| table.object_id);
-        let index = objects.indexes.get(name).map(|index| index.object_id);
-        for (kind, own, live) in [("table", self.table(name).is_some(), table), ("index", self.index(name).is_some(), index)] {
+        let table = objects.tables.get(name).map(|place| place.object_id);
+        let index = objects.indexes.get(name).map(|place| place.object_id);
+        let other = objects.others.get(name).map(|place| place.object_id);
+        let own_other = self.own_other(name);
+        let other_kind = own_other.map_or("object", |own| own.kind.name());
+        let kinds = [
+            ("table", self.table(name).is_some(), table),
+            ("index", self.index(name).is_some(), index),
+            (other_kind, own_other.is_some(), other),
+        ];
+        for (kind, own, live) in kinds {
             let is_replaced = |object_id| self.has_dropped(object_id) || replaced.is_some_and(|index| index.object_id == object_id);
             if own || live.is_some_and(|object_id| !is_replaced(object_id)) {
                 return Err(Error::Exists { kind, name: name.into() });
@@ -162,6 +214,11 @@ impl Defining {
     }
 
     fn note(&mut self, by: Definer<'_>, defined: Defined) {
+        if let Some((object_id, name)) = defined.made() {
+            self.made.insert(object_id, self.done.len());
+            self.names.entry(name.into()).or_default().push(object_id);
+        }
+        self.dropped.extend(defined.dropped());
         self.done.push((by.state.last_lsn(), defined));
     }
 
@@ -229,8 +286,10 @@ impl Defining {
     fn must_be_there(&self, by: Definer<'_>, table: &Table) -> Result<Arc<Table>> {
         table.lifetime.check(None, by.state.id(), || table.object())?;
         self.check_not_dropped(table.object_id, || table.object())?;
-        let own = self.tables().find(|own| own.object_id == table.object_id);
-        let found = own.cloned().or_else(|| by.database.table_by_id(table.object_id));
+        let found = match self.made_by_id(table.object_id) {
+            Some(Defined::Table(own)) => Some(Arc::clone(own)),
+            _ => by.database.table_by_id(table.object_id)?,
+        };
         found
             .filter(|found| std::ptr::eq(&**found, table))
             .ok_or_else(|| Error::Parameter(format!("{} is of another database", table.object())))
@@ -293,6 +352,105 @@ impl Defining {
         Ok(())
     }
 
+    /// What it has made that has no pages and this name.
+    fn own_other(&self, name: &str) -> Option<&Arc<OtherEntry>> {
+        self.made_as(name).find_map(|defined| if let Defined::Other(other) = defined { Some(other) } else { None })
+    }
+
+    /// What it says of an object, if it has said something.
+    pub(super) fn notes(&self, object_id: u32) -> Option<&Arc<Notes>> {
+        self.done.iter().rev().find_map(|(_, defined)| match defined {
+            Defined::Altered(altered, _, notes) if *altered == object_id => Some(notes),
+            _ => None,
+        })
+    }
+
+    /// Something that has no pages, not logged yet.
+    ///
+    /// # Errors
+    /// When the name is taken or none, or too much is said.
+    pub(super) fn create_other(&mut self, by: Definer<'_>, kind: DefinedKind, name: &str, notes: Notes) -> Result<Arc<OtherEntry>> {
+        if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
+            return Err(Error::Parameter(format!("\"{}\" is no name for a {}: 1 to 128 characters", name.escape_debug(), kind.name())));
+        }
+        let definition = other_definition(kind, name, &notes)?.into();
+        self.take_name(by, name)?;
+        let object_id = by.database.core.take_object_id();
+        let other = Arc::new(OtherEntry { object_id, kind, name: name.into(), definition, notes });
+        self.note(by, Defined::Other(Arc::clone(&other)));
+        Ok(other)
+    }
+
+    /// Drops what has no pages.
+    ///
+    /// # Errors
+    /// When there is none of this kind and name; those of locks.
+    pub(super) fn drop_other(&mut self, by: Definer<'_>, kind: DefinedKind, name: &str) -> Result<()> {
+        by.lock_name(name)?;
+        let other = self.other(by.database, kind, name)?;
+        self.note(by, Defined::DroppedOther(other));
+        Ok(())
+    }
+
+    /// What has no pages, by kind and name: its own, or what is committed.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn other(&self, database: &DatabaseState, kind: DefinedKind, name: &str) -> Result<Arc<OtherEntry>> {
+        let own = self.own_other(name).filter(|own| own.kind == kind).cloned();
+        let found = match own {
+            Some(own) => Some(own),
+            None => database.other(kind, name)?.filter(|other| !self.has_dropped(other.object_id)),
+        };
+        let found = found.ok_or_else(|| Error::Unknown { kind: kind.name(), name: name.into(), hint: String::new() })?;
+        match self.notes(found.object_id) {
+            Some(notes) => Ok(Arc::new(OtherEntry { notes: Notes::clone(notes), ..OtherEntry::clone(&found) })),
+            None => Ok(found),
+        }
+    }
+
+    /// Says something else of a table, not logged yet. It is locked as a whole.
+    ///
+    /// # Errors
+    /// When the table is not there for this transaction, or too much is said; those of locks.
+    pub(super) fn alter_table(&mut self, by: Definer<'_>, table: &Table, notes: Notes) -> Result<()> {
+        if !table.lifetime.is_staged() {
+            by.lock_whole(table)?;
+        }
+        let table = self.must_be_there(by, table)?;
+        let attributes = TableAttributes { notes: notes.clone(), ..table.attributes.clone() };
+        let definition = table_definition(&TableEntry { object_id: table.object_id, attributes, data_sets: Vec::new() })?;
+        self.note(by, Defined::Altered(table.object_id, definition.into(), Arc::new(notes)));
+        Ok(())
+    }
+
+    /// Says something else of an index, not logged yet. Its table is locked as a whole.
+    ///
+    /// # Errors
+    /// As [`Self::alter_table`].
+    pub(super) fn alter_index(&mut self, by: Definer<'_>, index: &Index, notes: Notes) -> Result<()> {
+        if !index.lifetime.is_staged() {
+            by.lock_whole(&*by.database.table_of(index)?)?;
+        }
+        index.lifetime.check(None, by.state.id(), || index.object())?;
+        self.check_not_dropped(index.object_id, || index.object())?;
+        let attributes = IndexAttributes { notes: notes.clone(), ..index.attributes.clone() };
+        let entry = IndexEntry { object_id: index.object_id, table_id: index.table_id, attributes, data_sets: Vec::new() };
+        self.note(by, Defined::Altered(index.object_id, index_definition(&entry)?.into(), Arc::new(notes)));
+        Ok(())
+    }
+
+    /// Says something else of what has no pages, not logged yet.
+    ///
+    /// # Errors
+    /// When there is none of this kind and name, or too much is said; those of locks.
+    pub(super) fn alter_other(&mut self, by: Definer<'_>, kind: DefinedKind, name: &str, notes: Notes) -> Result<()> {
+        by.lock_name(name)?;
+        let other = self.other(by.database, kind, name)?;
+        self.note(by, Defined::Altered(other.object_id, other_definition(kind, name, &notes)?.into(), Arc::new(notes)));
+        Ok(())
+    }
+
     /// Logs what was defined since the last time. `staged`: the pages of what is made are logged from now on, and undo finds it.
     ///
     /// # Errors
@@ -306,8 +464,11 @@ impl Defining {
                 Defined::Index(index, _) => {
                     (index.object_id, Some(index_definition(&index_entry(index))?), Some(Staged::Index(Arc::clone(index))))
                 }
+                Defined::Other(other) => (other.object_id, Some(other.definition.to_vec()), None),
+                Defined::Altered(object_id, definition, _) => (*object_id, Some(definition.to_vec()), None),
                 Defined::DroppedTable(table) => (table.object_id, None, None),
                 Defined::DroppedIndex(index) => (index.object_id, None, None),
+                Defined::DroppedOther(other) => (other.object_id, None, None),
             };
             database.log_definition(state, object_id, rows, made.filter(|_| staged))?;
             self.logged += 1;
@@ -327,6 +488,15 @@ impl Defining {
     pub(super) fn truncate(&mut self, database: &DatabaseState, len: usize) {
         self.logged = self.logged.min(len);
         for (_, defined) in self.done.drain(len.min(self.done.len())..).rev() {
+            if let Some((object_id, name)) = defined.made() {
+                self.made.remove(&object_id);
+                if let Some(numbers) = self.names.get_mut(name) {
+                    numbers.retain(|number| *number != object_id);
+                }
+            }
+            if let Some(object_id) = defined.dropped() {
+                self.dropped.remove(&object_id);
+            }
             match defined {
                 Defined::Table(table) => {
                     table.lifetime.withdraw();
@@ -338,6 +508,7 @@ impl Defining {
                     database.former.leave([Arc::clone(&index.data_set)]);
                 }
                 Defined::DroppedTable(_) | Defined::DroppedIndex(_) => {}
+                Defined::Other(_) | Defined::DroppedOther(_) | Defined::Altered(..) => {}
             }
         }
     }
@@ -365,6 +536,12 @@ impl Defining {
                 Defined::DroppedIndex(index) if index.lifetime.is_staged() => {}
                 Defined::DroppedTable(table) => replaced.dropped_tables.push(Arc::clone(table)),
                 Defined::DroppedIndex(index) => replaced.dropped_indexes.push(Arc::clone(index)),
+                Defined::Other(other) if self.has_dropped(other.object_id) => {}
+                Defined::Other(other) => replaced.others.push(Arc::clone(other)),
+                // One of its own was never there for others, and is not found there.
+                Defined::DroppedOther(other) => replaced.dropped_others.push(Arc::clone(other)),
+                Defined::Altered(object_id, ..) if self.has_dropped(*object_id) => {}
+                Defined::Altered(object_id, definition, _) => replaced.altered.push((*object_id, Arc::clone(definition))),
             }
         }
         (replaced, left)
@@ -372,6 +549,19 @@ impl Defining {
 }
 
 impl DatabaseState {
+    /// What is committed and has no pages, by kind and name.
+    ///
+    /// # Errors
+    /// When its definition makes no sense.
+    pub(super) fn other(&self, kind: DefinedKind, name: &str) -> Result<Option<Arc<OtherEntry>>> {
+        let Some(place) = self.objects.read().others.get(name).cloned() else { return Ok(None) };
+        let Some(definition) = place.definition() else { return Ok(None) };
+        match read_definition(place.object_id, &definition, |_| None)? {
+            catalog::Defined::Other(other) if other.kind == kind => Ok(Some(Arc::new(other))),
+            _ => Ok(None),
+        }
+    }
+
     /// Publishes the commit of a transaction that has defined something, in the order of commits. To be called with `defining` held for writing since before the record of the commit.
     pub(super) fn publish(&self, state: &TransactionState, defining: &mut Defining, at_commit: impl FnOnce(u64)) {
         let (replaced, left) = defining.outcome();
@@ -382,7 +572,6 @@ impl DatabaseState {
             objects.replace(&replaced, timestamp);
         });
         drop(objects);
-        self.catalog_is_old.store(true, std::sync::atomic::Ordering::Release);
         self.definitions.ended(state.id());
         self.former.leave(left);
         *defining = Defining::default();

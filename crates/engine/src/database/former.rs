@@ -6,8 +6,8 @@
 //! - as long as a snapshot may count it, a former object is found, by name and by number, and what transactions have left in it is removed as in any other;
 //! - the pages of a data set leave memory, and its file the directory, when nobody has the data set any more: no handle, no reader, no thread that writes its pages.
 
-use super::objects::{Directory, Object};
 use super::open::DatabaseState;
+use crate::catalog::OtherEntry;
 use crate::data_set::DataSet;
 use crate::index::Index;
 use crate::pool::BufferManager;
@@ -99,23 +99,6 @@ impl Lifetime {
     }
 }
 
-/// What has a lifetime.
-trait Mortal: Object {
-    fn lifetime(&self) -> &Lifetime;
-}
-
-impl Mortal for Table {
-    fn lifetime(&self) -> &Lifetime {
-        &self.lifetime
-    }
-}
-
-impl Mortal for Index {
-    fn lifetime(&self) -> &Lifetime {
-        &self.lifetime
-    }
-}
-
 /// What a change has made, and what it has dropped.
 #[derive(Debug, Default)]
 pub(super) struct Replaced {
@@ -123,6 +106,11 @@ pub(super) struct Replaced {
     pub(super) indexes: Vec<Arc<Index>>,
     pub(super) dropped_tables: Vec<Arc<Table>>,
     pub(super) dropped_indexes: Vec<Arc<Index>>,
+    /// What has no pages. It has no lifetime: a transaction finds what is committed.
+    pub(super) others: Vec<Arc<OtherEntry>>,
+    pub(super) dropped_others: Vec<Arc<OtherEntry>>,
+    /// Objects of which something else is said now, by number, and their definitions.
+    pub(super) altered: Vec<(u32, Arc<[u8]>)>,
 }
 
 #[derive(Debug, Default)]
@@ -210,39 +198,48 @@ impl Former {
     }
 }
 
-/// The object of a name that counts for the snapshot of this timestamp.
-fn of_snapshot<T: Mortal>(live: &Directory<T>, former: impl FnOnce() -> Option<Arc<T>>, name: &str, timestamp: u64) -> Option<Arc<T>> {
-    live.get(name).filter(|object| object.lifetime().covers(timestamp)).cloned().or_else(former)
-}
-
 impl DatabaseState {
     /// The table of a name that counts for the snapshot of this timestamp.
-    pub(super) fn table_of_snapshot(&self, name: &str, timestamp: u64) -> Option<Arc<Table>> {
-        let objects = self.objects.read();
+    pub(super) fn table_of_snapshot(&self, name: &str, timestamp: u64) -> Result<Option<Arc<Table>>> {
+        let live = self.objects.read().tables.get(name).map(|place| place.object_id);
+        let live = live.map_or(Ok(None), |object_id| self.live_table_by_id(object_id))?;
         let is_it = |table: &Table| table.name() == name && table.lifetime.covers(timestamp);
-        of_snapshot(&objects.tables, || self.former.find(|lists| &lists.tables, is_it), name, timestamp)
+        // From the live ones it goes to the former ones.
+        Ok(live.filter(|table| is_it(table)).or_else(|| self.former.find(|lists| &lists.tables, is_it)))
     }
 
     /// The index of a name that counts for the snapshot of this timestamp.
-    pub(super) fn index_of_snapshot(&self, name: &str, timestamp: u64) -> Option<Arc<Index>> {
-        let objects = self.objects.read();
+    pub(super) fn index_of_snapshot(&self, name: &str, timestamp: u64) -> Result<Option<Arc<Index>>> {
+        let live = self.objects.read().indexes.get(name).cloned();
+        let live = live.map_or(Ok(None), |place| self.open_index(&place))?;
         let is_it = |index: &Index| index.name() == name && index.lifetime.covers(timestamp);
-        of_snapshot(&objects.indexes, || self.former.find(|lists| &lists.indexes, is_it), name, timestamp)
+        Ok(live.filter(|index| is_it(index)).or_else(|| self.former.find(|lists| &lists.indexes, is_it)))
     }
 
     /// The table of a number, also a former one, and one that a running transaction makes.
-    pub(crate) fn table_by_id(&self, object_id: u32) -> Option<Arc<Table>> {
+    ///
+    /// # Errors
+    /// When nobody has used it and it cannot be opened.
+    pub(crate) fn table_by_id(&self, object_id: u32) -> Result<Option<Arc<Table>>> {
         // In the order in which it goes from one place to the next, where it is before it leaves.
-        let live = || self.objects.read().tables.by_id(object_id).cloned();
+        if let Some(staged) = self.definitions.table(object_id) {
+            return Ok(Some(staged));
+        }
         let former = || self.former.find(|lists| &lists.tables, |table| table.object_id == object_id);
-        self.definitions.table(object_id).or_else(live).or_else(former)
+        Ok(self.live_table_by_id(object_id)?.or_else(former))
     }
 
     /// The index of a number, as [`table_by_id`](Self::table_by_id).
-    pub(crate) fn index_by_id(&self, object_id: u32) -> Option<Arc<Index>> {
-        let live = || self.objects.read().indexes.by_id(object_id).cloned();
-        let former = || self.former.find(|lists| &lists.indexes, |index| index.object_id == object_id);
-        self.definitions.index(object_id).or_else(live).or_else(former)
+    ///
+    /// # Errors
+    /// As [`table_by_id`](Self::table_by_id).
+    pub(crate) fn index_by_id(&self, object_id: u32) -> Result<Option<Arc<Index>>> {
+        if let Some(staged) = self.definitions.index(object_id) {
+            return Ok(Some(staged));
+        }
+        let live = self.objects.read().indexes.by_id(object_id).cloned();
+        let live = live.map_or(Ok(None), |place| self.open_index(&place))?;
+        Ok(live.or_else(|| self.former.find(|lists| &lists.indexes, |index| index.object_id == object_id)))
     }
 
     /// Gives memory and files of former objects back that nobody needs any more.

@@ -434,7 +434,8 @@ impl DatabaseState {
         let mut table: Option<Arc<Table>> = None;
         for (object, rid) in rows {
             if table.as_ref().is_none_or(|table| table.object_id != object) {
-                table = self.table_by_id(object);
+                let Ok(found) = self.table_by_id(object) else { return };
+                table = found;
             }
             let Some(table) = &table else { continue };
             // Whoever needs a page that cannot be read or written meets that error again.
@@ -447,7 +448,7 @@ impl DatabaseState {
     fn try_to_remove(&self, left: &Leftover, committed: u64, horizon: &Horizon, pins: &Pins) -> Result<Removal> {
         match left {
             Leftover::Ghost { object_id, rid, kind } => {
-                let Some(table) = self.table_by_id(*object_id) else { return Ok(Removal::Gone) };
+                let Some(table) = self.table_by_id(*object_id)? else { return Ok(Removal::Gone) };
                 let page = (table.partition(rid.partition())?.file_id(), rid.page());
                 let remembered = pins.may_remember(self.core.births.of(page, rid.slot()), committed);
                 if remembered || table.is_needed(*rid, horizon, |_| Ok(true))? {
@@ -468,7 +469,7 @@ impl DatabaseState {
                 Ok(Removal::Gone)
             }
             Leftover::Entry { object_id, key, rid } => {
-                let Some(index) = self.index_by_id(*object_id) else { return Ok(Removal::Gone) };
+                let Some(index) = self.index_by_id(*object_id)? else { return Ok(Removal::Gone) };
                 let table = self.table_of(&index)?;
                 // Without the lock, the row could get this key again between the look at it and the removal.
                 let row = Resource::Row(table.object_id, *rid);
@@ -480,7 +481,7 @@ impl DatabaseState {
                 if committed > horizon.oldest() {
                     return Ok(Removal::Needed);
                 }
-                self.table_by_id(*object_id).map_or(Ok(()), |table| table.free_large(*value)).map(|()| Removal::Gone)
+                self.table_by_id(*object_id)?.map_or(Ok(()), |table| table.free_large(*value)).map(|()| Removal::Gone)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A database directory: opening, and changing atomically what is in it.
 
+mod beside;
 mod change;
 mod checkpoint;
 mod control_file;
@@ -14,6 +15,7 @@ mod load;
 mod maintenance;
 mod objects;
 mod open;
+mod places;
 mod read_view;
 mod reading;
 mod renewal;
@@ -41,6 +43,7 @@ pub(crate) use maintenance::{Maintenance, Work};
 pub(crate) use objects::{Broken, Headers, KnownDataSets, Objects, open_index, open_objects, open_table};
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
+pub(crate) use places::Place;
 pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
 pub(crate) use renewal::Waits as RenewalWaits;

@@ -1,102 +1,32 @@
-//! The tables and indexes of an open database, by name and by number.
+//! The tables and indexes of an open database.
 //!
 //! Invariants:
 //! - what is in memory as the set of tables and indexes is what is committed;
-//! - by name and by number the same objects are found;
-//! - a table knows its indexes: [`Objects::tell_tables`] is called before anybody sees a new set.
+//! - a table that is open knows its indexes;
+//! - nothing is read of the files of a table that nobody has used, unless the log has something for it.
 
+use super::beside::Beside;
 use super::former::Replaced;
-use crate::catalog::{DataSetEntry, IndexEntry, TableEntry, catalog_attributes, read_catalog};
+use super::places::{Directory, Place, State};
+use crate::catalog::{
+    DataSetEntry, Defined, IndexEntry, OtherEntry, TableEntry, catalog_attributes, definition_data_sets, read_catalog, read_definition,
+    with_data_sets,
+};
 use crate::core::{Core, data_set_path};
 use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
 use crate::index::Index;
-use crate::steps::{step, stepping};
+use crate::steps::stepping;
 use crate::table_space::Table;
 use crate::{Error, Result};
+use pagefold_format::catalog::{DefinedKind, DefinitionView};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::log::{Checkpoint, DataSetState};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Object id of the catalog.
 pub(super) const CATALOG_OBJECT: u32 = 0;
-
-/// What has a name and a number.
-pub(crate) trait Object {
-    fn name(&self) -> &str;
-    fn object_id(&self) -> u32;
-}
-
-impl Object for Table {
-    fn name(&self) -> &str {
-        Table::name(self)
-    }
-    fn object_id(&self) -> u32 {
-        self.object_id
-    }
-}
-
-impl Object for Index {
-    fn name(&self) -> &str {
-        Index::name(self)
-    }
-    fn object_id(&self) -> u32 {
-        self.object_id
-    }
-}
-
-/// Objects of one kind. It is read as the map by name.
-#[derive(Debug)]
-pub(crate) struct Directory<T> {
-    by_name: BTreeMap<String, Arc<T>>,
-    by_id: HashMap<u32, Arc<T>>,
-}
-
-impl<T> Default for Directory<T> {
-    fn default() -> Directory<T> {
-        Directory { by_name: BTreeMap::new(), by_id: HashMap::new() }
-    }
-}
-
-impl<T> Clone for Directory<T> {
-    fn clone(&self) -> Directory<T> {
-        Directory { by_name: self.by_name.clone(), by_id: self.by_id.clone() }
-    }
-}
-
-impl<T> Deref for Directory<T> {
-    type Target = BTreeMap<String, Arc<T>>;
-    fn deref(&self) -> &BTreeMap<String, Arc<T>> {
-        &self.by_name
-    }
-}
-
-impl<T: Object> Directory<T> {
-    /// The object of this number.
-    pub(crate) fn by_id(&self, object_id: u32) -> Option<&Arc<T>> {
-        step();
-        self.by_id.get(&object_id)
-    }
-
-    /// Adds an object. False when its name or number is taken; nothing has changed then.
-    pub(crate) fn insert(&mut self, object: Arc<T>) -> bool {
-        let is_new = !self.by_name.contains_key(object.name()) && !self.by_id.contains_key(&object.object_id());
-        if is_new {
-            self.by_id.insert(object.object_id(), Arc::clone(&object));
-            self.by_name.insert(object.name().into(), object);
-        }
-        is_new
-    }
-
-    /// Takes the object of this number out.
-    pub(crate) fn remove(&mut self, object_id: u32) -> Option<Arc<T>> {
-        let removed = self.by_id.remove(&object_id)?;
-        self.by_name.remove(removed.name());
-        Some(removed)
-    }
-}
 
 /// Tables and indexes, and the data set that says so.
 #[derive(Clone, Debug)]
@@ -104,35 +34,113 @@ pub(crate) struct Objects {
     pub(crate) control: ControlSlot,
     pub(crate) tables: Directory<Table>,
     pub(crate) indexes: Directory<Index>,
+    /// What has no pages.
+    pub(crate) others: Directory<OtherEntry>,
+    /// Places of indexes, by table and index.
+    of_tables: BTreeMap<(u32, u32), Arc<Place<Index>>>,
     pub(crate) catalog: Arc<DataSet>,
+    /// What is not as the catalog's data set says.
+    pub(crate) beside: Beside,
+    /// The database has no log: header pages have been written just as often as the catalog says.
+    exactly: bool,
 }
 
 impl Objects {
+    /// Those of a database in which nothing is, but its catalog.
+    pub(crate) fn none(control: ControlSlot, catalog: Arc<DataSet>, exactly: bool) -> Objects {
+        Objects {
+            control,
+            tables: Directory::default(),
+            indexes: Directory::default(),
+            others: Directory::default(),
+            of_tables: BTreeMap::new(),
+            catalog,
+            beside: Beside::default(),
+            exactly,
+        }
+    }
+
+    /// What these are, in the place of which nothing is left.
+    pub(crate) fn take(&mut self) -> Objects {
+        let none = Objects::none(self.control, Arc::clone(&self.catalog), self.exactly);
+        std::mem::replace(self, none)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tables.len() + self.indexes.len() + self.others.len()
+    }
+
+    /// Adds an index. False when its name or number is taken.
+    pub(crate) fn insert_index(&mut self, place: Arc<Place<Index>>) -> bool {
+        let is_new = self.indexes.insert(Arc::clone(&place));
+        if is_new {
+            self.of_tables.insert((place.owner, place.object_id), place);
+        }
+        is_new
+    }
+
+    /// Takes the index of this number out.
+    pub(crate) fn remove_index(&mut self, object_id: u32) -> Option<Arc<Place<Index>>> {
+        let place = self.indexes.remove(object_id)?;
+        self.of_tables.remove(&(place.owner, place.object_id));
+        Some(place)
+    }
+
+    /// Places of the indexes of a table.
+    fn places_of(&self, table: u32) -> impl Iterator<Item = &Arc<Place<Index>>> {
+        self.of_tables.range((table, 0)..=(table, u32::MAX)).map(|(_, place)| place)
+    }
+
+    /// Indexes of a table that are open.
+    pub(crate) fn opened_indexes_of(&self, table: u32) -> impl Iterator<Item = Arc<Index>> {
+        self.places_of(table).filter_map(|place| place.opened())
+    }
+
     /// Takes out what a change has dropped, and puts in what it has made.
     pub(super) fn replace(&mut self, replaced: &Replaced, timestamp: u64) {
         // What comes to each table that gets or loses an index.
         let mut changed: HashMap<u32, Vec<Arc<Index>>> = HashMap::new();
         for index in &replaced.dropped_indexes {
-            self.indexes.remove(index.object_id);
-            if let Some(table) = self.tables.by_id(index.table_id) {
+            self.remove_index(index.object_id);
+            if let Some(table) = self.open_table(index.table_id) {
                 table.loses_an_index(timestamp);
             }
             changed.entry(index.table_id).or_default();
+            self.beside.defined(index.object_id);
         }
         for table in &replaced.dropped_tables {
             self.tables.remove(table.object_id);
+            self.beside.defined(table.object_id);
+        }
+        for other in &replaced.dropped_others {
+            self.others.remove(other.object_id);
+            self.beside.defined(other.object_id);
         }
         for table in &replaced.tables {
-            let is_new = self.tables.insert(Arc::clone(table));
+            let is_new = self.tables.insert(Arc::new(Place::open(Arc::clone(table))));
             debug_assert!(is_new, "the change has locked its name");
+            self.beside.defined(table.object_id);
         }
         for index in &replaced.indexes {
-            let is_new = self.indexes.insert(Arc::clone(index));
+            let is_new = self.insert_index(Arc::new(Place::open(Arc::clone(index))));
             debug_assert!(is_new, "the change has locked its name");
             changed.entry(index.table_id).or_default().push(Arc::clone(index));
+            self.beside.defined(index.object_id);
+        }
+        for other in &replaced.others {
+            let is_new =
+                self.others.insert(Arc::new(Place::described(other.object_id, other.object_id, &other.name, other.definition.clone())));
+            debug_assert!(is_new, "the change has locked its name");
+            self.beside.defined(other.object_id);
+        }
+        for (object_id, definition) in &replaced.altered {
+            // It was made here, of an object that is locked.
+            let altered = self.alter(*object_id, definition);
+            debug_assert!(matches!(altered, Ok(true)), "{altered:?}");
         }
         // A dropped table keeps its indexes, for those who still have it.
-        for (table, mut indexes) in changed.into_iter().filter_map(|(table, new)| Some((self.tables.by_id(table)?, new))) {
+        for (table, mut indexes) in changed.into_iter().filter_map(|(table, new)| Some((self.open_table(table)?, new))) {
             let known: HashSet<u32> = indexes.iter().map(|index| index.object_id).collect();
             let stays = |index: &&Arc<Index>| self.indexes.by_id(index.object_id).is_some() && !known.contains(&index.object_id);
             indexes.extend(table.indexes().iter().filter(stays).cloned());
@@ -141,29 +149,171 @@ impl Objects {
         }
     }
 
-    /// All data sets of tables and indexes.
-    pub(crate) fn data_sets(&self) -> impl Iterator<Item = Arc<DataSet>> {
-        let of_tables = self.tables.values().flat_map(|table| table.all_partitions());
-        of_tables.chain(self.indexes.values().map(|index| Arc::clone(&index.data_set)))
+    /// Puts another definition, whose data sets do not count, in the place of that of an object which is there. False when there is none.
+    ///
+    /// # Errors
+    /// When a definition makes no sense.
+    pub(crate) fn alter(&mut self, object_id: u32, definition: &[u8]) -> Result<bool> {
+        self.beside.defined(object_id);
+        let table = self.tables.by_id(object_id).map(|place| place.alter(definition, Table::set_notes));
+        let index = || self.indexes.by_id(object_id).map(|place| place.alter(definition, Index::set_notes));
+        let other = || self.others.by_id(object_id).map(|place| place.alter(definition, |_, _| ()));
+        table.or_else(index).or_else(other).transpose().map(|found| found.is_some())
     }
 
-    /// Tells each table which indexes it has, by name.
+    /// Is there something of this number?
+    pub(crate) fn has(&self, object_id: u32) -> bool {
+        self.tables.by_id(object_id).is_some() || self.indexes.by_id(object_id).is_some() || self.others.by_id(object_id).is_some()
+    }
+
+    fn open_table(&self, object_id: u32) -> Option<Arc<Table>> {
+        self.tables.by_id(object_id)?.opened()
+    }
+
+    /// All data sets of tables and indexes that somebody has used.
+    pub(crate) fn open_data_sets(&self) -> impl Iterator<Item = Arc<DataSet>> {
+        let of_tables = self.tables.opened().flat_map(|table| table.all_partitions());
+        of_tables.chain(self.indexes.opened().map(|index| Arc::clone(&index.data_set)))
+    }
+
+    /// The files that the definitions of what nobody has used name, each with the number of the table.
+    ///
+    /// # Errors
+    /// When a definition makes no sense.
+    pub(crate) fn described_files(&self) -> Result<Vec<(DataSetEntry, u32)>> {
+        let mut files = Vec::new();
+        let mut add = |data_sets: Option<Result<Vec<DataSetEntry>>>, table: u32| -> Result<()> {
+            files.extend(data_sets.transpose()?.into_iter().flatten().map(|entry| (entry, table)));
+            Ok(())
+        };
+        self.tables.places().try_for_each(|place| add(place.look(definition_data_sets), place.object_id))?;
+        self.indexes.places().try_for_each(|place| add(place.look(definition_data_sets), place.owner))?;
+        Ok(files)
+    }
+
+    /// Tells each table that is open which indexes it has, by name.
     pub(crate) fn tell_tables(&self) {
         let mut of_tables: HashMap<u32, Vec<Arc<Index>>> = HashMap::new();
-        for index in self.indexes.values() {
-            of_tables.entry(index.table_id).or_default().push(Arc::clone(index));
+        for index in self.indexes.opened() {
+            of_tables.entry(index.table_id).or_default().push(index);
         }
-        for table in self.tables.values() {
+        for table in self.tables.opened() {
             table.set_indexes(of_tables.remove(&table.object_id).unwrap_or_default());
         }
+    }
+
+    /// What opens the table of a number, with its indexes; `None` when there is none.
+    pub(crate) fn opening(&self, table: u32) -> Option<Opening> {
+        let place = Arc::clone(self.tables.by_id(table)?);
+        Some(Opening { place, indexes: self.places_of(table).cloned().collect(), exactly: self.exactly })
+    }
+
+    /// Opens all tables, as while the log is redone.
+    ///
+    /// # Errors
+    /// As [`Opening::open`].
+    pub(crate) fn open_all(&self, core: &Arc<Core>, broken: &mut Vec<Broken>) -> Result<()> {
+        let numbers: Vec<u32> = self.tables.places().map(|place| place.object_id).collect();
+        numbers.into_iter().filter_map(|table| self.opening(table)).try_for_each(|opening| opening.open_to_redo(core, broken).map(drop))
     }
 }
 
 /// A data set whose file is not there, or is damaged, and what the attempt to use it said. The log may say that it was dropped.
 pub(crate) type Broken = (Arc<DataSet>, Error);
 
-/// Opens what a state of the control file names. With a checkpoint, data sets may be broken.
-pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: Option<&Checkpoint>) -> Result<(Objects, Vec<Broken>)> {
+/// A table that is about to be opened.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    place: Arc<Place<Table>>,
+    indexes: Vec<Arc<Place<Index>>>,
+    exactly: bool,
+}
+
+impl Opening {
+    /// The table. It and its indexes are opened, unless they are.
+    ///
+    /// # Errors
+    /// When a definition makes no sense, or a data set or a dictionary cannot be read: nothing is open then.
+    pub(crate) fn open(&self, core: &Arc<Core>) -> Result<Arc<Table>> {
+        self.open_with(core, &mut Vec::new(), false)
+    }
+
+    /// The same while the log is redone: data sets that cannot be opened come to `broken`.
+    ///
+    /// # Errors
+    /// When a definition makes no sense.
+    pub(crate) fn open_to_redo(&self, core: &Arc<Core>, broken: &mut Vec<Broken>) -> Result<Arc<Table>> {
+        self.open_with(core, broken, true)
+    }
+
+    fn open_with(&self, core: &Arc<Core>, broken: &mut Vec<Broken>, to_redo: bool) -> Result<Arc<Table>> {
+        if let Some(table) = self.place.opened() {
+            return Ok(table);
+        }
+        core.check_open()?;
+        // Who else wants it waits here.
+        let mut state = self.place.state.write();
+        let definition = match &*state {
+            State::Open(table) => return Ok(Arc::clone(table)),
+            State::Described(definition) => definition,
+        };
+        let mut states: Vec<_> = self.indexes.iter().map(|place| (place.object_id, place.state.write())).collect();
+        let mut indexes = Vec::with_capacity(states.len());
+        let headers = if self.exactly { Headers::Catalog } else { Headers::Log };
+        let table = Arc::new(open_table(core, table_of(self.place.object_id, definition)?, headers, broken)?);
+        let opened = states.iter().try_for_each(|(object_id, state)| {
+            let State::Described(definition) = &**state else { return Ok(()) };
+            let entry = index_of(*object_id, definition, &table)?;
+            indexes.push(Arc::new(open_index(core, &table, entry, headers, broken)?));
+            Ok(())
+        });
+        let finished = opened.and_then(|()| if to_redo { Ok(()) } else { finish_opening(&table, &indexes, broken) });
+        if let Err(error) = finished {
+            let of_indexes = indexes.iter().map(|index| &index.data_set);
+            table.partitions().chain(of_indexes).for_each(|data_set| core.manager.discard(data_set));
+            return Err(error);
+        }
+        for ((_, state), index) in states.iter_mut().zip(indexes) {
+            **state = State::Open(index);
+        }
+        *state = State::Open(Arc::clone(&table));
+        Ok(table)
+    }
+}
+
+/// Nothing is to be redone of a table that was just opened.
+fn finish_opening(table: &Table, indexes: &[Arc<Index>], broken: &mut Vec<Broken>) -> Result<()> {
+    if let Some((_, error)) = broken.pop() {
+        return Err(error);
+    }
+    let of_indexes = indexes.iter().map(|index| &index.data_set);
+    table.partitions().chain(of_indexes).for_each(|data_set| data_set.set_recovering(false));
+    let mut indexes = indexes.to_vec();
+    indexes.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+    table.set_indexes(indexes);
+    table.load_dictionaries()
+}
+
+fn not_what_it_was(object_id: u32) -> Error {
+    Error::Damaged { path: "catalog".into(), reason: format!("object number {object_id} is not what it was") }
+}
+
+fn table_of(object_id: u32, definition: &[u8]) -> Result<TableEntry> {
+    match read_definition(object_id, definition, |_| None)? {
+        Defined::Table(entry) => Ok(entry),
+        _ => Err(not_what_it_was(object_id)),
+    }
+}
+
+fn index_of(object_id: u32, definition: &[u8], table: &Table) -> Result<IndexEntry> {
+    match read_definition(object_id, definition, |_| Some(table.attributes().schema.clone()))? {
+        Defined::Index(entry) => Ok(entry),
+        _ => Err(not_what_it_was(object_id)),
+    }
+}
+
+/// Reads what a state of the control file and its checkpoint name. Nothing is read of tables and indexes themselves.
+pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: Option<&Checkpoint>) -> Result<Objects> {
     let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
     let attributes = catalog_data_set(&space, control.catalog_file_id);
     let path: PathBuf = data_set_path(&core.directory, control.catalog_file_id);
@@ -172,32 +322,70 @@ pub(crate) fn open_objects(core: &Arc<Core>, control: ControlSlot, checkpoint: O
     }
     let catalog = core.open_data_set(attributes, &space.attributes().pool, Some(HeaderWrites::Exactly(control.catalog_writes)))?;
     space.attach(Arc::clone(&catalog))?;
-    let entries = read_catalog(&space)?;
-    let mut objects = Objects { control, tables: Directory::default(), indexes: Directory::default(), catalog };
-    let mut broken = Vec::new();
-    let known = checkpoint.map(KnownDataSets::new);
-    let headers = known.as_ref().map_or(Headers::Catalog, Headers::Checkpoint);
-    for entry in entries.tables {
-        let table = Arc::new(open_table(core, entry, headers, &mut broken)?);
-        if !objects.tables.insert(Arc::clone(&table)) {
-            return Err(objects.catalog.corrupt(0, format!("{} comes twice in the catalog", table.object())));
+    let mut definitions = read_catalog(&space)?;
+    let mut objects = Objects::none(control, catalog, checkpoint.is_none());
+    let mut known: HashMap<u32, Vec<&DataSetState>> = HashMap::new();
+    if let Some(checkpoint) = checkpoint {
+        objects.beside = Beside::of(checkpoint);
+        if !checkpoint.committed.is_empty() {
+            let later: HashSet<u32> = checkpoint.committed.iter().map(|(object_id, _)| *object_id).collect();
+            definitions.retain(|(object_id, _)| !later.contains(object_id));
+            let there = checkpoint.committed.iter().filter_map(|(object_id, definition)| Some((*object_id, definition.as_deref()?.into())));
+            definitions.extend(there);
+        }
+        for state in checkpoint.data_sets.iter().map(stepping) {
+            known.entry(state.object_id).or_default().push(state);
         }
     }
-    for entry in entries.indexes {
-        let Some(table) = objects.tables.by_id(entry.table_id) else { continue };
-        let index = Arc::new(open_index(core, table, entry, headers, &mut broken)?);
-        if !objects.indexes.insert(Arc::clone(&index)) {
-            return Err(objects.catalog.corrupt(0, format!("index \"{}\" comes twice in the catalog", index.name())));
+    for (object_id, definition) in definitions {
+        let definition = match known.get(&object_id) {
+            Some(states) => with_data_sets(&definition, &as_at_checkpoint(definition_data_sets(&definition)?, states))?.into(),
+            None => definition,
+        };
+        core.see_object_id(object_id);
+        objects.insert_described(object_id, definition)?;
+    }
+    if let Some(place) = objects.indexes.places().find(|place| objects.tables.by_id(place.owner).is_none()) {
+        let reason = format!("index \"{}\" belongs to table number {}, which does not exist", place.name, place.owner);
+        return Err(Error::Damaged { path: "catalog".into(), reason });
+    }
+    Ok(objects)
+}
+
+impl Objects {
+    /// Adds what nobody has used, by its definition.
+    ///
+    /// # Errors
+    /// When that makes no sense, or its name or number is taken.
+    pub(crate) fn insert_described(&mut self, object_id: u32, definition: Box<[u8]>) -> Result<()> {
+        let damaged = |reason: String| Error::Damaged { path: "catalog".into(), reason };
+        let view = DefinitionView::new(&definition).map_err(|e| damaged(format!("object number {object_id}: {e}")))?;
+        let (kind, name) = (view.kind, view.name.to_owned());
+        let is_new = match kind {
+            DefinedKind::Table => self.tables.insert(Arc::new(Place::described(object_id, object_id, &name, definition))),
+            DefinedKind::Index => {
+                let table = view.table().map_err(|e| damaged(format!("index \"{name}\": {e}")))?;
+                self.insert_index(Arc::new(Place::described(object_id, table, &name, definition)))
+            }
+            _ => self.others.insert(Arc::new(Place::described(object_id, object_id, &name, definition))),
+        };
+        if is_new { Ok(()) } else { Err(damaged(format!("{} \"{name}\" comes twice in the catalog", kind.name()))) }
+    }
+}
+
+/// What a definition says of its data sets, as a checkpoint knows better.
+fn as_at_checkpoint(mut data_sets: Vec<DataSetEntry>, states: &[&DataSetState]) -> Vec<DataSetEntry> {
+    let written = |state: &DataSetState| Some(state.header_writes).filter(|writes| *writes > 0);
+    let mut added = Vec::new();
+    for state in states {
+        match data_sets.iter_mut().find(|entry| entry.file_id == state.file_id) {
+            Some(entry) => entry.header_writes = entry.header_writes.max(written(state)),
+            None => added.push(DataSetEntry { file_id: state.file_id, partition: state.partition, header_writes: written(state) }),
         }
     }
-    objects.tell_tables();
-    match broken.pop() {
-        Some((_, error)) if known.is_none() => Err(error),
-        last => {
-            broken.extend(last);
-            Ok((objects, broken))
-        }
-    }
+    added.sort_unstable_by_key(|entry| entry.partition);
+    data_sets.extend(added);
+    data_sets
 }
 
 /// What a catalog's data set is.
@@ -213,7 +401,7 @@ pub(crate) fn open_table(core: &Arc<Core>, entry: TableEntry, headers: Headers<'
         let attributes = DataSetAttributes { file_id, ..table.data_set_attributes(partition) };
         table.attach(open_or_break(core, attributes, &table.attributes().pool, writes, broken)?)
     };
-    for data_set in &entry.data_sets {
+    for data_set in entry.data_sets.iter().map(stepping) {
         attach(data_set.partition, data_set.file_id, headers.writes_of(data_set))?;
     }
     if let Headers::Checkpoint(known) = headers {
@@ -234,9 +422,9 @@ pub(crate) fn open_index(
     broken: &mut Vec<Broken>,
 ) -> Result<Index> {
     core.see_object_id(entry.object_id);
-    let data_set = entry.data_sets[0];
+    let Some(data_set) = entry.data_sets.first() else { return Err(not_what_it_was(entry.object_id)) };
     let attributes = DataSetAttributes { file_id: data_set.file_id, ..Index::data_set_attributes(entry.object_id, &entry.attributes) };
-    let opened = open_or_break(core, attributes, &entry.attributes.pool, headers.writes_of(&data_set), broken)?;
+    let opened = open_or_break(core, attributes, &entry.attributes.pool, headers.writes_of(data_set), broken)?;
     Ok(Index::attach(Arc::clone(core), entry.object_id, entry.table_id, &table.attributes().schema, entry.attributes, opened))
 }
 
@@ -263,11 +451,11 @@ fn open_or_break(
 /// What is known of the headers of data sets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Headers<'a> {
-    /// What the catalog says, exactly: the database was closed without a log.
+    /// What the definition says, exactly: the database was closed without a log.
     Catalog,
-    /// What the log says when it defines them, at least.
+    /// What the definition says, at least.
     Log,
-    /// What a checkpoint says, at least; and which partitions were added before.
+    /// The same, and what a checkpoint says, at least; and which partitions were added before.
     Checkpoint(&'a KnownDataSets<'a>),
 }
 

@@ -11,10 +11,11 @@ use super::definitions::RunningDefinitions;
 use super::directory::{FIRST_CATALOG, check_nothing_is_lost, prepare_directory, take_lock};
 use super::former::Former;
 use super::maintenance::MaintenanceThread;
-use super::objects::{CATALOG_OBJECT, Objects, catalog_data_set, open_objects};
+use super::objects::{CATALOG_OBJECT, Objects, Opening, catalog_data_set, open_objects};
+use super::places::Place;
 use super::transaction::TransactionOptions;
 use crate::backup::read_archive;
-use crate::catalog::{CatalogEntries, catalog_attributes, write_catalog};
+use crate::catalog::{catalog_attributes, write_catalog};
 use crate::core::{Core, CoreParts, DATA_DIRECTORY, file_id_of};
 use crate::data_set::DataSet;
 use crate::index::Index;
@@ -27,12 +28,13 @@ use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
 use pagefold_io::{Clock, Lock, Storage};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How to open.
@@ -65,6 +67,8 @@ pub struct Settings {
     pub double_write_bytes: u64,
     /// A checkpoint is written when the log has grown by so many bytes: as much at most is to be redone after a crash.
     pub checkpoint_bytes: u64,
+    /// So many files of tables and indexes at most are open at once, beside those that somebody reads or writes just then.
+    pub open_files_max: usize,
 }
 
 impl Default for Settings {
@@ -78,6 +82,7 @@ impl Default for Settings {
             row_locks_max: 500_000,
             double_write_bytes: 2 << 20,
             checkpoint_bytes: 256 << 20,
+            open_files_max: 512,
         }
     }
 }
@@ -92,8 +97,6 @@ pub struct DatabaseState {
     /// Held for changing by who commits tables and indexes that come or go. Comes before `objects` and all that a commit locks.
     pub(super) defining: RwLock<()>,
     pub(super) definitions: RunningDefinitions,
-    /// Tables or indexes came or went since the catalog was written.
-    pub(super) catalog_is_old: AtomicBool,
     /// Where the log ended when the database was opened, if there was nothing to be done.
     pub(super) found_in_order: AtomicU64,
     /// The catalog that the other control slot names.
@@ -162,6 +165,7 @@ pub(crate) fn core_parts(
         row_locks_max: settings.row_locks_max,
         double_write_bytes: settings.double_write_bytes,
         checkpoint_bytes: settings.checkpoint_bytes,
+        open_files_max: settings.open_files_max,
         archive: None,
     }
 }
@@ -236,7 +240,7 @@ impl Database {
         if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
             check_nothing_is_lost(storage.as_ref(), directory)?;
             let core = Arc::new(Core::new(parts(before_first_state(new_id(clock, directory)))));
-            remove_all_but(storage.as_ref(), directory, &BTreeSet::new())?;
+            remove_all_but(storage.as_ref(), storage.list(&directory.join(DATA_DIRECTORY))?, |_| false)?;
             create_first_state(&core)?;
         }
         let control = read_control(storage.as_ref(), directory)?;
@@ -265,7 +269,7 @@ impl Database {
                 Some((checkpoint, end.max(durable)))
             }
         };
-        let (objects, broken) = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
+        let objects = open_objects(&core, slot, logged.as_ref().map(|(checkpoint, _)| checkpoint))?;
         let other_catalog = control.other.map(|other| unopened_catalog(&core, other.catalog_file_id)).transpose()?;
         let state = Arc::new(DatabaseState {
             core,
@@ -273,7 +277,6 @@ impl Database {
             former: Former::default(),
             defining: RwLock::default(),
             definitions: RunningDefinitions::default(),
-            catalog_is_old: AtomicBool::new(false),
             found_in_order: AtomicU64::new(0),
             other_catalog: Mutex::new(other_catalog),
             checkpointing: Mutex::default(),
@@ -287,17 +290,13 @@ impl Database {
         match logged {
             Some((checkpoint, durable)) => {
                 let other_has_no_log = control.other.is_some_and(|other| other.checkpoint == 0);
-                if let Err(error) = database.recover(&checkpoint, broken, durable, other_has_no_log) {
+                if let Err(error) = database.recover(&checkpoint, durable, other_has_no_log) {
                     // What is in memory is half of it: nothing of that must become a checkpoint.
                     database.closed = true;
                     return Err(error);
                 }
             }
-            None if mode != OpenMode::Read => database.remove_unnamed()?,
-            None => {}
-        }
-        for table in database.tables() {
-            table.load_dictionaries()?;
+            None => database.settle_files()?,
         }
         if mode != OpenMode::Read && settings.pools.background_threads > 0 {
             database.maintenance = MaintenanceThread::start(&database.state);
@@ -356,16 +355,45 @@ impl Database {
 }
 
 impl DatabaseState {
-    /// All tables, by name.
+    /// Names of all tables, in their order. None of them is opened for that.
     #[must_use]
-    pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.objects.read().tables.values().cloned().collect()
+    pub fn table_names(&self) -> Vec<String> {
+        self.objects.read().tables.names().map(str::to_owned).collect()
     }
 
-    /// All indexes, by name.
+    /// Names of all indexes, in their order. None of them is opened for that.
     #[must_use]
-    pub fn indexes(&self) -> Vec<Arc<Index>> {
-        self.objects.read().indexes.values().cloned().collect()
+    pub fn index_names(&self) -> Vec<String> {
+        self.objects.read().indexes.names().map(str::to_owned).collect()
+    }
+
+    /// All tables, by name. They are opened, those too that nobody has used.
+    ///
+    /// # Errors
+    /// When the definition or a data set of one is damaged or cannot be read.
+    pub fn tables(&self) -> Result<Vec<Arc<Table>>> {
+        let all: Vec<Opening> = {
+            let objects = self.objects.read();
+            objects.tables.places().filter_map(|place| objects.opening(place.object_id)).collect()
+        };
+        all.into_iter().map(|opening| opening.open(&self.core)).collect()
+    }
+
+    /// All indexes, by name. They are opened, those too that nobody has used.
+    ///
+    /// # Errors
+    /// As [`Self::tables`].
+    pub fn indexes(&self) -> Result<Vec<Arc<Index>>> {
+        let places: Vec<_> = self.objects.read().indexes.places().cloned().collect();
+        let opened = places.iter().map(|place| self.open_index(place));
+        // One that goes meanwhile is none.
+        opened.filter_map(Result::transpose).collect()
+    }
+
+    /// How many files of tables and indexes are open.
+    #[must_use]
+    pub fn open_files(&self) -> usize {
+        self.core.files.count()
     }
 
     /// The catalog's data set.
@@ -374,22 +402,51 @@ impl DatabaseState {
         Arc::clone(&self.objects.read().catalog)
     }
 
-    /// A table by name.
+    /// A table by name. It is opened, if nobody has used it.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or as [`Self::tables`].
     pub fn table(&self, name: &str) -> Result<Arc<Table>> {
-        let objects = self.objects.read();
-        objects.tables.get(name).cloned().ok_or_else(|| unknown("table", name, objects.tables.keys()))
+        let opening = {
+            let objects = self.objects.read();
+            match objects.tables.get(name).map(|place| (place.opened(), objects.opening(place.object_id))) {
+                Some((Some(table), _)) => return Ok(table),
+                Some((None, Some(opening))) => opening,
+                _ => return Err(unknown("table", name, objects.tables.names())),
+            }
+        };
+        opening.open(&self.core)
     }
 
-    /// An index by name.
+    /// An index by name. It is opened with its table, if nobody has used them.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or as [`Self::tables`].
     pub fn index(&self, name: &str) -> Result<Arc<Index>> {
-        let objects = self.objects.read();
-        objects.indexes.get(name).cloned().ok_or_else(|| unknown("index", name, objects.indexes.keys()))
+        let place = self.objects.read().indexes.get(name).cloned();
+        let opened = place.map_or(Ok(None), |place| self.open_index(&place))?;
+        opened.ok_or_else(|| unknown("index", name, self.objects.read().indexes.names()))
+    }
+
+    /// The index at a place, opened with its table; `None` when it is gone.
+    pub(super) fn open_index(&self, place: &Place<Index>) -> Result<Option<Arc<Index>>> {
+        if place.opened().is_none() {
+            let opening = self.objects.read().opening(place.owner);
+            opening.map(|opening| opening.open(&self.core)).transpose()?;
+        }
+        Ok(place.opened())
+    }
+
+    /// The table of a number that is neither former nor about to be made.
+    pub(super) fn live_table_by_id(&self, object_id: u32) -> Result<Option<Arc<Table>>> {
+        let opening = {
+            let objects = self.objects.read();
+            match objects.tables.by_id(object_id).map(|place| place.opened()) {
+                Some(None) => objects.opening(object_id),
+                found => return Ok(found.flatten()),
+            }
+        };
+        opening.map(|opening| opening.open(&self.core)).transpose()
     }
 
     /// The indexes of a table, by name; not those that a running transaction makes.
@@ -403,14 +460,14 @@ impl DatabaseState {
     /// # Errors
     /// When the catalog has changed meanwhile.
     pub fn table_of(&self, index: &Index) -> Result<Arc<Table>> {
-        let table = self.table_by_id(index.table_id);
-        table.ok_or_else(|| unknown("table", &format!("of index {}", index.name()), self.objects.read().tables.keys()))
+        let table = self.table_by_id(index.table_id)?;
+        table.ok_or_else(|| unknown("table", &format!("of index {}", index.name()), self.objects.read().tables.names()))
     }
 }
 
-pub(super) fn unknown<'a>(kind: &'static str, name: &str, names: impl Iterator<Item = &'a String>) -> Error {
+pub(super) fn unknown<'a>(kind: &'static str, name: &str, names: impl Iterator<Item = &'a str>) -> Error {
     const SHOWN: usize = 20;
-    let names: Vec<&str> = names.map(String::as_str).collect();
+    let names: Vec<&str> = names.take(SHOWN + 1).collect();
     let more = if names.len() > SHOWN { ", ..." } else { "" };
     let hint = if names.is_empty() {
         format!("; the database has no {kind}")
@@ -421,24 +478,46 @@ pub(super) fn unknown<'a>(kind: &'static str, name: &str, names: impl Iterator<I
 }
 
 impl DatabaseState {
-    /// Removes the data sets that nothing names. One whose name comes back after a crash is removed again, so nothing is synced.
-    pub(super) fn remove_unnamed(&self) -> Result<()> {
+    /// Removes the data sets that nothing names, and misses those that should be there. One whose name comes back after a crash is removed again, so nothing is synced.
+    ///
+    /// # Errors
+    /// When the file of a data set is missing, or the directory cannot be read.
+    pub(super) fn settle_files(&self) -> Result<()> {
         let core = &self.core;
-        let objects = self.objects.read();
-        let mut named: BTreeSet<u32> = objects.data_sets().map(|data_set| data_set.file_id()).collect();
-        named.insert(objects.catalog.file_id());
+        let mut described = BTreeMap::new();
+        let mut named: BTreeSet<u32> = {
+            let objects = self.objects.read();
+            for (entry, table) in objects.described_files()? {
+                core.see_file_id(entry.file_id);
+                // One that has no file at the checkpoint, and nothing in the log, must not have one.
+                if entry.header_writes.is_some() {
+                    described.insert(entry.file_id, table);
+                }
+            }
+            objects.open_data_sets().map(|data_set| data_set.file_id()).chain([objects.catalog.file_id()]).collect()
+        };
         named.extend(self.other_catalog.lock().as_ref().map(|catalog| catalog.file_id()));
-        let _passage = core.pass()?;
-        remove_all_but(core.storage.as_ref(), &core.directory, &named)
+        let data = core.directory.join(DATA_DIRECTORY);
+        let files = core.storage.list(&data)?;
+        let mut missing = described.clone();
+        files.iter().filter_map(|path| file_id_of(path)).for_each(|file_id| _ = missing.remove(&file_id));
+        for table in missing.into_values() {
+            // This says what is wrong with it, unless the file has come meanwhile.
+            self.live_table_by_id(table)?;
+        }
+        if core.writable {
+            let _passage = core.pass()?;
+            remove_all_but(core.storage.as_ref(), files, |file_id| named.contains(&file_id) || described.contains_key(&file_id))?;
+        }
+        Ok(())
     }
 }
 
-/// Removes the data sets that are not in `named`, and temporary files.
-fn remove_all_but(storage: &dyn Storage, directory: &Path, named: &BTreeSet<u32>) -> Result<()> {
-    let data = directory.join(DATA_DIRECTORY);
-    for path in storage.list(&data)? {
+/// Removes those of the files that are data sets and not `named`, and temporary files.
+fn remove_all_but(storage: &dyn Storage, files: Vec<PathBuf>, named: impl Fn(u32) -> bool) -> Result<()> {
+    for path in files {
         let temporary = path.extension().is_some_and(|e| e == "tmp");
-        if temporary || file_id_of(&path).is_some_and(|id| !named.contains(&id)) {
+        if temporary || file_id_of(&path).is_some_and(|id| !named(id)) {
             storage.remove(&path)?;
         }
     }
@@ -452,7 +531,7 @@ fn unopened_catalog(core: &Arc<Core>, file_id: u32) -> Result<Arc<DataSet>> {
 }
 
 fn create_first_state(core: &Arc<Core>) -> Result<()> {
-    let catalog = write_catalog_data_set(core, &CatalogEntries::default())?;
+    let catalog = write_catalog_data_set(core, std::iter::empty())?;
     core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
     let state = control_state(core, 1, &catalog);
     create_control(core.storage.as_ref(), &core.directory, &state)?;
@@ -461,12 +540,15 @@ fn create_first_state(core: &Arc<Core>) -> Result<()> {
 }
 
 /// Writes a complete catalog as a fresh data set and syncs it.
-pub(super) fn write_catalog_data_set(core: &Arc<Core>, entries: &CatalogEntries) -> Result<Arc<DataSet>> {
+pub(super) fn write_catalog_data_set<'a>(
+    core: &Arc<Core>,
+    definitions: impl Iterator<Item = Result<(u32, Cow<'a, [u8]>)>>,
+) -> Result<Arc<DataSet>> {
     let space = Table::create(Arc::clone(core), CATALOG_OBJECT, catalog_attributes()?)?;
     let data_set = Arc::clone(space.add_partition()?);
     // An empty catalog has a file too.
     data_set.file()?;
-    write_catalog(&space, entries)?;
+    write_catalog(&space, definitions)?;
     core.manager.flush(&data_set)?;
     Ok(data_set)
 }

@@ -5,7 +5,7 @@
 //! Invariant: rows are brought into the form of the newest dictionary only after every transaction has ended that was there when that became the newest: until then rows of an older version may still come.
 
 use super::maintenance::Work;
-use super::open::{DatabaseState, unknown};
+use super::open::DatabaseState;
 use crate::table_space::dictionary::{Rewritten, Round};
 use crate::table_space::{LIVE_MAX, Table};
 use crate::transaction::{Mode, Resource};
@@ -77,13 +77,12 @@ impl DatabaseState {
     }
 
     fn live_table(&self, name: &str) -> Result<Arc<Table>> {
-        let objects = self.objects.read();
-        objects.tables.get(name).cloned().ok_or_else(|| unknown("table", name, objects.tables.keys()))
+        self.table(name)
     }
 
     /// As [`Self::renew_dictionaries`], for the thread; what goes wrong is met by whoever writes next.
     pub(super) fn renew_in_background(&self, object_id: u32) {
-        let Some(table) = self.table_by_id(object_id) else { return };
+        let Ok(Some(table)) = self.table_by_id(object_id) else { return };
         if table.is_in_round() {
             // Where transactions are short, what is waited for has always ended.
             self.core.manager.clock().sleep(RESUME_DELAY);
@@ -174,7 +173,7 @@ impl DatabaseState {
         // What is not logged is not there after a crash, and who makes the log later takes it that all there is has been written.
         self.ensure_log()?;
         self.core.manager.prepare_log()?;
-        let there = self.objects.read().tables.by_id(table.object_id).is_some_and(|live| Arc::ptr_eq(live, table));
+        let there = self.objects.read().tables.by_id(table.object_id).is_some_and(|place| place.has(table));
         if there { work().map_err(Stopped::from) } else { Err(Stopped::Asked) }
     }
 }

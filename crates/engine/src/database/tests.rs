@@ -46,7 +46,7 @@ fn create(database: &Database, name: &str, rows: i64) -> Result<()> {
 
 fn contents(database: &Database) -> Vec<(String, u64)> {
     let mut all = Vec::new();
-    for table in database.tables() {
+    for table in database.tables().unwrap() {
         let mut expected = 0;
         table
             .scan(&mut RowBuffer::default(), |_, record| {

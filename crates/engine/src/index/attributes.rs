@@ -2,6 +2,7 @@
 
 use crate::data_set::Extents;
 use crate::{Error, Result};
+use pagefold_format::catalog::Notes;
 use pagefold_format::page::is_page_size;
 use pagefold_types::{Direction, KeyLayout, Schema, key_bytes_max};
 use std::fmt;
@@ -71,6 +72,8 @@ pub struct IndexAttributes {
     pub extents: Extents,
     /// Buffer pool of the leaves (and of the non-leaf pages, unless the index is folded).
     pub pool: String,
+    /// What is said of it that the engine does not act on. Of an index that is there, [`Index::notes`](super::Index::notes) are the present ones.
+    pub notes: Notes,
 }
 
 impl IndexAttributes {
@@ -86,6 +89,7 @@ impl IndexAttributes {
             pctfree: 0,
             extents: Extents::default(),
             pool: index_pool(8192),
+            notes: Notes::default(),
         }
     }
 

@@ -7,8 +7,10 @@ use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes};
 use crate::database::Lifetime;
 use crate::pool::BufferManager;
+use pagefold_format::catalog::Notes;
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_types::{KeyLayout, Schema};
+use parking_lot::RwLock;
 use std::sync::Arc;
 
 /// An open index. The tree itself is in `btree`.
@@ -22,6 +24,8 @@ pub struct Index {
     pub(crate) key_layout: KeyLayout,
     pub(crate) data_set: Arc<DataSet>,
     pub(crate) known_keys: KnownKeys,
+    /// What is said of it at present.
+    notes: RwLock<Arc<Notes>>,
 }
 
 impl Index {
@@ -64,6 +68,7 @@ impl Index {
             object_id,
             table_id,
             lifetime: Lifetime::default(),
+            notes: RwLock::new(Arc::new(attributes.notes.clone())),
             attributes,
             key_layout,
             data_set,
@@ -86,6 +91,23 @@ impl Index {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.attributes.name
+    }
+
+    /// What is said of it that the engine does not act on, as last committed.
+    #[must_use]
+    pub fn notes(&self) -> Arc<Notes> {
+        Arc::clone(&self.notes.read())
+    }
+
+    /// This is said of it from now on.
+    pub(crate) fn set_notes(&self, notes: Notes) {
+        *self.notes.write() = Arc::new(notes);
+    }
+
+    /// Its attributes with what is said of it at present: those of another index that takes its place.
+    #[must_use]
+    pub fn attributes_now(&self) -> IndexAttributes {
+        IndexAttributes { notes: Notes::clone(&self.notes.read()), ..self.attributes.clone() }
     }
 
     /// What errors call it.

@@ -93,7 +93,7 @@ impl BufferManager {
         let writes = self.write_pages_locked(data_set, &pages, &mut busy)?;
         add(&data_set.counters.deferred_writes, writes);
         let done = busy.is_empty();
-        data_set.dirty.lock().extend(busy);
+        data_set.note_dirty(busy);
         Ok(done)
     }
 

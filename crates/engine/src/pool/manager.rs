@@ -442,7 +442,7 @@ impl BufferManager {
 
     /// A mini-transaction has made a clean page dirty.
     pub(super) fn became_dirty(&self, data_set: &DataSet, page: u32) {
-        data_set.dirty.lock().push(page);
+        data_set.note_dirty([page]);
         let dirty = self.dirty_pages.fetch_add(1, Ordering::Relaxed) + 1;
         // Against the pool at hand: a database of one busy pool is the common case.
         if dirty * 100 > data_set.pools[0].frames_max() * self.settings.dirty_percent && dirty.is_multiple_of(64) {
@@ -455,7 +455,7 @@ impl BufferManager {
     }
 
     pub(super) fn became_dirty_again(&self, data_set: &DataSet, page: u32) {
-        data_set.dirty.lock().push(page);
+        data_set.note_dirty([page]);
         self.dirty_pages.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -10,11 +10,14 @@ use super::redo::DataSets;
 use crate::catalog::{self, read_definition};
 use crate::core::Core;
 use crate::data_set::DataSet;
-use crate::database::{Broken, Headers, KnownDataSets, Objects, open_index, open_table};
+use crate::database::{Broken, Headers, KnownDataSets, Objects, Place, open_index, open_table};
 use crate::index::Index;
 use crate::table_space::Table;
 use crate::{Error, Result};
+use pagefold_format::catalog::{DefinedKind, DefinitionView};
 use pagefold_format::log::{Checkpoint, CheckpointDefinition, Lsn, Role, Undo};
+use pagefold_types::Schema;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a transaction has defined.
@@ -30,6 +33,10 @@ struct Pending {
 enum What {
     Table(Arc<Table>),
     Index(Arc<Index>),
+    /// Something that has no pages, by number: its definition.
+    Other(u32, Box<[u8]>),
+    /// Something else is said of an object that is there.
+    Altered(u32, Box<[u8]>),
     Gone(u32),
 }
 
@@ -38,7 +45,7 @@ impl What {
         match self {
             What::Table(table) => table.object_id,
             What::Index(index) => index.object_id,
-            What::Gone(object_id) => *object_id,
+            What::Other(object_id, _) | What::Altered(object_id, _) | What::Gone(object_id) => *object_id,
         }
     }
 }
@@ -52,8 +59,8 @@ pub(crate) struct Definitions {
     broken: Vec<Broken>,
     /// Data sets of what is gone.
     gone: Vec<Arc<DataSet>>,
-    /// Something was committed since the checkpoint.
-    changed: bool,
+    /// Of the files of tables that nobody had used: the number of the table. Made when it is first asked for.
+    files: Option<HashMap<u32, u32>>,
 }
 
 /// What there is when redo has come to the end.
@@ -62,8 +69,6 @@ pub(crate) struct Defined {
     pub(crate) objects: Objects,
     /// Data sets of what is not there any more.
     pub(crate) gone: Vec<Arc<DataSet>>,
-    /// It is not what the catalog says.
-    pub(crate) changed: bool,
 }
 
 fn damaged(reason: String) -> Error {
@@ -82,8 +87,7 @@ impl Definitions {
         checkpoint: &Checkpoint,
         data_sets: &mut DataSets,
     ) -> Result<Definitions> {
-        let mut definitions =
-            Definitions { core: Arc::clone(core), objects, pending: Vec::new(), broken, gone: Vec::new(), changed: false };
+        let mut definitions = Definitions { core: Arc::clone(core), objects, pending: Vec::new(), broken, gone: Vec::new(), files: None };
         let known = KnownDataSets::new(checkpoint);
         for definition in &checkpoint.definitions {
             let CheckpointDefinition { transaction, after, object_id, rows } = definition;
@@ -93,14 +97,51 @@ impl Definitions {
     }
 
     /// The table of this number, also one whose transaction has not committed yet.
-    pub(crate) fn table(&self, object_id: u32) -> Option<Arc<Table>> {
-        let pending = || {
-            self.pending.iter().find_map(|pending| match &pending.what {
+    ///
+    /// # Errors
+    /// When nobody has used it, and its definition makes no sense.
+    pub(crate) fn table(&mut self, object_id: u32, data_sets: &mut DataSets) -> Result<Option<Arc<Table>>> {
+        let Some(place) = self.objects.tables.by_id(object_id) else {
+            return Ok(self.pending.iter().find_map(|pending| match &pending.what {
                 What::Table(table) if table.object_id == object_id => Some(Arc::clone(table)),
                 _ => None,
-            })
+            }));
         };
-        self.objects.tables.by_id(object_id).cloned().or_else(pending)
+        if let Some(table) = place.opened() {
+            return Ok(Some(table));
+        }
+        let Some(opening) = self.objects.opening(object_id) else { return Ok(None) };
+        let table = opening.open_to_redo(&self.core, &mut self.broken)?;
+        data_sets.extend(table.partitions().map(|data_set| (data_set.file_id(), Arc::clone(data_set))));
+        let indexes = self.objects.opened_indexes_of(object_id);
+        data_sets.extend(indexes.map(|index| (index.data_set.file_id(), Arc::clone(&index.data_set))));
+        Ok(Some(table))
+    }
+
+    /// The data set of a file, if it is one of a table or index that is there. Its table is opened, if nobody has used it.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub(crate) fn data_set(&mut self, file_id: u32, data_sets: &mut DataSets) -> Result<Option<Arc<DataSet>>> {
+        if let Some(data_set) = data_sets.get(&file_id) {
+            return Ok(Some(Arc::clone(data_set)));
+        }
+        let files = match &mut self.files {
+            Some(files) => files,
+            none => {
+                let described = self.objects.described_files()?;
+                none.insert(described.into_iter().map(|(entry, table)| (entry.file_id, table)).collect())
+            }
+        };
+        let Some(table) = files.remove(&file_id) else { return Ok(None) };
+        self.table(table, data_sets)?;
+        Ok(data_sets.get(&file_id).cloned())
+    }
+
+    /// Is there something of this number, committed or not?
+    fn has(&self, object_id: u32) -> bool {
+        let is_made = |what: &What| !matches!(what, What::Gone(_)) && what.object_id() == object_id;
+        self.objects.has(object_id) || self.pending.iter().any(|pending| is_made(&pending.what))
     }
 
     /// Something in the log could not be done to a data set: nothing more is done to it.
@@ -142,21 +183,30 @@ impl Definitions {
         if self.pending.iter().any(|pending| (pending.transaction, pending.after) == (transaction, after)) {
             return Ok(());
         }
+        let schemas = match rows {
+            Some(rows) => self.schema_of(rows, data_sets)?,
+            None => None,
+        };
         let what = match rows {
             None => What::Gone(object_id),
-            Some(rows) => match read_definition(object_id, rows, |id| Some(self.table(id)?.attributes().schema.clone()))? {
+            Some(rows) if self.has(object_id) => What::Altered(object_id, rows.into()),
+            Some(rows) => match read_definition(object_id, rows, |id| schemas.clone().filter(|(table, _)| *table == id).map(|(_, s)| s))? {
                 catalog::Defined::Table(entry) => {
                     let table = open_table(&self.core, entry, headers, &mut self.broken)?;
                     data_sets.extend(table.partitions().map(|data_set| (data_set.file_id(), Arc::clone(data_set))));
                     What::Table(Arc::new(table))
                 }
                 catalog::Defined::Index(entry) => {
-                    let table = self.table(entry.table_id);
+                    let table = self.table(entry.table_id, data_sets)?;
                     let table = table
                         .ok_or_else(|| damaged(format!("it defines an index of table number {}, which is not there", entry.table_id)))?;
                     let index = open_index(&self.core, &table, entry, headers, &mut self.broken)?;
                     data_sets.insert(index.data_set.file_id(), Arc::clone(&index.data_set));
                     What::Index(Arc::new(index))
+                }
+                catalog::Defined::Other(entry) => {
+                    self.core.see_object_id(object_id);
+                    What::Other(object_id, entry.definition)
                 }
             },
         };
@@ -170,7 +220,6 @@ impl Definitions {
     /// When it does not go with what there is.
     pub(crate) fn committed(&mut self, transaction: u64, data_sets: &mut DataSets) -> Result<()> {
         let committed: Vec<Pending> = self.pending.extract_if(.., |pending| pending.transaction == transaction).collect();
-        self.changed |= !committed.is_empty();
         // What goes makes place for what comes under its name, whichever was defined first. What comes and goes does so in this order.
         let is_own = |object_id: u32| {
             committed.iter().any(|pending| !matches!(pending.what, What::Gone(_)) && pending.what.object_id() == object_id)
@@ -179,13 +228,18 @@ impl Definitions {
         let (first, then): (Vec<_>, Vec<_>) = committed.into_iter().zip(goes_first).partition(|(_, goes_first)| *goes_first);
         for (Pending { what, .. }, _) in first.into_iter().chain(then) {
             let object_id = what.object_id();
+            self.objects.beside.defined(object_id);
             let fits = match what {
-                What::Table(table) => self.objects.tables.insert(table),
-                What::Index(index) => self.objects.indexes.insert(index),
+                What::Table(table) => self.objects.tables.insert(Arc::new(Place::open(table))),
+                What::Index(index) => self.objects.insert_index(Arc::new(Place::open(index))),
+                What::Other(object_id, definition) => self.objects.insert_described(object_id, definition).is_ok(),
+                What::Altered(object_id, definition) => self.objects.alter(object_id, &definition)?,
                 What::Gone(object_id) => {
                     let table = self.objects.tables.remove(object_id);
-                    let index = self.objects.indexes.remove(object_id);
-                    let found = table.is_some() || index.is_some();
+                    let index = self.objects.remove_index(object_id);
+                    let found = table.is_some() || index.is_some() || self.objects.others.remove(object_id).is_some();
+                    // Of what nobody had used there is nothing in memory, and its files are among those that nobody names.
+                    let (table, index) = (table.and_then(|place| place.opened()), index.and_then(|place| place.opened()));
                     self.is_gone(
                         table.iter().flat_map(|table| table.partitions()).chain(index.iter().map(|index| &index.data_set)),
                         data_sets,
@@ -210,9 +264,18 @@ impl Definitions {
             match what {
                 What::Table(table) => self.is_gone(table.partitions(), data_sets),
                 What::Index(index) => self.is_gone([&index.data_set].into_iter(), data_sets),
-                What::Gone(_) => {}
+                What::Other(..) | What::Altered(..) | What::Gone(_) => {}
             }
         }
+    }
+
+    /// The columns of the table that an index is of, which these rows define.
+    fn schema_of(&mut self, rows: &[u8], data_sets: &mut DataSets) -> Result<Option<(u32, Schema)>> {
+        let Some(table) = DefinitionView::new(rows).ok().filter(|view| view.kind == DefinedKind::Index).and_then(|view| view.table().ok())
+        else {
+            return Ok(None);
+        };
+        Ok(self.table(table, data_sets)?.map(|found| (table, found.attributes().schema.clone())))
     }
 
     fn is_gone<'a>(&mut self, gone: impl Iterator<Item = &'a Arc<DataSet>>, data_sets: &mut DataSets) {
@@ -235,6 +298,6 @@ impl Definitions {
             return Err(error);
         }
         self.objects.tell_tables();
-        Ok(Defined { objects: self.objects, gone: self.gone, changed: self.changed })
+        Ok(Defined { objects: self.objects, gone: self.gone })
     }
 }

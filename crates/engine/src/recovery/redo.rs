@@ -83,14 +83,14 @@ pub(crate) fn redo(
                     let (file_id, number, change) = next_change(&mut changes).map_err(damaged)?;
                     if let Change::DataSet(DataSetOp::Partition { object_id, partition }) = change {
                         // A table that nobody names was dropped later.
-                        let added =
-                            definitions.table(object_id).map(|table| table.redo_partition(file_id, partition)).transpose()?.flatten();
+                        let table = definitions.table(object_id, data_sets)?;
+                        let added = table.map(|table| table.redo_partition(file_id, partition)).transpose()?.flatten();
                         data_sets.extend(added.map(|data_set| (file_id, data_set)));
                         continue;
                     }
                     // One that nobody names was dropped before the checkpoint; one that is missing or broken, later.
-                    let Some(data_set) = data_sets.get(&file_id).filter(|data_set| !data_set.is_poisoned()) else { continue };
-                    let data_set = Arc::clone(data_set);
+                    let found = definitions.data_set(file_id, data_sets)?;
+                    let Some(data_set) = found.filter(|data_set| !data_set.is_poisoned()) else { continue };
                     let redo = match change {
                         Change::DataSet(DataSetOp::Free) => {
                             redone.forget_large_value(&data_set, number);

@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 /// Finds what undo records name.
 pub(crate) trait ObjectsById {
-    /// The table; `None` when it was dropped.
-    fn table(&self, object_id: u32) -> Option<Arc<Table>>;
+    /// The table; `None` when it was dropped. An error when it cannot be opened; so for the others.
+    fn table(&self, object_id: u32) -> Result<Option<Arc<Table>>>;
     /// The index; `None` when it was dropped.
-    fn index(&self, object_id: u32) -> Option<Arc<Index>>;
+    fn index(&self, object_id: u32) -> Result<Option<Arc<Index>>>;
     /// The data set; `None` when it was dropped.
-    fn data_set(&self, file_id: u32) -> Option<Arc<DataSet>>;
+    fn data_set(&self, file_id: u32) -> Result<Option<Arc<DataSet>>>;
     /// What a transaction has defined behind its record at `after` is about to be taken back.
     fn undefine(&self, transaction: u64, after: Lsn);
     /// The buffer manager of all of them.
@@ -79,10 +79,10 @@ pub(crate) fn roll_back(objects: &dyn ObjectsById, log: &Log, state: &Transactio
 pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -> Result<()> {
     match undo {
         Undo::InsertedRow { object_id, .. } | Undo::DeletedRow { object_id, .. } | Undo::UpdatedRow { object_id, .. } => {
-            objects.table(object_id).map_or(Ok(()), |table| table.take_back(by, undo))
+            objects.table(object_id)?.map_or(Ok(()), |table| table.take_back(by, undo))
         }
         Undo::InsertedEntry { object_id, key, rid } => {
-            let Some(index) = objects.index(object_id) else { return Ok(()) };
+            let Some(index) = objects.index(object_id)? else { return Ok(()) };
             if index.tree().delete_by(by, key, rid)? != Removed::NeedsRoom {
                 index.core.leftovers.entry_removed();
                 return Ok(());
@@ -93,7 +93,7 @@ pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -
         // Nothing is to be done, but redo has to learn that it is not left any more.
         Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } | Undo::Definition { .. } => compensate(objects, by),
         Undo::AllocatedPage { file_id, page } => {
-            let Some(data_set) = objects.data_set(file_id) else { return Ok(()) };
+            let Some(data_set) = objects.data_set(file_id)? else { return Ok(()) };
             if page == 0 || page >= data_set.page_count() {
                 return Err(data_set.corrupt(page, "the log has it as a page that was taken"));
             }

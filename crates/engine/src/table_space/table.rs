@@ -16,6 +16,7 @@ use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_codec::row::DictionaryType;
+use pagefold_format::catalog::Notes;
 use pagefold_format::data::forms::{RecordDecoder, RecordEncoder};
 use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder, PageFill};
 use pagefold_format::data_set_header::ObjectKind;
@@ -110,6 +111,8 @@ pub struct TableAttributes {
     pub primary_key: Vec<usize>,
     /// The schema of the source, serialised by whoever loaded it, so that an export has the same types. The engine does not look into it.
     pub source_schema: Vec<u8>,
+    /// What is said of it that the engine does not act on. Of a table that is there, [`Table::notes`] are the present ones.
+    pub notes: Notes,
 }
 
 impl TableAttributes {
@@ -129,6 +132,7 @@ impl TableAttributes {
             pool: table_pool(page_bytes),
             primary_key: Vec::new(),
             source_schema: Vec::new(),
+            notes: Notes::default(),
         }
     }
 
@@ -163,6 +167,9 @@ impl TableAttributes {
         }
         if self.maxrows == 0 || self.maxrows > SLOT_MAX + 1 {
             return refuse(format!("MAXROWS {} is not between 1 and {}", self.maxrows, SLOT_MAX + 1));
+        }
+        if !self.notes.ranges().1.is_empty() || !self.notes.ranges().0.is_empty() {
+            return refuse("it cannot be divided by ranges yet".into());
         }
         let first = self.extents.first_bytes;
         if first == 0 || first > 1 << 40 || self.extents.second_bytes > 1 << 40 {
@@ -206,6 +213,8 @@ pub struct Table {
     pub(crate) gate: RowGate,
     /// The transaction that builds an index beside them, and the name of that.
     builder: Mutex<Option<(u64, String)>>,
+    /// What is said of it at present.
+    notes: RwLock<Arc<Notes>>,
     /// The last commit that dropped or replaced one of them.
     index_lost: AtomicU64,
     pub(crate) dictionaries: DictionarySet,
@@ -252,6 +261,7 @@ impl Table {
             indexes: RwLock::default(),
             gate: RowGate::default(),
             builder: Mutex::default(),
+            notes: RwLock::new(Arc::new(attributes.notes.clone())),
             index_lost: AtomicU64::new(0),
             dictionaries: DictionarySet::default(),
             watch: attributes.method.dictionary_type().map(|_| Watch::default()),
@@ -329,6 +339,7 @@ impl Table {
         self.core.see_file_id(file_id);
         let attributes = DataSetAttributes { file_id, ..self.data_set_attributes(partition) };
         let data_set = self.core.open_data_set(attributes, &self.attributes.pool, None)?;
+        data_set.set_unrecorded();
         self.put_partition(&mut count, Arc::clone(&data_set)).map(|_| Some(data_set))
     }
 
@@ -391,6 +402,23 @@ impl Table {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.attributes.name
+    }
+
+    /// What is said of it that the engine does not act on: comments, defaults of columns, constraints and the like, as last committed.
+    #[must_use]
+    pub fn notes(&self) -> Arc<Notes> {
+        Arc::clone(&self.notes.read())
+    }
+
+    /// This is said of it from now on.
+    pub(crate) fn set_notes(&self, notes: Notes) {
+        *self.notes.write() = Arc::new(notes);
+    }
+
+    /// Its attributes with what is said of it at present: those of another table that takes its place.
+    #[must_use]
+    pub fn attributes_now(&self) -> TableAttributes {
+        TableAttributes { notes: Notes::clone(&self.notes.read()), ..self.attributes.clone() }
     }
 
     /// Its indexes, by name, of those that the catalog names.

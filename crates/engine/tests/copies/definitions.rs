@@ -118,7 +118,7 @@ fn rows(database: &Database, view: &ReadView, name: &str, index: Option<&str>) -
 
 fn contents(database: &Database) -> BTreeMap<String, Made> {
     let view = database.read_view();
-    let tables = database.tables().into_iter().filter(|table| NAMES.contains(&table.name()));
+    let tables = database.tables().unwrap().into_iter().filter(|table| NAMES.contains(&table.name()));
     let made = tables.map(|table| {
         let name = table.name();
         let found = rows(database, &view, name, None);

@@ -80,8 +80,9 @@ fn work(database: &Database, thread: i64, history: &History, stop: &AtomicBool) 
 
 /// Writes pages of running transactions.
 fn steal(database: &Database, random: &mut Random) {
-    let mut data_sets: Vec<_> = database.tables().iter().flat_map(|table| table.partitions().cloned().collect::<Vec<_>>()).collect();
-    data_sets.extend(database.indexes().iter().map(|index| Arc::clone(index.data_set())));
+    let mut data_sets: Vec<_> =
+        database.tables().unwrap().iter().flat_map(|table| table.partitions().cloned().collect::<Vec<_>>()).collect();
+    data_sets.extend(database.indexes().unwrap().iter().map(|index| Arc::clone(index.data_set())));
     database.write_dirty_pages(&data_sets[random.below(data_sets.len() as u64) as usize]).unwrap();
 }
 
@@ -359,8 +360,8 @@ fn a_copy_has_what_the_log_defines() {
         recover(&image, "made", &["copy.pfc"], &[], Until::End).unwrap_or_else(|e| panic!("call {call}: {e}"));
         let [made, database] = ["made", "db"].map(|directory| image.open(directory, OpenMode::Write).unwrap());
         let what = |database: &Database| -> Vec<(String, u64)> {
-            let tables = database.tables();
-            let indexes = database.indexes().into_iter().map(|index| (index.name().to_owned(), 0));
+            let tables = database.tables().unwrap();
+            let indexes = database.indexes().unwrap().into_iter().map(|index| (index.name().to_owned(), 0));
             tables.iter().map(|table| (table.name().to_owned(), table.row_count())).chain(indexes).collect()
         };
         assert_eq!(what(&made), what(&database), "call {call}");

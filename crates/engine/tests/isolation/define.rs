@@ -269,7 +269,7 @@ fn an_index_that_is_made_and_dropped_leaves_nothing() {
             Settings::default()
         )
         .unwrap()
-        .tables()
+        .table_names()
         .is_empty()
     );
 }
@@ -287,7 +287,7 @@ fn what_is_dropped_is_dropped_for_good() {
     let image = storage.crash_image(CrashPolicy::DropAll);
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let opened = Database::open(Arc::new(image), clock, Path::new("db"), OpenMode::Write, Settings::default()).unwrap();
-    assert!(opened.tables().is_empty() && opened.indexes().is_empty());
+    assert!(opened.tables().unwrap().is_empty() && opened.indexes().unwrap().is_empty());
 }
 
 /// Who changes rows of a table and who drops it, or builds an index of it, wait for each other; so do two who want a name.

@@ -5,6 +5,7 @@
 mod built_beside;
 mod define;
 mod definitions;
+mod described;
 mod full_disk;
 mod growth;
 mod hermitage;

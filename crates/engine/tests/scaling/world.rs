@@ -15,9 +15,13 @@ pub(crate) fn storage() -> Arc<dyn Storage> {
 }
 
 pub(crate) fn open(storage: &Arc<dyn Storage>, mode: OpenMode) -> Database {
+    open_with(storage, mode, Settings::default())
+}
+
+pub(crate) fn open_with(storage: &Arc<dyn Storage>, mode: OpenMode, settings: Settings) -> Database {
     let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 0, ..PoolSettings::default() };
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
-    Database::open(Arc::clone(storage), clock, Path::new("db"), mode, Settings { pools, ..Settings::default() }).unwrap()
+    Database::open(Arc::clone(storage), clock, Path::new("db"), mode, Settings { pools, ..settings }).unwrap()
 }
 
 pub(crate) fn table_name(i: u64) -> String {
@@ -36,7 +40,7 @@ pub(crate) fn with_tables(storage: &Arc<dyn Storage>, tables: u64, method: Metho
     change.commit().unwrap();
     if row {
         let mut transaction = database.begin(TransactionOptions::default());
-        for table in database.tables() {
+        for table in database.tables().unwrap() {
             transaction.insert(&table, &[ValueRef::Int(0), ValueRef::Int(0)]).unwrap();
         }
         transaction.commit().unwrap();

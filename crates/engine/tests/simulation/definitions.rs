@@ -184,7 +184,7 @@ fn run(database: &Database, definition: Definition) -> Done {
             reorg(database, TABLES[table], &options, &Silent).map(drop)
         }
         Definition::ReorganizeIndex { index, format } => {
-            let indexes = database.indexes();
+            let indexes = database.indexes().unwrap();
             let name = indexes[index % indexes.len()].name().to_string();
             let page_bytes = Some(index_page_bytes(format));
             let options = ReorgOptions { format: Some(Setting::Given(format)), page_bytes, ..ReorgOptions::default() };

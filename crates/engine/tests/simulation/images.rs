@@ -96,7 +96,7 @@ pub(crate) fn verify_older_slot(image: &FaultStorage, promise: &Promise, left: L
 pub(crate) fn verify_new(image: &FaultStorage) -> Result<(), String> {
     guarded(|| {
         let database = open(image, OpenMode::Create).map_err(|e| format!("opening: {e}"))?;
-        if !database.tables().is_empty() && try_contents(&database)? != State::default() {
+        if !database.table_names().is_empty() && try_contents(&database)? != State::default() {
             return Err("a database that was being made has rows".into());
         }
         database.close().map_err(|e| format!("closing: {e}"))?;

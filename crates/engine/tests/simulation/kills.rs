@@ -55,7 +55,7 @@ fn run_killed_at(seed: u64, call: u64, count: usize, tally: &Arc<Mutex<Tally>>) 
             }
         }
     });
-    if open(&storage, OpenMode::Create).unwrap_or_else(|e| panic!("{what}: {e}")).tables().is_empty() {
+    if open(&storage, OpenMode::Create).unwrap_or_else(|e| panic!("{what}: {e}")).table_names().is_empty() {
         create(&storage, shape).unwrap_or_else(|e| panic!("{what}: {e}"));
     }
     made.store(true, Ordering::Relaxed);

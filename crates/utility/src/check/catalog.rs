@@ -1,11 +1,13 @@
 //! The catalog, read from its pages.
 
 use super::findings::Context;
+use super::log::apply_checkpoint;
 use super::table::{TableFiles, Visit, table_object};
 use crate::Result;
 use pagefold_engine::Error;
 use pagefold_engine::catalog::{CatalogEntries, CatalogParts, DataSetEntry, TableEntry, catalog_attributes};
 use pagefold_format::control::ControlSlot;
+use pagefold_format::log::Checkpoint;
 use pagefold_io::Storage;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +18,7 @@ pub(crate) fn catalog_entry(slot: &ControlSlot) -> Result<TableEntry> {
     Ok(TableEntry { object_id: 0, attributes: catalog_attributes()?, data_sets: vec![data_set] })
 }
 
-/// Checks the catalog's pages and reads its entries. True: all of it could be read.
+/// Checks the catalog's pages and reads its entries, as the checkpoint has them. True: all of it could be read.
 ///
 /// # Errors
 /// Only when the user wants to stop.
@@ -24,6 +26,7 @@ pub(crate) fn read_entries(
     storage: &dyn Storage,
     directory: &Path,
     slot: &ControlSlot,
+    checkpoint: Option<&Checkpoint>,
     context: &mut Context<'_>,
 ) -> Result<(CatalogEntries, bool)> {
     let entry = catalog_entry(slot)?;
@@ -45,7 +48,13 @@ pub(crate) fn read_entries(
         })?;
     }
     let pages_are_whole = context.error_count() == errors_before;
-    let (entries, errors) = parts.finish();
+    for (object_id, definition) in checkpoint.iter().flat_map(|checkpoint| &checkpoint.committed) {
+        parts.replace(*object_id, definition.as_deref());
+    }
+    let (mut entries, errors) = parts.finish();
+    if let Some(checkpoint) = checkpoint {
+        apply_checkpoint(&mut entries, checkpoint);
+    }
     for error in &errors {
         context.error(&object, 0, reason(error));
     }
@@ -67,7 +76,9 @@ fn check_entries(entries: &CatalogEntries, slot: &ControlSlot, object: &str, con
     let mut names = BTreeSet::new();
     let tables = entries.tables.iter().map(|t| ("table", &t.attributes.name, t.object_id, &t.data_sets));
     let indexes = entries.indexes.iter().map(|i| ("index", &i.attributes.name, i.object_id, &i.data_sets));
-    for (kind, name, id, data_sets) in tables.chain(indexes) {
+    let none = Vec::new();
+    let others = entries.others.iter().map(|o| (o.kind.name(), &o.name, o.object_id, &none));
+    for (kind, name, id, data_sets) in tables.chain(indexes).chain(others) {
         if !names.insert((kind, name)) {
             context.error(object, 0, format!("{kind} \"{name}\" comes twice"));
         }

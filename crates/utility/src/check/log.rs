@@ -70,7 +70,7 @@ fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) 
 }
 
 /// Brings what the catalog says of data sets to the state of a checkpoint, which may know more partitions.
-pub(crate) fn apply_checkpoint(entries: &mut CatalogEntries, checkpoint: &Checkpoint) {
+pub(super) fn apply_checkpoint(entries: &mut CatalogEntries, checkpoint: &Checkpoint) {
     let written = |state: &DataSetState| Some(state.header_writes).filter(|writes| *writes > 0);
     let update = |data_set: &mut DataSetEntry| {
         let found = checkpoint.data_sets.iter().find(|d| d.file_id == data_set.file_id);

@@ -44,6 +44,6 @@ pub(crate) use chain::read_dictionaries;
 pub(crate) use data_set::{DataSetFile, Expected};
 pub(crate) use files::{PageReader, read_control_slots};
 pub(crate) use findings::Context;
-pub(crate) use log::{apply_checkpoint, read_log};
+pub(crate) use log::read_log;
 pub(crate) use table::table_expected;
 pub(crate) use tree::index_expected;

@@ -5,7 +5,7 @@ use super::data_set::DataSetFile;
 use super::difference::{Buckets, Element, Side, Sum, hash};
 use super::files::{ControlSlots, files_on_disk, read_control_slots};
 use super::findings::{CheckReport, Context};
-use super::log::{apply_checkpoint, is_in_order, read_log};
+use super::log::{is_in_order, read_log};
 use super::table::{TableFiles, Visit, table_object};
 use super::tree::{IndexFile, index_expected, index_object};
 use crate::{Progress, Result, Unit};
@@ -76,10 +76,7 @@ fn check_named(
     let Some(slot) = control.current else { return Ok(context.finish()) };
     progress.start("checking the catalog", None, Unit::Pages);
     let checkpoint = read_log(storage, directory, &slot, &mut context)?;
-    let (mut entries, whole) = read_entries(storage, directory, &slot, &mut context)?;
-    if let Some(checkpoint) = checkpoint {
-        apply_checkpoint(&mut entries, &checkpoint);
-    }
+    let (entries, whole) = read_entries(storage, directory, &slot, checkpoint.as_ref(), &mut context)?;
     progress.finish();
     for (path, file_id) in unnamed {
         if !is_named(&entries, &catalogs(&control), file_id) {

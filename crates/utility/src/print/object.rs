@@ -3,8 +3,8 @@
 //! A damaged catalog hides names, but not files: these are found by their file id, page size and all from their own header page.
 
 use crate::check::{
-    Context, DataSetFile, Expected, PageReader, apply_checkpoint, catalog_entry, index_expected, read_control_slots, read_dictionaries,
-    read_entries, read_log, table_expected,
+    Context, DataSetFile, Expected, PageReader, catalog_entry, index_expected, read_control_slots, read_dictionaries, read_entries,
+    read_log, table_expected,
 };
 use crate::{Error, Result, Silent};
 use pagefold_codec::row::RowDictionary;
@@ -49,11 +49,9 @@ pub(super) fn find(storage: &dyn Storage, directory: &Path, name: &str, partitio
         if name == "catalog" {
             tables.push(catalog_entry(slot)?);
         } else {
-            let (mut entries, _) = read_entries(storage, directory, slot, &mut context)?;
             // Without a log that ends in order, the files of data sets made since the catalog was written are found by their ids.
-            if let Ok(Some(checkpoint)) = read_log(storage, directory, slot, &mut context) {
-                apply_checkpoint(&mut entries, &checkpoint);
-            }
+            let checkpoint = read_log(storage, directory, slot, &mut context).ok().flatten();
+            let (entries, _) = read_entries(storage, directory, slot, checkpoint.as_ref(), &mut context)?;
             (tables, indexes) = (entries.tables, entries.indexes);
         }
     }

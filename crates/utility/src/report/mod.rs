@@ -53,7 +53,7 @@ pub struct DatabaseReport {
 /// When there is no such table or index, a page is damaged, or the user wants to stop.
 pub fn report(database: &Database, object: Option<&str>, progress: &dyn Progress) -> Result<DatabaseReport> {
     let (tables, indexes) = match object {
-        None => (database.tables(), database.indexes()),
+        None => (database.tables()?, database.indexes()?),
         Some(name) => match (database.table(name), database.index(name)) {
             (Ok(table), _) => {
                 let indexes = database.indexes_of(&table);
@@ -93,8 +93,8 @@ pub fn report(database: &Database, object: Option<&str>, progress: &dyn Progress
 }
 
 fn unknown(database: &Database, name: &str) -> Error {
-    let mut names: Vec<String> = database.tables().iter().map(|t| t.name().to_string()).collect();
-    names.extend(database.indexes().iter().map(|i| i.name().to_string()));
+    let mut names = database.table_names();
+    names.extend(database.index_names());
     let hint = if names.is_empty() { "; the database is empty".into() } else { format!("; there are: {}", names.join(", ")) };
     pagefold_engine::Error::Unknown { kind: "table or index", name: name.into(), hint }.into()
 }

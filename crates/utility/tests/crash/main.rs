@@ -45,7 +45,7 @@ fn write_csv(storage: &FaultStorage, path: &str, rows: std::ops::Range<usize>) {
 /// What a user sees: tables with their rows, indexes with their entries.
 fn contents(database: &Database) -> Vec<String> {
     let mut seen = Vec::new();
-    for table in database.tables() {
+    for table in database.tables().unwrap() {
         let mut sum = 0u64;
         let mut rows = 0u64;
         let mut buffer = RowBuffer::default();
@@ -59,7 +59,7 @@ fn contents(database: &Database) -> Vec<String> {
         let attributes = table.attributes();
         seen.push(format!("{} {} {} {rows} {sum}", table.name(), attributes.method, attributes.page_bytes));
     }
-    for index in database.indexes() {
+    for index in database.indexes().unwrap() {
         let attributes = index.attributes();
         let entries = index.data_set().facts().rows;
         seen.push(format!("{} {} {} {entries}", index.name(), attributes.format, attributes.page_bytes));
@@ -75,7 +75,7 @@ fn state(storage: &FaultStorage, what: &str) -> Vec<String> {
     let report = check_files(storage, Path::new(DIRECTORY), &Silent).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert!(report.errors.is_empty(), "{what}: {:?}", report.errors);
     let objects = open(storage, OpenMode::Read).unwrap();
-    let named = 1 + objects.tables().len() + objects.indexes().len();
+    let named = 1 + objects.tables().unwrap().len() + objects.indexes().unwrap().len();
     let files = storage.list(&Path::new(DIRECTORY).join("data")).unwrap().len();
     assert_eq!(files, named, "{what}: space leaked");
     seen

@@ -50,8 +50,8 @@ fn append() -> LoadOptions {
 }
 
 fn names(database: &Database) -> (Vec<String>, Vec<String>) {
-    let tables = database.tables().iter().map(|table| table.name().to_owned()).collect();
-    (tables, database.indexes().iter().map(|index| index.name().to_owned()).collect())
+    let tables = database.tables().unwrap().iter().map(|table| table.name().to_owned()).collect();
+    (tables, database.indexes().unwrap().iter().map(|index| index.name().to_owned()).collect())
 }
 
 fn estimates(database: &Database, tables: &[String], indexes: &[String]) {

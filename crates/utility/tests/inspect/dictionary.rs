@@ -47,7 +47,7 @@ fn other_tables_are_read_and_changed() {
     let storage = sample();
     let whole = {
         let database = open(&storage, OpenMode::Read).unwrap();
-        database.tables().iter().map(|table| (table.name().to_owned(), rows(table).unwrap())).collect::<Vec<_>>()
+        database.tables().unwrap().iter().map(|table| (table.name().to_owned(), rows(table).unwrap())).collect::<Vec<_>>()
     };
     let number = damage(&storage, "wide", 0);
     assert!(!run_check(&storage).is_clean());

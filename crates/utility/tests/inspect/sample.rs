@@ -294,7 +294,7 @@ pub(crate) fn file_of(file_id: u32) -> PathBuf {
 pub(crate) fn contents(storage: &MemoryStorage) -> pagefold_engine::Result<Vec<String>> {
     let database = open(storage, OpenMode::Read)?;
     let mut all = Vec::new();
-    for table in database.tables() {
+    for table in database.tables()? {
         let mut records = Vec::new();
         table.scan(&mut RowBuffer::default(), |rid, record| {
             records.push((rid, record.to_vec()));
@@ -305,7 +305,7 @@ pub(crate) fn contents(storage: &MemoryStorage) -> pagefold_engine::Result<Vec<S
             all.push(format!("{} {rid} {:?}", table.name(), table.values(&record)?));
         }
     }
-    for index in database.indexes() {
+    for index in database.indexes()? {
         let mut cursor = index.tree().all(Walk::Forward);
         while let Some((key, rid)) = cursor.next()? {
             all.push(format!("{} {} {rid}", index.name(), index.key_layout().describe(key)));

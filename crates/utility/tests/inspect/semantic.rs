@@ -235,7 +235,7 @@ fn control_slots() {
     bad[(1 - old) * CONTROL_SLOT_BYTES + 9] ^= 4;
     control.write(&storage, &bad);
     expect(&storage, "control file", "checksum does not match");
-    assert_eq!(open(&storage, OpenMode::Read).unwrap().tables().len(), open(&sample(), OpenMode::Read).unwrap().tables().len());
+    assert_eq!(open(&storage, OpenMode::Read).unwrap().table_names(), open(&sample(), OpenMode::Read).unwrap().table_names());
     // Both.
     bad[old * CONTROL_SLOT_BYTES + 100] ^= 1;
     control.write(&storage, &bad);

@@ -9,10 +9,12 @@ use super::super::Lifetime;
 use super::super::defining::{Definer, Defining};
 use super::super::leftovers::key_of;
 use super::Transaction;
+use crate::catalog::OtherEntry;
 use crate::index::{Index, IndexAttributes};
 use crate::pool::By;
 use crate::table_space::{RowBuffer, RowSink, Table, TableAttributes};
 use crate::{Error, Result};
+use pagefold_format::catalog::{DefinedKind, Notes};
 use pagefold_types::Rid;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -99,6 +101,88 @@ impl Transaction<'_> {
             self.create_index(&table, attributes)?;
         }
         Ok(table)
+    }
+
+    /// What is said of a table: what this transaction says, or what is committed.
+    #[must_use]
+    pub fn notes_of_table(&self, table: &Table) -> Arc<Notes> {
+        self.defining.notes(table.object_id).cloned().unwrap_or_else(|| table.notes())
+    }
+
+    /// What is said of an index, as [`notes_of_table`](Self::notes_of_table).
+    #[must_use]
+    pub fn notes_of_index(&self, index: &Index) -> Arc<Notes> {
+        self.defining.notes(index.object_id).cloned().unwrap_or_else(|| index.notes())
+    }
+
+    /// Says something else of a table: comments, defaults of columns, constraints and whatever else the engine does not act on. Others see it after the commit.
+    ///
+    /// # Errors
+    /// When the table was dropped or replaced, too much is said, or it is divided by ranges, which only a new table can be; those of locks; when there is no room in the log.
+    pub fn alter_table(&mut self, table: &Table, notes: Notes) -> Result<()> {
+        self.define(|t| {
+            t.check_table(table, None)?;
+            t.check_seen(&table.lifetime, || table.object())?;
+            t.note_definition(|defining, by| defining.alter_table(by, table, notes))?;
+            t.log_definitions()
+        })
+    }
+
+    /// Says something else of an index.
+    ///
+    /// # Errors
+    /// As [`alter_table`](Self::alter_table).
+    pub fn alter_index(&mut self, index: &Index, notes: Notes) -> Result<()> {
+        self.define(|t| {
+            t.check_seen(&index.lifetime, || index.object())?;
+            t.note_definition(|defining, by| defining.alter_index(by, index, notes))?;
+            t.log_definitions()
+        })
+    }
+
+    /// Makes what has a name and no pages: a view, a sequence or a schema. The engine keeps it and does nothing with it.
+    ///
+    /// # Errors
+    /// When the name is taken, by whatever it is; when too much is said; those of locks; when there is no room in the log.
+    pub fn create_object(&mut self, kind: DefinedKind, name: &str, notes: Notes) -> Result<Arc<OtherEntry>> {
+        if !matches!(kind, DefinedKind::View | DefinedKind::Sequence | DefinedKind::Schema) {
+            return Err(Error::Parameter(format!("\"{name}\": a {} is not made so", kind.name())));
+        }
+        self.define(|t| {
+            let made = t.note_definition(|defining, by| defining.create_other(by, kind, name, notes))?;
+            t.log_definitions()?;
+            Ok(made)
+        })
+    }
+
+    /// A view, sequence or schema by its name: one that this transaction has made, or one that is committed.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn object(&self, kind: DefinedKind, name: &str) -> Result<Arc<OtherEntry>> {
+        self.defining.other(&self.database, kind, name)
+    }
+
+    /// Says something else of a view, sequence or schema.
+    ///
+    /// # Errors
+    /// When there is none, or too much is said; those of locks; when there is no room in the log.
+    pub fn alter_object(&mut self, kind: DefinedKind, name: &str, notes: Notes) -> Result<()> {
+        self.define(|t| {
+            t.note_definition(|defining, by| defining.alter_other(by, kind, name, notes))?;
+            t.log_definitions()
+        })
+    }
+
+    /// Drops a view, sequence or schema. What refers to it is not looked at.
+    ///
+    /// # Errors
+    /// When there is none; those of locks; when there is no room in the log.
+    pub fn drop_object(&mut self, kind: DefinedKind, name: &str) -> Result<()> {
+        self.define(|t| {
+            t.note_definition(|defining, by| defining.drop_other(by, kind, name))?;
+            t.log_definitions()
+        })
     }
 
     /// Refuses what others have made since the snapshot of the transaction, if it has one.

@@ -252,7 +252,7 @@ impl Transaction<'_> {
             self.database.table(name)?
         } else {
             let timestamp = self.snapshot()?.timestamp();
-            match self.database.table_of_snapshot(name, timestamp) {
+            match self.database.table_of_snapshot(name, timestamp)? {
                 Some(table) => table,
                 None => self.database.table(name).and_then(|table| self.check_table(&table, Some(timestamp)).map(|()| table))?,
             }
@@ -273,7 +273,7 @@ impl Transaction<'_> {
             self.database.index(name)?
         } else {
             let timestamp = self.snapshot()?.timestamp();
-            match self.database.index_of_snapshot(name, timestamp) {
+            match self.database.index_of_snapshot(name, timestamp)? {
                 Some(index) => index,
                 None => self.database.index(name).and_then(|index| self.check_index(&index, Some(timestamp)).map(|()| index))?,
             }
@@ -395,8 +395,8 @@ impl Transaction<'_> {
     /// Under SERIALIZABLE: who changes rows of a table meets the marks of those who have read it and its indexes, but not of those who have read what these replaced. A transaction that has read something since
     /// replaced would have to come before them, and as it has changed something, nobody knows whether it can.
     fn check_objects_read(&self) -> Result<()> {
-        let table_ended = |object_id| self.database.table_by_id(object_id).map(|table| table.lifetime.has_ended());
-        let index_ended = |object_id| self.database.index_by_id(object_id).map(|index| index.lifetime.has_ended());
+        let table_ended = |object_id| self.database.table_by_id(object_id).ok().flatten().map(|table| table.lifetime.has_ended());
+        let index_ended = |object_id| self.database.index_by_id(object_id).ok().flatten().map(|index| index.lifetime.has_ended());
         let ended = |object_id: u32| table_ended(object_id).or_else(|| index_ended(object_id)).unwrap_or(true);
         match self.read.as_ref().is_some_and(|read| read.any(ended)).then_some(()) {
             Some(()) => {
