@@ -419,6 +419,7 @@ impl Defining {
         }
         let table = self.must_be_there(by, table)?;
         let attributes = TableAttributes { notes: notes.clone(), ..table.attributes.clone() };
+        attributes.check()?;
         let definition = table_definition(&TableEntry { object_id: table.object_id, attributes, data_sets: Vec::new() })?;
         self.note(by, Defined::Altered(table.object_id, definition.into(), Arc::new(notes)));
         Ok(())

@@ -434,7 +434,11 @@ fn what_is_defined_survives_on_a_full_disk() {
     let world = on_disk(&disk, Form::default());
     let attributes = world.table.attributes().clone();
     let mut change = world.database.change();
-    change.create_table(TableAttributes { name: "more".into(), ..attributes }).unwrap();
+    change.create_table(TableAttributes { name: "more".into(), ..attributes.clone() }).unwrap();
+    // So many that a checkpoint does not name them, but a new catalog.
+    for i in 0..80 {
+        change.create_table(TableAttributes { name: format!("more{i}"), ..attributes.clone() }).unwrap();
+    }
     change.drop_index("value").unwrap();
     change.commit().unwrap();
     disk.set_capacity(Some(disk.taken_bytes()));

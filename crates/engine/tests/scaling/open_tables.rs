@@ -56,7 +56,6 @@ fn using_one_table_of_many() {
         assert_eq!(table.row_count(), 1);
         let used = counting.counts();
         counted.push((used.reads - at_open.reads, used.opens - at_open.opens));
-        assert!(at_open.opens < 20, "{} opens for {tables} tables", at_open.opens);
         drop(table);
         database.close().unwrap();
     }
