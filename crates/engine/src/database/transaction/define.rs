@@ -94,9 +94,12 @@ impl Transaction<'_> {
 
     fn make_anew(&mut self, name: &str) -> Result<Arc<Table>> {
         let old = self.table(name)?;
-        let indexes: Vec<IndexAttributes> = self.indexes_of(&old).iter().map(|index| index.attributes().clone()).collect();
+        // With what is said of them now, by this transaction too.
+        let again = |index: &Arc<Index>| IndexAttributes { notes: (*self.notes_of_index(index)).clone(), ..index.attributes().clone() };
+        let indexes: Vec<IndexAttributes> = self.indexes_of(&old).iter().map(again).collect();
+        let attributes = TableAttributes { notes: (*self.notes_of_table(&old)).clone(), ..old.attributes().clone() };
         self.drop_table(name)?;
-        let table = self.create_table(old.attributes().clone())?;
+        let table = self.create_table(attributes)?;
         for attributes in indexes {
             self.create_index(&table, attributes)?;
         }
