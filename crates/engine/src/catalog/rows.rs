@@ -49,10 +49,13 @@ struct Split {
     found: BTreeMap<u16, Box<[u8]>>,
 }
 
+/// An object's number, and its definition as bytes.
+pub(super) type NumberedDefinition = (u32, Box<[u8]>);
+
 /// The rows of a catalog, put together to definitions: by whoever opens the database, and by `check`, which reads the pages itself.
 #[derive(Default)]
 pub struct CatalogParts {
-    whole: Vec<(u32, Box<[u8]>)>,
+    whole: Vec<NumberedDefinition>,
     split: BTreeMap<u32, Split>,
 }
 
@@ -84,7 +87,7 @@ impl CatalogParts {
 
     /// All definitions that can be put together, with the numbers of their objects, and what is wrong with the others.
     #[must_use]
-    pub fn definitions(self) -> (Vec<(u32, Box<[u8]>)>, Vec<Error>) {
+    pub fn definitions(self) -> (Vec<NumberedDefinition>, Vec<Error>) {
         let (mut definitions, mut errors) = (self.whole, Vec::new());
         for (object_id, split) in self.split {
             if split.found.len() == usize::from(split.parts) {
@@ -124,7 +127,7 @@ impl CatalogParts {
 }
 
 /// Reads all definitions, with the numbers of their objects.
-pub(crate) fn read_catalog(space: &Table) -> Result<Vec<(u32, Box<[u8]>)>> {
+pub(crate) fn read_catalog(space: &Table) -> Result<Vec<NumberedDefinition>> {
     let mut parts = CatalogParts::default();
     space.scan(&mut RowBuffer::default(), |_, record| {
         let row = space.layout().bytes_at(record, 0).map_err(|e| damaged(&e))?;

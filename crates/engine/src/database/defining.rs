@@ -374,7 +374,7 @@ impl Defining {
             return Err(Error::Parameter(format!("\"{}\" is no name for a {}: 1 to 128 characters", name.escape_debug(), kind.name())));
         }
         let definition = other_definition(kind, name, &notes)?.into();
-        self.take_name(by, name)?;
+        self.take_name(by, name, None)?;
         let object_id = by.database.core.take_object_id();
         let other = Arc::new(OtherEntry { object_id, kind, name: name.into(), definition, notes });
         self.note(by, Defined::Other(Arc::clone(&other)));

@@ -103,8 +103,8 @@ fn definitions_beside_readers_and_writers() {
     engine.remove_leftovers().unwrap();
     (0..2).for_each(|_| engine.checkpoint().unwrap());
     let partitions = |attributes: &TableAttributes| engine.table(&attributes.name).unwrap().partitions().count();
-    let tables: usize = engine.tables().iter().map(|table| partitions(table.attributes())).sum();
-    let (expected, found) = (1 + tables + engine.indexes().len(), data_files(&directory));
+    let tables: usize = engine.tables().unwrap().iter().map(|table| partitions(table.attributes())).sum();
+    let (expected, found) = (1 + tables + engine.indexes().unwrap().len(), data_files(&directory));
     assert_eq!(found, expected, "files that nobody names");
     database.close().unwrap();
     let report = utility::check_files(&pagefold::io::OsStorage, &directory, &utility::Silent).unwrap();

@@ -84,7 +84,8 @@ impl Transaction<'_> {
         drop((replacing, replaced_by_none));
         (self.snapshot, self.pin) = (None, None);
         for (index, key, row) in self.known_keys.all() {
-            if let Some(index) = self.database.index_by_id(index) {
+            // One that has a note is in memory.
+            if let Ok(Some(index)) = self.database.index_by_id(index) {
                 index.known_keys.committed(key, commit, row);
             }
         }
