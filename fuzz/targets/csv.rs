@@ -35,7 +35,8 @@ fuzz_target!(|data: &[u8]| {
 
     // What a delimiter, quote or NULL text cannot tell is refused when it is written.
     let table = source.table().clone();
-    let write = CsvOptions { header: Header::Yes, ..CsvOptions::default() };
+    // Told, as a beginning may look as if it were written otherwise.
+    let write = CsvOptions { header: Header::Yes, delimiter: Some(b','), quote: Some(Some(b'"')), ..CsvOptions::default() };
     let Ok(mut sink) = FileSink::create(Arc::clone(&storage), Path::new("out.csv"), &FileFormat::Csv(write.clone()), &table) else {
         return;
     };

@@ -3,7 +3,7 @@
 
 mod common;
 
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Date64Array, Int64Array, RecordBatch, StringArray, Time32SecondArray, TimestampSecondArray};
 use common::{Rng, batches, get, memory, open_csv, put, rows};
 use pagefold_interchange::{CsvOptions, FileFormat, FileSink, ParquetOptions, Sink, TableSchema};
 use pagefold_io::Storage;
@@ -184,4 +184,35 @@ fn wide_rows() {
     let back = rows(source.table(), &through);
     assert_eq!(back.len(), 40);
     assert!(back.iter().enumerate().all(|(i, r)| r[0] == Value::Text(format!("{i}").repeat(500_000))));
+}
+
+/// Parquet has no seconds and no dates of 64 bits: they are written as what others read, and seconds come back here.
+#[test]
+fn times_are_such_for_everybody() {
+    let storage = memory();
+    let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(0), None, Some(1_700_000_000)]));
+    let zoned: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(0), None, Some(1_700_000_000)]).with_timezone("UTC"));
+    let time: ArrayRef = Arc::new(Time32SecondArray::from(vec![Some(0), None, Some(86_399)]));
+    let date: ArrayRef = Arc::new(Date64Array::from(vec![Some(0), None, Some(86_400_000)]));
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("seconds", seconds, true),
+        ("zoned", zoned, true),
+        ("time", time, true),
+        ("date", date, true),
+    ])
+    .unwrap();
+    write(&storage, "t.parquet", &batch, ParquetOptions::default());
+    let file = storage.open(Path::new("t.parquet"), &pagefold_io::OpenOptions::read_only()).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    pagefold_io::read_exact_at(&*file, &mut bytes, 0).unwrap();
+    let metadata = parquet::file::metadata::ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::from(bytes)).unwrap();
+    for column in metadata.file_metadata().schema_descr().columns() {
+        assert!(column.logical_type_ref().is_some(), "{} is an integer to others", column.name());
+    }
+    let mut source = open_csv(&*storage, &["t.parquet"], CsvOptions::default()).unwrap();
+    let all = batches(&mut *source).unwrap();
+    let types: Vec<String> = source.table().schema().columns().iter().map(|c| c.data_type.to_string()).collect();
+    assert_eq!(types, ["TIMESTAMP(0)", "TIMESTAMP(0) WITH TIME ZONE", "TIME(0)", "TIMESTAMP(3)"]);
+    let expected = rows(&TableSchema::from_arrow(batch.schema()).unwrap(), std::slice::from_ref(&batch));
+    assert_eq!(rows(source.table(), &all), expected);
 }

@@ -14,7 +14,7 @@ use arrow_array::{
 };
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType as Arrow, TimeUnit as ArrowUnit};
-use pagefold_types::{Column, DataType, ValueRef};
+use pagefold_types::{Column, DataType, TimeUnit, ValueRef};
 
 /// One column of a batch as SQL values.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ fn natural_array(array: &ArrayRef, data_type: &DataType, column: &str) -> Result
 }
 
 /// An exact cast: what would lose something is an error.
-pub(super) fn cast_to(array: &ArrayRef, to: &Arrow, column: &str) -> Result<ArrayRef, InterchangeError> {
+pub(crate) fn cast_to(array: &ArrayRef, to: &Arrow, column: &str) -> Result<ArrayRef, InterchangeError> {
     if array.data_type() == to {
         return Ok(array.clone());
     }
@@ -74,7 +74,22 @@ pub(super) fn cast_to(array: &ArrayRef, to: &Arrow, column: &str) -> Result<Arra
         return Ok(new_null_array(to, array.len()));
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(array, to, &options).map_err(|e| InterchangeError::Column { column: column.to_owned(), reason: e.to_string() })
+    let cast = |array: &ArrayRef, to: &Arrow| {
+        cast_with_options(array, to, &options).map_err(|e| InterchangeError::Column { column: column.to_owned(), reason: e.to_string() })
+    };
+    let done = cast(array, to)?;
+    // Units of time are divided without a word about the rest.
+    if matches!(
+        (array.data_type(), to),
+        (Arrow::Timestamp(..) | Arrow::Time32(_) | Arrow::Time64(_), Arrow::Timestamp(..) | Arrow::Time32(_))
+    ) && cast(&done, array.data_type())?.as_ref() != array.as_ref()
+    {
+        return Err(InterchangeError::Column {
+            column: column.to_owned(),
+            reason: format!("a value has parts of a second that {to} has not"),
+        });
+    }
+    Ok(done)
 }
 
 impl ColumnView {
@@ -115,14 +130,22 @@ impl ColumnView {
             (Arrow::UInt32, DataType::BigInt) => ColumnData::UInt32(array.as_primitive().clone()),
             (Arrow::Int64, DataType::BigInt) => ColumnData::Int64(array.as_primitive().clone()),
             (Arrow::Date32, DataType::Date) => int32::<Date32Type>(array),
-            (Arrow::Time32(ArrowUnit::Second), DataType::Time { .. }) => int32::<Time32SecondType>(array),
-            (Arrow::Time32(ArrowUnit::Millisecond), DataType::Time { .. }) => int32::<Time32MillisecondType>(array),
-            (Arrow::Time64(ArrowUnit::Microsecond), DataType::Time { .. }) => int64::<Time64MicrosecondType>(array),
-            (Arrow::Time64(ArrowUnit::Nanosecond), DataType::Time { .. }) => int64::<Time64NanosecondType>(array),
-            (Arrow::Timestamp(ArrowUnit::Second, _), DataType::Timestamp { .. }) => int64::<TimestampSecondType>(array),
-            (Arrow::Timestamp(ArrowUnit::Millisecond, _), DataType::Timestamp { .. }) => int64::<TimestampMillisecondType>(array),
-            (Arrow::Timestamp(ArrowUnit::Microsecond, _), DataType::Timestamp { .. }) => int64::<TimestampMicrosecondType>(array),
-            (Arrow::Timestamp(ArrowUnit::Nanosecond, _), DataType::Timestamp { .. }) => int64::<TimestampNanosecondType>(array),
+            (Arrow::Time32(ArrowUnit::Second), DataType::Time { unit: TimeUnit::Second }) => int32::<Time32SecondType>(array),
+            (Arrow::Time32(ArrowUnit::Millisecond), DataType::Time { unit: TimeUnit::Milli }) => int32::<Time32MillisecondType>(array),
+            (Arrow::Time64(ArrowUnit::Microsecond), DataType::Time { unit: TimeUnit::Micro }) => int64::<Time64MicrosecondType>(array),
+            (Arrow::Time64(ArrowUnit::Nanosecond), DataType::Time { unit: TimeUnit::Nano }) => int64::<Time64NanosecondType>(array),
+            (Arrow::Timestamp(ArrowUnit::Second, _), DataType::Timestamp { unit: TimeUnit::Second, .. }) => {
+                int64::<TimestampSecondType>(array)
+            }
+            (Arrow::Timestamp(ArrowUnit::Millisecond, _), DataType::Timestamp { unit: TimeUnit::Milli, .. }) => {
+                int64::<TimestampMillisecondType>(array)
+            }
+            (Arrow::Timestamp(ArrowUnit::Microsecond, _), DataType::Timestamp { unit: TimeUnit::Micro, .. }) => {
+                int64::<TimestampMicrosecondType>(array)
+            }
+            (Arrow::Timestamp(ArrowUnit::Nanosecond, _), DataType::Timestamp { unit: TimeUnit::Nano, .. }) => {
+                int64::<TimestampNanosecondType>(array)
+            }
             (Arrow::Float32, DataType::Real) => ColumnData::Float32(array.as_primitive::<Float32Type>().clone()),
             (Arrow::Float64, DataType::Double) => ColumnData::Float64(array.as_primitive::<Float64Type>().clone()),
             (Arrow::Decimal128(_, from), DataType::Decimal { scale, .. }) if from == scale => {

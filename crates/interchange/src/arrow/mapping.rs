@@ -18,6 +18,7 @@
 //! | Binary, LargeBinary, BinaryView, FixedSizeBinary | BYTEA | Binary |
 //! | FixedSizeBinary(16) as `arrow.uuid` | UUID | FixedSizeBinary(16) |
 //! | Dictionary | what its values are | |
+//! | Timestamp(ms), Time32(ms) with the note that they are seconds, as our Parquet files have it | TIMESTAMP(0), TIME(0) | the same in seconds |
 //!
 //! Every other type is refused, naming the column. Invariant: a column of the Arrow type, cast to the natural one and back, is the same.
 
@@ -29,6 +30,9 @@ use std::sync::Arc;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_UUID: &str = "arrow.uuid";
+
+/// In the metadata of a field: the SQL type, where a file format has no Arrow type for it.
+pub(crate) const SQL_TYPE: &str = "pagefold:type";
 
 fn unit(unit: ArrowUnit) -> TimeUnit {
     match unit {
@@ -45,6 +49,19 @@ fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
         TimeUnit::Milli => ArrowUnit::Millisecond,
         TimeUnit::Micro => ArrowUnit::Microsecond,
         TimeUnit::Nano => ArrowUnit::Nanosecond,
+    }
+}
+
+/// The unit of a time: that of the array, or seconds where a note says that milliseconds are such.
+fn noted_unit(field: &Field, of_array: ArrowUnit) -> TimeUnit {
+    let noted = field.metadata().get(SQL_TYPE).and_then(|text| text.parse().ok());
+    match noted {
+        Some(DataType::Time { unit: TimeUnit::Second } | DataType::Timestamp { unit: TimeUnit::Second, .. })
+            if of_array == ArrowUnit::Millisecond =>
+        {
+            TimeUnit::Second
+        }
+        _ => unit(of_array),
     }
 }
 
@@ -71,8 +88,8 @@ fn sql_type(field: &Field) -> Result<DataType, InterchangeError> {
         }
         Arrow::Date32 => DataType::Date,
         Arrow::Date64 => DataType::Timestamp { unit: TimeUnit::Milli, with_zone: false },
-        Arrow::Time32(u) | Arrow::Time64(u) => DataType::Time { unit: unit(*u) },
-        Arrow::Timestamp(u, zone) => DataType::Timestamp { unit: unit(*u), with_zone: zone.is_some() },
+        Arrow::Time32(u) | Arrow::Time64(u) => DataType::Time { unit: noted_unit(field, *u) },
+        Arrow::Timestamp(u, zone) => DataType::Timestamp { unit: noted_unit(field, *u), with_zone: zone.is_some() },
         Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View | Arrow::Null => DataType::Varchar(None),
         Arrow::FixedSizeBinary(16) if field.metadata().get(EXTENSION_NAME).is_some_and(|n| n == EXTENSION_UUID) => DataType::Uuid,
         Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView | Arrow::FixedSizeBinary(_) => DataType::Bytea,
@@ -187,11 +204,42 @@ impl TableSchema {
         Ok(TableSchema { arrow: Arc::new(ArrowSchema::new_with_metadata(fields, self.arrow.metadata().clone())), schema })
     }
 
+    /// These columns with the types that those of the same names have in a table that is replaced: kept where they have all values of the source's type, widened where they have not. What can
+    /// be NULL there can be so still.
+    ///
+    /// # Errors
+    /// [`InterchangeError::Schema`] for columns that cannot be.
+    pub fn with_types_of(&self, base: &TableSchema) -> Result<TableSchema, InterchangeError> {
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        for (field, column) in self.arrow.fields().iter().zip(self.schema.columns()) {
+            let Some(before) = base.schema.index_of(&column.name).ok() else {
+                (fields.push(Arc::clone(field)), columns.push(column.clone()));
+                continue;
+            };
+            let kept = &base.schema.columns()[before];
+            let nullable = column.nullable || kept.nullable;
+            let both_text = column.data_type.is_text() && kept.data_type.is_text() && column.data_type == DataType::Varchar(None);
+            let data_type = if both_text { Some(kept.data_type) } else { kept.data_type.widened_with(&column.data_type) };
+            let data_type = data_type.unwrap_or(column.data_type);
+            columns.push(Column::new(&kept.name, data_type, nullable));
+            fields.push(if data_type == kept.data_type {
+                Arc::new(base.arrow.fields()[before].as_ref().clone().with_nullable(nullable))
+            } else if data_type == column.data_type {
+                Arc::new(field.as_ref().clone().with_name(&kept.name).with_nullable(nullable))
+            } else {
+                let schema = Schema::new(vec![Column::new(&kept.name, data_type, nullable)])?;
+                Arc::clone(&TableSchema::from_schema(schema).arrow.fields()[0])
+            });
+        }
+        let arrow = Arc::new(ArrowSchema::new_with_metadata(fields, self.arrow.metadata().clone()));
+        Ok(TableSchema { arrow, schema: Schema::new(columns)? })
+    }
+
     /// For each column of this table, the position of the source's column that fills it. By name (in any order); when the source's columns have names of
     /// no meaning (`by_position`), by position.
     ///
     /// # Errors
-    /// [`InterchangeError::Mismatch`], naming the columns: missing, too many, or of another type. Text goes into CHAR and VARCHAR of any length.
+    /// [`InterchangeError::Mismatch`], naming the columns: missing, too many, or of a type whose values do not all fit. Text goes into CHAR and VARCHAR of any length.
     pub fn match_source(&self, source: &TableSchema, by_position: bool) -> Result<Vec<usize>, InterchangeError> {
         let mismatch = |message: String| Err(InterchangeError::Mismatch(message));
         if source.schema.len() != self.schema.len() {
@@ -208,7 +256,7 @@ impl TableSchema {
                     .map_err(|e| InterchangeError::Mismatch(format!("the source lacks a column of the table: {e}")))?
             };
             let found = source.schema.columns()[position].data_type;
-            if found != column.data_type && !(found.is_text() && column.data_type.is_text()) {
+            if !column.data_type.takes_all_of(&found) && !(found.is_text() && column.data_type.is_text()) {
                 return mismatch(format!("column \"{}\" is {} in the table, but {found} in the source", column.name, column.data_type));
             }
             positions.push(position);

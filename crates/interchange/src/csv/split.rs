@@ -6,7 +6,7 @@ use super::dialect::Dialect;
 use crate::InterchangeError;
 use pagefold_io::File;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,8 +27,10 @@ struct Field {
 
 /// Reads records of one file.
 #[derive(Debug)]
-pub(super) struct Splitter {
+pub(crate) struct Splitter {
     file: Arc<dyn File>,
+    /// As the user named it
+    path: PathBuf,
     dialect: Dialect,
     /// Bytes read, not yet split: `buffer[at..filled]`.
     buffer: Vec<u8>,
@@ -43,6 +45,8 @@ pub(super) struct Splitter {
     unescaped: Vec<u8>,
     record_line: u64,
     record_offset: u64,
+    /// The record in the buffer
+    record: Range<usize>,
     done: Arc<AtomicU64>,
 }
 
@@ -55,9 +59,10 @@ enum Step {
 
 impl Splitter {
     /// From `offset`, where a record starts, on line `line`.
-    pub(super) fn new(file: Arc<dyn File>, dialect: Dialect, offset: u64, line: u64, done: Arc<AtomicU64>) -> Splitter {
+    pub(crate) fn new(file: Arc<dyn File>, path: &Path, dialect: Dialect, offset: u64, line: u64, done: Arc<AtomicU64>) -> Splitter {
         Splitter {
             file,
+            path: path.to_owned(),
             dialect,
             buffer: Vec::new(),
             at: 0,
@@ -69,27 +74,33 @@ impl Splitter {
             unescaped: Vec::new(),
             record_line: line,
             record_offset: offset,
+            record: 0..0,
             done,
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        self.file.path()
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The record as it is in the file, with its line end.
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.buffer[self.record.clone()]
+    }
+
+    /// Is the field written between quotes?
+    pub(super) fn is_quoted(&self, i: usize) -> bool {
+        self.fields[i].quoted
     }
 
     /// The line, from 1, on which the record starts.
-    pub(super) fn record_line(&self) -> u64 {
+    pub(crate) fn record_line(&self) -> u64 {
         self.record_line
     }
 
     /// Where in the file the record starts.
-    pub(super) fn record_offset(&self) -> u64 {
+    pub(crate) fn record_offset(&self) -> u64 {
         self.record_offset
-    }
-
-    /// About how many bytes the record has in the file.
-    pub(super) fn record_bytes(&self) -> usize {
-        self.fields.iter().map(|f| f.range.len()).sum()
     }
 
     /// How many fields the record has.
@@ -115,12 +126,13 @@ impl Splitter {
     }
 
     /// Goes to the next record; false behind the last one.
-    pub(super) fn next(&mut self) -> Result<bool, InterchangeError> {
+    pub(crate) fn next(&mut self) -> Result<bool, InterchangeError> {
         loop {
             if let Step::Record { next, lines } = self.split()? {
                 self.record_line = self.line;
                 self.record_offset = self.offset - (self.filled - self.at) as u64;
                 self.line += lines;
+                self.record = self.at..next;
                 self.at = next;
                 return Ok(true);
             }
@@ -160,7 +172,7 @@ impl Splitter {
     fn split(&mut self) -> Result<Step, InterchangeError> {
         self.fields.clear();
         self.unescaped.clear();
-        let Dialect { delimiter, quote, .. } = self.dialect;
+        let Dialect { delimiter, quote, line_end, skip_blanks, .. } = self.dialect;
         let end = self.filled;
         let mut at = self.at;
         let mut lines = 0;
@@ -169,25 +181,31 @@ impl Splitter {
         }
         loop {
             // One field.
+            if skip_blanks {
+                at += self.buffer[at..end].iter().take_while(|b| **b == b' ').count();
+                if at == end && !self.at_end {
+                    return Ok(Step::More);
+                }
+            }
             if at < end && quote == Some(self.buffer[at]) {
                 let Some(after) = self.quoted(at, &mut lines)? else { return Ok(Step::More) };
                 at = after;
             } else {
                 let start = at;
-                let plain = self.buffer[at..end].iter().position(|b| *b == delimiter || *b == b'\n');
+                let plain = self.buffer[at..end].iter().position(|b| *b == delimiter || *b == line_end);
                 at = plain.map_or(end, |n| at + n);
                 if at == end && !self.at_end {
                     return Ok(Step::More);
                 }
                 // CR LF; at the end of the file a CR may stand alone.
-                let ends_line = at == end || self.buffer[at] == b'\n';
+                let ends_line = at == end || self.buffer[at] == line_end;
                 let behind = if ends_line && at > start && self.buffer[at - 1] == b'\r' { at - 1 } else { at };
                 self.fields.push(Field { range: start..behind, quoted: false, unescaped: false });
             }
             // What is behind it.
             match (at < end).then(|| self.buffer[at]) {
                 Some(byte) if byte == delimiter => at += 1,
-                Some(b'\n') => return Ok(Step::Record { next: at + 1, lines: lines + 1 }),
+                Some(byte) if byte == line_end => return Ok(Step::Record { next: at + 1, lines: lines + 1 }),
                 Some(b'\r') if at + 1 < end && self.buffer[at + 1] == b'\n' => return Ok(Step::Record { next: at + 2, lines: lines + 1 }),
                 Some(b'\r') if at + 1 == end && self.at_end => return Ok(Step::Record { next: end, lines: lines + 1 }),
                 None if self.at_end => return Ok(Step::Record { next: end, lines: lines + 1 }),
@@ -203,7 +221,7 @@ impl Splitter {
 
     /// The field in quotes that starts at `open`; returns the place behind its closing quote. `None`: the buffer ends before.
     fn quoted(&mut self, open: usize, lines: &mut u64) -> Result<Option<usize>, InterchangeError> {
-        let Dialect { quote, escape, .. } = self.dialect;
+        let Dialect { quote, escape, line_end, .. } = self.dialect;
         let quote = quote.unwrap_or_default();
         let end = self.filled;
         let mut at = open + 1;
@@ -212,7 +230,7 @@ impl Splitter {
         loop {
             let special = self.buffer[at..end].iter().position(|b| *b == quote || Some(*b) == escape);
             let behind = special.map_or(end, |n| at + n);
-            *lines += self.buffer[at..behind].iter().filter(|b| **b == b'\n').count() as u64;
+            *lines += self.buffer[at..behind].iter().filter(|b| **b == line_end).count() as u64;
             at = behind;
             if at == end {
                 if self.at_end {
@@ -227,7 +245,7 @@ impl Splitter {
             let doubled = self.buffer[at] == quote && at + 1 < end && self.buffer[at + 1] == quote;
             if doubled || (Some(self.buffer[at]) == escape && at + 1 < end) {
                 plain = false;
-                *lines += u64::from(self.buffer[at + 1] == b'\n');
+                *lines += u64::from(self.buffer[at + 1] == line_end);
                 at += 2;
             } else if self.buffer[at] == quote {
                 break;

@@ -1,6 +1,6 @@
 //! What every sink does, and a file that appears only when it is complete.
 
-use super::{JsonLinesSink, ParquetOptions, ParquetSink, TableSink};
+use super::{ArrowSink, JsonLinesSink, ParquetOptions, ParquetSink, TableSink};
 use crate::csv::{CsvOptions, CsvSink};
 use crate::{InterchangeError, TableSchema};
 use arrow_array::RecordBatch;
@@ -31,6 +31,8 @@ pub enum FileFormat {
     Parquet(ParquetOptions),
     /// CSV, TSV, `.tbl`
     Csv(CsvOptions),
+    /// Arrow IPC, as a file
+    Arrow,
     /// One JSON object a line
     JsonLines,
     /// Aligned columns for people
@@ -38,11 +40,12 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// The format that a file name asks for: `.parquet`, `.csv`, `.tsv`, `.tbl`, `.json`, `.jsonl`.
+    /// The format that a file name asks for: `.parquet`, `.arrow`, `.csv`, `.tsv`, `.tbl`, `.json`, `.jsonl`.
     #[must_use]
     pub fn of(path: &Path) -> Option<FileFormat> {
         match path.extension()?.to_string_lossy().to_ascii_lowercase().as_str() {
             "parquet" | "pq" => Some(FileFormat::Parquet(ParquetOptions::default())),
+            "arrow" | "feather" | "ipc" => Some(FileFormat::Arrow),
             "csv" | "tsv" | "tbl" | "txt" => Some(FileFormat::Csv(CsvOptions::default())),
             "json" | "jsonl" | "ndjson" => Some(FileFormat::JsonLines),
             _ => None,
@@ -62,6 +65,7 @@ impl FileFormat {
         Ok(match self {
             FileFormat::Parquet(options) => Box::new(ParquetSink::new(out, table, options)?),
             FileFormat::Csv(options) => Box::new(CsvSink::new(out, table, options, path)?),
+            FileFormat::Arrow => Box::new(ArrowSink::new(out, table)?),
             FileFormat::JsonLines => Box::new(JsonLinesSink::new(out, table)),
             FileFormat::Table => Box::new(TableSink::new(out, table)),
         })

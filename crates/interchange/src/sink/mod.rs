@@ -1,11 +1,13 @@
 //! Batches to files and streams.
 
+mod arrow;
 mod file;
 mod json;
 mod parquet;
 mod table;
 
+pub use self::arrow::ArrowSink;
+pub use self::parquet::{ParquetOptions, ParquetSink};
 pub use file::{FileFormat, FileSink, Sink};
 pub use json::JsonLinesSink;
-pub use parquet::{ParquetOptions, ParquetSink};
 pub use table::TableSink;

@@ -1,8 +1,13 @@
 //! Batches to Parquet.
+//!
+//! Parquet has no seconds and no date of 64 bits: other programs would read such columns as integers. So seconds are written as milliseconds, with a note in the field's metadata that gives
+//! `TIMESTAMP(0)` and `TIME(0)` back to whoever loads the file here, and dates of 64 bits, which may have a time of day, as timestamps.
 
 use super::Sink;
+use crate::arrow::{SQL_TYPE, cast_to};
 use crate::{InterchangeError, TableSchema};
 use arrow_array::RecordBatch;
+use arrow_schema::{DataType as Arrow, Field, Schema as ArrowSchema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -32,7 +37,28 @@ const ROW_GROUP_BYTES: usize = 128 << 20;
 /// Writes a Parquet file.
 pub struct ParquetSink<W: Write + Send> {
     writer: ArrowWriter<W>,
-    table: TableSchema,
+    /// The columns as the file has them
+    schema: SchemaRef,
+}
+
+/// The columns as Parquet can say them.
+fn file_schema(table: &TableSchema) -> SchemaRef {
+    let field = |(field, column): (&Arc<Field>, &pagefold_types::Column)| {
+        let to = match field.data_type() {
+            Arrow::Timestamp(TimeUnit::Second, zone) => Arrow::Timestamp(TimeUnit::Millisecond, zone.clone()),
+            Arrow::Time32(TimeUnit::Second) => Arrow::Time32(TimeUnit::Millisecond),
+            Arrow::Date64 => Arrow::Timestamp(TimeUnit::Millisecond, None),
+            _ => return Arc::clone(field),
+        };
+        let mut metadata = field.metadata().clone();
+        if *field.data_type() != Arrow::Date64 {
+            metadata.insert(SQL_TYPE.to_owned(), column.data_type.to_string());
+        }
+        Arc::new(field.as_ref().clone().with_data_type(to).with_metadata(metadata))
+    };
+    let arrow = table.arrow();
+    let fields: Vec<_> = arrow.fields().iter().zip(table.schema().columns()).map(field).collect();
+    Arc::new(ArrowSchema::new_with_metadata(fields, arrow.metadata().clone()))
 }
 
 /// The output's own error, where that is the cause.
@@ -60,15 +86,18 @@ impl<W: Write + Send> ParquetSink<W> {
             .set_compression(compression)
             .set_max_row_group_row_count(Some(options.row_group_rows.max(1)))
             .build();
-        let writer = ArrowWriter::try_new(out, Arc::clone(table.arrow()), Some(properties)).map_err(parquet_error)?;
-        Ok(ParquetSink { writer, table: table.clone() })
+        let schema = file_schema(table);
+        let writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties)).map_err(parquet_error)?;
+        Ok(ParquetSink { writer, schema })
     }
 }
 
 impl<W: Write + Send> Sink for ParquetSink<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), InterchangeError> {
         // The catalog's fields may differ from the batch's in metadata, which the writer would refuse.
-        let batch = RecordBatch::try_new(Arc::clone(self.table.arrow()), batch.columns().to_vec())?;
+        let columns =
+            batch.columns().iter().zip(self.schema.fields()).map(|(array, field)| cast_to(array, field.data_type(), field.name()));
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect::<Result<_, _>>()?)?;
         self.writer.write(&batch).map_err(parquet_error)?;
         if self.writer.in_progress_size() >= ROW_GROUP_BYTES {
             self.writer.flush().map_err(parquet_error)?;

@@ -1,11 +1,14 @@
 //! What every source gives, and which source a file needs.
 
-use super::ParquetSource;
+use super::input::{FileKind, Input, STANDARD_INPUT};
+use super::{ArrowSource, ParquetSource};
 use crate::csv::{CsvOptions, CsvSource};
+use crate::json::JsonSource;
+use crate::text::Decided;
 use crate::{InterchangeError, TableSchema};
 use arrow_array::RecordBatch;
-use pagefold_io::{OpenOptions, Storage};
-use std::path::{Path, PathBuf};
+use pagefold_io::Storage;
+use std::path::PathBuf;
 
 /// The batches of a source, in order; behind an error there are no more.
 pub type Batches<'s> = Box<dyn Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + 's>;
@@ -26,6 +29,17 @@ pub trait Source: Send {
 
     /// How far the batches have come, in bytes of the files, for progress.
     fn bytes_done(&self) -> u64;
+
+    /// What was decided about the files.
+    fn decided(&self) -> Decided {
+        Decided::default()
+    }
+
+    /// Where a row is (from 0, in the order of the batches): file and line, or file and row. Reads the files up to it.
+    fn place(&mut self, row: u64) -> Option<String> {
+        let _ = row;
+        None
+    }
 
     /// All rows from the start; can be asked for again.
     ///
@@ -67,43 +81,58 @@ pub trait Source: Send {
     }
 }
 
-/// How to read text files, when the files are such.
+/// How to read files that say little of themselves.
 #[derive(Clone, Debug, Default)]
 pub struct OpenSource {
-    /// Options of CSV and the like
+    /// Options of CSV and the like; types and rows that do not fit also of JSON lines
     pub csv: CsvOptions,
 }
 
-const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
-
-fn extension(path: &Path) -> String {
-    path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
-}
-
-fn is_parquet(storage: &dyn Storage, path: &Path) -> Result<bool, InterchangeError> {
-    match extension(path).as_str() {
-        "parquet" | "pq" => return Ok(true),
-        "csv" | "tsv" | "tbl" | "txt" => return Ok(false),
-        _ => {}
-    }
-    let file = storage.open(path, &OpenOptions::read_only())?;
-    let mut magic = [0; 4];
-    Ok(file.len()? >= 12 && pagefold_io::read_exact_at(&*file, &mut magic, 0).is_ok() && magic == *PARQUET_MAGIC)
-}
-
-/// Opens files that together are one table: Parquet by extension or first bytes, else text.
+/// Opens files that together are one table: by extension or first bytes Parquet, Arrow or JSON lines, else text. Each may be compressed (gzip, zstd); `-` is standard input.
 ///
 /// # Errors
 /// A file that is not there or not readable, columns that differ between files, types that cannot be stored, and for text all that the first pass finds.
 pub fn open_source(storage: &dyn Storage, paths: &[PathBuf], options: &OpenSource) -> Result<Box<dyn Source>, InterchangeError> {
-    let [first, rest @ ..] = paths else {
+    Inputs::open(storage, paths)?.source(storage, options)
+}
+
+fn open_inputs(storage: &dyn Storage, inputs: Vec<Input>, options: &OpenSource) -> Result<Box<dyn Source>, InterchangeError> {
+    let Some(first) = inputs.first() else {
         return Err(InterchangeError::Mismatch("no file to read".to_owned()));
     };
-    let parquet = is_parquet(storage, first)?;
-    for path in rest {
-        if is_parquet(storage, path)? != parquet {
-            return Err(InterchangeError::file(path, format!("is not of the same format as {}", first.display())));
-        }
+    let kind = first.kind;
+    if let Some(other) = inputs.iter().find(|input| input.kind != kind) {
+        return Err(InterchangeError::file(&other.path, format!("is not of the same format as {}", first.path.display())));
     }
-    if parquet { Ok(Box::new(ParquetSource::open(storage, paths)?)) } else { Ok(Box::new(CsvSource::open(storage, paths, &options.csv)?)) }
+    Ok(match kind {
+        FileKind::Parquet => Box::new(ParquetSource::of_inputs(inputs)?),
+        FileKind::Arrow => Box::new(ArrowSource::of_inputs(inputs)?),
+        FileKind::Json => Box::new(JsonSource::of_inputs(inputs, &options.csv)?),
+        FileKind::Text => Box::new(CsvSource::of_inputs(storage, inputs, &options.csv)?),
+    })
+}
+
+/// Files that were opened and, as far as they had to be, unpacked: they can be read in one way and then in another, standard input too.
+#[derive(Clone, Debug)]
+pub struct Inputs(Vec<Input>);
+
+impl Inputs {
+    /// Opens the files.
+    ///
+    /// # Errors
+    /// As [`open_source`].
+    pub fn open(storage: &dyn Storage, paths: &[PathBuf]) -> Result<Inputs, InterchangeError> {
+        if paths.iter().filter(|path| path.as_os_str() == STANDARD_INPUT).count() > 1 {
+            return Err(InterchangeError::Mismatch("standard input can be read once".to_owned()));
+        }
+        Ok(Inputs(paths.iter().map(|path| Input::open(storage, path)).collect::<Result<_, _>>()?))
+    }
+
+    /// A source of their rows.
+    ///
+    /// # Errors
+    /// As [`open_source`].
+    pub fn source(&self, storage: &dyn Storage, options: &OpenSource) -> Result<Box<dyn Source>, InterchangeError> {
+        open_inputs(storage, self.0.clone(), options)
+    }
 }

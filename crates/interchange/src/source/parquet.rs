@@ -1,12 +1,14 @@
 //! Parquet files as a source.
 
+use super::input::Input;
 use super::open::{Batches, Source};
 use super::sample::{CLUSTER_ROWS, Part, clusters, clusters_of_parts};
 use super::seam::SeamFile;
+use crate::text::{ColumnDecided, Decided, FileDecided};
 use crate::{InterchangeError, TableSchema};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pagefold_io::{OpenOptions, Storage};
+use pagefold_io::Storage;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
@@ -25,6 +27,7 @@ const BATCH_BYTES: i64 = 16 << 20;
 
 struct ParquetFile {
     path: PathBuf,
+    compression: Option<&'static str>,
     file: SeamFile,
     metadata: ArrowReaderMetadata,
     /// The same with the places of all pages, once a sample has asked for them.
@@ -51,17 +54,58 @@ fn damaged(path: &Path, error: impl std::fmt::Display) -> InterchangeError {
     InterchangeError::file(path, format!("not a readable Parquet file: {error}"))
 }
 
-/// Runs what decodes a Parquet file. The libraries panic on some damaged files; for us that is one more way to say that the file is damaged.
-fn guard<T>(path: &Path, decode: impl FnOnce() -> Result<T, InterchangeError>) -> Result<T, InterchangeError> {
+std::thread_local! {
+    static DECODING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Is this thread decoding a file of others, so that a panic will be told as an error of that file? A panic hook is not to tell of it then.
+#[must_use]
+pub fn is_decoding() -> bool {
+    DECODING.get()
+}
+
+/// Runs what decodes a file. The libraries panic on some damaged files; for us that is one more way to say that the file is damaged.
+pub(super) fn guard<T>(path: &Path, decode: impl FnOnce() -> Result<T, InterchangeError>) -> Result<T, InterchangeError> {
     // What `decode` has changed is not used after a panic: the reader is dropped.
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|cause| {
+    DECODING.set(true);
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    DECODING.set(false);
+    decoded.unwrap_or_else(|cause| {
         let reason = cause.downcast_ref::<String>().map(String::as_str).or_else(|| cause.downcast_ref::<&str>().copied());
         Err(damaged(path, reason.unwrap_or("it is damaged")))
     })
 }
 
+/// What is known of files that say all of their columns.
+pub(super) fn decided<'f>(
+    format: &'static str,
+    files: impl Iterator<Item = (&'f Path, Option<&'static str>)>,
+    table: &TableSchema,
+) -> Decided {
+    let files = files.map(|(path, compression)| FileDecided { path: path.to_owned(), format, compression, ..FileDecided::default() });
+    let columns = table.schema().columns().iter().map(|c| ColumnDecided {
+        name: c.name.clone(),
+        data_type: c.data_type,
+        nullable: c.nullable,
+        order: None,
+        note: None,
+    });
+    Decided { files: files.collect(), columns: columns.collect() }
+}
+
+/// The file that a row is in, and which row of it, from 1.
+pub(super) fn place<'f>(files: impl Iterator<Item = (&'f Path, u64)>, mut row: u64) -> Option<String> {
+    for (path, rows) in files {
+        if row < rows {
+            return Some(format!("{}, row {}", path.display(), row + 1));
+        }
+        row -= rows;
+    }
+    None
+}
+
 /// The same columns? Metadata of fields may differ between writers.
-fn same_columns(a: &SchemaRef, b: &SchemaRef) -> bool {
+pub(super) fn same_columns(a: &SchemaRef, b: &SchemaRef) -> bool {
     a.fields().len() == b.fields().len()
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type())
 }
@@ -72,19 +116,21 @@ impl ParquetSource {
     /// # Errors
     /// A file that cannot be opened or is no Parquet; columns that differ between files; types that cannot be stored, naming the column.
     pub fn open(storage: &dyn Storage, paths: &[PathBuf]) -> Result<ParquetSource, InterchangeError> {
+        ParquetSource::of_inputs(paths.iter().map(|path| Input::open(storage, path)).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    pub(crate) fn of_inputs(inputs: Vec<Input>) -> Result<ParquetSource, InterchangeError> {
         let read = Arc::new(AtomicU64::new(0));
-        let mut files: Vec<ParquetFile> = Vec::with_capacity(paths.len());
-        for path in paths {
-            let file = storage.open(path, &OpenOptions::read_only())?;
-            let bytes = file.len()?;
+        let mut files: Vec<ParquetFile> = Vec::with_capacity(inputs.len());
+        for Input { path, file, bytes, compression, .. } in inputs {
             let file = SeamFile::new(file, Arc::clone(&read))?;
-            let load = || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| damaged(path, e));
-            let metadata = guard(path, load)?;
+            let load = || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| damaged(&path, e));
+            let metadata = guard(&path, load)?;
             let group_rows = metadata.metadata().row_groups().iter().map(|g| u64::try_from(g.num_rows()).unwrap_or(0));
             // A damaged file may say anything.
             let rows = group_rows.fold(0, u64::saturating_add);
             let batch_rows = batch_rows(&metadata);
-            files.push(ParquetFile { path: path.clone(), file, metadata, page_index: None, rows, bytes, batch_rows });
+            files.push(ParquetFile { path, compression, file, metadata, page_index: None, rows, bytes, batch_rows });
         }
         let Some(first) = files.first() else {
             return Err(InterchangeError::Mismatch("no file to read".to_owned()));
@@ -207,7 +253,7 @@ impl ParquetFile {
 }
 
 /// Chains what each file gives, opening one after the other, until an error.
-fn chain<'s, I>(readers: impl Iterator<Item = Result<I, InterchangeError>> + Send + 's) -> Batches<'s>
+pub(super) fn chain<'s, I>(readers: impl Iterator<Item = Result<I, InterchangeError>> + Send + 's) -> Batches<'s>
 where
     I: Iterator<Item = Result<RecordBatch, InterchangeError>> + Send + 's,
 {
@@ -241,6 +287,14 @@ impl Source for ParquetSource {
 
     fn bytes_done(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
+    }
+
+    fn decided(&self) -> Decided {
+        decided("parquet", self.files.iter().map(|f| (f.path.as_path(), f.compression)), &self.table)
+    }
+
+    fn place(&mut self, row: u64) -> Option<String> {
+        place(self.files.iter().map(|f| (f.path.as_path(), f.rows)), row)
     }
 
     fn batches(&mut self) -> Result<Batches<'_>, InterchangeError> {
