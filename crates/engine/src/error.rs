@@ -45,8 +45,8 @@ pub enum Error {
         /// The newest version known.
         known: u32,
     },
-    /// Another process writes this database.
-    #[error("{0} is being written by another process")]
+    /// Another process writes this database: which database, and if that is known which process.
+    #[error("{0}")]
     Locked(String),
     /// Something else is going on that excludes this.
     #[error("not now: {0}")]

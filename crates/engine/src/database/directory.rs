@@ -4,7 +4,7 @@ use super::control_file::FRESH_CONTROL_NAME;
 use crate::core::{DATA_DIRECTORY, file_id_of};
 use crate::readers::READERS_DIRECTORY;
 use crate::{Error, Result};
-use pagefold_io::{Lock, Storage, parent_directory};
+use pagefold_io::{Lock, OpenOptions, Storage, parent_directory};
 use std::path::{Path, PathBuf};
 
 const LOCK_NAME: &str = "lock";
@@ -53,9 +53,29 @@ pub(super) fn check_nothing_is_lost(storage: &dyn Storage, directory: &Path) -> 
     }
 }
 
+/// Takes the lock of the writing process, and says in it who that is.
 pub(super) fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
-    storage.lock(&directory.join(LOCK_NAME)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked(directory.display().to_string()),
+    let path = directory.join(LOCK_NAME);
+    let lock = storage.lock(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Locked(match writer_of(storage, &path) {
+            Some(process) => format!("{} is being written by another process, {process}", directory.display()),
+            None => format!("{} is being written by another process", directory.display()),
+        }),
         _ => Error::from(error),
-    })
+    })?;
+    // For messages of others alone: who cannot write it writes the database all the same.
+    let text = format!("{:<LOCK_TEXT_BYTES$}", std::process::id());
+    let _ = storage.open(&path, &OpenOptions::read_write()).and_then(|file| file.write_at(text.as_bytes(), 0));
+    Ok(lock)
+}
+
+/// Bytes of the number of a process in the lock file, blanks behind it.
+const LOCK_TEXT_BYTES: usize = 16;
+
+/// The process that a lock file names.
+fn writer_of(storage: &dyn Storage, path: &Path) -> Option<u32> {
+    let mut text = [0; LOCK_TEXT_BYTES];
+    let file = storage.open(path, &OpenOptions::read_only()).ok()?;
+    pagefold_io::read_exact_at(&*file, &mut text, 0).ok()?;
+    std::str::from_utf8(&text).ok()?.trim_end().parse().ok()
 }
