@@ -52,6 +52,9 @@ pub(crate) struct Global {
     /// Bytes on disk that one prefetch or deferred write moves at most: 32K to 4M
     #[arg(long, global = true, value_name = "SIZE", default_value = "128K")]
     pub(crate) io_size: ByteSize,
+    /// Wait so long for another process that writes the database: 10s, 500ms, 2m [default: do not wait]
+    #[arg(long, global = true, value_name = "TIME", value_parser = crate::size::duration)]
+    pub(crate) wait: Option<std::time::Duration>,
     /// Go through the system's file cache instead of direct I/O
     #[arg(long, global = true)]
     pub(crate) buffered: bool,
@@ -135,29 +138,44 @@ pub(crate) struct TextArguments {
     /// Is the first line names?
     #[arg(long, value_enum, default_value_t = HeaderArgument::Auto)]
     pub(crate) header: HeaderArgument,
-    /// Between fields; by default `|` in .tbl, a tab in .tsv, else a comma
+    /// Between fields; reading: by default what the file has. Writing: `|` in .tbl, a tab in .tsv, else a comma
     #[arg(long, value_name = "CHAR")]
     pub(crate) delimiter: Option<String>,
-    /// Around fields, or `none`; by default `"`, none in .tbl
+    /// Around fields, or `none`; reading: by default what the file has. Writing: `"`, none in .tbl
     #[arg(long, value_name = "CHAR")]
     pub(crate) quote: Option<String>,
-    /// Before a character in quotes that is to be taken as it is; by default a quote is doubled
+    /// Before a character in quotes that is to be taken as it is; reading: by default what the file has. Writing: a quote is doubled
     #[arg(long, value_name = "CHAR")]
     pub(crate) escape: Option<String>,
+    /// Reading: lines before the first one, which are passed over
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: u64,
+    /// Reading: what comes first in dates such as 01/02/2024, where no value says it
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub(crate) date_order: Option<DateOrderArgument>,
     /// What stands for NULL; by default nothing
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DateOrderArgument {
+    /// Day, month, year
+    Dmy,
+    /// Month, day, year
+    Mdy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HeaderArgument {
-    /// Reading: yes when it cannot be a row. Writing: yes, but not in .tbl
+    /// Reading: by comparison with the other lines; what was decided is printed. Writing: yes, but not in .tbl
     Auto,
     Yes,
     No,
 }
 
-/// The table appears with all rows and its primary key, or not at all. The types of a text file come from all its values, unless `--columns` says them.
+/// The table appears with all rows and its primary key, or not at all (with `--reject`: with all rows that fit). How a text file is written and whether its first line is names is found from
+/// its beginning, the types of its columns from all its values, and what was decided is printed; `--columns`, `--type` and the options for CSV say otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pagefold load shop.db orders orders.parquet --primary-key o_orderkey --compress fixed --page-size 8K")]
 pub(crate) struct LoadArguments {
@@ -166,21 +184,21 @@ pub(crate) struct LoadArguments {
     pub(crate) database: PathBuf,
     /// Name of the table
     pub(crate) table: String,
-    /// Parquet, CSV, .tsv or .tbl files of the same columns
+    /// Parquet, Arrow, CSV, .tsv, .tbl or JSON-lines files of the same columns, also as .gz or .zst; patterns such as 'day-*.csv'; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Compression: none; row (each value in as few bytes as it needs); page (the rows of a page column by column); fixed (12-bit codes of a 4,096-entry dictionary); huffman (codes of up to
-    /// 16 bits of such a dictionary); auto (chosen from an estimate and from what each costs on this machine; the reason is printed)
-    #[arg(long, value_name = "METHOD", default_value = "fixed", value_parser = setting::<Method>)]
-    pub(crate) compress: Setting<Method>,
+    /// Compression: page (the rows of a page column by column); none; row (each value in as few bytes as it needs); fixed (12-bit codes of a 4,096-entry dictionary); huffman (codes of up to
+    /// 16 bits of such a dictionary); auto (chosen from an estimate and from what each costs on this machine; the reason is printed) [default: page; with --replace: the table's]
+    #[arg(long, value_name = "METHOD", value_parser = setting::<Method>)]
+    pub(crate) compress: Option<Setting<Method>>,
     /// Page size: 2 to 32 KB in steps of 2 KB
     #[arg(long, value_name = "SIZE", default_value = "8K")]
     pub(crate) page_size: ByteSize,
-    /// Columns of the primary key; a unique index TABLE_pk is built on them
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    pub(crate) primary_key: Vec<String>,
-    /// Format of the primary key's index: plain, fold, prefix, or auto (chosen like a compression)
-    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = setting::<IndexFormat>)]
+    /// Columns of the primary key; a unique index TABLE_pk is built on them [with --replace by default: those of the table]
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) primary_key: Option<String>,
+    /// Format of the primary key's index: prefix, plain, fold, or auto (chosen like a compression)
+    #[arg(long, value_name = "FORMAT", default_value = "prefix", value_parser = setting::<IndexFormat>)]
     pub(crate) key_format: Setting<IndexFormat>,
     /// Page size of the primary key's index [default: 8K; with --key-format auto: chosen, too]
     #[arg(long, value_name = "SIZE")]
@@ -212,9 +230,18 @@ pub(crate) struct LoadArguments {
     /// Bytes of a partition; the row after that opens another
     #[arg(long, value_name = "SIZE", default_value = "64G")]
     pub(crate) partition_size: ByteSize,
-    /// Types of the columns of a text file: 'id bigint not null, name char(20), price decimal(9,2)'
+    /// Types of all columns of a text file: 'id bigint not null, name char(20), price decimal(9,2)'
     #[arg(long, value_name = "LIST")]
     pub(crate) columns: Option<String>,
+    /// Types of single columns of a text file: 'zip=text, price=decimal(9,2)'; can be given more than once
+    #[arg(long = "type", value_name = "COLUMN=TYPE", conflicts_with_all = ["columns", "append"])]
+    pub(crate) types: Vec<String>,
+    /// Load the rows of a text file that fit, and write those that do not to this CSV file: file, line, reason, row
+    #[arg(long, value_name = "FILE")]
+    pub(crate) reject: Option<PathBuf>,
+    /// With --reject: the most rows that may not fit
+    #[arg(long, value_name = "N", requires = "reject", default_value_t = 1000)]
+    pub(crate) reject_limit: u64,
     #[command(flatten)]
     pub(crate) text: TextArguments,
 }
@@ -227,7 +254,7 @@ pub(crate) struct ChangeRowsArguments {
     pub(crate) database: PathBuf,
     /// Name of the table; it has a primary key
     pub(crate) table: String,
-    /// Parquet, CSV, .tsv or .tbl files of the same columns
+    /// Parquet, Arrow, CSV, .tsv, .tbl or JSON-lines files of the same columns, also as .gz or .zst; patterns such as 'day-*.csv'; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Commit after so many rows [default: all in one transaction]
@@ -248,7 +275,13 @@ pub(crate) struct ExportArguments {
     pub(crate) table: String,
     /// File to write, or `-` for standard output
     pub(crate) file: PathBuf,
-    /// Format; by default what the file's name says (.parquet, .csv, .tsv, .tbl, .jsonl), CSV on standard output
+    /// Columns, in this order; by default all
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) columns: Option<String>,
+    /// Only rows for which this is true
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+    /// Format; by default what the file's name says (.parquet, .arrow, .csv, .tsv, .tbl, .jsonl), CSV on standard output
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
     #[command(flatten)]
@@ -263,6 +296,8 @@ pub(crate) enum OutputFormat {
     /// One JSON object a line
     Json,
     Parquet,
+    /// Arrow IPC
+    Arrow,
 }
 
 /// The index appears complete, or not at all.
@@ -330,13 +365,13 @@ pub(crate) struct ScanArguments {
     pub(crate) database: PathBuf,
     /// Name of the table
     pub(crate) table: String,
-    /// Columns, in this order; by default all
-    #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
-    pub(crate) columns: Option<Vec<String>>,
+    /// Columns, in this order, names with commas or blanks in double quotes; by default all
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) columns: Option<String>,
     /// Only rows for which this is true
     #[arg(long = "where", value_name = "CONDITION")]
     pub(crate) condition: Option<String>,
-    /// Read through this index, in its order; the condition narrows what is read
+    /// Read through this index, in its order; the condition narrows what is read. By default one that the condition narrows to few rows, if there is such
     #[arg(long, value_name = "NAME")]
     pub(crate) index: Option<String>,
     /// At most so many rows
@@ -366,10 +401,10 @@ pub(crate) struct EstimateArguments {
     #[arg(long, requires = "key")]
     pub(crate) unique: bool,
     /// Columns of the primary key of a table to be; its index is estimated too
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    pub(crate) primary_key: Vec<String>,
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) primary_key: Option<String>,
     /// Compression of a table to be, which decides the row addresses in its indexes
-    #[arg(long, value_name = "METHOD", default_value = "fixed", value_parser = method)]
+    #[arg(long, value_name = "METHOD", default_value = "page", value_parser = method)]
     pub(crate) compress: Method,
     /// Page size of a table to be, likewise
     #[arg(long, value_name = "SIZE", default_value = "8K")]

@@ -33,14 +33,54 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
 /// A name, bare or in double quotes, and what stands behind it.
 fn name(text: &str) -> Result<(String, &str), String> {
     if let Some(rest) = text.strip_prefix('"') {
-        let end = rest.find('"').ok_or_else(|| format!("{text}: the quote is not closed"))?;
-        return Ok((rest[..end].to_owned(), rest[end + 1..].trim()));
+        // A doubled quote is one of the name.
+        let mut end = 0;
+        loop {
+            end += rest[end..].find('"').ok_or_else(|| format!("{text}: the quote is not closed"))?;
+            if !rest[end + 1..].starts_with('"') {
+                return Ok((rest[..end].replace("\"\"", "\""), rest[end + 1..].trim()));
+            }
+            end += 2;
+        }
     }
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     if end == 0 {
         return Err("a column name is missing".to_owned());
     }
     Ok((text[..end].to_owned(), text[end..].trim()))
+}
+
+/// `a, "b c"`: names alone.
+pub(crate) fn column_names(text: &str) -> Result<Vec<String>, String> {
+    split(text)?
+        .into_iter()
+        .map(|part| match name(part)? {
+            (column, "") => Ok(column),
+            // A name with blanks that are not doubted: nothing else can stand behind it.
+            _ if !part.starts_with('"') => Ok(part.to_owned()),
+            (column, rest) => Err(format!("column \"{column}\": \"{rest}\" stands behind it")),
+        })
+        .collect()
+}
+
+/// `zip=text, price=decimal(9,2)`
+pub(crate) fn types(text: &str) -> Result<Vec<(String, DataType)>, String> {
+    split(text)?
+        .into_iter()
+        .map(|part| {
+            let (column, type_text) = match part.strip_prefix('"') {
+                Some(_) => {
+                    let (column, rest) = name(part)?;
+                    (column, rest.strip_prefix('=').ok_or_else(|| format!("\"{part}\" is not of the form COLUMN=TYPE"))?)
+                }
+                None => {
+                    let (column, rest) = part.split_once('=').ok_or_else(|| format!("\"{part}\" is not of the form COLUMN=TYPE"))?;
+                    (column.trim().to_owned(), rest)
+                }
+            };
+            Ok((column.clone(), type_text.parse().map_err(|e| format!("column \"{column}\": {e}"))?))
+        })
+        .collect()
 }
 
 /// `a, b DESC`
@@ -105,6 +145,15 @@ mod tests {
         for bad in ["orders", "orders(a", "(a)", "orders(a b)", "orders(a,)", "orders()", "orders(\"a)", "orders(a))"] {
             assert!(table_and_columns(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn names_and_types_of_single_columns() {
+        assert_eq!(column_names("a, \"b, c\",d e,\"f\"\"g\"").unwrap(), ["a", "b, c", "d e", "f\"g"]);
+        assert!(column_names("a,").is_err() && column_names("\"a\" b").is_err());
+        let found = types("zip=text, \"a b\"=decimal(9,2)").unwrap();
+        assert_eq!(found, [("zip".to_owned(), DataType::Varchar(None)), ("a b".to_owned(), DataType::Decimal { precision: 9, scale: 2 })]);
+        assert!(types("zip").is_err() && types("zip=nonsense").is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod command;
 mod demo;
 mod failure;
 mod json_rows;
+mod pattern;
 mod progress;
 mod session;
 mod size;
@@ -23,15 +24,27 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
+            let is_error = !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            if is_error && std::env::args_os().any(|argument| argument == "--json") {
+                use std::io::Write;
+                // The first paragraph says what is wrong; the others how it is used.
+                let text = error.render().to_string();
+                let message = text.split("\n\n").next().unwrap_or_default().trim().trim_start_matches("error: ");
+                let _ = writeln!(std::io::stdout(), "{:#}", json!({ "error": message }));
+            }
             // To a closed pipe: nobody is there to tell.
             let _ = error.print();
-            return match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-                _ => ExitCode::from(2),
-            };
+            return if is_error { ExitCode::from(2) } else { ExitCode::SUCCESS };
         }
     };
     progress::catch_interrupts();
+    // A panic while a file of others is decoded is an error of that file, and is told as one.
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !pagefold::interchange::is_decoding() {
+            tell(panic);
+        }
+    }));
     let mut global = arguments.global;
     if let Command::Demo(demo) = &arguments.command {
         global.memory = global.memory.or(Some(demo::memory(demo.scale_factor)));

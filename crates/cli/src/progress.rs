@@ -7,12 +7,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Has something begun that is to be taken back?
+static CHANGES: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C (and SIGTERM, SIGHUP) asks the running command to roll back and stop; a second time ends the process at once, which a database survives.
+/// From now on there is something to take back when the user wants to stop.
+pub(crate) fn begin_changes() {
+    CHANGES.store(true, Ordering::Relaxed);
+}
+
+/// From now on Ctrl-C (and SIGTERM, SIGHUP) asks a command that changes something to roll back and stop; a second time ends the process at once, which a database survives. One that changes
+/// nothing ends at once: it may be waiting for somebody who reads its output or writes its input.
 pub(crate) fn catch_interrupts() {
     // A second handler cannot be there, and without one Ctrl-C ends the process: also safe.
     let _ = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+        let again = INTERRUPTED.swap(true, Ordering::Relaxed);
+        if again || !CHANGES.load(Ordering::Relaxed) {
+            if !again {
+                use std::io::Write;
+                let _ = writeln!(std::io::stderr(), "pagefold: interrupted");
+            }
             std::process::exit(1);
         }
     });

@@ -1,12 +1,14 @@
 //! What all commands share: options, progress bars, clock, standard output, opening a database.
 
-use crate::arguments::{Global, HeaderArgument, TextArguments};
+use crate::arguments::{DateOrderArgument, Global, HeaderArgument, TextArguments};
 use crate::failure::{Failure, Result};
-use crate::progress::Bars;
+use crate::pattern;
+use crate::progress::{self, Bars};
 use crate::size::{ByteSize, size_text};
 use pagefold::engine::{Database, OpenMode, PoolSettings, Settings};
-use pagefold::interchange::{CsvOptions, Header};
+use pagefold::interchange::{CsvOptions, DateOrder, Header, STANDARD_INPUT};
 use pagefold::io::{Clock, OpenOptions, OsClock, OsStorage, Storage};
+use pagefold::utility::{Progress, Unit};
 use serde_json::Value as Json;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ use std::time::Duration;
 const MEMORY_MIN: u64 = 4 << 20;
 const MEMORY_MAX: u64 = 1 << 40;
 const MEMORY_DEFAULT: u64 = 256 << 20;
+/// Between two looks at whether another process still writes.
+const WAIT_STEP: Duration = Duration::from_millis(20);
 /// Keys are sorted in at most this.
 const SORT_BYTES_MAX: u64 = 64 << 20;
 
@@ -78,7 +82,34 @@ impl Session {
 
     /// Opens a database that is there.
     pub(crate) fn open(&self, directory: &Path, mode: OpenMode) -> Result<Database> {
-        Ok(pagefold::engine::open(directory, mode, self.settings()?)?)
+        if mode == OpenMode::Create {
+            // A new database is one already.
+            progress::begin_changes();
+        }
+        let until = self.global.wait.map(|wait| OsClock.monotonic() + wait);
+        let mut is_told = false;
+        loop {
+            match pagefold::engine::open(directory, mode, self.settings()?) {
+                Err(pagefold::Error::Locked(_)) if until.is_some_and(|until| OsClock.monotonic() < until) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        self.bars.start("waiting for another process that writes", None, Unit::Rows);
+                    }
+                    if progress::interrupted() {
+                        return Err(Failure::Failed("interrupted; the database is as it was".into()));
+                    }
+                    OsClock.sleep(WAIT_STEP);
+                }
+                opened => {
+                    self.bars.clear();
+                    let database = opened?;
+                    if mode != OpenMode::Read {
+                        // From here on something is to be taken back.
+                        progress::begin_changes();
+                    }
+                    return Ok(database);
+                }
+            }
+        }
     }
 
     /// Opens a database, or makes one where nothing is. True when it is new.
@@ -95,6 +126,18 @@ impl Session {
         Ok(out.flush()?)
     }
 
+    /// Says what has been done, in one form or the other. What is done stays done when nobody can be told: then a line on standard error says so.
+    pub(crate) fn told(&self, told: Result<()>) -> Result<()> {
+        match told {
+            Err(Failure::Failed(reason)) => {
+                self.bars.clear();
+                let _ = writeln!(std::io::stderr(), "pagefold: done, but what was done could not be printed: {reason}");
+                Ok(())
+            }
+            told => told,
+        }
+    }
+
     /// Prints text; an end of line is added.
     pub(crate) fn print(&self, text: &str) -> Result<()> {
         let mut out = stdout();
@@ -108,12 +151,27 @@ pub(crate) fn stdout() -> BufWriter<std::io::Stdout> {
     BufWriter::with_capacity(64 * 1024, std::io::stdout())
 }
 
-/// Refuses files that are not there or cannot be read, before anything is made.
-pub(crate) fn check_files(files: &[PathBuf]) -> Result<()> {
-    for file in files {
-        OsStorage.open(file, &OpenOptions::read_only())?;
+/// The files that these names and patterns stand for. Refuses those that are not there or cannot be read, before anything is made.
+pub(crate) fn find_files(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::with_capacity(names.len());
+    for name in names {
+        if name.as_os_str() == STANDARD_INPUT {
+            files.push(name.clone());
+            continue;
+        }
+        // A file of just this name comes first.
+        if OsStorage.exists(name)? || !pattern::is_pattern(name) {
+            OsStorage.open(name, &OpenOptions::read_only())?;
+            files.push(name.clone());
+            continue;
+        }
+        let found = pattern::find(&OsStorage, name)?;
+        if found.is_empty() {
+            return Err(Failure::Failed(format!("{}: no file has such a name", name.display())));
+        }
+        files.extend(found);
     }
-    Ok(())
+    Ok(files)
 }
 
 /// Removes a database that this command made and did not fill.
@@ -158,7 +216,12 @@ impl TextArguments {
             },
             escape: one("--escape", &self.escape)?,
             null: self.null.clone(),
-            schema: None,
+            skip: self.skip,
+            date_order: self.date_order.map(|order| match order {
+                DateOrderArgument::Dmy => DateOrder::DayMonthYear,
+                DateOrderArgument::Mdy => DateOrder::MonthDayYear,
+            }),
+            ..CsvOptions::default()
         })
     }
 }

@@ -56,6 +56,21 @@ impl fmt::Display for ByteSize {
     }
 }
 
+/// A time given on the command line: `10s`, `500ms`, `2m`, `10` (seconds).
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let refuse = || format!("\"{text}\" is no time; write 10s, 500ms or 2m");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().map_err(|_| refuse())?;
+    let milliseconds = match text[digits..].trim() {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(refuse()),
+    };
+    number.checked_mul(milliseconds).map(std::time::Duration::from_millis).ok_or_else(refuse)
+}
+
 /// `8 KB`.
 pub(crate) fn size_text(bytes: u64) -> String {
     ByteSize(bytes).to_string()
@@ -97,6 +112,15 @@ mod tests {
         for bad in ["", "K", "-1", "4X", "1..5K", ".5K", "5.K", "4K4", "99999999999999999999", "17179869184G", "0x10", "1e6", "1.2345K"] {
             let error = bad.parse::<ByteSize>().unwrap_err();
             assert!(error.contains(bad), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let ms = |text: &str| duration(text).map(|d| d.as_millis());
+        assert_eq!([ms("10s"), ms("500ms"), ms("2m"), ms("3")], [Ok(10_000), Ok(500), Ok(120_000), Ok(3_000)]);
+        for bad in ["", "s", "10x", "-1s", "1.5s", "99999999999999999999s", "18446744073709551615h"] {
+            assert!(duration(bad).unwrap_err().contains(bad));
         }
     }
 

@@ -46,9 +46,11 @@ fn wrong_use_is_exit_code_2() {
         (&["demo", "--scale-factor", "-3"], &["-3"]),
         (&["demo", "--scale-factor", "1000000"], &["1000000"]),
     ];
-    // Whoever opens for writing makes the log and the file of double writes ready.
+    // Whoever opens for writing makes the log and the file of double writes ready, and says in the lock file who it is.
     let state = || -> Vec<_> {
-        let ready = |path: &std::path::Path| path.ends_with("doublewrite") || path.extension().is_some_and(|extension| extension == "pfl");
+        let ready = |path: &std::path::Path| {
+            path.ends_with("doublewrite") || path.ends_with("lock") || path.extension().is_some_and(|extension| extension == "pfl")
+        };
         place.files("db").into_iter().filter(|(path, _)| !ready(path)).collect()
     };
     let before = state();
@@ -86,7 +88,7 @@ fn what_fails_is_exit_code_1_and_changes_nothing() {
         (&["load", "db", "u", "typed.csv", "--columns", "id date, name text"], &["typed.csv", "line 3", "id", "2024-13-01"]),
         (&["load", "db", "t", "t.csv"], &["\"t\"", "already exists", "--replace"]),
         (&["load", "db", "t", "t.csv", "--append"], &["duplicate key"]),
-        (&["load", "db", "t", "short.csv", "--append"], &["line 3"]),
+        (&["load", "db", "t", "short.csv", "--append"], &["short.csv, line 1", "id, name"]),
         (&["load", "db", "t", "wide.csv", "--append"], &["price"]),
         (&["load", "folder", "t", "t.csv"], &["folder", "not a pagefold database", "\"file\""]),
         (&["load", "db", "t_pk", "t.csv"], &["index \"t_pk\" already exists"]),

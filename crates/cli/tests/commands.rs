@@ -34,6 +34,26 @@ fn load_get_scan_export_give_the_rows_back() {
     assert_eq!(place.run(&["export", "db", "u", "-"]).ok().out, rows_csv(0..2000));
 }
 
+/// What is best without being told.
+#[test]
+fn load_without_options_compresses_by_column_and_its_key_by_prefix() {
+    let place = Place::new();
+    place.write("t.csv", &rows_csv(0..2000));
+    let done = place.run(&["load", "db", "t", "t.csv", "--primary-key", "id", "--json"]).ok().json();
+    assert_eq!(done["method"], "page");
+    let report = place.run(&["report", "db", "--json"]).ok().json();
+    assert_eq!((&report["tables"][0]["method"], &report["indexes"][0]["format"]), (&"page".into(), &"prefix".into()));
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
+    place.run(&["load", "db", "u", "t.csv", "--compress", "huffman"]).ok();
+    // A table that is replaced keeps the method it has, unless told otherwise.
+    let done = place.run(&["load", "db", "u", "t.csv", "--replace", "--json"]).ok().json();
+    assert_eq!(done["method"], "huffman");
+    let done = place.run(&["load", "db", "u", "t.csv", "--replace", "--compress", "row", "--json"]).ok().json();
+    assert_eq!(done["method"], "row");
+    let help = place.run(&["load", "--help"]).ok().out;
+    assert!(help.contains("[default: page") && help.contains("[default: prefix]"), "{help}");
+}
+
 #[test]
 fn conditions_give_the_same_rows_whatever_the_method() {
     let place = Place::new();

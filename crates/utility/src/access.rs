@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// Rows in a batch.
 const BATCH_ROWS: usize = 8192;
 
+/// An index is taken by itself when the condition leaves at most one entry of it for so many rows of the table.
+const ROWS_PER_ENTRY: u64 = 50;
+
 /// What to read of a table.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
@@ -21,7 +24,7 @@ pub struct ScanOptions {
     pub columns: Option<Vec<String>>,
     /// A condition such as `a >= 3 and b = 'x'`.
     pub condition: Option<String>,
-    /// Read through this index, in its order.
+    /// Read through this index, in its order. When `None`, through one that the condition narrows to few rows, if there is such; then the rows come in the order of the table or of that index.
     pub index: Option<String>,
     /// At most so many rows.
     pub limit: Option<u64>,
@@ -61,7 +64,17 @@ impl Scan {
             return Err(usage(&format!("index \"{}\" belongs to another table", index.name())));
         }
         let limit = options.limit.unwrap_or(u64::MAX);
+        let index = match (index, &condition) {
+            (None, Some(condition)) => narrow_index(database, &view, &table, condition)?,
+            (index, _) => index,
+        };
         Ok(Scan { view, schema, columns, condition, index, limit, table })
+    }
+
+    /// The index that it reads through.
+    #[must_use]
+    pub fn index_name(&self) -> Option<&str> {
+        self.index.as_ref().map(|index| index.name())
     }
 
     /// The columns that come out.
@@ -109,6 +122,34 @@ impl Scan {
         let scans = ranges.into_iter().map(|range| self.view.range(&self.table, index, range, CursorDirection::Forward, &request));
         Ok(scans.collect::<std::result::Result<_, _>>()?)
     }
+}
+
+/// The index that has the fewest entries in the ranges that the condition leaves, if that are few: entries are counted, up to the fewest so far.
+fn narrow_index(database: &Database, view: &ReadView, table: &Arc<Table>, condition: &Predicate) -> Result<Option<Arc<Index>>> {
+    let (mut best, mut fewest) = (None, table.row_count() / ROWS_PER_ENTRY);
+    for index in database.indexes_of(table) {
+        let ranges = condition.key_ranges(index.key_layout());
+        if ranges.iter().any(|range| range.start.is_empty() && range.end.is_none()) {
+            continue;
+        }
+        let mut entries = 0;
+        'ranges: for range in ranges {
+            let mut keys = view.keys(table, &index, range, CursorDirection::Forward)?;
+            while keys.next_record()?.is_some() {
+                entries += 1;
+                if entries > fewest {
+                    break 'ranges;
+                }
+            }
+        }
+        if entries <= fewest && fewest > 0 {
+            (best, fewest) = (Some(index), entries);
+        }
+        if fewest == 0 {
+            break;
+        }
+    }
+    Ok(best)
 }
 
 /// Rows on their way to the sink.

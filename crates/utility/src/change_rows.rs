@@ -12,7 +12,7 @@ use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::{Database, Transaction, TransactionOptions};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
-use pagefold_interchange::{InterchangeError, OpenSource, Packer, Source, TableSchema, open_source};
+use pagefold_interchange::{Inputs, InterchangeError, OpenSource, Packer, Source, TableSchema};
 use pagefold_types::{Column, ColumnValue, DataType, PackedRow, RowLayout, Schema, Value, ValueRef};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -63,10 +63,24 @@ pub fn upsert(
     options: &ChangeRowsOptions,
     progress: &dyn Progress,
 ) -> Result<ChangeRowsReport> {
+    upsert_inputs(database, table, &Inputs::open(database.outside().as_ref(), files)?, options, progress)
+}
+
+/// [`upsert`] from files that are open already.
+///
+/// # Errors
+/// As [`upsert`].
+pub fn upsert_inputs(
+    database: &Database,
+    table: &str,
+    inputs: &Inputs,
+    options: &ChangeRowsOptions,
+    progress: &dyn Progress,
+) -> Result<ChangeRowsReport> {
     let target = Target::find(database, table)?;
     let mut open = options.source.clone();
     open.csv.schema = Some(target.schema.schema().clone());
-    let mut source = open_source(database.outside().as_ref(), files, &open)?;
+    let mut source = inputs.source(database.outside().as_ref(), &open)?;
     let columns = target.schema.match_source(source.table(), !source.has_names())?;
     let packer = Packer::new(&target.schema, target.table.layout(), columns, target.table.record_bytes_max());
     progress.start(&format!("changing {table}"), source.row_count(), Unit::Rows);
@@ -88,6 +102,20 @@ pub fn delete_rows(
     options: &ChangeRowsOptions,
     progress: &dyn Progress,
 ) -> Result<ChangeRowsReport> {
+    delete_inputs(database, table, &Inputs::open(database.outside().as_ref(), files)?, options, progress)
+}
+
+/// [`delete_rows`] from files that are open already.
+///
+/// # Errors
+/// As [`upsert`].
+pub fn delete_inputs(
+    database: &Database,
+    table: &str,
+    inputs: &Inputs,
+    options: &ChangeRowsOptions,
+    progress: &dyn Progress,
+) -> Result<ChangeRowsReport> {
     let target = Target::find(database, table)?;
     let key_columns = &target.table.attributes().primary_key;
     let keys = target.schema.project(key_columns)?;
@@ -95,9 +123,9 @@ pub fn delete_rows(
     progress.start("reading", None, Unit::Bytes);
     let mut open = options.source.clone();
     // A first look says which columns there are. Then text is read again: its keys have the table's types, whatever they look like.
-    let (schema, positions) = key_positions(open_source(storage, files, &open)?.as_ref(), &target, &keys)?;
+    let (schema, positions) = key_positions(inputs.source(storage, &open)?.as_ref(), &target, &keys)?;
     open.csv.schema = Some(schema);
-    let mut source = open_source(storage, files, &open)?;
+    let mut source = inputs.source(storage, &open)?;
     progress.finish();
     let positions = if source.has_names() { by_name(source.table(), &keys)? } else { positions };
     keys.match_source(&source.table().project(&positions)?, true)?;
@@ -254,7 +282,7 @@ fn run<'d>(
         work.look(progress)?;
         work.commit()
     });
-    let outcome = outcome.map(|()| work.report).map_err(|error| work.explain(error));
+    let outcome = outcome.map(|()| work.report).map_err(|error| work.explain(error.placed(source)));
     // Before anybody hears of an error, what is not committed is taken back.
     if let (Some(transaction), Err(_)) = (work.transaction.take(), &outcome) {
         transaction.rollback()?;
@@ -297,10 +325,7 @@ impl<'d> Work<'d> {
             Error::Engine(error @ pagefold_engine::Error::VersionsFull(_)) => {
                 Error::Data(format!("row {number}: {error} (fewer rows in a transaction)"))
             }
-            Error::Engine(error @ (pagefold_engine::Error::DuplicateKey { .. } | pagefold_engine::Error::Value(_))) => {
-                Error::Data(format!("row {number}: {error}"))
-            }
-            other => other,
+            other => other.at_row(number - 1),
         })?;
         self.report.rows = number;
         Ok(())

@@ -1,7 +1,9 @@
 //! DROP: the object goes, and its space comes back.
 
 use crate::Result;
+use crate::access::primary_key_index;
 use pagefold_engine::database::Database;
+use std::sync::Arc;
 
 /// What was dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,6 +12,8 @@ pub struct DropReport {
     pub kind: &'static str,
     /// Indexes that went with a table.
     pub indexes: Vec<String>,
+    /// The table whose primary key has no index any more: its rows can no longer be had by it.
+    pub without_key: Option<String>,
     /// Bytes of files removed.
     pub freed_bytes: u64,
 }
@@ -33,6 +37,10 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
         }
         (Err(_), Ok(_)) => {
             report.kind = "index";
+            let index = database.index(name)?;
+            let table = database.table_of(&index)?;
+            let is_key = primary_key_index(database, &table).is_ok_and(|key| Arc::ptr_eq(&key, &index));
+            report.without_key = is_key.then(|| table.name().to_owned());
             report.freed_bytes = change.drop_index(name)?.data_set().allocated_bytes();
         }
         (Err(error), Err(_)) => return Err(error.into()),

@@ -9,7 +9,7 @@ use pagefold_engine::database::{Change, Database, IndexBuild};
 use pagefold_engine::index::{Index, IndexAttributes};
 use pagefold_engine::table_space::Table;
 use pagefold_format::index::build::BuiltTree;
-use pagefold_types::{Direction, Rid};
+use pagefold_types::{Direction, Rid, text};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ impl KeyCollector {
         self.index
             .key_layout()
             .encode_from_record(table.layout(), record, &mut self.key)
-            .map_err(|e| Error::Data(format!("table \"{}\", row {}: {e}", table.name(), table.row_count() + self.sorter.len() + 1)))?;
+            // Rows come in the order of the source.
+            .map_err(|e| Error::Row { row: self.sorter.len(), reason: e.to_string() })?;
         self.sorter.push(&self.key, rid)
     }
 
@@ -44,8 +45,14 @@ impl KeyCollector {
         progress.start(&format!("building index {}", self.index.name()), Some(total), Unit::Rows);
         let mut builder = self.index.build(self.sorter.slot_max());
         let mut done = 0u64;
-        self.sorter.drain(|key, rid| {
-            builder.push(key, rid)?;
+        let mut twice = None;
+        let drained = self.sorter.drain(|key, rid| {
+            if let Err(error) = builder.push(key, rid) {
+                if matches!(error, pagefold_engine::Error::DuplicateKey { .. }) {
+                    twice = Some(key.to_vec());
+                }
+                return Err(error.into());
+            }
             done += 1;
             if done.is_multiple_of(ENTRIES_PER_LOOK) {
                 progress.advance(ENTRIES_PER_LOOK);
@@ -54,7 +61,11 @@ impl KeyCollector {
                 }
             }
             Ok(())
-        })?;
+        });
+        if let (Err(Error::Engine(error)), Some(key)) = (&drained, twice) {
+            return Err(Error::KeyTwice { index: self.index, key, reason: error.to_string() });
+        }
+        drained?;
         // An empty index has no file (DEFINE NO).
         let built = if total > 0 { builder.finish()? } else { BuiltTree::default() };
         progress.finish();
@@ -94,6 +105,18 @@ impl KeyCollectors {
     pub(crate) fn push_row(&mut self, table: &Table, record: &[u8], rid: Rid) -> Result<()> {
         self.0.iter_mut().try_for_each(|collector| collector.push_row(table, record, rid))
     }
+}
+
+/// A row of a table for people: by its primary key, or by its RID.
+fn name_row(table: &Table, record: &[u8], rid: Rid) -> String {
+    let columns = &table.attributes().primary_key;
+    let Some(values) = table.values(record).ok().filter(|_| !columns.is_empty()) else {
+        return format!("row {} of page {} of partition {}", rid.slot(), rid.page(), rid.partition());
+    };
+    let own = table.attributes().schema.columns();
+    let key: Vec<String> =
+        columns.iter().map(|c| text::to_text(values[*c].as_ref(), &own[*c].data_type).chars().take(60).collect()).collect();
+    format!("the row with primary key ({})", key.join(", "))
 }
 
 /// What CREATE INDEX or REORG of an index did.

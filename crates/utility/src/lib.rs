@@ -17,7 +17,7 @@ mod report;
 mod sample;
 
 pub use access::{Scan, ScanOptions, export, get, primary_key_index, push_rows};
-pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_rows, upsert};
+pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_inputs, delete_rows, upsert, upsert_inputs};
 pub use check::{CheckReport, PageError, check, check_files};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
@@ -27,7 +27,7 @@ pub use estimate::{
     estimate_index, estimate_source, estimate_table,
 };
 pub use index_build::{IndexReport, create_index};
-pub use load::{LoadReport, load, load_source, table_schema};
+pub use load::{LoadReport, load, load_inputs, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting};
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler};
 pub use pagefold_engine::{Progress, Silent, Unit};

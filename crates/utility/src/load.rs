@@ -9,13 +9,15 @@ use crate::load_threads::{Batches, with_batches};
 use crate::options::INDEX_PAGE_BYTES;
 use crate::sample::sample_source;
 use crate::{Error, LoadMode, LoadOptions, Progress, Result, Setting, Unit};
-use pagefold_advisor::Choice;
+use pagefold_advisor::{Choice, TableOptions};
 use pagefold_engine::database::{Change, Database};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
-use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes, open_source};
-use pagefold_types::{Direction, PackedRow, Rid, Schema, Value, ValueRef};
+use pagefold_interchange::{
+    Decided, Inputs, InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes,
+};
+use pagefold_types::{Direction, PackedRow, PackedRows, Rid, Schema, Value, ValueError, ValueRef};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -40,6 +42,10 @@ pub struct LoadReport {
     pub choice: Option<Choice>,
     /// What was chosen as format and page size of its primary key's index, if they were to be.
     pub key_choice: Option<Choice>,
+    /// What was decided about the files.
+    pub decided: Decided,
+    /// The columns of a primary key that a table that was replaced had, and has still.
+    pub primary_key_kept: Vec<String>,
 }
 
 /// Loads files that together are one table.
@@ -48,7 +54,32 @@ pub struct LoadReport {
 /// When a file cannot be read or its rows do not fit the table; a duplicate primary key; no room. The database is then as it was.
 pub fn load(database: &Database, table: &str, files: &[PathBuf], options: &LoadOptions, progress: &dyn Progress) -> Result<LoadReport> {
     progress.start("reading", None, Unit::Bytes);
-    let mut source = open_source(database.outside().as_ref(), files, &options.source)?;
+    load_inputs(database, table, &Inputs::open(database.outside().as_ref(), files)?, options, progress)
+}
+
+/// Loads files that are open already.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_inputs(
+    database: &Database,
+    table: &str,
+    inputs: &Inputs,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+) -> Result<LoadReport> {
+    progress.start("reading", None, Unit::Bytes);
+    let mut open = options.source.clone();
+    if let (Ok(existing), None) = (database.table(table), &open.csv.schema) {
+        let columns = Some(table_schema(&existing)?.schema().clone());
+        match options.mode {
+            // Text has the types of the table: it says none itself.
+            LoadMode::Append => open.csv.schema = columns,
+            LoadMode::Replace => open.csv.base = columns,
+            LoadMode::Create => {}
+        }
+    }
+    let mut source = inputs.source(database.outside().as_ref(), &open)?;
     progress.finish();
     load_source(database, table, source.as_mut(), options, progress)
 }
@@ -68,24 +99,81 @@ pub fn load_source(
         return append(database, &target, source, options, progress);
     }
     let mut change = database.change();
-    let mut report = LoadReport { source_bytes: source.bytes_total(), ..LoadReport::default() };
+    let mut report = LoadReport { source_bytes: source.bytes_total(), decided: source.decided(), ..LoadReport::default() };
+    let kept;
+    let options = match database.table(table) {
+        Ok(old) if options.mode == LoadMode::Replace && options.primary_key.is_empty() && !old.attributes().primary_key.is_empty() => {
+            let columns = old.attributes().schema.columns();
+            report.primary_key_kept = old.attributes().primary_key.iter().map(|c| columns[*c].name.clone()).collect();
+            kept = LoadOptions { primary_key: report.primary_key_kept.clone(), ..options.clone() };
+            &kept
+        }
+        _ => options,
+    };
     let (target, schema, collectors) = prepare(database, &mut change, table, source, options, &mut report, progress)?;
     let columns = schema.match_source(source.table(), !source.has_names())?;
     progress.start(&format!("loading {table}"), source.row_count(), Unit::Rows);
     let packer = Packer::new(&schema, target.layout(), columns, target.record_bytes_max());
     let loader = BulkLoader::new(&target)?;
     let encoder = loader.encoder();
-    let collectors = with_batches(source, &packer, encoder.as_ref(), options.encode_threads, |batches| {
+    let stored = with_batches(source, &packer, encoder.as_ref(), options.encode_threads, |batches| {
         store_batches(loader, &target, &batches, collectors, &mut report, progress)
-    })?;
+    });
+    let collectors = stored.map_err(|error| error.placed(source))?;
     progress.finish();
     report.note_table(&target);
     for collector in collectors.into_vec() {
-        let (index, _) = collector.build(progress)?;
+        let (index, _) = collector.build(progress).map_err(|error| find_twice(error, source, &packer, &target))?;
         report.index_bytes += u64::from(index.data_set().page_count()) * index.data_set().page_bytes() as u64;
     }
     change.commit()?;
     Ok(report)
+}
+
+/// Names the rows that have the same key: reads the source again.
+fn find_twice(error: Error, source: &mut dyn Source, packer: &Packer<'_>, table: &Table) -> Error {
+    let Error::KeyTwice { index, key: twice, reason } = error else { return error };
+    let (mut found, mut number) = (Vec::new(), 0u64);
+    let (mut rows, mut key) = (PackedRows::default(), Vec::new());
+    let Ok(batches) = source.batches() else { return Error::Data(reason) };
+    for batch in batches {
+        rows.clear();
+        let Ok(()) = batch.and_then(|batch| packer.pack(&batch, &mut rows)) else { break };
+        for row in rows.iter() {
+            key.clear();
+            let encoded = match row {
+                PackedRow::Record(record) => index.key_layout().encode_from_record(table.layout(), record, &mut key).is_ok(),
+                PackedRow::Wide(values) => {
+                    let of_key: Vec<ValueRef<'_>> = index.attributes().columns.iter().map(|(c, _)| values[*c].as_ref()).collect();
+                    index.key_layout().encode(&of_key, &mut key).is_ok()
+                }
+            };
+            if encoded && key == twice {
+                found.push(number);
+            }
+            number += 1;
+        }
+        if found.len() > 1 {
+            break;
+        }
+    }
+    let places: Vec<String> =
+        found.into_iter().take(2).map(|row| source.place(row).unwrap_or_else(|| format!("row {}", row + 1))).collect();
+    if places.is_empty() { Error::Data(reason) } else { Error::Data(format!("{}: {reason}", places.join(" and "))) }
+}
+
+/// Why a row could not be stored; of one that is too wide for its page with the page size that would do.
+fn wide_row(error: &dyn std::fmt::Display, table: &Table, values: &[ValueRef<'_>]) -> String {
+    let attributes = table.attributes();
+    let planned = table.layout().plan_large(values, table.record_bytes_max(), &attributes.primary_key);
+    let Err(ValueError::TooWide { bytes, .. }) = planned else { return error.to_string() };
+    let larger = (1..=16).map(|n| n * 2048usize).filter(|size| *size > attributes.page_bytes);
+    let enough = larger.filter(|size| TableOptions::new(*size).record_bytes_max() >= bytes).min();
+    let page = attributes.page_bytes / 1024;
+    match enough {
+        Some(size) => format!("the row takes {bytes} bytes, too wide for pages of {page} KB; --page-size {}K would do", size / 1024),
+        None => format!("the row takes {bytes} bytes, too wide for every page size"),
+    }
 }
 
 /// Adds rows to a table that is in use.
@@ -96,7 +184,7 @@ fn append(
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadReport> {
-    let mut report = LoadReport { source_bytes: source.bytes_total(), ..LoadReport::default() };
+    let mut report = LoadReport { source_bytes: source.bytes_total(), decided: source.decided(), ..LoadReport::default() };
     (report.rows, report.record_bytes) = append_rows(database, table, source, options.rows_per_transaction, progress)?;
     report.note_table(table);
     for index in database.indexes_of(table) {
@@ -135,6 +223,9 @@ fn prepare<'a>(
         return Err(Error::Usage("a dictionary can be kept only for the method that has it, not where one is to be chosen".into()));
     }
     let mut schema = source.table().clone();
+    if let (Some(old), LoadMode::Replace) = (&existing, options.mode) {
+        schema = schema.with_types_of(&table_schema(old)?)?;
+    }
     let primary_key = primary_key(&mut schema, &options.primary_key, name)?;
     let (method, key) = choose_for_load(database, name, source, options, progress)?;
     let (method, choice) = method.unzip();
@@ -156,10 +247,22 @@ fn prepare<'a>(
     };
     let mut kept_indexes = Vec::new();
     if let Some(old) = &existing {
-        let same = old.attributes().schema == attributes.schema;
-        kept_indexes = database.indexes_of(old).iter().map(|index| index.attributes_now()).collect();
-        if !same && !kept_indexes.is_empty() {
-            return Err(Error::Data(format!("table \"{name}\" has indexes and the new rows other columns; drop it first")));
+        // Of columns with these names, wherever they are now and whatever their types.
+        let before = old.attributes().schema.columns();
+        for index in database.indexes_of(old) {
+            let mut kept = index.attributes_now();
+            for (column, _) in &mut kept.columns {
+                let number = attributes.schema.columns().iter().position(|c| c.name == before[*column].name);
+                let lost = || {
+                    Error::Data(format!(
+                        "index \"{}\" has column \"{}\", which the new rows lack; drop it first",
+                        index.name(),
+                        before[*column].name
+                    ))
+                };
+                *column = number.ok_or_else(lost)?;
+            }
+            kept_indexes.push(kept);
         }
     }
     let table = change.create_table(attributes)?;
@@ -171,7 +274,8 @@ fn prepare<'a>(
         }
     }
     let mut collectors = KeyCollectors::default();
-    if !primary_key.is_empty() {
+    let is_kept = !report.primary_key_kept.is_empty() && kept_indexes.iter().any(|index| index.name == format!("{name}_pk"));
+    if !primary_key.is_empty() && !is_kept {
         let key_name = format!("{name}_pk");
         kept_indexes.retain(|index| index.name != key_name);
         let columns = primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
@@ -180,7 +284,7 @@ fn prepare<'a>(
                 report.key_choice = Some(choice);
                 (format, page_bytes)
             }
-            None => (options.key_format.given().unwrap_or(IndexFormat::Plain), options.key_page_bytes.unwrap_or(INDEX_PAGE_BYTES)),
+            None => (options.key_format.given().unwrap_or(IndexFormat::Prefix), options.key_page_bytes.unwrap_or(INDEX_PAGE_BYTES)),
         };
         kept_indexes.push(IndexAttributes::new(key_name, columns, true).with_format(format, page_bytes));
     }
@@ -226,7 +330,11 @@ fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress:
     progress.start(&format!("training the dictionary of {}", table.name()), None, Unit::Rows);
     let columns = schema.match_source(source.table(), !source.has_names())?;
     debug_assert!(columns.is_sorted());
-    let sampler = sample_source(source, schema, table.layout(), table.record_bytes_max())?;
+    let sampler = match sample_source(source, schema, table.layout(), table.record_bytes_max()) {
+        // The load itself comes to that row, and says which it is.
+        Err(Error::Interchange(InterchangeError::Value { .. })) => return Ok(()),
+        sampler => sampler?,
+    };
     // A source that does not know has at least the rows that came.
     let rows_total = source.row_count().unwrap_or(sampler.seen());
     let sample = sampler.into_sample();
@@ -248,7 +356,8 @@ fn store_batches(
     let mut record = Vec::new();
     while let Some(batch) = batches.next() {
         let batch = batch?;
-        for (row, encoded) in batch.iter() {
+        let first = report.rows;
+        for (number, (row, encoded)) in batch.iter().enumerate() {
             let mut placed = |rid: Rid, record: &[u8]| {
                 report.record_bytes += record.len() as u64;
                 collectors.push_row(table, record, rid)
@@ -258,7 +367,12 @@ fn store_batches(
                 PackedRow::Wide(values) => {
                     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
                     record.clear();
-                    table.build_record(By::Nobody, &refs, &mut record)?;
+                    table.build_record(By::Nobody, &refs, &mut record).map_err(|error| match error {
+                        error @ pagefold_engine::Error::Value(_) => {
+                            Error::Row { row: first + number as u64, reason: wide_row(&error, table, &refs) }
+                        }
+                        other => other.into(),
+                    })?;
                     loader.push(&record, &mut placed)?;
                 }
             }

@@ -5,6 +5,7 @@
 //! - no more batches exist than the queues hold: memory is bounded however the threads are scheduled;
 //! - whoever fails hangs up, which ends the others.
 
+use crate::error::no_thread;
 use crate::{Error, Result};
 use pagefold_codec::page::{PreparedRow, PreparedRows};
 use pagefold_engine::table_space::{EncodedRow, LoadEncoder};
@@ -12,6 +13,7 @@ use pagefold_interchange::{InterchangeError, Packer, Source};
 use pagefold_types::{PackedRow, PackedRows};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 
 /// Batches that wait between two threads.
 pub(crate) const BATCHES_WAITING: usize = 4;
@@ -129,13 +131,22 @@ pub(crate) fn with_batches<R>(
     let (work, waiting) = sync_channel::<Work>(BATCHES_WAITING);
     std::thread::scope(|scope| {
         let waiting = Arc::new(Mutex::new(waiting));
+        let (mut started, mut refused) = (0, None);
         for encoder in encoder.iter().cycle().take(encoders) {
             let waiting = Arc::clone(&waiting);
-            scope.spawn(move || encode_batches(encoder, &waiting));
+            match Builder::new().spawn_scoped(scope, move || encode_batches(encoder, &waiting)) {
+                Ok(_) => started += 1,
+                Err(error) => refused = Some(error),
+            }
+        }
+        // Fewer are slower; without any nobody would take the work.
+        if let (0, Some(error)) = (started, refused) {
+            drop(work);
+            return Err(no_thread(&error));
         }
         // Only the threads that encode keep it: without them the one that reads must not wait for room.
         drop(waiting);
-        scope.spawn(move || {
+        let reader = move || {
             pack_batches(source, packer, &reusable, |rows| {
                 let (done, to_come) = sync_channel(1);
                 // The other side hangs up when it has failed.
@@ -148,7 +159,8 @@ pub(crate) fn with_batches<R>(
                     Err(error) => done.send(Err(error)).is_ok(),
                 }
             });
-        });
+        };
+        Builder::new().spawn_scoped(scope, reader).map_err(|error| no_thread(&error))?;
         store(Batches { promised, empty })
     })
 }
@@ -189,7 +201,7 @@ pub(crate) fn pack_batches(
             }
             // Rows are counted from the start of the source, not of the batch.
             Err(InterchangeError::Value { row: in_batch, error }) => {
-                (Err(Error::Data(format!("row {}: {error}", row + in_batch as u64 + 1))), true)
+                (Err(Error::Row { row: row + in_batch as u64, reason: error.to_string() }), true)
             }
             Err(error) => (Err(error.into()), true),
         };

@@ -96,10 +96,10 @@ impl Default for LoadOptions {
     fn default() -> LoadOptions {
         LoadOptions {
             mode: LoadMode::Create,
-            method: Setting::Given(Method::Fixed),
+            method: Setting::Given(Method::Page),
             page_bytes: 8192,
             primary_key: Vec::new(),
-            key_format: Setting::Given(IndexFormat::Plain),
+            key_format: Setting::Given(IndexFormat::Prefix),
             key_page_bytes: None,
             pctfree: 0,
             maxrows: None,

@@ -2,21 +2,22 @@
 
 use crate::arguments::ChangeRowsArguments;
 use crate::failure::Result;
-use crate::session::{Session, check_files};
+use crate::session::{Session, find_files};
 use crate::size::grouped;
 use pagefold::engine::OpenMode;
-use pagefold::interchange::OpenSource;
+use pagefold::interchange::{Inputs, OpenSource};
+use pagefold::io::OsStorage;
 use pagefold::utility::{self, ChangeRowsOptions};
 use serde_json::json;
 
 pub(super) fn upsert(session: &Session, arguments: &ChangeRowsArguments) -> Result<()> {
     let options = options(arguments)?;
-    check_files(&arguments.files)?;
+    let inputs = Inputs::open(&OsStorage, &find_files(&arguments.files)?)?;
     let database = session.open(&arguments.database, OpenMode::Write)?;
-    let done = utility::upsert(&database, &arguments.table, &arguments.files, &options, &session.bars)?;
+    let done = utility::upsert_inputs(&database, &arguments.table, &inputs, &options, &session.bars)?;
     close(session, database);
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "table": arguments.table,
             "rows": done.rows,
             "inserted": done.inserted,
@@ -25,9 +26,9 @@ pub(super) fn upsert(session: &Session, arguments: &ChangeRowsArguments) -> Resu
             "transactions": done.transactions,
             "elapsed_s": session.elapsed_s(),
             "cpu_s": session.cpu_s(),
-        }));
+        })));
     }
-    session.print(&format!(
+    session.told(session.print(&format!(
         "{} rows into table \"{}\": {} inserted, {} updated, {} unchanged, in {:.2} s",
         grouped(done.rows),
         arguments.table,
@@ -35,17 +36,17 @@ pub(super) fn upsert(session: &Session, arguments: &ChangeRowsArguments) -> Resu
         grouped(done.updated),
         grouped(done.unchanged),
         session.elapsed_s()
-    ))
+    )))
 }
 
 pub(super) fn delete(session: &Session, arguments: &ChangeRowsArguments) -> Result<()> {
     let options = options(arguments)?;
-    check_files(&arguments.files)?;
+    let inputs = Inputs::open(&OsStorage, &find_files(&arguments.files)?)?;
     let database = session.open(&arguments.database, OpenMode::Write)?;
-    let done = utility::delete_rows(&database, &arguments.table, &arguments.files, &options, &session.bars)?;
+    let done = utility::delete_inputs(&database, &arguments.table, &inputs, &options, &session.bars)?;
     close(session, database);
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "table": arguments.table,
             "rows": done.rows,
             "deleted": done.deleted,
@@ -53,16 +54,16 @@ pub(super) fn delete(session: &Session, arguments: &ChangeRowsArguments) -> Resu
             "transactions": done.transactions,
             "elapsed_s": session.elapsed_s(),
             "cpu_s": session.cpu_s(),
-        }));
+        })));
     }
-    session.print(&format!(
+    session.told(session.print(&format!(
         "{} keys, {} rows deleted from table \"{}\", {} not found, in {:.2} s",
         grouped(done.rows),
         grouped(done.deleted),
         arguments.table,
         grouped(done.not_found),
         session.elapsed_s()
-    ))
+    )))
 }
 
 /// Closes the database before the end is told: then whoever is told finds it in order.

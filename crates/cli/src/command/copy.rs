@@ -3,6 +3,7 @@
 use crate::arguments::CopyArguments;
 use crate::arguments::time_text;
 use crate::failure::{Failure, Result};
+use crate::progress;
 use crate::session::Session;
 use crate::size::{grouped, size_text};
 use pagefold::Error;
@@ -21,6 +22,7 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
     if OsStorage.exists(target)? {
         return Err(Failure::Failed(format!("{} already exists", target.display())));
     }
+    progress::begin_changes();
     let settings = session.settings()?;
     // Brought in order and to a checkpoint, unless somebody is writing it, who does that as well.
     match pagefold::engine::open(database, OpenMode::Write, settings) {
@@ -40,7 +42,7 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
     session.bars.clear();
     let elapsed_s = session.elapsed_s();
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "target": target.display().to_string(),
             "data_sets": report.data_sets,
             "pages": report.pages,
@@ -51,9 +53,9 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
             "size_bytes": report.size_bytes,
             "elapsed_s": elapsed_s,
             "cpu_s": session.cpu_s(),
-        }));
+        })));
     }
-    session.print(&format!(
+    session.told(session.print(&format!(
         "{} copied to {} in {elapsed_s:.2} s\n  {} pages of {} data sets, {} of log, {}",
         database.display(),
         target.display(),
@@ -61,5 +63,5 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
         grouped(report.data_sets),
         size_text(report.log_bytes),
         size_text(report.size_bytes)
-    ))
+    )))
 }

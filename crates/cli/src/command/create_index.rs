@@ -30,7 +30,7 @@ pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result
     let (levels, leaf_pages) = (facts.levels, facts.data_pages);
     let elapsed_s = session.elapsed_s();
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "index": arguments.name,
             "table": table,
             "format": attributes.format.name(),
@@ -46,9 +46,9 @@ pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result
             "size_bytes": built.size_bytes,
             "elapsed_s": elapsed_s,
             "cpu_s": session.cpu_s(),
-        }));
+        })));
     }
-    session.print(&format!(
+    session.told(session.print(&format!(
         "Index \"{}\" on {} built in {elapsed_s:.2} s\n{}  {}, pages of {}: {} keys, {} rows, {levels} levels, {} leaf pages, {} in all",
         arguments.name,
         arguments.on.trim(),
@@ -59,5 +59,5 @@ pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result
         grouped(built.rids),
         grouped(u64::from(leaf_pages)),
         size_text(built.size_bytes)
-    ))
+    )))
 }

@@ -12,14 +12,19 @@ pub(super) fn run(session: &Session, arguments: &DropArguments) -> Result<()> {
     let database = session.open(&arguments.database, OpenMode::Write)?;
     let dropped = utility::drop_object(&database, &arguments.object)?;
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "kind": dropped.kind,
             "name": arguments.object,
             "indexes": dropped.indexes,
             "freed_bytes": dropped.freed_bytes,
+            "table_without_key": dropped.without_key,
             "elapsed_s": session.elapsed_s(),
-        }));
+        })));
     }
     let with = if dropped.indexes.is_empty() { String::new() } else { format!(" with its indexes {}", dropped.indexes.join(", ")) };
-    session.print(&format!("Dropped {} \"{}\"{with}: {} freed", dropped.kind, arguments.object, size_text(dropped.freed_bytes)))
+    let without = dropped.without_key.map_or_else(String::new, |table| {
+        format!("\n  it was the index of the primary key: get, upsert and delete no longer find rows of table \"{table}\"; a unique index on the same columns brings that back")
+    });
+    let freed = size_text(dropped.freed_bytes);
+    session.told(session.print(&format!("Dropped {} \"{}\"{with}: {freed} freed{without}", dropped.kind, arguments.object)))
 }

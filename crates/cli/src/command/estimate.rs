@@ -2,9 +2,9 @@
 
 use super::choice;
 use crate::arguments::EstimateArguments;
-use crate::column_list::key_columns;
+use crate::column_list::{column_names, key_columns};
 use crate::failure::{Failure, Result};
-use crate::session::{Session, check_files, page_bytes};
+use crate::session::{Session, find_files, page_bytes};
 use crate::size::{grouped, size_text};
 use pagefold::advisor::{Interval, Saving};
 use pagefold::engine::OpenMode;
@@ -26,10 +26,11 @@ fn options(session: &Session, arguments: &EstimateArguments) -> Result<EstimateO
         let columns = key_columns(text).map_err(|e| Failure::Usage(format!("--key: {e}")))?;
         Ok(Proposal { name: text.trim().to_owned(), columns, unique: arguments.unique })
     };
+    let primary_key = arguments.primary_key.as_deref().map(column_names).transpose();
     Ok(EstimateOptions {
         page_bytes: page_bytes(arguments.page_size),
         method: arguments.compress,
-        primary_key: arguments.primary_key.clone(),
+        primary_key: primary_key.map_err(|e| Failure::Usage(format!("--primary-key: {e}")))?.unwrap_or_default(),
         proposals: arguments.key.iter().map(proposal).collect::<Result<Vec<_>>>()?,
         sample_pages: arguments.sample_pages,
         seed: arguments.seed,
@@ -44,9 +45,9 @@ fn estimate(session: &Session, arguments: &EstimateArguments, options: &Estimate
     };
     let is_directory = OsStorage.list(first).is_ok();
     if !is_directory && arguments.index.is_none() {
-        check_files(&arguments.source)?;
+        let files = find_files(&arguments.source)?;
         let source_options = OpenSource { csv: arguments.text.options()? };
-        let mut source = open_source(&OsStorage, &arguments.source, &source_options)?;
+        let mut source = open_source(&OsStorage, &files, &source_options)?;
         let scratch = Scratch { storage: Arc::new(OsStorage), directory: std::env::temp_dir() };
         return Ok(utility::estimate_source(source.as_mut(), &scratch, options, &session.bars)?);
     }

@@ -1,12 +1,14 @@
 //! `pagefold export`
 
+use super::scan::columns;
 use crate::arguments::{ExportArguments, OutputFormat};
 use crate::failure::{Failure, Result};
+use crate::progress;
 use crate::session::{Session, stdout};
 use crate::size::{grouped, size_text};
 use pagefold::engine::OpenMode;
 use pagefold::interchange::{CsvOptions, FileFormat, FileSink, ParquetOptions};
-use pagefold::utility;
+use pagefold::utility::{Scan, ScanOptions};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ pub(super) fn file_format(format: OutputFormat, csv: CsvOptions) -> FileFormat {
         OutputFormat::Table => FileFormat::Table,
         OutputFormat::Csv => FileFormat::Csv(csv),
         OutputFormat::Json => FileFormat::JsonLines,
+        OutputFormat::Arrow => FileFormat::Arrow,
         OutputFormat::Parquet => FileFormat::Parquet(ParquetOptions::default()),
     }
 }
@@ -81,44 +84,49 @@ pub(super) fn run(session: &Session, arguments: &ExportArguments) -> Result<()> 
         (None, None) => {
             let file = arguments.file.display();
             return Err(Failure::Usage(format!(
-                "{file}: the name says no format; end it in .parquet, .csv, .tbl or .jsonl, or give --format"
+                "{file}: the name says no format; end it in .parquet, .arrow, .csv, .tbl or .jsonl, or give --format"
             )));
         }
     };
     let database = session.open(&arguments.database, OpenMode::Read)?;
-    let schema = utility::table_schema(database.table(&arguments.table)?.as_ref())?;
+    let options =
+        ScanOptions { columns: columns(arguments.columns.as_deref())?, condition: arguments.condition.clone(), ..ScanOptions::default() };
+    let scan = Scan::new(&database, &arguments.table, &options)?;
+    let schema = scan.output()?;
     if to_stdout {
         session.bars.hide_beside_output();
         let mut sink = format.sink(stdout(), &schema, None)?;
-        utility::export(&database, &arguments.table, sink.as_mut(), &session.bars)?;
+        scan.run(sink.as_mut(), &session.bars)?;
         return Ok(());
     }
     let (rows, written) = match target(&arguments.file)? {
         Target::Device => {
             let mut written = Counted { out: BufWriter::with_capacity(1 << 20, device(&arguments.file)?), bytes: 0 };
             let mut sink = format.sink(&mut written, &schema, Some(&arguments.file))?;
-            let rows = utility::export(&database, &arguments.table, sink.as_mut(), &session.bars)?;
+            let rows = scan.run(sink.as_mut(), &session.bars)?;
             drop(sink);
             written.flush().map_err(|error| Failure::Failed(format!("{}: {error}", arguments.file.display())))?;
             (rows, written.bytes)
         }
         Target::File(path) => {
+            progress::begin_changes();
             let mut sink = FileSink::create(Arc::clone(database.outside()), &path, &format, &schema)?;
-            let rows = utility::export(&database, &arguments.table, &mut sink, &session.bars)?;
+            let rows = scan.run(&mut sink, &session.bars)?;
             (rows, database.outside().open(&path, &pagefold::io::OpenOptions::read_only())?.len()?)
         }
     };
     session.bars.clear();
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "table": arguments.table,
             "file": arguments.file.display().to_string(),
             "rows": rows,
             "size_bytes": written,
             "elapsed_s": session.elapsed_s(),
             "cpu_s": session.cpu_s(),
-        }));
+        })));
     }
     let file = arguments.file.display();
-    session.print(&format!("{} rows written to {file} ({}) in {:.2} s", grouped(rows), size_text(written), session.elapsed_s()))
+    let (rows, size, elapsed_s) = (grouped(rows), size_text(written), session.elapsed_s());
+    session.told(session.print(&format!("{rows} rows written to {file} ({size}) in {elapsed_s:.2} s")))
 }

@@ -1,25 +1,36 @@
 //! `pagefold load`
 
-use super::choice;
+use super::{choice, decided};
 use crate::arguments::LoadArguments;
 use crate::column_list;
 use crate::failure::{Failure, Result};
-use crate::session::{Session, check_files, page_bytes, remove_new_database};
+use crate::session::{Session, find_files, page_bytes, remove_new_database};
 use crate::size::{grouped, size_text};
 use pagefold::engine::Extents;
-use pagefold::interchange::{CsvOptions, OpenSource};
-use pagefold::utility::{self, Costs, LoadMode, LoadOptions, LoadReport};
+use pagefold::engine::table::Method;
+use pagefold::interchange::{CsvOptions, Inputs, OpenSource, Rejects};
+use pagefold::io::{OpenOptions, OsStorage, Storage};
+use pagefold::utility::{self, Costs, LoadMode, LoadOptions, LoadReport, Setting};
 use serde_json::json;
+use std::path::Path;
 
 /// From so many bytes of rows on their share is told.
 const SHARE_BYTES_MIN: u64 = 256 * 1024;
 
 pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
-    let options = options(session, arguments)?;
-    check_files(&arguments.files)?;
+    let mut options = options(session, arguments)?;
+    // Read before the database is opened: who waits for standard input keeps no other waiting.
+    let inputs = Inputs::open(&OsStorage, &find_files(&arguments.files)?)?;
     let (database, new) = session.open_or_create(&arguments.database)?;
-    let outcome = utility::load(&database, &arguments.table, &arguments.files, &options, &session.bars);
+    if let (None, true, Ok(table)) = (arguments.compress, arguments.replace, database.table(&arguments.table)) {
+        options.method = Setting::Given(table.attributes().method);
+    }
+    let outcome = utility::load_inputs(&database, &arguments.table, &inputs, &options, &session.bars);
     session.bars.clear();
+    let rejects = options.source.csv.rejects.as_ref();
+    if let (Some(path), Some(rejects)) = (&arguments.reject, rejects) {
+        write_rejects(path, rejects)?;
+    }
     if outcome.is_err() && new {
         drop(database);
         remove_new_database(&arguments.database);
@@ -27,11 +38,12 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
         return Ok(());
     }
     let loaded = outcome?;
+    let rejected = rejects.map(Rejects::rows);
     let table = database.table(&arguments.table)?;
     let attributes = table.attributes();
     let (elapsed_s, cpu_s) = (session.elapsed_s(), session.cpu_s());
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "table": arguments.table,
             "method": attributes.method.name(),
             "page_size_bytes": attributes.page_bytes,
@@ -46,9 +58,12 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
             "pages": loaded.pages,
             "size_bytes": loaded.size_bytes,
             "index_bytes": loaded.index_bytes,
+            "decided": decided::json(&loaded.decided),
+            "primary_key_kept": loaded.primary_key_kept,
+            "rejected_rows": rejected,
             "elapsed_s": elapsed_s,
             "cpu_s": cpu_s,
-        }));
+        })));
     }
     let verb = if arguments.append { "added to" } else { "loaded into" };
     let mut text = format!(
@@ -71,7 +86,22 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     text += &choice::text(loaded.choice.as_ref());
     text += &sizes(&loaded, arguments.append);
     text += &choice::text(loaded.key_choice.as_ref());
-    session.print(&text)
+    if !loaded.primary_key_kept.is_empty() {
+        text += &format!("  the primary key is still ({})\n", loaded.primary_key_kept.join(", "));
+    }
+    if let (Some(path), Some(rows)) = (&arguments.reject, rejected) {
+        text += &format!("  {} rows did not fit and are in {}\n", grouped(rows), path.display());
+    }
+    text += &decided::text(&loaded.decided);
+    session.told(session.print(&text))
+}
+
+/// The rows that did not fit, whatever became of the others.
+fn write_rejects(path: &Path, rejects: &Rejects) -> Result<()> {
+    let file = OsStorage.open(path, &OpenOptions::create())?;
+    let report = rejects.report();
+    file.set_len(0)?;
+    Ok(file.write_at(report.as_bytes(), 0)?)
 }
 
 fn sizes(loaded: &LoadReport, append: bool) -> String {
@@ -90,6 +120,13 @@ fn sizes(loaded: &LoadReport, append: bool) -> String {
 fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> {
     let schema = arguments.columns.as_deref().map(column_list::schema).transpose();
     let schema = schema.map_err(|e| Failure::Usage(format!("--columns: {e}")))?;
+    let mut types = Vec::new();
+    for given in &arguments.types {
+        types.extend(column_list::types(given).map_err(|e| Failure::Usage(format!("--type: {e}")))?);
+    }
+    let rejects = arguments.reject.as_ref().map(|_| Rejects::new(arguments.reject_limit));
+    let primary_key = arguments.primary_key.as_deref().map(column_list::column_names).transpose();
+    let primary_key = primary_key.map_err(|e| Failure::Usage(format!("--primary-key: {e}")))?.unwrap_or_default();
     let mode = match (arguments.replace, arguments.append) {
         (true, _) => LoadMode::Replace,
         (_, true) => LoadMode::Append,
@@ -97,9 +134,9 @@ fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> 
     };
     Ok(LoadOptions {
         mode,
-        method: arguments.compress,
+        method: arguments.compress.unwrap_or(Setting::Given(Method::Page)),
         page_bytes: page_bytes(arguments.page_size),
-        primary_key: arguments.primary_key.clone(),
+        primary_key,
         key_format: arguments.key_format,
         key_page_bytes: arguments.key_page_size.map(page_bytes),
         pctfree: arguments.pctfree,
@@ -109,7 +146,7 @@ fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> 
         rows_per_transaction: arguments.rows_per_transaction,
         keep_dictionary: arguments.keep_dictionary,
         costs: Costs::Measured,
-        source: OpenSource { csv: CsvOptions { schema, ..arguments.text.options()? } },
+        source: OpenSource { csv: CsvOptions { schema, types, rejects, ..arguments.text.options()? } },
         sort_bytes: session.sort_bytes(),
         encode_threads: 0,
     })

@@ -6,6 +6,7 @@ mod check;
 mod choice;
 mod copy;
 mod create_index;
+mod decided;
 mod drop;
 mod estimate;
 mod export;

@@ -3,6 +3,7 @@
 use crate::arguments::RecoverArguments;
 use crate::arguments::time_text;
 use crate::failure::Result;
+use crate::progress;
 use crate::session::Session;
 use crate::size::grouped;
 use pagefold::backup::{RecoverOptions, Stop, Until, recover};
@@ -18,6 +19,7 @@ pub(super) fn run(session: &Session, arguments: &RecoverArguments) -> Result<()>
     };
     let options = RecoverOptions { logs: arguments.log.clone(), until };
     let (storage, clock): (Arc<dyn Storage>, Arc<dyn Clock>) = (Arc::new(OsStorage), Arc::new(OsClock));
+    progress::begin_changes();
     let target = &arguments.database;
     let done = recover(&storage, &clock, target, &arguments.copies, &options, session.settings()?, &session.bars)?;
     session.bars.clear();
@@ -27,7 +29,7 @@ pub(super) fn run(session: &Session, arguments: &RecoverArguments) -> Result<()>
         Stop::EndOfLog | Stop::Asked => None,
     };
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "database": target.display().to_string(),
             "pages": done.pages,
             "log_end": done.log_end,
@@ -35,7 +37,7 @@ pub(super) fn run(session: &Session, arguments: &RecoverArguments) -> Result<()>
             "stopped_before_tables_changed": changed,
             "elapsed_s": elapsed_s,
             "cpu_s": session.cpu_s(),
-        }));
+        })));
     }
     let mut text = format!(
         "{} recovered in {elapsed_s:.2} s: {} pages from copies, log up to position {}",
@@ -54,5 +56,5 @@ pub(super) fn run(session: &Session, arguments: &RecoverArguments) -> Result<()>
             "\n  the log goes on past a load, reorg, create-index or drop at {time}, which it does not hold; recovered to just before. Take a copy after such commands"
         );
     }
-    session.print(&text)
+    session.told(session.print(&text))
 }

@@ -23,7 +23,7 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
     session.bars.clear();
     let elapsed_s = session.elapsed_s();
     if session.global.json {
-        return session.print_json(&json!({
+        return session.told(session.print_json(&json!({
             "name": arguments.object,
             "rows": done.rows,
             "pages_before": done.pages_before,
@@ -34,9 +34,9 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
             "choice": choice::json(done.choice.as_ref()),
             "elapsed_s": elapsed_s,
             "cpu_s": session.cpu_s(),
-        }));
+        })));
     }
-    session.print(&format!(
+    session.told(session.print(&format!(
         "\"{}\" written anew in {elapsed_s:.2} s ({} rows)\n{}  before: {} pages, {}\n  now:    {} pages, {} ({})",
         arguments.object,
         grouped(done.rows),
@@ -46,7 +46,7 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
         grouped(done.pages),
         size_text(done.size_bytes),
         difference(done.size_bytes_before, done.size_bytes)
-    ))
+    )))
 }
 
 fn difference(before: u64, now: u64) -> String {

@@ -32,8 +32,12 @@ pub fn check(
     settings: Settings,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
+    // A reader registers in the directory: not in one that is no database.
+    if !storage.exists(&control_path(directory))? {
+        return check_files(storage.as_ref(), directory, progress);
+    }
     // A writer has files that nobody names yet, and has removed all others.
-    let lock = if storage.exists(&control_path(directory))? { storage.lock(&directory.join("lock")).map(Some) } else { Ok(None) };
+    let lock = storage.lock(&directory.join("lock"));
     let is_written = lock.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
     let unnamed = if is_written { Vec::new() } else { files_on_disk(storage.as_ref(), directory)? };
     drop(lock);

@@ -59,7 +59,7 @@ pub(crate) fn choose_for_load(
     check_index_pages(&key_name, load.key_page_bytes, schema)?;
     let estimate = EstimateOptions {
         page_bytes: load.page_bytes,
-        method: load.method.given().unwrap_or(Method::Fixed),
+        method: load.method.given().unwrap_or(Method::Page),
         pctfree: load.pctfree,
         maxrows: load.maxrows,
         primary_key: load.primary_key.clone(),

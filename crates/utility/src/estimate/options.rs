@@ -70,7 +70,7 @@ impl Default for EstimateOptions {
         EstimateOptions {
             page_sizes: vec![2048, 4096, 8192, 16384, 32768],
             page_bytes: 8192,
-            method: Method::Fixed,
+            method: Method::Page,
             pctfree: 0,
             maxrows: None,
             primary_key: Vec::new(),

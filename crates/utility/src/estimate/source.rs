@@ -8,6 +8,7 @@ use super::proposed::{ProposedIndex, ProposedKeys};
 use super::random::SplitMix64;
 use super::ranges::{Clusters, KeyRanges, RANGES_MAX, entry_bytes};
 use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, SampleFacts};
+use crate::error::no_thread;
 use crate::load::primary_key;
 use crate::load_threads::pack_batches;
 use crate::{Error, Progress, Result, Unit};
@@ -92,7 +93,8 @@ fn for_each_row(
     let (full, filled) = sync_channel::<Result<PackedRows>>(BATCHES_WAITING);
     let (empty, reusable) = sync_channel::<PackedRows>(BATCHES_WAITING + 2);
     std::thread::scope(|scope| {
-        scope.spawn(move || pack_batches(source, packer, &reusable, |rows| full.send(rows).is_ok()));
+        let read = move || pack_batches(source, packer, &reusable, |rows| full.send(rows).is_ok());
+        std::thread::Builder::new().spawn_scoped(scope, read).map_err(|error| no_thread(&error))?;
         for rows in filled {
             let rows = rows?;
             rows.iter().try_for_each(&mut visit)?;

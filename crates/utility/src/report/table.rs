@@ -10,6 +10,7 @@ use pagefold_engine::pool::Access;
 use pagefold_engine::table_space::{RowBuffer, Table};
 use pagefold_format::chain::pages_needed;
 use pagefold_format::data::{Body, DataPage, PagePacker, Stored};
+use pagefold_types::Column;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 
@@ -21,6 +22,10 @@ const PAGES_READ_MAX: usize = 1024;
 pub struct TableStatistics {
     /// Its name.
     pub name: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Columns of its primary key by name.
+    pub primary_key: Vec<String>,
     /// Compression.
     pub method: String,
     /// Bytes of a page.
@@ -75,6 +80,8 @@ impl TableStatistics {
         let attributes = table.attributes();
         let mut out = TableStatistics {
             name: table.name().into(),
+            columns: attributes.schema.columns().to_vec(),
+            primary_key: attributes.primary_key.iter().map(|c| attributes.schema.columns()[*c].name.clone()).collect(),
             method: attributes.method.name().into(),
             page_bytes: attributes.page_bytes,
             rows: table.row_count(),
@@ -116,6 +123,10 @@ impl TableStatistics {
     pub(super) fn to_json(&self) -> Value {
         json!({
             "name": self.name,
+            "columns": self.columns.iter().map(|c| json!({
+                "name": c.name, "type": c.data_type.to_string(), "nullable": c.nullable,
+            })).collect::<Vec<_>>(),
+            "primary_key": self.primary_key,
             "method": self.method,
             "page_size_bytes": self.page_bytes,
             "partitions": self.partitions,

@@ -28,6 +28,7 @@ pub(super) fn render(report: &DatabaseReport) -> String {
         }
         out.push_str(&grid.to_string());
         report.tables.iter().for_each(|table| notes(table, &mut out));
+        report.tables.iter().for_each(|table| columns(table, &mut out));
     }
     for index in &report.indexes {
         out.push('\n');
@@ -66,6 +67,21 @@ pub(super) fn render(report: &DatabaseReport) -> String {
         }
     }
     out
+}
+
+/// Names and types.
+fn columns(table: &TableStatistics, out: &mut String) {
+    out.push_str(&format!("\nCOLUMNS of {}\n", table.name));
+    let width = table.columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
+    for column in &table.columns {
+        let pad = " ".repeat(width - column.name.chars().count());
+        let not_null = if column.nullable { "" } else { " NOT NULL" };
+        let name: String = column.name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect();
+        out.push_str(&format!("  {name}{pad}  {}{not_null}\n", column.data_type));
+    }
+    if !table.primary_key.is_empty() {
+        out.push_str(&format!("  primary key ({})\n", table.primary_key.join(", ")));
+    }
 }
 
 /// What is worth a line of its own.

@@ -89,8 +89,9 @@ fn check_source(mut rows: Rows, base: LoadOptions, proposals: Vec<Proposal>) -> 
                 check_proposed(&database, proposal, report.indexes.iter().find(|i| i.name == proposal.name).unwrap());
             }
             if let Some(key) = report.indexes.iter().find(|i| i.name == "primary key") {
-                let plain = key.lines.iter().find(|l| is_plain(l, 8192)).unwrap();
-                assert_eq!(plain.estimate.size_bytes(), loaded.index_bytes);
+                let prefix =
+                    |l: &&IndexReportLine| format(&l.estimate.candidate) == IndexFormat::Prefix && l.estimate.candidate.page_bytes == 8192;
+                assert_eq!(key.lines.iter().find(prefix).unwrap().estimate.size_bytes(), loaded.index_bytes);
             }
         }
     }
