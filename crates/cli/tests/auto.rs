@@ -35,6 +35,10 @@ fn load_and_reorg_choose_a_method() {
     place.run(&["check", "db"]).ok();
     assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..20_000));
 
+    // A key's format can be chosen for each method, also where RIDs are known late.
+    let done = place.run(&["load", "db", "key", "t.csv", "--primary-key", "id", "--key-format", "auto", "--json"]).ok().json();
+    assert!(done["method"] == "page" && done["key_reason"].is_string());
+
     let text = place.run(&["load", "db", "u", "t.csv", "--compress", "auto"]).ok().out;
     assert!(text.contains("  chosen ") && text.contains(" 8 KB"), "{text}");
     let done = place.run(&["reorg", "db", "u", "--compress", "auto", "--page-size", "16K", "--json"]).ok().json();

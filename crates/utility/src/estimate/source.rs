@@ -13,6 +13,7 @@ use crate::load::primary_key;
 use crate::load_threads::pack_batches;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{Cost, TableEstimator, TableOptions};
+use pagefold_engine::table_space::Method;
 use pagefold_format::data::PageFill;
 use pagefold_interchange::{InterchangeError, Packer, Source, TableSchema};
 use pagefold_types::{Direction, KeyLayout, PackedRow, PackedRows, Rid, RowLayout, SLOT_MAX, Value, ValueRef};
@@ -78,7 +79,9 @@ impl Plan<'_> {
     /// Adds all candidates. Gives the number of the one that the table will be.
     fn add_candidates(&self, estimator: &mut TableEstimator<'_>, trained: &[Trained]) -> (usize, Candidates) {
         let candidates = Candidates::add(estimator, &self.layout, trained, &self.page_sizes, |page_bytes| self.table_options(page_bytes));
-        let wanted = |c: &Candidate| c.method == self.options.method && c.page_bytes == self.options.page_bytes;
+        // Under `page` a RID is known when its page is complete; those of rows one by one are near.
+        let method = if self.options.method == Method::Page { Method::Row } else { self.options.method };
+        let wanted = |c: &Candidate| c.method == method && c.page_bytes == self.options.page_bytes;
         (candidates.list.iter().position(wanted).unwrap_or_default(), candidates)
     }
 }

@@ -116,7 +116,14 @@ fn files_of_mixed_rows() {
 
 #[test]
 fn files_with_free_space_limits_and_primary_key() {
-    let base = LoadOptions { pctfree: 15, maxrows: Some(40), primary_key: vec!["id".into()], page_bytes: 4096, ..LoadOptions::default() };
+    let base = LoadOptions {
+        method: Method::Fixed.into(),
+        pctfree: 15,
+        maxrows: Some(40),
+        primary_key: vec!["id".into()],
+        page_bytes: 4096,
+        ..LoadOptions::default()
+    };
     let report = check_source(mixed(9_000, 200, 6), base, Vec::new());
     assert_eq!(report.methods[0].estimate.options.page_bytes, 4096, "the page size in use comes first");
 }
