@@ -24,7 +24,7 @@ pub(crate) fn catch_interrupts() {
         if again || !CHANGES.load(Ordering::Relaxed) {
             if !again {
                 use std::io::Write;
-                let _ = writeln!(std::io::stderr(), "pagefold: interrupted");
+                let _ = writeln!(std::io::stderr(), "pagefold: interrupted; the database is as it was");
             }
             std::process::exit(1);
         }

@@ -145,8 +145,8 @@ fn what_fails_takes_everything_back() {
         (&["upsert", "db", "t", "bad_null.csv"], &["bad_null.csv", "line 2002", "NULL"]),
         (&["upsert", "db", "t", "bad_count.csv"], &["bad_count.csv", "line 2002"]),
         (&["upsert", "db", "t", "columns.csv"], &["columns.csv"]),
-        (&["upsert", "db", "n", "taken.csv"], &["row 3", "n_name", "duplicate key"]),
-        (&["upsert", "db", "n", "swap.csv"], &["row 2", "n_name", "duplicate key"]),
+        (&["upsert", "db", "n", "taken.csv"], &["taken.csv, line 4: ", "n_name", "duplicate key"]),
+        (&["upsert", "db", "n", "swap.csv"], &["swap.csv, line 3: ", "n_name", "duplicate key"]),
         (&["upsert", "db", "heap", "t.csv"], &["\"heap\"", "no primary key"]),
         (&["upsert", "db", "nothing", "t.csv"], &["\"nothing\""]),
         (&["upsert", "db", "t", "missing.csv"], &["missing.csv"]),
@@ -169,7 +169,7 @@ fn what_fails_takes_everything_back() {
     let rows: String = (10..410).map(|id| format!("{id},n{id}\n")).collect();
     place.write("late.csv", &format!("id,name\n{rows}410,a\n"));
     let late = ["upsert", "db", "n", "late.csv", "--rows-per-transaction", "150"];
-    place.run(&late).fails(1, &["row 401", "n_name", "duplicate key", "the first 300 rows of the source are committed"]);
+    place.run(&late).fails(1, &[".csv, line 402: ", "n_name", "duplicate key", "the first 300 rows of the source are committed"]);
     place.run(&["check", "db"]).ok();
     assert_eq!(place.run(&["scan", "db", "n", "--json"]).ok().json()["row_count"], 303);
 }

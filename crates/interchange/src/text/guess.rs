@@ -346,6 +346,7 @@ impl Guess {
             // Nothing between quotes becomes NULL.
             _ if self.has_empty => false,
             DataType::Decimal { scale: 1.., .. } => self.as_written && self.same_scale.is_some(),
+            DataType::Integer | DataType::BigInt | DataType::Decimal { .. } => self.as_written && self.integer.is_some(),
             DataType::Double => self.as_written && self.double,
             DataType::Timestamp { unit, .. } | DataType::Time { unit } => self.as_written && self.seen_digits == Some(unit.digits()),
             _ => self.as_written,
