@@ -102,6 +102,13 @@ pub(crate) enum Command {
     Recover(RecoverArguments),
     /// Keep the log of a database in a directory, for `recover`
     ArchiveLog(ArchiveLogArguments),
+    /// Build an index anew from the rows of its table, whatever is damaged of it
+    RebuildIndex(RebuildIndexArguments),
+    /// Write the rows of all pages of a table that can be read to a file, and say what lacks
+    #[command(
+        after_help = "The database is not changed. Exit code 1 when something lacks; the file has the rest.\n\nExample:\n  pagefold salvage shop.db orders orders.parquet\n  pagefold drop shop.db orders\n  pagefold load shop.db orders orders.parquet --primary-key id"
+    )]
+    Salvage(ExportArguments),
 }
 
 fn method(text: &str) -> Result<Method, String> {
@@ -338,6 +345,17 @@ pub(crate) struct DropArguments {
     /// Name of the table or index
     #[arg(value_name = "TABLE|INDEX")]
     pub(crate) object: String,
+}
+
+/// The index appears complete, or stays as it was.
+#[derive(Debug, Args)]
+pub(crate) struct RebuildIndexArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the index
+    #[arg(value_name = "INDEX")]
+    pub(crate) index: String,
 }
 
 /// Exit code 1 when there is no such row.

@@ -90,7 +90,7 @@ impl Session {
         let mut is_told = false;
         loop {
             match pagefold::engine::open(directory, mode, self.settings()?) {
-                Err(pagefold::Error::Locked(_)) if until.is_some_and(|until| OsClock.monotonic() < until) => {
+                Err(pagefold::Error::Locked(..)) if until.is_some_and(|until| OsClock.monotonic() < until) => {
                     if !std::mem::replace(&mut is_told, true) {
                         self.bars.start("waiting for another process that writes", None, Unit::Rows);
                     }

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 pub const DATA_DIRECTORY: &str = "data";
 
 /// Name of the double-write file.
-pub(crate) const DOUBLE_WRITE_NAME: &str = "doublewrite";
+pub const DOUBLE_WRITE_NAME: &str = "doublewrite";
 
 /// Folder of the log in a database directory.
 pub const LOG_DIRECTORY: &str = "log";
@@ -277,16 +277,24 @@ impl Core {
         self.log.get()
     }
 
-    /// The file of double writes, made if there is none. `None` for a reader: what it writes is nobody's but its own, and gone with it.
+    /// The file of double writes, made if there is none, or none that can be used: what recovery could take from it has been taken. `None` for a reader: what it writes is nobody's but its own,
+    /// and gone with it.
     ///
     /// # Errors
-    /// When it cannot be made, or is of another database.
+    /// When it cannot be made, or is of a newer format.
     pub(crate) fn open_double_write(&self) -> Result<Option<DoubleWrite>> {
         if !self.writable {
             return Ok(None);
         }
         let (path, sync) = (self.double_write_path(), self.log_settings.sync);
-        DoubleWrite::create_or_open(self.storage.as_ref(), &path, self.database_id, self.double_write_bytes, sync).map(Some)
+        let open = || DoubleWrite::create_or_open(self.storage.as_ref(), &path, self.database_id, self.double_write_bytes, sync);
+        match open() {
+            Err(Error::Damaged { .. }) => {
+                self.storage.remove(&path)?;
+                open().map(Some)
+            }
+            opened => opened.map(Some),
+        }
     }
 
     /// From now on changes of what the catalog names go to this log, and its pages are written twice.

@@ -45,9 +45,9 @@ pub enum Error {
         /// The newest version known.
         known: u32,
     },
-    /// Another process writes this database: which database, and if that is known which process.
-    #[error("{0}")]
-    Locked(String),
+    /// Another process writes this database, or reads it where a reader has no room for a file of its own. The directory; then ": " and who it is, if that is known.
+    #[error("{0} is being written by another process{1}")]
+    Locked(String, String),
     /// Something else is going on that excludes this.
     #[error("not now: {0}")]
     Busy(String),
@@ -166,6 +166,11 @@ impl Error {
         matches!(self, Error::Io(error) if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge))
     }
 
+    /// Is it one of the operating system's, of one of these kinds?
+    pub(crate) fn is_kind(&self, kinds: &[io::ErrorKind]) -> bool {
+        matches!(self, Error::Io(error) if kinds.contains(&error.kind()))
+    }
+
     /// Have others been in the way, so that the same transaction may succeed when it is begun again?
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -182,7 +187,7 @@ impl Error {
             Error::Corrupt { .. } | Error::Damaged { .. } => "XX001",
             Error::NotADatabase(_) | Error::NoControlFile { .. } => "3D000",
             Error::NewerFormat { .. } => "0A000",
-            Error::Locked(_) | Error::Busy(_) => "55006",
+            Error::Locked(..) | Error::Busy(_) => "55006",
             Error::Lock(LockError::Deadlock { .. }) => "40P01",
             Error::Lock(_) => "55P03",
             Error::Conflict { .. } | Error::Serialization(_) => "40001",

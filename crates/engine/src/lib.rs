@@ -27,7 +27,7 @@ pub mod table_space;
 mod test_random;
 pub mod transaction;
 
-pub use crate::core::{DATA_DIRECTORY, LOG_DIRECTORY, data_set_path, file_id_of};
+pub use crate::core::{DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, data_set_path, file_id_of};
 pub use data_set::{DataSet, DataSetAttributes, DataSetFacts, Extents};
 pub use error::{Error, Result};
 pub use pool::CounterValues;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
 
@@ -144,9 +145,13 @@ impl Storage for CountingStorage {
         self.inner.lock(path)
     }
 
-    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
+    fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>> {
         add(&self.counters.opens, 1);
-        self.inner.lock_waiting(path, kind)
+        self.inner.lock_within(path, kind, limit)
+    }
+
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        self.inner.lock_holder(path)
     }
 }
 

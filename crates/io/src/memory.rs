@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use xxhash_rust::xxh3::Xxh3;
@@ -185,11 +186,11 @@ impl Storage for MemoryStorage {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.files.lock(path, LockKind::Exclusive, false, || self.empty_inode())
+        self.files.lock(path, LockKind::Exclusive, None, || self.empty_inode())
     }
 
-    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
-        self.files.lock(path, kind, true, || self.empty_inode())
+    fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>> {
+        self.files.lock(path, kind, Some(limit), || self.empty_inode())
     }
 }
 

@@ -5,11 +5,14 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::clock::Clock;
 use crate::error::error_on;
 use crate::held::Held;
+use crate::os::OsClock;
 use crate::storage::{Lock, LockKind, OpenOptions};
 use crate::tree::{Node, Tree};
 
@@ -137,16 +140,25 @@ impl<F> NamedFiles<F> {
 }
 
 impl<F: Debug + Send + Sync + 'static> NamedFiles<F> {
-    /// Takes a lock on a file, made first if it is not there; waits for it or not.
-    pub(crate) fn lock(self: &Arc<Self>, path: &Path, kind: LockKind, wait: bool, make: impl FnOnce() -> F) -> io::Result<Box<dyn Lock>> {
+    /// Takes a lock on a file, made first if it is not there; waits for it so long, or not.
+    pub(crate) fn lock(
+        self: &Arc<Self>,
+        path: &Path,
+        kind: LockKind,
+        limit: Option<Duration>,
+        make: impl FnOnce() -> F,
+    ) -> io::Result<Box<dyn Lock>> {
         let located = |error: io::Error| error_on("lock", path, error);
         let mut names = self.names();
         let (number, _) = find_or_create(&mut names, path, &OpenOptions::create(), make).map_err(located)?;
+        let until = limit.map(|limit| OsClock.monotonic().saturating_add(limit));
         while !names.locked.take(number, kind) {
-            if !wait {
-                return Err(located(io::ErrorKind::WouldBlock.into()));
+            let Some(until) = until else { return Err(located(io::ErrorKind::WouldBlock.into())) };
+            let left = until.saturating_sub(OsClock.monotonic());
+            if left.is_zero() {
+                return Err(located(io::ErrorKind::TimedOut.into()));
             }
-            self.unlocked.wait(&mut names);
+            self.unlocked.wait_for(&mut names, left);
         }
         drop(names);
         Ok(Box::new(NamedLock { files: Arc::clone(self), number, path: path.to_owned() }))

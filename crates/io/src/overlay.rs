@@ -1,6 +1,6 @@
 //! Files that others have, with changes of one's own on top: what is written, made, renamed and removed here is seen here only.
 //!
-//! What is written goes to a scratch file, in blocks of 4 KB; what was not is read from the file underneath. Nothing survives the storage, so syncs do nothing.
+//! What is written goes to a scratch file, in blocks of 4 KB, or is kept in memory (256 MB at most) when the device has no room for it; what was not is read from the file underneath. Nothing survives the storage, so syncs do nothing.
 //!
 //! Invariants:
 //!
@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -32,11 +33,16 @@ pub struct Overlay {
     files: Arc<NamedFiles<Inode>>,
 }
 
+/// Blocks that the scratch file has no room for are kept in memory: so many at most.
+const MEMORY_BLOCKS_MAX: usize = (256 << 20) / BLOCK_BYTES as usize;
+
 /// Where blocks that were written lie.
 #[derive(Debug)]
 struct Scratch {
     file: Arc<dyn File>,
     free: Mutex<Free>,
+    /// What the device had no room for.
+    memory: RwLock<BTreeMap<u64, Box<Bytes>>>,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +63,35 @@ impl Scratch {
 
     fn give_back(&self, block: Block) {
         if let Block::At(at) = block {
+            self.memory.write().remove(&at);
             self.free.lock().blocks.push(at);
+        }
+    }
+
+    fn read(&self, block: u64, within: u64, to: &mut [u8]) -> io::Result<()> {
+        if let Some(bytes) = self.memory.read().get(&block) {
+            to.copy_from_slice(&bytes[within as usize..within as usize + to.len()]);
+            return Ok(());
+        }
+        read_exact_at(self.file.as_ref(), to, block * BLOCK_BYTES + within)
+    }
+
+    /// On a full disk, a block that was once in memory stays there.
+    fn write(&self, block: u64, bytes: &Bytes) -> io::Result<()> {
+        if let Some(kept) = self.memory.write().get_mut(&block) {
+            **kept = *bytes;
+            return Ok(());
+        }
+        match self.file.write_at(bytes, block * BLOCK_BYTES) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                let mut memory = self.memory.write();
+                if memory.len() >= MEMORY_BLOCKS_MAX {
+                    return Err(error);
+                }
+                memory.insert(block, Box::new(*bytes));
+                Ok(())
+            }
+            written => written,
         }
     }
 }
@@ -109,7 +143,7 @@ impl Inode {
             let to = &mut buf[done..done + piece];
             match own {
                 Some(Block::Zeros) => to.fill(0),
-                Some(Block::At(block)) => read_exact_at(self.scratch.file.as_ref(), to, block * BLOCK_BYTES + within)?,
+                Some(Block::At(block)) => self.scratch.read(*block, within, to)?,
                 None => self.read_base(content, to, at)?,
             }
             done += piece;
@@ -166,7 +200,7 @@ impl Inode {
                 (at, Some(Block::At(at)))
             }
         };
-        let written = self.scratch.file.write_at(bytes, at * BLOCK_BYTES);
+        let written = self.scratch.write(at, bytes);
         match (taken, &written) {
             (Some(block), Ok(())) => drop(content.blocks.insert(number, block)),
             (Some(block), Err(_)) => self.scratch.give_back(block),
@@ -225,7 +259,7 @@ impl Overlay {
     /// # Errors
     /// When two files have the same path, one's path is a directory in another's, or a length cannot be found out.
     pub fn new(files: impl IntoIterator<Item = (PathBuf, Arc<dyn File>)>, scratch: Arc<dyn File>) -> io::Result<Self> {
-        let scratch = Arc::new(Scratch { file: scratch, free: Mutex::default() });
+        let scratch = Arc::new(Scratch { file: scratch, free: Mutex::default(), memory: RwLock::default() });
         let mut names = Names::new(Tree::default(), BTreeMap::new(), 0);
         for (path, base) in files {
             let len = base.len()?;
@@ -282,11 +316,11 @@ impl Storage for Overlay {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.files.lock(path, LockKind::Exclusive, false, || self.empty_inode())
+        self.files.lock(path, LockKind::Exclusive, None, || self.empty_inode())
     }
 
-    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
-        self.files.lock(path, kind, true, || self.empty_inode())
+    fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>> {
+        self.files.lock(path, kind, Some(limit), || self.empty_inode())
     }
 }
 

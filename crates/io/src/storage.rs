@@ -15,6 +15,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{error_at, error_on};
 
@@ -129,12 +130,18 @@ pub trait Storage: Send + Sync + Debug {
     /// `WouldBlock` when it is taken, by this process or another.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 
-    /// As [`lock`](Storage::lock), but waits for as long as it is taken. In which order those who wait get it is not said. Shared locks exclude
-    /// exclusive ones only.
+    /// As [`lock`](Storage::lock), of either kind, and waits while it is taken, for as long as `limit`. In which order those who wait get it is not
+    /// said. Shared locks exclude exclusive ones only.
     ///
     /// # Errors
-    /// The system's; never `WouldBlock`.
-    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>>;
+    /// `TimedOut` when it is taken for longer; never `WouldBlock`.
+    fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>>;
+
+    /// Who has a lock on a file, in words that follow "is held by"; `None` where nobody can tell.
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        let _ = path;
+        None
+    }
 }
 
 /// Whom a lock excludes.

@@ -5,6 +5,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pagefold_io::{
     AlignedBuffer, CountingStorage, FaultOptions, FaultStorage, File, FileReader, FileWriter, LockKind, MemoryStorage, OpenOptions,
@@ -216,7 +217,7 @@ fn a_lock_excludes_until_it_is_dropped() {
         let other = storage.lock(&root.join("other")).unwrap();
         drop(lock);
         // A child process of another test has the file too, from its fork to its exec: so wait.
-        let lock = storage.lock_waiting(&path, LockKind::Exclusive).unwrap();
+        let lock = storage.lock_within(&path, LockKind::Exclusive, LONG).unwrap();
         assert!(storage.exists(&path).unwrap());
         drop((lock, other));
         assert!(storage.exists(&path).unwrap(), "the lock file stays");
@@ -225,19 +226,52 @@ fn a_lock_excludes_until_it_is_dropped() {
     });
 }
 
+/// Longer than any test waits.
+const LONG: Duration = Duration::from_secs(600);
+
+#[test]
+fn who_has_waited_long_enough_gets_an_error() {
+    on_all(|storage, root| {
+        let path = root.join("lock");
+        let mut held = vec![storage.lock_within(&path, LockKind::Exclusive, LONG).unwrap()];
+        for limit in [Duration::ZERO, Duration::from_millis(7)] {
+            for kind_of in [LockKind::Shared, LockKind::Exclusive] {
+                assert_eq!(kind(storage.lock_within(&path, kind_of, limit), &path), ErrorKind::TimedOut);
+            }
+        }
+        held.clear();
+        held.push(storage.lock_within(&path, LockKind::Shared, LONG).unwrap());
+        held.push(storage.lock_within(&path, LockKind::Shared, LONG).unwrap());
+        assert_eq!(kind(storage.lock_within(&path, LockKind::Exclusive, Duration::from_millis(3)), &path), ErrorKind::TimedOut);
+        held.clear();
+        drop(storage.lock_within(&path, LockKind::Exclusive, LONG).unwrap());
+    });
+}
+
+#[test]
+fn who_has_a_lock_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lock");
+    let _lock = OsStorage.lock(&path).unwrap();
+    if let Some(holder) = OsStorage.lock_holder(&path) {
+        assert!(holder.contains(&format!("process {}", std::process::id())), "{holder}");
+    }
+    assert_eq!(OsStorage.lock_holder(&directory.path().join("other")), None);
+}
+
 #[test]
 fn who_waits_gets_the_lock() {
     on_all(|storage, root| {
         let path = root.join("lock");
-        let shared = storage.lock_waiting(&path, LockKind::Shared).unwrap();
-        let second = storage.lock_waiting(&path, LockKind::Shared).unwrap();
+        let shared = storage.lock_within(&path, LockKind::Shared, LONG).unwrap();
+        let second = storage.lock_within(&path, LockKind::Shared, LONG).unwrap();
         assert_eq!((second.path(), kind(storage.lock(&path), &path)), (&*path, ErrorKind::WouldBlock));
         drop(shared);
         assert_eq!(kind(storage.lock(&path), &path), ErrorKind::WouldBlock, "one of two still has it");
         let order = std::sync::Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let _lock = storage.lock_waiting(&path, LockKind::Exclusive).unwrap();
+                let _lock = storage.lock_within(&path, LockKind::Exclusive, LONG).unwrap();
                 order.lock().unwrap().push("waited");
             });
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -250,7 +284,7 @@ fn who_waits_gets_the_lock() {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let _lock = storage.lock_waiting(&path, LockKind::Exclusive).unwrap();
+                        let _lock = storage.lock_within(&path, LockKind::Exclusive, LONG).unwrap();
                         let before = total.load(std::sync::atomic::Ordering::Relaxed);
                         std::thread::yield_now();
                         total.store(before + 1, std::sync::atomic::Ordering::Relaxed);
@@ -261,7 +295,7 @@ fn who_waits_gets_the_lock() {
         assert_eq!(total.into_inner(), 200, "one at a time");
         drop(storage.lock(&path).unwrap());
         let nowhere = root.join("no/lock");
-        assert_eq!(kind(storage.lock_waiting(&nowhere, LockKind::Shared), &nowhere), ErrorKind::NotFound);
+        assert_eq!(kind(storage.lock_within(&nowhere, LockKind::Shared, LONG), &nowhere), ErrorKind::NotFound);
     });
 }
 

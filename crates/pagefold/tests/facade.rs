@@ -204,7 +204,7 @@ fn a_database_on_disk_is_there_again() {
         let t = database.begin();
         t.create_table("orders", orders()).unwrap().insert(("Ada", 1, None::<&str>, 1_i64, None::<&str>)).unwrap();
         t.commit().unwrap();
-        assert!(matches!(Database::open(&path), Err(Error::Locked(_))));
+        assert!(matches!(Database::open(&path), Err(Error::Locked(..))));
         // What a transaction has is not closed under it.
         let t = database.begin();
         drop(database);

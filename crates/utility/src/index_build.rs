@@ -136,7 +136,7 @@ pub struct IndexReport {
     pub choice: Option<Choice>,
 }
 
-fn index_report(index: &Index, built: BuiltTree, choice: Option<Choice>) -> IndexReport {
+pub(crate) fn index_report(index: &Index, built: BuiltTree, choice: Option<Choice>) -> IndexReport {
     let data_set = index.data_set();
     let facts = data_set.facts().clone();
     IndexReport {

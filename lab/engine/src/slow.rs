@@ -49,8 +49,8 @@ impl Storage for SlowSync {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         self.inner.lock(path)
     }
-    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
-        self.inner.lock_waiting(path, kind)
+    fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>> {
+        self.inner.lock_within(path, kind, limit)
     }
 }
 

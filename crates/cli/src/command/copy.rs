@@ -11,6 +11,7 @@ use pagefold::backup::{copy_to_directory, copy_to_file};
 use pagefold::engine::OpenMode;
 use pagefold::io::{Clock, OsClock, OsStorage, Storage};
 use serde_json::json;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
@@ -30,7 +31,9 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
             open.prepare_copy()?;
             open.close()?;
         }
-        Err(Error::Locked(_)) => {}
+        Err(Error::Locked(..)) => {}
+        // What cannot be brought in order here is brought in order in the copy.
+        Err(Error::Io(error)) if error.kind() == ErrorKind::ReadOnlyFilesystem => {}
         Err(error) => return Err(error.into()),
     }
     let (storage, clock): (Arc<dyn Storage>, Arc<dyn Clock>) = (Arc::new(OsStorage), Arc::new(OsClock));

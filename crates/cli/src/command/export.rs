@@ -70,24 +70,28 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-pub(super) fn run(session: &Session, arguments: &ExportArguments) -> Result<()> {
+/// The format to write.
+pub(super) fn format_of(session: &Session, arguments: &ExportArguments) -> Result<FileFormat> {
     let to_stdout = arguments.file == Path::new("-");
     if to_stdout && session.global.json {
         return Err(Failure::Usage("--json and `-`: both want standard output; export to a file, or use scan --json".into()));
     }
     let csv = arguments.text.options()?;
-    let format = match (arguments.format, FileFormat::of(&arguments.file)) {
-        (Some(format), _) => file_format(format, csv),
-        (None, Some(FileFormat::Csv(_))) => FileFormat::Csv(csv),
-        (None, Some(format)) => format,
-        (None, None) if to_stdout => FileFormat::Csv(csv),
+    match (arguments.format, FileFormat::of(&arguments.file)) {
+        (Some(format), _) => Ok(file_format(format, csv)),
+        (None, Some(FileFormat::Csv(_))) => Ok(FileFormat::Csv(csv)),
+        (None, Some(format)) => Ok(format),
+        (None, None) if to_stdout => Ok(FileFormat::Csv(csv)),
         (None, None) => {
             let file = arguments.file.display();
-            return Err(Failure::Usage(format!(
-                "{file}: the name says no format; end it in .parquet, .arrow, .csv, .tbl or .jsonl, or give --format"
-            )));
+            Err(Failure::Usage(format!("{file}: the name says no format; end it in .parquet, .arrow, .csv, .tbl or .jsonl, or give --format")))
         }
-    };
+    }
+}
+
+pub(super) fn run(session: &Session, arguments: &ExportArguments) -> Result<()> {
+    let to_stdout = arguments.file == Path::new("-");
+    let format = format_of(session, arguments)?;
     let database = session.open(&arguments.database, OpenMode::Read)?;
     let options =
         ScanOptions { columns: columns(arguments.columns.as_deref())?, condition: arguments.condition.clone(), ..ScanOptions::default() };

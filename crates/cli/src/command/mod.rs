@@ -13,9 +13,11 @@ mod export;
 mod get;
 mod load;
 mod print;
+mod rebuild_index;
 mod recover;
 mod reorg;
 mod report;
+mod salvage;
 mod scan;
 
 use crate::arguments::Command;
@@ -42,5 +44,7 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Copy(arguments) => copy::run(session, &arguments),
         Command::Recover(arguments) => recover::run(session, &arguments),
         Command::ArchiveLog(arguments) => archive_log::run(session, &arguments),
+        Command::RebuildIndex(arguments) => rebuild_index::run(session, &arguments),
+        Command::Salvage(arguments) => salvage::run(session, &arguments),
     }
 }

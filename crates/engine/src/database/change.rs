@@ -15,6 +15,7 @@ use crate::catalog::{DataSetEntry, IndexEntry, TableEntry};
 use crate::core::DATA_DIRECTORY;
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
+use crate::pool::Frees;
 use crate::table_space::{Table, TableAttributes};
 use crate::transaction::TransactionState;
 use crate::{Error, Progress, Result, Unit};
@@ -221,7 +222,12 @@ impl<'a> Change<'a> {
             }
         }
         let staged = self.write_staged()?;
-        core.manager.prepare_log()?;
+        let makes_none = self.defining.tables().next().is_none() && self.defining.indexes().next().is_none();
+        if makes_none {
+            core.manager.prepare_log_to_free(Frees::Objects)?;
+        } else {
+            core.manager.prepare_log()?;
+        }
         let defining = self.database.defining.write();
         // From here on their changes are logged.
         staged.iter().for_each(|data_set| data_set.set_logged());

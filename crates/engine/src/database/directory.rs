@@ -53,29 +53,19 @@ pub(super) fn check_nothing_is_lost(storage: &dyn Storage, directory: &Path) -> 
     }
 }
 
-/// Takes the lock of the writing process, and says in it who that is.
-pub(super) fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
-    let path = directory.join(LOCK_NAME);
-    let lock = storage.lock(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked(match writer_of(storage, &path) {
-            Some(process) => format!("{} is being written by another process, {process}", directory.display()),
-            None => format!("{} is being written by another process", directory.display()),
-        }),
-        _ => Error::from(error),
-    })?;
-    // For messages of others alone: who cannot write it writes the database all the same.
-    let text = format!("{:<LOCK_TEXT_BYTES$}", std::process::id());
-    let _ = storage.open(&path, &OpenOptions::read_write()).and_then(|file| file.write_at(text.as_bytes(), 0));
-    Ok(lock)
+/// The file that the writing process has locked.
+#[must_use]
+pub fn lock_path(directory: &Path) -> PathBuf {
+    directory.join(LOCK_NAME)
 }
 
-/// Bytes of the number of a process in the lock file, blanks behind it.
-const LOCK_TEXT_BYTES: usize = 16;
-
-/// The process that a lock file names.
-fn writer_of(storage: &dyn Storage, path: &Path) -> Option<u32> {
-    let mut text = [0; LOCK_TEXT_BYTES];
-    let file = storage.open(path, &OpenOptions::read_only()).ok()?;
-    pagefold_io::read_exact_at(&*file, &mut text, 0).ok()?;
-    std::str::from_utf8(&text).ok()?.trim_end().parse().ok()
+pub(super) fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
+    let path = lock_path(directory);
+    storage.lock(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            let who = storage.lock_holder(&path).map_or(String::new(), |who| format!(": {who}"));
+            Error::Locked(directory.display().to_string(), who)
+        }
+        _ => Error::from(error),
+    })
 }

@@ -15,6 +15,7 @@
 use super::held::{Held, Waits};
 use super::open::DatabaseState;
 use crate::index::Index;
+use crate::pool::Frees;
 use crate::steps::stepping;
 use crate::table_space::{RowBuffer, Table, is_visiting};
 use crate::transaction::{Horizon, Mode, PageFilter, Pins, Resource, TransactionState};
@@ -417,7 +418,7 @@ impl DatabaseState {
     /// Removes one, left by the commit at `committed`, if it is still there.
     pub(super) fn remove_leftover(&self, left: &Leftover, committed: u64, horizon: &Horizon, pins: &Pins) -> Result<Removal> {
         // A record that found no room in the log would come when pages have changed already.
-        let prepared = if self.core.writable { self.core.manager.prepare_log() } else { Ok(()) };
+        let prepared = if self.core.writable { self.core.manager.prepare_log_to_free(Frees::Rows) } else { Ok(()) };
         match prepared.and_then(|()| self.try_to_remove(left, committed, horizon, pins)) {
             Err(error) if error.is_no_room() => Ok(Removal::NoRoom),
             removed => removed,

@@ -175,7 +175,7 @@ fn two_writers_are_refused_and_readers_are_not() {
     let storage = FaultStorage::new(FaultOptions::default());
     let writer = open(&storage, OpenMode::Create).unwrap();
     create(&writer, "a", 3).unwrap();
-    assert!(matches!(open(&storage, OpenMode::Write), Err(Error::Locked(_))));
+    assert!(matches!(open(&storage, OpenMode::Write), Err(Error::Locked(..))));
     let reader = open(&storage, OpenMode::Read).unwrap();
     assert_eq!(contents(&reader), vec![("a".to_string(), 3)]);
     assert!(matches!(create(&reader, "b", 1), Err(Error::ReadOnly(_))));

@@ -280,6 +280,17 @@ pub fn images(storage: &dyn Storage, path: &Path, database_id: u128) -> Result<V
     Ok(images.into_iter().flatten().flatten().collect())
 }
 
+/// As [`images`]; none when the file is damaged: recovery does without, and finds the pages that only an image would have made whole.
+///
+/// # Errors
+/// When it is of a newer format; those of the device.
+pub(crate) fn images_if_whole(storage: &dyn Storage, path: &Path, database_id: u128) -> Result<Vec<Image>> {
+    match images(storage, path, database_id) {
+        Err(Error::Damaged { .. }) => Ok(Vec::new()),
+        found => found,
+    }
+}
+
 fn is_half_bytes(bytes: u64) -> bool {
     (HALF_BYTES_MIN..=HALF_BYTES_MAX).contains(&bytes) && bytes.is_multiple_of(BLOCK_BYTES as u64)
 }

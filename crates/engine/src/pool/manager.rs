@@ -13,7 +13,7 @@ use super::deferred_write::Protection;
 use super::frames::Pool;
 use super::guard::{ExclusivePage, Frame, SharedPage, held};
 use super::leaf_io;
-use super::mini_transaction::LogSink;
+use super::mini_transaction::{Frees, LogSink};
 use super::reserve::{Reserve, Turn};
 use super::word::{Evict, Eviction, ExclusiveWait, Latch, Order, PageWord};
 use super::work_area::WorkArea;
@@ -149,6 +149,14 @@ impl BufferManager {
     /// When the device is full.
     pub(crate) fn prepare_log(&self) -> Result<()> {
         self.log().map_or(Ok(()), LogSink::prepare)
+    }
+
+    /// The same for records of what frees space.
+    ///
+    /// # Errors
+    /// When the device is full, and what is kept back for them is used up.
+    pub(crate) fn prepare_log_to_free(&self, what: Frees) -> Result<()> {
+        self.log().map_or(Ok(()), |log| log.prepare_to_free(what))
     }
 
     pub(super) fn protection(&self) -> Option<&Protection> {

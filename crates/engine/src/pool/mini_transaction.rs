@@ -53,11 +53,40 @@ pub trait LogSink: Send + Sync + Debug {
     /// When there is no room: nothing has happened then.
     fn prepare(&self) -> Result<()>;
 
+    /// As [`Self::prepare`], for records of what frees space: on a full device they get what is kept back from all others.
+    ///
+    /// # Errors
+    /// When that is used up, too.
+    fn prepare_to_free(&self, what: Frees) -> Result<()> {
+        let _ = what;
+        self.prepare()
+    }
+
     /// From now on [`Self::prepare`] makes room for so many bytes more (or fewer): what running transactions need to be taken back.
     fn keep_for_undo(&self, bytes: i64);
 
     /// Is there room for so many bytes beside that?
     fn has_spare(&self, bytes: u64) -> bool;
+}
+
+/// What frees space. Whatever else is logged needs the segment behind the one in which the log ends ([`Log::prepare_next`]); when there is no room for that one, most of the last is
+/// left for these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frees {
+    /// Rows are deleted, and what they leave is removed.
+    Rows,
+    /// Tables and indexes are dropped. Some is left for this when deleting has used up what it gets.
+    Objects,
+}
+
+impl Frees {
+    /// What has to be left in the log: for a mini-transaction, and for the checkpoint and the drops that come after it.
+    fn margin_bytes(self, segment_bytes: u64) -> u64 {
+        match self {
+            Frees::Rows => (segment_bytes / 8).max(256 << 10),
+            Frees::Objects => (segment_bytes / 32).max(64 << 10),
+        }
+    }
 }
 
 impl LogSink for Log {
@@ -75,6 +104,13 @@ impl LogSink for Log {
 
     fn prepare(&self) -> Result<()> {
         Log::prepare_next(self)
+    }
+
+    fn prepare_to_free(&self, what: Frees) -> Result<()> {
+        match Log::prepare_next(self) {
+            Err(error) if error.is_no_room() && Log::has_spare(self, what.margin_bytes(self.segment_bytes())) => Ok(()),
+            prepared => prepared,
+        }
     }
 
     fn keep_for_undo(&self, bytes: i64) {

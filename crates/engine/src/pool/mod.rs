@@ -31,5 +31,5 @@ pub use frames::Pool;
 pub use guard::{ExclusivePage, SharedPage};
 pub use manager::{Access, BufferManager, PoolSettings};
 pub(crate) use mini_transaction::keep_for_undo;
-pub use mini_transaction::{By, LogSink, MiniTransaction, PageHandle};
+pub use mini_transaction::{By, Frees, LogSink, MiniTransaction, PageHandle};
 pub(crate) use reserve::Turn;

@@ -2,15 +2,17 @@
 //!
 //! Invariant: an error of one reader's file is that reader's, not the writer's, as long as the reader can be told.
 
+use super::locks::{GateLock, share};
 use super::preserved::{Registered, entry_at, put_entry};
-use super::{is_preserved_pages, lock_gate, make_directory, readers_directory};
+use super::{is_preserved_pages, make_directory, readers_directory};
 use crate::{Error, Result};
-use pagefold_io::{File, Lock, LockKind, OpenOptions, Storage, error_on, read_exact_at};
+use pagefold_io::{File, OpenOptions, Storage, error_on, read_exact_at};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// What the writing process passes before it changes what a reader needs.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Gate {
     storage: Arc<dyn Storage>,
     readers: PathBuf,
     database_id: u128,
+    /// The newest gate that was seen.
+    newest: AtomicU32,
     /// The readers that were met; `None` for one that cannot be served.
     known: Mutex<BTreeMap<PathBuf, Option<Reader>>>,
 }
@@ -58,7 +62,7 @@ pub(crate) struct Passage<'a> {
     gate: &'a Gate,
     /// Preserved-pages files.
     files: Vec<PathBuf>,
-    _lock: Box<dyn Lock>,
+    _lock: GateLock,
 }
 
 impl Gate {
@@ -69,16 +73,16 @@ impl Gate {
     pub(crate) fn new(storage: Arc<dyn Storage>, directory: &Path, database_id: u128) -> Result<Gate> {
         let readers = readers_directory(directory);
         make_directory(storage.as_ref(), &readers)?;
-        Ok(Gate { storage, readers, database_id, known: Mutex::default() })
+        Ok(Gate { storage, readers, database_id, newest: AtomicU32::new(0), known: Mutex::default() })
     }
 
-    /// Passes, when no reader is registering; no reader registers before the passage is dropped.
+    /// Passes, when no reader is registering; no reader registers before the passage is dropped. A reader that takes too long is overtaken.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Those of the device; when somebody else has the lock, and keeps it.
     pub(crate) fn pass(&self) -> Result<Passage<'_>> {
-        let lock = lock_gate(self.storage.as_ref(), &self.readers, LockKind::Shared)?;
-        let files = self.storage.list(&self.readers)?.into_iter().filter(|path| is_preserved_pages(path)).collect();
+        let (lock, listed) = share(self.storage.as_ref(), &self.readers, &self.newest)?;
+        let files = listed.paths.into_iter().filter(|path| is_preserved_pages(path)).collect();
         Ok(Passage { gate: self, files, _lock: lock })
     }
 

@@ -9,6 +9,7 @@
 //!
 //! * `preserved`: the preserved-pages file
 //! * `gate`: the writer's side: what excludes registration, and preserving
+//! * `locks`: the lock `gate`, and what happens when who has it was stopped
 //! * `registration`: the reader's side: taking a snapshot of the files
 //! * `view`: files as they were at registration
 //!
@@ -16,6 +17,7 @@
 //! |---|---|
 //! | `gate` | shared by whoever changes what a reader needs, for a batch of pages or a control slot; exclusive while a reader registers |
 //! | `turn` | held by who waits for `gate`, so that batches after batches do not keep a reader out |
+//! | `gate.<n>`, `turn.<n>` | the same, begun by who has waited for too long; the newest count |
 //! | `*.tmp` | for a moment: a file of one process that has no name from then on |
 //! | `<16 hex digits>.pfr` | a reader's preserved pages; locked by it for as long as it lives, so that the file of one that died is known, and removed |
 //!
@@ -26,6 +28,7 @@
 //! - a reader that cannot be served (a full disk) is told so by its file, which is emptied: it gets errors from then on, the writer none.
 
 mod gate;
+mod locks;
 mod preserved;
 mod registration;
 mod view;
@@ -33,7 +36,7 @@ mod view;
 pub(crate) use gate::{Gate, Passage};
 pub use registration::Snapshot;
 
-use pagefold_io::{File, Lock, LockKind, OpenOptions, Storage};
+use pagefold_io::{File, OpenOptions, Storage};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,14 +78,6 @@ fn nameless(storage: &dyn Storage, path: &Path) -> io::Result<Arc<dyn File>> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(file),
     }
-}
-
-/// Takes the lock `gate` in turn: who waits for it keeps those who come later from going first.
-fn lock_gate(storage: &dyn Storage, readers: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
-    let turn = storage.lock_waiting(&readers.join("turn"), LockKind::Exclusive)?;
-    let gate = storage.lock_waiting(&readers.join("gate"), kind);
-    drop(turn);
-    gate
 }
 
 fn is_preserved_pages(path: &Path) -> bool {

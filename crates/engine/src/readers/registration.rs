@@ -3,24 +3,29 @@
 //! While `gate` is held alone, the files are what a crash would leave: whole pages, one state of the control file, a log that covers what the pages have. What is not preserved by the writer is
 //! copied meanwhile (the control file, and the images of double writes), or bounded: of the log only what was there counts.
 
+use super::locks::{Listed, is_newest, remove_if_there, take_alone};
 use super::preserved::Registered;
-use super::view::{Kind, Preserved, ViewFile};
-use super::{is_preserved_pages, lock_gate, make_directory, nameless, readers_directory};
-use crate::Result;
+use super::view::{Kept, Kind, Preserved, ViewFile};
+use super::{is_preserved_pages, make_directory, nameless, readers_directory};
 use crate::core::{DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, file_id_of};
-use crate::database::{control_path, read_control};
+use crate::database::{control_path, lock_path, read_control};
 use crate::log::{LogEnd, SEGMENT_HEADER_BYTES, segment_number};
 use crate::pool::double_write::{self, Image};
 use crate::recovery::put_back;
+use crate::{Error, Result};
 use pagefold_format::control::{CONTROL_SLOT_BYTES, CONTROL_SLOTS, ControlSlot};
-use pagefold_io::{File, Lock, LockKind, MemoryStorage, OpenOptions, Overlay, Storage, read_file};
+use pagefold_io::{File, Lock, LockKind, MemoryStorage, OpenOptions, Overlay, Storage, error_on, read_file};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a reader that cannot write to the directory may keep in memory of its own changes.
 const UNREGISTERED_BYTES_MAX: u64 = 256 << 20;
+
+/// A reader that was overtaken so often gives up.
+const OVERTAKEN_MAX: u32 = 2;
 
 /// The files of a database as they are at one moment, for as long as it or a handle of it is open. Changes stay private.
 #[derive(Clone, Debug)]
@@ -44,12 +49,11 @@ impl Drop for Registration {
     }
 }
 
-/// What is done while nobody writes.
+/// A reader's files.
 struct Place {
     registration: Registration,
     file: Arc<dyn File>,
     scratch: Arc<dyn File>,
-    gate: Box<dyn Lock>,
 }
 
 /// A database's files, open.
@@ -71,35 +75,71 @@ impl Snapshot {
     /// When there is no database, its control file or its log is damaged, or a file cannot be read.
     pub fn take(storage: &Arc<dyn Storage>, directory: &Path, direct: bool) -> Result<Snapshot> {
         // Most of the log is looked through before others have to wait.
-        let seen = read_control(storage.as_ref(), directory)
-            .and_then(|control| log_end(storage.as_ref(), directory, &control.current, None))
-            .ok()
-            .flatten();
-        match enter(storage, &readers_directory(directory)) {
-            Ok(place) => {
-                let found = find(storage.as_ref(), directory, direct, seen)?;
-                let lengths = found.data_sets.iter().map(|(_, file_id, _, length)| (*file_id, *length)).collect();
-                let registered = Registered { database_id: found.slot.database_id, lengths };
-                let preserved = Arc::new(Preserved::begin(place.file, &registered, place.registration)?);
-                drop(place.gate);
-                Snapshot::of(found, directory, place.scratch, Some(&preserved))
+        let control = match read_control(storage.as_ref(), directory) {
+            // Nothing is made in a directory that is none of ours.
+            Err(error @ Error::NotADatabase(_)) => return Err(error),
+            read => read,
+        };
+        let seen = control.and_then(|control| log_end(storage.as_ref(), directory, &control.current, None)).ok().flatten();
+        let mut overtaken = 0;
+        loop {
+            match Snapshot::registered(storage, directory, direct, seen.clone()) {
+                Ok(Some(snapshot)) => return Ok(snapshot),
+                Ok(None) if overtaken < OVERTAKEN_MAX => overtaken += 1,
+                Ok(None) => {
+                    let slow = "it took a reader too long to register, each time it tried, for others to wait: try again";
+                    return Err(Error::Busy(format!("{}: {slow}", directory.display())));
+                }
+                Err(error) if error.is_kind(&[ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem]) => {
+                    return Snapshot::unregistered(storage, directory, direct, None);
+                }
+                Err(error) if error.is_kind(&[ErrorKind::StorageFull, ErrorKind::QuotaExceeded]) => {
+                    let writers = keep_writers_out(storage.as_ref(), directory)?;
+                    return Snapshot::unregistered(storage, directory, direct, Some(writers));
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
-                let found = find(storage.as_ref(), directory, direct, seen)?;
-                let memory = MemoryStorage::with(1, Some(UNREGISTERED_BYTES_MAX));
-                Snapshot::of(found, directory, memory.open(Path::new("scratch"), &OpenOptions::create_new())?, None)
-            }
-            Err(error) => Err(error.into()),
         }
     }
 
-    fn of(found: Found, directory: &Path, scratch: Arc<dyn File>, preserved: Option<&Arc<Preserved>>) -> Result<Snapshot> {
+    /// A snapshot of which the process that writes knows. `None`: somebody did not wait for it.
+    fn registered(storage: &Arc<dyn Storage>, directory: &Path, direct: bool, seen: Option<LogEnd>) -> Result<Option<Snapshot>> {
+        let readers = readers_directory(directory);
+        make_directory(storage.as_ref(), &readers)?;
+        let (gate, listed) = take_alone(storage.as_ref(), &readers)?;
+        let register = || {
+            let Place { registration, file, scratch } = enter(storage, &readers, listed)?;
+            let found = find(storage.as_ref(), directory, direct, seen)?;
+            let lengths = found.data_sets.iter().map(|(_, file_id, _, length)| (*file_id, *length)).collect();
+            let registered = Registered { database_id: found.slot.database_id, lengths };
+            let preserved = Arc::new(Preserved::begin(file, &registered, registration)?);
+            Ok::<_, Error>((found, preserved, scratch))
+        };
+        let done = register();
+        // Whoever begins a new gate later finds all of the file, and serves it. One that began it before may have removed it, or changed what was read.
+        if !is_newest(storage.as_ref(), &readers, &gate)? {
+            return Ok(None);
+        }
+        let (found, preserved, scratch) = done?;
+        drop(gate);
+        Snapshot::of(found, directory, scratch, &Kept::Preserved(preserved)).map(Some)
+    }
+
+    /// A snapshot of which nobody knows.
+    fn unregistered(storage: &Arc<dyn Storage>, directory: &Path, direct: bool, writers: Option<Box<dyn Lock>>) -> Result<Snapshot> {
+        let found = find(storage.as_ref(), directory, direct, None)?;
+        let memory = MemoryStorage::with(1, Some(UNREGISTERED_BYTES_MAX));
+        let scratch = memory.open(Path::new("scratch"), &OpenOptions::create_new())?;
+        Snapshot::of(found, directory, scratch, &writers.map_or(Kept::AsTheyAre, |lock| Kept::NobodyWrites(Arc::from(lock))))
+    }
+
+    fn of(found: Found, directory: &Path, scratch: Arc<dyn File>, kept: &Kept) -> Result<Snapshot> {
         let (control, bytes) = found.control;
         let length = bytes.len() as u64;
         let control: Arc<dyn File> = Arc::new(ViewFile { file: control, length, kind: Kind::Copied(bytes) });
         let mut files = vec![(control_path(directory), control)];
         for (path, file_id, file, length) in found.data_sets {
-            files.push((path, Arc::new(ViewFile { file, length, kind: Kind::DataSet(file_id, preserved.cloned()) })));
+            files.push((path, Arc::new(ViewFile { file, length, kind: Kind::DataSet(file_id, kept.clone()) })));
         }
         for (path, file, length) in found.log {
             let written = match (segment_number(&path), &found.end) {
@@ -118,7 +158,7 @@ impl Snapshot {
             }
         }
         put_back(&files, directory, found.slot.database_id, found.images, &mut |_, _| Ok(()))?;
-        Ok(Snapshot { files, registered: preserved.is_some() })
+        Ok(Snapshot { files, registered: !matches!(kept, Kept::AsTheyAre) })
     }
 
     /// The files, under their paths. They can be changed: nobody else sees that.
@@ -127,7 +167,7 @@ impl Snapshot {
         Arc::new(self.files.clone())
     }
 
-    /// Does a process that writes the database know of it? If not, its pages may change.
+    /// Do the files stay as they are for it? If not, a process that writes the database does not know of it, and its pages may change.
     #[must_use]
     pub fn is_registered(&self) -> bool {
         self.registered
@@ -140,24 +180,36 @@ impl Snapshot {
     }
 }
 
-/// Makes a reader's files, with nobody else at work. Files of readers that died are removed.
-fn enter(storage: &Arc<dyn Storage>, readers: &Path) -> std::io::Result<Place> {
-    make_directory(storage.as_ref(), readers)?;
-    let gate = lock_gate(storage.as_ref(), readers, LockKind::Exclusive)?;
-    for path in storage.list(readers)? {
+/// Makes a reader's files. Those of readers that died are removed.
+fn enter(storage: &Arc<dyn Storage>, readers: &Path, listed: Listed) -> Result<Place> {
+    for path in listed.paths {
         let left = path.extension().is_some_and(|extension| extension == "tmp");
         if left || (is_preserved_pages(&path) && storage.lock(&path).is_ok()) {
-            storage.remove(&path)?;
+            remove_if_there(storage.as_ref(), &path)?;
         }
     }
     let mut hasher = RandomState::new().build_hasher();
     hasher.write(readers.as_os_str().as_encoded_bytes());
     let path = readers.join(format!("{:016x}.pfr", hasher.finish()));
     let lock = storage.lock(&path)?;
-    let file = storage.open(&path, &OpenOptions::read_write())?;
     let registration = Registration { storage: Arc::clone(storage), path: path.clone(), _lock: lock };
+    let file = storage.open(&path, &OpenOptions::read_write())?;
     let scratch = nameless(storage.as_ref(), &path.with_extension("tmp"))?;
-    Ok(Place { registration, file, scratch, gate })
+    Ok(Place { registration, file, scratch })
+}
+
+/// For a reader that can have no file: as long as it has this lock, nobody writes.
+fn keep_writers_out(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
+    let path = lock_path(directory);
+    storage.lock_within(&path, LockKind::Shared, Duration::ZERO).map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => {
+            let writer = storage.lock_holder(&path).unwrap_or_else(|| "another process".into());
+            let full =
+                format!("the disk has no room for the file of a reader, and {writer} writes the database: a reader needs one beside it");
+            Error::from(error_on("read", directory, std::io::Error::new(ErrorKind::StorageFull, full)))
+        }
+        _ => error.into(),
+    })
 }
 
 /// Opens what there is.
@@ -184,7 +236,7 @@ fn find(storage: &dyn Storage, directory: &Path, direct: bool, seen: Option<LogE
     }
     // When nothing follows the checkpoint, everything before it is in place and durable.
     let images = if end.as_ref().is_some_and(|end| end.records > 1) {
-        double_write::images(storage, &directory.join(DOUBLE_WRITE_NAME), slot.database_id)?
+        double_write::images_if_whole(storage, &directory.join(DOUBLE_WRITE_NAME), slot.database_id)?
     } else {
         Vec::new()
     };

@@ -6,7 +6,7 @@
 
 use super::preserved::{Registered, entry_at};
 use super::registration::Registration;
-use pagefold_io::{File, error_at, error_on, read_exact_at};
+use pagefold_io::{File, Lock, error_at, error_on, read_exact_at};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -84,11 +84,22 @@ impl Preserved {
     }
 }
 
+/// Why pages stay what they were, for as long as a file is open.
+#[derive(Clone, Debug)]
+pub(super) enum Kept {
+    /// The writer preserves them.
+    Preserved(Arc<Preserved>),
+    /// While this lock is held, nobody writes.
+    NobodyWrites(#[expect(dead_code, reason = "held, not used")] Arc<dyn Lock>),
+    /// They do not, should somebody write.
+    AsTheyAre,
+}
+
 /// What a file was.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// A data set, with its file id; what is preserved, when the reader is registered.
-    DataSet(u32, Option<Arc<Preserved>>),
+    /// A data set, with its file id.
+    DataSet(u32, Kept),
     /// A file that was copied.
     Copied(Vec<u8>),
     /// A file of the log; what counted of it ended at this offset, and the rest is zeros.
@@ -114,9 +125,11 @@ impl File for ViewFile {
         let there = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX).min(buf.len());
         let buf = &mut buf[..there];
         match &self.kind {
-            Kind::DataSet(file_id, preserved) => {
+            Kind::DataSet(file_id, kept) => {
                 read_exact_at(self.file.as_ref(), buf, offset)?;
-                preserved.as_ref().map_or(Ok(()), |preserved| preserved.patch(*file_id, offset, buf))?;
+                if let Kept::Preserved(preserved) = kept {
+                    preserved.patch(*file_id, offset, buf)?;
+                }
             }
             Kind::Copied(bytes) => {
                 let offset = usize::try_from(offset).unwrap_or(usize::MAX);

@@ -27,7 +27,7 @@ pub(crate) fn restore_double_writes(
     before: &mut BeforeWrite<'_>,
 ) -> Result<Lsn> {
     let path = directory.join(DOUBLE_WRITE_NAME);
-    let images = double_write::images(storage, &path, database_id)?;
+    let images = double_write::images_if_whole(storage, &path, database_id)?;
     if !images.is_empty() {
         storage.open(&path, &OpenOptions { write: true, ..OpenOptions::read_only() })?.sync()?;
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Clones are one disk.
 #[derive(Clone, Debug, Default)]
@@ -65,8 +66,8 @@ impl Storage for Disk {
         OsStorage.lock(path)
     }
 
-    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
-        OsStorage.lock_waiting(path, kind)
+    fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>> {
+        OsStorage.lock_within(path, kind, limit)
     }
 }
 

@@ -185,8 +185,8 @@ impl Storage for Below {
     fn lock(&self, path: &Path) -> std::io::Result<Box<dyn pagefold_io::Lock>> {
         OsStorage.lock(&self.0.join(path))
     }
-    fn lock_waiting(&self, path: &Path, kind: pagefold_io::LockKind) -> std::io::Result<Box<dyn pagefold_io::Lock>> {
-        OsStorage.lock_waiting(&self.0.join(path), kind)
+    fn lock_within(&self, path: &Path, kind: pagefold_io::LockKind, limit: Duration) -> std::io::Result<Box<dyn pagefold_io::Lock>> {
+        OsStorage.lock_within(&self.0.join(path), kind, limit)
     }
 }
 

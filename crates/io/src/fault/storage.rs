@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use xxhash_rust::xxh3::Xxh3;
@@ -14,8 +15,10 @@ use super::error::simulated_crash;
 use super::file::{FaultFile, FaultLock};
 use super::image::{CrashPolicy, crash_image};
 use super::plan::{Failure, Fault, Repeat, Trigger};
+use crate::clock::Clock;
 use crate::error::{error_at, error_on};
 use crate::memory::{MemoryStorage, hash_path};
+use crate::os::OsClock;
 use crate::range::range_end;
 use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
 use crate::tree::{Change, Node};
@@ -416,17 +419,27 @@ impl Storage for FaultStorage {
         Ok(Box::new(FaultLock { storage: self.clone(), number, path: path.to_owned() }))
     }
 
-    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
+    fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>> {
         let number = self.open_inode(path, &OpenOptions::create(), CallKind::Lock).map_err(|error| error_on("lock", path, error))?;
         let mut disk = self.shared.disk.lock();
-        while !disk.crashed && !disk.locked.take(number, kind) {
-            self.shared.unlocked.wait(&mut disk);
-        }
-        let crashed = disk.crashed;
+        let until = OsClock.monotonic().saturating_add(limit);
+        let refused = loop {
+            if disk.crashed {
+                break Some(simulated_crash());
+            }
+            if disk.locked.take(number, kind) {
+                break None;
+            }
+            let left = until.saturating_sub(OsClock.monotonic());
+            if left.is_zero() {
+                break Some(io::ErrorKind::TimedOut.into());
+            }
+            self.shared.unlocked.wait_for(&mut disk, left);
+        };
         drop(disk);
-        if crashed {
+        if let Some(error) = refused {
             self.close_inode(number);
-            return Err(error_on("lock", path, simulated_crash()));
+            return Err(error_on("lock", path, error));
         }
         Ok(Box::new(FaultLock { storage: self.clone(), number, path: path.to_owned() }))
     }

@@ -3,6 +3,7 @@
 mod clock;
 mod direct;
 mod file;
+mod lock;
 mod storage;
 
 pub use clock::OsClock;

@@ -5,13 +5,14 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 
 use crate::error::error_on;
 use crate::os::direct;
 use crate::os::file::OsFile;
+use crate::os::lock;
 use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
 
 /// The operating system's file system. Paths mean what they mean to the process.
@@ -19,7 +20,7 @@ use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
 pub struct OsStorage;
 
 /// Opens a regular file. Without blocking: opening a pipe by mistake must not wait for its other end.
-fn open_regular(path: &Path, options: &OpenOptions) -> io::Result<fs::File> {
+pub(super) fn open_regular(path: &Path, options: &OpenOptions) -> io::Result<fs::File> {
     let file = fs::OpenOptions::new()
         .read(true)
         .write(options.write)
@@ -88,40 +89,14 @@ impl Storage for OsStorage {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        take_lock(path, FlockOperation::NonBlockingLockExclusive)
+        lock::take(path, LockKind::Exclusive, Duration::ZERO, io::ErrorKind::WouldBlock)
     }
 
-    fn lock_waiting(&self, path: &Path, kind: LockKind) -> io::Result<Box<dyn Lock>> {
-        take_lock(
-            path,
-            match kind {
-                LockKind::Shared => FlockOperation::LockShared,
-                LockKind::Exclusive => FlockOperation::LockExclusive,
-            },
-        )
+    fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>> {
+        lock::take(path, kind, limit, io::ErrorKind::TimedOut)
     }
-}
 
-fn take_lock(path: &Path, operation: FlockOperation) -> io::Result<Box<dyn Lock>> {
-    let file = open_regular(path, &OpenOptions::create()).map_err(|error| error_on("lock", path, error))?;
-    loop {
-        match flock(&file, operation) {
-            Ok(()) => return Ok(Box::new(OsLock { path: path.to_owned(), _file: file })),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error_on("lock", path, error.into())),
-        }
-    }
-}
-
-/// `flock` belongs to the open file, so that it also excludes within the process; closing it releases.
-#[derive(Debug)]
-struct OsLock {
-    path: PathBuf,
-    _file: fs::File,
-}
-
-impl Lock for OsLock {
-    fn path(&self) -> &Path {
-        &self.path
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        lock::holder(path)
     }
 }

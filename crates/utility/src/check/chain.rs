@@ -72,6 +72,33 @@ pub(crate) fn read_chain(
     true
 }
 
+/// Looks for dictionaries in all pages, whatever the header names. Only those that are whole count, and nothing is said of others.
+pub(crate) fn find_dictionaries(set: &mut DataSetFile) -> BTreeMap<u16, Arc<RowDictionary>> {
+    let mut found = BTreeMap::new();
+    let mut bytes = Vec::new();
+    for first in 1..set.page_count {
+        let mut serial = Vec::new();
+        let (mut number, mut sequence, mut version) = (first, 0, None);
+        while number != 0 && serial.len() <= DICTIONARY_BYTES_MAX {
+            let loaded = set.peek(number, &mut bytes) == Some(PageType::Dictionary);
+            let part = loaded.then(|| ChainPage::parse(&bytes, PageType::Dictionary).ok()).flatten();
+            let Some(part) = part.filter(|part| part.sequence == sequence && version.is_none_or(|owner| owner == part.owner)) else {
+                version = None;
+                break;
+            };
+            version = Some(part.owner);
+            serial.extend_from_slice(part.payload);
+            (number, sequence) = (part.next, sequence + 1);
+        }
+        if let Some(version) = version.and_then(|owner| u16::try_from(owner).ok())
+            && let Ok(dictionary) = RowDictionary::from_bytes(&serial)
+        {
+            found.insert(version, Arc::new(dictionary));
+        }
+    }
+    found
+}
+
 /// Reads all dictionaries that the header page names.
 pub(crate) fn read_dictionaries(set: &mut DataSetFile, context: &mut Context<'_>) -> BTreeMap<u16, Arc<RowDictionary>> {
     let mut found = BTreeMap::new();

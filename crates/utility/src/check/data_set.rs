@@ -47,6 +47,8 @@ pub(crate) struct DataSetFile {
     pub(crate) page_count: u32,
     /// Anything damaged, or not known?
     pub(crate) damaged: bool,
+    /// Whatever pages there are is looked for, also where header and map know of none.
+    pub(crate) salvaged: bool,
     database_id: u128,
     file_id: u32,
     reader: PageReader,
@@ -80,6 +82,7 @@ impl DataSetFile {
             header: None,
             page_count: 1,
             damaged: false,
+            salvaged: false,
             database_id,
             file_id: expected.file_id,
             reader: PageReader::new(file, expected.page_bytes, length),
@@ -210,6 +213,34 @@ impl DataSetFile {
         if ahead != 0 || counter > 0xFF_FFFF {
             let reason = format!("write counter {counter} is {ahead:+} from what the space map has: a lost or misplaced write");
             self.damage(number, reason, context);
+            return None;
+        }
+        Some(found)
+    }
+
+    /// From now on all pages that the file has are looked at.
+    pub(crate) fn salvage(&mut self) {
+        self.salvaged = true;
+        self.grow(self.page_count.max(self.reader.pages().min(u64::from(u32::MAX)) as u32));
+    }
+
+    /// Reads a page, and says nothing when it is damaged.
+    pub(crate) fn peek(&mut self, number: u32, bytes: &mut Vec<u8>) -> Option<PageType> {
+        self.reader.read(number, bytes).ok()?;
+        page::verify(bytes, &self.identity(number)).ok()
+    }
+
+    /// Reads a page that may hold rows, whatever header and map have to say: these may be older than it is. A page that is older than the map is none of the state there was.
+    pub(crate) fn load_to_salvage(&mut self, number: u32, bytes: &mut Vec<u8>, context: &mut Context<'_>) -> Option<PageType> {
+        if self.is_free(number) {
+            // What was there before it was given back is nothing that is missing, and may be anything.
+            let found = self.peek(number, bytes)?;
+            return (self.word(number).page_ahead(page::write_counter(bytes)) > 0).then_some(found);
+        }
+        let found = self.load_unmapped(number, bytes, context)?;
+        let ahead = if self.is_mapped(number) { self.word(number).page_ahead(page::write_counter(bytes)) } else { 0 };
+        if ahead < 0 {
+            self.damage(number, format!("it is {} writes behind the space map: an older content", -ahead), context);
             return None;
         }
         Some(found)

@@ -6,6 +6,7 @@ use crate::print::columns::count;
 use crate::{Error, Progress, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// So many errors of one object are listed.
 const ERRORS_PER_OBJECT: usize = 1000;
@@ -21,6 +22,15 @@ pub struct PageError {
     pub reason: String,
 }
 
+/// A file that nothing needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// Where it lies.
+    pub path: String,
+    /// What is known of it.
+    pub reason: String,
+}
+
 /// The outcome of CHECK.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
@@ -32,6 +42,8 @@ pub struct CheckReport {
     pub index_entries: u64,
     /// Everything that is wrong.
     pub errors: Vec<PageError>,
+    /// Files that nothing needs: no errors.
+    pub leftovers: Vec<Leftover>,
 }
 
 impl CheckReport {
@@ -45,7 +57,14 @@ impl CheckReport {
     #[must_use]
     pub fn to_json(&self) -> Value {
         let errors: Vec<Value> = self.errors.iter().map(|e| json!({ "object": e.object, "page": e.page, "reason": e.reason })).collect();
-        json!({ "pages": self.pages, "rows": self.rows, "index_entries": self.index_entries, "errors": errors })
+        let leftovers: Vec<Value> = self.leftovers.iter().map(|l| json!({ "file": l.path, "reason": l.reason })).collect();
+        json!({
+            "pages": self.pages,
+            "rows": self.rows,
+            "index_entries": self.index_entries,
+            "errors": errors,
+            "leftovers": leftovers,
+        })
     }
 
     /// As a person reads it.
@@ -54,6 +73,9 @@ impl CheckReport {
         let mut out = String::new();
         for e in &self.errors {
             out.push_str(&format!("{}, page {}: {}\n", e.object, e.page, e.reason));
+        }
+        for l in &self.leftovers {
+            out.push_str(&format!("{}: {}\n", l.path, l.reason));
         }
         let read = format!("{} pages, {} rows, {} index entries checked", count(self.pages), count(self.rows), count(self.index_entries));
         match self.errors.len() {
@@ -97,6 +119,11 @@ impl<'a> Context<'a> {
         if *count <= ERRORS_PER_OBJECT {
             self.report.errors.push(PageError { object: object.into(), page, reason: reason.to_string() });
         }
+    }
+
+    /// Notes a file that nothing needs.
+    pub(crate) fn leftover(&mut self, path: &Path, reason: &str) {
+        self.report.leftovers.push(Leftover { path: path.display().to_string(), reason: reason.into() });
     }
 
     pub(crate) fn count_page(&mut self) {

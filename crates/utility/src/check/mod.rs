@@ -36,7 +36,7 @@ mod run;
 mod table;
 mod tree;
 
-pub use findings::{CheckReport, PageError};
+pub use findings::{CheckReport, Leftover, PageError};
 pub use run::{check, check_files};
 
 pub(crate) use catalog::{catalog_entry, read_entries};
@@ -44,6 +44,8 @@ pub(crate) use chain::read_dictionaries;
 pub(crate) use data_set::{DataSetFile, Expected};
 pub(crate) use files::{PageReader, read_control_slots};
 pub(crate) use findings::Context;
-pub(crate) use log::read_log;
-pub(crate) use table::table_expected;
-pub(crate) use tree::index_expected;
+pub(crate) use large::read_large;
+pub(crate) use log::{apply_checkpoint, read_log};
+pub(crate) use run::files_in_order;
+pub(crate) use table::{TableFiles, Visit, table_expected, table_object};
+pub(crate) use tree::{IndexFile, index_expected, index_object};

@@ -9,14 +9,15 @@ use super::log::{is_in_order, read_log};
 use super::table::{TableFiles, Visit, table_object};
 use super::tree::{IndexFile, index_expected, index_object};
 use crate::{Progress, Result, Unit};
+use pagefold_engine::DOUBLE_WRITE_NAME;
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
-use pagefold_engine::database::{Database, OpenMode, Settings, control_path, read_control};
+use pagefold_engine::database::{Database, OpenMode, Settings, control_path, lock_path, read_control};
+use pagefold_engine::pool::double_write;
 use pagefold_engine::readers::Snapshot;
 use pagefold_format::control::SlotState;
 use pagefold_io::{Clock, Storage};
 use pagefold_types::{KeyError, Rid, RowLayout};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,11 +37,9 @@ pub fn check(
     if !storage.exists(&control_path(directory))? {
         return check_files(storage.as_ref(), directory, progress);
     }
-    // A writer has files that nobody names yet, and has removed all others.
-    let lock = storage.lock(&directory.join("lock"));
-    let is_written = lock.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+    // A writer has files that nobody names yet, and has removed all others. Its lock is not tried: a writer that comes just then would be refused.
+    let is_written = storage.lock_holder(&lock_path(directory)).is_some();
     let unnamed = if is_written { Vec::new() } else { files_on_disk(storage.as_ref(), directory)? };
-    drop(lock);
     let snapshot = match Snapshot::take(storage, directory, settings.direct) {
         Ok(snapshot) => snapshot.storage(),
         // What keeps a reader out is found in the files.
@@ -55,7 +54,57 @@ pub fn check(
         // Of the snapshot only.
         drop(Database::open(Arc::clone(&snapshot), Arc::clone(clock), directory, OpenMode::Write, settings)?);
     }
-    check_named(snapshot.as_ref(), directory, unnamed, progress)
+    let mut context = Context::new(progress);
+    check_double_writes(storage.as_ref(), directory, slot.database_id, &mut context)?;
+    check_named(snapshot.as_ref(), directory, unnamed, context)
+}
+
+/// The files of a database as they were at one moment, with its log applied in memory and in a file of the reader's own, as far as damage lets that be done; false when it does not: then what
+/// was committed since the last checkpoint may lack.
+///
+/// # Errors
+/// When there is no database, or it is of a newer format.
+pub(crate) fn files_in_order(
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    directory: &Path,
+    settings: Settings,
+) -> Result<(Arc<dyn Storage>, bool)> {
+    use pagefold_engine::Error;
+    let snapshot = match Snapshot::take(storage, directory, settings.direct) {
+        Ok(snapshot) => snapshot.storage(),
+        Err(Error::Damaged { .. }) => return Ok((Arc::clone(storage), false)),
+        Err(error) => return Err(error.into()),
+    };
+    let slot = match read_control(snapshot.as_ref(), directory) {
+        Ok(control) => control.current,
+        Err(Error::Damaged { .. }) => return Ok((snapshot, false)),
+        Err(error) => return Err(error.into()),
+    };
+    if is_in_order(snapshot.as_ref(), directory, &slot)? {
+        return Ok((snapshot, true));
+    }
+    match Database::open(Arc::clone(&snapshot), Arc::clone(clock), directory, OpenMode::Write, settings) {
+        Ok(database) => {
+            drop(database);
+            Ok((snapshot, true))
+        }
+        // What that has changed is not used.
+        Err(_) => Ok((Snapshot::take(storage, directory, settings.direct)?.storage(), false)),
+    }
+}
+
+/// A double-write file that cannot be used is made anew by the next writer; until then no torn page can be put back.
+fn check_double_writes(storage: &dyn Storage, directory: &Path, database_id: u128, context: &mut Context<'_>) -> Result<()> {
+    match double_write::images(storage, &directory.join(DOUBLE_WRITE_NAME), database_id) {
+        Ok(_) => Ok(()),
+        Err(pagefold_engine::Error::Damaged { path, reason }) => {
+            let then = "the next command that writes makes it anew; pages that a crash has torn since cannot be put back from it";
+            context.error("double-write file", 0, format!("{path}: {reason}: {then}"));
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Checks the database in a directory, from its files alone.
@@ -65,17 +114,21 @@ pub fn check(
 /// is no error but in the report.
 pub fn check_files(storage: &dyn Storage, directory: &Path, progress: &dyn Progress) -> Result<CheckReport> {
     let unnamed = files_on_disk(storage, directory)?;
-    check_named(storage, directory, unnamed, progress)
+    let mut context = Context::new(progress);
+    if let Some(slot) = read_control_slots(storage, directory, &mut Context::new(progress))?.current {
+        check_double_writes(storage, directory, slot.database_id, &mut context)?;
+    }
+    check_named(storage, directory, unnamed, context)
 }
 
-/// Checks the database; files in `unnamed` that it does not name are errors.
+/// Checks the database; files in `unnamed` that it does not name are left over.
 fn check_named(
     storage: &dyn Storage,
     directory: &Path,
     unnamed: Vec<(PathBuf, Option<u32>)>,
-    progress: &dyn Progress,
+    mut context: Context<'_>,
 ) -> Result<CheckReport> {
-    let mut context = Context::new(progress);
+    let progress = context.progress();
     let control = read_control_slots(storage, directory, &mut context)?;
     let Some(slot) = control.current else { return Ok(context.finish()) };
     progress.start("checking the catalog", None, Unit::Pages);
@@ -84,12 +137,13 @@ fn check_named(
     progress.finish();
     for (path, file_id) in unnamed {
         if !is_named(&entries, &catalogs(&control), file_id) {
-            let hint = if whole {
-                "what a command left that did not finish; the next one that writes removes it"
+            if !whole {
+                context.error(&path.display().to_string(), 0, "no table or index has this file: the catalog is damaged");
+            } else if file_id.is_some() || path.extension().is_some_and(|extension| extension == "tmp") {
+                context.leftover(&path, "harmless: a command left it that did not finish; the next one that writes removes it");
             } else {
-                "the catalog is damaged"
-            };
-            context.error(&path.display().to_string(), 0, format!("no table or index has this file: {hint}"));
+                context.leftover(&path, "harmless: not a file of a database");
+            }
         }
     }
     for table in &entries.tables {

@@ -4,7 +4,7 @@
 //! records of the table; that their dictionaries exist; that their large values are whole and belong to one row; that each forward pointer has its row away from home and
 //! each such row its forward pointer (as sets of pairs, see `difference`): so a row is at most one hop away; counts in the header; pages that nothing names.
 
-use super::chain::read_dictionaries;
+use super::chain::{find_dictionaries, read_dictionaries};
 use super::data_set::{DataSetFile, Expected};
 use super::difference::{Buckets, Element, Side, Sum, hash};
 use super::findings::Context;
@@ -126,6 +126,21 @@ impl<'a> TableFiles<'a> {
         }
     }
 
+    /// Delivers the rows of all pages that can be read, whatever header and map know of them; what cannot is reported.
+    ///
+    /// # Errors
+    /// Only when the user wants to stop.
+    pub(crate) fn salvage(&mut self, context: &mut Context<'_>, visit: &mut dyn FnMut(&mut Context<'_>, Visit<'_>)) -> Result<()> {
+        for (set, dictionaries) in self.sets.iter_mut().zip(&mut self.dictionaries) {
+            let Some(set) = set else { continue };
+            set.salvage();
+            for (version, dictionary) in find_dictionaries(set) {
+                dictionaries.entry(version).or_insert(dictionary);
+            }
+        }
+        (0..self.sets.len()).try_for_each(|partition| self.sweep(partition, true, false, context, visit))
+    }
+
     /// Pages of all data sets.
     pub(crate) fn page_count(&self) -> u64 {
         self.sets.iter().flatten().map(|set| u64::from(set.page_count)).sum()
@@ -150,7 +165,7 @@ impl<'a> TableFiles<'a> {
             return Ok(dictionary);
         }
         let elsewhere = self.dictionaries.iter().find_map(|d| d.get(&version));
-        let header_lost = self.sets[partition].as_ref().is_none_or(|set| set.header.is_none());
+        let header_lost = self.sets[partition].as_ref().is_none_or(|set| set.header.is_none() || set.salvaged);
         match elsewhere {
             Some(dictionary) if header_lost => Ok(dictionary),
             _ => Err(format!("dictionary version {version} is not in this partition")),
@@ -214,15 +229,21 @@ impl<'a> TableFiles<'a> {
         let (mut data_pages, mut rows) = (0u32, 0u64);
         for number in 1..page_count {
             let Some(set) = &mut self.sets[partition] else { break };
-            if is_map_page(number, set.page_bytes) || set.is_free(number) {
+            let salvaged = set.salvaged;
+            if is_map_page(number, set.page_bytes) || (set.is_free(number) && !salvaged) {
                 continue;
             }
             context.tick()?;
             if set.may_be_unwritten(number, &mut page) {
                 continue;
             }
-            let Some(found) = set.load(number, &mut page, context) else { continue };
-            if first {
+            let found = if salvaged { set.load_to_salvage(number, &mut page, context) } else { set.load(number, &mut page, context) };
+            let Some(found) = found else { continue };
+            if salvaged && found == PageType::Data {
+                if let Err(error) = DataPage::new(&page).validate() {
+                    set.damage(number, error, context);
+                }
+            } else if first && !salvaged {
                 check_class(set, number, found, &page, self.entry.attributes.maxrows, context);
             }
             if found != PageType::Data || DataPage::new(&page).validate().is_err() {
@@ -235,6 +256,7 @@ impl<'a> TableFiles<'a> {
         let Some(set) = &mut self.sets[partition] else { return Ok(()) };
         if first
             && !set.damaged
+            && !set.salvaged
             && let Some(header) = set.header.clone()
         {
             if header.data_pages != data_pages {

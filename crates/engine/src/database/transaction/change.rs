@@ -4,7 +4,7 @@ use super::super::leftovers::key_of;
 use super::Transaction;
 use super::known_keys::ENTRIES_NOTED;
 use crate::index::Index;
-use crate::pool::{By, MiniTransaction};
+use crate::pool::{By, Frees, MiniTransaction};
 use crate::steps::step;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Resource, Snapshot};
@@ -150,7 +150,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::update`].
     pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
-        self.statement(table, |t| {
+        self.statement_that(Some(Frees::Rows), table, |t| {
             if !t.lock_row(table, rid)? {
                 return Ok(false);
             }
@@ -174,7 +174,9 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::update`].
     pub fn lock(&mut self, table: &Table, rid: Rid) -> Result<bool> {
-        self.statement(table, |t| Ok(t.lock_row(table, rid)? && table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some()))
+        self.statement_that(Some(Frees::Rows), table, |t| {
+            Ok(t.lock_row(table, rid)? && table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some())
+        })
     }
 
     /// A row was changed: its versions are this transaction's, and who has read it is concerned.

@@ -11,7 +11,7 @@ use super::super::leftovers::key_of;
 use super::Transaction;
 use crate::catalog::OtherEntry;
 use crate::index::{Index, IndexAttributes};
-use crate::pool::By;
+use crate::pool::{By, Frees};
 use crate::table_space::{RowBuffer, RowSink, Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
@@ -25,7 +25,7 @@ impl Transaction<'_> {
     /// # Errors
     /// When the name is taken or an attribute is out of range; when another transaction is about to take the name or give it back and does not end in time; when there is no room.
     pub fn create_table(&mut self, attributes: TableAttributes) -> Result<Arc<Table>> {
-        self.define(|t| {
+        self.define(None, |t| {
             let table = t.note_definition(|defining, by| defining.create_table(by, attributes))?;
             // What the log does not name, recovery does not know: the first partition is named before it has a file.
             table.add_partition()?;
@@ -42,7 +42,7 @@ impl Transaction<'_> {
     /// [`Error::DuplicateKey`] when rows of the table have a key twice and the index is to be unique. When the name is taken, an attribute is out of range, or the table was dropped or replaced; those of
     /// locks; when there is no room.
     pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
-        self.define(|t| {
+        self.define(None, |t| {
             t.check_table(table, None)?;
             t.check_seen(&table.lifetime, || table.object())?;
             let index = t.note_definition(|defining, by| defining.create_index(by, table, attributes))?;
@@ -58,7 +58,7 @@ impl Transaction<'_> {
     /// # Errors
     /// When there is none; those of locks; when there is no room in the log.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
-        self.define(|t| {
+        self.define(Some(Frees::Objects), |t| {
             let table = t.note_definition(|defining, by| defining.drop_table(by, name))?;
             t.check_seen(&table.lifetime, || table.object())?;
             t.log_definitions()
@@ -70,7 +70,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`drop_table`](Self::drop_table).
     pub fn drop_index(&mut self, name: &str) -> Result<()> {
-        self.define(|t| {
+        self.define(Some(Frees::Objects), |t| {
             let index = t.note_definition(|defining, by| defining.drop_index(by, name))?;
             t.check_seen(&index.lifetime, || index.object())?;
             t.log_definitions()
@@ -197,8 +197,8 @@ impl Transaction<'_> {
     }
 
     /// Runs a statement that makes or drops something; what it did is taken back when it fails.
-    fn define<R>(&mut self, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        self.prepare()?;
+    fn define<R>(&mut self, frees: Option<Frees>, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.prepare(frees)?;
         let result = self.or_nothing(run);
         self.database.checkpoint_when_due();
         result

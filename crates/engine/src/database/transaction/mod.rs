@@ -26,6 +26,7 @@ use super::read_view::ReadView;
 use super::reading::ObjectsRead;
 use crate::index::Index;
 use crate::log::Lsn;
+use crate::pool::Frees;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Access, Mode, Pin, Resource, Serializable, SerializationFailure, Snapshot, TransactionState};
 use crate::{Error, Result};
@@ -336,7 +337,7 @@ impl Transaction<'_> {
     }
 
     /// What every statement that changes something makes sure of.
-    fn prepare(&self) -> Result<()> {
+    fn prepare(&self, frees: Option<Frees>) -> Result<()> {
         self.check()?;
         self.refuse_inside_visitor()?;
         if self.options.read_only {
@@ -345,12 +346,18 @@ impl Transaction<'_> {
         self.database.core.check_writable()?;
         self.database.ensure_log()?;
         // A full device is an error of this statement, before it has changed anything.
-        self.database.core.manager.prepare_log()
+        let manager = &self.database.core.manager;
+        frees.map_or_else(|| manager.prepare_log(), |what| manager.prepare_log_to_free(what))
     }
 
     /// Runs a statement that changes something in a table; what it did is taken back when it fails.
     fn statement<R>(&mut self, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        self.prepare()?;
+        self.statement_that(None, table, run)
+    }
+
+    /// The same; on a full device one that frees space has more room in the log.
+    fn statement_that<R>(&mut self, frees: Option<Frees>, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.prepare(frees)?;
         if self.options.isolation != Isolation::ReadCommitted || self.pin.is_none() {
             self.snapshot()?;
         }
