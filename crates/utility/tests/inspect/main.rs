@@ -8,6 +8,7 @@
 mod commands;
 mod damage;
 mod dictionary;
+mod salvage;
 mod sample;
 mod semantic;
 mod whole;
