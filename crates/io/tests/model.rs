@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pagefold_io::{FaultOptions, FaultStorage, File, MemoryStorage, OpenOptions, OsStorage, Overlay, Storage};
+use pagefold_io::{
+    CallKind, Failure, Fault, FaultOptions, FaultStorage, File, MemoryStorage, OpenOptions, OsStorage, Overlay, Storage, Trigger,
+};
 
 struct Random(u64);
 
@@ -213,16 +215,37 @@ fn changes_over_files_are_as_changes_of_copies_and_leave_the_files_alone() {
 }
 
 #[test]
-fn an_overlay_that_cannot_write_says_so_and_stays_as_it_is() {
+fn an_overlay_keeps_in_memory_what_its_scratch_file_has_no_room_for() {
     let full = MemoryStorage::with(1, Some(8192));
+    let scratch = full.open(Path::new("scratch"), &OpenOptions::create_new()).unwrap();
+    let overlay = Overlay::new([], scratch).unwrap();
+    let file = overlay.open(Path::new("a"), &OpenOptions::create()).unwrap();
+    for turn in 1..4u8 {
+        for block in 0..9u64 {
+            file.write_at(&[turn + block as u8; 4096], block * 4096).unwrap();
+        }
+        file.write_at(&[77; 10], 5 * 4096 + 9).unwrap();
+        let mut bytes = vec![0; 9 * 4096];
+        assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
+        assert!((0..9).all(|block| bytes[block * 4096] == turn + block as u8 && bytes[block * 4096 + 4095] == turn + block as u8));
+        assert_eq!(bytes[5 * 4096 + 9..5 * 4096 + 19], [77; 10]);
+        file.set_len(4096 * 2).unwrap();
+    }
+}
+
+#[test]
+fn an_overlay_that_cannot_write_says_so_and_stays_as_it_is() {
+    let full = FaultStorage::new(FaultOptions::default());
     let scratch = full.open(Path::new("scratch"), &OpenOptions::create_new()).unwrap();
     let base = MemoryStorage::new().open(Path::new("a"), &OpenOptions::create_new()).unwrap();
     base.write_at(&[1; 20_000], 0).unwrap();
     let overlay = Overlay::new([(PathBuf::from("a"), Arc::clone(&base))], scratch).unwrap();
     let file = overlay.open(Path::new("a"), &OpenOptions::read_write()).unwrap();
     file.write_at(&[2; 8192], 0).unwrap();
+    full.inject(Trigger::kind(CallKind::Write, 0), Fault::Error(Failure::Io));
     let error = file.write_at(&[3; 100], 10_000).unwrap_err();
-    assert!(error.kind() == std::io::ErrorKind::StorageFull && error.to_string().contains("write a at offset 10000"), "{error}");
+    assert!(error.to_string().contains("write a at offset 10000"), "{error}");
+    full.clear_faults();
     let mut bytes = vec![0; 20_000];
     assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 20_000);
     assert!(bytes[..8192] == [2; 8192] && bytes[8192..] == [1; 11_808]);
