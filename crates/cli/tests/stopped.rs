@@ -16,7 +16,8 @@ fn start(place: &Place, arguments: &[&str]) -> Child {
 }
 
 fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+    // One that has ended by now cannot be told.
+    drop(Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null()).status().unwrap());
 }
 
 #[test]
