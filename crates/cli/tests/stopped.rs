@@ -17,7 +17,7 @@ fn start(place: &Place, arguments: &[&str]) -> Child {
 
 fn signal(child: &Child, name: &str) {
     // One that has ended by now cannot be told.
-    drop(Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null()).status().unwrap());
+    let _ = Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
 }
 
 #[test]

@@ -748,6 +748,7 @@ mod tests {
                 .filter_map(Undo::leaves)
                 .map(|left| CheckpointLeftover { transaction: 5, after: 1 << 34, left })
                 .collect(),
+            committed: vec![(9, Some(b"definition".to_vec())), (1 << 20, None)],
             definitions: vec![
                 CheckpointDefinition { transaction: 6, after: 1 << 35, object_id: 1 << 20, rows: Some(b"rows".to_vec()) },
                 CheckpointDefinition { transaction: 6, after: 1 << 36, object_id: 3, rows: None },

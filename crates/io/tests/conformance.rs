@@ -274,7 +274,7 @@ fn who_waits_gets_the_lock() {
                 let _lock = storage.lock_within(&path, LockKind::Exclusive, LONG).unwrap();
                 order.lock().unwrap().push("waited");
             });
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
             order.lock().unwrap().push("gave back");
             drop(second);
         });

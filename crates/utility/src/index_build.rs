@@ -9,7 +9,7 @@ use pagefold_engine::database::{Change, Database, IndexBuild};
 use pagefold_engine::index::{Index, IndexAttributes};
 use pagefold_engine::table_space::Table;
 use pagefold_format::index::build::BuiltTree;
-use pagefold_types::{Direction, Rid, text};
+use pagefold_types::{Direction, Rid};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,18 +105,6 @@ impl KeyCollectors {
     pub(crate) fn push_row(&mut self, table: &Table, record: &[u8], rid: Rid) -> Result<()> {
         self.0.iter_mut().try_for_each(|collector| collector.push_row(table, record, rid))
     }
-}
-
-/// A row of a table for people: by its primary key, or by its RID.
-fn name_row(table: &Table, record: &[u8], rid: Rid) -> String {
-    let columns = &table.attributes().primary_key;
-    let Some(values) = table.values(record).ok().filter(|_| !columns.is_empty()) else {
-        return format!("row {} of page {} of partition {}", rid.slot(), rid.page(), rid.partition());
-    };
-    let own = table.attributes().schema.columns();
-    let key: Vec<String> =
-        columns.iter().map(|c| text::to_text(values[*c].as_ref(), &own[*c].data_type).chars().take(60).collect()).collect();
-    format!("the row with primary key ({})", key.join(", "))
 }
 
 /// What CREATE INDEX or REORG of an index did.

@@ -1,18 +1,23 @@
 //! REBUILD-INDEX: an index is built anew from the rows of its table, whatever state its pages are in: none of them is read.
 
-use crate::index_build::{IndexReport, build_one, index_report};
+use crate::index_build::{IndexReport, fill, finish, index_report};
+use crate::options::PATIENCE;
 use crate::{Progress, Result};
 use pagefold_engine::database::Database;
+use std::sync::Arc;
 
 /// Builds the index of this name anew, with the attributes that it has.
 ///
 /// # Errors
 /// When there is none, a page of its table is damaged, or two rows have the same key of a unique index. The database is then as it was.
 pub fn rebuild_index(database: &Database, name: &str, sort_bytes: usize, progress: &dyn Progress) -> Result<IndexReport> {
+    let attributes = database.index(name)?.attributes_now();
     let mut change = database.change();
-    let old = change.drop_index(name)?;
-    let table = database.table_of(&old)?;
-    let (index, built) = build_one(database, &mut change, &table, old.attributes().clone(), sort_bytes, progress)?;
+    let mut build = change.begin_index_again(attributes)?;
+    let built = fill(database, &build, sort_bytes, progress)?;
+    finish(&mut change, &mut build, PATIENCE, progress)?;
+    let index = Arc::clone(build.index());
+    change.replace_index(name)?;
     change.commit()?;
     Ok(index_report(&index, built, None))
 }

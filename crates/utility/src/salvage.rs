@@ -6,8 +6,8 @@
 //! - the database is not changed.
 
 use crate::check::{
-    Context, DataSetFile, IndexFile, PageError, TableFiles, Visit, apply_checkpoint, files_in_order, index_expected, index_object,
-    read_control_slots, read_entries, read_large, read_log, table_expected, table_object,
+    Context, DataSetFile, IndexFile, PageError, TableFiles, Visit, files_in_order, index_expected, index_object, read_control_slots,
+    read_entries, read_large, read_log, table_expected, table_object,
 };
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
@@ -98,12 +98,9 @@ impl Salvaged {
         };
         // A log that is not in order says nothing more than the files.
         let checkpoint = read_log(files.as_ref(), directory, &slot, &mut Context::new(&progress)).ok().flatten();
-        let (mut entries, _) = read_entries(files.as_ref(), directory, &slot, &mut context)?;
-        if let Some(checkpoint) = checkpoint {
-            apply_checkpoint(&mut entries, &checkpoint);
-        }
+        let (entries, _) = read_entries(files.as_ref(), directory, &slot, checkpoint.as_ref(), &mut context)?;
         let damage = context.finish().errors;
-        let CatalogEntries { tables, indexes } = entries;
+        let CatalogEntries { tables, indexes, .. } = entries;
         let known: Vec<String> = tables.iter().map(|entry| entry.attributes.name.clone()).collect();
         let Some(entry) = tables.into_iter().find(|entry| entry.attributes.name == table) else {
             let catalog = if damage.is_empty() { String::new() } else { "; the catalog is damaged: `check` says where".into() };

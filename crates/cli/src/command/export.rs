@@ -84,7 +84,9 @@ pub(super) fn format_of(session: &Session, arguments: &ExportArguments) -> Resul
         (None, None) if to_stdout => Ok(FileFormat::Csv(csv)),
         (None, None) => {
             let file = arguments.file.display();
-            Err(Failure::Usage(format!("{file}: the name says no format; end it in .parquet, .arrow, .csv, .tbl or .jsonl, or give --format")))
+            Err(Failure::Usage(format!(
+                "{file}: the name says no format; end it in .parquet, .arrow, .csv, .tbl or .jsonl, or give --format"
+            )))
         }
     }
 }

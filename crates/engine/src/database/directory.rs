@@ -4,7 +4,7 @@ use super::control_file::FRESH_CONTROL_NAME;
 use crate::core::{DATA_DIRECTORY, file_id_of};
 use crate::readers::READERS_DIRECTORY;
 use crate::{Error, Result};
-use pagefold_io::{Lock, OpenOptions, Storage, parent_directory};
+use pagefold_io::{Lock, Storage, parent_directory};
 use std::path::{Path, PathBuf};
 
 const LOCK_NAME: &str = "lock";

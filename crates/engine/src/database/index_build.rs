@@ -31,7 +31,7 @@ use crate::transaction::{LockError, Mode, Resource, Snapshot, TransactionState};
 use crate::{Error, Progress, Result};
 use pagefold_format::index::build::BuiltTree;
 use pagefold_format::log::{Leftover, Undo};
-use pagefold_types::Rid;
+use pagefold_types::{Rid, text};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -369,7 +369,7 @@ impl IndexBuild {
         let own = match own {
             Some(Err(_)) if !is_changing => {
                 // If it is committed so, that is an error; else it has been taken back since.
-                self.visible_key(&self.database.core.transactions.snapshot(self.state.id()), rid)?;
+                self.check_committed(rid)?;
                 self.noting.noted.put(&[], rid);
                 None
             }
@@ -415,7 +415,7 @@ impl IndexBuild {
             }
         } else {
             // Somebody changes it. What it was before him must have a key; the entry goes when he has ended, if it is not his.
-            self.visible_key(&core.transactions.snapshot(self.state.id()), rid)?;
+            self.check_committed(rid)?;
             if !key.is_empty() {
                 self.leave(key, rid)?;
             }
@@ -462,6 +462,19 @@ impl IndexBuild {
         self.table.read_visible(rid, snapshot, &mut RowBuffer::default(), key, |_| ())?.transpose()
     }
 
+    /// Refuses a row that is committed and has no key: which one, and why.
+    fn check_committed(&self, rid: Rid) -> Result<()> {
+        let snapshot = self.database.core.transactions.snapshot(self.state.id());
+        self.visible_key(&snapshot, rid).map(drop).map_err(|error| match error {
+            Error::Value(reason) => {
+                let named = self.table.read(rid, &mut RowBuffer::default(), |record| name_row(&self.table, record, rid));
+                let row = named.ok().flatten().unwrap_or_else(|| format!("the row {rid}"));
+                Error::Value(format!("{}, {row}: {reason}", self.table.object()))
+            }
+            error => error,
+        })
+    }
+
     /// Another row with an entry of a key, in a unique index.
     fn other_with_key(&self, key: &[u8], rid: Rid) -> Result<Option<Rid>> {
         if !self.index.attributes().unique || self.index.has_null(key) {
@@ -491,6 +504,17 @@ impl Drop for IndexBuild {
         }
         self.table.end_build(self.state.id());
     }
+}
+
+/// A row for people: by its primary key, or by its RID.
+fn name_row(table: &Table, record: &[u8], rid: Rid) -> String {
+    let columns = &table.attributes().primary_key;
+    let Some(values) = table.values(record).ok().filter(|_| !columns.is_empty()) else {
+        return format!("the row {rid}");
+    };
+    let own = table.attributes().schema.columns();
+    let text = |column: &usize| text::to_text(values[*column].as_ref(), &own[*column].data_type).chars().take(60).collect::<String>();
+    format!("the row with primary key ({})", columns.iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
 /// The other transactions that may have changed rows of a table.

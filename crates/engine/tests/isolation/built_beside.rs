@@ -649,7 +649,7 @@ fn a_build_that_is_stopped_or_finds_no_room_leaves_nothing() {
     let before = files();
     let columns = [("value".to_string(), Direction::Ascending)];
     let (mut failed, mut done, mut next) = (0, 0, 10_000);
-    for room in (0..40u64).map(|n| n * 16 << 10) {
+    for room in (0..40u64).map(|n| (n * 16) << 10) {
         // Somebody changes rows meanwhile.
         let mut t = world.begin(ReadCommitted);
         world.insert(&mut t, next, 1, "").unwrap();

@@ -145,6 +145,6 @@ fn on_a_full_disk_rows_are_deleted_and_tables_and_indexes_dropped() {
             pagefold_engine::database::Settings::default(),
         )
         .unwrap();
-        assert!(again.tables().is_empty() && again.indexes().is_empty());
+        assert!(again.tables().unwrap().is_empty() && again.indexes().unwrap().is_empty());
     }
 }

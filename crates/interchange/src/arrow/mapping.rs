@@ -213,7 +213,8 @@ impl TableSchema {
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
         for (field, column) in self.arrow.fields().iter().zip(self.schema.columns()) {
             let Some(before) = base.schema.index_of(&column.name).ok() else {
-                (fields.push(Arc::clone(field)), columns.push(column.clone()));
+                fields.push(Arc::clone(field));
+                columns.push(column.clone());
                 continue;
             };
             let kept = &base.schema.columns()[before];
@@ -256,7 +257,8 @@ impl TableSchema {
                     .map_err(|e| InterchangeError::Mismatch(format!("the source lacks a column of the table: {e}")))?
             };
             let found = source.schema.columns()[position].data_type;
-            if !column.data_type.takes_all_of(&found) && !(found.is_text() && column.data_type.is_text()) {
+            let fits = column.data_type.takes_all_of(&found) || (found.is_text() && column.data_type.is_text());
+            if !fits {
                 return mismatch(format!("column \"{}\" is {} in the table, but {found} in the source", column.name, column.data_type));
             }
             positions.push(position);

@@ -509,7 +509,7 @@ mod tests {
                 if read.as_ref().is_null() {
                     continue;
                 }
-                assert_eq!(text::parse(&written, &data_type).unwrap().as_ref().is_null(), false);
+                assert!(!text::parse(&written, &data_type).unwrap().as_ref().is_null());
                 if let (Ok(a), Ok(b)) = (value.trim().parse::<f64>(), written.parse::<f64>()) {
                     assert!(a == b || a.is_nan(), "{value} {written}");
                 }

@@ -184,7 +184,7 @@ fn an_index_with_damaged_pages_is_rebuilt() {
             place.write(&damaged, &vec![0x5A; place.bytes]);
             assert!(!check_files(&damaged, Path::new(DB), &Silent).unwrap().is_clean());
             let database = open(&damaged, OpenMode::Write).unwrap();
-            let rows = database.table_of(&*database.index(name).unwrap()).unwrap().row_count();
+            let rows = database.table_of(&database.index(name).unwrap()).unwrap().row_count();
             assert_eq!(rebuild_index(&database, name, 1 << 20, &Silent).unwrap().rids, rows);
             database.close().unwrap();
             let report = check_files(&damaged, Path::new(DB), &Silent).unwrap();

@@ -123,7 +123,7 @@ impl Transaction<'_> {
     /// # Errors
     /// When the table was dropped or replaced, too much is said, or it is divided by ranges, which only a new table can be; those of locks; when there is no room in the log.
     pub fn alter_table(&mut self, table: &Table, notes: Notes) -> Result<()> {
-        self.define(|t| {
+        self.define(None, |t| {
             t.check_table(table, None)?;
             t.check_seen(&table.lifetime, || table.object())?;
             t.note_definition(|defining, by| defining.alter_table(by, table, notes))?;
@@ -136,7 +136,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`alter_table`](Self::alter_table).
     pub fn alter_index(&mut self, index: &Index, notes: Notes) -> Result<()> {
-        self.define(|t| {
+        self.define(None, |t| {
             t.check_seen(&index.lifetime, || index.object())?;
             t.note_definition(|defining, by| defining.alter_index(by, index, notes))?;
             t.log_definitions()
@@ -151,7 +151,7 @@ impl Transaction<'_> {
         if !matches!(kind, DefinedKind::View | DefinedKind::Sequence | DefinedKind::Schema) {
             return Err(Error::Parameter(format!("\"{name}\": a {} is not made so", kind.name())));
         }
-        self.define(|t| {
+        self.define(None, |t| {
             let made = t.note_definition(|defining, by| defining.create_other(by, kind, name, notes))?;
             t.log_definitions()?;
             Ok(made)
@@ -171,7 +171,7 @@ impl Transaction<'_> {
     /// # Errors
     /// When there is none, or too much is said; those of locks; when there is no room in the log.
     pub fn alter_object(&mut self, kind: DefinedKind, name: &str, notes: Notes) -> Result<()> {
-        self.define(|t| {
+        self.define(None, |t| {
             t.note_definition(|defining, by| defining.alter_other(by, kind, name, notes))?;
             t.log_definitions()
         })
@@ -182,7 +182,7 @@ impl Transaction<'_> {
     /// # Errors
     /// When there is none; those of locks; when there is no room in the log.
     pub fn drop_object(&mut self, kind: DefinedKind, name: &str) -> Result<()> {
-        self.define(|t| {
+        self.define(Some(Frees::Objects), |t| {
             t.note_definition(|defining, by| defining.drop_other(by, kind, name))?;
             t.log_definitions()
         })
