@@ -433,14 +433,27 @@ impl DatabaseState {
             return;
         }
         let mut table: Option<Arc<Table>> = None;
-        for (object, rid) in rows {
+        // Pages that host some of them, and a place there.
+        let mut pages: BTreeMap<(u32, u16, u32), Rid> = BTreeMap::new();
+        let mut table_of = |object| {
             if table.as_ref().is_none_or(|table| table.object_id != object) {
                 let Ok(found) = self.table_by_id(object) else { return };
                 table = found;
             }
-            let Some(table) = &table else { continue };
-            // Whoever needs a page that cannot be read or written meets that error again.
-            if self.core.manager.prepare_log().and_then(|()| table.bring_home(rid)).is_err() {
+            table.clone()
+        };
+        // Whoever needs a page that cannot be read or written meets that error again.
+        for (object, rid) in rows {
+            let Some(table) = table_of(object) else { continue };
+            match self.core.manager.prepare_log().and_then(|()| table.bring_home(rid)) {
+                Ok(Some(at)) => drop(pages.insert((object, at.partition(), at.page()), at)),
+                Ok(None) => {}
+                Err(_) => return,
+            }
+        }
+        for ((object, ..), at) in pages {
+            let Some(table) = table_of(object) else { continue };
+            if self.core.manager.prepare_log().and_then(|()| table.leave_thin_page(at)).is_err() {
                 return;
             }
         }

@@ -15,48 +15,63 @@ use super::table::Table;
 use super::write::Place;
 use crate::Result;
 use crate::pool::{By, MiniTransaction};
+use pagefold_format::data::{Body, DataOp, SingleRow};
+use pagefold_format::op::PageOp;
 use pagefold_types::Rid;
 
 impl Table {
-    /// Moves a row home that has moved away by itself, if its home has room for it; of one that is hosted on a page that is nearly empty, all rows of that page go
-    /// elsewhere, where that is possible. The log is to have room.
+    /// Moves a row home that has moved away by itself, if its home has room for it. Of one that another page hosts, the place there: if that page is nearly empty now,
+    /// [all its rows](Self::leave_thin_page) are to go elsewhere, once those have gone home that lie there by themselves. The log is to have room.
     ///
     /// # Errors
     /// When a page is damaged or cannot be read.
-    pub(crate) fn bring_home(&self, rid: Rid) -> Result<()> {
+    pub(crate) fn bring_home(&self, rid: Rid) -> Result<Option<Rid>> {
         let home_set = self.partition(rid.partition())?;
         if !self.has_log_for_images() {
-            return Ok(());
+            return Ok(None);
         }
         loop {
             let mut mtr = MiniTransaction::begin(self.manager());
             let home = mtr.latch(home_set, rid.page())?;
             let (home, at, stored) = match self.stored(home_set, mtr.bytes(home), rid)? {
-                None => return Ok(()),
+                None => return Ok(None),
                 Some(Place::Hosted(target)) => {
                     let Some(host) = self.latch_without_waiting(&mut mtr, target)? else { continue };
                     self.expect_hosted(mtr.bytes(host), rid, target.slot())?;
-                    let Some(stored) = self.stored_here(mtr.bytes(host), target.slot())? else { return Ok(()) };
+                    let Some(stored) = self.stored_here(mtr.bytes(host), target.slot())? else { return Ok(None) };
                     (host, target, stored)
                 }
                 Some(stored) => (home, rid, stored),
             };
             let Place::Away(target) = stored else {
-                drop(mtr);
-                return if at == rid { Ok(()) } else { self.leave_thin_page(at) };
+                return Ok((at != rid).then_some(at));
             };
             let Some(place) = self.latch_without_waiting(&mut mtr, target)? else { continue };
             let image: RowImage = self.image(home_set, rid.page(), self.body_in(mtr.bytes(place), target.slot())?)?;
-            let row = LatchedRow { rid, home, at, away: Some((place, target)) };
+            let row = LatchedRow { rid, home, at, away: Some((place, target)), at_once: false };
             // Somebody may have changed it since, who may have to take that back.
             let own = self.core.reservations.of_row((self.object_id, rid));
             let own = own.map(|bytes| if self.by_column() { POINTER_ROOM } else { bytes }).unwrap_or(0);
-            if !self.fits_at_home(By::Nobody, &mtr, &row, image.body(), own) {
-                return Ok(());
+            if self.fits_at_home(By::Nobody, &mtr, &row, image.body(), own) {
+                self.move_home(&mut mtr, &row, image.body())?;
+            } else if !self.move_into_area(&mut mtr, &row, image.body(), with_form(own))? {
+                return Ok(None);
             }
-            self.move_home(&mut mtr, &row, image.body())?;
             self.core.reservations.moved((self.object_id, rid), (self.partition(at.partition())?, at.page()), with_form(own));
-            return mtr.commit().map(drop);
+            mtr.commit()?;
+            return Ok((at != rid).then_some(at));
         }
+    }
+
+    /// Where rows lie by column: moves a row home whose page has room for it only in its area, and builds that anew. False, and nothing has happened, when it has none.
+    fn move_into_area(&self, mtr: &mut MiniTransaction<'_>, row: &LatchedRow, body: Body<'_>, kept: usize) -> Result<bool> {
+        let Some((place, there)) = row.away.filter(|_| self.by_column()) else { return Ok(false) };
+        let kept = mtr.data_set(row.home).kept_bytes(row.at.page()) + kept;
+        if !self.rebuild_with(mtr, row.home, SingleRow::ByColumn { slot: row.at.slot(), body }, kept, true)? {
+            return Ok(false);
+        }
+        mtr.apply(place, PageOp::Data(DataOp::Delete { slot: there.slot() }))?;
+        self.note_space(mtr, place);
+        Ok(true)
     }
 }

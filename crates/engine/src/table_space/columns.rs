@@ -104,7 +104,7 @@ impl Table {
         column_rows_max(self.attributes.page_bytes, self.attributes.maxrows)
     }
 
-    /// Rebuilds a page, which is latched for change, so that in the place of one of its rows there is another, or a pointer, by itself; and `kept` bytes are free. False, and nothing has happened,
+    /// Rebuilds a page, which is latched for change, so that in the place of one of its rows there is another, or a pointer; and `kept` bytes are free. False, and nothing has happened,
     /// when there is no room for that. `apply` is false to ask only.
     pub(super) fn rebuild_with(
         &self,
@@ -118,7 +118,7 @@ impl Table {
         let view = DataPage::new(mtr.bytes(handle));
         let Some(version) = self.area_version(data_set).filter(|_| !view.slots_in_use_exceed(self.slots_max())) else { return Ok(false) };
         let mut builder = self.builder(version);
-        let others = (0..view.slot_count()).filter(|slot| *slot != single.slot).map(|slot| PlacedRow { slot, page: view, at: slot });
+        let others = (0..view.slot_count()).filter(|slot| *slot != single.slot()).map(|slot| PlacedRow { slot, page: view, at: slot });
         let ranges: Vec<SlotRange> = view.ranges().iter().collect();
         let image = self.image_of(&mut builder, others, Some(single), &ranges).map_err(|e| data_set.corrupt(number, e))?;
         let image = image.filter(|image| image.len() + kept <= self.attributes.page_bytes);

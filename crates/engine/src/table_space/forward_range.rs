@@ -102,29 +102,49 @@ impl Table {
         self.forward_from(mtr, from, slot, (wanted, Hosts::All), AtHome::MakeRoom)
     }
 
+    /// As [`forward_range`](Self::forward_range), of any rows of the page, and of no other page's.
+    pub(super) fn forward_along<'a>(&'a self, mtr: &mut MiniTransaction<'a>, from: PageHandle, wanted: usize) -> Result<bool> {
+        self.forward_from(mtr, from, None, (wanted, Hosts::All), AtHome::AsItIs)
+    }
+
     /// If the page of a row, which it hosts, has few rows and hosts all of them, they go where there are others: so it is empty, for a row that is as long as a page. A row that was long when it came,
     /// and by itself, would keep its page when it is short. Nothing happens where there is no room elsewhere.
     ///
     /// # Errors
     /// When a page is damaged.
-    pub(super) fn leave_thin_page(&self, at: Rid) -> Result<()> {
+    pub(crate) fn leave_thin_page(&self, at: Rid) -> Result<()> {
         let data_set = self.partition(at.partition())?;
-        let mut mtr = MiniTransaction::begin(self.manager());
-        let page = mtr.latch(data_set, at.page())?;
-        let view = DataPage::new(mtr.bytes(page));
-        let page_bytes = self.attributes.page_bytes;
-        let is_thin = page::page_type(mtr.bytes(page)) == Some(PageType::Data)
-            && view.free_bytes() >= page_bytes - page_bytes / THIN_PART
+        let mut left = 0;
+        // Each step takes a range away.
+        for step in 0.. {
+            let mut mtr = MiniTransaction::begin(self.manager());
+            let page = mtr.latch(data_set, at.page())?;
+            if !self.is_thin(mtr.bytes(page)) || !self.has_log_for_images() {
+                return Ok(());
+            }
+            if step == 0 {
+                left = DataPage::new(mtr.bytes(page)).ranges().len();
+            }
+            let done = match self.forward_from(&mut mtr, page, None, (0, Hosts::InUse), AtHome::AsItIs) {
+                Ok(done) => mtr.commit().map(|_| done)?,
+                Err(error) if error.is_no_room() => false,
+                Err(error) => return Err(error),
+            };
+            left = if done { left.saturating_sub(1) } else { 0 };
+            if left == 0 {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a page few rows, and hosts all of them?
+    fn is_thin(&self, bytes: &[u8]) -> bool {
+        let view = DataPage::new(bytes);
+        page::page_type(bytes) == Some(PageType::Data)
+            && view.free_bytes() >= bytes.len() - bytes.len() / THIN_PART
             && view.ranges().iter().all(|range| range.hosted)
-            && (0..view.slot_count()).all(|slot| view.ranges().of(slot).is_some() || stored(&view, slot).is_none());
-        if !is_thin {
-            return Ok(());
-        }
-        match self.forward_from(&mut mtr, page, None, (0, Hosts::InUse), AtHome::AsItIs) {
-            Ok(_) => mtr.commit().map(drop),
-            Err(error) if error.is_no_room() => Ok(()),
-            Err(error) => Err(error),
-        }
+            && (0..view.slot_count()).all(|slot| view.ranges().of(slot).is_some() || stored(&view, slot).is_none())
     }
 
     fn forward_from<'a>(

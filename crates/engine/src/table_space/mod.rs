@@ -14,6 +14,7 @@ mod filter_tests;
 mod forward_range;
 mod large_value;
 mod page_search;
+mod pass_on;
 mod read;
 mod replace;
 pub(crate) mod reservations;

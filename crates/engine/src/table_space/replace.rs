@@ -67,7 +67,7 @@ impl Table {
             };
             let before = self.image(home_set, rid.page(), self.body_in(mtr.bytes(place), slot)?)?;
             let after = change(before.body())?;
-            let row = LatchedRow { rid, home, at, away: target.map(|target| (place, target)) };
+            let row = LatchedRow { rid, home, at, away: target.map(|target| (place, target)), at_once: rounds.are_many() };
             let is_short = after.body().parts().1.len() < self.attributes.page_bytes / THIN_PART;
             if self.replace_latched(by, mtr, &row, &before, after.body(), None)? == Replaced::Done {
                 if at != rid && is_short && matches!(by, By::Transaction(_)) {
@@ -121,7 +121,7 @@ impl Table {
         if change.is_none() && self.by_column() {
             // Room comes of a rebuild, or of rows that another page hosts from now on. Each is done by itself, and then all is looked at again.
             let wanted = Stored::Home(after).len(self.page_form()) + ENTRY_BYTES + kept_here.saturating_sub(own);
-            if row.away.is_none() && self.make_room_by(by, &mut mtr, place, Some(at.slot()), wanted)? {
+            if row.away.is_none() && !row.at_once && self.make_room_by(by, &mut mtr, place, Some(at.slot()), wanted)? {
                 mtr.commit()?;
                 return Ok(Replaced::Again);
             }
@@ -131,7 +131,16 @@ impl Table {
             // The row moves by itself. Its pointer takes the place of a row that lies by itself at home; else it takes room, which may be kept for others. Who takes something back needs a pointer
             // only when the page of the row has been built anew since: then its own room is there, whatever is kept for rows that were patched since.
             if self.point_to(by, &mut mtr, row, Rid::MIN, false)? == Pointed::NoRoom {
-                if !self.make_room(&mut mtr, row.home, Some(row.at.slot()), POINTER_ROOM)? {
+                // Where forwarding others gives nothing, a row that has moved to this page goes on; or this one goes with others of its range to where there is room for it.
+                let forwards = |mtr: &mut _| self.make_room(mtr, row.home, Some(row.at.slot()), POINTER_ROOM);
+                let made = if row.at_once {
+                    self.pass_on(&mut mtr, row.home, row.at.slot())? || forwards(&mut mtr)?
+                } else {
+                    forwards(&mut mtr)?
+                        || self.pass_on(&mut mtr, row.home, row.at.slot())?
+                        || self.forward_along(&mut mtr, row.home, POINTER_ROOM)?
+                };
+                if !made {
                     return Err(Error::Value(format!("{}: the row {rid} finds no room", self.object())));
                 }
                 mtr.commit()?;
@@ -172,7 +181,7 @@ impl Table {
         };
         self.keep_room(by, rid, at, kept)?;
         match by {
-            By::Transaction(state) if lies_by_itself && shrunk > 0 => state.note_away(self.object_id, rid),
+            By::Transaction(state) if (lies_by_itself || at != rid) && shrunk > 0 => state.note_away(self.object_id, rid),
             By::Undo(state, _) if at != rid => state.note_away(self.object_id, rid),
             By::Transaction(_) | By::Undo(..) | By::Nobody => {}
         }
@@ -302,7 +311,7 @@ impl Table {
         let mut bytes = Vec::new();
         let kind = Stored::Home(body).build(DataPage::new(mtr.bytes(row.home)).dictionary_version(), &mut bytes);
         let kept = mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) + kept;
-        let fits = self.rebuild_with(mtr, row.home, SingleRow { slot: row.at.slot(), kind, bytes: &bytes }, kept, false)?;
+        let fits = self.rebuild_with(mtr, row.home, SingleRow::Alone { slot: row.at.slot(), kind, bytes: &bytes }, kept, false)?;
         Ok(fits.then_some(InPlace::Rebuild { kind, bytes, kept }))
     }
 
@@ -316,7 +325,7 @@ impl Table {
         let others = if matches!(by, By::Undo(..)) { 0 } else { mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) };
         let takes_room = self.by_column() && view.row(slot).is_some_and(|row| row.own_bytes() == 0);
         if takes_room && !view.fits_in_place_of(slot, bytes.len() + others) {
-            let done = self.rebuild_with(mtr, row.home, SingleRow { slot, kind, bytes: &bytes }, others, apply)?;
+            let done = self.rebuild_with(mtr, row.home, SingleRow::Alone { slot, kind, bytes: &bytes }, others, apply)?;
             return Ok(if done { Pointed::Done } else { Pointed::NoRoom });
         }
         if apply {
@@ -326,12 +335,17 @@ impl Table {
         Ok(Pointed::Done)
     }
 
+    /// Is there room for a pointer in the place of a row that is to move by itself?
+    pub(super) fn has_room_for_pointer(&self, mtr: &mut MiniTransaction<'_>, row: &LatchedRow) -> Result<bool> {
+        Ok(self.point_to(By::Nobody, mtr, row, Rid::MIN, false)? == Pointed::Done)
+    }
+
     fn apply_in_place(&self, mtr: &mut MiniTransaction<'_>, handle: PageHandle, slot: u16, change: InPlace) -> Result<()> {
         let (kind, bytes) = match change {
             InPlace::Patches(patches) => return apply_patches(mtr, handle, &patches),
             InPlace::Row { kind, bytes } => (kind, bytes),
             InPlace::Rebuild { kind, bytes, kept } => {
-                let done = self.rebuild_with(mtr, handle, SingleRow { slot, kind, bytes: &bytes }, kept, true)?;
+                let done = self.rebuild_with(mtr, handle, SingleRow::Alone { slot, kind, bytes: &bytes }, kept, true)?;
                 let number = mtr.number(handle);
                 return if done { Ok(()) } else { Err(Error::corrupt(self.object(), number, "a page rebuilt in two ways")) };
             }
@@ -372,7 +386,7 @@ impl Table {
     }
 
     /// Moves a row to another page, which has room for it; gives its place there.
-    fn move_row<'a>(
+    pub(super) fn move_row<'a>(
         &self,
         by: By<'_>,
         mtr: &mut MiniTransaction<'a>,
@@ -429,6 +443,8 @@ pub(super) struct LatchedRow {
     pub(super) at: Rid,
     /// Where it is, if not there: it has moved by itself.
     pub(super) away: Option<(PageHandle, Rid)>,
+    /// Room has been made again and again: now the row moves by itself.
+    pub(super) at_once: bool,
 }
 
 /// How a row is replaced where it is.

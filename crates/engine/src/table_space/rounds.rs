@@ -12,6 +12,9 @@ use parking_lot::MutexGuard;
 /// Rounds without a turn.
 const FREE_ROUNDS: u32 = 8;
 
+/// Rounds after which a change makes do with the least room: each page that gives some may want it back.
+const MANY_ROUNDS: u32 = 32;
+
 /// The rounds of one change.
 pub(super) struct Rounds<'a> {
     table: &'a Table,
@@ -22,6 +25,11 @@ pub(super) struct Rounds<'a> {
 impl<'a> Rounds<'a> {
     pub(super) fn of(table: &'a Table) -> Rounds<'a> {
         Rounds { table, begun: 0, turn: None }
+    }
+
+    /// Have there been so many that room is not to be made again and again?
+    pub(super) fn are_many(&self) -> bool {
+        self.begun > MANY_ROUNDS
     }
 
     /// Another round begins. Nothing is latched.

@@ -42,7 +42,7 @@ impl Table {
             let mut rounds = Rounds::of(self);
             loop {
                 rounds.begin();
-                if let Some(outcome) = self.update_fixed_with(by, rid, changes, scratch)? {
+                if let Some(outcome) = self.update_fixed_with(by, rid, changes, scratch, rounds.are_many())? {
                     return Ok(outcome);
                 }
             }
@@ -56,6 +56,7 @@ impl Table {
         rid: Rid,
         changes: &[(usize, ValueRef<'_>)],
         scratch: &mut Scratch,
+        at_once: bool,
     ) -> Result<Option<Option<bool>>> {
         let refused = |e: ValueError| Error::Value(format!("{}: {e}", self.object()));
         let data_set = self.partition(rid.partition())?;
@@ -94,7 +95,8 @@ impl Table {
         };
         let image = if let Body::Column { .. } = old { RowImage::of(Body::Plain(record)) } else { RowImage::of(old) };
         let body = forms::body(form, after, codes);
-        let done = self.replace_latched(by, mtr, &LatchedRow { rid, home, at: rid, away: None }, &image, body, Some((record, after)))?;
+        let done =
+            self.replace_latched(by, mtr, &LatchedRow { rid, home, at: rid, away: None, at_once }, &image, body, Some((record, after)))?;
         Ok((done == Replaced::Done).then_some(Some(true)))
     }
 }

@@ -8,6 +8,7 @@
 #[path = "../isolation/world.rs"]
 mod world;
 
+mod any_length;
 mod leaves;
 mod tables;
 mod taken_back;

@@ -74,8 +74,12 @@ fn pages_with_rows(world: &World) -> u64 {
 }
 
 fn takes_what_a_transaction_needs(method: Method, back: Back, at_once: usize) {
+    takes_what_is_needed_at_once(Form { method, memory_bytes: 16 << 20, ..Form::default() }, back, at_once);
+}
+
+fn takes_what_is_needed_at_once(form: Form, back: Back, at_once: usize) {
+    let method = form.method;
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
-    let form = Form { method, memory_bytes: 16 << 20, ..Form::default() };
     let world = open(&storage, form, OpenMode::Create);
     let rids = world.fill((0..ROWS).map(|number| (number, number)));
     let mut random = Random(1);
@@ -120,6 +124,42 @@ fn all_rows_made_long_at_once() {
             takes_what_a_transaction_needs(method, back, ROWS as usize);
         }
     }
+}
+
+/// Where rows lie by column: no change is refused, and nothing is lost.
+fn by_column(page_bytes: usize, rows: i64) {
+    for back in WAYS {
+        for at_once in [1, 30, rows as usize] {
+            let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+            let form = Form { method: Method::Page, page_bytes, memory_bytes: 16 << 20, ..Form::default() };
+            let world = open(&storage, form, OpenMode::Create);
+            let rids = world.fill((0..rows).map(|number| (number, number)));
+            let (fresh, in_use) = (pages(&world), pages_with_rows(&world));
+            let mut random = Random(1);
+            for some in rids.chunks(at_once) {
+                there_and_back(&world, some, back, &mut random);
+            }
+            let what = format!("pages of {page_bytes}, {back:?}, {at_once} at once");
+            println!("{what}: {fresh} pages, then {}; with rows {in_use}, then {}", pages(&world), pages_with_rows(&world));
+            let found = world.check();
+            assert!(found.len() == rows as usize && found.values().all(|(_, text)| text.is_empty()), "{what}");
+        }
+    }
+}
+
+#[test]
+fn rows_by_column_made_long_on_pages_of_2_kb() {
+    by_column(2048, ROWS);
+}
+
+#[test]
+fn rows_by_column_made_long_on_pages_of_4_kb() {
+    by_column(4096, ROWS / 2);
+}
+
+#[test]
+fn rows_by_column_made_long_on_pages_of_16_kb() {
+    by_column(16384, ROWS / 2);
 }
 
 /// Images of pages built and pages asked for, a row that is taken back, of so many in one transaction.

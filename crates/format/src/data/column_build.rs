@@ -28,15 +28,35 @@ pub struct PlacedRow<'p> {
     pub at: u16,
 }
 
-/// A row that comes to lie by itself on a page that is built, or a pointer to where it is.
+/// A row that is new to a page that is built, or a pointer to where it is.
 #[derive(Clone, Copy, Debug)]
-pub struct SingleRow<'p> {
-    /// The slot, in which no other row comes to lie.
-    pub slot: u16,
-    /// How it is stored; see [`Stored::build`].
-    pub kind: StoredKind,
-    /// The stored row.
-    pub bytes: &'p [u8],
+pub enum SingleRow<'p> {
+    /// By itself.
+    Alone {
+        /// The slot, in which no other row comes to lie.
+        slot: u16,
+        /// How it is stored; see [`Stored::build`].
+        kind: StoredKind,
+        /// The stored row.
+        bytes: &'p [u8],
+    },
+    /// In the area.
+    ByColumn {
+        /// The slot.
+        slot: u16,
+        /// The row.
+        body: Body<'p>,
+    },
+}
+
+impl SingleRow<'_> {
+    /// The slot.
+    #[must_use]
+    pub fn slot(&self) -> u16 {
+        match self {
+            SingleRow::Alone { slot, .. } | SingleRow::ByColumn { slot, .. } => *slot,
+        }
+    }
 }
 
 /// Builds pages anew; reused from page to page.
@@ -77,7 +97,7 @@ impl ColumnBuilder {
         self.build((0..page.slot_count()).map(|slot| PlacedRow { slot, page: *page, at: slot }), None, &ranges, decoder, dictionary)
     }
 
-    /// A page with these rows, which ascend by slot, one more that is to lie by itself, and ranges. What lies in a slot of a forwarded range on its page comes along by its entry only. `None` as for [`Self::rebuild`].
+    /// A page with these rows, which ascend by slot, one more, and ranges. What lies in a slot of a forwarded range on its page comes along by its entry only. `None` as for [`Self::rebuild`].
     ///
     /// # Errors
     /// When a row is damaged.
@@ -112,10 +132,20 @@ impl ColumnBuilder {
             }
             placed.push((slot, row.kind, row.bytes, ghost, body));
         }
-        if let Some(SingleRow { slot, kind, bytes }) = single {
+        if let Some(single) = single {
+            let slot = single.slot();
             slots = slots.max(slot + 1);
             let at = placed.partition_point(|placed| placed.0 < slot);
-            placed.insert(at, (slot, kind, bytes, false, None));
+            placed.insert(
+                at,
+                match single {
+                    SingleRow::Alone { kind, bytes, .. } => (slot, kind, bytes, false, None),
+                    SingleRow::ByColumn { body, .. } => {
+                        (in_area, area_slots) = (in_area + 1, area_slots.max(usize::from(slot) + 1));
+                        (slot, StoredKind::Column, &[][..], false, Some(body))
+                    }
+                },
+            );
         }
         // A row that repeats another takes some bytes, a slot of the map a bit.
         let sparse = (area_slots - in_area) * REPEATED_BYTES > map_bytes(area_slots);
