@@ -42,8 +42,13 @@ fn change_some(world: &World, rows: &mut BTreeMap<i64, (Rid, String)>, random: &
         let number = *rows.keys().nth(at as usize).unwrap();
         let fresh = text(random, page_bytes);
         let (rid, text) = rows.get_mut(&number).unwrap();
-        let updated = transaction.update(&world.table, *rid, &[(2, ValueRef::Text(&fresh))]);
-        assert!(updated.unwrap_or_else(|error| panic!("row {number} to {} bytes: {error}", fresh.len())));
+        if random.below(12) == 0 {
+            assert!(transaction.delete(&world.table, *rid).unwrap());
+            *rid = world.insert(&mut transaction, number, 1, &fresh).unwrap();
+        } else {
+            let updated = transaction.update(&world.table, *rid, &[(2, ValueRef::Text(&fresh))]);
+            assert!(updated.unwrap_or_else(|error| panic!("row {number} to {} bytes: {error}", fresh.len())));
+        }
         *text = fresh;
     }
     if let Some((savepoint, then)) = at_savepoint {
