@@ -437,8 +437,7 @@ impl DatabaseState {
         let mut pages: BTreeMap<(u32, u16, u32), Rid> = BTreeMap::new();
         let mut table_of = |object| {
             if table.as_ref().is_none_or(|table| table.object_id != object) {
-                let Ok(found) = self.table_by_id(object) else { return };
-                table = found;
+                table = self.table_by_id(object).ok().flatten();
             }
             table.clone()
         };
