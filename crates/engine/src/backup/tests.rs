@@ -25,7 +25,7 @@ fn with_copy() -> Arc<dyn Storage> {
     let table = change.create_table(TableAttributes::new("t", schema).with_page_bytes(2048)).unwrap();
     change.commit().unwrap();
     let mut transaction = database.begin(TransactionOptions::default());
-    for n in 0..300 {
+    for n in 0..600 {
         transaction.insert(&table, &[ValueRef::Int(n)]).unwrap();
     }
     transaction.commit().unwrap();

@@ -75,8 +75,8 @@ fn compare(world: &World, t: &mut Transaction<'_>, index: &Index) {
             keys.reverse();
         }
         // Rows of one key come in the order of their RIDs either way.
-        rows.sort_by(|a, b| a.cmp(b));
-        keys.sort_by(|a, b| a.cmp(b));
+        rows.sort();
+        keys.sort();
         assert!(rows == expected, "rows by the index and by scan, {way:?}: {} and {}", rows.len(), expected.len());
         assert!(keys == expected, "keys by the index and rows by scan, {way:?}: {} and {}", keys.len(), expected.len());
     }

@@ -132,7 +132,14 @@ fn check_named(
     let control = read_control_slots(storage, directory, &mut context)?;
     let Some(slot) = control.current else { return Ok(context.finish()) };
     progress.start("checking the catalog", None, Unit::Pages);
-    let checkpoint = read_log(storage, directory, &slot, &mut context)?;
+    let checkpoint = match read_log(storage, directory, &slot, &mut context) {
+        // The slot before knows less: what is behind its checkpoint is in the log alone, and was told of by the damaged one.
+        Err(crate::Error::Data(reason)) if control.slots.iter().any(|slot| matches!(slot, SlotState::Damaged(_))) => {
+            context.error("log", 0, format!("{reason}; opening the database for writing brings them up to date"));
+            return Ok(context.finish());
+        }
+        read => read?,
+    };
     let (entries, whole) = read_entries(storage, directory, &slot, checkpoint.as_ref(), &mut context)?;
     progress.finish();
     for (path, file_id) in unnamed {

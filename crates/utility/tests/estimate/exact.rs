@@ -136,7 +136,8 @@ fn a_file_of_line_items() {
         proposal("date", &[("l_shipdate", up)], false),
         proposal("part", &[("l_partkey", up), ("l_suppkey", Direction::Descending)], false),
     ];
-    let report = check_source(lineitem(0.01), LoadOptions::default(), proposals);
+    let base = LoadOptions { method: Method::Fixed.into(), ..LoadOptions::default() };
+    let report = check_source(lineitem(0.01), base, proposals);
     assert!(report.advice.contains("page"), "{}", report.advice);
     println!("{}", report.advice);
     report.indexes.iter().for_each(|i| println!("{}: {}", i.name, i.advice));
