@@ -273,6 +273,7 @@ fn log_records() {
         transactions: vec![RunningTransaction { id: 7, first: 10, last: 1 << 33 }],
         data_sets: vec![DataSetState { file_id: 1, object_id: 9, partition: 0, header_writes: 2 }],
         leftovers: undos.iter().filter_map(Undo::leaves).map(|left| CheckpointLeftover { transaction: 5, after: 1, left }).collect(),
+        committed: vec![(9, Some(b"\x04\x00rows".to_vec())), (10, None)],
         definitions: vec![CheckpointDefinition { transaction: 6, after: 2, object_id: 9, rows: Some(b"\x04\x00rows".to_vec()) }],
     };
     let mut body = vec![2, 0];
