@@ -433,8 +433,8 @@ impl DatabaseState {
             return;
         }
         let mut table: Option<Arc<Table>> = None;
-        // Pages that host some of them, and a place there.
-        let mut pages: BTreeMap<(u32, u16, u32), Rid> = BTreeMap::new();
+        // Pages that host some of them, a place there, and whether one has been long.
+        let mut pages: BTreeMap<(u32, u16, u32), (Rid, bool)> = BTreeMap::new();
         let mut table_of = |object| {
             if table.as_ref().is_none_or(|table| table.object_id != object) {
                 table = self.table_by_id(object).ok().flatten();
@@ -442,17 +442,18 @@ impl DatabaseState {
             table.clone()
         };
         // Whoever needs a page that cannot be read or written meets that error again.
-        for (object, rid) in rows {
+        for ((object, rid), was_long) in rows {
             let Some(table) = table_of(object) else { continue };
             match self.core.manager.prepare_log().and_then(|()| table.bring_home(rid)) {
-                Ok(Some(at)) => drop(pages.insert((object, at.partition(), at.page()), at)),
+                Ok(Some(at)) => pages.entry((object, at.partition(), at.page())).or_insert((at, false)).1 |= was_long,
                 Ok(None) => {}
                 Err(_) => return,
             }
         }
-        for ((object, ..), at) in pages {
+        for ((object, ..), (at, had_long)) in pages {
             let Some(table) = table_of(object) else { continue };
-            if self.core.manager.prepare_log().and_then(|()| table.leave_thin_page(at)).is_err() {
+            let leave = |()| if had_long { table.leave_after_long_rows(at) } else { table.leave_thin_page(at) };
+            if self.core.manager.prepare_log().and_then(leave).is_err() {
                 return;
             }
         }

@@ -9,19 +9,21 @@
 //! - the row goes only where all that is kept for others is still free afterwards, and what is kept for the row goes with it;
 //! - beside the home page no page is waited for.
 
+use super::columns::WORTHWHILE;
 use super::replace::{LatchedRow, POINTER_ROOM, with_form};
 use super::row_image::RowImage;
 use super::table::Table;
 use super::write::Place;
 use crate::Result;
 use crate::pool::{By, MiniTransaction};
-use pagefold_format::data::{Body, DataOp, SingleRow};
+use pagefold_format::data::{Body, DataOp, DataPage, SingleRow};
 use pagefold_format::op::PageOp;
+use pagefold_format::page::{self, PageType};
 use pagefold_types::Rid;
 
 impl Table {
     /// Moves a row home that has moved away by itself, if its home has room for it. Of one that another page hosts, the place there: if that page is nearly empty now,
-    /// [all its rows](Self::leave_thin_page) are to go elsewhere, once those have gone home that lie there by themselves. The log is to have room.
+    /// [all its rows](Self::leave_after_long_rows) are to go elsewhere, once those have gone home that lie there by themselves. The log is to have room.
     ///
     /// # Errors
     /// When a page is damaged or cannot be read.
@@ -61,6 +63,25 @@ impl Table {
             mtr.commit()?;
             return Ok((at != rid).then_some(at));
         }
+    }
+
+    /// A page that hosts rows which were long, as [`leave_thin_page`](Self::leave_thin_page): it is built anew first, if it has more room then, since its area still has the long rows.
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub(crate) fn leave_after_long_rows(&self, at: Rid) -> Result<()> {
+        let data_set = self.partition(at.partition())?;
+        let mut mtr = MiniTransaction::begin(self.manager());
+        let page = mtr.latch(data_set, at.page())?;
+        let bytes = mtr.bytes(page);
+        let view = DataPage::new(bytes);
+        let worthwhile = bytes.len() / WORTHWHILE;
+        let has_garbage = page::page_type(bytes) == Some(PageType::Data) && view.room_when_rebuilt() > view.free_bytes();
+        if has_garbage && self.has_log_for_images() {
+            self.rebuild_if(&mut mtr, data_set, page, |room, free| room >= free + worthwhile)?;
+        }
+        mtr.commit()?;
+        self.join_ranges(at)
     }
 
     /// Where rows lie by column: moves a row home whose page has room for it only in its area, and builds that anew. False, and nothing has happened, when it has none.

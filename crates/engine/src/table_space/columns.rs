@@ -100,7 +100,7 @@ impl Table {
     }
 
     /// Slots in use that a page may have and be rebuilt.
-    fn slots_max(&self) -> usize {
+    pub(super) fn slots_max(&self) -> usize {
         column_rows_max(self.attributes.page_bytes, self.attributes.maxrows)
     }
 

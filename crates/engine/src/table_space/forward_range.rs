@@ -18,8 +18,7 @@ use crate::Result;
 use crate::data_set::DataSet;
 use crate::pool::{MiniTransaction, PageHandle};
 use pagefold_format::data::{
-    COLUMN_ROWS_START, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind,
-    column_rows_max, put_ranges,
+    COLUMN_ROWS_START, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind, put_ranges,
 };
 use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
@@ -67,6 +66,8 @@ enum AtHome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hosts {
     All,
+    /// The same. Own rows of the page are forwarded, all of a run, for its area's sake.
+    ForArea,
     /// Those that have something on them already.
     InUse,
     /// The home of the rows, and pages that host the slots beside theirs: so that there are fewer ranges.
@@ -102,6 +103,19 @@ impl Table {
         self.forward_from(mtr, from, slot, (wanted, Hosts::All), AtHome::MakeRoom)
     }
 
+    /// Room that it takes at most to forward all rows that a page has by column, and their area with them.
+    pub(super) fn room_to_forward_area(view: &DataPage<'_>) -> usize {
+        runs(view, None).iter().filter(|run| run.hosted.is_none()).count() * RANGE_BYTES
+    }
+
+    /// Forwards rows of a page by column, which is latched for change, though that gives no room: when none are left there, their area is gone.
+    ///
+    /// # Errors
+    /// As [`forward_range`](Self::forward_range).
+    pub(super) fn forward_area<'a>(&'a self, mtr: &mut MiniTransaction<'a>, from: PageHandle) -> Result<bool> {
+        self.forward_from(mtr, from, None, (0, Hosts::ForArea), AtHome::AsItIs)
+    }
+
     /// As [`forward_range`](Self::forward_range), of any rows of the page, and of no other page's.
     pub(super) fn forward_along<'a>(&'a self, mtr: &mut MiniTransaction<'a>, from: PageHandle, wanted: usize) -> Result<bool> {
         self.forward_from(mtr, from, None, (wanted, Hosts::All), AtHome::AsItIs)
@@ -113,27 +127,33 @@ impl Table {
     /// # Errors
     /// When a page is damaged.
     pub(crate) fn leave_thin_page(&self, at: Rid) -> Result<()> {
+        self.forward_hosted(at, |bytes| self.is_thin(bytes).then_some(Hosts::InUse))
+    }
+
+    /// Ranges that a page hosts go home, or to pages that host their neighbours, where there is room for them; those of a thin page, as [`leave_thin_page`](Self::leave_thin_page).
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub(super) fn join_ranges(&self, at: Rid) -> Result<()> {
+        self.forward_hosted(at, |bytes| Some(if self.is_thin(bytes) { Hosts::InUse } else { Hosts::Joined }))
+    }
+
+    /// Forwards ranges that a page hosts, one in each step, for as long as `hosts` says where to.
+    fn forward_hosted(&self, at: Rid, hosts: impl Fn(&[u8]) -> Option<Hosts>) -> Result<()> {
         let data_set = self.partition(at.partition())?;
-        let mut left = 0;
-        // Each step takes a range away.
-        for step in 0.. {
+        let mut left = None;
+        while left != Some(0) {
             let mut mtr = MiniTransaction::begin(self.manager());
             let page = mtr.latch(data_set, at.page())?;
-            if !self.is_thin(mtr.bytes(page)) || !self.has_log_for_images() {
-                return Ok(());
-            }
-            if step == 0 {
-                left = DataPage::new(mtr.bytes(page)).ranges().len();
-            }
-            let done = match self.forward_from(&mut mtr, page, None, (0, Hosts::InUse), AtHome::AsItIs) {
-                Ok(done) => mtr.commit().map(|_| done)?,
-                Err(error) if error.is_no_room() => false,
-                Err(error) => return Err(error),
-            };
-            left = if done { left.saturating_sub(1) } else { 0 };
-            if left == 0 {
-                return Ok(());
-            }
+            let Some(hosts) = hosts(mtr.bytes(page)).filter(|_| self.has_log_for_images()) else { return Ok(()) };
+            let ranges = left.unwrap_or_else(|| DataPage::new(mtr.bytes(page)).ranges().iter().filter(|range| range.hosted).count());
+            let done = ranges > 0
+                && match self.forward_from(&mut mtr, page, None, (0, hosts), AtHome::AsItIs) {
+                    Ok(done) => mtr.commit().map(|_| done)?,
+                    Err(error) if error.is_no_room() => false,
+                    Err(error) => return Err(error),
+                };
+            left = Some(if done { ranges - 1 } else { 0 });
         }
         Ok(())
     }
@@ -180,6 +200,9 @@ impl Table {
         }
         runs.reverse();
         let mut busy = false;
+        if hosts == Hosts::ForArea {
+            runs.retain(|run| run.hosted.is_none());
+        }
         for run in runs {
             let Some(home) = self.home_of_run(mtr, from, &run)? else {
                 busy = true;
@@ -210,16 +233,17 @@ impl Table {
     fn may_be_joined(&self, mtr: &MiniTransaction<'_>, from: PageHandle, home: PageHandle, run: &Run) -> Result<bool> {
         let Some(range) = run.hosted else { return Ok(false) };
         let page_bytes = self.attributes.page_bytes;
-        let view = DataPage::new(mtr.bytes(from));
-        let used = page_bytes - view.free_bytes().min(page_bytes);
-        let space = run.rows * used.div_ceil(usize::from(view.row_count()).max(1)) + RANGE_BYTES;
-        let class = class_needed(space.min(page_room(page_bytes)), page_bytes);
-        let has_room = |data_set: &DataSet, number| data_set.space().free_class_of(number) >= class;
-        if has_room(mtr.data_set(home), mtr.number(home)) {
+        let (view, view_of_home) = (DataPage::new(mtr.bytes(from)), DataPage::new(mtr.bytes(home)));
+        let per_row = bytes_a_row(&view, page_bytes);
+        let has_room = |per_row: usize, data_set: &DataSet, number| {
+            let space = run.rows * per_row + RANGE_BYTES;
+            data_set.space().free_class_of(number) >= class_needed(space.min(page_room(page_bytes)), page_bytes)
+        };
+        if has_room(per_row.min(bytes_a_row(&view_of_home, page_bytes)), mtr.data_set(home), mtr.number(home)) {
             return Ok(true);
         }
         for other in DataPage::new(mtr.bytes(home)).ranges().iter().filter(|other| is_beside(other, range.there.slot(), range.count)) {
-            if has_room(self.partition(other.there.partition())?, other.there.page()) {
+            if has_room(per_row, self.partition(other.there.partition())?, other.there.page()) {
                 return Ok(true);
             }
         }
@@ -257,7 +281,7 @@ impl Table {
         let page_bytes = self.attributes.page_bytes;
         let view = DataPage::new(mtr.bytes(from));
         // Where a home has no room for another range, all of a hosted one goes, or nothing.
-        let whole = hosts == Hosts::Joined
+        let whole = matches!(hosts, Hosts::Joined | Hosts::ForArea)
             || run.hosted.is_some() && {
                 let kept = mtr.data_set(home).kept_bytes(mtr.number(home));
                 DataPage::new(mtr.bytes(home)).free_bytes() < 2 * RANGE_BYTES + kept
@@ -269,9 +293,13 @@ impl Table {
         let own = view.column_part().filter(|part| part.rows() > 0).map(|part| part.dictionary());
         let mut builder = self.builder(own.filter(|own| *own == 0 || self.dictionaries.get(*own).is_some()).unwrap_or(version));
         let used = page_bytes - view.free_bytes().min(page_bytes);
-        let per_row = used.div_ceil(usize::from(view.row_count()).max(1)).max(1);
+        let per_row = bytes_a_row(&view, page_bytes);
         let few = (wanted + page_bytes / WORTHWHILE).div_ceil(per_row).clamp(1, most);
         let mut rows = if whole { run.rows } else { few };
+        let is_gain = |image: &ColumnImage<'_>, enough| match hosts {
+            Hosts::ForArea => image.len() + kept <= page_bytes,
+            Hosts::All | Hosts::InUse | Hosts::Joined => enough || image.len() + RANGE_BYTES < used,
+        };
         // The fewest rows, doubled until what is left has the room.
         let (range, gone, left, claims, claimed) = loop {
             let (range, gone) = tail(&view, run, rows);
@@ -284,7 +312,7 @@ impl Table {
             let enough = image.as_ref().is_some_and(|image| image.len() + kept.saturating_sub(claimed) + wanted <= page_bytes);
             if enough || rows == most || whole {
                 // If it is not enough, others are to follow.
-                break (range, gone, image.filter(|image| enough || image.len() + RANGE_BYTES < used), claims, claimed);
+                break (range, gone, image.filter(|image| is_gain(image, enough)), claims, claimed);
             }
             rows = (2 * rows).min(most);
         };
@@ -380,13 +408,15 @@ impl Table {
         let (data_set, number, bytes) = (mtr.data_set(home), mtr.number(home), mtr.bytes(home));
         let (view, from) = (DataPage::new(bytes), DataPage::new(mtr.bytes(from)));
         let taken = data_set.kept_bytes(number) + spare + bytes.len() / RESERVE;
-        let class = class_needed((space + spare).min(page_room(bytes.len())), bytes.len());
         let slots = range.first..range.end();
         let rows = slots.clone().filter(|slot| is_of_range(&from, *slot)).count();
+        // On a page of few rows they seem longer than they are.
+        let space = space.min(rows * bytes_a_row(&view, bytes.len()) + RANGE_BYTES);
+        let class = class_needed((space + spare).min(page_room(bytes.len())), bytes.len());
         let can = data_set.space().free_class_of(number) >= class
             && view.dictionary_version() == from.dictionary_version()
             && self.area_version(data_set) == Some(builder.dictionary_version())
-            && usize::from(view.row_count()) + rows <= column_rows_max(bytes.len(), self.attributes.maxrows)
+            && usize::from(view.row_count()) + rows <= self.slots_max()
             // A pointer says what kind of slot it lies in.
             && !slots.clone().any(|slot| is_pointer(&from, slot));
         if !can {
@@ -447,8 +477,11 @@ impl Table {
         // First the page that hosted rows last: it has room that nobody else looks for.
         let mut hint = Some(self.host_hint.load(Ordering::Relaxed)).filter(|page| *page != 0);
         // What is wanted of a page is a guess, so few are tried; one without anything on it does as well as a new one.
-        let tries: &[(u8, usize)] =
-            if hosts == Hosts::All { &[(class, CANDIDATES), (CLASS_EMPTY, usize::MAX)] } else { &[(class, CANDIDATES)] };
+        let tries: &[(u8, usize)] = if matches!(hosts, Hosts::All | Hosts::ForArea) {
+            &[(class, CANDIDATES), (CLASS_EMPTY, usize::MAX)]
+        } else {
+            &[(class, CANDIDATES)]
+        };
         for &(class, candidates) in tries {
             let (mut next, mut tried) = (0, 0);
             while tried < candidates {
@@ -517,7 +550,7 @@ impl Table {
         let rows = (range.first..range.end()).filter(|slot| is_of_range(from, *slot)).count();
         let fits_in = self.area_version(data_set) == Some(builder.dictionary_version())
             && first + count <= SLOT_MAX + 1
-            && usize::from(view.row_count()) + rows <= column_rows_max(bytes.len(), self.attributes.maxrows);
+            && usize::from(view.row_count()) + rows <= self.slots_max();
         fits_in.then_some(first)
     }
 
@@ -592,6 +625,16 @@ impl Table {
             self.note_space(mtr, handle);
         }
         Ok(())
+    }
+}
+
+/// About how many bytes a row of a page takes there; 1 at least, and as many as a page has where there is no row to tell.
+fn bytes_a_row(view: &DataPage<'_>, page_bytes: usize) -> usize {
+    let other = COLUMN_ROWS_START + view.ranges().len() * RANGE_BYTES;
+    let used = page_bytes.saturating_sub(view.free_bytes() + other);
+    match usize::from(view.row_count()) {
+        0 => page_bytes,
+        rows => used.div_ceil(rows).max(1),
     }
 }
 

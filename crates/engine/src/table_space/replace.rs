@@ -6,6 +6,7 @@
 //! - a row that is away goes home with a change for which there is room at home again: else in the end nearly all rows would be away, each with a pointer;
 //! - what taking a change back may need is reserved with the change.
 
+use super::columns::WORTHWHILE;
 use super::forward_range::THIN_PART;
 use super::page_search::RowPage;
 use super::rounds::Rounds;
@@ -140,7 +141,7 @@ impl Table {
                         || self.pass_on(&mut mtr, row.home, row.at.slot())?
                         || self.forward_along(&mut mtr, row.home, POINTER_ROOM)?
                 };
-                if !made {
+                if !made && !self.forward_area(&mut mtr, row.home)? {
                     return Err(Error::Value(format!("{}: the row {rid} finds no room", self.object())));
                 }
                 mtr.commit()?;
@@ -180,9 +181,10 @@ impl Table {
             (None, None) => return Err(Error::corrupt(self.object(), rid.page(), "a row without a place")),
         };
         self.keep_room(by, rid, at, kept)?;
+        let was_long = shrunk >= (self.attributes.page_bytes / WORTHWHILE) as isize;
         match by {
-            By::Transaction(state) if (lies_by_itself || at != rid) && shrunk > 0 => state.note_away(self.object_id, rid),
-            By::Undo(state, _) if at != rid => state.note_away(self.object_id, rid),
+            By::Transaction(state) if (lies_by_itself || at != rid) && shrunk > 0 => state.note_away(self.object_id, rid, was_long),
+            By::Undo(state, _) if at != rid => state.note_away(self.object_id, rid, was_long),
             By::Transaction(_) | By::Undo(..) | By::Nobody => {}
         }
         self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done)
@@ -322,8 +324,13 @@ impl Table {
         let mut bytes = Vec::new();
         let kind = Stored::Forward(target).build(view.dictionary_version(), &mut bytes);
         let own = self.core.reservations.of_row((self.object_id, row.rid)).unwrap_or(0);
-        let others = if matches!(by, By::Undo(..)) { 0 } else { mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) };
         let takes_room = self.by_column() && view.row(slot).is_some_and(|row| row.own_bytes() == 0);
+        // However many pointers there are, the area can go: room for that stays.
+        let others = match by {
+            By::Undo(..) => 0,
+            _ if takes_room => mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) + Table::room_to_forward_area(&view),
+            _ => 0,
+        };
         if takes_room && !view.fits_in_place_of(slot, bytes.len() + others) {
             let done = self.rebuild_with(mtr, row.home, SingleRow::Alone { slot, kind, bytes: &bytes }, others, apply)?;
             return Ok(if done { Pointed::Done } else { Pointed::NoRoom });

@@ -7,7 +7,7 @@
 
 use pagefold_types::Rid;
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ACTIVE: u64 = 0;
@@ -26,7 +26,7 @@ pub struct TransactionState {
     /// Rows for which it keeps room on their pages, by table.
     kept: Mutex<Vec<(u32, Rid)>>,
     /// Rows that may go home when it has ended, by table.
-    away: Mutex<BTreeSet<(u32, Rid)>>,
+    away: Mutex<BTreeMap<(u32, Rid), bool>>,
     /// Bytes of the log that are kept for taking it back.
     undo_bytes: AtomicU64,
 }
@@ -150,13 +150,13 @@ impl TransactionState {
         std::mem::take(&mut *self.kept.lock())
     }
 
-    /// Notes a row that lies away from home, and may have room there when this has ended.
-    pub(crate) fn note_away(&self, object: u32, rid: Rid) {
-        self.away.lock().insert((object, rid));
+    /// Notes a row that lies away from home, and may have room there when this has ended; and whether it has been long.
+    pub(crate) fn note_away(&self, object: u32, rid: Rid, was_long: bool) {
+        *self.away.lock().entry((object, rid)).or_default() |= was_long;
     }
 
-    /// The rows noted, in the order of their pages.
-    pub(crate) fn take_away(&self) -> BTreeSet<(u32, Rid)> {
+    /// The rows noted, in the order of their pages, and whether they have been long.
+    pub(crate) fn take_away(&self) -> BTreeMap<(u32, Rid), bool> {
         std::mem::take(&mut *self.away.lock())
     }
 

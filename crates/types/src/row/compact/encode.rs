@@ -12,12 +12,24 @@ type Left<'r> = (&'r [u8], bool);
 /// Two's complement without the bytes that the sign of the others tells.
 #[inline]
 fn minimal(bytes: &[u8]) -> &[u8] {
-    let mut all = [0; 16];
-    extend_sign(bytes, &mut all);
-    let value = i128::from_le_bytes(all);
     // The bits that are not all the sign, and one that is.
-    let bits = if value == 0 { 0 } else { i128::BITS - (value ^ value >> 127).leading_zeros() + 1 };
+    let bits = match *bytes {
+        [a, b, c, d] => bits_of(i64::from(i32::from_le_bytes([a, b, c, d]))),
+        [a, b, c, d, e, f, g, h] => bits_of(i64::from_le_bytes([a, b, c, d, e, f, g, h])),
+        _ => {
+            let mut all = [0; 16];
+            extend_sign(bytes, &mut all);
+            let value = i128::from_le_bytes(all);
+            if value == 0 { 0 } else { i128::BITS - (value ^ value >> 127).leading_zeros() + 1 }
+        }
+    };
     &bytes[..bits.div_ceil(8) as usize]
+}
+
+/// Bits of a number and its sign; of zero none.
+#[inline]
+fn bits_of(value: i64) -> u32 {
+    if value == 0 { 0 } else { i64::BITS - (value ^ value >> 63).leading_zeros() + 1 }
 }
 
 /// IEEE 754 without the low-order bytes that are zero.
