@@ -9,6 +9,12 @@ impl Database {
         self.core.locks.waiting()
     }
 
+    /// How often transactions had to wait for a lock, and how often they were woken then: once, or twice where somebody passed them.
+    #[must_use]
+    pub fn lock_waits(&self) -> (u64, u64) {
+        self.core.locks.waits()
+    }
+
     /// Number of locks that a transaction holds: of rows, keys and tables.
     #[must_use]
     pub fn locks_held(&self, transaction: u64) -> usize {

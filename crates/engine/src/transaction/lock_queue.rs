@@ -3,8 +3,9 @@
 //! Invariants:
 //! - All holders' modes are compatible with each other. A transaction holds a resource once, in the strongest mode it asked for
 //!   (IntentExclusive and Shared together make Exclusive), with a count of its requests.
-//! - Waiters are served strictly in their order; an upgrade of a mode that is held stands in front of all that hold nothing. A resource
-//!   without holders has no waiters.
+//! - Waiters are served in their order; an upgrade of a mode that is held stands in front of all that hold nothing.
+//! - A resource without holders has no waiters, but for one moment: the first one, who wants it alone and sleeps, is called, and takes it when it comes. Until then others may take it, one after
+//!   the other ([`PASSES_MAX`]): a thread that runs gets more done than one that has to be woken. Who has come in vain is handed the resource when it is given up next.
 //! - A waiter is in the queue if and only if its outcome is not decided. It says so itself, to who has the queue locked.
 
 use super::lock_error::WaitFor;
@@ -14,7 +15,20 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Who waits first is passed by so many at most: short transactions of half a millisecond or so, about what it takes until a thread
+/// comes where others use the processors. Where one is free, it comes after a few.
+pub(super) const PASSES_MAX: u32 = 256;
+
+/// Of a waiter: it is in the queue, and nobody has woken it.
+const WAITS: u8 = 0;
+/// It was woken to take the resource, and has not come yet.
+const CALLED: u8 = 1;
+/// It has come, and somebody had passed it.
+const CAME: u8 = 2;
+/// It is not in the queue any more.
+const DECIDED: u8 = 3;
 
 /// What can be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,6 +105,8 @@ struct Holder {
 
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
+    /// Not an end: the resource is free, and whoever comes first has it.
+    Called,
     Granted,
     Deadlock(Vec<WaitFor>),
     Cancelled,
@@ -103,8 +119,8 @@ pub(super) struct Waiter {
     /// Joined with what it holds.
     mode: Mode,
     upgrade: bool,
-    /// Changed and read under the lock of the queue.
-    queued: AtomicBool,
+    /// Changed under the lock of the queue.
+    stage: AtomicU8,
     pub(super) outcome: Mutex<Option<Outcome>>,
     pub(super) wake: Condvar,
 }
@@ -115,8 +131,18 @@ impl Waiter {
         self.upgrade
     }
 
-    fn decide(&self, outcome: Outcome) {
+    /// Whether it is in the queue: a hint, to who has not locked that.
+    pub(super) fn is_queued(&self) -> bool {
+        self.stage() != DECIDED
+    }
+
+    fn stage(&self) -> u8 {
+        self.stage.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, stage: u8, outcome: Outcome) {
         *self.outcome.lock() = Some(outcome);
+        self.stage.store(stage, Ordering::Relaxed);
         self.wake.notify_one();
     }
 }
@@ -142,6 +168,8 @@ pub(super) struct Queue {
 struct Crowd {
     others: Vec<Holder>,
     waiters: VecDeque<Arc<Waiter>>,
+    /// How many have passed the first waiter.
+    passes: u32,
 }
 
 impl Queue {
@@ -185,7 +213,8 @@ impl Queue {
         self.holders().find(|holder| holder.transaction != transaction && !holder.mode.compatible(mode)).map(|holder| holder.transaction)
     }
 
-    pub(super) fn ask(&mut self, transaction: u64, mode: Mode) -> Asked {
+    /// `passes`: who asks may take what another one is called for.
+    pub(super) fn ask(&mut self, transaction: u64, mode: Mode, passes: bool) -> Asked {
         let held = self.holder_mut(transaction).map(|holder| holder.mode);
         let wanted = held.map_or(mode, |held| held.join(mode));
         if held != Some(wanted)
@@ -198,8 +227,13 @@ impl Queue {
             holder.requests += 1;
             return Asked::Again;
         }
-        if let Some(last) = self.crowd.as_ref().and_then(|crowd| crowd.waiters.back()) {
-            return Asked::Blocked(last.transaction);
+        if let Some(crowd) = &mut self.crowd
+            && let Some(last) = crowd.waiters.back()
+        {
+            if !passes || self.first.is_some() {
+                return Asked::Blocked(last.transaction);
+            }
+            crowd.passes += 1;
         }
         self.add(transaction, wanted);
         Asked::Granted
@@ -219,8 +253,8 @@ impl Queue {
         let held = self.holder_mut(transaction).map(|holder| holder.mode);
         let mode = held.map_or(mode, |held| held.join(mode));
         let upgrade = held.is_some();
-        let queued = AtomicBool::new(true);
-        let waiter = Arc::new(Waiter { transaction, resource, mode, upgrade, queued, outcome: Mutex::new(None), wake: Condvar::new() });
+        let stage = AtomicU8::new(WAITS);
+        let waiter = Arc::new(Waiter { transaction, resource, mode, upgrade, stage, outcome: Mutex::new(None), wake: Condvar::new() });
         let waiters = &mut self.crowd().waiters;
         let at = if upgrade { waiters.iter().take_while(|waiter| waiter.upgrade).count() } else { waiters.len() };
         waiters.insert(at, Arc::clone(&waiter));
@@ -243,7 +277,7 @@ impl Queue {
     /// As many of [these](Self::blockers) as a search for cycles needs. Those in front wait for this resource and nothing else, so beyond them are its holders: where all of these are in the way, they
     /// do. (If who looks for a cycle stands in front himself, the way by which he came to this queue was closed to a cycle before by one of the holders.)
     pub(super) fn leading_blockers(&self, waiter: &Arc<Waiter>) -> Vec<u64> {
-        if !waiter.queued.load(Ordering::Relaxed) {
+        if !waiter.is_queued() {
             return Vec::new();
         }
         let others = || self.holders().filter(|holder| holder.transaction != waiter.transaction);
@@ -253,13 +287,32 @@ impl Queue {
         others().map(|holder| holder.transaction).collect()
     }
 
+    /// A waiter that was called takes the resource. `false` when it is not free any more, or an outcome was decided meanwhile.
+    pub(super) fn come(&mut self, waiter: &Arc<Waiter>) -> bool {
+        if waiter.stage() != CALLED {
+            return false;
+        }
+        let is_first = self.waiters().next().is_some_and(|first| Arc::ptr_eq(first, waiter));
+        if !is_first || self.excluder(waiter.transaction, waiter.mode).is_some() {
+            waiter.stage.store(CAME, Ordering::Relaxed);
+            return false;
+        }
+        waiter.stage.store(DECIDED, Ordering::Relaxed);
+        self.admit_first(waiter);
+        true
+    }
+
     /// Takes a waiter out without the lock. `false` when its outcome is already decided.
     pub(super) fn withdraw(&mut self, waiter: &Arc<Waiter>, outcome: Option<Outcome>) -> bool {
         let Some(place) = self.place(waiter) else { return false };
-        self.crowd().waiters.remove(place);
-        waiter.queued.store(false, Ordering::Relaxed);
-        if let Some(outcome) = outcome {
-            waiter.decide(outcome);
+        let crowd = self.crowd();
+        crowd.waiters.remove(place);
+        if place == 0 {
+            crowd.passes = 0;
+        }
+        match outcome {
+            Some(outcome) => waiter.tell(DECIDED, outcome),
+            None => waiter.stage.store(DECIDED, Ordering::Relaxed),
         }
         self.grant();
         true
@@ -281,10 +334,10 @@ impl Queue {
         Some(true)
     }
 
-    /// Nobody holds it, so nobody waits.
+    /// Nobody holds it, and nobody waits.
     pub(super) fn is_free(&self) -> bool {
-        debug_assert!(self.first.is_some() || self.holders().next().is_none() && self.waiters().next().is_none());
-        self.first.is_none()
+        debug_assert!(self.first.is_some() || self.holders().next().is_none());
+        self.first.is_none() && self.waiters().next().is_none()
     }
 
     /// Serves waiters from the front, as far as the modes go.
@@ -294,15 +347,28 @@ impl Queue {
                 return;
             }
             step();
-            self.crowd().waiters.pop_front();
-            waiter.queued.store(false, Ordering::Relaxed);
-            if let Some(holder) = self.holder_mut(waiter.transaction) {
-                holder.mode = waiter.mode;
-                holder.requests += 1;
-            } else {
-                self.add(waiter.transaction, waiter.mode);
+            let passes = self.crowd().passes;
+            if self.first.is_none() && waiter.mode == Mode::Exclusive && waiter.stage() != CAME && passes < PASSES_MAX {
+                if waiter.stage() == WAITS {
+                    waiter.tell(CALLED, Outcome::Called);
+                }
+                return;
             }
-            waiter.decide(Outcome::Granted);
+            self.admit_first(&waiter);
+            waiter.tell(DECIDED, Outcome::Granted);
+        }
+    }
+
+    /// The first waiter becomes a holder.
+    fn admit_first(&mut self, waiter: &Waiter) {
+        let crowd = self.crowd();
+        crowd.waiters.pop_front();
+        crowd.passes = 0;
+        if let Some(holder) = self.holder_mut(waiter.transaction) {
+            holder.mode = waiter.mode;
+            holder.requests += 1;
+        } else {
+            self.add(waiter.transaction, waiter.mode);
         }
     }
 }

@@ -2,10 +2,8 @@
 //!
 //! Invariants:
 //! - A transaction waits for at most one lock at a time, and nobody calls [`LockTable::release_all`] for one that is waiting.
-//! - Each wait is in the wait-for graph before its thread sleeps, and looks for cycles after it has been entered. A wait gets further edges
-//!   only by the request of an upgrade, which is itself such a wait. So the last wait of a cycle sees all of it.
-//! - A cycle counts only if all its edges hold at once, checked with its shards locked: a wait that has meanwhile timed out or been cancelled
-//!   makes no victim.
+//! - Each wait is in the wait-for graph before its thread sleeps, and looks for cycles after it has been entered (`deadlocks`). A wait gets further edges
+//!   only by the request of an upgrade, which is itself such a wait, and by one who passes it, who does not wait then. So the last wait of a cycle sees all of it.
 //! - What a removal holds it gives up without waiting for any lock: so who waits for a removal is on no cycle, and need not be in the graph.
 //! - Who changes something within an object notes that among what it holds, and nowhere else, as long as nobody asks for whole objects. Who does says so first, and then puts everybody who has noted it for that object into its
 //!   queue. So one of two that meet sees the other.
@@ -15,11 +13,12 @@
 //!   the escalated objects are last.
 
 use super::hash::{self, FastMap, FastSet};
-use super::lock_error::{LockError, WaitFor};
+use super::lock_error::LockError;
 use super::lock_queue::{Asked, Mode, Outcome, Queue, Resource, Waiter};
 use crate::steps::step;
+use pagefold_io::{Clock, OsClock};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::collections::{VecDeque, hash_map};
+use std::collections::hash_map;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -29,14 +28,27 @@ const OWNER_SHARDS: usize = 32;
 /// Shards with room for more than this give it back when it is no longer used: small ones stay in the processor's cache.
 const KEPT_CAPACITY: usize = 64;
 
+/// How often one looks who has come in vain: some microseconds, less than to sleep and be woken.
+const SPINS: u32 = 200;
+
 /// Who holds the locks of removals: no transaction has this id.
 pub(crate) const REMOVER: u64 = u64::MAX;
 
-type Queues = FastMap<Resource, Queue>;
+pub(super) type Queues = FastMap<Resource, Queue>;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Shard(Mutex<Queues>);
+pub(super) struct Shard(pub(super) Mutex<Queues>);
+
+/// How a wait without an outcome ends.
+enum GivenUp {
+    /// With the resource.
+    Had,
+    /// Without; this transaction was in the way.
+    Left(u64),
+    /// It has an outcome.
+    Decided,
+}
 
 /// What each transaction holds.
 #[derive(Debug, Default)]
@@ -46,11 +58,14 @@ struct OwnerShard(Mutex<FastMap<u64, FastSet<Resource>>>);
 /// All locks of a database. A lock that is held takes 40 bytes in its map and 17 in its owner's set, and what these keep free.
 #[derive(Debug)]
 pub struct LockTable {
-    shards: Box<[Shard]>,
+    pub(super) shards: Box<[Shard]>,
     owners: Box<[OwnerShard]>,
     /// The transactions that wait.
     graph: Mutex<FastMap<u64, Arc<Waiter>>>,
-    deadlocks: AtomicU64,
+    pub(super) deadlocks: AtomicU64,
+    /// Waits so far, and how often these were woken.
+    waits: AtomicU64,
+    wake_ups: AtomicU64,
     /// Held by a removal for as long as it holds its lock.
     removal: Mutex<()>,
     /// The transactions that wait until that is over.
@@ -95,6 +110,8 @@ impl LockTable {
             owners: (0..OWNER_SHARDS).map(|_| OwnerShard::default()).collect(),
             graph: Mutex::default(),
             deadlocks: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+            wake_ups: AtomicU64::new(0),
             removal: Mutex::default(),
             behind_removal: AtomicUsize::new(0),
             wholes: AtomicUsize::new(0),
@@ -241,7 +258,7 @@ impl LockTable {
                 self.note_held(transaction, resource);
                 return Ok(true);
             }
-            hash_map::Entry::Occupied(mut entry) => match entry.get_mut().ask(transaction, mode) {
+            hash_map::Entry::Occupied(mut entry) => match entry.get_mut().ask(transaction, mode, !timeout.is_zero()) {
                 Asked::Again => return Ok(false),
                 Asked::Granted => {
                     drop(queues);
@@ -340,13 +357,19 @@ impl LockTable {
     pub fn cancel(&self, transaction: u64) -> bool {
         let graph = self.graph.lock();
         let Some(waiter) = graph.get(&transaction) else { return false };
-        self.shard(waiter.resource).lock().get_mut(&waiter.resource).is_some_and(|queue| queue.withdraw(waiter, Some(Outcome::Cancelled)))
+        withdraw(&mut self.shard(waiter.resource).lock(), waiter, Some(Outcome::Cancelled))
     }
 
     /// Number of transactions that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.graph.lock().len() + self.behind_removal.load(Ordering::Relaxed)
+    }
+
+    /// Number of waits so far, and how often who waited was woken: once, or twice where somebody passed him.
+    #[must_use]
+    pub fn waits(&self) -> (u64, u64) {
+        (self.waits.load(Ordering::Relaxed), self.wake_ups.load(Ordering::Relaxed))
     }
 
     /// Number of victims so far.
@@ -372,84 +395,60 @@ impl LockTable {
             graph.insert(waiter.transaction, Arc::clone(waiter));
             self.break_cycles(&graph, waiter);
         }
-        let mut outcome = waiter.outcome.lock();
-        waiter.wake.wait_while_for(&mut outcome, |outcome| outcome.is_none(), timeout);
-        if outcome.is_none() {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        let began = OsClock.monotonic();
+        let mut left = timeout;
+        loop {
+            let mut outcome = waiter.outcome.lock();
+            waiter.wake.wait_while_for(&mut outcome, |outcome| outcome.is_none(), left);
+            let decided = outcome.take();
+            self.wake_ups.fetch_add(u64::from(decided.is_some()), Ordering::Relaxed);
             // The shard comes before the outcome.
             drop(outcome);
-            if let Some(holder) = self.give_up_waiting(waiter) {
-                return Err(LockError::Timeout { waiter: waiter.transaction, resource: waiter.resource, holder, waited: timeout });
-            }
-            outcome = waiter.outcome.lock();
-        }
-        match outcome.take() {
-            Some(Outcome::Granted) => Ok(()),
-            Some(Outcome::Deadlock(cycle)) => Err(LockError::Deadlock { victim: waiter.transaction, cycle }),
-            Some(Outcome::Cancelled) | None => Err(LockError::Cancelled { waiter: waiter.transaction, resource: waiter.resource }),
-        }
-    }
-
-    /// Leaves the queue; who stood in the way. `None` when the outcome has been decided meanwhile.
-    fn give_up_waiting(&self, waiter: &Arc<Waiter>) -> Option<u64> {
-        let mut queues = self.shard(waiter.resource).lock();
-        let queue = queues.get_mut(&waiter.resource)?;
-        let holder = queue.blockers(waiter).first().copied();
-        queue.withdraw(waiter, None).then_some(holder.unwrap_or(0))
-    }
-
-    /// Makes victims until `waiter` is on no cycle.
-    fn break_cycles(&self, graph: &FastMap<u64, Arc<Waiter>>, waiter: &Arc<Waiter>) {
-        while let Some(cycle) = self.find_cycle(graph, waiter) {
-            let mut shards: Vec<usize> = cycle.iter().map(|(waiter, _)| shard_of(waiter.resource)).collect();
-            shards.sort_unstable();
-            shards.dedup();
-            let mut locked: Vec<(usize, MutexGuard<'_, Queues>)> = shards.iter().map(|&at| (at, self.shards[at].0.lock())).collect();
-            let mut queue_of = |waiter: &Waiter, run: &mut dyn FnMut(&mut Queue) -> bool| {
-                let guard = locked.iter_mut().find(|(at, _)| *at == shard_of(waiter.resource));
-                guard.and_then(|(_, queues)| queues.get_mut(&waiter.resource)).is_some_and(run)
-            };
-            if !cycle.iter().all(|(waiter, holder)| queue_of(waiter, &mut |queue| queue.blockers(waiter).contains(holder))) {
-                continue;
-            }
-            let Some((victim, _)) = cycle.iter().max_by_key(|(waiter, _)| waiter.transaction) else { return };
-            let edges =
-                cycle.iter().map(|(waiter, holder)| WaitFor { waiter: waiter.transaction, resource: waiter.resource, holder: *holder });
-            let edges: Vec<WaitFor> = edges.collect();
-            self.deadlocks.fetch_add(1, Ordering::Relaxed);
-            queue_of(victim, &mut |queue| queue.withdraw(victim, Some(Outcome::Deadlock(edges.clone()))));
-        }
-    }
-
-    /// A shortest cycle through `start`, as waiters with the one that each of them waits for; edges are looked at one by one.
-    fn find_cycle(&self, graph: &FastMap<u64, Arc<Waiter>>, start: &Arc<Waiter>) -> Option<Vec<(Arc<Waiter>, u64)>> {
-        // Transaction -> the waiter from which the search came to it.
-        let mut reached: FastMap<u64, Arc<Waiter>> = FastMap::default();
-        let mut todo = VecDeque::from([Arc::clone(start)]);
-        while let Some(waiter) = todo.pop_front() {
-            let queues = self.shard(waiter.resource).lock();
-            let blockers = queues.get(&waiter.resource).map(|queue| queue.leading_blockers(&waiter)).unwrap_or_default();
-            drop(queues);
-            for blocker in blockers {
-                step();
-                if blocker == start.transaction {
-                    let mut cycle = vec![(Arc::clone(&waiter), blocker)];
-                    let mut at = waiter.transaction;
-                    while let Some(from) = reached.get(&at) {
-                        cycle.push((Arc::clone(from), at));
-                        at = from.transaction;
+            match decided {
+                Some(Outcome::Granted) => return Ok(()),
+                Some(Outcome::Deadlock(cycle)) => return Err(LockError::Deadlock { victim: waiter.transaction, cycle }),
+                Some(Outcome::Cancelled) => return Err(LockError::Cancelled { waiter: waiter.transaction, resource: waiter.resource }),
+                Some(Outcome::Called) if self.come(waiter) => return Ok(()),
+                Some(Outcome::Called) => {
+                    self.spin(waiter);
+                    left = timeout.saturating_sub(OsClock.monotonic().saturating_sub(began));
+                }
+                None => match self.give_up_waiting(waiter) {
+                    GivenUp::Had => return Ok(()),
+                    GivenUp::Left(holder) => {
+                        return Err(LockError::Timeout { waiter: waiter.transaction, resource: waiter.resource, holder, waited: timeout });
                     }
-                    cycle.reverse();
-                    return Some(cycle);
-                }
-                if let hash_map::Entry::Vacant(entry) = reached.entry(blocker)
-                    && let Some(next) = graph.get(&blocker)
-                {
-                    entry.insert(Arc::clone(&waiter));
-                    todo.push_back(Arc::clone(next));
-                }
+                    GivenUp::Decided => left = Duration::ZERO,
+                },
             }
         }
-        None
+    }
+
+    /// Who was called takes the resource, if it is still free.
+    fn come(&self, waiter: &Arc<Waiter>) -> bool {
+        self.shard(waiter.resource).lock().get_mut(&waiter.resource).is_some_and(|queue| queue.come(waiter))
+    }
+
+    /// Who has come in vain is awake and next: he looks for a moment whether he is handed the resource before he sleeps again.
+    fn spin(&self, waiter: &Waiter) {
+        for _ in 0..SPINS {
+            if !waiter.is_queued() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Leaves the queue, unless that was called or an outcome has been decided.
+    fn give_up_waiting(&self, waiter: &Arc<Waiter>) -> GivenUp {
+        let mut queues = self.shard(waiter.resource).lock();
+        let Some(queue) = queues.get_mut(&waiter.resource) else { return GivenUp::Decided };
+        if queue.come(waiter) {
+            return GivenUp::Had;
+        }
+        let holder = queue.blockers(waiter).first().copied();
+        if withdraw(&mut queues, waiter, None) { GivenUp::Left(holder.unwrap_or(0)) } else { GivenUp::Decided }
     }
 
     fn give_up(&self, transaction: u64, resource: Resource, requests: u32) -> bool {
@@ -470,7 +469,7 @@ impl LockTable {
         self.owner_shard(transaction).lock().entry(transaction).or_default().insert(resource);
     }
 
-    fn shard(&self, resource: Resource) -> &Mutex<Queues> {
+    pub(super) fn shard(&self, resource: Resource) -> &Mutex<Queues> {
         &self.shards[shard_of(resource)].0
     }
 
@@ -479,7 +478,17 @@ impl LockTable {
     }
 }
 
-fn shard_of(resource: Resource) -> usize {
+/// Takes a waiter out of its queue, which goes if it was kept for him alone. `false` when its outcome is already decided.
+pub(super) fn withdraw(queues: &mut Queues, waiter: &Arc<Waiter>, outcome: Option<Outcome>) -> bool {
+    let hash_map::Entry::Occupied(mut entry) = queues.entry(waiter.resource) else { return false };
+    let withdrawn = entry.get_mut().withdraw(waiter, outcome);
+    if entry.get().is_free() {
+        entry.remove();
+    }
+    withdrawn
+}
+
+pub(super) fn shard_of(resource: Resource) -> usize {
     let hash = match resource {
         Resource::Object(object) | Resource::Within(object) => hash::of_pair(object, 0),
         Resource::Wholes => 0,

@@ -3,6 +3,7 @@
 
 mod births;
 mod chain;
+mod deadlocks;
 pub(crate) mod hash;
 mod interval_tree;
 mod lock_error;

@@ -4,5 +4,7 @@
 
 mod large_transaction;
 mod open_tables;
+mod slow;
 mod statements;
+mod threads;
 mod world;

@@ -3,6 +3,7 @@
 mod locks;
 mod locks_stress;
 mod marks;
+mod passing;
 mod rings;
 mod scaling;
 mod serializable;

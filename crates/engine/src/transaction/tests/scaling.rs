@@ -6,6 +6,7 @@ use crate::transaction::{Access, LockTable, MarkLimits, Mode, Resource, Serializ
 use pagefold_io::SimulatedClock;
 use pagefold_types::Rid;
 use std::ops::Bound::{Excluded, Included};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -70,6 +71,44 @@ fn waiting_behind_many() {
     }
     println!("steps of the wait that took most: {counted:?}");
     assert_grows_by_doubling(&counted, 0);
+}
+
+/// Threads that lock the same row again and again: none is woken for what another one gets.
+#[test]
+fn wake_ups_of_a_hot_row() {
+    for threads in [10, 50, 200u64] {
+        let locks = LockTable::new();
+        let row = Resource::Row(TABLE, Rid::new(0, 1, 1));
+        let next = AtomicU64::new(1);
+        let most = AtomicU64::new(0);
+        let changes = 20;
+        locks.lock(u64::MAX - 1, row, Mode::Exclusive, LONG).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    for _ in 0..changes {
+                        let id = next.fetch_add(1, Ordering::Relaxed);
+                        let (steps, ()) = steps_of(|| {
+                            locks.lock(id, row, Mode::Exclusive, LONG).unwrap();
+                            std::thread::yield_now();
+                            locks.release_all(id);
+                        });
+                        most.fetch_max(steps, Ordering::Relaxed);
+                    }
+                });
+            }
+            while locks.waiting() < threads as usize {
+                std::thread::yield_now();
+            }
+            locks.release_all(u64::MAX - 1);
+        });
+        let ((waits, wake_ups), grants, most) = (locks.waits(), threads * changes, most.into_inner());
+        println!("{threads} threads, {grants} grants: {waits} waits, {wake_ups} wake-ups, {most} steps at most");
+        assert!((threads..=grants).contains(&waits) && (waits..=2 * waits).contains(&wake_ups));
+        // Of a wait: an edge of the search for cycles for each of two looks at the graph, and who is first, for each release.
+        assert!(most <= 4);
+        assert!(locks.is_empty());
+    }
 }
 
 /// A key is inserted beside transactions that have each read many keys and ranges of the index.
