@@ -102,7 +102,7 @@ fn threads_that_commit_share_syncs() {
     assert!(commits >= syncs * THREADS as u64 / 3, "{commits} commits took {syncs} syncs");
 }
 
-/// Threads that change one row wait for each other; who is woken gets it, or was passed once.
+/// Threads that change one row: who runs does not wait for one who sleeps, so there are fewer waits than changes. Who is woken gets it, or was passed once.
 #[test]
 fn a_row_that_everybody_changes() {
     for threads in [10, 50, 200] {
@@ -111,16 +111,16 @@ fn a_row_that_everybody_changes() {
         assert!(holder.update(&accounts.table, accounts.rids[0], &[(1, ValueRef::Int(0))]).unwrap());
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| (0..20).for_each(|_| accounts.update(0, Durability::Off, std::thread::yield_now)));
+                scope.spawn(|| (0..100).for_each(|_| accounts.update(0, Durability::Off, || ())));
             }
             while accounts.database.waiting_transactions() < threads {
                 std::thread::yield_now();
             }
             holder.commit().unwrap();
         });
-        let (commits, (waits, wake_ups)) = (threads as u64 * 20, accounts.database.lock_waits());
+        let (commits, (waits, wake_ups)) = (threads as u64 * 100, accounts.database.lock_waits());
         println!("{commits} commits by {threads} threads: {waits} waits, {wake_ups} wake-ups");
-        assert!((threads as u64..=commits).contains(&waits) && (waits..=2 * waits).contains(&wake_ups));
+        assert!((threads as u64..=commits / 4 * 3).contains(&waits) && (waits..=2 * waits).contains(&wake_ups));
     }
 }
 
