@@ -20,6 +20,7 @@ use pagefold_format::space_map::SpaceWord;
 use pagefold_format::{page, space_map};
 use pagefold_io::{AlignedBuffer, File, OpenOptions, Storage, read_exact_at};
 use parking_lot::{Mutex, MutexGuard};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -232,7 +233,12 @@ impl DataSet {
     pub(crate) fn open(&self, write: bool, expected: HeaderWrites) -> Result<()> {
         self.writable.store(write, Ordering::Relaxed);
         self.defined.store(true, Ordering::Release);
-        let length = self.file()?.len()?;
+        let file = self.file().map_err(|error| match error.is_kind(&[ErrorKind::NotFound]) {
+            true => self.corrupt(0, error),
+            false => error,
+        })?;
+        let length = file.len()?;
+        drop(file);
         *self.allocation.lock() = Allocation { extents_taken: 1, bytes: length };
         // Header and first map page lie side by side, and a file is longer than both: one read.
         let page_bytes = self.attributes.page_bytes;
@@ -268,6 +274,24 @@ impl DataSet {
             dictionaries: header.dictionaries,
         };
         Ok(())
+    }
+
+    /// Refuses a file that ends before a page that is in use; with `written`, before one that has been written, which is so although redo may have to make
+    /// others: a crash may have lost the growth of the file and not the header that came after it, but a page that was written is there, or its second image was.
+    ///
+    /// # Errors
+    /// When it does.
+    pub(crate) fn check_length(&self, written: bool) -> Result<()> {
+        let pages = self.allocation.lock().bytes / self.attributes.page_bytes as u64;
+        let (space, count) = (self.space.lock(), self.page_count());
+        if !self.is_defined() || pages >= u64::from(count) {
+            return Ok(());
+        }
+        let is_missed = |word: SpaceWord| word.class() != space_map::CLASS_UNALLOCATED && (!written || word.write_counter() > 0);
+        match (pages as u32..count).find(|page| is_missed(space.word(*page))) {
+            Some(page) => Err(self.corrupt(page, format!("the file ends before it: {count} pages should be there, {pages} are"))),
+            None => Ok(()),
+        }
     }
 
     fn check_header(&self, header: &DataSetHeader, length: u64) -> Result<()> {
@@ -649,6 +673,7 @@ impl DataSet {
 
     /// Makes the file, with an empty header page number 0 reserved.
     fn define(&self) -> Result<Arc<dyn File>> {
+        self.check_poison()?;
         let mut allocation = self.allocation.lock();
         if self.is_defined() {
             drop(allocation);
@@ -748,7 +773,11 @@ impl DataSet {
     /// Reads a page as it is on disk, unverified.
     pub(crate) fn read_raw(&self, page_number: u32, buffer: &mut [u8]) -> Result<()> {
         let offset = u64::from(page_number) * self.attributes.page_bytes as u64;
-        Ok(read_exact_at(self.file()?.as_ref(), buffer, offset)?)
+        read_exact_at(self.file()?.as_ref(), buffer, offset).map_err(|error| match error.kind() {
+            // Which table or index it is says more than the number of the file.
+            ErrorKind::UnexpectedEof => self.corrupt(page_number, error),
+            _ => error.into(),
+        })
     }
 
     fn verify(&self, page_number: u32, bytes: &[u8], expected: PageType) -> Result<()> {

@@ -125,6 +125,14 @@ pub enum Error {
         /// The key's values.
         key: String,
     },
+    /// An index that is damaged, or has not been kept since it was found so, where it is needed.
+    #[error("index \"{index}\" is damaged ({reason}); \"pagefold rebuild-index\" builds it anew")]
+    DamagedIndex {
+        /// The index.
+        index: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A value cannot be stored.
     #[error("{0}")]
     Value(String),
@@ -171,6 +179,16 @@ impl Error {
         matches!(self, Error::Io(error) if kinds.contains(&error.kind()))
     }
 
+    /// Says it that something on disk is missing, or not what it should be? Not when the system has refused something, which it may not do the next time.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Io(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof),
+            Error::Corrupt { .. } | Error::Damaged { .. } | Error::DamagedIndex { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Have others been in the way, so that the same transaction may succeed when it is begun again?
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -185,6 +203,7 @@ impl Error {
             Error::Io(_) if self.is_no_room() => "53100",
             Error::Io(_) => "58030",
             Error::Corrupt { .. } | Error::Damaged { .. } => "XX001",
+            Error::DamagedIndex { .. } => "XX002",
             Error::NotADatabase(_) | Error::NoControlFile { .. } => "3D000",
             Error::NewerFormat { .. } => "0A000",
             Error::Locked(..) | Error::Busy(_) => "55006",

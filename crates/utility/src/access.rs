@@ -58,10 +58,11 @@ impl Scan {
         };
         let condition = options.condition.as_deref().map(|text| Predicate::parse(text, own).map_err(|e| usage(&e))).transpose()?;
         let index = options.index.as_deref().map(|name| database.index(name)).transpose()?;
-        if let Some(index) = &index
-            && !database.indexes_of(&table).iter().any(|i| Arc::ptr_eq(i, index))
-        {
-            return Err(usage(&format!("index \"{}\" belongs to another table", index.name())));
+        if let Some(index) = &index {
+            if !table.all_indexes().iter().any(|own| Arc::ptr_eq(own, index)) {
+                return Err(usage(&format!("index \"{}\" belongs to another table", index.name())));
+            }
+            index.check_usable()?;
         }
         let limit = options.limit.unwrap_or(u64::MAX);
         let index = match (index, &condition) {
@@ -132,14 +133,16 @@ fn narrow_index(database: &Database, view: &ReadView, table: &Arc<Table>, condit
         if ranges.iter().any(|range| range.start.is_empty() && range.end.is_none()) {
             continue;
         }
-        let mut entries = 0;
+        let mut entries = 0u64;
         'ranges: for range in ranges {
-            let mut keys = view.keys(table, &index, range, CursorDirection::Forward)?;
-            while keys.next_record()?.is_some() {
-                entries += 1;
-                if entries > fewest {
-                    break 'ranges;
-                }
+            match count_entries(view, table, &index, range, fewest - entries.min(fewest)) {
+                Ok(counted) => entries += counted,
+                // Where a page of it is damaged, there is another way.
+                Err(error) if error.is_damage() => entries = u64::MAX,
+                Err(error) => return Err(error),
+            }
+            if entries > fewest {
+                break 'ranges;
             }
         }
         if entries <= fewest && fewest > 0 {
@@ -150,6 +153,16 @@ fn narrow_index(database: &Database, view: &ReadView, table: &Arc<Table>, condit
         }
     }
     Ok(best)
+}
+
+/// How many entries an index has in a range; one more than `most` when there are more than that.
+fn count_entries(view: &ReadView, table: &Arc<Table>, index: &Arc<Index>, range: KeyRange, most: u64) -> Result<u64> {
+    let mut keys = view.keys(table, index, range, CursorDirection::Forward)?;
+    let mut entries = 0;
+    while entries <= most && keys.next_record()?.is_some() {
+        entries += 1;
+    }
+    Ok(entries)
 }
 
 /// Rows on their way to the sink.
@@ -233,21 +246,26 @@ pub fn get(database: &Database, table: &str, key: &[String]) -> Result<Option<Ve
         values.push(text::parse(word, &column.data_type).map_err(|e| Error::Usage(format!("column \"{}\": {e}", column.name)))?);
     }
     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-    let index = primary_key_index(database, &table)?;
+    let index = primary_key_index(&table)?;
     index.key_layout().encode(&refs, &mut Vec::new()).map_err(|e| Error::Usage(e.to_string()))?;
     let mut transaction = database.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
     Ok(transaction.get(&table, &index, &refs, |_, record| table.values(record))?.transpose()?)
 }
 
-/// The index of a table's primary key.
+/// The index of a table's primary key, to find rows by.
 ///
 /// # Errors
-/// When it was dropped.
-pub fn primary_key_index(database: &Database, table: &Table) -> Result<Arc<Index>> {
+/// When it was dropped, or is damaged.
+pub fn primary_key_index(table: &Table) -> Result<Arc<Index>> {
+    let index =
+        find_primary_key_index(table).ok_or_else(|| Error::Data(format!("table \"{}\" has no index on its primary key", table.name())))?;
+    index.check_usable()?;
+    Ok(index)
+}
+
+/// The index of a table's primary key, whatever state it is in; one that can be used comes first.
+pub(crate) fn find_primary_key_index(table: &Table) -> Option<Arc<Index>> {
     let columns = &table.attributes().primary_key;
-    database
-        .indexes_of(table)
-        .into_iter()
-        .find(|index| index.attributes().unique && index.attributes().columns.iter().map(|(c, _)| c).eq(columns.iter()))
-        .ok_or_else(|| Error::Data(format!("table \"{}\" has no index on its primary key", table.name())))
+    let is_it = |index: &&Arc<Index>| index.attributes().unique && index.attributes().columns.iter().map(|(c, _)| c).eq(columns.iter());
+    table.indexes().iter().chain(table.damaged_indexes().iter()).find(is_it).cloned()
 }

@@ -206,7 +206,7 @@ impl Target {
         if table.attributes().primary_key.is_empty() {
             return Err(Error::Data(format!("table \"{}\" has no primary key: its rows cannot be told apart", table.name())));
         }
-        Ok(Target { schema: table_schema(&table)?, index: primary_key_index(database, &table)?, table })
+        Ok(Target { schema: table_schema(&table)?, index: primary_key_index(&table)?, table })
     }
 
     fn upsert(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, row: &[ValueRef<'_>]) -> Result<()> {

@@ -1,7 +1,8 @@
 //! DROP: the object goes, and its space comes back.
 
 use crate::Result;
-use crate::access::primary_key_index;
+use crate::access::find_primary_key_index;
+use pagefold_engine::Error;
 use pagefold_engine::database::Database;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub struct DropReport {
     pub freed_bytes: u64,
 }
 
-/// Drops the table (with its indexes) or index of this name.
+/// Drops the table (with its indexes) or index of this name, whatever state its files are in.
 ///
 /// # Errors
 /// When there is none.
@@ -26,24 +27,25 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
     let mut report = DropReport::default();
     let mut change = database.change();
     match (database.table(name), database.index(name)) {
-        (Ok(_), _) => {
+        // Which of the two it is called so by is known, though it cannot be opened.
+        (Err(unknown @ Error::Unknown { .. }), Err(Error::Unknown { .. })) => return Err(unknown.into()),
+        (Err(Error::Unknown { .. }), index) => {
+            report.kind = "index";
+            let index = index?;
+            let table = database.table_of(&index)?;
+            let is_key = find_primary_key_index(&table).is_some_and(|key| Arc::ptr_eq(&key, &index));
+            report.without_key = is_key.then(|| table.name().to_owned());
+            report.freed_bytes = change.drop_index(name)?.data_set().allocated_bytes();
+        }
+        _ => {
             report.kind = "table";
-            let table = change.drop_table(name)?;
+            let table = change.drop_unread_table(name)?;
             report.freed_bytes = table.partitions().map(|data_set| data_set.allocated_bytes()).sum();
-            for index in database.indexes_of(&table) {
+            for index in table.all_indexes() {
                 report.indexes.push(index.name().into());
                 report.freed_bytes += index.data_set().allocated_bytes();
             }
         }
-        (Err(_), Ok(_)) => {
-            report.kind = "index";
-            let index = database.index(name)?;
-            let table = database.table_of(&index)?;
-            let is_key = primary_key_index(database, &table).is_ok_and(|key| Arc::ptr_eq(&key, &index));
-            report.without_key = is_key.then(|| table.name().to_owned());
-            report.freed_bytes = change.drop_index(name)?.data_set().allocated_bytes();
-        }
-        (Err(error), Err(_)) => return Err(error.into()),
     }
     change.commit()?;
     Ok(report)

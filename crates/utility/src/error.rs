@@ -47,6 +47,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Says it that something on disk is missing, or not what it should be?
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::Engine(error) if error.is_damage())
+    }
+
     /// The same for a row of a source, when it is about a row: what went wrong elsewhere stays as it is.
     pub(crate) fn at_row(self, row: u64) -> Error {
         use pagefold_engine::Error as Engine;

@@ -95,7 +95,7 @@ impl KeyCollectors {
         sort_bytes: usize,
     ) -> Result<KeyCollectors> {
         let mut collectors = KeyCollectors::default();
-        for index in database.indexes_of(old) {
+        for index in old.all_indexes() {
             let fresh = change.create_index(table, index.attributes_now())?;
             collectors.push(KeyCollector::new(database, fresh, sort_bytes));
         }

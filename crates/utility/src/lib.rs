@@ -36,6 +36,6 @@ pub use pagefold_engine::{Progress, Silent, Unit};
 pub use print::{PrintWhat, Printed, print};
 pub use rebuild_index::rebuild_index;
 pub use reorg::{ReorgReport, reorg};
-pub use report::{DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
+pub use report::{DamagedObject, DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
 pub use salvage::{LostKeys, LostValue, SalvageReport, Salvaged, salvage};
 pub use sample::sample_source;

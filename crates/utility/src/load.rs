@@ -214,7 +214,9 @@ fn prepare<'a>(
     progress: &dyn Progress,
 ) -> Result<(Arc<Table>, TableSchema, KeyCollectors)> {
     let existing = match (database.table(name), options.mode) {
-        (Err(_), _) => None,
+        (Err(pagefold_engine::Error::Unknown { .. }), _) => None,
+        // It is there, and cannot be opened: what is wrong with it is said.
+        (Err(error), _) => return Err(error.into()),
         (Ok(_), LoadMode::Create) => return Err(Error::Data(format!("table \"{name}\" already exists; use --replace or --append"))),
         // From here on nobody changes it.
         (Ok(_), _) => Some(change.drop_table(name)?),
@@ -249,7 +251,7 @@ fn prepare<'a>(
     if let Some(old) = &existing {
         // Of columns with these names, wherever they are now and whatever their types.
         let before = old.attributes().schema.columns();
-        for index in database.indexes_of(old) {
+        for index in old.all_indexes() {
             let mut kept = index.attributes_now();
             for (column, _) in &mut kept.columns {
                 let number = attributes.schema.columns().iter().position(|c| c.name == before[*column].name);

@@ -54,12 +54,17 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
             "log_end": report.log_end,
             "last_commit_time": (report.last_commit_ns > 0).then(|| time_text(report.last_commit_ns)),
             "size_bytes": report.size_bytes,
+            "damaged_indexes": report.damaged_indexes,
             "elapsed_s": elapsed_s,
             "cpu_s": session.cpu_s(),
         })));
     }
+    let damaged = match report.damaged_indexes.as_slice() {
+        [] => String::new(),
+        names => format!("\n  damaged, here and in the copy, until `rebuild-index` builds them anew: {}", names.join(", ")),
+    };
     session.told(session.print(&format!(
-        "{} copied to {} in {elapsed_s:.2} s\n  {} pages of {} data sets, {} of log, {}",
+        "{} copied to {} in {elapsed_s:.2} s\n  {} pages of {} data sets, {} of log, {}{damaged}",
         database.display(),
         target.display(),
         grouped(report.pages),

@@ -115,7 +115,7 @@ fn load(session: &Session, database: &Database, subject: &mut Subject) -> Result
     let mut loaded = Vec::new();
     for (method, times) in Method::ALL.into_iter().zip(times) {
         let table = database.table(&table_name(subject, method))?;
-        let key = primary_key_index(database, &table)?;
+        let key = primary_key_index(&table)?;
         loaded.push(Loaded { method, table, key, load_s: median(times) });
     }
     Ok(loaded)

@@ -82,8 +82,13 @@ impl Source {
         }
         // Those of running transactions, too: their commits may be in the part of the log that is copied.
         let defined = all.values().filter(|data_set| data_set.is_defined()).cloned().collect();
-        definitions.finish(&mut all)?;
+        definitions.finish(false, &mut all)?;
         Ok(defined)
+    }
+
+    /// Names of the indexes of which catalog and checkpoint say that they are damaged.
+    pub(super) fn damaged_indexes(&self) -> Vec<String> {
+        self.objects.damaged_index_names()
     }
 
     /// From here on its log is needed: for redo, and for undo of what ran at the checkpoint.

@@ -46,7 +46,7 @@ pub(super) trait Sink {
 }
 
 /// What a copy came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyReport {
     /// Data sets.
     pub data_sets: u64,
@@ -62,6 +62,8 @@ pub struct CopyReport {
     pub last_commit_ns: u64,
     /// Bytes of the file, or of the directory's data sets.
     pub size_bytes: u64,
+    /// Indexes that are damaged, and are so in the copy: no page of them is needed.
+    pub damaged_indexes: Vec<String>,
 }
 
 impl Database {
@@ -176,6 +178,7 @@ impl Taking<'_> {
             copied.push(CopiedDataSet { file_id, page_bytes, page_count });
         }
         report.data_sets = copied.len() as u64;
+        report.damaged_indexes = source.damaged_indexes();
         let mut manifest = Manifest {
             base: self.base.as_ref().map(|base| BaseCopy { copy_id: base.copy_id(), redo: base.manifest().redo }),
             control: source.control,

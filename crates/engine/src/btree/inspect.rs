@@ -59,6 +59,7 @@ impl BTree<'_> {
     /// # Errors
     /// When a page is damaged or cannot be read.
     pub fn levels(&self) -> Result<Vec<TreeLevel>> {
+        self.index.check_usable()?;
         let (root, levels) = self.root();
         let mut out = Vec::new();
         let mut pages = if root == 0 { vec![] } else { vec![root] };

@@ -197,7 +197,8 @@ impl<'a> BTree<'a> {
             visit(Step::Start);
             let (root, levels) = self.root();
             if root == 0 {
-                return Ok(None);
+                // One that is damaged looks like an empty one.
+                return self.index.check_usable().map(|()| None);
             }
             let mut page = match self.manager.shared_in(retry.turn(), self.data_set, root, Access::Random) {
                 Ok(page) => page,
@@ -259,7 +260,7 @@ impl<'a> BTree<'a> {
             visit(Step::Start);
             let (root, levels) = self.root();
             if levels <= level {
-                return Ok(None);
+                return self.index.check_usable().map(|()| None);
             }
             if levels == level + 1 {
                 let page = match self.manager.exclusive_in(retry.turn(), self.data_set, root) {

@@ -114,6 +114,7 @@ pub(crate) fn index_definition(index: &IndexEntry) -> Result<Vec<u8>> {
     }
     put(&mut out, tag::FORMAT, a.format.name().as_bytes());
     put_data_sets(&mut out, &index.data_sets);
+    index.damaged.iter().for_each(|reason| put(&mut out, tag::DAMAGED, reason.as_bytes()));
     definition(DefinedKind::Index, &out, &a.notes, &a.name)
 }
 
@@ -136,6 +137,53 @@ pub(crate) fn with_data_sets(bytes: &[u8], data_sets: &[DataSetEntry]) -> Result
     }
     pending.take().iter().for_each(|data_sets| put_data_sets(&mut out, data_sets));
     Ok(out)
+}
+
+/// A definition that takes the place of another one: with the data sets of that, and damaged if that was. A mark never goes: the index does.
+///
+/// # Errors
+/// When one of them is none.
+pub(crate) fn in_place_of(definition: &[u8], before: &[u8]) -> Result<Vec<u8>> {
+    let altered = with_data_sets(definition, &definition_data_sets(before)?)?;
+    match (definition_damage(before)?, definition_damage(&altered)?) {
+        (Some(reason), None) => with_attribute(&altered, tag::DAMAGED, reason.as_bytes()),
+        _ => Ok(altered),
+    }
+}
+
+/// A definition with one more attribute.
+fn with_attribute(bytes: &[u8], tag: u32, value: &[u8]) -> Result<Vec<u8>> {
+    let view = DefinitionView::new(bytes).map_err(|e| damaged(&e))?;
+    let mut out = definition_head(view.kind);
+    let mut pending = Some(value);
+    for attribute in view.attributes() {
+        let attribute = attribute.map_err(|e| damaged(&e))?;
+        if attribute.tag > tag {
+            pending.take().iter().for_each(|value| put(&mut out, tag, value));
+        }
+        put(&mut out, attribute.tag, attribute.bytes);
+    }
+    pending.take().iter().for_each(|value| put(&mut out, tag, value));
+    Ok(out)
+}
+
+/// Why the index that a definition is of is not to be used, if it says so.
+///
+/// # Errors
+/// When the bytes are none.
+pub(crate) fn definition_damage(bytes: &[u8]) -> Result<Option<String>> {
+    let view = DefinitionView::new(bytes).map_err(|e| damaged(&e))?;
+    if view.kind != DefinedKind::Index {
+        return Ok(None);
+    }
+    for attribute in view.attributes() {
+        let attribute = attribute.map_err(|e| damaged(&e))?;
+        if attribute.tag >= tag::DAMAGED {
+            let reason = (attribute.tag == tag::DAMAGED).then(|| attribute.text().map(str::to_owned));
+            return reason.transpose().map_err(|e| damaged(&e));
+        }
+    }
+    Ok(None)
 }
 
 /// An object that comes, or is there.
@@ -232,6 +280,7 @@ struct Parts {
     format: Option<IndexFormat>,
     data_sets: Vec<DataSetEntry>,
     source_schema: Vec<u8>,
+    damaged: Option<String>,
     notes: Notes,
 }
 
@@ -266,6 +315,7 @@ impl Parts {
             tag::UNIQUE if of_index => self.unique = attribute.mark()?,
             tag::FORMAT if of_index => self.format = Some(named(attribute)?),
             tag::DATA_SET if of_both => self.data_set(attribute)?,
+            tag::DAMAGED if of_index => self.damaged = Some(attribute.text()?.into()),
             tag::SOURCE_SCHEMA if of_table => self.source_schema = attribute.bytes.to_vec(),
             tag::LAYOUT_VERSION if of_table => {
                 let version: u32 = attribute.number()?;
@@ -346,7 +396,7 @@ impl Parts {
             notes: self.notes,
         };
         let table_id = self.table.ok_or_else(|| missing("table"))?;
-        Ok(IndexEntry { object_id, table_id, attributes, data_sets: self.data_sets })
+        Ok(IndexEntry { object_id, table_id, attributes, data_sets: self.data_sets, damaged: self.damaged })
     }
 }
 

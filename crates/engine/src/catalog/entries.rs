@@ -37,6 +37,8 @@ pub struct IndexEntry {
     pub attributes: IndexAttributes,
     /// Its data sets, by partition.
     pub data_sets: Vec<DataSetEntry>,
+    /// It was found damaged, and rows have been changed without it since: why it could not be used then. Its data set is never read again.
+    pub damaged: Option<String>,
 }
 
 /// Something that has a name and no pages: a view, a sequence, a schema, or what a later version has made.

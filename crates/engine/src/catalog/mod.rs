@@ -11,7 +11,10 @@ mod rows;
 mod tests;
 
 pub use definition::{Defined, read_definition};
-pub(crate) use definition::{definition_data_sets, definition_notes, index_definition, other_definition, table_definition, with_data_sets};
+pub(crate) use definition::{
+    definition_damage, definition_data_sets, definition_notes, in_place_of, index_definition, other_definition, table_definition,
+    with_data_sets,
+};
 pub use entries::{CatalogEntries, DataSetEntry, IndexEntry, OtherEntry, TableEntry};
 pub use rows::{CatalogParts, catalog_attributes};
 pub(crate) use rows::{read_catalog, write_catalog};

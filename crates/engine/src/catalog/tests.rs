@@ -42,7 +42,25 @@ fn index() -> IndexEntry {
         table_id: 5,
         attributes,
         data_sets: vec![DataSetEntry { file_id: 10, partition: 0, header_writes: Some(1) }],
+        damaged: None,
     }
+}
+
+#[test]
+fn an_index_that_is_damaged_stays_so() {
+    let whole = index_definition(&index()).unwrap();
+    let marked = index_definition(&IndexEntry { damaged: Some("page 0: torn".into()), ..index() }).unwrap();
+    assert_eq!((definition_damage(&whole).unwrap(), definition_damage(&marked).unwrap().as_deref()), (None, Some("page 0: torn")));
+    // What is said of it later says nothing of that, and nothing of its data set.
+    let mut notes = Notes::default();
+    notes.set_comment(Some("by name")).unwrap();
+    let attributes = IndexAttributes { notes, ..index().attributes };
+    let later = index_definition(&IndexEntry { attributes: attributes.clone(), data_sets: Vec::new(), ..index() }).unwrap();
+    let expected = IndexEntry { attributes, damaged: Some("page 0: torn".into()), ..index() };
+    assert_eq!(in_place_of(&later, &marked).unwrap(), index_definition(&expected).unwrap());
+    let read = read_definition(6, &in_place_of(&later, &marked).unwrap(), |_| Some(table().attributes.schema)).unwrap();
+    assert_eq!(read, Defined::Index(expected));
+    assert_eq!(in_place_of(&marked, &whole).unwrap(), marked);
 }
 
 #[test]

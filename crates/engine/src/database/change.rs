@@ -158,11 +158,22 @@ impl<'a> Change<'a> {
         Ok(build.counts())
     }
 
-    /// Drops a table and its indexes; what was dropped.
+    /// Drops a table and its indexes; what was dropped, which can still be read.
+    ///
+    /// # Errors
+    /// As [`Self::lock_table`]; when it is damaged and cannot be read.
+    pub fn drop_table(&mut self, name: &str) -> Result<Arc<Table>> {
+        self.define(|defining, by| {
+            let table = defining.drop_table(by, name)?;
+            table.check_usable().map(|()| table)
+        })
+    }
+
+    /// Drops a table and its indexes, whatever state they are in; what was dropped, of which nothing is to be read.
     ///
     /// # Errors
     /// As [`Self::lock_table`].
-    pub fn drop_table(&mut self, name: &str) -> Result<Arc<Table>> {
+    pub fn drop_unread_table(&mut self, name: &str) -> Result<Arc<Table>> {
         self.define(|defining, by| defining.drop_table(by, name))
     }
 
@@ -333,6 +344,7 @@ pub(super) fn table_entry(table: &Table) -> TableEntry {
 }
 
 pub(super) fn index_entry(index: &Index) -> IndexEntry {
-    let data_sets = vec![data_set_entry(&index.data_set)];
-    IndexEntry { object_id: index.object_id, table_id: index.table_id, attributes: index.attributes_now(), data_sets }
+    let data_sets = vec![index.found.unwrap_or_else(|| data_set_entry(&index.data_set))];
+    let damaged = index.recorded_damage().map(str::to_owned);
+    IndexEntry { object_id: index.object_id, table_id: index.table_id, attributes: index.attributes_now(), data_sets, damaged }
 }

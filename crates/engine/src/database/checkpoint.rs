@@ -60,10 +60,18 @@ pub fn read_checkpoint(storage: &dyn Storage, directory: &Path, log_id: u128, at
 
 impl ObjectsById for DatabaseState {
     fn table(&self, object_id: u32) -> Result<Option<Arc<Table>>> {
-        self.table_by_id(object_id)
+        let table = self.table_by_id(object_id)?;
+        table.iter().try_for_each(|table| self.record_damage(table))?;
+        Ok(table)
     }
     fn index(&self, object_id: u32) -> Result<Option<Arc<Index>>> {
-        self.index_by_id(object_id)
+        let Some(index) = self.index_by_id(object_id)? else { return Ok(None) };
+        if index.damage().is_some() {
+            // What is taken back was never there for it.
+            ObjectsById::table(self, index.table_id)?;
+            return Ok(None);
+        }
+        Ok(Some(index))
     }
     fn data_set(&self, file_id: u32) -> Result<Option<Arc<DataSet>>> {
         if let Some(data_set) = self.core.manager.data_set(file_id) {
@@ -318,7 +326,7 @@ impl DatabaseState {
         let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, &mut definitions)?;
         // It may have a segment behind the end open, which is removed now, and whose room is needed.
         drop(reader);
-        let Defined { objects, gone } = definitions.finish(&mut data_sets)?;
+        let Defined { objects, gone } = definitions.finish(true, &mut data_sets)?;
         data_sets.values().for_each(|d| d.set_recovering(false));
         drop(data_sets);
         *self.objects.write() = objects;
@@ -336,6 +344,8 @@ impl DatabaseState {
         core.transactions.continue_from(redone.next_transaction);
         *core.last_commit_ns.lock() = redone.last_commit_ns;
         let tables: Vec<Arc<Table>> = self.objects.read().tables.opened().collect();
+        // What the log has of them they did not get.
+        tables.iter().try_for_each(|table| self.record_damage(table))?;
         if in_order {
             // A checkpoint that was not completed may have written headers: that is found when they are read.
             self.found_in_order.store(redone.end, Ordering::Release);

@@ -59,6 +59,17 @@ impl Definer<'_> {
         }
     }
 
+    /// The same, to drop it: whatever state it is in.
+    fn lock_table_to_drop(&self, name: &str) -> Result<Arc<Table>> {
+        loop {
+            let table = self.database.table_to_drop(name)?;
+            self.lock_whole(&table)?;
+            if self.database.table_to_drop(name).is_ok_and(|live| Arc::ptr_eq(&live, &table)) {
+                return Ok(table);
+            }
+        }
+    }
+
     /// Waits until nobody has the live table of a name as a whole; from then on nobody gets it so before the end of this one. Others change its rows.
     pub(super) fn lock_within_live_table(&self, name: &str) -> Result<Arc<Table>> {
         loop {
@@ -304,14 +315,14 @@ impl Defining {
         Ok(())
     }
 
-    /// Drops the table of a name, live or of this transaction, with its indexes.
+    /// Drops the table of a name, live or of this transaction, with its indexes, whatever state it is in: who is to read it asks whether it is damaged.
     ///
     /// # Errors
     /// When there is none; those of locks. Some of its indexes may be dropped then.
     pub(super) fn drop_table(&mut self, by: Definer<'_>, name: &str) -> Result<Arc<Table>> {
         let table = match self.table(name) {
             Some(own) => Arc::clone(own),
-            None => by.lock_live_table(name)?,
+            None => by.lock_table_to_drop(name)?,
         };
         self.check_not_dropped(table.object_id, || table.object())?;
         by.lock_name(name)?;
@@ -436,7 +447,8 @@ impl Defining {
         index.lifetime.check(None, by.state.id(), || index.object())?;
         self.check_not_dropped(index.object_id, || index.object())?;
         let attributes = IndexAttributes { notes: notes.clone(), ..index.attributes.clone() };
-        let entry = IndexEntry { object_id: index.object_id, table_id: index.table_id, attributes, data_sets: Vec::new() };
+        let (object_id, table_id) = (index.object_id, index.table_id);
+        let entry = IndexEntry { object_id, table_id, attributes, data_sets: Vec::new(), damaged: None };
         self.note(by, Defined::Altered(index.object_id, index_definition(&entry)?.into(), Arc::new(notes)));
         Ok(())
     }
@@ -477,9 +489,22 @@ impl Defining {
         Ok(())
     }
 
-    /// Indexes of a table as this transaction has them.
+    /// Says of an index that it is damaged, not logged yet.
+    ///
+    /// # Errors
+    /// When too much is said.
+    fn mark_damaged(&mut self, by: Definer<'_>, index: &Index, reason: &str) -> Result<()> {
+        let attributes = index.attributes_now();
+        let notes = Arc::new(attributes.notes.clone());
+        let (object_id, table_id, damaged) = (index.object_id, index.table_id, Some(reason.to_owned()));
+        let entry = IndexEntry { object_id, table_id, attributes, data_sets: Vec::new(), damaged };
+        self.note(by, Defined::Altered(object_id, index_definition(&entry)?.into(), notes));
+        Ok(())
+    }
+
+    /// Indexes of a table as this transaction has them, damaged ones too.
     pub(super) fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {
-        let indexes = table.indexes();
+        let indexes = table.all_indexes();
         let of_table = self.indexes().filter(|index| index.table_id == table.object_id);
         let unknown: Vec<_> = of_table.filter(|own| !indexes.iter().any(|index| Arc::ptr_eq(index, own))).cloned().collect();
         indexes.iter().filter(|index| !self.has_dropped(index.object_id)).cloned().chain(unknown).collect()
@@ -561,6 +586,44 @@ impl DatabaseState {
             catalog::Defined::Other(other) if other.kind == kind => Ok(Some(Arc::new(other))),
             _ => Ok(None),
         }
+    }
+
+    /// Makes sure that the log says of each damaged index of a table that it is damaged, before rows are changed without it: should its data set come
+    /// back as it was, from a copy of the file or because what lacked is there again, nobody is to believe it.
+    ///
+    /// It is a transaction of its own, which stays when that of the caller is taken back. The caller keeps the index from being dropped, or nobody drops any: the database is being recovered.
+    ///
+    /// # Errors
+    /// When the log has no room.
+    pub(crate) fn record_damage(&self, table: &Table) -> Result<()> {
+        if !table.has_damaged_indexes() || table.damaged_indexes().iter().all(|index| index.recorded_damage().is_some()) {
+            return Ok(());
+        }
+        let core = &self.core;
+        let guard = self.defining.write();
+        // Another thread may have done it by now, or dropped the index.
+        let is_there = |index: &&Arc<Index>| self.objects.read().indexes.by_id(index.object_id).is_some_and(|place| place.has(index));
+        let indexes = table.damaged_indexes();
+        let unknown: Vec<_> = indexes.iter().filter(|index| index.recorded_damage().is_none()).filter(is_there).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let state = core.transactions.begin();
+        let mut defining = Defining::default();
+        let by = Definer { database: self, state: &state, lock_timeout: Duration::ZERO };
+        let marked = unknown.iter().try_for_each(|index| defining.mark_damaged(by, index, index.damage().unwrap_or_default()));
+        let logged = marked.and_then(|()| defining.log(self, &state, false)).and_then(|()| core.log_commit(&state));
+        match &logged {
+            Ok(_) => self.publish(&state, &mut defining, |timestamp| core.leftovers.committed(state.id(), timestamp, Vec::new())),
+            Err(_) => {
+                // Without its commit it has changed nothing, now or after a crash.
+                self.definitions.ended(state.id());
+                core.transactions.abort(&state);
+            }
+        }
+        drop(guard);
+        core.release_undo_room(&state);
+        logged.map(drop)
     }
 
     /// Publishes the commit of a transaction that has defined something, in the order of commits. To be called with `defining` held for writing since before the record of the commit.

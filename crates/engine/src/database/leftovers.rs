@@ -16,6 +16,7 @@ use super::held::{Held, Waits};
 use super::open::DatabaseState;
 use crate::index::Index;
 use crate::pool::Frees;
+use crate::recovery::ObjectsById;
 use crate::steps::stepping;
 use crate::table_space::{RowBuffer, Table, is_visiting};
 use crate::transaction::{Horizon, Mode, PageFilter, Pins, Resource, TransactionState};
@@ -462,7 +463,7 @@ impl DatabaseState {
     fn try_to_remove(&self, left: &Leftover, committed: u64, horizon: &Horizon, pins: &Pins) -> Result<Removal> {
         match left {
             Leftover::Ghost { object_id, rid, kind } => {
-                let Some(table) = self.table_by_id(*object_id)? else { return Ok(Removal::Gone) };
+                let Some(table) = ObjectsById::table(self, *object_id)? else { return Ok(Removal::Gone) };
                 let page = (table.partition(rid.partition())?.file_id(), rid.page());
                 let remembered = pins.may_remember(self.core.births.of(page, rid.slot()), committed);
                 if remembered || table.is_needed(*rid, horizon, |_| Ok(true))? {
@@ -483,7 +484,7 @@ impl DatabaseState {
                 Ok(Removal::Gone)
             }
             Leftover::Entry { object_id, key, rid } => {
-                let Some(index) = self.index_by_id(*object_id)? else { return Ok(Removal::Gone) };
+                let Some(index) = ObjectsById::index(self, *object_id)? else { return Ok(Removal::Gone) };
                 let table = self.table_of(&index)?;
                 // Without the lock, the row could get this key again between the look at it and the removal.
                 let row = Resource::Row(table.object_id, *rid);

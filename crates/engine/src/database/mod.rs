@@ -41,7 +41,7 @@ pub(crate) use former::Lifetime;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};
 pub(crate) use leftovers::Leftovers;
 pub(crate) use maintenance::{Maintenance, Work};
-pub(crate) use objects::{Broken, Headers, KnownDataSets, Objects, open_index, open_objects, open_table};
+pub(crate) use objects::{Broken, Headers, KnownDataSets, Objects, open_index, open_objects, open_table, reason_of};
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
 pub(crate) use places::Place;

@@ -9,8 +9,8 @@ use super::beside::Beside;
 use super::former::Replaced;
 use super::places::{Directory, Place, State};
 use crate::catalog::{
-    DataSetEntry, Defined, IndexEntry, OtherEntry, TableEntry, catalog_attributes, definition_data_sets, read_catalog, read_definition,
-    with_data_sets,
+    DataSetEntry, Defined, IndexEntry, OtherEntry, TableEntry, catalog_attributes, definition_damage, definition_data_sets,
+    definition_notes, read_catalog, read_definition, with_data_sets,
 };
 use crate::core::{Core, data_set_path};
 use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
@@ -143,9 +143,8 @@ impl Objects {
         for (table, mut indexes) in changed.into_iter().filter_map(|(table, new)| Some((self.open_table(table)?, new))) {
             let known: HashSet<u32> = indexes.iter().map(|index| index.object_id).collect();
             let stays = |index: &&Arc<Index>| self.indexes.by_id(index.object_id).is_some() && !known.contains(&index.object_id);
-            indexes.extend(table.indexes().iter().filter(stays).cloned());
-            indexes.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-            table.set_indexes(indexes);
+            indexes.extend(table.all_indexes().iter().filter(stays).cloned());
+            table.set_all_indexes(indexes);
         }
     }
 
@@ -155,9 +154,15 @@ impl Objects {
     /// When a definition makes no sense.
     pub(crate) fn alter(&mut self, object_id: u32, definition: &[u8]) -> Result<bool> {
         self.beside.defined(object_id);
-        let table = self.tables.by_id(object_id).map(|place| place.alter(definition, Table::set_notes));
-        let index = || self.indexes.by_id(object_id).map(|place| place.alter(definition, Index::set_notes));
-        let other = || self.others.by_id(object_id).map(|place| place.alter(definition, |_, _| ()));
+        let of_table = |table: &Table, definition: &[u8]| definition_notes(definition).map(|notes| table.set_notes(notes));
+        let of_index = |index: &Index, definition: &[u8]| {
+            index.set_notes(definition_notes(definition)?);
+            definition_damage(definition)?.into_iter().for_each(|reason| index.set_damaged(reason, true));
+            Ok(())
+        };
+        let table = self.tables.by_id(object_id).map(|place| place.alter(definition, of_table));
+        let index = || self.indexes.by_id(object_id).map(|place| place.alter(definition, of_index));
+        let other = || self.others.by_id(object_id).map(|place| place.alter(definition, |_, _| Ok(())));
         table.or_else(index).or_else(other).transpose().map(|found| found.is_some())
     }
 
@@ -198,8 +203,17 @@ impl Objects {
             of_tables.entry(index.table_id).or_default().push(index);
         }
         for table in self.tables.opened() {
-            table.set_indexes(of_tables.remove(&table.object_id).unwrap_or_default());
+            table.set_all_indexes(of_tables.remove(&table.object_id).unwrap_or_default());
         }
+    }
+
+    /// Names of the indexes of which the log or the catalog says that they are damaged.
+    pub(crate) fn damaged_index_names(&self) -> Vec<String> {
+        let is_damaged = |place: &&Arc<Place<Index>>| match place.opened() {
+            Some(index) => index.recorded_damage().is_some(),
+            None => place.look(definition_damage).is_some_and(|damage| matches!(damage, Ok(Some(_)))),
+        };
+        self.indexes.places().filter(is_damaged).map(|place| place.name.to_string()).collect()
     }
 
     /// What opens the table of a number, with its indexes; `None` when there is none.
@@ -221,6 +235,14 @@ impl Objects {
 /// A data set whose file is not there, or is damaged, and what the attempt to use it said. The log may say that it was dropped.
 pub(crate) type Broken = (Arc<DataSet>, Error);
 
+/// What a table is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Use,
+    Redo,
+    Drop,
+}
+
 /// A table that is about to be opened.
 #[derive(Debug)]
 pub(crate) struct Opening {
@@ -235,7 +257,16 @@ impl Opening {
     /// # Errors
     /// When a definition makes no sense, or a data set or a dictionary cannot be read: nothing is open then.
     pub(crate) fn open(&self, core: &Arc<Core>) -> Result<Arc<Table>> {
-        self.open_with(core, &mut Vec::new(), false)
+        let table = self.open_with(core, &mut Vec::new(), Purpose::Use)?;
+        table.check_usable().map(|()| table)
+    }
+
+    /// The table, to drop it: it is there, though damaged, when it or an index cannot be opened because of damage.
+    ///
+    /// # Errors
+    /// When a definition makes no sense, or a data set cannot be read for another reason.
+    pub(crate) fn open_to_drop(&self, core: &Arc<Core>) -> Result<Arc<Table>> {
+        self.open_with(core, &mut Vec::new(), Purpose::Drop)
     }
 
     /// The same while the log is redone: data sets that cannot be opened come to `broken`.
@@ -243,10 +274,10 @@ impl Opening {
     /// # Errors
     /// When a definition makes no sense.
     pub(crate) fn open_to_redo(&self, core: &Arc<Core>, broken: &mut Vec<Broken>) -> Result<Arc<Table>> {
-        self.open_with(core, broken, true)
+        self.open_with(core, broken, Purpose::Redo)
     }
 
-    fn open_with(&self, core: &Arc<Core>, broken: &mut Vec<Broken>, to_redo: bool) -> Result<Arc<Table>> {
+    fn open_with(&self, core: &Arc<Core>, broken: &mut Vec<Broken>, purpose: Purpose) -> Result<Arc<Table>> {
         if let Some(table) = self.place.opened() {
             return Ok(table);
         }
@@ -267,7 +298,18 @@ impl Opening {
             indexes.push(Arc::new(open_index(core, &table, entry, headers, broken)?));
             Ok(())
         });
-        let finished = opened.and_then(|()| if to_redo { Ok(()) } else { finish_opening(&table, &indexes, broken) });
+        let finished = opened.and_then(|()| match purpose {
+            Purpose::Redo => Ok(()),
+            Purpose::Use => finish_opening(&table, &indexes, broken),
+            Purpose::Drop => match finish_opening(&table, &indexes, broken) {
+                Err(error) if error.is_damage() => {
+                    table.set_damaged(error);
+                    table.set_all_indexes(indexes.clone());
+                    Ok(())
+                }
+                finished => finished,
+            },
+        });
         if let Err(error) = finished {
             let of_indexes = indexes.iter().map(|index| &index.data_set);
             table.partitions().chain(of_indexes).for_each(|data_set| core.manager.discard(data_set));
@@ -283,15 +325,34 @@ impl Opening {
 
 /// Nothing is to be redone of a table that was just opened.
 fn finish_opening(table: &Table, indexes: &[Arc<Index>], broken: &mut Vec<Broken>) -> Result<()> {
-    if let Some((_, error)) = broken.pop() {
-        return Err(error);
+    // Without an index that is damaged, the table goes on.
+    for (data_set, error) in broken.drain(..) {
+        match indexes.iter().find(|index| Arc::ptr_eq(&index.data_set, &data_set)).filter(|_| error.is_damage()) {
+            Some(index) => {
+                index.set_damaged(reason_of(&error), false);
+                index.core.manager.discard(&data_set);
+            }
+            None => return Err(error),
+        }
     }
     let of_indexes = indexes.iter().map(|index| &index.data_set);
     table.partitions().chain(of_indexes).for_each(|data_set| data_set.set_recovering(false));
-    let mut indexes = indexes.to_vec();
-    indexes.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-    table.set_indexes(indexes);
+    table.partitions().try_for_each(|data_set| data_set.check_length(false))?;
+    for index in indexes {
+        if let Err(error) = index.data_set.check_length(false) {
+            index.set_damaged(reason_of(&error), false);
+        }
+    }
+    table.set_all_indexes(indexes.to_vec());
     table.load_dictionaries()
+}
+
+/// What an error says of an object whose name is known.
+pub(crate) fn reason_of(error: &Error) -> String {
+    match error {
+        Error::Corrupt { page, reason, .. } => format!("page {page}: {reason}"),
+        other => other.to_string(),
+    }
 }
 
 fn not_what_it_was(object_id: u32) -> Error {
@@ -423,9 +484,26 @@ pub(crate) fn open_index(
 ) -> Result<Index> {
     core.see_object_id(entry.object_id);
     let Some(data_set) = entry.data_sets.first() else { return Err(not_what_it_was(entry.object_id)) };
+    let found = DataSetEntry { header_writes: headers.known_writes(data_set), ..*data_set };
     let attributes = DataSetAttributes { file_id: data_set.file_id, ..Index::data_set_attributes(entry.object_id, &entry.attributes) };
-    let opened = open_or_break(core, attributes, &entry.attributes.pool, headers.writes_of(data_set), broken)?;
-    Ok(Index::attach(Arc::clone(core), entry.object_id, entry.table_id, &table.attributes().schema, entry.attributes, opened))
+    let opened = match &entry.damaged {
+        // Whatever lies there is not looked at.
+        Some(_) => {
+            core.see_file_id(attributes.file_id);
+            core.data_set(attributes, &entry.attributes.pool)?
+        }
+        None => open_or_break(core, attributes, &entry.attributes.pool, headers.writes_of(data_set), broken)?,
+    };
+    if let Err(error) = opened.check_length(true) {
+        opened.poison(&error);
+        broken.push((Arc::clone(&opened), error));
+    }
+    let schema = &table.attributes().schema;
+    let is_closed = found.header_writes.is_some() && !opened.is_defined();
+    let mut index = Index::attach(Arc::clone(core), entry.object_id, entry.table_id, schema, entry.attributes, opened);
+    index.found = is_closed.then_some(found);
+    entry.damaged.into_iter().for_each(|reason| index.set_damaged(reason, true));
+    Ok(index)
 }
 
 /// Opens a data set. One that should have a file, and has none that can be used, comes without it.
@@ -460,6 +538,14 @@ pub(crate) enum Headers<'a> {
 }
 
 impl Headers<'_> {
+    /// How often the header has been written, as far as is known.
+    fn known_writes(self, entry: &DataSetEntry) -> Option<u32> {
+        match self.writes_of(entry) {
+            Some(HeaderWrites::Exactly(writes) | HeaderWrites::AtLeast(writes)) => Some(writes),
+            None => None,
+        }
+    }
+
     /// How often the header must have been written; `None`: the log has all of the data set.
     fn writes_of(self, entry: &DataSetEntry) -> Option<HeaderWrites> {
         match self {

@@ -29,7 +29,7 @@ use pagefold_format::control::ControlSlot;
 use pagefold_io::{Clock, Lock, Storage};
 use parking_lot::{Mutex, RwLock};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -410,7 +410,7 @@ impl DatabaseState {
         let opening = {
             let objects = self.objects.read();
             match objects.tables.get(name).map(|place| (place.opened(), objects.opening(place.object_id))) {
-                Some((Some(table), _)) => return Ok(table),
+                Some((Some(table), _)) => return table.check_usable().map(|()| table),
                 Some((None, Some(opening))) => opening,
                 _ => return Err(unknown("table", name, objects.tables.names())),
             }
@@ -418,7 +418,23 @@ impl DatabaseState {
         opening.open(&self.core)
     }
 
-    /// An index by name. It is opened with its table, if nobody has used them.
+    /// A table by name that is about to be dropped, whatever state its data sets and those of its indexes are in: what cannot be opened of it is not.
+    pub(super) fn table_to_drop(&self, name: &str) -> Result<Arc<Table>> {
+        let opening = {
+            let objects = self.objects.read();
+            let found = objects.tables.get(name).and_then(|place| objects.opening(place.object_id));
+            found.ok_or_else(|| unknown("table", name, objects.tables.names()))?
+        };
+        opening.open_to_drop(&self.core)
+    }
+
+    /// Names of the indexes of which the log or the catalog says that they are damaged.
+    #[must_use]
+    pub fn damaged_index_names(&self) -> Vec<String> {
+        self.objects.read().damaged_index_names()
+    }
+
+    /// An index by name. It is opened with its table, if nobody has used them. It may be [damaged](Index::damage): it can be dropped and built anew then, not read.
     ///
     /// # Errors
     /// When there is none, or as [`Self::tables`].
@@ -443,13 +459,14 @@ impl DatabaseState {
             let objects = self.objects.read();
             match objects.tables.by_id(object_id).map(|place| place.opened()) {
                 Some(None) => objects.opening(object_id),
-                found => return Ok(found.flatten()),
+                Some(Some(table)) => return table.check_usable().map(|()| Some(table)),
+                None => return Ok(None),
             }
         };
         opening.map(|opening| opening.open(&self.core)).transpose()
     }
 
-    /// The indexes of a table, by name; not those that a running transaction makes.
+    /// The indexes of a table, by name, that can be used; not those that a running transaction makes. [`Table::all_indexes`] has the damaged ones, too.
     #[must_use]
     pub fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {
         table.indexes().iter().filter(|index| !index.lifetime.is_staged()).cloned().collect()
@@ -478,20 +495,21 @@ pub(super) fn unknown<'a>(kind: &'static str, name: &str, names: impl Iterator<I
 }
 
 impl DatabaseState {
-    /// Removes the data sets that nothing names, and misses those that should be there. One whose name comes back after a crash is removed again, so nothing is synced.
+    /// Removes the data sets that nothing names. One whose name comes back after a crash is removed again, so nothing is synced. One that is missing is
+    /// missed by whoever uses it: the others have nothing to do with that.
     ///
     /// # Errors
-    /// When the file of a data set is missing, or the directory cannot be read.
+    /// When the directory cannot be read.
     pub(super) fn settle_files(&self) -> Result<()> {
         let core = &self.core;
-        let mut described = BTreeMap::new();
+        let mut described = BTreeSet::new();
         let mut named: BTreeSet<u32> = {
             let objects = self.objects.read();
-            for (entry, table) in objects.described_files()? {
+            for (entry, _) in objects.described_files()? {
                 core.see_file_id(entry.file_id);
                 // One that has no file at the checkpoint, and nothing in the log, must not have one.
                 if entry.header_writes.is_some() {
-                    described.insert(entry.file_id, table);
+                    described.insert(entry.file_id);
                 }
             }
             objects.open_data_sets().map(|data_set| data_set.file_id()).chain([objects.catalog.file_id()]).collect()
@@ -499,15 +517,9 @@ impl DatabaseState {
         named.extend(self.other_catalog.lock().as_ref().map(|catalog| catalog.file_id()));
         let data = core.directory.join(DATA_DIRECTORY);
         let files = core.storage.list(&data)?;
-        let mut missing = described.clone();
-        files.iter().filter_map(|path| file_id_of(path)).for_each(|file_id| _ = missing.remove(&file_id));
-        for table in missing.into_values() {
-            // This says what is wrong with it, unless the file has come meanwhile.
-            self.live_table_by_id(table)?;
-        }
         if core.writable {
             let _passage = core.pass()?;
-            remove_all_but(core.storage.as_ref(), files, |file_id| named.contains(&file_id) || described.contains_key(&file_id))?;
+            remove_all_but(core.storage.as_ref(), files, |file_id| named.contains(&file_id) || described.contains(&file_id))?;
         }
         Ok(())
     }

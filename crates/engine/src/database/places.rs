@@ -6,11 +6,10 @@
 //! - a table is opened with its indexes, so whoever has a table has them, and whoever drops or alters an object has opened it.
 
 use crate::Result;
-use crate::catalog::{definition_data_sets, definition_notes, with_data_sets};
+use crate::catalog::in_place_of;
 use crate::index::Index;
 use crate::steps::step;
 use crate::table_space::Table;
-use pagefold_format::catalog::Notes;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -94,13 +93,15 @@ impl<T> Place<T> {
     }
 
     /// Puts another definition, whose data sets do not count, in the place of this one.
-    pub(super) fn alter(&self, definition: &[u8], set: impl FnOnce(&T, Notes)) -> Result<()> {
+    pub(super) fn alter(&self, definition: &[u8], set: impl FnOnce(&T, &[u8]) -> Result<()>) -> Result<()> {
         let mut state = self.state.write();
         match &mut *state {
-            State::Open(object) => set(object, definition_notes(definition)?),
-            State::Described(before) => *before = with_data_sets(definition, &definition_data_sets(before)?)?.into(),
+            State::Open(object) => set(object, definition),
+            State::Described(before) => {
+                *before = in_place_of(definition, before)?.into();
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Is this object at the place?

@@ -117,6 +117,7 @@ impl Reading<'_> {
         if index.table_id != table.object_id {
             return Err(Error::Parameter(format!("{} is not one of {}", index.object(), table.object())));
         }
-        index.lifetime.check(Some(self.snapshot.timestamp()), self.transaction, || index.object())
+        index.lifetime.check(Some(self.snapshot.timestamp()), self.transaction, || index.object())?;
+        index.check_usable()
     }
 }

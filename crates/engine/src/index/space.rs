@@ -2,16 +2,26 @@
 
 use super::attributes::IndexAttributes;
 use super::known_keys::KnownKeys;
-use crate::Result;
+use crate::catalog::DataSetEntry;
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes};
 use crate::database::Lifetime;
 use crate::pool::BufferManager;
+use crate::{Error, Result};
 use pagefold_format::catalog::Notes;
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_types::{KeyLayout, Schema};
 use parking_lot::RwLock;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What is wrong with an index that cannot be used.
+#[derive(Debug)]
+struct Damage {
+    reason: String,
+    /// The log, or the catalog, has it.
+    recorded: AtomicBool,
+}
 
 /// An open index. The tree itself is in `btree`.
 #[derive(Debug)]
@@ -26,6 +36,10 @@ pub struct Index {
     pub(crate) known_keys: KnownKeys,
     /// What is said of it at present.
     notes: RwLock<Arc<Notes>>,
+    /// Its data set as the catalog has it, if it was damaged when it was opened.
+    pub(crate) found: Option<DataSetEntry>,
+    /// Nothing of its data set is read or written any more. Once so, it stays so.
+    damage: OnceLock<Damage>,
 }
 
 impl Index {
@@ -73,6 +87,39 @@ impl Index {
             key_layout,
             data_set,
             known_keys: KnownKeys::default(),
+            found: None,
+            damage: OnceLock::new(),
+        }
+    }
+
+    /// It is not used any more: for this reason, which is `recorded` if others will know of it after a crash.
+    pub(crate) fn set_damaged(&self, reason: impl ToString, recorded: bool) {
+        let made = || Damage { reason: reason.to_string(), recorded: AtomicBool::new(false) };
+        let damage = self.damage.get_or_init(made);
+        damage.recorded.fetch_or(recorded, Ordering::AcqRel);
+        self.data_set.poison(format!("{} is damaged: {}", self.object(), damage.reason));
+    }
+
+    /// What is wrong with it, if it cannot be used: it is to be built anew.
+    #[must_use]
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.get().map(|damage| damage.reason.as_str())
+    }
+
+    /// The same, as far as the log or the catalog has it.
+    pub(crate) fn recorded_damage(&self) -> Option<&str> {
+        self.damage.get().filter(|damage| damage.recorded.load(Ordering::Acquire)).map(|damage| damage.reason.as_str())
+    }
+
+    /// Refuses an index that is damaged.
+    ///
+    /// # Errors
+    /// [`Error::DamagedIndex`].
+    #[inline]
+    pub fn check_usable(&self) -> Result<()> {
+        match self.damage.get() {
+            None => Ok(()),
+            Some(damage) => Err(Error::DamagedIndex { index: self.name().into(), reason: damage.reason.clone() }),
         }
     }
 

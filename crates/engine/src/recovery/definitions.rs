@@ -3,6 +3,7 @@
 //! Invariants:
 //! - redo begins with what the catalog named at the checkpoint's cut, and with what transactions that ran then had defined;
 //! - what a transaction defines is there for redo of pages from its record on, and for everybody from the commit on;
+//! - an index whose data set is missing or broken does not keep the others from being recovered: it is damaged from then on, and the log says so before anything else is done;
 //! - a data set whose file is missing or cannot be read is no damage if the log says later that its object was dropped, or never that its transaction was committed: the file went with that, perhaps not
 //!   durably, and what was written to it before was not made whole any more.
 
@@ -10,7 +11,7 @@ use super::redo::DataSets;
 use crate::catalog::{self, read_definition};
 use crate::core::Core;
 use crate::data_set::DataSet;
-use crate::database::{Broken, Headers, KnownDataSets, Objects, Place, open_index, open_table};
+use crate::database::{Broken, Headers, KnownDataSets, Objects, Place, open_index, open_table, reason_of};
 use crate::index::Index;
 use crate::table_space::Table;
 use crate::{Error, Result};
@@ -287,15 +288,33 @@ impl Definitions {
 
     /// Redo has come to the end. Transactions that have not committed have defined nothing.
     ///
+    /// `goes_on`: an index whose data set is missing or broken is damaged from now on; otherwise it is an error, too.
+    ///
     /// # Errors
     /// When a data set of what is there is missing or broken.
-    pub(crate) fn finish(mut self, data_sets: &mut DataSets) -> Result<Defined> {
+    pub(crate) fn finish(mut self, goes_on: bool, data_sets: &mut DataSets) -> Result<Defined> {
         while let Some(pending) = self.pending.last() {
             self.taken_back(pending.transaction, 0, data_sets);
         }
-        let is_there = |broken: &Broken| data_sets.contains_key(&broken.0.file_id());
-        if let Some((_, error)) = self.broken.into_iter().find(is_there) {
-            return Err(error);
+        let broken = std::mem::take(&mut self.broken);
+        for (data_set, error) in broken.into_iter().filter(|(data_set, _)| data_sets.contains_key(&data_set.file_id())) {
+            let index = self.objects.indexes.by_id(data_set.attributes.object_id).and_then(|place| place.opened());
+            match index {
+                // The log says that it is damaged, or will when this is known.
+                Some(index) if index.damage().is_some() || goes_on && error.is_damage() => index.set_damaged(reason_of(&error), false),
+                _ => return Err(error),
+            }
+        }
+        for index in self.objects.indexes.opened().filter(|_| goes_on) {
+            // The log has what was added to it.
+            if let Err(error) = index.data_set.check_length(false) {
+                index.set_damaged(reason_of(&error), false);
+            }
+        }
+        for index in self.objects.indexes.opened().filter(|index| index.damage().is_some()) {
+            // Whatever redo has done to its pages is not to be written.
+            data_sets.remove(&index.data_set.file_id());
+            self.core.manager.discard(&index.data_set);
         }
         self.objects.tell_tables();
         Ok(Defined { objects: self.objects, gone: self.gone })

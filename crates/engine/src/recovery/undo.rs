@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) trait ObjectsById {
     /// The table; `None` when it was dropped. An error when it cannot be opened; so for the others.
     fn table(&self, object_id: u32) -> Result<Option<Arc<Table>>>;
-    /// The index; `None` when it was dropped.
+    /// The index; `None` when it was dropped or is damaged.
     fn index(&self, object_id: u32) -> Result<Option<Arc<Index>>>;
     /// The data set; `None` when it was dropped.
     fn data_set(&self, file_id: u32) -> Result<Option<Arc<DataSet>>>;

@@ -25,7 +25,7 @@ use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout, SLOT_MAX, Schema};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Compression of a table.
@@ -209,6 +209,12 @@ pub struct Table {
     pub(super) rounds: Mutex<()>,
     /// Its live indexes, by name. Only a change of tables and indexes puts another list here.
     indexes: RwLock<Arc<[Arc<Index>]>>,
+    /// Those that are damaged, by name: nobody reads or keeps them.
+    damaged_indexes: RwLock<Arc<[Arc<Index>]>>,
+    /// There are some.
+    has_damaged: AtomicBool,
+    /// It cannot be used, and is open to be dropped.
+    damage: OnceLock<Error>,
     /// Rows are changed by transactions inside it.
     pub(crate) gate: RowGate,
     /// The transaction that builds an index beside them, and the name of that.
@@ -259,6 +265,9 @@ impl Table {
             adding_partition: Mutex::new(0),
             rounds: Mutex::default(),
             indexes: RwLock::default(),
+            damaged_indexes: RwLock::default(),
+            has_damaged: AtomicBool::new(false),
+            damage: OnceLock::new(),
             gate: RowGate::default(),
             builder: Mutex::default(),
             notes: RwLock::new(Arc::new(attributes.notes.clone())),
@@ -421,14 +430,56 @@ impl Table {
         TableAttributes { notes: Notes::clone(&self.notes.read()), ..self.attributes.clone() }
     }
 
-    /// Its indexes, by name, of those that the catalog names.
+    /// Its indexes, by name, of those that the catalog names and that can be used.
     #[must_use]
     pub fn indexes(&self) -> Arc<[Arc<Index>]> {
         Arc::clone(&self.indexes.read())
     }
 
-    /// These are its indexes from now on.
-    pub(crate) fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
+    /// A data set of it cannot be used.
+    pub(crate) fn set_damaged(&self, error: Error) {
+        let _ = self.damage.set(error);
+    }
+
+    /// Refuses a table of which a data set cannot be used.
+    ///
+    /// # Errors
+    /// What is wrong with that.
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.damage.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Those of its indexes that are damaged, by name.
+    #[must_use]
+    pub fn damaged_indexes(&self) -> Arc<[Arc<Index>]> {
+        if self.has_damaged_indexes() { Arc::clone(&self.damaged_indexes.read()) } else { Arc::default() }
+    }
+
+    /// Are there some?
+    #[inline]
+    pub(crate) fn has_damaged_indexes(&self) -> bool {
+        self.has_damaged.load(Ordering::Acquire)
+    }
+
+    /// Its indexes, by name, the damaged ones too.
+    #[must_use]
+    pub fn all_indexes(&self) -> Vec<Arc<Index>> {
+        let mut all: Vec<Arc<Index>> = self.indexes().iter().chain(self.damaged_indexes().iter()).cloned().collect();
+        all.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        all
+    }
+
+    /// These are its indexes from now on; damaged ones are told from the others.
+    pub(crate) fn set_all_indexes(&self, mut indexes: Vec<Arc<Index>>) {
+        indexes.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        let (damaged, usable): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|index| index.damage().is_some());
+        self.has_damaged.store(!damaged.is_empty(), Ordering::Release);
+        *self.damaged_indexes.write() = damaged.into();
+        self.set_indexes(usable);
+    }
+
+    /// These are the ones that can be used.
+    fn set_indexes(&self, indexes: Vec<Arc<Index>>) {
         *self.indexes.write() = indexes.into();
     }
 

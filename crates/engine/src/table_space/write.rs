@@ -55,7 +55,8 @@ impl Table {
         let mut large = self.layout.plan_large(values, self.record_bytes_max(), key).map_err(refused)?;
         if !large.is_empty() {
             // A value in an index is not to lie outside, if others can instead.
-            let indexes = self.indexes();
+            // In one that is damaged, too: it is to be built anew.
+            let indexes = self.all_indexes();
             let indexed = indexes.iter().flat_map(|index| index.attributes().columns.iter().map(|column| column.0));
             let mut keep: Vec<usize> = key.iter().copied().chain(indexed).collect();
             // Nor is one in an index that is being built.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod built_beside;
+mod damaged;
 mod define;
 mod definitions;
 mod described;

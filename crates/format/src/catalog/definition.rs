@@ -56,6 +56,8 @@ pub mod tag {
     pub const LAYOUT_VERSION: u32 = 29;
     /// The lowest column id never used; not there: the number of columns.
     pub const NEXT_COLUMN: u32 = 31;
+    /// Of an index: it is damaged, and has not been kept since; why, as text. What its data set has is not to be believed.
+    pub const DAMAGED: u32 = 33;
     /// The first tag of what the store does not act on.
     pub const FIRST_NOTE: u32 = 64;
     /// A comment.

@@ -197,6 +197,12 @@ fn check_table(
     let Some(mut table) = TableFiles::open(storage, directory, database_id, entry, context) else { return Ok(()) };
     let mut compared: Vec<Compared<'_>> = Vec::new();
     for index in indexes {
+        if let Some(reason) = &index.damaged {
+            // What lies in its file is not looked at any more, and may lack what has changed since.
+            let reason = format!("it was found damaged ({reason}) and is not used since: `rebuild-index` builds it anew");
+            context.error(&index_object(index), 0, reason);
+            continue;
+        }
         let set = index_expected(index).and_then(|expected| DataSetFile::open(storage, directory, database_id, &expected, context));
         let key_layout = index.attributes.key_layout(&entry.attributes.schema);
         compared.push(Compared {

@@ -30,8 +30,11 @@ pub(crate) fn index_object(entry: &IndexEntry) -> String {
     format!("index \"{}\"", entry.attributes.name)
 }
 
-/// What is expected of an index's data set that has a file.
+/// What is expected of an index's data set that has a file, and that is to be believed.
 pub(crate) fn index_expected(entry: &IndexEntry) -> Option<Expected> {
+    if entry.damaged.is_some() {
+        return None;
+    }
     let data_set = entry.data_sets.first()?;
     Some(Expected {
         object: index_object(entry),

@@ -45,35 +45,81 @@ pub struct DatabaseReport {
     pub pools: Vec<PoolStatistics>,
     /// The log, if there is one.
     pub log: Option<LogStatistics>,
+    /// Tables and indexes that cannot be measured because they are damaged.
+    pub damaged: Vec<DamagedObject>,
 }
 
-/// Reports on everything, on a table and its indexes, or on an index.
+/// A table or index that is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedObject {
+    /// "table" or "index".
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// What is wrong.
+    pub reason: String,
+    /// The command that mends it.
+    pub mended_by: &'static str,
+}
+
+impl DamagedObject {
+    fn table(name: &str, error: &Error) -> DamagedObject {
+        DamagedObject { kind: "table", name: name.into(), reason: error.to_string(), mended_by: "salvage" }
+    }
+
+    fn index(name: &str, error: &Error) -> DamagedObject {
+        let reason = match error {
+            Error::Engine(pagefold_engine::Error::DamagedIndex { reason, .. }) => reason.clone(),
+            other => other.to_string(),
+        };
+        DamagedObject { kind: "index", name: name.into(), reason, mended_by: "rebuild-index" }
+    }
+}
+
+/// Reports on everything, on a table and its indexes, or on an index. What is damaged is in the report, and keeps nothing else out of it.
 ///
 /// # Errors
-/// When there is no such table or index, a page is damaged, or the user wants to stop.
+/// When there is no such table or index, one cannot be read for another reason than damage, or the user wants to stop.
 pub fn report(database: &Database, object: Option<&str>, progress: &dyn Progress) -> Result<DatabaseReport> {
-    let (tables, indexes) = match object {
-        None => (database.tables()?, database.indexes()?),
-        Some(name) => match (database.table(name), database.index(name)) {
-            (Ok(table), _) => {
-                let indexes = database.indexes_of(&table);
-                (vec![table], indexes)
-            }
-            (_, Ok(index)) => (vec![], vec![index]),
-            _ => return Err(unknown(database, name)),
-        },
-    };
+    let (table_names, index_names) = (database.table_names(), database.index_names());
     let mut report = DatabaseReport::default();
-    for table in tables {
-        progress.start(&format!("table {}", table.name()), None, Unit::Pages);
-        report.tables.push(TableStatistics::of(&table, progress)?);
+    let (tables, mut indexes) = match object {
+        None => (table_names, index_names),
+        Some(name) if table_names.iter().any(|other| other == name) => (vec![name.to_owned()], Vec::new()),
+        Some(name) if index_names.iter().any(|other| other == name) => (Vec::new(), vec![name.to_owned()]),
+        Some(name) => return Err(unknown(database, name)),
+    };
+    for name in tables {
+        progress.start(&format!("table {name}"), None, Unit::Pages);
+        let measured = database.table(&name).map_err(Error::from).and_then(|table| {
+            if object.is_some() {
+                indexes.extend(table.all_indexes().iter().map(|index| index.name().to_owned()));
+            }
+            TableStatistics::of(&table, progress)
+        });
+        match measured {
+            Ok(measured) => report.tables.push(measured),
+            Err(error) if error.is_damage() => report.damaged.push(DamagedObject::table(&name, &error)),
+            // It was dropped meanwhile.
+            Err(Error::Engine(pagefold_engine::Error::Unknown { .. })) if object.is_none() => {}
+            Err(error) => return Err(error),
+        }
         progress.finish();
     }
-    for index in indexes {
-        let pages = u64::from(index.data_set().page_count());
-        progress.start(&format!("index {}", index.name()), Some(pages), Unit::Pages);
-        let table = database.table_of(&index)?;
-        report.indexes.push(IndexStatistics::of(&index, &table, progress)?);
+    for name in indexes {
+        progress.start(&format!("index {name}"), None, Unit::Pages);
+        let measured = measure_index(database, &name, progress);
+        match measured {
+            Ok(measured) => report.indexes.push(measured),
+            Err(error) if error.is_damage() => {
+                // One that cannot be opened with its table is not to blame.
+                if report.damaged.iter().all(|table| table.kind != "table" || table.reason != error.to_string()) {
+                    report.damaged.push(DamagedObject::index(&name, &error));
+                }
+            }
+            Err(Error::Engine(pagefold_engine::Error::Unknown { .. })) if object.is_none() => {}
+            Err(error) => return Err(error),
+        }
         progress.finish();
     }
     let manager = database.manager();
@@ -90,6 +136,13 @@ pub fn report(database: &Database, object: Option<&str>, progress: &dyn Progress
         .collect();
     report.log = LogStatistics::of(database)?;
     Ok(report)
+}
+
+fn measure_index(database: &Database, name: &str, progress: &dyn Progress) -> Result<IndexStatistics> {
+    let index = database.index(name)?;
+    index.check_usable()?;
+    let table = database.table_of(&index)?;
+    IndexStatistics::of(&index, &table, progress)
 }
 
 fn unknown(database: &Database, name: &str) -> Error {
@@ -136,6 +189,9 @@ impl DatabaseReport {
             "tables": self.tables.iter().map(TableStatistics::to_json).collect::<Vec<_>>(),
             "indexes": self.indexes.iter().map(IndexStatistics::to_json).collect::<Vec<_>>(),
             "pools": pools,
+            "damaged": self.damaged.iter().map(|damaged| json!({
+                "kind": damaged.kind, "name": damaged.name, "reason": damaged.reason, "mended_by": damaged.mended_by,
+            })).collect::<Vec<_>>(),
             "log": self.log.as_ref().map(LogStatistics::to_json),
         })
     }

@@ -34,6 +34,13 @@ pub(super) fn render(report: &DatabaseReport) -> String {
         out.push('\n');
         describe(index, &mut out);
     }
+    if !report.damaged.is_empty() {
+        out.push('\n');
+    }
+    for damaged in &report.damaged {
+        let (kind, name, reason, mended_by) = (damaged.kind, &damaged.name, &damaged.reason, damaged.mended_by);
+        out.push_str(&format!("DAMAGED {kind} {name}: {reason}; `{mended_by}` mends it\n"));
+    }
     if !report.pools.is_empty() {
         let head = ["POOL", "FRAME", "USED", "LIMIT", "GETPAGES", "HITS", "READS", "PREFETCHED", "WRITTEN", "EXPANDED"];
         let mut grid = Grid::new(&head, &[Align::Left]);

@@ -8,6 +8,7 @@
 mod commands;
 mod damage;
 mod dictionary;
+mod matrix;
 mod salvage;
 mod sample;
 mod semantic;

@@ -69,6 +69,7 @@ impl Transaction<'_> {
     fn insert_row(&mut self, table: &Table, values: &[ValueRef<'_>], looked_at: Option<&[Arc<Index>]>) -> Result<Rid> {
         let mut record = Vec::new();
         table.build_record(By::Transaction(&self.state), values, &mut record)?;
+        self.check_damaged(table, None, &record)?;
         let gate = table.gate.pass();
         let rid = table.insert_record(By::Transaction(&self.state), &record)?;
         if let Some(observer) = &*gate {
@@ -100,8 +101,10 @@ impl Transaction<'_> {
             }
             let gate = table.gate.pass();
             let is_observed = gate.as_ref().is_some_and(|observer| changes.iter().any(|(changed, _)| observer.has_column(*changed)));
+            let concerns = |index: &Arc<Index>| index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column));
             if !is_observed
-                && t.indexes_of(table).iter().all(|index| !index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column)))
+                && !t.damaged_unique_indexes(table).iter().any(concerns)
+                && t.indexes_of(table).iter().all(|index| !concerns(index))
                 && let Some(found) = table.update_fixed(By::Transaction(&t.state), rid, changes)?
             {
                 drop(gate);
@@ -115,6 +118,7 @@ impl Transaction<'_> {
             let Some(before) = table.read(rid, &mut buffer, <[u8]>::to_vec)? else { return Ok(false) };
             let (mut after, mut unused) = (Vec::new(), Vec::new());
             table.changed_record(By::Transaction(&t.state), &before, changes, &mut after, &mut unused)?;
+            t.check_damaged(table, Some(&before), &after)?;
             let (mut old, mut new) = (Vec::new(), Vec::new());
             for value in unused {
                 t.keep(Undo::KeptLargeValue { object_id: table.object_id, value })?;
@@ -201,6 +205,21 @@ impl Transaction<'_> {
             }
             _ => Ok(true),
         }
+    }
+
+    /// Refuses a record that has a key, which the one before it did not have, of a unique index that is damaged: whether the key is free nobody can tell.
+    fn check_damaged(&self, table: &Table, before: Option<&[u8]>, after: &[u8]) -> Result<()> {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        for index in self.damaged_unique_indexes(table) {
+            key_of(table, &index, after, &mut new)?;
+            if let Some(before) = before {
+                key_of(table, &index, before, &mut old)?;
+            }
+            if !index.has_null(&new) && (before.is_none() || old != new) {
+                index.check_usable()?;
+            }
+        }
+        Ok(())
     }
 
     /// Refuses a key of a unique index that a living row other than `rid` has. Until the end of the transaction nobody takes it.

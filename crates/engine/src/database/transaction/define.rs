@@ -96,7 +96,8 @@ impl Transaction<'_> {
         let old = self.table(name)?;
         // With what is said of them now, by this transaction too.
         let again = |index: &Arc<Index>| IndexAttributes { notes: (*self.notes_of_index(index)).clone(), ..index.attributes().clone() };
-        let indexes: Vec<IndexAttributes> = self.indexes_of(&old).iter().map(again).collect();
+        let stays = |index: &&Arc<Index>| !self.defining.has_dropped(index.object_id);
+        let indexes: Vec<IndexAttributes> = old.all_indexes().iter().filter(stays).map(again).collect();
         let attributes = TableAttributes { notes: (*self.notes_of_table(&old)).clone(), ..old.attributes().clone() };
         self.drop_table(name)?;
         let table = self.create_table(attributes)?;
@@ -223,7 +224,13 @@ impl Transaction<'_> {
         table.scan_visible(&snapshot, &mut RowBuffer::default(), &mut filling, |_| ()).map(drop)
     }
 
-    /// Indexes of a table as this transaction has them.
+    /// Damaged indexes of a table that are unique and that this transaction has not dropped.
+    pub(super) fn damaged_unique_indexes(&self, table: &Table) -> Vec<Arc<Index>> {
+        let all = table.damaged_indexes();
+        all.iter().filter(|index| index.attributes().unique && !self.defining.has_dropped(index.object_id)).cloned().collect()
+    }
+
+    /// Indexes of a table as this transaction has them, that it keeps.
     pub(super) fn indexes_of(&self, table: &Table) -> Arc<[Arc<Index>]> {
         let indexes = table.indexes();
         if self.defining.is_empty() {

@@ -294,7 +294,7 @@ impl Transaction<'_> {
             _ => Some(self.snapshot()?.timestamp()),
         };
         let counts = |index: &&Arc<Index>| {
-            let counts = index.lifetime.check(timestamp, self.state.id(), || index.object()).is_ok();
+            let counts = index.lifetime.check(timestamp, self.state.id(), || index.object()).is_ok() && index.damage().is_none();
             counts && !self.defining.has_dropped(index.object_id)
         };
         let mut found: Vec<Arc<Index>> = table.indexes().iter().filter(counts).cloned().collect();
@@ -323,7 +323,8 @@ impl Transaction<'_> {
             return Err(Error::Parameter(format!("{} is of another database", index.object())));
         }
         self.defining.check_not_dropped(index.object_id, || index.object())?;
-        index.lifetime.check(timestamp, self.state.id(), || index.object())
+        index.lifetime.check(timestamp, self.state.id(), || index.object())?;
+        index.check_usable()
     }
 
     /// As [`check_table`](Self::check_table), of a table and an index of it.
@@ -376,6 +377,8 @@ impl Transaction<'_> {
                 return Err(Error::Stale { object: table.object(), why });
             }
         }
+        // Its damaged indexes do not keep what is about to change.
+        self.database.record_damage(table)?;
         let result = self.or_nothing(run);
         self.statement_ends();
         self.database.checkpoint_when_due();

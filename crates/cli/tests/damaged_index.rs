@@ -1,0 +1,157 @@
+//! An index that cannot be opened takes nothing else away: the commands name it, go on without it, drop it and build it anew. So for tables: others go on,
+//! and what is damaged is dropped.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use common::Place;
+use std::path::{Path, PathBuf};
+
+const HOWS: [&str; 5] = ["header", "zeros", "short", "missing", "another"];
+
+/// The file of a table or index: `print` says it.
+fn file_of(place: &Place, object: &str) -> PathBuf {
+    let printed = place.run(&["print", "db", object]).ok().out;
+    let file = printed.lines().find_map(|line| line.strip_prefix("file ")).unwrap().trim().to_owned();
+    place.path(&format!("db/data/{file}.pfd"))
+}
+
+/// Tables `t` and `u` of 2,000 rows, each with an index on `name`; the files of `t_name`, `u_name` and `t_pk`.
+fn made() -> (Place, [PathBuf; 3]) {
+    let place = Place::with_table();
+    place.run(&["load", "db", "u", "t.csv", "--primary-key", "id"]).ok();
+    for table in ["t", "u"] {
+        let (name, columns) = (format!("{table}_name"), format!("{table}(name, id)"));
+        place.run(&["create-index", "db", &name, &columns, "--format", "plain"]).ok();
+    }
+    place.write("one.csv", "id,name,price,day\n1,oak,2.00,2024-01-01\n");
+    place.write("new.csv", "id,name,price,day\n90001,elm,2.00,2024-01-01\n");
+    place.write("gone.csv", "id\n7\n");
+    let files = ["t_name", "u_name", "t_pk"].map(|index| file_of(&place, index));
+    (place, files)
+}
+
+fn damage(path: &Path, another: &Path, how: &str) {
+    let mut bytes = std::fs::read(path).unwrap();
+    match how {
+        "header" => bytes[77] ^= 2,
+        "zeros" => bytes[..8192].fill(0),
+        "short" => bytes.truncate(2 * 8192),
+        "another" => bytes = std::fs::read(another).unwrap(),
+        _ => return std::fs::remove_file(path).unwrap(),
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn commands_go_on_without_an_index_that_is_damaged() {
+    for how in HOWS {
+        let (place, [file, another, ..]) = made();
+        let whole = std::fs::read(&file).unwrap();
+        damage(&file, &another, how);
+        let mends = ["t_name", "rebuild-index"];
+        place.run(&["get", "db", "t", "5"]).ok();
+        assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out.lines().count(), 2001, "{how}");
+        assert!(place.run(&["scan", "db", "t", "--where", "name = 'compass' and id = 3", "--columns", "id"]).ok().out.ends_with(" 3\n"));
+        place.run(&["scan", "db", "t", "--index", "t_name"]).fails(1, &mends);
+        place.run(&["scan", "db", "u", "--index", "u_name", "--limit", "1"]).ok();
+        let report = place.run(&["report", "db", "--json"]).ok().json();
+        assert_eq!(
+            (&report["damaged"][0]["name"], &report["damaged"][0]["mended_by"]),
+            (&"t_name".into(), &"rebuild-index".into()),
+            "{how}"
+        );
+        assert_eq!((report["tables"].as_array().unwrap().len(), report["indexes"].as_array().unwrap().len()), (2, 3));
+        assert!(place.run(&["report", "db"]).ok().out.contains("DAMAGED index t_name"));
+        let check = place.run(&["check", "db"]);
+        assert!(check.code == Some(1) && check.out.contains("t_name"), "{check:?}");
+        // A copy would lack what nothing says it lacks.
+        place.run(&["copy", "db", "unmarked.pfc"]).fails(1, &["t_name"]);
+        place.run(&["upsert", "db", "t", "one.csv"]).ok();
+        place.run(&["load", "db", "t", "new.csv", "--append"]).ok();
+        place.run(&["delete", "db", "t", "gone.csv"]).ok();
+        place.run(&["upsert", "db", "u", "one.csv"]).ok();
+        // It comes back, and is not believed.
+        std::fs::write(&file, &whole).unwrap();
+        place.run(&["scan", "db", "t", "--index", "t_name"]).fails(1, &mends);
+        let check = place.run(&["check", "db"]);
+        assert!(check.code == Some(1) && check.out.contains("t_name") && check.out.contains("rebuild-index"), "{check:?}");
+        let copied = place.run(&["copy", "db", "copy.pfc", "--json"]).ok().json();
+        assert_eq!(copied["damaged_indexes"], serde_json::json!(["t_name"]), "{how}");
+        place.run(&["recover", "recovered", "copy.pfc"]).ok();
+        assert_eq!(place.run(&["export", "recovered", "t", "-"]).ok().out.lines().count(), 2001, "{how}");
+        place.run(&["rebuild-index", "recovered", "t_name"]).ok();
+        place.run(&["check", "recovered"]).ok();
+        place.run(&["rebuild-index", "db", "t_name"]).ok();
+        let found = place.run(&["scan", "db", "t", "--index", "t_name", "--where", "name = 'elm'", "--columns", "id"]).ok();
+        assert!(found.out.ends_with("90001\n"), "{}", found.out);
+        place.run(&["check", "db"]).ok();
+    }
+}
+
+#[test]
+fn an_index_that_is_damaged_is_dropped_and_replaced() {
+    for how in HOWS {
+        let (place, [file, another, ..]) = made();
+        damage(&file, &another, how);
+        place.run(&["drop", "db", "t_name"]).ok();
+        place.run(&["check", "db"]).ok();
+        let (place, [file, another, ..]) = made();
+        damage(&file, &another, how);
+        place.run(&["reorg", "db", "t_name"]).ok();
+        place.run(&["check", "db"]).ok();
+        let (place, [file, another, ..]) = made();
+        damage(&file, &another, how);
+        place.run(&["reorg", "db", "t", "--compress", "page"]).ok();
+        place.run(&["check", "db"]).ok();
+        let (place, [file, another, ..]) = made();
+        damage(&file, &another, how);
+        place.run(&["load", "db", "t", "t.csv", "--replace", "--primary-key", "id"]).ok();
+        place.run(&["check", "db"]).ok();
+        place.run(&["scan", "db", "t", "--index", "t_name", "--limit", "1"]).ok();
+        let (place, [file, another, ..]) = made();
+        damage(&file, &another, how);
+        place.run(&["drop", "db", "t"]).ok();
+        place.run(&["check", "db"]).ok();
+    }
+}
+
+#[test]
+fn keys_are_not_given_while_their_index_is_damaged() {
+    for how in HOWS {
+        let (place, [_, another, key]) = made();
+        damage(&key, &another, how);
+        let mends = ["t_pk", "rebuild-index"];
+        place.run(&["get", "db", "t", "5"]).fails(1, &mends);
+        place.run(&["upsert", "db", "t", "one.csv"]).fails(1, &mends);
+        place.run(&["delete", "db", "t", "gone.csv"]).fails(1, &mends);
+        place.run(&["load", "db", "t", "new.csv", "--append"]).fails(1, &mends);
+        assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out.lines().count(), 2001, "{how}");
+        place.run(&["scan", "db", "t", "--index", "t_name", "--limit", "1"]).ok();
+        place.run(&["upsert", "db", "u", "one.csv"]).ok();
+        place.run(&["rebuild-index", "db", "t_pk"]).ok();
+        place.run(&["upsert", "db", "t", "one.csv"]).ok();
+        place.run(&["get", "db", "t", "5"]).ok();
+        place.run(&["check", "db"]).ok();
+    }
+}
+
+#[test]
+fn a_table_that_is_damaged_is_dropped_and_others_go_on() {
+    for how in HOWS {
+        let (place, [another, ..]) = made();
+        place.run(&["load", "db", "w", "t.csv", "--compress", "none", "--page-size", "8K"]).ok();
+        let table = file_of(&place, "w");
+        damage(&table, &another, how);
+        place.run(&["export", "db", "w", "-"]).fails(1, &[]);
+        place.run(&["get", "db", "t", "5"]).ok();
+        place.run(&["upsert", "db", "t", "one.csv"]).ok();
+        let report = place.run(&["report", "db", "--json"]).ok().json();
+        assert_eq!((&report["damaged"][0]["name"], &report["damaged"][0]["mended_by"]), (&"w".into(), &"salvage".into()), "{how}");
+        assert_eq!((report["tables"].as_array().unwrap().len(), report["indexes"].as_array().unwrap().len()), (2, 4));
+        place.run(&["load", "db", "w", "t.csv"]).fails(1, &[]);
+        place.run(&["drop", "db", "w"]).ok();
+        place.run(&["check", "db"]).ok();
+        place.run(&["load", "db", "w", "t.csv"]).ok();
+    }
+}

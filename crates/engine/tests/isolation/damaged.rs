@@ -1,0 +1,218 @@
+//! An index that is damaged takes nothing else away, and is not believed again whatever comes back.
+
+use pagefold_engine::Error;
+use pagefold_engine::database::{Database, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::index::IndexAttributes;
+use pagefold_engine::pool::PoolSettings;
+use pagefold_engine::table_space::TableAttributes;
+use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, OpenOptions, SimulatedClock, Storage, read_exact_at};
+use pagefold_types::{Column, DataType, Direction, Rid, Schema, ValueRef};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn open(storage: &FaultStorage, mode: OpenMode) -> Database {
+    let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 0, ..PoolSettings::default() };
+    let storage: Arc<dyn Storage> = Arc::new(storage.clone());
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, ..Settings::default() }).unwrap()
+}
+
+const ROWS: i64 = 500;
+
+/// Tables `t` and `u` with a unique index on `a` and another on `b`, closed in order.
+fn made() -> FaultStorage {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    let mut t = database.begin(TransactionOptions::default());
+    for name in ["t", "u"] {
+        let columns = ["a", "b", "c"].map(|name| Column::new(name, DataType::BigInt, false));
+        let table = t.create_table(TableAttributes::new(name, Schema::new(columns.to_vec()).unwrap())).unwrap();
+        for (column, unique) in [(0, true), (1, false)] {
+            let key = vec![(column, Direction::Ascending)];
+            t.create_index(&table, IndexAttributes::new(format!("{name}_{}", ["a", "b"][column]), key, unique)).unwrap();
+        }
+        for a in 0..ROWS {
+            t.insert(&table, &[ValueRef::Int(a), ValueRef::Int(a % 7), ValueRef::Int(0)]).unwrap();
+        }
+    }
+    t.commit().unwrap();
+    database.close().unwrap();
+    storage
+}
+
+fn insert(database: &Database, table: &str, a: i64) -> pagefold_engine::Result<Rid> {
+    let table = database.table(table)?;
+    let mut t = database.begin(TransactionOptions::default());
+    let rid = t.insert(&table, &[ValueRef::Int(a), ValueRef::Int(a % 7), ValueRef::Int(1)])?;
+    t.commit().map(|_| rid)
+}
+
+fn rows(database: &Database, table: &str) -> u64 {
+    let (view, table) = (database.read_view(), database.table(table).unwrap());
+    let mut rows = 0;
+    for batch in view.scan(&table, &Default::default()).unwrap() {
+        rows += batch.unwrap().len() as u64;
+    }
+    rows
+}
+
+fn path_of(database: &Database, index: &str) -> PathBuf {
+    database.index(index).unwrap().data_set().path().to_path_buf()
+}
+
+fn bytes(storage: &FaultStorage, path: &Path) -> Vec<u8> {
+    let file = storage.open(path, &OpenOptions::read_only()).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    read_exact_at(file.as_ref(), &mut bytes, 0).unwrap();
+    bytes
+}
+
+fn put(storage: &FaultStorage, path: &Path, bytes: &[u8]) {
+    if storage.exists(path).unwrap() {
+        storage.remove(path).unwrap();
+    }
+    let file = storage.open(path, &OpenOptions::create_new()).unwrap();
+    file.write_at(bytes, 0).unwrap();
+    file.sync().unwrap();
+    storage.sync_directory(path.parent().unwrap()).unwrap();
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Damage {
+    Header,
+    Map,
+    Short,
+    Removed,
+    OfAnother,
+}
+
+const ALL: [Damage; 5] = [Damage::Header, Damage::Map, Damage::Short, Damage::Removed, Damage::OfAnother];
+
+fn damage(storage: &FaultStorage, path: &Path, other: &Path, how: Damage) {
+    let mut changed = bytes(storage, path);
+    match how {
+        Damage::Header => changed[70] ^= 4,
+        Damage::Map => changed[8192 + 100] ^= 1,
+        Damage::Short => changed.truncate(2 * 8192),
+        Damage::Removed => return storage.remove(path).unwrap(),
+        Damage::OfAnother => changed = bytes(storage, other),
+    }
+    put(storage, path, &changed);
+}
+
+fn is_refused<T: std::fmt::Debug>(result: &pagefold_engine::Result<T>, name: &str) {
+    assert!(matches!(result, Err(Error::DamagedIndex { index, .. }) if index == name), "{result:?}");
+}
+
+#[test]
+fn rows_are_read_and_changed_without_an_index_that_is_damaged() {
+    for how in ALL {
+        let storage = made();
+        let database = open(&storage, OpenMode::Write);
+        let (path, other) = (path_of(&database, "t_b"), path_of(&database, "u_b"));
+        database.close().unwrap();
+        let whole = bytes(&storage, &path);
+        damage(&storage, &path, &other, how);
+        // Nothing is noted of it before something is changed: should it come back, it is as good as it was.
+        for mode in [OpenMode::Read, OpenMode::Write] {
+            let database = open(&storage, mode);
+            assert_eq!(rows(&database, "t"), ROWS as u64, "{how:?}");
+            assert!(database.index("t_b").unwrap().damage().is_some(), "{how:?}");
+            let table = database.table("t").unwrap();
+            assert_eq!(database.indexes_of(&table).len(), 1);
+            let mut t = database.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
+            let index = database.index("t_b").unwrap();
+            is_refused(&t.get(&table, &index, &[ValueRef::Int(3)], |_, _| ()), "t_b");
+            let index = database.index("t_a").unwrap();
+            assert!(t.get(&table, &index, &[ValueRef::Int(3)], |_, _| ()).unwrap().is_some());
+            drop(t);
+            drop(database);
+        }
+        let untouched = storage.crash_image(CrashPolicy::KeepAll);
+        put(&untouched, &path, &whole);
+        assert!(open(&untouched, OpenMode::Write).index("t_b").unwrap().damage().is_none(), "{how:?}");
+        let database = open(&storage, OpenMode::Write);
+        insert(&database, "t", 7000).unwrap();
+        insert(&database, "u", 7000).unwrap();
+        // It comes back as it was: in the crash, and after the database was closed.
+        let image = storage.crash_image(CrashPolicy::KeepAll);
+        put(&image, &path, &whole);
+        database.close().unwrap();
+        put(&storage, &path, &whole);
+        for storage in [image, storage] {
+            for mode in [OpenMode::Read, OpenMode::Write, OpenMode::Write, OpenMode::Read] {
+                let database = open(&storage, mode);
+                assert!(database.index("t_b").unwrap().damage().is_some(), "{how:?}, {mode:?}");
+                assert_eq!(rows(&database, "t"), ROWS as u64 + 1, "{how:?}");
+            }
+            let database = open(&storage, OpenMode::Write);
+            let mut change = database.change();
+            change.drop_index("t_b").unwrap();
+            change.commit().unwrap();
+            assert!(!storage.exists(&path).unwrap());
+            insert(&database, "t", 7001).unwrap();
+            database.close().unwrap();
+            assert_eq!(open(&storage, OpenMode::Read).index_names(), ["t_a", "u_a", "u_b"]);
+        }
+    }
+}
+
+#[test]
+fn keys_of_a_unique_index_that_is_damaged_are_not_given() {
+    for how in ALL {
+        let storage = made();
+        let database = open(&storage, OpenMode::Write);
+        let (path, other) = (path_of(&database, "t_a"), path_of(&database, "u_a"));
+        database.close().unwrap();
+        damage(&storage, &path, &other, how);
+        for _ in 0..2 {
+            let database = open(&storage, OpenMode::Write);
+            is_refused(&insert(&database, "t", 7000), "t_a");
+            insert(&database, "u", 7000)
+                .or_else(|error| if matches!(error, Error::DuplicateKey { .. }) { Ok(Rid::MIN) } else { Err(error) })
+                .unwrap();
+            let table = database.table("t").unwrap();
+            let mut t = database.begin(TransactionOptions::default());
+            let by_b = database.index("t_b").unwrap();
+            let rid = t.get(&table, &by_b, &[ValueRef::Int(3)], |rid, _| rid).unwrap().unwrap();
+            is_refused(&t.update(&table, rid, &[(0, ValueRef::Int(9000))]), "t_a");
+            assert!(t.update(&table, rid, &[(1, ValueRef::Int(5)), (2, ValueRef::Int(8))]).unwrap());
+            assert!(t.delete(&table, rid).unwrap());
+            t.commit().unwrap();
+            database.close().unwrap();
+        }
+        assert_eq!(rows(&open(&storage, OpenMode::Read), "t"), ROWS as u64 - 2);
+    }
+}
+
+#[test]
+fn what_the_log_has_for_an_index_that_is_damaged_keeps_nothing_from_being_recovered() {
+    for how in ALL {
+        let storage = made();
+        let database = open(&storage, OpenMode::Write);
+        let (path, other) = (path_of(&database, "t_b"), path_of(&database, "u_b"));
+        for a in 8000..8100 {
+            insert(&database, "t", a).unwrap();
+        }
+        let table = database.table("t").unwrap();
+        let mut loser = database.begin(TransactionOptions::default());
+        loser.insert(&table, &[ValueRef::Int(9999), ValueRef::Int(3), ValueRef::Int(0)]).unwrap();
+        insert(&database, "u", 8000).unwrap();
+        // Up to the commit in `u` everything is in the log.
+        let image = storage.crash_image(CrashPolicy::KeepAll);
+        drop(loser);
+        let whole = bytes(&image, &path);
+        damage(&image, &path, &other, how);
+        assert_eq!(rows(&open(&image, OpenMode::Read), "t"), ROWS as u64 + 100, "{how:?}");
+        let recovered = open(&image, OpenMode::Write);
+        assert_eq!((rows(&recovered, "t"), rows(&recovered, "u")), (ROWS as u64 + 100, ROWS as u64 + 1), "{how:?}");
+        assert!(recovered.index("t_b").unwrap().damage().is_some(), "{how:?}");
+        drop(recovered);
+        put(&image, &path, &whole);
+        let again = open(&image, OpenMode::Write);
+        assert!(again.index("t_b").unwrap().damage().is_some(), "{how:?}: it lacks what was committed");
+        insert(&again, "t", 8100).unwrap();
+        again.close().unwrap();
+    }
+}
