@@ -112,6 +112,15 @@ impl Session {
         }
     }
 
+    /// Opens a database that cannot be recovered because of damage to this table, without it; `None` when that is not what keeps it.
+    pub(crate) fn open_giving_up(&self, directory: &Path, table: &str) -> Result<Option<Database>> {
+        use std::sync::Arc;
+        let opened = Database::open_giving_up(Arc::new(OsStorage), Arc::new(OsClock), directory, self.settings()?, table);
+        let Ok(database) = opened else { return Ok(None) };
+        // One that could be recovered meanwhile still has it.
+        Ok(Some(database).filter(|database| database.table_names().iter().all(|name| name != table)))
+    }
+
     /// Opens a database, or makes one where nothing is. True when it is new.
     pub(crate) fn open_or_create(&self, directory: &Path) -> Result<(Database, bool)> {
         let new = !OsStorage.exists(&directory.join("control"))?;

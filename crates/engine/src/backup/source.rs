@@ -5,7 +5,7 @@ use crate::data_set::DataSet;
 use crate::database::{Broken, Objects, Settings, core_parts, open_objects, read_checkpoint, read_control};
 use crate::log::{LogReader, Lsn};
 use crate::pool::{BufferManager, PoolSettings};
-use crate::recovery::{DataSets, Definitions};
+use crate::recovery::{Damaged, DataSets, Definitions};
 use crate::{Error, Result};
 use pagefold_format::FormatError;
 use pagefold_format::control::ControlSlot;
@@ -82,7 +82,7 @@ impl Source {
         }
         // Those of running transactions, too: their commits may be in the part of the log that is copied.
         let defined = all.values().filter(|data_set| data_set.is_defined()).cloned().collect();
-        definitions.finish(false, &mut all)?;
+        definitions.finish(Damaged::Refuse, &mut all)?;
         Ok(defined)
     }
 

@@ -95,6 +95,9 @@ fn golden_definitions() {
     assert_eq!(written, golden);
     assert_eq!(read_definition(5, golden[0], |_| None).unwrap(), Defined::Table(table()));
     assert_eq!(read_definition(6, golden[1], |_| Some(schema())).unwrap(), Defined::Index(index()));
+    let damaged = IndexEntry { damaged: Some("page 0: torn".into()), ..index() };
+    assert_eq!(index_definition(&damaged).unwrap(), include_bytes!("golden/damaged_index_1.bin"));
+    assert_eq!(read_definition(6, include_bytes!("golden/damaged_index_1.bin"), |_| Some(schema())).unwrap(), Defined::Index(damaged));
 }
 
 /// The bytes of a definition with some attributes more.

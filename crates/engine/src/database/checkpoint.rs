@@ -27,7 +27,7 @@ use crate::data_set::{DataSet, DataSetAttributes};
 use crate::index::Index;
 use crate::log::{Log, LogReader};
 use crate::pool::{BufferManager, LogSink};
-use crate::recovery::{DataSets, Defined, Definitions, ObjectsById, redo, roll_back};
+use crate::recovery::{Damaged, DataSets, Defined, Definitions, ObjectsById, redo, roll_back};
 use crate::steps::stepping;
 use crate::table_space::Table;
 use crate::transaction::TransactionState;
@@ -316,7 +316,15 @@ impl DatabaseState {
     ///
     /// `other_has_no_log`: a process ended while it made the log, and the other control slot does not name it. What is
     /// committed from now on must not depend on the newer slot alone, so a checkpoint goes into the other one.
-    pub(super) fn recover(&self, checkpoint: &Checkpoint, known_durable: Lsn, other_has_no_log: bool) -> Result<()> {
+    ///
+    /// `given_up`: a table that is gone afterwards, if it is too damaged to be recovered.
+    pub(super) fn recover(
+        &self,
+        checkpoint: &Checkpoint,
+        known_durable: Lsn,
+        other_has_no_log: bool,
+        given_up: Option<&str>,
+    ) -> Result<()> {
         let core = &self.core;
         let mut data_sets = DataSets::new();
         let objects = self.objects.write().take();
@@ -326,7 +334,7 @@ impl DatabaseState {
         let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, &mut definitions)?;
         // It may have a segment behind the end open, which is removed now, and whose room is needed.
         drop(reader);
-        let Defined { objects, gone } = definitions.finish(true, &mut data_sets)?;
+        let Defined { objects, gone } = definitions.finish(Damaged::GoOn { without: given_up }, &mut data_sets)?;
         data_sets.values().for_each(|d| d.set_recovering(false));
         drop(data_sets);
         *self.objects.write() = objects;

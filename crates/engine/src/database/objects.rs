@@ -92,6 +92,11 @@ impl Objects {
         self.of_tables.range((table, 0)..=(table, u32::MAX)).map(|(_, place)| place)
     }
 
+    /// Numbers of the indexes of a table.
+    pub(crate) fn index_numbers_of(&self, table: u32) -> Vec<u32> {
+        self.places_of(table).map(|place| place.object_id).collect()
+    }
+
     /// Indexes of a table that are open.
     pub(crate) fn opened_indexes_of(&self, table: u32) -> impl Iterator<Item = Arc<Index>> {
         self.places_of(table).filter_map(|place| place.opened())

@@ -200,6 +200,22 @@ impl Database {
         Database::open_with(storage, clock.as_ref(), directory, mode, settings, manager)
     }
 
+    /// Opens a database for writing without a table for which the log has something, and which is too damaged to get it: the table and its indexes are gone
+    /// then, with all that is theirs. Salvage it first. A table that recovery can do without stays; the caller drops it as any other.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_giving_up(
+        storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
+        directory: &Path,
+        settings: Settings,
+        table: &str,
+    ) -> Result<Database> {
+        let manager = BufferManager::new(settings.pools, Arc::clone(&clock))?;
+        Database::open_without(storage, clock.as_ref(), directory, OpenMode::Write, settings, manager, Some(table))
+    }
+
     /// As [`Self::open`], with a buffer manager of the caller's.
     ///
     /// # Errors
@@ -211,6 +227,18 @@ impl Database {
         mode: OpenMode,
         settings: Settings,
         manager: Arc<BufferManager>,
+    ) -> Result<Database> {
+        Database::open_without(storage, clock, directory, mode, settings, manager, None)
+    }
+
+    fn open_without(
+        storage: Arc<dyn Storage>,
+        clock: &dyn Clock,
+        directory: &Path,
+        mode: OpenMode,
+        settings: Settings,
+        manager: Arc<BufferManager>,
+        given_up: Option<&str>,
     ) -> Result<Database> {
         let outside = Arc::clone(&storage);
         let mut storage = storage;
@@ -290,7 +318,7 @@ impl Database {
         match logged {
             Some((checkpoint, durable)) => {
                 let other_has_no_log = control.other.is_some_and(|other| other.checkpoint == 0);
-                if let Err(error) = database.recover(&checkpoint, durable, other_has_no_log) {
+                if let Err(error) = database.recover(&checkpoint, durable, other_has_no_log, given_up) {
                     // What is in memory is half of it: nothing of that must become a checkpoint.
                     database.closed = true;
                     return Err(error);

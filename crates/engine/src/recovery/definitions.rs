@@ -51,6 +51,18 @@ impl What {
     }
 }
 
+/// What is to be done about data sets that are missing or broken when nothing in the log makes that good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damaged<'a> {
+    /// It is an error.
+    Refuse,
+    /// An index is damaged from then on, and the table of this name goes; of others it is an error: what the log has for them would be lost.
+    GoOn {
+        /// A table.
+        without: Option<&'a str>,
+    },
+}
+
 /// Tables and indexes during redo.
 #[derive(Debug)]
 pub(crate) struct Definitions {
@@ -279,6 +291,18 @@ impl Definitions {
         Ok(self.table(table, data_sets)?.map(|found| (table, found.attributes().schema.clone())))
     }
 
+    /// A table goes, with its indexes. Nothing of that is logged: should there be a crash before the checkpoint, the table is as damaged as it was.
+    fn give_up(&mut self, table: u32, data_sets: &mut DataSets) {
+        let indexes = self.objects.index_numbers_of(table);
+        for object_id in indexes.into_iter().chain([table]) {
+            self.objects.beside.defined(object_id);
+            let index = self.objects.remove_index(object_id).and_then(|place| place.opened());
+            let table = self.objects.tables.remove(object_id).and_then(|place| place.opened());
+            self.is_gone(index.iter().map(|index| &index.data_set), data_sets);
+            table.iter().for_each(|table| self.is_gone(table.partitions(), data_sets));
+        }
+    }
+
     fn is_gone<'a>(&mut self, gone: impl Iterator<Item = &'a Arc<DataSet>>, data_sets: &mut DataSets) {
         for data_set in gone {
             data_sets.remove(&data_set.file_id());
@@ -288,24 +312,33 @@ impl Definitions {
 
     /// Redo has come to the end. Transactions that have not committed have defined nothing.
     ///
-    /// `goes_on`: an index whose data set is missing or broken is damaged from now on; otherwise it is an error, too.
-    ///
     /// # Errors
-    /// When a data set of what is there is missing or broken.
-    pub(crate) fn finish(mut self, goes_on: bool, data_sets: &mut DataSets) -> Result<Defined> {
+    /// When a data set of what is there is missing or broken, unless one can do without it.
+    pub(crate) fn finish(mut self, damaged: Damaged<'_>, data_sets: &mut DataSets) -> Result<Defined> {
         while let Some(pending) = self.pending.last() {
             self.taken_back(pending.transaction, 0, data_sets);
         }
         let broken = std::mem::take(&mut self.broken);
-        for (data_set, error) in broken.into_iter().filter(|(data_set, _)| data_sets.contains_key(&data_set.file_id())) {
-            let index = self.objects.indexes.by_id(data_set.attributes.object_id).and_then(|place| place.opened());
-            match index {
+        for (data_set, error) in broken {
+            // It was dropped later in the log, or is gone with its table by now.
+            if !data_sets.contains_key(&data_set.file_id()) {
+                continue;
+            }
+            let object_id = data_set.attributes.object_id;
+            let index = self.objects.indexes.by_id(object_id).and_then(|place| place.opened());
+            let goes_on = damaged != Damaged::Refuse && error.is_damage();
+            match (index, damaged) {
                 // The log says that it is damaged, or will when this is known.
-                Some(index) if index.damage().is_some() || goes_on && error.is_damage() => index.set_damaged(reason_of(&error), false),
+                (Some(index), _) if index.damage().is_some() || goes_on => index.set_damaged(reason_of(&error), false),
+                (None, Damaged::GoOn { without: Some(name) })
+                    if goes_on && self.objects.tables.by_id(object_id).is_some_and(|place| &*place.name == name) =>
+                {
+                    self.give_up(object_id, data_sets);
+                }
                 _ => return Err(error),
             }
         }
-        for index in self.objects.indexes.opened().filter(|_| goes_on) {
+        for index in self.objects.indexes.opened().filter(|_| damaged != Damaged::Refuse) {
             // The log has what was added to it.
             if let Err(error) = index.data_set.check_length(false) {
                 index.set_damaged(reason_of(&error), false);

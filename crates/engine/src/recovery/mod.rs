@@ -24,7 +24,7 @@ mod double_writes;
 mod redo;
 mod undo;
 
-pub(crate) use definitions::{Defined, Definitions};
+pub(crate) use definitions::{Damaged, Defined, Definitions};
 pub(crate) use double_writes::{put_back, restore_double_writes};
 pub(crate) use redo::{DataSets, redo};
 pub(crate) use undo::{ObjectsById, roll_back};

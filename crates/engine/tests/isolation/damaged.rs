@@ -12,10 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn open(storage: &FaultStorage, mode: OpenMode) -> Database {
+    Database::open(Arc::new(storage.clone()), clock(), Path::new("db"), mode, settings()).unwrap()
+}
+
+fn settings() -> Settings {
     let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 0, ..PoolSettings::default() };
-    let storage: Arc<dyn Storage> = Arc::new(storage.clone());
-    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
-    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, ..Settings::default() }).unwrap()
+    Settings { pools, ..Settings::default() }
+}
+
+fn clock() -> Arc<SimulatedClock> {
+    Arc::new(SimulatedClock::new(Duration::from_secs(1)))
 }
 
 const ROWS: i64 = 500;
@@ -214,5 +220,45 @@ fn what_the_log_has_for_an_index_that_is_damaged_keeps_nothing_from_being_recove
         assert!(again.index("t_b").unwrap().damage().is_some(), "{how:?}: it lacks what was committed");
         insert(&again, "t", 8100).unwrap();
         again.close().unwrap();
+    }
+}
+
+#[test]
+fn a_table_that_lacks_what_the_log_has_for_it_is_given_up_and_the_others_are_there() {
+    for how in ALL {
+        let storage = made();
+        let database = open(&storage, OpenMode::Write);
+        let path_of = |table: &str| database.table(table).unwrap().partitions().next().unwrap().path().to_path_buf();
+        let (path, other) = (path_of("t"), path_of("u"));
+        for a in 8000..8100 {
+            insert(&database, "t", a).unwrap();
+        }
+        let table = database.table("t").unwrap();
+        let mut loser = database.begin(TransactionOptions::default());
+        loser.insert(&table, &[ValueRef::Int(9999), ValueRef::Int(3), ValueRef::Int(0)]).unwrap();
+        insert(&database, "u", 8000).unwrap();
+        let image = storage.crash_image(CrashPolicy::KeepAll);
+        drop(loser);
+        damage(&image, &path, &other, how);
+        let settings = settings();
+        let try_to_open = |mode| Database::open(Arc::new(image.clone()), clock(), Path::new("db"), mode, settings);
+        // What is committed would be lost: nothing is changed.
+        for mode in [OpenMode::Write, OpenMode::Read] {
+            let refused = try_to_open(mode).unwrap_err().to_string();
+            assert!(refused.contains("table \"t\""), "{how:?}: {refused}");
+        }
+        let give_up = |table: &str| Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings, table);
+        assert!(give_up("u").is_err(), "{how:?}: another one is damaged");
+        let opened = give_up("t").unwrap();
+        assert_eq!((opened.table_names(), opened.index_names()), (vec!["u".into()], vec!["u_a".into(), "u_b".into()]), "{how:?}");
+        assert_eq!(rows(&opened, "u"), ROWS as u64 + 1, "{how:?}");
+        insert(&opened, "u", 8001).unwrap();
+        let crashed = image.crash_image(CrashPolicy::DropAll);
+        drop(opened);
+        for storage in [image, crashed] {
+            let again = open(&storage, OpenMode::Write);
+            assert_eq!((again.table_names(), rows(&again, "u")), (vec!["u".into()], ROWS as u64 + 2), "{how:?}");
+            assert!(!storage.exists(&path).unwrap(), "{how:?}");
+        }
     }
 }

@@ -278,6 +278,15 @@ impl Whole {
         }
         let database = open(damaged, OpenMode::Read).unwrap_or_else(|error| panic!("{case}: {error}"));
         self.check_others(&database, owners, &case);
+        for owner in owners {
+            // Whoever needs it is told which it is.
+            let read = of(&database, owner);
+            let names = |name: &str| read.as_ref().is_err_and(|error| error.to_string().contains(&format!("\"{name}\"")));
+            let is_named = names(owner) || owners.contains(&table_name(owner)) && names(table_name(owner));
+            // Another partition may have the same dictionary.
+            let elsewhere = page == "dictionary" && *owner == "t3" && read.as_ref().is_ok_and(|found| *found == self.contents[*owner]);
+            assert!(is_named || elsewhere, "{case}: {owner}: {read:?}");
+        }
         let said = report(&database, None, &Silent).unwrap_or_else(|error| panic!("{case}: {error}"));
         assert!(said.tables.len() + said.indexes.len() + said.damaged.len() >= 30 - 2 * owners.len(), "{case}: {said:?}");
         drop(database);
