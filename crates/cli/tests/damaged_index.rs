@@ -5,6 +5,8 @@
 mod common;
 
 use common::Place;
+use pagefold::engine::{self, OpenMode, Settings, TransactionOptions};
+use pagefold::types::ValueRef;
 use std::path::{Path, PathBuf};
 
 const HOWS: [&str; 5] = ["header", "zeros", "short", "missing", "another"];
@@ -29,6 +31,17 @@ fn made() -> (Place, [PathBuf; 3]) {
     place.write("gone.csv", "id\n7\n");
     let files = ["t_name", "u_name", "t_pk"].map(|index| file_of(&place, index));
     (place, files)
+}
+
+/// Another place with the same files.
+fn copied(place: &Place) -> Place {
+    let copy = Place::new();
+    for (path, bytes) in place.files("") {
+        let to = copy.path(path.strip_prefix(place.path("")).unwrap().to_str().unwrap());
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::write(to, bytes).unwrap();
+    }
+    copy
 }
 
 fn damage(path: &Path, another: &Path, how: &str) {
@@ -91,28 +104,25 @@ fn commands_go_on_without_an_index_that_is_damaged() {
 
 #[test]
 fn an_index_that_is_damaged_is_dropped_and_replaced() {
+    let (whole, [file, another, ..]) = made();
+    let commands: [&[&str]; 5] = [
+        &["drop", "db", "t_name"],
+        &["reorg", "db", "t_name"],
+        &["reorg", "db", "t", "--compress", "page"],
+        &["load", "db", "t", "t.csv", "--replace", "--primary-key", "id"],
+        &["drop", "db", "t"],
+    ];
     for how in HOWS {
-        let (place, [file, another, ..]) = made();
-        damage(&file, &another, how);
-        place.run(&["drop", "db", "t_name"]).ok();
-        place.run(&["check", "db"]).ok();
-        let (place, [file, another, ..]) = made();
-        damage(&file, &another, how);
-        place.run(&["reorg", "db", "t_name"]).ok();
-        place.run(&["check", "db"]).ok();
-        let (place, [file, another, ..]) = made();
-        damage(&file, &another, how);
-        place.run(&["reorg", "db", "t", "--compress", "page"]).ok();
-        place.run(&["check", "db"]).ok();
-        let (place, [file, another, ..]) = made();
-        damage(&file, &another, how);
-        place.run(&["load", "db", "t", "t.csv", "--replace", "--primary-key", "id"]).ok();
-        place.run(&["check", "db"]).ok();
-        place.run(&["scan", "db", "t", "--index", "t_name", "--limit", "1"]).ok();
-        let (place, [file, another, ..]) = made();
-        damage(&file, &another, how);
-        place.run(&["drop", "db", "t"]).ok();
-        place.run(&["check", "db"]).ok();
+        for command in commands {
+            let place = copied(&whole);
+            let here = |path: &Path| place.path(path.strip_prefix(whole.path("")).unwrap().to_str().unwrap());
+            damage(&here(&file), &here(&another), how);
+            place.run(command).ok();
+            place.run(&["check", "db"]).ok();
+            if command[0] != "drop" {
+                place.run(&["scan", "db", "t", "--index", "t_name", "--limit", "1"]).ok();
+            }
+        }
     }
 }
 
@@ -154,4 +164,33 @@ fn a_table_that_is_damaged_is_dropped_and_others_go_on() {
         place.run(&["check", "db"]).ok();
         place.run(&["load", "db", "w", "t.csv"]).ok();
     }
+}
+
+#[test]
+fn a_table_that_lacks_what_the_log_has_is_salvaged_and_dropped() {
+    let (place, _) = made();
+    let file = file_of(&place, "t");
+    let database = engine::open(place.path("db"), OpenMode::Write, Settings::default()).unwrap();
+    for name in ["t", "u"] {
+        let table = database.table(name).unwrap();
+        let mut t = database.begin(TransactionOptions::default());
+        t.insert(&table, &[ValueRef::Int(90_000), ValueRef::Text("elm"), ValueRef::Null, ValueRef::Int(19_800)]).unwrap();
+        t.commit().unwrap();
+    }
+    // As a crash would leave it.
+    let crashed = copied(&place);
+    drop(database);
+    let file = crashed.path(file.strip_prefix(place.path("")).unwrap().to_str().unwrap());
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[77] ^= 2;
+    std::fs::write(&file, bytes).unwrap();
+    for command in [&["get", "db", "u", "90000"] as &[&str], &["upsert", "db", "u", "one.csv"], &["drop", "db", "u"], &["report", "db"]] {
+        crashed.run(command).fails(1, &["table \"t\""]);
+    }
+    let salvaged = crashed.run(&["salvage", "db", "t", "rest.csv", "--json"]);
+    assert!(salvaged.code == Some(1) && salvaged.json()["rows"] == 2000, "{salvaged:?}");
+    crashed.run(&["drop", "db", "t"]).ok();
+    crashed.run(&["get", "db", "u", "90000"]).ok();
+    crashed.run(&["check", "db"]).ok();
+    crashed.run(&["load", "db", "t", "rest.csv", "--primary-key", "id"]).ok();
 }

@@ -11,7 +11,7 @@ use crate::check::{
 };
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
-use pagefold_engine::database::Settings;
+use pagefold_engine::database::{Settings, read_checkpoint};
 use pagefold_interchange::{BatchBuilder, InterchangeError, Sink, TableSchema, arrow_schema_from_bytes};
 use pagefold_io::{Clock, Storage};
 use pagefold_types::{Rid, RowLayout};
@@ -96,8 +96,10 @@ impl Salvaged {
         let Some(slot) = control.current else {
             return Err(Error::Data(format!("{}: no slot of the control file is whole; recover it from a copy", directory.display())));
         };
-        // A log that is not in order says nothing more than the files.
-        let checkpoint = read_log(files.as_ref(), directory, &slot, &mut Context::new(&progress)).ok().flatten();
+        // Of a log that is not in order the last checkpoint still says what there was then beside the catalog.
+        let in_order = read_log(files.as_ref(), directory, &slot, &mut Context::new(&progress)).ok().flatten();
+        let last = || read_checkpoint(files.as_ref(), directory, slot.log_id, slot.checkpoint).ok().map(|(checkpoint, _)| checkpoint);
+        let checkpoint = in_order.or_else(|| (slot.checkpoint != 0).then(last).flatten());
         let (entries, _) = read_entries(files.as_ref(), directory, &slot, checkpoint.as_ref(), &mut context)?;
         let damage = context.finish().errors;
         let CatalogEntries { tables, indexes, .. } = entries;
