@@ -493,7 +493,7 @@ impl Defining {
     ///
     /// # Errors
     /// When too much is said.
-    fn mark_damaged(&mut self, by: Definer<'_>, index: &Index, reason: &str) -> Result<()> {
+    pub(super) fn mark_damaged(&mut self, by: Definer<'_>, index: &Index, reason: &str) -> Result<()> {
         let attributes = index.attributes_now();
         let notes = Arc::new(attributes.notes.clone());
         let (object_id, table_id, damaged) = (index.object_id, index.table_id, Some(reason.to_owned()));
@@ -586,44 +586,6 @@ impl DatabaseState {
             catalog::Defined::Other(other) if other.kind == kind => Ok(Some(Arc::new(other))),
             _ => Ok(None),
         }
-    }
-
-    /// Makes sure that the log says of each damaged index of a table that it is damaged, before rows are changed without it: should its data set come
-    /// back as it was, from a copy of the file or because what lacked is there again, nobody is to believe it.
-    ///
-    /// It is a transaction of its own, which stays when that of the caller is taken back. The caller keeps the index from being dropped, or nobody drops any: the database is being recovered.
-    ///
-    /// # Errors
-    /// When the log has no room.
-    pub(crate) fn record_damage(&self, table: &Table) -> Result<()> {
-        if !table.has_damaged_indexes() || table.damaged_indexes().iter().all(|index| index.recorded_damage().is_some()) {
-            return Ok(());
-        }
-        let core = &self.core;
-        let guard = self.defining.write();
-        // Another thread may have done it by now, or dropped the index.
-        let is_there = |index: &&Arc<Index>| self.objects.read().indexes.by_id(index.object_id).is_some_and(|place| place.has(index));
-        let indexes = table.damaged_indexes();
-        let unknown: Vec<_> = indexes.iter().filter(|index| index.recorded_damage().is_none()).filter(is_there).collect();
-        if unknown.is_empty() {
-            return Ok(());
-        }
-        let state = core.transactions.begin();
-        let mut defining = Defining::default();
-        let by = Definer { database: self, state: &state, lock_timeout: Duration::ZERO };
-        let marked = unknown.iter().try_for_each(|index| defining.mark_damaged(by, index, index.damage().unwrap_or_default()));
-        let logged = marked.and_then(|()| defining.log(self, &state, false)).and_then(|()| core.log_commit(&state));
-        match &logged {
-            Ok(_) => self.publish(&state, &mut defining, |timestamp| core.leftovers.committed(state.id(), timestamp, Vec::new())),
-            Err(_) => {
-                // Without its commit it has changed nothing, now or after a crash.
-                self.definitions.ended(state.id());
-                core.transactions.abort(&state);
-            }
-        }
-        drop(guard);
-        core.release_undo_room(&state);
-        logged.map(drop)
     }
 
     /// Publishes the commit of a transaction that has defined something, in the order of commits. To be called with `defining` held for writing since before the record of the commit.

@@ -210,6 +210,7 @@ impl Transaction<'_> {
     /// Refuses a record that has a key, which the one before it did not have, of a unique index that is damaged: whether the key is free nobody can tell.
     fn check_damaged(&self, table: &Table, before: Option<&[u8]>, after: &[u8]) -> Result<()> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
+        // Nearly always there is none.
         for index in self.damaged_unique_indexes(table) {
             key_of(table, &index, after, &mut new)?;
             if let Some(before) = before {

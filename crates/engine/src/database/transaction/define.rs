@@ -226,6 +226,9 @@ impl Transaction<'_> {
 
     /// Damaged indexes of a table that are unique and that this transaction has not dropped.
     pub(super) fn damaged_unique_indexes(&self, table: &Table) -> Vec<Arc<Index>> {
+        if !table.has_damaged_indexes() {
+            return Vec::new();
+        }
         let all = table.damaged_indexes();
         all.iter().filter(|index| index.attributes().unique && !self.defining.has_dropped(index.object_id)).cloned().collect()
     }
