@@ -49,7 +49,7 @@ impl Pagefold {
         };
         load(&database, "lineitem", std::slice::from_ref(&data.path), &options, &Silent)?;
         let table = database.table("lineitem")?;
-        let index = pagefold_utility::primary_key_index(&database, &table)?;
+        let index = pagefold_utility::primary_key_index(&table)?;
         Ok(Pagefold { method, format, page_bytes, key_page_bytes, table, index, database })
     }
 
