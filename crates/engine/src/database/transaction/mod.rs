@@ -287,7 +287,7 @@ impl Transaction<'_> {
     /// also if they were dropped or replaced since by others. Takes the snapshot if there is none.
     ///
     /// # Errors
-    /// When only rollback is left.
+    /// When only rollback is left; at READ COMMITTED [`Error::Stale`] when the table is there no more.
     pub fn indexes(&mut self, table: &Table) -> Result<Vec<Arc<Index>>> {
         let timestamp = match self.options.isolation {
             Isolation::ReadCommitted => None,
@@ -297,13 +297,19 @@ impl Transaction<'_> {
             let counts = index.lifetime.check(timestamp, self.state.id(), || index.object()).is_ok() && index.damage().is_none();
             counts && !self.defining.has_dropped(index.object_id)
         };
+        // A commit that puts another index in the place of one, or another table, comes before all of this or after it.
+        let objects = self.database.objects.read();
         let mut found: Vec<Arc<Index>> = table.indexes().iter().filter(counts).cloned().collect();
+        if timestamp.is_none() {
+            self.check_table(table, None)?;
+        }
         if timestamp.is_some() {
             let former = self.database.former.indexes_of(table.object_id);
             let is_new = |index: &&Arc<Index>| found.iter().all(|known| known.object_id != index.object_id);
             let more: Vec<Arc<Index>> = former.iter().filter(counts).filter(is_new).cloned().collect();
             found.extend(more);
         }
+        drop(objects);
         Ok(found)
     }
 
