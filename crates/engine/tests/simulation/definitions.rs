@@ -88,6 +88,7 @@ impl Player<'_> {
             Ok(()) if was_changed => Err(Halt::Fault(format!("{within:?}: done, though another one is at the table"))),
             Ok(()) => {
                 self.trouble.meet("something made or dropped in a transaction");
+                w.defines = true;
                 if let Within::Replace { .. } = within {
                     let seen = w.snapshot.iter().flat_map(|(state, _)| state[table].keys()).chain(self.committed.state[table].keys());
                     let own = w.overlay.keys().filter(|(of, _)| *of == table).map(|(_, n)| n);

@@ -59,6 +59,8 @@ pub(crate) struct Writer<'d> {
     pub(crate) touched: BTreeSet<Place>,
     /// What it has made or dropped something of, or tried to.
     pub(crate) wholes: BTreeSet<Whole>,
+    /// Has it defined something? One that was refused has only the lock.
+    pub(crate) defines: bool,
     /// Data sets of what it has made.
     pub(crate) made: Vec<Arc<DataSet>>,
     /// Only rollback is left.
@@ -248,6 +250,7 @@ impl<'d> Player<'d> {
             savepoints: Vec::new(),
             touched: BTreeSet::new(),
             wholes: BTreeSet::new(),
+            defines: false,
             made: Vec::new(),
             failed: false,
         };
@@ -287,7 +290,7 @@ impl<'d> Player<'d> {
         }
         let serializable = w.transaction.isolation() == Isolation::Serializable;
         let alone = self.is_alone(w.began);
-        if w.overlay.is_empty() && w.wholes.is_empty() {
+        if w.overlay.is_empty() && !w.defines {
             // Nothing has to become durable by it, not even what others have committed.
             let done = w.transaction.commit();
             return if matches!(done, Err(Error::Serialization(_))) && serializable && !alone {
