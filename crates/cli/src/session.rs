@@ -82,6 +82,11 @@ impl Session {
 
     /// Opens a database that is there.
     pub(crate) fn open(&self, directory: &Path, mode: OpenMode) -> Result<Database> {
+        Ok(self.try_to_open(directory, mode)??)
+    }
+
+    /// The same; what keeps it from being opened is inside.
+    pub(crate) fn try_to_open(&self, directory: &Path, mode: OpenMode) -> Result<pagefold::Result<Database>> {
         if mode == OpenMode::Create {
             // A new database is one already.
             progress::begin_changes();
@@ -101,12 +106,11 @@ impl Session {
                 }
                 opened => {
                     self.bars.clear();
-                    let database = opened?;
-                    if mode != OpenMode::Read {
+                    if mode != OpenMode::Read && opened.is_ok() {
                         // From here on something is to be taken back.
                         progress::begin_changes();
                     }
-                    return Ok(database);
+                    return Ok(opened);
                 }
             }
         }

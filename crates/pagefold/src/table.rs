@@ -31,10 +31,7 @@ pub struct ByIndex<'t> {
 impl<'t> Table<'t> {
     pub(crate) fn new(transaction: &'t Transaction, table: Arc<space::Table>) -> Result<Table<'t>> {
         let attributes = table.attributes();
-        let is_primary = |index: &Arc<Index>| {
-            let columns = index.attributes().columns.iter().map(|(column, _)| column);
-            index.attributes().unique && !attributes.primary_key.is_empty() && columns.eq(&attributes.primary_key)
-        };
+        let is_primary = |index: &Arc<Index>| index.attributes().is_of_key(&attributes.primary_key);
         // That of the transaction's snapshot: the present one may have been built later.
         let primary = transaction.with(|t| t.indexes(&table))?.into_iter().find(is_primary);
         let schema = Arc::new(attributes.schema.clone());
@@ -75,7 +72,12 @@ impl<'t> Table<'t> {
     pub(crate) fn primary(&self) -> Result<ByIndex<'t>> {
         match &self.primary {
             Some(index) => Ok(ByIndex { table: self.clone(), index: Arc::clone(index) }),
-            None => Err(Error::Parameter(format!("table \"{}\" has no primary key", self.name()))),
+            None => {
+                let key = &self.table.attributes().primary_key;
+                let damaged = self.table.damaged_indexes();
+                damaged.iter().filter(|index| index.attributes().is_of_key(key)).try_for_each(|index| index.check_usable())?;
+                Err(Error::Parameter(format!("table \"{}\" has no primary key", self.name())))
+            }
         }
     }
 

@@ -297,3 +297,31 @@ fn record_batches_out_and_in() {
         assert_eq!(limited.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 17);
     }
 }
+
+/// An index of a key that is damaged is not as if there were none.
+#[test]
+fn a_damaged_primary_key_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders");
+    let database = Database::create(&path).unwrap();
+    let t = database.begin();
+    let table = t.create_table("orders", orders()).unwrap();
+    table.insert(("Ada", 1, "note", 1_i64, "2026-11-24")).unwrap();
+    t.commit().unwrap();
+    database.close().unwrap();
+    // Opened once more, so that the double-write file does not have the page.
+    let database = Database::open(&path).unwrap();
+    let index = database.engine().index("orders_pk").unwrap();
+    let file = index.data_set().path().to_path_buf();
+    drop(index);
+    database.close().unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let database = Database::open(&path).unwrap();
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    assert_eq!(count(&table), 1);
+    let error = table.get(("Ada", 1)).unwrap_err();
+    assert!(matches!(error, Error::DamagedIndex { .. }), "{error}");
+}

@@ -266,6 +266,6 @@ pub fn primary_key_index(table: &Table) -> Result<Arc<Index>> {
 /// The index of a table's primary key, whatever state it is in; one that can be used comes first.
 pub(crate) fn find_primary_key_index(table: &Table) -> Option<Arc<Index>> {
     let columns = &table.attributes().primary_key;
-    let is_it = |index: &&Arc<Index>| index.attributes().unique && index.attributes().columns.iter().map(|(c, _)| c).eq(columns.iter());
+    let is_it = |index: &&Arc<Index>| index.attributes().is_of_key(columns);
     table.indexes().iter().chain(table.damaged_indexes().iter()).find(is_it).cloned()
 }

@@ -1,4 +1,3 @@
-//! What the programs of this package share: LINEITEM, as a file and as records; a device that is slower than this one.
+//! What the programs of this package share: LINEITEM, as a file and as records.
 
 pub mod data;
-pub mod slow;

@@ -9,13 +9,14 @@ use pagefold::utility;
 use serde_json::json;
 
 pub(super) fn run(session: &Session, arguments: &DropArguments) -> Result<()> {
-    let dropped = match session.open(&arguments.database, OpenMode::Write) {
+    let dropped = match session.try_to_open(&arguments.database, OpenMode::Write)? {
         Ok(database) => utility::drop_object(&database, &arguments.object)?,
         // The log has something for a table that is too damaged to get it: without the table the others are there again.
-        Err(refused) => match session.open_giving_up(&arguments.database, &arguments.object)? {
+        Err(refused) if refused.is_damage() => match session.open_giving_up(&arguments.database, &arguments.object)? {
             Some(_) => utility::DropReport { kind: "table", ..utility::DropReport::default() },
-            None => return Err(refused),
+            None => return Err(refused.into()),
         },
+        Err(refused) => return Err(refused.into()),
     };
     if session.global.json {
         return session.told(session.print_json(&json!({

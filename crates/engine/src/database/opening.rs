@@ -86,9 +86,8 @@ impl Opening {
         });
         let finished = opened.and_then(|()| match purpose {
             Purpose::Redo => Ok(()),
-            Purpose::Use => finish_opening(&table, &indexes, broken),
-            Purpose::Drop => match finish_opening(&table, &indexes, broken) {
-                Err(error) if error.is_damage() => {
+            Purpose::Use | Purpose::Drop => match finish_opening(&table, &indexes, broken) {
+                Err(error) if purpose == Purpose::Drop && error.is_damage() => {
                     table.set_damaged(error);
                     table.set_all_indexes(indexes.clone());
                     Ok(())

@@ -93,6 +93,12 @@ impl IndexAttributes {
         }
     }
 
+    /// Is it unique, with the columns of this primary key in their order?
+    #[must_use]
+    pub fn is_of_key(&self, primary_key: &[usize]) -> bool {
+        self.unique && !primary_key.is_empty() && self.columns.iter().map(|(column, _)| column).eq(primary_key)
+    }
+
     /// The same with another format and page size, and the pool that goes with it.
     #[must_use]
     pub fn with_format(mut self, format: IndexFormat, page_bytes: usize) -> IndexAttributes {

@@ -103,11 +103,6 @@ impl Table {
         self.forward_from(mtr, from, slot, (wanted, Hosts::All), AtHome::MakeRoom)
     }
 
-    /// Room that it takes at most to forward all rows that a page has by column, and their area with them.
-    pub(super) fn room_to_forward_area(view: &DataPage<'_>) -> usize {
-        runs(view, None).iter().filter(|run| run.hosted.is_none()).count() * RANGE_BYTES
-    }
-
     /// Forwards rows of a page by column, which is latched for change, though that gives no room: when none are left there, their area is gone.
     ///
     /// # Errors
@@ -296,10 +291,6 @@ impl Table {
         let per_row = bytes_a_row(&view, page_bytes);
         let few = (wanted + page_bytes / WORTHWHILE).div_ceil(per_row).clamp(1, most);
         let mut rows = if whole { run.rows } else { few };
-        let is_gain = |image: &ColumnImage<'_>, enough| match hosts {
-            Hosts::ForArea => image.len() + kept <= page_bytes,
-            Hosts::All | Hosts::InUse | Hosts::Joined => enough || image.len() + RANGE_BYTES < used,
-        };
         // The fewest rows, doubled until what is left has the room.
         let (range, gone, left, claims, claimed) = loop {
             let (range, gone) = tail(&view, run, rows);
@@ -312,7 +303,7 @@ impl Table {
             let enough = image.as_ref().is_some_and(|image| image.len() + kept.saturating_sub(claimed) + wanted <= page_bytes);
             if enough || rows == most || whole {
                 // If it is not enough, others are to follow.
-                break (range, gone, image.filter(|image| is_gain(image, enough)), claims, claimed);
+                break (range, gone, image.filter(|image| enough || image.len() + RANGE_BYTES < used), claims, claimed);
             }
             rows = (2 * rows).min(most);
         };
@@ -626,6 +617,11 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// Room that it takes at most to forward all rows that a page has by column, and their area with them.
+pub(super) fn room_to_forward_area(page: &DataPage<'_>) -> usize {
+    runs(page, None).iter().filter(|run| run.hosted.is_none()).count() * RANGE_BYTES
 }
 
 /// About how many bytes a row of a page takes there; 1 at least, and as many as a page has where there is no row to tell.

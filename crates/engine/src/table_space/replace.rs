@@ -7,7 +7,7 @@
 //! - what taking a change back may need is reserved with the change.
 
 use super::columns::WORTHWHILE;
-use super::forward_range::THIN_PART;
+use super::forward_range::{THIN_PART, room_to_forward_area};
 use super::page_search::RowPage;
 use super::rounds::Rounds;
 use super::row_image::{self, RowImage};
@@ -326,10 +326,10 @@ impl Table {
         let own = self.core.reservations.of_row((self.object_id, row.rid)).unwrap_or(0);
         let takes_room = self.by_column() && view.row(slot).is_some_and(|row| row.own_bytes() == 0);
         // However many pointers there are, the area can go: room for that stays.
-        let others = match by {
-            By::Undo(..) => 0,
-            _ if takes_room => mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) + Table::room_to_forward_area(&view),
-            _ => 0,
+        let others = if takes_room && !matches!(by, By::Undo(..)) {
+            mtr.data_set(row.home).kept_bytes(row.at.page()).saturating_sub(own) + room_to_forward_area(&view)
+        } else {
+            0
         };
         if takes_room && !view.fits_in_place_of(slot, bytes.len() + others) {
             let done = self.rebuild_with(mtr, row.home, SingleRow::Alone { slot, kind, bytes: &bytes }, others, apply)?;

@@ -192,22 +192,28 @@ fn keys_of_a_unique_index_that_is_damaged_are_not_given() {
     }
 }
 
+/// A process stopped with everything in the log: 100 rows that were committed in `t`, one that was not, and one in `u`. With two of its paths.
+fn stopped(paths: impl FnOnce(&Database) -> [PathBuf; 2]) -> (FaultStorage, [PathBuf; 2]) {
+    let storage = made();
+    let database = open(&storage, OpenMode::Write);
+    let paths = paths(&database);
+    for a in 8000..8100 {
+        insert(&database, "t", a).unwrap();
+    }
+    let table = database.table("t").unwrap();
+    let mut loser = database.begin(TransactionOptions::default());
+    loser.insert(&table, &[ValueRef::Int(9999), ValueRef::Int(3), ValueRef::Int(0)]).unwrap();
+    insert(&database, "u", 8000).unwrap();
+    // Up to the commit in `u` everything is in the log.
+    let image = storage.crash_image(CrashPolicy::KeepAll);
+    drop(loser);
+    (image, paths)
+}
+
 #[test]
 fn what_the_log_has_for_an_index_that_is_damaged_keeps_nothing_from_being_recovered() {
     for how in ALL {
-        let storage = made();
-        let database = open(&storage, OpenMode::Write);
-        let (path, other) = (path_of(&database, "t_b"), path_of(&database, "u_b"));
-        for a in 8000..8100 {
-            insert(&database, "t", a).unwrap();
-        }
-        let table = database.table("t").unwrap();
-        let mut loser = database.begin(TransactionOptions::default());
-        loser.insert(&table, &[ValueRef::Int(9999), ValueRef::Int(3), ValueRef::Int(0)]).unwrap();
-        insert(&database, "u", 8000).unwrap();
-        // Up to the commit in `u` everything is in the log.
-        let image = storage.crash_image(CrashPolicy::KeepAll);
-        drop(loser);
+        let (image, [path, other]) = stopped(|database| ["t_b", "u_b"].map(|index| path_of(database, index)));
         let whole = bytes(&image, &path);
         damage(&image, &path, &other, how);
         assert_eq!(rows(&open(&image, OpenMode::Read), "t"), ROWS as u64 + 100, "{how:?}");
@@ -226,19 +232,8 @@ fn what_the_log_has_for_an_index_that_is_damaged_keeps_nothing_from_being_recove
 #[test]
 fn a_table_that_lacks_what_the_log_has_for_it_is_given_up_and_the_others_are_there() {
     for how in ALL {
-        let storage = made();
-        let database = open(&storage, OpenMode::Write);
-        let path_of = |table: &str| database.table(table).unwrap().partitions().next().unwrap().path().to_path_buf();
-        let (path, other) = (path_of("t"), path_of("u"));
-        for a in 8000..8100 {
-            insert(&database, "t", a).unwrap();
-        }
-        let table = database.table("t").unwrap();
-        let mut loser = database.begin(TransactionOptions::default());
-        loser.insert(&table, &[ValueRef::Int(9999), ValueRef::Int(3), ValueRef::Int(0)]).unwrap();
-        insert(&database, "u", 8000).unwrap();
-        let image = storage.crash_image(CrashPolicy::KeepAll);
-        drop(loser);
+        let path_of = |database: &Database, table| database.table(table).unwrap().partitions().next().unwrap().path().to_path_buf();
+        let (image, [path, other]) = stopped(|database| ["t", "u"].map(|table| path_of(database, table)));
         damage(&image, &path, &other, how);
         let settings = settings();
         let try_to_open = |mode| Database::open(Arc::new(image.clone()), clock(), Path::new("db"), mode, settings);

@@ -55,6 +55,42 @@ fn filled(form: Form, rows: i64) -> (Arc<dyn Storage>, World) {
     (storage, world)
 }
 
+/// Whoever asks for the indexes of a table while one is replaced finds the former one or the new one, or hears that the table is another one by now; never none.
+#[test]
+fn the_indexes_of_a_table_are_those_of_one_commit() {
+    let (_storage, world) = filled(Form::default(), 50);
+    let before = world.database.index_names().len();
+    let (is_over, looks) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut reader = world.begin(ReadCommitted);
+                    match reader.table("t").and_then(|table| reader.indexes(&table)) {
+                        Ok(found) => assert_eq!(found.len(), before),
+                        Err(Error::Stale { .. } | Error::Lock(_)) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                    looks.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let names = world.database.index_names();
+        let replace = |name: &str| -> Result<(), Error> {
+            let mut writer = world.begin(ReadCommitted);
+            let attributes = writer.index(name)?.attributes().clone();
+            writer.drop_index(name)?;
+            let table = writer.table("t")?;
+            writer.create_index(&table, attributes)?;
+            writer.commit()
+        };
+        let replaced = (0..4_000).try_for_each(|round| replace(&names[round % names.len()]));
+        is_over.store(true, Ordering::Relaxed);
+        replaced.unwrap();
+    });
+    assert!(looks.into_inner() > 0);
+}
+
 /// Safe code must never read frames that belong to another page, nor wait for ever: the pages of a table stay as long as somebody has it.
 #[test]
 fn threads_scan_a_table_that_is_reorganized_again_and_again() {

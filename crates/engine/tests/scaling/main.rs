@@ -4,7 +4,6 @@
 
 mod large_transaction;
 mod open_tables;
-mod slow;
 mod statements;
 mod threads;
 mod world;

@@ -1,9 +1,8 @@
 //! Many threads that commit, each a row of its own or all the same one: counted, and (when asked for) measured.
 
-use crate::slow::SlowSync;
 use pagefold_engine::database::{Database, Durability, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::table_space::{Table, TableAttributes};
-use pagefold_io::{Clock, CountingStorage, MemoryStorage, OsClock, OsStorage, Storage};
+use pagefold_io::{Clock, CountingStorage, MemoryStorage, OsClock, OsStorage, SlowSync, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, ValueRef};
 use std::path::Path;
 use std::sync::Arc;

@@ -19,6 +19,7 @@ use pagefold_types::{Direction, Rid, Value, ValueRef};
 use pagefold_utility::{SalvageReport, Salvaged, Silent, check_files, drop_object, rebuild_index, report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,23 +60,23 @@ fn thirty() -> (MemoryStorage, MemoryStorage) {
         );
     }
     change.commit().unwrap();
-    let mut t = database.begin(TransactionOptions::default());
-    for number in 0..10 {
-        let table = database.table(&format!("t{number}")).unwrap();
-        (0..5).for_each(|id| _ = t.insert(&table, &refs(&row(&mut rng, 5000 + id))).unwrap());
-    }
-    t.commit().unwrap();
+    insert_rows(&database, &mut rng, 5000..5005);
     database.close().unwrap();
     let older = storage.snapshot();
     let database = open(&storage, OpenMode::Write).unwrap();
+    insert_rows(&database, &mut rng, 6000..6040);
+    database.close().unwrap();
+    (older, storage)
+}
+
+/// Some rows more in each table, in one transaction.
+fn insert_rows(database: &Database, rng: &mut Rng, ids: Range<i64>) {
     let mut t = database.begin(TransactionOptions::default());
     for number in 0..10 {
         let table = database.table(&format!("t{number}")).unwrap();
-        (0..40).for_each(|id| _ = t.insert(&table, &refs(&row(&mut rng, 6000 + id))).unwrap());
+        ids.clone().for_each(|id| _ = t.insert(&table, &refs(&row(rng, id))).unwrap());
     }
     t.commit().unwrap();
-    database.close().unwrap();
-    (older, storage)
 }
 
 fn row(rng: &mut Rng, id: i64) -> Vec<Value> {

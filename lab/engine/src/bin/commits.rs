@@ -8,10 +8,9 @@
 use clap::{Parser, ValueEnum};
 use pagefold_engine::database::{Database, Durability, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::table_space::{Method, Table, TableAttributes};
-use pagefold_io::{File, MemoryStorage, OpenOptions, OsClock, OsStorage, Storage};
+use pagefold_io::{Clock as _, File, MemoryStorage, OpenOptions, OsClock, OsStorage, SlowSync, Storage};
 use pagefold_lab::measure::{Clock, Contender, Spread, interleave};
 use pagefold_lab_engine::data::{Lineitem, Outcome, QUANTITY};
-use pagefold_lab_engine::slow::SlowSync;
 use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
 use pagefold_utility::{LoadOptions, Silent, load};
 use std::path::Path;
@@ -191,7 +190,7 @@ fn main() -> Outcome<()> {
 fn compare_modelled(options: &Options) -> Outcome<()> {
     let memory: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     memory.create_directory(Path::new("m"))?;
-    let modelled: Arc<dyn Storage> = Arc::new(SlowSync::new(memory, Duration::from_millis(1)));
+    let modelled: Arc<dyn Storage> = Arc::new(SlowSync::new(memory, || OsClock.sleep(Duration::from_millis(1))));
     compare(options, "a device in memory with syncs of 1 ms", &modelled, Path::new("m"))
 }
 

@@ -5,9 +5,10 @@
 //! Elapsed times; one thread and several take turns, after the sums of what they read were compared. A table is loaded under each method, in pages of 16 KB.
 
 use clap::Parser;
-use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings, TransactionOptions};
+use pagefold_engine::Error;
+use pagefold_engine::database::{Database, OpenMode, Scan, ScanRequest, Settings, TransactionOptions};
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::Method;
+use pagefold_engine::table_space::{Method, Table};
 use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab::measure::{Clock, Contender, Spread, interleave};
 use pagefold_lab_engine::data::{EXTENDED_PRICE, Lineitem, Outcome, QUANTITY};
@@ -34,6 +35,27 @@ struct Options {
     two: bool,
 }
 
+/// The sum of two columns, read by so many threads of one snapshot.
+fn scan(database: &Database, table: &Arc<Table>, columns: Option<&[usize]>, threads: usize) -> Result<u64, Error> {
+    let mut transaction = database.begin(TransactionOptions::default());
+    let request = ScanRequest { columns: columns.map(<[usize]>::to_vec), ..ScanRequest::default() };
+    let parts = transaction.read_view()?.scan(table, &request)?.split(threads);
+    let sum_of = |part: Scan| {
+        let mut sum = 0;
+        for batch in part {
+            let batch = batch?;
+            let summed = batch.columns().iter().filter(|column| [QUANTITY, EXTENDED_PRICE].contains(&column.number()));
+            sum += summed.map(|column| column.ints().iter().sum::<i64>()).sum::<i64>();
+        }
+        Ok::<_, Error>(sum as u64)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = parts.into_iter().map(|part| scope.spawn(move || sum_of(part))).collect();
+        let died = || Error::Parameter("a thread has panicked".into());
+        threads.into_iter().map(|thread| thread.join().map_err(|_| died())?).try_fold(0, |all: u64, sum| Ok(all.wrapping_add(sum?)))
+    })
+}
+
 fn main() -> Outcome<()> {
     let options = Options::parse();
     let folder = tempfile::tempdir()?;
@@ -47,30 +69,14 @@ fn main() -> Outcome<()> {
         load(&database, "lineitem", std::slice::from_ref(&data.path), &load_options, &Silent)?;
         let table = database.table("lineitem")?;
         let columns = options.two.then(|| vec![QUANTITY, EXTENDED_PRICE]);
-        let sum = |threads: usize| -> u64 {
-            let mut transaction = database.begin(TransactionOptions::default());
-            let Ok(view) = transaction.read_view() else { return 0 };
-            let request = ScanRequest { columns: columns.clone(), ..ScanRequest::default() };
-            let Ok(scan) = view.scan(&table, &request) else { return 0 };
-            let parts = scan.split(threads);
-            std::thread::scope(|scope| {
-                let sum_of = |part: pagefold_engine::database::Scan| {
-                    part.map(|batch| {
-                        let Ok(batch) = batch else { return 0 };
-                        let summed = batch.columns().iter().filter(|column| [QUANTITY, EXTENDED_PRICE].contains(&column.number()));
-                        summed.map(|column| column.ints().iter().sum::<i64>()).sum::<i64>() as u64
-                    })
-                    .fold(0, u64::wrapping_add)
-                };
-                let threads: Vec<_> = parts.into_iter().map(|part| scope.spawn(move || sum_of(part))).collect();
-                threads.into_iter().map(|thread| thread.join().unwrap_or(0)).fold(0, u64::wrapping_add)
-            })
-        };
-        if sum(1) == 0 {
+        let sum = |threads| scan(&database, &table, columns.as_deref(), threads);
+        if sum(1)? == 0 || sum(options.threads)? == 0 {
             return Err("nothing was read".into());
         }
         let several = options.threads;
-        let contenders = vec![Contender::new("one", || sum(1)), Contender::new("several", || sum(several))];
+        // One that fails has another sum than the other one.
+        let contenders =
+            vec![Contender::new("one", || sum(1).unwrap_or(u64::MAX)), Contender::new("several", || sum(several).unwrap_or(u64::MAX - 1))];
         let timings = interleave(Clock::Wall, options.rounds, contenders);
         let [one, more] = timings.as_slice() else { return Err("two sides".into()) };
         let Spread { low, median, high } = more.speed_over(one);

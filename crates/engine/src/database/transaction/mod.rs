@@ -298,18 +298,16 @@ impl Transaction<'_> {
             counts && !self.defining.has_dropped(index.object_id)
         };
         // A commit that puts another index in the place of one, or another table, comes before all of this or after it.
-        let objects = self.database.objects.read();
+        let _objects = self.database.objects.read();
         let mut found: Vec<Arc<Index>> = table.indexes().iter().filter(counts).cloned().collect();
         if timestamp.is_none() {
             self.check_table(table, None)?;
-        }
-        if timestamp.is_some() {
+        } else {
             let former = self.database.former.indexes_of(table.object_id);
             let is_new = |index: &&Arc<Index>| found.iter().all(|known| known.object_id != index.object_id);
             let more: Vec<Arc<Index>> = former.iter().filter(counts).filter(is_new).cloned().collect();
             found.extend(more);
         }
-        drop(objects);
         Ok(found)
     }
 

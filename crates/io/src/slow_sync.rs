@@ -1,29 +1,37 @@
-//! A storage whose syncs take at least as long as those of a slower device.
+//! A storage whose syncs take a while, as those of devices do.
 
-use pagefold_io::{File, Lock, LockKind, OpenOptions, Storage};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Passes everything on; each sync of a file waits first.
-#[derive(Debug)]
+use crate::storage::{File, Lock, LockKind, OpenOptions, Storage};
+
+/// Passes everything on; each sync of a file first does something.
+#[derive(Clone)]
 pub struct SlowSync {
     inner: Arc<dyn Storage>,
-    wait: Duration,
+    wait: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl SlowSync {
-    /// Syncs of files take `wait` longer.
+    /// `wait` is called before each sync of a file: to sleep, or to wait for others.
     #[must_use]
-    pub fn new(inner: Arc<dyn Storage>, wait: Duration) -> SlowSync {
-        SlowSync { inner, wait }
+    pub fn new(inner: Arc<dyn Storage>, wait: impl Fn() + Send + Sync + 'static) -> SlowSync {
+        SlowSync { inner, wait: Arc::new(wait) }
+    }
+}
+
+impl fmt::Debug for SlowSync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SlowSync").field(&self.inner).finish()
     }
 }
 
 impl Storage for SlowSync {
     fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(SlowFile { inner: self.inner.open(path, options)?, wait: self.wait }))
+        Ok(Arc::new(SlowFile { inner: self.inner.open(path, options)?, storage: self.clone() }))
     }
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.inner.remove(path)
@@ -57,7 +65,7 @@ impl Storage for SlowSync {
 #[derive(Debug)]
 struct SlowFile {
     inner: Arc<dyn File>,
-    wait: Duration,
+    storage: SlowSync,
 }
 
 impl File for SlowFile {
@@ -68,7 +76,7 @@ impl File for SlowFile {
         self.inner.write_at(buf, offset)
     }
     fn sync(&self) -> io::Result<()> {
-        std::thread::sleep(self.wait);
+        (self.storage.wait)();
         self.inner.sync()
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
