@@ -704,17 +704,20 @@ impl DataSet {
         self.allocate_with(true, true, |space| space.allocate(class, PAGES_MAX, self.is_logged()))
     }
 
-    /// Reserves bytes of pages for taking changes back, and makes the file long enough for them; or gives them free, where `bytes` is negative.
+    /// Reserves bytes of pages for taking changes back, and makes the file long enough for them. The space map, for what else is to be noted there.
     ///
     /// # Errors
     /// When the file cannot grow: nothing is reserved then.
-    pub(crate) fn reserve(&self, bytes: i64) -> Result<()> {
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<MutexGuard<'_, SpaceMap>> {
         let mut space = self.space.lock();
-        space.reserve(bytes);
-        if bytes > 0 {
-            self.extend(space.page_count() + space.reserve_pages(0)).inspect_err(|_| space.reserve(-bytes))?;
-        }
-        Ok(())
+        space.reserve(bytes as i64);
+        self.extend(space.page_count() + space.reserve_pages(0)).inspect_err(|_| space.reserve(-(bytes as i64)))?;
+        Ok(space)
+    }
+
+    /// Changes what is kept of a page: by so many bytes, for so many rows. Nothing of that is on disk.
+    pub(crate) fn keep(&self, page: u32, bytes: isize, rows: i32) {
+        self.space.lock().keep(page, bytes, rows);
     }
 
     /// Takes the next page at the end.

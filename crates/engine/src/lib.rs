@@ -12,6 +12,7 @@ mod data_set;
 pub mod database;
 mod doubling;
 mod error;
+mod hash;
 pub mod index;
 pub mod log;
 mod open_files;

@@ -6,9 +6,10 @@
 //! - the tree has the classes, or what is expected of a rebuild of the page, less what is kept for running transactions: what it finds can be given to anybody;
 //! - a map page whose words have changed is in `changed`.
 
+use crate::hash::FastMap;
 use crate::{Error, Result};
 use pagefold_format::space_map::{self, CLASS_FULL, CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// Classes and write counters of all pages of a data set.
 #[derive(Debug)]
@@ -23,9 +24,9 @@ pub(crate) struct SpaceMap {
     unsettled: BTreeSet<u32>,
     changed: BTreeSet<u32>,
     /// Bytes of pages that are kept for running transactions, and for how many rows.
-    kept: HashMap<u32, (usize, u32)>,
+    kept: FastMap<u32, (usize, u32)>,
     /// Classes that pages may have when they are rebuilt; hints, in memory only.
-    expected: HashMap<u32, u8>,
+    expected: FastMap<u32, u8>,
     /// Bytes of pages yet to be taken that are reserved for taking changes back.
     reserved: u64,
 }
@@ -41,8 +42,8 @@ impl SpaceMap {
             unallocated: Vec::new(),
             unsettled: BTreeSet::new(),
             changed: BTreeSet::new(),
-            kept: HashMap::new(),
-            expected: HashMap::new(),
+            kept: FastMap::default(),
+            expected: FastMap::default(),
             reserved: 0,
         };
         map.push(SpaceWord::new(CLASS_NO_ROWS, 0));

@@ -189,12 +189,12 @@ impl Table {
         (before, after): (&[u8], &[u8]),
         patches: &[Patch],
     ) -> Result<()> {
-        if let By::Transaction(state) = by {
-            self.reserve_page_room(state, rid, before)?;
+        match by {
+            By::Transaction(state) => self.reserve_page_room(state, rid, before, Some(POINTER_ROOM))?,
+            By::Undo(..) | By::Nobody => self.keep_room(by, rid, rid, POINTER_ROOM)?,
         }
         self.enter_version(by, rid, || Before::Present(RowImage::of(Body::Plain(before)).bytes().into()))?;
         apply_patches(&mut mtr, home, patches)?;
-        self.keep_room(by, rid, rid, POINTER_ROOM)?;
         self.commit_update(by, mtr, rid, Earlier::Record(Splice::between(after, before)))
     }
 

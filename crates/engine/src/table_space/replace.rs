@@ -100,10 +100,14 @@ impl Table {
             given => given.filter(|_| self.by_column()),
         };
         let shrunk = shrinkage(before.body(), after);
-        let own = self.core.reservations.of_row((self.object_id, rid)).unwrap_or(0);
+        let entry = self.core.reservations.of_row((self.object_id, rid));
+        let own = entry.unwrap_or(0);
         if let (By::Transaction(state), Some((before, _))) = (by, records) {
-            self.reserve_page_room(state, rid, before)?;
+            self.reserve_page_room(state, rid, before, None)?;
         }
+        // For most rows nothing is kept, and nothing is to be.
+        let has_entry = entry.is_some() || self.by_column();
+        let keep_room = |at, bytes| if has_entry || bytes > 0 { self.keep_room(by, rid, at, bytes) } else { Ok(()) };
         let kept = self.kept_at_home(by, own, shrunk);
         let undo = |codes| match records {
             Some((before, after)) => Earlier::Record(Splice::between(after, before)),
@@ -114,7 +118,7 @@ impl Table {
             self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
             self.changed.note(before.body().dictionary(), after.dictionary());
             self.move_home(&mut mtr, row, after)?;
-            self.keep_room(by, rid, row.at, with_form(kept))?;
+            keep_room(row.at, with_form(kept))?;
             return self.commit_update(by, mtr, rid, undo(&mut codes)).map(|()| Replaced::Done);
         }
         let kept_here = if self.by_column() && row.away.is_some() { 0 } else { kept };
@@ -180,7 +184,7 @@ impl Table {
             (None, Some((target, kept))) => (self.move_row(by, &mut mtr, row, after, target)?, kept),
             (None, None) => return Err(Error::corrupt(self.object(), rid.page(), "a row without a place")),
         };
-        self.keep_room(by, rid, at, kept)?;
+        keep_room(at, kept)?;
         let was_long = shrunk >= (self.attributes.page_bytes / WORTHWHILE) as isize;
         match by {
             By::Transaction(state) if (lies_by_itself || at != rid) && shrunk > 0 => state.note_away(self.object_id, rid, was_long),
@@ -242,13 +246,14 @@ impl Table {
         Ok(())
     }
 
-    /// Where rows lie by column: reserves room of pages yet to be taken for a row to move to, should it have to become `record` again. Its home page is latched.
-    pub(super) fn reserve_page_room(&self, state: &TransactionState, rid: Rid, record: &[u8]) -> Result<()> {
+    /// Where rows lie by column: reserves room of pages yet to be taken for a row to move to, should it have to become `record` again. Its home page is latched. `stays`: the row stays there, and so
+    /// many bytes are kept for it on that page.
+    pub(super) fn reserve_page_room(&self, state: &TransactionState, rid: Rid, record: &[u8], stays: Option<usize>) -> Result<()> {
         let (row, place) = ((self.object_id, rid), (self.partition(rid.partition())?, rid.page()));
         let (_, last) = self.last_partition()?;
         // Twice as much: a page that takes such rows may stay half empty.
         let bytes = 2 * (AWAY_OVERHEAD + ENTRY_BYTES + self.single_bytes(record).0);
-        let more = self.core.reservations.reserve(state, row, place, last, bytes.min(self.attributes.page_bytes))?;
+        let more = self.core.reservations.reserve(state, row, place, stays, last, bytes.min(self.attributes.page_bytes))?;
         if let Some(log) = self.manager().log().filter(|_| more > 0) {
             keep_for_undo(log, state, more as u64);
         }

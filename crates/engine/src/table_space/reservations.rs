@@ -21,7 +21,8 @@
 
 use crate::Result;
 use crate::data_set::DataSet;
-use crate::transaction::{FastMap, TransactionState, hash};
+use crate::hash::{self, FastMap};
+use crate::transaction::TransactionState;
 use pagefold_types::Rid;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::hash_map::Entry;
@@ -73,12 +74,17 @@ impl Reservations {
                 debug_assert_eq!(entry.get().transaction, state.id(), "a row that two transactions change");
                 entry.get_mut().put(place, bytes);
             }
-            Entry::Vacant(entry) if bytes > 0 => drop(entry.insert(Kept::new(state, row, place, bytes))),
+            Entry::Vacant(entry) if bytes > 0 => {
+                place.0.keep(place.1, bytes as isize, 1);
+                state.note_kept(row.0, row.1);
+                entry.insert(Kept::new(state, place, bytes, None));
+            }
             Entry::Vacant(_) => {}
         }
     }
 
-    /// Reserves so many bytes of pages yet to be taken for a row, which lies on a page that is latched, unless it has as many. How many more these are.
+    /// Reserves so many bytes of pages yet to be taken for a row, which lies on a page that is latched, unless it has as many. How many more these are. `stays`: the row stays on that page, and so
+    /// many bytes are kept for it there.
     ///
     /// # Errors
     /// When there is no room: nothing has happened then.
@@ -87,18 +93,39 @@ impl Reservations {
         state: &TransactionState,
         row: Row,
         place: (&Arc<DataSet>, u32),
-        data_set: &Arc<DataSet>,
+        stays: Option<usize>,
+        last: &Arc<DataSet>,
         bytes: usize,
     ) -> Result<usize> {
-        let mut rows = self.shard(row);
-        let reserved = rows.get(&row).and_then(|kept| kept.reserved.clone());
-        let (data_set, before) = reserved.unwrap_or((Arc::clone(data_set), 0));
-        if bytes > before {
-            data_set.reserve((bytes - before) as i64)?;
-            let kept = rows.entry(row).or_insert_with(|| Kept::new(state, row, place, 0));
-            kept.reserved = Some((data_set, bytes));
+        match self.shard(row).entry(row) {
+            Entry::Occupied(mut entry) => {
+                let kept = entry.get_mut();
+                let (data_set, before) = kept.reserved.as_ref().map_or((last, 0), |(data_set, bytes)| (data_set, *bytes));
+                let more = bytes.saturating_sub(before);
+                if more > 0 {
+                    drop(data_set.reserve(more)?);
+                    kept.reserved = Some((Arc::clone(data_set), bytes));
+                }
+                if let Some(bytes) = stays {
+                    kept.put(place, bytes);
+                }
+                Ok(more)
+            }
+            Entry::Vacant(entry) => {
+                let (data_set, page) = place;
+                let kept = Kept::new(state, place, stays.unwrap_or(0), Some((Arc::clone(last), bytes)));
+                let mut space = last.reserve(bytes)?;
+                if Arc::ptr_eq(last, data_set) {
+                    space.keep(page, kept.bytes as isize, 1);
+                } else {
+                    drop(space);
+                    data_set.keep(page, kept.bytes as isize, 1);
+                }
+                state.note_kept(row.0, row.1);
+                entry.insert(kept);
+                Ok(bytes)
+            }
         }
-        Ok(bytes.saturating_sub(before))
     }
 
     /// A row lies on this page from now on, as it is or as it was before a change that is taken back; so many bytes are kept there, if anything is kept for it.
@@ -129,34 +156,38 @@ impl Reservations {
 }
 
 impl Kept {
-    fn new(state: &TransactionState, (object, rid): Row, (data_set, page): (&Arc<DataSet>, u32), bytes: usize) -> Kept {
-        data_set.space().keep(page, bytes as isize, 1);
-        state.note_kept(object, rid);
-        Kept { transaction: state.id(), data_set: Arc::clone(data_set), page, bytes, reserved: None }
+    fn new(
+        state: &TransactionState,
+        (data_set, page): (&Arc<DataSet>, u32),
+        bytes: usize,
+        reserved: Option<(Arc<DataSet>, usize)>,
+    ) -> Kept {
+        Kept { transaction: state.id(), data_set: Arc::clone(data_set), page, bytes, reserved }
     }
 
     fn put(&mut self, (data_set, page): (&Arc<DataSet>, u32), bytes: usize) {
         if Arc::ptr_eq(&self.data_set, data_set) && self.page == page {
             let more = bytes as isize - self.bytes as isize;
             if more != 0 {
-                data_set.space().keep(page, more, 0);
+                data_set.keep(page, more, 0);
             }
         } else {
-            self.drop_room();
-            data_set.space().keep(page, bytes as isize, 1);
+            self.data_set.keep(self.page, -(self.bytes as isize), -1);
+            data_set.keep(page, bytes as isize, 1);
             (self.data_set, self.page) = (Arc::clone(data_set), page);
         }
         self.bytes = bytes;
     }
 
-    fn drop_room(&self) {
-        self.data_set.space().keep(self.page, -(self.bytes as isize), -1);
-    }
-
     fn end(self) {
-        self.drop_room();
-        if let Some((data_set, bytes)) = self.reserved {
-            data_set.space().reserve(-(bytes as i64));
+        let mut space = self.data_set.space();
+        space.keep(self.page, -(self.bytes as isize), -1);
+        if let Some((data_set, bytes)) = &self.reserved {
+            if !Arc::ptr_eq(data_set, &self.data_set) {
+                drop(space);
+                space = data_set.space();
+            }
+            space.reserve(-(*bytes as i64));
         }
     }
 }

@@ -8,8 +8,8 @@
 //!   the last one, so whatever row is or was there since came later;
 //! - the notes of a page ascend by commit; there are few.
 
-use super::hash::{self, FastMap};
 use super::pins::Pins;
+use crate::hash::{self, FastMap};
 use parking_lot::Mutex;
 use std::sync::Arc;
 

@@ -5,10 +5,10 @@
 //!   makes no victim.
 //! - Who waits first is looked at when it begins to wait, and not when somebody passes it: who does that waits for nothing then, so there is no cycle before his next wait, whose search sees it.
 
-use super::hash::FastMap;
 use super::lock_error::WaitFor;
 use super::lock_queue::{Outcome, Waiter};
 use super::locks::{LockTable, Queues, shard_of, withdraw};
+use crate::hash::FastMap;
 use crate::steps::step;
 use parking_lot::MutexGuard;
 use std::collections::{VecDeque, hash_map};

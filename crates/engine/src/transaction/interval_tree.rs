@@ -206,9 +206,9 @@ fn containing(tree: &Tree, key: &[u8], found: &mut impl FnMut(u64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::spread;
     use crate::steps::steps_of;
     use crate::test_random::Random;
-    use crate::transaction::hash::spread;
     use std::collections::BTreeMap;
     use std::ops::Bound::{Excluded, Included, Unbounded};
 

@@ -12,9 +12,9 @@
 //! - Lock order: the ends that are waited for, a removal's turn, the graph, a set of what a transaction holds, shards in ascending order, a waiter's outcome;
 //!   the escalated objects are last.
 
-use super::hash::{self, FastMap, FastSet};
 use super::lock_error::LockError;
 use super::lock_queue::{Asked, Mode, Outcome, Queue, Resource, Waiter};
+use crate::hash::{self, FastMap, FastSet};
 use crate::steps::step;
 use pagefold_io::{Clock, OsClock};
 use parking_lot::{Condvar, Mutex, MutexGuard};

@@ -6,10 +6,10 @@
 //! - Ids and timestamps ascend. Timestamps begin anew at each start: versions do not outlive the process.
 //! - Lock order: the turn to commit, then whatever `at_commit` locks. Taking a snapshot never waits for a commit.
 
-use super::hash::FastMap;
 use super::pins::{Pin, PinTable, Pins};
 use super::snapshot::{Age, Horizon, Snapshot, SnapshotTable};
 use super::state::TransactionState;
+use crate::hash::FastMap;
 use crate::steps::step;
 use pagefold_io::Clock;
 use parking_lot::Mutex;

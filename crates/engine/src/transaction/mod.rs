@@ -4,7 +4,6 @@
 mod births;
 mod chain;
 mod deadlocks;
-pub(crate) mod hash;
 mod interval_tree;
 mod lock_error;
 mod lock_queue;
@@ -26,7 +25,6 @@ mod versions;
 
 pub(crate) use births::Births;
 pub use chain::{Before, Seen};
-pub(crate) use hash::FastMap;
 pub use lock_error::{LockError, WaitFor};
 pub use lock_queue::{Mode, Resource};
 pub use locks::LockTable;

@@ -4,8 +4,8 @@
 //! entered and lowered after the last one is gone. Relaxed order is enough: whoever needs the answer holds the page's latch, and the
 //! raise happened under the exclusive one.
 
-use super::hash;
 use super::versions::page_of;
+use crate::hash;
 use pagefold_types::Rid;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -10,7 +10,7 @@
 //!   earlier end there, knows that the statement does not see the row;
 //! - [`Pins`] that are out of date keep more slots than needed, never fewer.
 
-use super::hash::FastMap;
+use crate::hash::FastMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};

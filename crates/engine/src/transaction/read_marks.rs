@@ -7,8 +7,8 @@
 //! - Ranges of one owner within an index do not meet: those that do become one, which covers the same keys.
 //! - An owner has at most [`MarkLimits::per_transaction`] marks, and one for each object that it has read as a whole.
 
-use super::hash::FastMap;
 use super::interval_tree::{Cut, IntervalTree};
+use crate::hash::FastMap;
 use crate::steps::step;
 use pagefold_types::Rid;
 use std::collections::{BTreeMap, BTreeSet};

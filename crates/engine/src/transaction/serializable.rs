@@ -18,11 +18,11 @@
 //!   latest of their commits, the earliest commit that any of them depends on. That makes more failures, never fewer.
 //! - Lock order: a turn to commit, the core, the table of snapshots.
 
-use super::hash::FastMap;
 use super::manager::Transactions;
 use super::read_marks::{MarkLimits, ReadMarks};
 use super::snapshot::Snapshot;
 use super::state::TransactionState;
+use crate::hash::FastMap;
 use pagefold_types::Rid;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};

@@ -13,13 +13,13 @@
 //!   then brings other pages to the file if that takes them.
 
 use super::chain::{Before, Chain, Seen};
-use super::hash::FastMap;
 use super::manager::Transactions;
 use super::page_filter::PageFilter;
 use super::page_versions::{PageVersions, SlotChain};
 use super::snapshot::{Horizon, Snapshot};
 use super::state::TransactionState;
 use super::version_file::VersionFile;
+use crate::hash::FastMap;
 use pagefold_types::Rid;
 use parking_lot::{Mutex, RwLock};
 use std::collections::hash_map;
@@ -421,25 +421,29 @@ impl VersionStore {
         }
         let horizon = self.transactions.horizon();
         let (at, oldest_snapshot, last_commit) = (self.transactions.now(), horizon.oldest(), self.transactions.last_commit());
-        if let Some(in_vain) = &sweep.in_vain
-            && (in_vain.oldest_snapshot, in_vain.last_commit) == (oldest_snapshot, last_commit)
-            && at.saturating_sub(in_vain.at) < SWEEP_PAUSE
-        {
-            return Err(self.no_room(in_vain));
-        }
-        sweep.in_vain = None;
-        let mut uncommitted = 0;
-        for _ in 0..SHARDS {
-            uncommitted += self.sweep_shard(sweep.hand, &horizon).1;
-            sweep.hand = (sweep.hand + 1) % SHARDS;
-            if self.bytes() + wanted <= self.limit - self.limit / 16 {
-                return Ok(());
+        let is_as_then = |in_vain: &InVain| {
+            (in_vain.oldest_snapshot, in_vain.last_commit) == (oldest_snapshot, last_commit) && at.saturating_sub(in_vain.at) < SWEEP_PAUSE
+        };
+        let (at, uncommitted) = match sweep.in_vain.take().filter(is_as_then) {
+            Some(in_vain) if in_vain.error.is_none() => return Err(self.no_room(sweep.in_vain.insert(in_vain))),
+            // A sweep finds nothing more, but the device may have room again.
+            Some(in_vain) => (in_vain.at, in_vain.uncommitted),
+            None => {
+                let mut uncommitted = 0;
+                for _ in 0..SHARDS {
+                    uncommitted += self.sweep_shard(sweep.hand, &horizon).1;
+                    sweep.hand = (sweep.hand + 1) % SHARDS;
+                    if self.bytes() + wanted <= self.limit - self.limit / 16 {
+                        return Ok(());
+                    }
+                }
+                // So much at least that the next pushes do without a sweep.
+                if self.bytes() + wanted <= self.limit - self.limit / 64 {
+                    return Ok(());
+                }
+                (at, uncommitted)
             }
-        }
-        // So much at least that the next pushes do without a sweep.
-        if self.bytes() + wanted <= self.limit - self.limit / 64 {
-            return Ok(());
-        }
+        };
         let spilled = self.spill_for(&mut sweep, wanted);
         if self.bytes() + wanted <= self.limit {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use crate::test_random::Random;
 use crate::transaction::{Before, Seen, Snapshot, TransactionState, Transactions, VersionError, VersionStore};
-use pagefold_io::{Clock, MemoryStorage, OpenOptions, SimulatedClock, Storage};
+use pagefold_io::{Clock, FaultOptions, FaultStorage, MemoryStorage, OpenOptions, SimulatedClock, Storage};
 use pagefold_types::Rid;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -366,6 +366,27 @@ fn a_file_that_is_full_refuses_further_versions() {
     }
     (0..page).rev().for_each(|page| assert!(store.take_back(TABLE, Rid::new(0, page, 0), &one).unwrap()));
     assert_eq!((store.bytes(), store.file_bytes()), (0, 0));
+}
+
+/// That the device had no room is not remembered: as soon as it has some, versions go there. The time stands still.
+#[test]
+fn a_device_that_has_room_again_takes_versions() {
+    let transactions = Arc::new(Transactions::new(Arc::new(SimulatedClock::default()), 1));
+    let storage = FaultStorage::new(FaultOptions::default());
+    let file = storage.open(Path::new("versions"), &OpenOptions::create()).unwrap();
+    let store = VersionStore::new(Arc::clone(&transactions), 100_000).with_file(Box::new(move || Ok(Arc::clone(&file))), 1 << 30);
+    let (reader, one) = (transactions.snapshot(0), transactions.begin());
+    let push = |page: u32| store.push(TABLE, Rid::new(0, page, 0), &one, Before::Present(vec![page as u8; 300].into()));
+    storage.set_capacity(Some(0));
+    let full = (0..1000).find(|page| push(*page).is_err()).unwrap();
+    for _ in 0..2 {
+        assert!(matches!(push(full), Err(VersionError::File(error)) if error.kind() == ErrorKind::StorageFull));
+    }
+    storage.set_capacity(None);
+    for page in full..400 {
+        push(page).unwrap();
+    }
+    assert_eq!(store.look(TABLE, Rid::new(0, 0, 0), &reader).unwrap(), Seen::Present(vec![0; 300].into()));
 }
 
 #[test]

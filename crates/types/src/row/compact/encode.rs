@@ -13,9 +13,12 @@ type Left<'r> = (&'r [u8], bool);
 #[inline]
 fn minimal(bytes: &[u8]) -> &[u8] {
     // The bits that are not all the sign, and one that is.
-    let bits = match *bytes {
-        [a, b, c, d] => bits_of(i64::from(i32::from_le_bytes([a, b, c, d]))),
-        [a, b, c, d, e, f, g, h] => bits_of(i64::from_le_bytes([a, b, c, d, e, f, g, h])),
+    let bits = match (bytes.first_chunk(), bytes.last_chunk()) {
+        // Of up to eight bytes the first and the last four are all.
+        (Some(low), Some(high)) if bytes.len() <= 8 => {
+            let (low, high) = (u64::from(u32::from_le_bytes(*low)), i64::from(i32::from_le_bytes(*high)));
+            bits_of(low as i64 | high << (8 * (bytes.len() - 4)))
+        }
         _ => {
             let mut all = [0; 16];
             extend_sign(bytes, &mut all);
@@ -24,6 +27,14 @@ fn minimal(bytes: &[u8]) -> &[u8] {
         }
     };
     &bytes[..bits.div_ceil(8) as usize]
+}
+
+/// Bytes that are left of a number of `width` bytes, at most eight, with which `bytes` begin.
+#[inline]
+fn minimal_len(bytes: &[u8], width: usize) -> Option<usize> {
+    let Some(word) = bytes.first_chunk() else { return bytes.get(..width).map(|bytes| minimal(bytes).len()) };
+    let others = u64::BITS - 8 * width as u32;
+    Some(bits_of((u64::from_le_bytes(*word) << others) as i64 >> others).div_ceil(8) as usize)
 }
 
 /// Bits of a number and its sign; of zero none.
@@ -39,8 +50,23 @@ fn without_low_zeros(bytes: &[u8]) -> &[u8] {
 
 /// What is left of a CHAR(n) without blanks at the end; `None` when it does not have n characters.
 fn without_blanks(bytes: &[u8], chars: u32) -> Option<&[u8]> {
-    let len = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+    let len = without_trailing_blanks(bytes);
     (padding(&bytes[..len], chars)? == bytes.len() - len).then(|| &bytes[..len])
+}
+
+/// Length without the blanks at the end, eight of which are looked at together.
+#[inline]
+fn without_trailing_blanks(bytes: &[u8]) -> usize {
+    const BLANKS: u64 = u64::from_le_bytes([b' '; 8]);
+    let mut rest = bytes;
+    while let Some((before, word)) = rest.split_last_chunk() {
+        let others = u64::from_le_bytes(*word) ^ BLANKS;
+        if others != 0 {
+            return rest.len() - others.leading_zeros() as usize / 8;
+        }
+        rest = before;
+    }
+    rest.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1)
 }
 
 /// Blanks that make `bytes` a CHAR(n); `None` when it has more than n characters.
@@ -52,6 +78,7 @@ pub(super) fn padding(bytes: &[u8], chars: u32) -> Option<usize> {
 }
 
 /// What is left of the bytes of a value that is not NULL. One value has one form.
+#[inline]
 pub(super) fn left(physical: Physical, bytes: &[u8]) -> Option<&[u8]> {
     match physical {
         Physical::Boolean | Physical::Int { .. } | Physical::Decimal { .. } => Some(minimal(bytes)),
@@ -67,6 +94,7 @@ fn is_inline((bytes, large): Left<'_>) -> bool {
 
 impl CompactLayout {
     /// What is left of a column of a packed record. `None` when that is damaged.
+    #[inline]
     fn left_of<'r>(&self, column: &ColumnLayout, packed: &'r [u8]) -> Option<Left<'r>> {
         if column.is_null(packed) {
             return Some((&[], false));
@@ -84,8 +112,12 @@ impl CompactLayout {
     #[must_use]
     pub fn compact_len(&self, packed: &[u8]) -> Option<usize> {
         let mut len = self.header_len();
-        for column in &self.packed.columns {
-            let left = self.left_of(column, packed)?;
+        for &(offset, width) in &self.numbers {
+            // Of NULL all bytes are zero.
+            len += minimal_len(packed.get(usize::from(offset)..)?, usize::from(width))?;
+        }
+        for &column in &self.others {
+            let left = self.left_of(&self.packed.columns[usize::from(column)], packed)?;
             len += left.0.len() + if is_inline(left) { 0 } else { LONG_INLINE };
         }
         Some(len).filter(|&len| len < packed.len() && len <= RECORD_BYTES_MAX)
@@ -138,5 +170,22 @@ impl CompactLayout {
             at += LONG_INLINE;
         }
         Some(out.len() - start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_trailing_blanks;
+
+    #[test]
+    fn blanks_at_the_end_are_counted_as_one_by_one() {
+        for (len, last, byte) in (0..40).flat_map(|len| (0..=len).flat_map(move |last| [b'x', 0, 0xa0, b'!'].map(|byte| (len, last, byte))))
+        {
+            let mut bytes = vec![b' '; len];
+            if let Some(before) = last.checked_sub(1) {
+                bytes[before] = byte;
+            }
+            assert_eq!(without_trailing_blanks(&bytes), last, "{bytes:?}");
+        }
     }
 }

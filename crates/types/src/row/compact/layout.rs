@@ -26,7 +26,7 @@ use std::ops::Range;
 
 use crate::RecordError;
 use crate::data_type::Physical;
-use crate::row::layout::{RECORD_BYTES_MAX, RowLayout};
+use crate::row::layout::{ColumnLayout, RECORD_BYTES_MAX, RowLayout};
 
 /// The longest value in the inline part, in bytes.
 pub(super) const INLINE_MAX: usize = 14;
@@ -56,6 +56,10 @@ pub struct CompactLayout {
     inline_start: usize,
     /// Characters of all CHAR columns, as far as a record can have them: at most so many bytes are blanks.
     pub(super) chars: usize,
+    /// Offset and width of the numbers of up to eight bytes: of these the length is seen at once.
+    pub(super) numbers: Box<[(u16, u8)]>,
+    /// The other columns.
+    pub(super) others: Box<[u16]>,
 }
 
 /// A column's place.
@@ -84,7 +88,14 @@ impl CompactLayout {
         let inline_start = sums_start + 2 * columns.div_ceil(GROUP).saturating_sub(1);
         let chars = packed.columns.iter().map(|column| if let Physical::Char { chars } = column.physical { chars as usize } else { 0 });
         let chars = chars.sum::<usize>().min(RECORD_BYTES_MAX);
-        Self { packed, sums_start, inline_start, chars }
+        let number = |column: &ColumnLayout| match column.physical {
+            Physical::Boolean => Some(1),
+            Physical::Int { width } | Physical::Decimal { width } if usize::from(width) <= size_of::<u64>() => Some(width),
+            _ => None,
+        };
+        let numbers = packed.columns.iter().filter_map(|column| Some((column.offset, number(column)?))).collect();
+        let others = (0..columns as u16).filter(|column| number(&packed.columns[usize::from(*column)]).is_none()).collect();
+        Self { packed, sums_start, inline_start, chars, numbers, others }
     }
 
     /// The layout of the packed records.

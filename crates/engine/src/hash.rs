@@ -12,10 +12,10 @@ const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 
 /// A hash set of them.
-pub(super) type FastSet<K> = HashSet<K, BuildHasherDefault<WordHasher>>;
+pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<WordHasher>>;
 
 /// Spreads a word over all bits; its top bits are the best ones.
-pub(super) fn spread(word: u64) -> u64 {
+pub(crate) fn spread(word: u64) -> u64 {
     let product = u128::from(word ^ MULTIPLIER) * u128::from(MULTIPLIER);
     (product as u64) ^ (product >> 64) as u64
 }
