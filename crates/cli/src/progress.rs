@@ -2,9 +2,12 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagefold::utility::{Progress, Unit};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Has something begun that is to be taken back?
@@ -15,20 +18,38 @@ pub(crate) fn begin_changes() {
     CHANGES.store(true, Ordering::Relaxed);
 }
 
-/// From now on Ctrl-C (and SIGTERM, SIGHUP) asks a command that changes something to roll back and stop; a second time ends the process at once, which a database survives. One that changes
+/// From now on Ctrl-C (and SIGTERM, SIGHUP), unless it was ignored from the start, asks a command that changes something to roll back and stop; a second time ends the process at once, which a database survives. One that changes
 /// nothing ends at once: it may be waiting for somebody who reads its output or writes its input.
 pub(crate) fn catch_interrupts() {
-    // A second handler cannot be there, and without one Ctrl-C ends the process: also safe.
-    let _ = ctrlc::set_handler(|| {
-        let again = INTERRUPTED.swap(true, Ordering::Relaxed);
-        if again || !CHANGES.load(Ordering::Relaxed) {
-            if !again {
-                use std::io::Write;
-                let _ = writeln!(std::io::stderr(), "pagefold: interrupted; the database is as it was");
+    // Who started it may want it to go on whatever comes: nohup, a shell that has it in the background.
+    let caught: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    // Without a handler a signal ends the process: also safe.
+    let Ok(mut signals) = Signals::new(caught) else { return };
+    let watch = move || {
+        for _ in signals.forever() {
+            let again = INTERRUPTED.swap(true, Ordering::Relaxed);
+            if again || !CHANGES.load(Ordering::Relaxed) {
+                if !again {
+                    use std::io::Write;
+                    let _ = writeln!(std::io::stderr(), "pagefold: interrupted; the database is as it was");
+                }
+                std::process::exit(1);
             }
-            std::process::exit(1);
         }
-    });
+    };
+    if std::thread::Builder::new().name("signals".into()).spawn(watch).is_err() {
+        // Nobody would look at what was caught.
+        [SIGINT, SIGTERM, SIGHUP]
+            .into_iter()
+            .for_each(|signal| _ = flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))));
+    }
+}
+
+/// Is a signal ignored by this process since it was started? Where the system does not say so: no.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Has the user asked to stop?

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod auto;
+mod coverage;
 mod exact;
 mod samples;
 mod tables;
