@@ -18,38 +18,36 @@ pub(crate) fn begin_changes() {
     CHANGES.store(true, Ordering::Relaxed);
 }
 
-/// From now on Ctrl-C (and SIGTERM, SIGHUP), unless it was ignored from the start, asks a command that changes something to roll back and stop; a second time ends the process at once, which a database survives. One that changes
-/// nothing ends at once: it may be waiting for somebody who reads its output or writes its input.
+/// From now on Ctrl-C (and SIGTERM, SIGHUP) asks a command that changes something to roll back and stop; a second time ends the process at once, which a database survives. One that changes
+/// nothing ends at once: it may be waiting for somebody who reads its output or writes its input. What the process was started to ignore it goes on to ignore, as under nohup.
 pub(crate) fn catch_interrupts() {
-    // Who started it may want it to go on whatever comes: nohup, a shell that has it in the background.
-    let caught: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    let ignored = ignored_signals();
+    let caught: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect();
     // Without a handler a signal ends the process: also safe.
-    let Ok(mut signals) = Signals::new(caught) else { return };
-    let watch = move || {
-        for _ in signals.forever() {
-            let again = INTERRUPTED.swap(true, Ordering::Relaxed);
-            if again || !CHANGES.load(Ordering::Relaxed) {
-                if !again {
-                    use std::io::Write;
-                    let _ = writeln!(std::io::stderr(), "pagefold: interrupted; the database is as it was");
-                }
-                std::process::exit(1);
-            }
-        }
-    };
+    let Ok(mut signals) = Signals::new(&caught) else { return };
+    let watch = move || signals.forever().for_each(|_| interrupt());
     if std::thread::Builder::new().name("signals".into()).spawn(watch).is_err() {
         // Nobody would look at what was caught.
-        [SIGINT, SIGTERM, SIGHUP]
-            .into_iter()
-            .for_each(|signal| _ = flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))));
+        caught.into_iter().for_each(|signal| _ = flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))));
     }
 }
 
-/// Is a signal ignored by this process since it was started? Where the system does not say so: no.
-fn is_ignored(signal: i32) -> bool {
+fn interrupt() {
+    let again = INTERRUPTED.swap(true, Ordering::Relaxed);
+    if again || !CHANGES.load(Ordering::Relaxed) {
+        if !again {
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "pagefold: interrupted; the database is as it was");
+        }
+        std::process::exit(1);
+    }
+}
+
+/// The signals that this process ignores, signal 1 in the lowest bit; where the system does not say so, none.
+fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    mask.unwrap_or(0)
 }
 
 /// Has the user asked to stop?

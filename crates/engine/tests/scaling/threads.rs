@@ -65,7 +65,7 @@ fn memory() -> Arc<dyn Storage> {
 }
 
 /// While one syncs, the others come and wait: then one of them syncs for all. A sync that takes long enough for everybody to come (here it lasts until they have) serves half of them on the average:
-/// those who were served by the one before are on their way meanwhile. A thread counts as come some steps before its record is in the log: so a quarter is asked for.
+/// those who were served by the one before are on their way meanwhile.
 #[test]
 fn threads_that_commit_share_syncs() {
     const THREADS: i64 = 32;
@@ -75,10 +75,11 @@ fn threads_that_commit_share_syncs() {
     let everybody_came = {
         let (committing, at_work) = (Arc::clone(&committing), Arc::clone(&at_work));
         move || {
-            OsClock.sleep(Duration::from_millis(1));
             while committing.load(Ordering::SeqCst) < at_work.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
+            // A thread counts as come some steps before its record is in the log.
+            OsClock.sleep(Duration::from_millis(1));
         }
     };
     let accounts = Accounts::new(Arc::new(SlowSync::new(Arc::new(storage.clone()), everybody_came)), Path::new("db"), 10_000);
@@ -98,7 +99,7 @@ fn threads_that_commit_share_syncs() {
     });
     let (commits, syncs) = ((THREADS * COMMITS) as u64, storage.counts().since(&before).syncs);
     println!("{commits} commits by {THREADS} threads: {syncs} syncs, {:.1} commits each", commits as f64 / syncs as f64);
-    assert!(commits >= syncs * THREADS as u64 / 4, "{commits} commits took {syncs} syncs");
+    assert!(commits >= syncs * THREADS as u64 / 3, "{commits} commits took {syncs} syncs");
 }
 
 /// Threads that change one row: who runs does not wait for one who sleeps, so there are fewer waits than changes. Who is woken gets it, or was passed once.

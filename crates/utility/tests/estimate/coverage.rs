@@ -70,8 +70,8 @@ fn files() -> Vec<(&'static str, Vec<Kind>)> {
         ("orders", vec![Counter, Runs(4), Few(5), Price(500_000), Walk(3), Few(3), Text(5), Any(2000), Price(100), Few(7)]),
         ("trades", vec![Runs(20), Walk(5), Price(100_000), Any(10_000), Few(40), Few(2), Walk(50), Measured, Any(64), Counter]),
         ("log", vec![Walk(9), Few(6), Text(8), Few(300), Sparse(9), Any(65_536)]),
-        ("wide mix", [vec![Any(1 << 50)], vec![Any(100), Walk(40), Price(9000), Few(90)].repeat(6)].concat()),
-        ("grown prices", [vec![Drift(1 << 20)], vec![Drift(40_000), Price(100_000), Few(16)].repeat(4)].concat()),
+        ("wide mix", [vec![Any(1 << 50)], [Any(100), Walk(40), Price(9000), Few(90)].repeat(6)].concat()),
+        ("grown prices", [vec![Drift(1 << 20)], [Drift(40_000), Price(100_000), Few(16)].repeat(4)].concat()),
         ("events", vec![Few(9), Walk(2), Runs(300), Text(4), Sparse(3), Measured, Price(2000), Any(1 << 24)]),
     ]
 }
