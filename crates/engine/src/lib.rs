@@ -1,6 +1,26 @@
 //! Buffer pools, mini-transactions, B+tree, table spaces, catalog, transactions.
 //!
 //! `docs/ARCHITECTURE.md` is the way in; `docs/rules.md` has the rules that hold between the parts.
+//!
+//! The layers, from low to high. A module names only modules of lower layers (`tests/layers.rs` looks at that):
+//!
+//! | Layer | Modules |
+//! |---|---|
+//! | means | `changed_list`, `doubling`, `hash`, `progress`, `steps` |
+//! | who may see and change what | `transaction` |
+//! | what can go wrong | `error` |
+//! | files | `log`, `open_files`, `space_map` |
+//! | pages | `data_set` |
+//! | pages in memory | `pool` |
+//! | what all objects share | `copy_pages`, `core` |
+//! | indexes | `index` |
+//! | their trees | `btree`, `sampling` |
+//! | tables | `table_space` |
+//! | what there is | `catalog` |
+//! | after a crash | `recovery` |
+//! | other processes | `readers` |
+//! | the open database | `database` |
+//! | copies | `backup` |
 
 pub mod backup;
 pub mod btree;
