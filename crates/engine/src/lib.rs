@@ -9,7 +9,8 @@
 //! | means | `changed_list`, `doubling`, `hash`, `progress`, `steps` |
 //! | who may see and change what | `transaction` |
 //! | what can go wrong | `error` |
-//! | files | `log`, `open_files`, `space_map` |
+//! | the directory | `directory` |
+//! | files | `gate`, `log`, `open_files`, `space_map` |
 //! | pages | `data_set` |
 //! | pages in memory | `pool` |
 //! | what all objects share | `copy_pages`, `core` |
@@ -30,8 +31,10 @@ mod copy_pages;
 mod core;
 mod data_set;
 pub mod database;
+pub mod directory;
 mod doubling;
 mod error;
+mod gate;
 mod hash;
 pub mod index;
 pub mod log;
@@ -48,8 +51,8 @@ pub mod table_space;
 mod test_random;
 pub mod transaction;
 
-pub use crate::core::{DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, data_set_path, file_id_of};
 pub use data_set::{DataSet, DataSetAttributes, DataSetFacts, Extents};
+pub use directory::{DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, data_set_path, file_id_of};
 pub use error::{Error, Result};
 pub use pool::CounterValues;
 pub use progress::{Progress, Silent, Unit};

@@ -10,15 +10,11 @@ use std::path::{Path, PathBuf};
 /// Edges against the order that are left to be cut, each once.
 const LEFT: &[(&str, &str)] = &[
     ("core", "database"),
-    ("core", "readers"),
     ("core", "table_space"),
     ("data_set", "pool"),
     ("database", "backup"),
     ("index", "catalog"),
     ("index", "database"),
-    ("log", "core"),
-    ("pool", "readers"),
-    ("readers", "database"),
     ("recovery", "database"),
     ("table_space", "database"),
 ];

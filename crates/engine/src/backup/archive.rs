@@ -7,10 +7,11 @@
 //! - a file in an archive is never overwritten: segments lie under the id of their log.
 
 use super::hold::LogHold;
-use crate::database::{Database, DatabaseState, read_checkpoint, read_control};
+use crate::database::{Database, DatabaseState, read_checkpoint};
+use crate::directory::{LOG_DIRECTORY, read_control};
+use crate::gate::Passage;
 use crate::log::{Log, Lsn, archive_name, segment_number, segment_path};
-use crate::readers::Passage;
-use crate::{Error, LOG_DIRECTORY, Result};
+use crate::{Error, Result};
 use pagefold_format::page::{get_u64, put_u64};
 use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
 use std::path::{Path, PathBuf};

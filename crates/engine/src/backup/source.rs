@@ -2,7 +2,8 @@
 
 use crate::core::Core;
 use crate::data_set::DataSet;
-use crate::database::{Broken, Objects, Settings, core_parts, open_objects, read_checkpoint, read_control};
+use crate::database::{Broken, Objects, Settings, core_parts, open_objects, read_checkpoint};
+use crate::directory::read_control;
 use crate::log::{LogReader, Lsn};
 use crate::pool::{BufferManager, PoolSettings};
 use crate::recovery::{Damaged, DataSets, Definitions};

@@ -14,7 +14,6 @@
 
 use super::beside::Beside;
 use super::change::{index_entry, table_entry};
-use super::control_file::write_control;
 use super::definitions::Staged;
 use super::leftovers::Removal;
 use super::maintenance::Work;
@@ -22,8 +21,8 @@ use super::objects::Objects;
 use super::open::{Database, DatabaseState, control_state, write_catalog_data_set};
 use super::places::Place;
 use crate::catalog::{OtherEntry, index_definition, table_definition};
-use crate::core::LOG_DIRECTORY;
 use crate::data_set::{DataSet, DataSetAttributes};
+use crate::directory::{DATA_DIRECTORY, LOG_DIRECTORY, write_control};
 use crate::index::Index;
 use crate::log::{Log, LogReader};
 use crate::pool::{BufferManager, LogSink};
@@ -274,7 +273,7 @@ impl DatabaseState {
 
     fn record_from_cut(&self, log: &Log, checkpoint: Checkpoint, catalog: Option<&Arc<DataSet>>) -> Result<()> {
         let core = &self.core;
-        core.storage.sync_directory(&core.directory.join(crate::DATA_DIRECTORY))?;
+        core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
         let oldest = checkpoint.transactions.iter().map(|t| t.first).fold(checkpoint.redo, Lsn::min);
         self.record_checkpoint(log, &checkpoint, catalog)?;
         let keep = core.keep_log.swap(oldest, Ordering::Relaxed);

@@ -9,9 +9,9 @@
 use super::open::DatabaseState;
 use crate::catalog::OtherEntry;
 use crate::data_set::DataSet;
+use crate::gate::Gate;
 use crate::index::Index;
 use crate::pool::BufferManager;
-use crate::readers::Gate;
 use crate::table_space::Table;
 use crate::{Error, Result};
 use parking_lot::Mutex;

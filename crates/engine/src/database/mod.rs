@@ -3,11 +3,9 @@
 mod beside;
 mod change;
 mod checkpoint;
-mod control_file;
 mod damage;
 mod defining;
 mod definitions;
-mod directory;
 mod former;
 mod held;
 mod index_build;
@@ -36,9 +34,6 @@ mod tests;
 
 pub use change::Change;
 pub use checkpoint::read_checkpoint;
-pub use control_file::{ControlFile, control_path, read_control};
-pub(crate) use control_file::{create_control, write_control};
-pub use directory::lock_path;
 pub(crate) use former::Lifetime;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};
 pub(crate) use leftovers::Leftovers;

@@ -12,8 +12,9 @@ use super::places::{Directory, Place};
 use crate::catalog::{
     DataSetEntry, OtherEntry, catalog_attributes, definition_damage, definition_data_sets, definition_notes, read_catalog, with_data_sets,
 };
-use crate::core::{Core, data_set_path};
+use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
+use crate::directory::data_set_path;
 use crate::index::Index;
 use crate::steps::stepping;
 use crate::table_space::Table;

@@ -6,9 +6,7 @@
 
 use super::change::Change;
 use super::checkpoint::read_checkpoint;
-use super::control_file::{create_control, empty_slot, read_control, sync_what_was_found};
 use super::definitions::RunningDefinitions;
-use super::directory::{FIRST_CATALOG, check_nothing_is_lost, prepare_directory, take_lock};
 use super::former::Former;
 use super::maintenance::MaintenanceThread;
 use super::objects::{CATALOG_OBJECT, Objects, catalog_data_set, open_objects};
@@ -17,12 +15,17 @@ use super::places::Place;
 use super::transaction::TransactionOptions;
 use crate::backup::read_archive;
 use crate::catalog::{catalog_attributes, write_catalog};
-use crate::core::{Core, CoreParts, DATA_DIRECTORY, file_id_of};
+use crate::core::{Core, CoreParts};
 use crate::data_set::DataSet;
+use crate::directory::{
+    DATA_DIRECTORY, FIRST_CATALOG, check_nothing_is_lost, control_path, create_control, empty_slot, file_id_of, prepare_directory,
+    read_control, sync_what_was_found, take_lock,
+};
+use crate::gate::Gate;
 use crate::index::Index;
 use crate::log::LogSettings;
 use crate::pool::{BufferManager, PoolSettings};
-use crate::readers::{Gate, Snapshot};
+use crate::readers::Snapshot;
 use crate::recovery::restore_double_writes;
 use crate::table_space::Table;
 use crate::{Error, Result};
@@ -243,7 +246,7 @@ impl Database {
     ) -> Result<Database> {
         let outside = Arc::clone(&storage);
         let mut storage = storage;
-        let exists = storage.exists(&super::control_file::control_path(directory))?;
+        let exists = storage.exists(&control_path(directory))?;
         if !exists && mode != OpenMode::Create {
             return Err(Error::NotADatabase(directory.display().to_string()));
         }
@@ -266,7 +269,7 @@ impl Database {
             ..core_parts(&storage, directory, control, &settings, &manager)
         };
         // Looked at again under the lock: somebody may have made it meanwhile.
-        if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
+        if mode == OpenMode::Create && !storage.exists(&control_path(directory))? {
             check_nothing_is_lost(storage.as_ref(), directory)?;
             let core = Arc::new(Core::new(parts(before_first_state(new_id(clock, directory)))));
             remove_all_but(storage.as_ref(), storage.list(&directory.join(DATA_DIRECTORY))?, |_| false)?;

@@ -19,7 +19,7 @@ use super::manager::BufferManager;
 use super::mini_transaction::LogSink;
 use crate::Result;
 use crate::data_set::{DataSet, MapAndHeader};
-use crate::readers::Passage;
+use crate::gate::Passage;
 use pagefold_format::log::Lsn;
 use pagefold_format::{page, space_map};
 use pagefold_io::AlignedBuffer;

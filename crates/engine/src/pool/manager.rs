@@ -18,7 +18,7 @@ use super::reserve::{Reserve, Turn};
 use super::word::{Evict, Eviction, ExclusiveWait, Latch, Order, PageWord};
 use super::work_area::WorkArea;
 use crate::data_set::DataSet;
-use crate::readers::Gate;
+use crate::gate::Gate;
 use crate::{CounterValues, Result};
 use pagefold_io::Clock;
 use parking_lot::{Mutex, RwLock};
