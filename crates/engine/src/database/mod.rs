@@ -7,7 +7,6 @@ mod damage;
 mod defining;
 mod definitions;
 mod former;
-mod held;
 mod index_build;
 mod leftovers;
 mod load;
@@ -34,10 +33,7 @@ mod tests;
 
 pub use change::Change;
 pub use checkpoint::read_checkpoint;
-pub(crate) use former::Lifetime;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};
-pub(crate) use leftovers::Leftovers;
-pub(crate) use maintenance::{Maintenance, Work};
 pub(crate) use objects::{Objects, open_objects};
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
@@ -45,5 +41,4 @@ pub(crate) use opening::{Broken, Headers, KnownDataSets, open_index, open_table,
 pub(crate) use places::Place;
 pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
-pub(crate) use renewal::Waits as RenewalWaits;
 pub use transaction::{Durability, Insertion, Isolation, LockWait, Locked, RowLock, Savepoint, Transaction, TransactionOptions};

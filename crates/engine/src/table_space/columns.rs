@@ -1,7 +1,7 @@
 //! Pages whose rows lie by column (method `page`): rebuilding them, and changing rows in place. Pages without room: [`forward_range`](super::forward_range).
 //!
 //! Invariants:
-//! - what is kept on a page for taking changes back is still free when it has been rebuilt: see [`Reservations`](super::reservations);
+//! - what is kept on a page for taking changes back is still free when it has been rebuilt: see `core/reservations.rs`;
 //! - how a row lies is no part of its versions and undo: they have its record.
 
 use super::replace::{POINTER_ROOM, apply_patches};

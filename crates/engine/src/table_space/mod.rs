@@ -17,7 +17,6 @@ mod page_search;
 mod pass_on;
 mod read;
 mod replace;
-pub(crate) mod reservations;
 mod rounds;
 pub(crate) mod row_gate;
 mod row_image;

@@ -8,9 +8,8 @@
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
 use super::row_gate::RowGate;
 use super::undo_pages::UndoPages;
-use crate::core::Core;
+use crate::core::{Core, Lifetime};
 use crate::data_set::{DataSet, DataSetAttributes, Extents};
-use crate::database::Lifetime;
 use crate::doubling::{Doubling, segments_for};
 use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};

@@ -12,6 +12,7 @@ use super::sample::SampledRecords;
 use super::saving::Saving;
 use super::set::Compressor;
 use crate::Result;
+use crate::core::Work;
 use pagefold_codec::row::RowDictionary;
 use std::cmp::Ordering;
 
@@ -66,7 +67,7 @@ impl Table {
         let Some(watch) = &self.watch else { return };
         let first = |bytes: u64| if self.dictionaries.newest().is_none() && bytes >= FIRST_BYTES { 0 } else { bytes };
         if watch.note(record, || first(self.stored_bytes())) {
-            self.core.renewal.ask(crate::database::Work::Dictionary(self.object_id));
+            self.core.renewal.ask(Work::Dictionary(self.object_id));
         }
     }
 

@@ -1,15 +1,32 @@
 //! What all objects of an open database share: storage, directory, ids, buffer pools.
+//!
+//! * `lifetime`: between which commits a table or index counts
+//! * `leftovers`, `held`: what commits leave for older snapshots
+//! * `reservations`: room for taking changes back
+//! * `maintenance`, `renewal_waits`: what threads in the background are asked for, and what waits for transactions
+
+mod held;
+mod leftovers;
+mod lifetime;
+mod maintenance;
+mod renewal_waits;
+mod reservations;
+
+pub(crate) use held::Waits;
+pub(crate) use leftovers::{Due, Leftovers};
+pub(crate) use lifetime::Lifetime;
+pub(crate) use maintenance::{Maintenance, Work};
+use renewal_waits::RenewalWaits;
+use reservations::Reservations;
 
 use crate::changed_list::ChangedList;
 use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
-use crate::database::{Leftovers, Maintenance, RenewalWaits};
 use crate::directory::{DOUBLE_WRITE_NAME, LOG_DIRECTORY, data_set_path, scratch_file};
 use crate::gate::{Gate, Passage};
 use crate::log::{Log, LogSettings};
 use crate::open_files::OpenFiles;
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
-use crate::table_space::reservations::Reservations;
 use crate::transaction::{Births, LockTable, MarkLimits, OpenScratch, Serializable, TransactionState, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
