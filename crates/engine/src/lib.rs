@@ -11,7 +11,8 @@
 //! | what can go wrong | `error` |
 //! | the directory | `directory` |
 //! | files | `gate`, `log`, `open_files`, `space_map` |
-//! | pages | `data_set` |
+//! | frames of pages | `frames` |
+//! | files of pages | `data_set` |
 //! | pages in memory | `pool` |
 //! | what all objects share | `copy_pages`, `core` |
 //! | indexes | `index` |
@@ -34,6 +35,7 @@ pub mod database;
 pub mod directory;
 mod doubling;
 mod error;
+mod frames;
 mod gate;
 mod hash;
 pub mod index;
@@ -51,8 +53,8 @@ pub mod table_space;
 mod test_random;
 pub mod transaction;
 
-pub use data_set::{DataSet, DataSetAttributes, DataSetFacts, Extents};
+pub use data_set::{DataSet, DataSetAttributes, DataSetEntry, DataSetFacts, Extents};
 pub use directory::{DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, data_set_path, file_id_of};
 pub use error::{Error, Result};
-pub use pool::CounterValues;
+pub use frames::{CounterValues, Pool};
 pub use progress::{Progress, Silent, Unit};

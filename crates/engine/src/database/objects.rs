@@ -10,10 +10,10 @@ use super::former::Replaced;
 use super::opening::{Broken, Opening};
 use super::places::{Directory, Place};
 use crate::catalog::{
-    DataSetEntry, OtherEntry, catalog_attributes, definition_damage, definition_data_sets, definition_notes, read_catalog, with_data_sets,
+    OtherEntry, catalog_attributes, definition_damage, definition_data_sets, definition_notes, read_catalog, with_data_sets,
 };
 use crate::core::Core;
-use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
+use crate::data_set::{DataSet, DataSetAttributes, DataSetEntry, HeaderWrites};
 use crate::directory::data_set_path;
 use crate::index::Index;
 use crate::steps::stepping;

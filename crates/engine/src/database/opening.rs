@@ -6,9 +6,9 @@
 //! - of an index of which the log or the catalog says that it is damaged, no file is looked at.
 
 use super::places::{Place, State};
-use crate::catalog::{DataSetEntry, Defined, IndexEntry, TableEntry, read_definition};
+use crate::catalog::{Defined, IndexEntry, TableEntry, read_definition};
 use crate::core::Core;
-use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
+use crate::data_set::{DataSet, DataSetAttributes, DataSetEntry, HeaderWrites};
 use crate::index::Index;
 use crate::steps::stepping;
 use crate::table_space::Table;
