@@ -19,6 +19,7 @@
 //! | their trees | `btree`, `sampling` |
 //! | tables | `table_space` |
 //! | what there is | `catalog` |
+//! | what of it is open | `objects` |
 //! | after a crash | `recovery` |
 //! | other processes | `readers` |
 //! | the open database | `database` |
@@ -40,6 +41,7 @@ mod gate;
 mod hash;
 pub mod index;
 pub mod log;
+mod objects;
 mod open_files;
 pub mod pool;
 mod progress;

@@ -6,29 +6,15 @@
 
 use super::open::DatabaseState;
 use crate::Result;
-use crate::catalog::OtherEntry;
 use crate::data_set::DataSet;
 use crate::gate::Gate;
 use crate::index::Index;
+use crate::objects::Replaced;
 use crate::pool::BufferManager;
 use crate::table_space::Table;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What a change has made, and what it has dropped.
-#[derive(Debug, Default)]
-pub(super) struct Replaced {
-    pub(super) tables: Vec<Arc<Table>>,
-    pub(super) indexes: Vec<Arc<Index>>,
-    pub(super) dropped_tables: Vec<Arc<Table>>,
-    pub(super) dropped_indexes: Vec<Arc<Index>>,
-    /// What has no pages. It has no lifetime: a transaction finds what is committed.
-    pub(super) others: Vec<Arc<OtherEntry>>,
-    pub(super) dropped_others: Vec<Arc<OtherEntry>>,
-    /// Objects of which something else is said now, by number, and their definitions.
-    pub(super) altered: Vec<(u32, Arc<[u8]>)>,
-}
 
 #[derive(Debug, Default)]
 struct Lists {

@@ -1,6 +1,5 @@
 //! A database directory: opening, and changing atomically what is in it.
 
-mod beside;
 mod change;
 mod checkpoint;
 mod damage;
@@ -10,11 +9,10 @@ mod former;
 mod index_build;
 mod leftovers;
 mod load;
+mod log_archive;
+mod log_hold;
 mod maintenance;
-mod objects;
 mod open;
-mod opening;
-mod places;
 mod read_view;
 mod reading;
 mod renewal;
@@ -34,11 +32,10 @@ mod tests;
 pub use change::Change;
 pub use checkpoint::read_checkpoint;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};
-pub(crate) use objects::{Objects, open_objects};
+pub use log_archive::{ArchiveState, archive_state};
+pub(crate) use log_hold::LogHold;
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
-pub(crate) use opening::{Broken, Headers, KnownDataSets, open_index, open_table, reason_of};
-pub(crate) use places::Place;
 pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
 pub use transaction::{Durability, Insertion, Isolation, LockWait, Locked, RowLock, Savepoint, Transaction, TransactionOptions};

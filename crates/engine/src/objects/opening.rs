@@ -31,10 +31,10 @@ enum Purpose {
 /// A table that is about to be opened.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    pub(super) place: Arc<Place<Table>>,
-    pub(super) indexes: Vec<Arc<Place<Index>>>,
+    pub(crate) place: Arc<Place<Table>>,
+    pub(crate) indexes: Vec<Arc<Place<Index>>>,
     /// Header pages have been written just as often as the definitions say.
-    pub(super) exactly: bool,
+    pub(crate) exactly: bool,
 }
 
 impl Opening {
