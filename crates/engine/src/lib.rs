@@ -2,28 +2,28 @@
 //!
 //! `docs/ARCHITECTURE.md` is the way in; `docs/rules.md` has the rules that hold between the parts.
 //!
-//! The layers, from low to high. A module names only modules of lower layers (`tests/layers.rs` looks at that):
+//! The layers, from low to high. A module names only modules of lower layers, and none of its own (`tests/layers.rs` sees to that):
 //!
 //! | Layer | Modules |
 //! |---|---|
 //! | means | `changed_list`, `doubling`, `hash`, `progress`, `steps` |
-//! | who may see and change what | `transaction` |
+//! | who sees and changes what | `transaction` |
 //! | what can go wrong | `error` |
-//! | the directory | `directory` |
-//! | files | `gate`, `log`, `open_files`, `space_map` |
-//! | frames of pages | `frames` |
+//! | a database directory | `directory` |
+//! | files, and who else reads them | `gate`, `log`, `open_files`, `space_map` |
+//! | memory for pages | `frames` |
 //! | files of pages | `data_set` |
 //! | pages in memory | `pool` |
 //! | what all objects share | `copy_pages`, `core` |
-//! | indexes | `index` |
-//! | their trees | `btree`, `sampling` |
+//! | an index | `index` |
+//! | its tree | `btree`, `sampling` |
 //! | tables | `table_space` |
 //! | what there is | `catalog` |
-//! | what of it is open | `objects` |
+//! | what of that is open | `objects` |
 //! | after a crash | `recovery` |
-//! | other processes | `readers` |
-//! | the open database | `database` |
-//! | copies | `backup` |
+//! | reading beside a writer | `readers` |
+//! | an open database | `database` |
+//! | copies of it | `backup` |
 
 pub mod backup;
 pub mod btree;
