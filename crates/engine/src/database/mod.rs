@@ -11,6 +11,7 @@ mod leftovers;
 mod load;
 mod log_archive;
 mod log_hold;
+mod lookup;
 mod maintenance;
 mod open;
 mod read_view;

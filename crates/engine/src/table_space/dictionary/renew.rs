@@ -6,7 +6,8 @@
 //! There are two versions at rest. The third ends one of the others, whose rows then get the newest's form. Rows that it was not made for may become larger by that, and full pages have no room for larger rows; what that costs counts against it. So
 //! the version goes whose rows it suits best. If it suits none, one is tried that is trained on rows of the oldest, too; if that does not pay either, nothing goes, until ending a version costs less than a fourth would save.
 
-use super::super::table::{Method, Table};
+use super::super::attributes::Method;
+use super::super::table::Table;
 use super::LIVE_MAX;
 use super::sample::SampledRecords;
 use super::saving::Saving;
