@@ -93,7 +93,7 @@ pub struct TableAttributes {
     pub primary_key: Vec<usize>,
     /// The schema of the source, serialised by whoever loaded it, so that an export has the same types. The engine does not look into it.
     pub source_schema: Vec<u8>,
-    /// What is said of it that the engine does not act on. Of a table that is there, [`Table::notes`] are the present ones.
+    /// What is said of it that the engine does not act on. Of a table that is there, [`Table::notes`](super::Table::notes) are the present ones.
     pub notes: Notes,
 }
 
