@@ -37,5 +37,6 @@ pub mod index {
 
 /// Buffer pools and their counters.
 pub mod pool {
-    pub use pagefold_engine::pool::{BufferManager, CounterValues, Pool, PoolSettings};
+    pub use pagefold_engine::pool::{BufferManager, PoolSettings};
+    pub use pagefold_engine::{CounterValues, Pool};
 }

@@ -82,9 +82,9 @@ pub mod interchange {
 /// Copies of a database in use, databases from copies and log, and the archive of the log.
 pub mod backup {
     pub use pagefold_engine::backup::{
-        ArchiveState, CopyReader, CopyReport, RecoverOptions, Recovered, Stop, Until, archive_state, copy_to_directory, copy_to_file,
-        recover,
+        CopyReader, CopyReport, RecoverOptions, Recovered, Stop, Until, copy_to_directory, copy_to_file, recover,
     };
+    pub use pagefold_engine::database::{ArchiveState, archive_state};
     pub use pagefold_engine::{Progress, Silent, Unit};
 }
 

@@ -1,13 +1,11 @@
 //! COPY of a database in use, and making a database from copies and log.
 //!
-//! * `hold`: keeps the log while a copy is taken
 //! * `source`: the database as its files have it, whoever writes it
 //! * `walk`: the pages of a data set, map before pages
 //! * `take`: taking a copy
 //! * `stream`: a copy as one file
 //! * `restore`: a database directory that is being made
 //! * `recover`: from copies and log to a database
-//! * `archive`: keeping the log for that
 //!
 //! A copy is fuzzy: pages are read while transactions go on, each as it is on disk at that moment. The log from the last checkpoint before the first page to behind the last one makes it whole, as
 //! after a crash: opening it is recovery. It needs nothing of the process that writes, but that no log is given back meanwhile.
@@ -19,8 +17,6 @@
 //! Tables and indexes that come and go are in the log, but not the pages that were built before one came: a copy has those of all data sets that its log defines. Recovery from an older copy stops before the commit
 //! of an object whose pages it does not have.
 
-mod archive;
-mod hold;
 mod recover;
 mod restore;
 mod source;
@@ -30,8 +26,6 @@ mod take;
 mod tests;
 mod walk;
 
-pub(crate) use archive::read_archive;
-pub use archive::{ArchiveState, archive_state};
 pub use recover::{RecoverOptions, Recovered, Stop, Until, recover};
 pub use stream::CopyReader;
 pub use take::{CopyReport, copy_to_directory, copy_to_file};

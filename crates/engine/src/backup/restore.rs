@@ -6,8 +6,8 @@
 
 use super::stream::{check_absent, partial_path};
 use super::take::{LogName, Sink};
-use crate::core::{DATA_DIRECTORY, LOG_DIRECTORY, data_set_path};
-use crate::database::{Database, OpenMode, Settings, create_control, new_id, read_checkpoint, read_control, write_control};
+use crate::database::{Database, OpenMode, Settings, new_id, read_checkpoint};
+use crate::directory::{DATA_DIRECTORY, LOG_DIRECTORY, create_control, data_set_path, read_control, write_control};
 use crate::log::{Log, LogParts, LogSettings};
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;

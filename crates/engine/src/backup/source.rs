@@ -2,8 +2,10 @@
 
 use crate::core::Core;
 use crate::data_set::DataSet;
-use crate::database::{Broken, Objects, Settings, core_parts, open_objects, read_checkpoint, read_control};
+use crate::database::{Settings, core_parts, read_checkpoint};
+use crate::directory::read_control;
 use crate::log::{LogReader, Lsn};
+use crate::objects::{Broken, Objects, open_objects};
 use crate::pool::{BufferManager, PoolSettings};
 use crate::recovery::{Damaged, DataSets, Definitions};
 use crate::{Error, Result};

@@ -5,15 +5,15 @@
 //! - data sets that the log defines come along, since it does not have the pages that they were made with;
 //! - the end of the log is looked for after the last page was read.
 
-use super::hold::LogHold;
 use super::restore::NewDatabase;
 use super::source::Source;
 use super::stream::{CopyReader, CopyWriter};
 use super::walk::{Visitor, walk};
 use crate::data_set::DataSet;
-use crate::database::{Database, Settings, new_id, read_control};
+use crate::database::{Database, LogHold, Settings, new_id};
+use crate::directory::{LOG_DIRECTORY, read_control};
 use crate::log::LogReader;
-use crate::{Error, LOG_DIRECTORY, Progress, Result, Unit};
+use crate::{Error, Progress, Result, Unit};
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, Manifest};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_format::page;

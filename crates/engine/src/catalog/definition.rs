@@ -2,8 +2,8 @@
 //!
 //! Invariant: what is read is checked as if a stranger had written it; a definition that makes no sense is an error, not a panic.
 
-use super::entries::{DataSetEntry, IndexEntry, OtherEntry, TableEntry};
-use crate::data_set::Extents;
+use super::entries::{IndexEntry, OtherEntry, TableEntry};
+use crate::data_set::{DataSetEntry, Extents};
 use crate::index::{IndexAttributes, IndexFormat};
 use crate::table_space::{Method, TableAttributes};
 use crate::{Error, Result};

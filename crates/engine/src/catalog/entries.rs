@@ -1,19 +1,9 @@
 //! The catalog's contents as values.
 
+use crate::data_set::DataSetEntry;
 use crate::index::IndexAttributes;
 use crate::table_space::TableAttributes;
 use pagefold_format::catalog::{DefinedKind, Notes};
-
-/// A data set of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DataSetEntry {
-    /// Its file id.
-    pub file_id: u32,
-    /// Partition of the object.
-    pub partition: u16,
-    /// Write counter of its header page; `None` while it has no file.
-    pub header_writes: Option<u32>,
-}
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]

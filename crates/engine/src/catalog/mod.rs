@@ -15,6 +15,6 @@ pub(crate) use definition::{
     definition_damage, definition_data_sets, definition_notes, in_place_of, index_definition, other_definition, table_definition,
     with_data_sets,
 };
-pub use entries::{CatalogEntries, DataSetEntry, IndexEntry, OtherEntry, TableEntry};
+pub use entries::{CatalogEntries, IndexEntry, OtherEntry, TableEntry};
 pub use rows::{CatalogParts, catalog_attributes};
 pub(crate) use rows::{read_catalog, write_catalog};

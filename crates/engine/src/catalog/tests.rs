@@ -1,10 +1,11 @@
 //! Definitions that come back, bytes that are fixed for good, and rows of the catalog that nobody wrote.
 
 use super::{
-    CatalogParts, DataSetEntry, Defined, IndexEntry, TableEntry, definition_damage, definition_data_sets, definition_notes, in_place_of,
+    CatalogParts, Defined, IndexEntry, TableEntry, definition_damage, definition_data_sets, definition_notes, in_place_of,
     index_definition, other_definition, read_definition, table_definition, with_data_sets,
 };
 use crate::Error;
+use crate::data_set::DataSetEntry;
 use crate::index::{IndexAttributes, IndexFormat};
 use crate::table_space::{Method, TableAttributes};
 use crate::test_random::Random;

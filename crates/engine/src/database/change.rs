@@ -11,9 +11,9 @@
 use super::defining::{Definer, Defining};
 use super::index_build::{BuildCounts, IndexBuild};
 use super::open::Database;
-use crate::catalog::{DataSetEntry, IndexEntry, TableEntry};
-use crate::core::DATA_DIRECTORY;
-use crate::data_set::DataSet;
+use crate::catalog::{IndexEntry, TableEntry};
+use crate::data_set::{DataSet, DataSetEntry};
+use crate::directory::DATA_DIRECTORY;
 use crate::index::{Index, IndexAttributes};
 use crate::pool::Frees;
 use crate::table_space::{Table, TableAttributes};

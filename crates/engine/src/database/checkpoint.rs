@@ -4,7 +4,7 @@
 //! record and the control slot that names it. So recovery reads the log from `redo` of the last whole checkpoint on.
 //!
 //! It costs what was used since the last one, not what there is: it looks at data sets that are in the list of those used (`changed_list.rs`), and its record names what is not as the catalog says
-//! (`beside.rs`). When that is much, it writes the catalog anew, as a data set that nobody names before the control slot does: it has what was committed at `redo`.
+//! (`objects/beside.rs`). When that is much, it writes the catalog anew, as a data set that nobody names before the control slot does: it has what was committed at `redo`.
 //!
 //! Invariants:
 //! - segments are given back only below what the last two checkpoints need: when the newer control slot is damaged, the older one still has its log;
@@ -12,20 +12,17 @@
 //! - catalogs that a control slot names are there: one that no slot names any more is removed;
 //! - what was dropped meanwhile is written, too, and its file is there until then: redo from before the drop finds its pages as it expects them.
 
-use super::beside::Beside;
 use super::change::{index_entry, table_entry};
-use super::control_file::write_control;
 use super::definitions::Staged;
 use super::leftovers::Removal;
-use super::maintenance::Work;
-use super::objects::Objects;
 use super::open::{Database, DatabaseState, control_state, write_catalog_data_set};
-use super::places::Place;
 use crate::catalog::{OtherEntry, index_definition, table_definition};
-use crate::core::LOG_DIRECTORY;
+use crate::core::Work;
 use crate::data_set::{DataSet, DataSetAttributes};
+use crate::directory::{DATA_DIRECTORY, LOG_DIRECTORY, write_control};
 use crate::index::Index;
 use crate::log::{Log, LogReader};
+use crate::objects::{Beside, Objects, Place};
 use crate::pool::{BufferManager, LogSink};
 use crate::recovery::{Damaged, DataSets, Defined, Definitions, ObjectsById, redo, roll_back};
 use crate::steps::stepping;
@@ -274,7 +271,7 @@ impl DatabaseState {
 
     fn record_from_cut(&self, log: &Log, checkpoint: Checkpoint, catalog: Option<&Arc<DataSet>>) -> Result<()> {
         let core = &self.core;
-        core.storage.sync_directory(&core.directory.join(crate::DATA_DIRECTORY))?;
+        core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
         let oldest = checkpoint.transactions.iter().map(|t| t.first).fold(checkpoint.redo, Lsn::min);
         self.record_checkpoint(log, &checkpoint, catalog)?;
         let keep = core.keep_log.swap(oldest, Ordering::Relaxed);

@@ -7,13 +7,13 @@
 
 use super::change::{index_entry, table_entry};
 use super::definitions::Staged;
-use super::former::{Lifetime, Replaced};
-use super::objects::CATALOG_OBJECT;
 use super::open::DatabaseState;
 use crate::catalog::{self, IndexEntry, OtherEntry, TableEntry, index_definition, other_definition, read_definition, table_definition};
+use crate::core::Lifetime;
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
 use crate::log::Lsn;
+use crate::objects::{CATALOG_OBJECT, Replaced};
 use crate::steps::step;
 use crate::table_space::{Table, TableAttributes};
 use crate::transaction::{Mode, Resource, TransactionState};

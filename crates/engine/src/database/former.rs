@@ -1,117 +1,20 @@
 //! Tables and indexes that were dropped or replaced, for as long as somebody needs them.
 //!
 //! Invariants:
-//! - an object counts for the snapshots from the commit of the change that made it on, up to but without that of the change that dropped it: so of the objects that have had a name at most one
-//!   counts for a snapshot;
 //! - as long as a snapshot may count it, a former object is found, by name and by number, and what transactions have left in it is removed as in any other;
 //! - the pages of a data set leave memory, and its file the directory, when nobody has the data set any more: no handle, no reader, no thread that writes its pages.
 
 use super::open::DatabaseState;
-use crate::catalog::OtherEntry;
+use crate::Result;
 use crate::data_set::DataSet;
+use crate::gate::Gate;
 use crate::index::Index;
+use crate::objects::Replaced;
 use crate::pool::BufferManager;
-use crate::readers::Gate;
 use crate::table_space::Table;
-use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-/// Not yet, or not at all.
-const NEVER: u64 = u64::MAX;
-
-/// Between which commits an object is the one of its name.
-#[derive(Debug)]
-pub(crate) struct Lifetime {
-    since: AtomicU64,
-    until: AtomicU64,
-    /// The transaction that makes it, and the oldest snapshot for which it may use it.
-    maker: (u64, u64),
-}
-
-impl Default for Lifetime {
-    /// Of what was there when the database was opened.
-    fn default() -> Lifetime {
-        Lifetime { since: AtomicU64::new(0), until: AtomicU64::new(NEVER), maker: (0, 0) }
-    }
-}
-
-impl Lifetime {
-    /// Of what a transaction is about to make, which it may use for snapshots of `from` on.
-    pub(super) fn staged(maker: u64, from: u64) -> Lifetime {
-        Lifetime { since: AtomicU64::new(NEVER), until: AtomicU64::new(NEVER), maker: (maker, from) }
-    }
-
-    /// Is it about to be made?
-    pub(super) fn is_staged(&self) -> bool {
-        self.since.load(Ordering::Acquire) == NEVER
-    }
-
-    /// It will not be made.
-    pub(super) fn withdraw(&self) {
-        self.end(0);
-    }
-
-    fn begin(&self, timestamp: u64) {
-        self.since.store(timestamp, Ordering::Release);
-    }
-
-    fn end(&self, timestamp: u64) {
-        self.until.store(timestamp, Ordering::Release);
-    }
-
-    fn until(&self) -> u64 {
-        self.until.load(Ordering::Acquire)
-    }
-
-    /// Was it dropped or replaced?
-    pub(super) fn has_ended(&self) -> bool {
-        self.until() != NEVER
-    }
-
-    /// Does it count for the snapshot of this timestamp?
-    pub(super) fn covers(&self, timestamp: u64) -> bool {
-        self.since.load(Ordering::Acquire) <= timestamp && timestamp < self.until()
-    }
-
-    /// Refuses a transaction what does not count for its snapshot of this timestamp; without one, for those taken now.
-    #[inline]
-    pub(super) fn check(&self, timestamp: Option<u64>, transaction: u64, object: impl FnOnce() -> String) -> Result<()> {
-        const TOO_NEW: &str = "was made after the snapshot of this transaction";
-        let since = self.since.load(Ordering::Acquire);
-        if since == NEVER {
-            let (maker, from) = self.maker;
-            let why = match timestamp {
-                _ if maker != transaction => "is not there before the transaction that makes it is committed",
-                _ if self.has_ended() => "was taken back",
-                Some(timestamp) if timestamp < from => TOO_NEW,
-                _ => return Ok(()),
-            };
-            return Err(Error::Stale { object: object(), why });
-        }
-        match timestamp {
-            Some(timestamp) if timestamp < since => Err(Error::Stale { object: object(), why: TOO_NEW }),
-            Some(timestamp) if timestamp < self.until() => Ok(()),
-            None if self.until() == NEVER => Ok(()),
-            _ => Err(Error::Stale { object: object(), why: "was dropped or replaced: look it up again" }),
-        }
-    }
-}
-
-/// What a change has made, and what it has dropped.
-#[derive(Debug, Default)]
-pub(super) struct Replaced {
-    pub(super) tables: Vec<Arc<Table>>,
-    pub(super) indexes: Vec<Arc<Index>>,
-    pub(super) dropped_tables: Vec<Arc<Table>>,
-    pub(super) dropped_indexes: Vec<Arc<Index>>,
-    /// What has no pages. It has no lifetime: a transaction finds what is committed.
-    pub(super) others: Vec<Arc<OtherEntry>>,
-    pub(super) dropped_others: Vec<Arc<OtherEntry>>,
-    /// Objects of which something else is said now, by number, and their definitions.
-    pub(super) altered: Vec<(u32, Arc<[u8]>)>,
-}
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Debug, Default)]
 struct Lists {

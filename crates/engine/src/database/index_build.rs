@@ -22,9 +22,9 @@
 
 use super::leftovers::key_of;
 use super::open::DatabaseState;
+use crate::directory::scratch_file;
 use crate::index::{Entries, EntryQueue, Index, IndexBuilder};
 use crate::pool::{By, MiniTransaction};
-use crate::readers::scratch_file;
 use crate::table_space::row_gate::RowObserver;
 use crate::table_space::{RowBuffer, ScanOutcome, Table};
 use crate::transaction::{LockError, Mode, Resource, Snapshot, TransactionState};

@@ -7,73 +7,13 @@
 //! - a thread counts as running for as long as it does, however it ends. What a panic has left half done nobody knows: the next who writes is told, and nothing is written any more.
 
 use super::open::DatabaseState;
-use crate::core::Core;
-use parking_lot::{Condvar, Mutex};
+use crate::core::{Core, Maintenance, Work};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// So long relaxed commits are gathered for one sync.
 const SYNC_DELAY: Duration = Duration::from_millis(20);
-
-/// Something to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// Write a checkpoint.
-    Checkpoint,
-    /// Remove what no snapshot needs any more.
-    Leftovers,
-    /// Make the log durable.
-    Sync,
-    /// Look at the dictionaries of this table.
-    Dictionary(u32),
-}
-
-#[derive(Debug, Default)]
-struct Asked {
-    /// There is a thread.
-    running: bool,
-    stop: bool,
-    work: Vec<Work>,
-}
-
-/// What a thread is asked for.
-#[derive(Debug, Default)]
-pub(crate) struct Maintenance {
-    asked: Mutex<Asked>,
-    arrived: Condvar,
-}
-
-impl Maintenance {
-    /// Asks for something. False when there is no thread to do it.
-    pub(crate) fn ask(&self, work: Work) -> bool {
-        let mut asked = self.asked.lock();
-        if asked.running && !asked.work.contains(&work) {
-            asked.work.push(work);
-            self.arrived.notify_one();
-        }
-        asked.running
-    }
-
-    /// Is the thread to end? What takes long looks now and then.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.asked.lock().stop
-    }
-
-    /// What is to be done next; `None` when the thread is to end.
-    fn next(&self) -> Option<Work> {
-        let mut asked = self.asked.lock();
-        loop {
-            if asked.stop {
-                return None;
-            }
-            if !asked.work.is_empty() {
-                return Some(asked.work.remove(0));
-            }
-            self.arrived.wait(&mut asked);
-        }
-    }
-}
 
 /// The life of a thread, in the thread itself.
 struct Running<'a> {
@@ -86,9 +26,7 @@ impl Drop for Running<'_> {
         if std::thread::panicking() {
             self.core.poison(&format!("the thread {} panicked", std::thread::current().name().unwrap_or_default()));
         }
-        let mut asked = self.asked.asked.lock();
-        asked.running = false;
-        asked.work.clear();
+        self.asked.ended();
     }
 }
 
@@ -113,11 +51,11 @@ impl MaintenanceThread {
 
     fn start_for(state: &Arc<DatabaseState>, name: &str, asked_of: fn(&Core) -> &Maintenance) -> Option<MaintenanceThread> {
         let worker = Arc::clone(state);
-        asked_of(&state.core).asked.lock().running = true;
+        asked_of(&state.core).begins();
         match std::thread::Builder::new().name(name.into()).spawn(move || worker.maintain(asked_of(&worker.core))) {
             Ok(thread) => Some(MaintenanceThread { state: Arc::clone(state), asked_of, thread: Some(thread) }),
             Err(_) => {
-                asked_of(&state.core).asked.lock().running = false;
+                asked_of(&state.core).ended();
                 None
             }
         }
@@ -134,9 +72,7 @@ impl MaintenanceThread {
 
 impl Drop for MaintenanceThread {
     fn drop(&mut self) {
-        let maintenance = (self.asked_of)(&self.state.core);
-        maintenance.asked.lock().stop = true;
-        maintenance.arrived.notify_one();
+        (self.asked_of)(&self.state.core).stop();
         if let Some(thread) = self.thread.take() {
             // A panic in it has poisoned the database; there is nothing to add.
             let _ = thread.join();

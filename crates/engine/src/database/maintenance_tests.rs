@@ -1,6 +1,7 @@
 //! What happens by itself: checkpoints, removal of what readers needed, syncs, and what a panic there does; and what each durability promises.
 
 use super::*;
+use crate::core::Work;
 use crate::pool::PoolSettings;
 use crate::table_space::{RowBuffer, Table, TableAttributes};
 use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};

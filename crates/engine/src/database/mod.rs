@@ -1,23 +1,19 @@
 //! A database directory: opening, and changing atomically what is in it.
 
-mod beside;
 mod change;
 mod checkpoint;
-mod control_file;
 mod damage;
 mod defining;
 mod definitions;
-mod directory;
 mod former;
-mod held;
 mod index_build;
 mod leftovers;
 mod load;
+mod log_archive;
+mod log_hold;
+mod lookup;
 mod maintenance;
-mod objects;
 mod open;
-mod opening;
-mod places;
 mod read_view;
 mod reading;
 mod renewal;
@@ -36,19 +32,11 @@ mod tests;
 
 pub use change::Change;
 pub use checkpoint::read_checkpoint;
-pub use control_file::{ControlFile, control_path, read_control};
-pub(crate) use control_file::{create_control, write_control};
-pub use directory::lock_path;
-pub(crate) use former::Lifetime;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};
-pub(crate) use leftovers::Leftovers;
-pub(crate) use maintenance::{Maintenance, Work};
-pub(crate) use objects::{Objects, open_objects};
+pub use log_archive::{ArchiveState, archive_state};
+pub(crate) use log_hold::LogHold;
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
-pub(crate) use opening::{Broken, Headers, KnownDataSets, open_index, open_table, reason_of};
-pub(crate) use places::Place;
 pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
-pub(crate) use renewal::Waits as RenewalWaits;
 pub use transaction::{Durability, Insertion, Isolation, LockWait, Locked, RowLock, Savepoint, Transaction, TransactionOptions};

@@ -6,23 +6,23 @@
 
 use super::change::Change;
 use super::checkpoint::read_checkpoint;
-use super::control_file::{create_control, empty_slot, read_control, sync_what_was_found};
 use super::definitions::RunningDefinitions;
-use super::directory::{FIRST_CATALOG, check_nothing_is_lost, prepare_directory, take_lock};
 use super::former::Former;
+use super::log_archive::read_archive;
 use super::maintenance::MaintenanceThread;
-use super::objects::{CATALOG_OBJECT, Objects, catalog_data_set, open_objects};
-use super::opening::Opening;
-use super::places::Place;
 use super::transaction::TransactionOptions;
-use crate::backup::read_archive;
 use crate::catalog::{catalog_attributes, write_catalog};
-use crate::core::{Core, CoreParts, DATA_DIRECTORY, file_id_of};
+use crate::core::{Core, CoreParts};
 use crate::data_set::DataSet;
-use crate::index::Index;
+use crate::directory::{
+    DATA_DIRECTORY, FIRST_CATALOG, check_nothing_is_lost, control_path, create_control, empty_slot, file_id_of, prepare_directory,
+    read_control, sync_what_was_found, take_lock,
+};
+use crate::gate::Gate;
 use crate::log::LogSettings;
+use crate::objects::{CATALOG_OBJECT, Objects, catalog_data_set, open_objects};
 use crate::pool::{BufferManager, PoolSettings};
-use crate::readers::{Gate, Snapshot};
+use crate::readers::Snapshot;
 use crate::recovery::restore_double_writes;
 use crate::table_space::Table;
 use crate::{Error, Result};
@@ -243,7 +243,7 @@ impl Database {
     ) -> Result<Database> {
         let outside = Arc::clone(&storage);
         let mut storage = storage;
-        let exists = storage.exists(&super::control_file::control_path(directory))?;
+        let exists = storage.exists(&control_path(directory))?;
         if !exists && mode != OpenMode::Create {
             return Err(Error::NotADatabase(directory.display().to_string()));
         }
@@ -266,7 +266,7 @@ impl Database {
             ..core_parts(&storage, directory, control, &settings, &manager)
         };
         // Looked at again under the lock: somebody may have made it meanwhile.
-        if mode == OpenMode::Create && !storage.exists(&super::control_file::control_path(directory))? {
+        if mode == OpenMode::Create && !storage.exists(&control_path(directory))? {
             check_nothing_is_lost(storage.as_ref(), directory)?;
             let core = Arc::new(Core::new(parts(before_first_state(new_id(clock, directory)))));
             remove_all_but(storage.as_ref(), storage.list(&directory.join(DATA_DIRECTORY))?, |_| false)?;
@@ -381,146 +381,6 @@ impl Database {
     pub fn damaged_control_slot(&self) -> Option<(usize, &str)> {
         self.damaged_slot.as_ref().map(|(number, reason)| (*number, reason.as_str()))
     }
-}
-
-impl DatabaseState {
-    /// Names of all tables, in their order. None of them is opened for that.
-    #[must_use]
-    pub fn table_names(&self) -> Vec<String> {
-        self.objects.read().tables.names().map(str::to_owned).collect()
-    }
-
-    /// Names of all indexes, in their order. None of them is opened for that.
-    #[must_use]
-    pub fn index_names(&self) -> Vec<String> {
-        self.objects.read().indexes.names().map(str::to_owned).collect()
-    }
-
-    /// All tables, by name. They are opened, those too that nobody has used.
-    ///
-    /// # Errors
-    /// When the definition or a data set of one is damaged or cannot be read.
-    pub fn tables(&self) -> Result<Vec<Arc<Table>>> {
-        let all: Vec<Opening> = {
-            let objects = self.objects.read();
-            objects.tables.places().filter_map(|place| objects.opening(place.object_id)).collect()
-        };
-        all.into_iter().map(|opening| opening.open(&self.core)).collect()
-    }
-
-    /// All indexes, by name. They are opened, those too that nobody has used.
-    ///
-    /// # Errors
-    /// As [`Self::tables`].
-    pub fn indexes(&self) -> Result<Vec<Arc<Index>>> {
-        let places: Vec<_> = self.objects.read().indexes.places().cloned().collect();
-        let opened = places.iter().map(|place| self.open_index(place));
-        // One that goes meanwhile is none.
-        opened.filter_map(Result::transpose).collect()
-    }
-
-    /// How many files of tables and indexes are open.
-    #[must_use]
-    pub fn open_files(&self) -> usize {
-        self.core.files.count()
-    }
-
-    /// The catalog's data set.
-    #[must_use]
-    pub fn catalog(&self) -> Arc<DataSet> {
-        Arc::clone(&self.objects.read().catalog)
-    }
-
-    /// A table by name. It is opened, if nobody has used it.
-    ///
-    /// # Errors
-    /// When there is none, or as [`Self::tables`].
-    pub fn table(&self, name: &str) -> Result<Arc<Table>> {
-        let opening = {
-            let objects = self.objects.read();
-            match objects.tables.get(name).map(|place| (place.opened(), objects.opening(place.object_id))) {
-                Some((Some(table), _)) => return table.check_usable().map(|()| table),
-                Some((None, Some(opening))) => opening,
-                _ => return Err(unknown("table", name, objects.tables.names())),
-            }
-        };
-        opening.open(&self.core)
-    }
-
-    /// A table by name that is about to be dropped, whatever state its data sets and those of its indexes are in: what cannot be opened of it is not.
-    pub(super) fn table_to_drop(&self, name: &str) -> Result<Arc<Table>> {
-        let opening = {
-            let objects = self.objects.read();
-            let found = objects.tables.get(name).and_then(|place| objects.opening(place.object_id));
-            found.ok_or_else(|| unknown("table", name, objects.tables.names()))?
-        };
-        opening.open_to_drop(&self.core)
-    }
-
-    /// Names of the indexes of which the log or the catalog says that they are damaged.
-    #[must_use]
-    pub fn damaged_index_names(&self) -> Vec<String> {
-        self.objects.read().damaged_index_names()
-    }
-
-    /// An index by name. It is opened with its table, if nobody has used them. It may be [damaged](Index::damage): it can be dropped and built anew then, not read.
-    ///
-    /// # Errors
-    /// When there is none, or as [`Self::tables`].
-    pub fn index(&self, name: &str) -> Result<Arc<Index>> {
-        let place = self.objects.read().indexes.get(name).cloned();
-        let opened = place.map_or(Ok(None), |place| self.open_index(&place))?;
-        opened.ok_or_else(|| unknown("index", name, self.objects.read().indexes.names()))
-    }
-
-    /// The index at a place, opened with its table; `None` when it is gone.
-    pub(super) fn open_index(&self, place: &Place<Index>) -> Result<Option<Arc<Index>>> {
-        if place.opened().is_none() {
-            let opening = self.objects.read().opening(place.owner);
-            opening.map(|opening| opening.open(&self.core)).transpose()?;
-        }
-        Ok(place.opened())
-    }
-
-    /// The table of a number that is neither former nor about to be made.
-    pub(super) fn live_table_by_id(&self, object_id: u32) -> Result<Option<Arc<Table>>> {
-        let opening = {
-            let objects = self.objects.read();
-            match objects.tables.by_id(object_id).map(|place| place.opened()) {
-                Some(None) => objects.opening(object_id),
-                Some(Some(table)) => return table.check_usable().map(|()| Some(table)),
-                None => return Ok(None),
-            }
-        };
-        opening.map(|opening| opening.open(&self.core)).transpose()
-    }
-
-    /// The indexes of a table, by name, that can be used; not those that a running transaction makes. [`Table::all_indexes`] has the damaged ones, too.
-    #[must_use]
-    pub fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {
-        table.indexes().iter().filter(|index| !index.lifetime.is_staged()).cloned().collect()
-    }
-
-    /// The table of an index.
-    ///
-    /// # Errors
-    /// When the catalog has changed meanwhile.
-    pub fn table_of(&self, index: &Index) -> Result<Arc<Table>> {
-        let table = self.table_by_id(index.table_id)?;
-        table.ok_or_else(|| unknown("table", &format!("of index {}", index.name()), self.objects.read().tables.names()))
-    }
-}
-
-pub(super) fn unknown<'a>(kind: &'static str, name: &str, names: impl Iterator<Item = &'a str>) -> Error {
-    const SHOWN: usize = 20;
-    let names: Vec<&str> = names.take(SHOWN + 1).collect();
-    let more = if names.len() > SHOWN { ", ..." } else { "" };
-    let hint = if names.is_empty() {
-        format!("; the database has no {kind}")
-    } else {
-        format!("; there are: {}{more}", names[..names.len().min(SHOWN)].join(", "))
-    };
-    Error::Unknown { kind, name: name.into(), hint }
 }
 
 impl DatabaseState {

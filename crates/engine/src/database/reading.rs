@@ -1,7 +1,6 @@
 //! Reads of rows as a snapshot sees them. Under SERIALIZABLE each is noted before it is made, as a writer looks for marks after its change: so one of the two sees the other.
 
-use super::Lifetime;
-use crate::core::Core;
+use crate::core::{Core, Lifetime};
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Serializable, Snapshot, TransactionState};

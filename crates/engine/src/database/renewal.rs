@@ -4,17 +4,14 @@
 //!
 //! Invariant: rows are brought into the form of the newest dictionary only after every transaction has ended that was there when that became the newest: until then rows of an older version may still come.
 
-use super::maintenance::Work;
 use super::open::DatabaseState;
+use crate::core::Work;
 use crate::table_space::dictionary::{Rewritten, Round};
 use crate::table_space::{LIVE_MAX, Table};
 use crate::transaction::{Mode, Resource};
 use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A round that had to wait goes on after this time at the earliest.
@@ -175,36 +172,5 @@ impl DatabaseState {
         self.core.manager.prepare_log()?;
         let there = self.objects.read().tables.by_id(table.object_id).is_some_and(|place| place.has(table));
         if there { work().map_err(Stopped::from) } else { Err(Stopped::Asked) }
-    }
-}
-
-/// Tables, by object, that wait for all transactions below an id to end.
-#[derive(Debug, Default)]
-pub(crate) struct Waits {
-    tables: Mutex<BTreeMap<u32, u64>>,
-    /// The largest of the ids.
-    below: AtomicU64,
-}
-
-impl Waits {
-    fn enter(&self, object_id: u32, transaction: u64) {
-        let mut tables = self.tables.lock();
-        tables.insert(object_id, transaction);
-        self.below.fetch_max(transaction, Ordering::Release);
-    }
-
-    /// Nobody waits for transactions from this id on.
-    #[inline]
-    fn below(&self) -> u64 {
-        self.below.load(Ordering::Acquire)
-    }
-
-    /// Those that need not wait any more, when the oldest transaction that runs has this id.
-    fn take_due(&self, oldest_running: u64) -> Vec<u32> {
-        let mut tables = self.tables.lock();
-        let due: Vec<u32> = tables.iter().filter(|(_, transaction)| **transaction <= oldest_running).map(|(id, _)| *id).collect();
-        due.iter().for_each(|id| _ = tables.remove(id));
-        self.below.store(tables.values().copied().max().unwrap_or(0), Ordering::Release);
-        due
     }
 }

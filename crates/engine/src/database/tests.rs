@@ -281,7 +281,7 @@ fn a_page_that_redo_makes_anew_has_a_higher_write_counter() {
     database.write_dirty_pages(&data_set).unwrap();
     assert_eq!(insert(0).page(), rid.page());
     let counter = |storage: &FaultStorage| {
-        let path = crate::core::data_set_path(Path::new("db"), data_set.file_id());
+        let path = crate::directory::data_set_path(Path::new("db"), data_set.file_id());
         let mut bytes = vec![0; data_set.page_bytes()];
         let file = storage.open(&path, &OpenOptions::read_only()).unwrap();
         file.read_at(&mut bytes, u64::from(rid.page()) * data_set.page_bytes() as u64).unwrap();

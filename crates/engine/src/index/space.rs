@@ -2,10 +2,8 @@
 
 use super::attributes::IndexAttributes;
 use super::known_keys::KnownKeys;
-use crate::catalog::DataSetEntry;
-use crate::core::Core;
-use crate::data_set::{DataSet, DataSetAttributes};
-use crate::database::Lifetime;
+use crate::core::{Core, Lifetime};
+use crate::data_set::{DataSet, DataSetAttributes, DataSetEntry};
 use crate::pool::BufferManager;
 use crate::{Error, Result};
 use pagefold_format::catalog::Notes;

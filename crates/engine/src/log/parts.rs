@@ -4,6 +4,7 @@
 
 use super::record::Lsn;
 use super::segment::{Geometry, SEGMENT_HEADER_BYTES, SegmentHeader, open_segment, segment_number, segment_path};
+use crate::directory::LOG_DIRECTORY;
 use crate::{Error, Result};
 use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +105,7 @@ impl SegmentSources {
         let mut sources = SegmentSources::default();
         for directory in directories {
             storage.list(directory)?;
-            for place in [directory.clone(), directory.join(archive_name(log_id)), directory.join(crate::LOG_DIRECTORY)] {
+            for place in [directory.clone(), directory.join(archive_name(log_id)), directory.join(LOG_DIRECTORY)] {
                 if !storage.exists(&place)? {
                     continue;
                 }

@@ -5,10 +5,10 @@
 //! - a prefetch that fails says nothing: the asking thread meets the error when it reads the page itself;
 //! - a page that is being prefetched is claimed, so an asking thread waits for it instead of reading it again.
 
-use super::counters::add;
 use super::leaf_io;
 use super::manager::{Access, BufferManager, Claim};
 use crate::data_set::DataSet;
+use crate::frames::add;
 use pagefold_io::read_exact_at;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;

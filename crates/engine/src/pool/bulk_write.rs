@@ -4,10 +4,10 @@
 //! - only pages that were never in memory are written here, each once;
 //! - the data set is being built: the catalog does not name it yet, so nothing of it is logged.
 
-use super::counters::add;
 use super::leaf_io;
 use crate::Result;
 use crate::data_set::DataSet;
+use crate::frames::add;
 use pagefold_format::page;
 use pagefold_io::AlignedBuffer;
 

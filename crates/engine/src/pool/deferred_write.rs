@@ -12,14 +12,14 @@
 //! - of data sets that are logged, a page is written only when the log is durable up to its LSN, and when its image is safe in the file of double writes: a torn page is restored from there; and
 //!   when readers that need what it is on disk have that (`readers/`).
 
-use super::counters::add;
 use super::double_write::{DoubleWrite, Protected};
 use super::leaf_io;
 use super::manager::BufferManager;
 use super::mini_transaction::LogSink;
 use crate::Result;
 use crate::data_set::{DataSet, MapAndHeader};
-use crate::readers::Passage;
+use crate::frames::add;
+use crate::gate::Passage;
 use pagefold_format::log::Lsn;
 use pagefold_format::{page, space_map};
 use pagefold_io::AlignedBuffer;

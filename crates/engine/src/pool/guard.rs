@@ -5,8 +5,8 @@
 //! to change them. A guard stays with its thread: how many it holds
 //! tells whether it may be made to wait behind others ([`Order`](super::word::Order)).
 
-use super::word::PageWord;
 use crate::data_set::DataSet;
+use crate::frames::PageWord;
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;

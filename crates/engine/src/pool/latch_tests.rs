@@ -5,7 +5,7 @@
 //! their programs, and every state that can be reached is looked at once. Threads that
 //! find a latch busy stay where they are: sleeping and waking change nothing in that.
 
-use super::word::{Latch, Order, PASSES_MAX, PageWord};
+use crate::frames::{Latch, Order, PASSES_MAX, PageWord};
 use std::collections::HashSet;
 
 /// A step of a thread's program, on a page.

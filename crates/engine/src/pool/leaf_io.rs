@@ -2,9 +2,9 @@
 //!
 //! Invariant: whatever is in a frame has passed the checksum, the lost-write check and its type's structural check.
 
-use super::counters::add;
 use crate::Result;
 use crate::data_set::DataSet;
+use crate::frames::add;
 use pagefold_format::data::DataPage;
 use pagefold_format::index::{check, folded};
 use pagefold_format::page::{self, PageType};

@@ -2,10 +2,10 @@
 //!
 //! A clock counts how often pages are read, and a test fails when there are more reads than there can be: a hang is found without waiting for it.
 
-use super::arena::CHUNK_BYTES;
 use super::*;
 use crate::btree::Direction;
 use crate::database::{Database, OpenMode, Settings};
+use crate::frames::CHUNK_BYTES;
 use crate::index::{Index, IndexAttributes, IndexFormat};
 use crate::table_space::TableAttributes;
 use crate::test_random::Random;

@@ -6,20 +6,17 @@
 //! - a frame is published in a page word only after its bytes were verified (or zeroed, for a new page);
 //! - no lock is held across a read or write but the word of the page itself, and a data set's write lock during writes.
 
-use super::arena::Arena;
 use super::background::Background;
-use super::counters::add;
 use super::deferred_write::Protection;
-use super::frames::Pool;
 use super::guard::{ExclusivePage, Frame, SharedPage, held};
 use super::leaf_io;
 use super::mini_transaction::{Frees, LogSink};
 use super::reserve::{Reserve, Turn};
-use super::word::{Evict, Eviction, ExclusiveWait, Latch, Order, PageWord};
 use super::work_area::WorkArea;
+use crate::Result;
 use crate::data_set::DataSet;
-use crate::readers::Gate;
-use crate::{CounterValues, Result};
+use crate::frames::{Arena, CounterValues, Evict, Eviction, ExclusiveWait, Latch, Order, PageWord, Pool, add};
+use crate::gate::Gate;
 use pagefold_io::Clock;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;

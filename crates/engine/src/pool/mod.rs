@@ -1,12 +1,9 @@
 //! Buffer pools: frames, latches, getpage, prefetch, deferred write, mini-transactions.
 
-mod arena;
 mod background;
 mod bulk_write;
-pub(crate) mod counters;
 mod deferred_write;
 pub mod double_write;
-pub(crate) mod frames;
 mod guard;
 #[cfg(test)]
 mod latch_tests;
@@ -20,14 +17,11 @@ mod replacement;
 mod reserve;
 #[cfg(test)]
 mod tests;
-pub(crate) mod word;
 mod work_area;
 
 pub use background::Prefetch;
 pub use bulk_write::BulkWriter;
-pub use counters::CounterValues;
 pub(crate) use deferred_write::Protection;
-pub use frames::Pool;
 pub use guard::{ExclusivePage, SharedPage};
 pub use manager::{Access, BufferManager, PoolSettings};
 pub(crate) use mini_transaction::keep_for_undo;

@@ -4,10 +4,9 @@
 //! - a pool is never taken away, and no two have one name;
 //! - a data set is found by its file id as long as somebody has it; one that is discarded has no page in memory any more.
 
-use super::counters::CounterValues;
-use super::frames::Pool;
 use super::manager::BufferManager;
 use crate::data_set::DataSet;
+use crate::frames::{CounterValues, Pool};
 use crate::{Error, Result};
 use pagefold_format::page::is_page_size;
 use std::sync::atomic::{Ordering, fence};

@@ -6,13 +6,10 @@
 //! - whose turn it is (`reserve.rs`) takes no page from memory but of earlier turns. All others may take any page that nobody has latched, the
 //!   last chunk of another pool too: so they may drive each other's pages out, and it is for them to wait for their turn then.
 
-use super::arena::CHUNK_BYTES;
-use super::counters::add;
-use super::frames::Pool;
 use super::manager::{Access, BufferManager};
 use super::reserve::Turn;
-use super::word::{Evict, Eviction};
 use crate::data_set::DataSet;
+use crate::frames::{CHUNK_BYTES, Evict, Eviction, Pool, add};
 use crate::{Error, Result};
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;

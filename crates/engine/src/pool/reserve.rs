@@ -12,15 +12,9 @@
 //! - frames do not overlap, and no pool's clock or ring comes to one;
 //! - a frame of an earlier turn is taken back when nobody has its page latched, and not before that.
 
-use super::arena::UNIT_BYTES;
+use crate::frames::{RESERVE_BYTES, UNIT_BYTES};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Bytes of frames. A change of a tree needs at most the pages on the way to a leaf, a new page for each of them and a new
-/// root, or the pages on the way and four neighbours of the leaf. Pages of 32 KB have sixteen children at least, as keys
-/// have 2,000 bytes at most: a tree of all the pages that have numbers has nine levels, and nineteen frames do. Trees of smaller pages
-/// are higher, and take less.
-pub(super) const RESERVE_BYTES: usize = 1 << 20;
 
 const UNITS: u32 = (RESERVE_BYTES / UNIT_BYTES) as u32;
 

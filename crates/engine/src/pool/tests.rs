@@ -1,8 +1,8 @@
 //! Pools far too small for what goes through them; and redo: what the log sink got, applied to empty pages, gives the same pages.
 
-use super::arena::CHUNK_BYTES;
 use super::*;
 use crate::database::{Database, OpenMode, Settings};
+use crate::frames::CHUNK_BYTES;
 use crate::index::{IndexAttributes, IndexFormat};
 use crate::log::Appended;
 use crate::table_space::{RowBuffer, Table, TableAttributes};

@@ -3,12 +3,12 @@
 //! While `gate` is held alone, the files are what a crash would leave: whole pages, one state of the control file, a log that covers what the pages have. What is not preserved by the writer is
 //! copied meanwhile (the control file, and the images of double writes), or bounded: of the log only what was there counts.
 
-use super::locks::{Listed, is_newest, remove_if_there, take_alone};
-use super::preserved::Registered;
 use super::view::{Kept, Kind, Preserved, ViewFile};
-use super::{is_preserved_pages, make_directory, nameless, readers_directory};
-use crate::core::{DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, file_id_of};
-use crate::database::{control_path, lock_path, read_control};
+use crate::directory::{
+    DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, control_path, file_id_of, lock_path, make_directory, nameless, read_control,
+    readers_directory,
+};
+use crate::gate::{Listed, Registered, is_newest, is_preserved_pages, remove_if_there, take_alone};
 use crate::log::{LogEnd, SEGMENT_HEADER_BYTES, segment_number};
 use crate::pool::double_write::{self, Image};
 use crate::recovery::put_back;

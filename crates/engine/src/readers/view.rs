@@ -4,8 +4,8 @@
 //! - a page is read from the data set first and then looked for among those preserved: the writer preserves first and then overwrites, so what was read is right, or replaced;
 //! - nothing is written.
 
-use super::preserved::{Registered, entry_at};
 use super::registration::Registration;
+use crate::gate::{Registered, entry_at};
 use pagefold_io::{File, Lock, error_at, error_on, read_exact_at};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@
 //! - afterwards all files with images are synced, also where nothing was restored: so a crash during redo, when the images are void, finds them as redo did.
 
 use crate::Result;
-use crate::core::{DOUBLE_WRITE_NAME, data_set_path};
+use crate::directory::{DOUBLE_WRITE_NAME, data_set_path};
 use crate::pool::double_write::{self, Image};
 use pagefold_format::log::Lsn;
 use pagefold_format::page::{self, PageIdentity};

@@ -1,5 +1,6 @@
 //! Table spaces: rows in slotted pages, addressed by RID.
 
+mod attributes;
 mod batch;
 mod bring_home;
 mod bulk_load;
@@ -17,7 +18,6 @@ mod page_search;
 mod pass_on;
 mod read;
 mod replace;
-pub(crate) mod reservations;
 mod rounds;
 pub(crate) mod row_gate;
 mod row_image;
@@ -33,6 +33,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use attributes::{Method, TableAttributes};
 pub use batch::{BatchColumn, BatchValues, ColumnBatch};
 pub use bulk_load::{BulkLoader, EncodedRow, LoadEncoder};
 pub use dictionary::{Compressor, LIVE_MAX, SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler, Saving};
@@ -40,6 +41,6 @@ pub(crate) use filter::Filter;
 pub use read::RowBuffer;
 pub use scan::ScanOutcome;
 pub(crate) use scan::{Batches, Gathering, RowSink, Rows, buffer_for};
-pub use table::{Method, Table, TableAttributes};
+pub use table::Table;
 pub(crate) use visible::Looks;
 pub(crate) use visiting::is_visiting;

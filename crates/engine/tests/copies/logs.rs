@@ -3,8 +3,8 @@
 use crate::insert;
 use crate::place::{Place, recover};
 use crate::world::{Random, State, change, contents};
-use pagefold_engine::backup::{Stop, Until, archive_state};
-use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
+use pagefold_engine::backup::{Stop, Until};
+use pagefold_engine::database::{Database, OpenMode, TransactionOptions, archive_state};
 use pagefold_engine::{Error, Silent};
 use pagefold_io::{Clock, OpenOptions, SimulatedClock};
 use pagefold_types::ValueRef;

@@ -7,7 +7,8 @@ use crate::kinds::{
     leaf_op, leftover, non_leaf_op, page_op, record, undo,
 };
 use crate::world::DIRECTORY;
-use pagefold_engine::database::{read_checkpoint, read_control};
+use pagefold_engine::database::read_checkpoint;
+use pagefold_engine::directory::read_control;
 use pagefold_engine::log::LogReader;
 use pagefold_engine::pool::double_write;
 use pagefold_engine::{LOG_DIRECTORY, file_id_of};

@@ -4,7 +4,7 @@
 
 use super::findings::Context;
 use crate::Result;
-use pagefold_engine::database::control_path;
+use pagefold_engine::directory::control_path;
 use pagefold_engine::{DATA_DIRECTORY, file_id_of};
 use pagefold_format::control::{CONTROL_SLOT_BYTES, CONTROL_SLOTS, ControlSlot, DATABASE_VERSION, SlotState};
 use pagefold_io::{File, OpenOptions, Storage, read_exact_at};

@@ -4,10 +4,10 @@
 
 use super::findings::Context;
 use crate::Result;
-use pagefold_engine::catalog::{CatalogEntries, DataSetEntry};
+use pagefold_engine::catalog::CatalogEntries;
 use pagefold_engine::database::read_checkpoint;
 use pagefold_engine::log::LogReader;
-use pagefold_engine::{Error, LOG_DIRECTORY};
+use pagefold_engine::{DataSetEntry, Error, LOG_DIRECTORY};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::log::{Checkpoint, DataSetState, RecordKind};
 use pagefold_io::Storage;

@@ -56,7 +56,7 @@ pub(super) fn find(storage: &dyn Storage, directory: &Path, name: &str, partitio
         }
     }
     let by_id = file_id(name);
-    let has_file = |data_sets: &[pagefold_engine::catalog::DataSetEntry]| by_id.is_some_and(|id| data_sets.iter().any(|d| d.file_id == id));
+    let has_file = |data_sets: &[pagefold_engine::DataSetEntry]| by_id.is_some_and(|id| data_sets.iter().any(|d| d.file_id == id));
     let table = tables.iter().find(|t| t.attributes.name == name).or_else(|| tables.iter().find(|t| has_file(&t.data_sets)));
     let index = match table {
         Some(_) => None,

@@ -2,8 +2,8 @@
 
 use crate::Result;
 use pagefold_engine::LOG_DIRECTORY;
-use pagefold_engine::backup::archive_state;
-use pagefold_engine::database::{Database, read_control};
+use pagefold_engine::database::{Database, archive_state};
+use pagefold_engine::directory::read_control;
 use pagefold_io::OpenOptions;
 use serde_json::{Value, json};
 

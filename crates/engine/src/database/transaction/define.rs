@@ -5,11 +5,11 @@
 //! - a savepoint that is returned to takes back what was made and dropped since, and so does a statement that fails;
 //! - a table that gets an index, or is dropped, is locked as a whole until the transaction ends: nobody else changes its rows meanwhile. Readers go on.
 
-use super::super::Lifetime;
 use super::super::defining::{Definer, Defining};
 use super::super::leftovers::key_of;
 use super::Transaction;
 use crate::catalog::OtherEntry;
+use crate::core::Lifetime;
 use crate::index::{Index, IndexAttributes};
 use crate::pool::{By, Frees};
 use crate::table_space::{RowBuffer, RowSink, Table, TableAttributes};

@@ -1,7 +1,7 @@
 //! Savepoints, commit and rollback.
 
-use super::super::maintenance::Work;
 use super::{Durability, Savepoint, Transaction};
+use crate::core::Work;
 use crate::log::Lsn;
 use crate::table_space::is_visiting;
 use crate::{Error, Result};

@@ -6,12 +6,14 @@
 //! There are two versions at rest. The third ends one of the others, whose rows then get the newest's form. Rows that it was not made for may become larger by that, and full pages have no room for larger rows; what that costs counts against it. So
 //! the version goes whose rows it suits best. If it suits none, one is tried that is trained on rows of the oldest, too; if that does not pay either, nothing goes, until ending a version costs less than a fourth would save.
 
-use super::super::table::{Method, Table};
+use super::super::attributes::Method;
+use super::super::table::Table;
 use super::LIVE_MAX;
 use super::sample::SampledRecords;
 use super::saving::Saving;
 use super::set::Compressor;
 use crate::Result;
+use crate::core::Work;
 use pagefold_codec::row::RowDictionary;
 use std::cmp::Ordering;
 
@@ -66,7 +68,7 @@ impl Table {
         let Some(watch) = &self.watch else { return };
         let first = |bytes: u64| if self.dictionaries.newest().is_none() && bytes >= FIRST_BYTES { 0 } else { bytes };
         if watch.note(record, || first(self.stored_bytes())) {
-            self.core.renewal.ask(crate::database::Work::Dictionary(self.object_id));
+            self.core.renewal.ask(Work::Dictionary(self.object_id));
         }
     }
 

@@ -3,7 +3,8 @@
 //! Invariant: deterministic, so that a full estimate equals the load.
 
 use super::super::RowBuffer;
-use super::super::table::{Method, Table};
+use super::super::attributes::Method;
+use super::super::table::Table;
 use super::sampler::Sampler;
 use super::saving::Saving;
 use crate::Result;

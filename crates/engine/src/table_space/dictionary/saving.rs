@@ -5,7 +5,7 @@
 //!
 //! Invariant: deterministic, so that LOAD and a full estimate decide alike. Of a table that the sample is all of, the pages are exact; by column, if they are few.
 
-use super::super::table::Method;
+use super::super::attributes::Method;
 use super::sample::SampledRecords;
 use pagefold_codec::page::PageSchema;
 use pagefold_codec::row::RowDictionary;

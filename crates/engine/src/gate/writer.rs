@@ -2,9 +2,10 @@
 //!
 //! Invariant: an error of one reader's file is that reader's, not the writer's, as long as the reader can be told.
 
+use super::is_preserved_pages;
 use super::locks::{GateLock, share};
 use super::preserved::{Registered, entry_at, put_entry};
-use super::{is_preserved_pages, make_directory, readers_directory};
+use crate::directory::{make_directory, readers_directory};
 use crate::{Error, Result};
 use pagefold_io::{File, OpenOptions, Storage, error_on, read_exact_at};
 use parking_lot::Mutex;

@@ -1,19 +1,28 @@
 //! The tables and indexes of an open database.
 //!
+//! * `places`: where they are found, by name and by number
+//! * `opening`: opening them
+//! * `beside`: what the catalog's data set does not say yet
+//!
 //! Invariants:
 //! - what is in memory as the set of tables and indexes is what is committed;
 //! - a table that is open knows its indexes;
 //! - nothing is read of the files of a table that nobody has used, unless the log has something for it.
 
-use super::beside::Beside;
-use super::former::Replaced;
-use super::opening::{Broken, Opening};
-use super::places::{Directory, Place};
+mod beside;
+mod opening;
+mod places;
+
+pub(crate) use beside::Beside;
+pub(crate) use opening::{Broken, Headers, KnownDataSets, Opening, open_index, open_table, reason_of};
+pub(crate) use places::Place;
+
 use crate::catalog::{
-    DataSetEntry, OtherEntry, catalog_attributes, definition_damage, definition_data_sets, definition_notes, read_catalog, with_data_sets,
+    OtherEntry, catalog_attributes, definition_damage, definition_data_sets, definition_notes, read_catalog, with_data_sets,
 };
-use crate::core::{Core, data_set_path};
-use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
+use crate::core::Core;
+use crate::data_set::{DataSet, DataSetAttributes, DataSetEntry, HeaderWrites};
+use crate::directory::data_set_path;
 use crate::index::Index;
 use crate::steps::stepping;
 use crate::table_space::Table;
@@ -21,12 +30,27 @@ use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, DefinitionView};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::log::{Checkpoint, DataSetState};
+use places::Directory;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Object id of the catalog.
-pub(super) const CATALOG_OBJECT: u32 = 0;
+pub(crate) const CATALOG_OBJECT: u32 = 0;
+
+/// What a change has made, and what it has dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Replaced {
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) indexes: Vec<Arc<Index>>,
+    pub(crate) dropped_tables: Vec<Arc<Table>>,
+    pub(crate) dropped_indexes: Vec<Arc<Index>>,
+    /// What has no pages. It has no lifetime: a transaction finds what is committed.
+    pub(crate) others: Vec<Arc<OtherEntry>>,
+    pub(crate) dropped_others: Vec<Arc<OtherEntry>>,
+    /// Objects of which something else is said now, by number, and their definitions.
+    pub(crate) altered: Vec<(u32, Arc<[u8]>)>,
+}
 
 /// Tables and indexes, and the data set that says so.
 #[derive(Clone, Debug)]
@@ -103,7 +127,7 @@ impl Objects {
     }
 
     /// Takes out what a change has dropped, and puts in what it has made.
-    pub(super) fn replace(&mut self, replaced: &Replaced, timestamp: u64) {
+    pub(crate) fn replace(&mut self, replaced: &Replaced, timestamp: u64) {
         // What comes to each table that gets or loses an index.
         let mut changed: HashMap<u32, Vec<Arc<Index>>> = HashMap::new();
         for index in &replaced.dropped_indexes {
@@ -314,6 +338,6 @@ fn as_at_checkpoint(mut data_sets: Vec<DataSetEntry>, states: &[&DataSetState]) 
 }
 
 /// What a catalog's data set is.
-pub(super) fn catalog_data_set(space: &Table, file_id: u32) -> DataSetAttributes {
+pub(crate) fn catalog_data_set(space: &Table, file_id: u32) -> DataSetAttributes {
     DataSetAttributes { file_id, object: "catalog".into(), ..space.data_set_attributes(0) }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What an element waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(crate) enum Waits {
     /// The end of the snapshots and pins of this timestamp.
     For(u64),
     /// Somebody who changes its row just now, or keeps it otherwise.
@@ -30,7 +30,7 @@ enum Filed {
 
 /// Elements that are held, each with the timestamp of the last commit that left it.
 #[derive(Debug)]
-pub(super) struct Held<T> {
+pub(crate) struct Held<T> {
     elements: BTreeMap<T, (u64, Filed)>,
     waiting: BTreeMap<u64, BTreeSet<T>>,
     busy: BTreeMap<u64, T>,
@@ -52,17 +52,17 @@ impl<T> Default for Held<T> {
 
 impl<T: Ord + Clone> Held<T> {
     /// Whether nothing is held.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.elements.is_empty()
     }
 
     /// All of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.elements.keys()
     }
 
     /// Files an element, in the place of itself if it is there. True when it was.
-    pub(super) fn hold(&mut self, element: T, timestamp: u64, waits: Waits) -> bool {
+    pub(crate) fn hold(&mut self, element: T, timestamp: u64, waits: Waits) -> bool {
         let again = self.release(&element);
         let filed = match waits {
             Waits::For(snapshot) => {
@@ -84,7 +84,7 @@ impl<T: Ord + Clone> Held<T> {
     }
 
     /// An element is held no more. False when it was not.
-    pub(super) fn release(&mut self, element: &T) -> bool {
+    pub(crate) fn release(&mut self, element: &T) -> bool {
         let Some((_, filed)) = self.elements.remove(element) else { return false };
         match filed {
             Filed::For(snapshot) => {
@@ -102,7 +102,7 @@ impl<T: Ord + Clone> Held<T> {
     }
 
     /// What waits for snapshots that are not there any more: with `all` of them, or when that is due.
-    pub(super) fn due(&mut self, all: bool, newest_commit: u64, is_there: impl Fn(u64) -> bool) -> Vec<(T, u64)> {
+    pub(crate) fn due(&mut self, all: bool, newest_commit: u64, is_there: impl Fn(u64) -> bool) -> Vec<(T, u64)> {
         let all = all || newest_commit.saturating_sub(self.looked_at) >= (self.waiting.len() / SNAPSHOTS_PER_COMMIT) as u64;
         if all {
             self.looked_at = newest_commit;
@@ -113,12 +113,12 @@ impl<T: Ord + Clone> Held<T> {
     }
 
     /// The number of the next to come to a queue.
-    pub(super) fn next_number(&self) -> u64 {
+    pub(crate) fn next_number(&self) -> u64 {
         self.next
     }
 
     /// The first of a queue, if it came before `number`.
-    pub(super) fn first(&self, no_room: bool, number: u64) -> Option<(T, u64)> {
+    pub(crate) fn first(&self, no_room: bool, number: u64) -> Option<(T, u64)> {
         let (_, element) = if no_room { &self.no_room } else { &self.busy }.range(..number).next().map(stepping)?;
         Some((element.clone(), self.elements.get(element)?.0))
     }

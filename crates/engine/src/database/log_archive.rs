@@ -6,11 +6,13 @@
 //! - a segment is given back only when its copy is complete, durable and has its name; when that fails, it stays, and the log grows;
 //! - a file in an archive is never overwritten: segments lie under the id of their log.
 
-use super::hold::LogHold;
-use crate::database::{Database, DatabaseState, read_checkpoint, read_control};
-use crate::log::{Log, Lsn, archive_name, segment_number, segment_path};
-use crate::readers::Passage;
-use crate::{Error, LOG_DIRECTORY, Result};
+use super::checkpoint::read_checkpoint;
+use super::log_hold::LogHold;
+use super::open::{Database, DatabaseState};
+use crate::directory::{LOG_DIRECTORY, read_control};
+use crate::gate::Passage;
+use crate::log::{Log, LogReader, Lsn, archive_name, segment_number, segment_path};
+use crate::{Error, Result};
 use pagefold_format::page::{get_u64, put_u64};
 use pagefold_io::{File, OpenOptions, Storage, read_exact_at};
 use std::path::{Path, PathBuf};
@@ -193,7 +195,7 @@ pub fn archive_state(storage: &dyn Storage, directory: &Path) -> Result<Option<A
         let log = directory.join(LOG_DIRECTORY);
         let (checkpoint, _) = read_checkpoint(storage, directory, control.log_id, control.checkpoint)?;
         let oldest = checkpoint.transactions.iter().map(|t| t.first).chain([checkpoint.redo]).min().unwrap_or(checkpoint.redo);
-        let reader = crate::log::LogReader::open(storage, &log, control.log_id, control.checkpoint, 0)?;
+        let reader = LogReader::open(storage, &log, control.log_id, control.checkpoint, 0)?;
         let needed = reader.segment_of(oldest);
         let archived = path.join(archive_name(control.log_id));
         for number in storage.list(&log)?.iter().filter_map(|path| segment_number(path)).filter(|number| *number < needed) {

@@ -1,18 +1,17 @@
 //! The directory in which a database is made: what may be there, and who may write in it.
 
 use super::control_file::FRESH_CONTROL_NAME;
-use crate::core::{DATA_DIRECTORY, file_id_of};
-use crate::readers::READERS_DIRECTORY;
+use super::{DATA_DIRECTORY, READERS_DIRECTORY, file_id_of};
 use crate::{Error, Result};
 use pagefold_io::{Lock, Storage, parent_directory};
 use std::path::{Path, PathBuf};
 
 const LOCK_NAME: &str = "lock";
 /// The data set of the catalog that a database is made with.
-pub(super) const FIRST_CATALOG: u32 = 1;
+pub(crate) const FIRST_CATALOG: u32 = 1;
 
 /// Makes the directories of a new database. One that is there may be what a killed process left: its name is synced, too, since the control file must not outlive it.
-pub(super) fn prepare_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+pub(crate) fn prepare_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     for path in [directory.to_path_buf(), directory.join(DATA_DIRECTORY)] {
         if !storage.exists(&path)? {
             storage.create_directory(&path)?;
@@ -24,7 +23,7 @@ pub(super) fn prepare_directory(storage: &dyn Storage, directory: &Path) -> Resu
 
 /// Refuses to make a database where there is something else than what the making of one leaves that was cut short: the files of a
 /// database that has lost its control file, or anything of somebody else.
-pub(super) fn check_nothing_is_lost(storage: &dyn Storage, directory: &Path) -> Result<()> {
+pub(crate) fn check_nothing_is_lost(storage: &dyn Storage, directory: &Path) -> Result<()> {
     if !storage.exists(directory)? {
         return Ok(());
     }
@@ -59,7 +58,7 @@ pub fn lock_path(directory: &Path) -> PathBuf {
     directory.join(LOCK_NAME)
 }
 
-pub(super) fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
+pub(crate) fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Lock>> {
     let path = lock_path(directory);
     storage.lock(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => {

@@ -17,33 +17,33 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// So long somebody waits for who has a lock, before it begins a new gate. Who has it needs moments, when it is running.
-pub(super) const PATIENCE: Duration = Duration::from_millis(1500);
+const PATIENCE: Duration = Duration::from_millis(1500);
 /// More new gates than this are not begun in a row: then something else is wrong.
 const GATES_IN_A_ROW: u32 = 4;
 
 /// The numbers of what is in the folder of the readers.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
-    pub(super) paths: Vec<PathBuf>,
+pub(crate) struct Listed {
+    pub(crate) paths: Vec<PathBuf>,
     gates: Vec<u32>,
 }
 
 impl Listed {
-    pub(super) fn read(storage: &dyn Storage, readers: &Path) -> Result<Listed> {
+    fn read(storage: &dyn Storage, readers: &Path) -> Result<Listed> {
         let paths = storage.list(readers)?;
         let gates = paths.iter().filter_map(|path| number_of(path)).collect();
         Ok(Listed { paths, gates })
     }
 
-    pub(super) fn newest(&self) -> u32 {
+    fn newest(&self) -> u32 {
         self.gates.iter().copied().max().unwrap_or(0)
     }
 }
 
 /// A lock of the newest gate.
 #[derive(Debug)]
-pub(super) struct GateLock {
-    pub(super) number: u32,
+pub(crate) struct GateLock {
+    number: u32,
     _lock: Box<dyn Lock>,
 }
 
@@ -124,7 +124,7 @@ pub(super) fn share(storage: &dyn Storage, readers: &Path, known: &AtomicU32) ->
 }
 
 /// Takes the newest gate alone, with nobody at work behind an older one.
-pub(super) fn take_alone(storage: &dyn Storage, readers: &Path) -> Result<(GateLock, Listed)> {
+pub(crate) fn take_alone(storage: &dyn Storage, readers: &Path) -> Result<(GateLock, Listed)> {
     let mut first = None;
     loop {
         let number = Listed::read(storage, readers)?.newest();
@@ -171,12 +171,12 @@ fn stuck(storage: &dyn Storage, readers: &Path, number: u32) -> Error {
 }
 
 /// Is this gate, which somebody has alone, still the newest? If not, what was done behind it counts for nothing.
-pub(super) fn is_newest(storage: &dyn Storage, readers: &Path, gate: &GateLock) -> Result<bool> {
+pub(crate) fn is_newest(storage: &dyn Storage, readers: &Path, gate: &GateLock) -> Result<bool> {
     Ok(Listed::read(storage, readers)?.newest() <= gate.number)
 }
 
 /// Removes a file that others may remove at the same time.
-pub(super) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<()> {
+pub(crate) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<()> {
     match storage.remove(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),

@@ -14,14 +14,14 @@ const PART: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
     /// Those that came, went or were altered since it was written.
-    pub(super) objects: BTreeSet<u32>,
+    pub(crate) objects: BTreeSet<u32>,
     /// Those whose header page was written since, or that came, as the last checkpoint had them.
-    pub(super) data_sets: BTreeMap<u32, DataSetState>,
+    pub(crate) data_sets: BTreeMap<u32, DataSetState>,
 }
 
 impl Beside {
     /// What a checkpoint says beside its catalog.
-    pub(super) fn of(checkpoint: &Checkpoint) -> Beside {
+    pub(crate) fn of(checkpoint: &Checkpoint) -> Beside {
         Beside {
             objects: checkpoint.committed.iter().map(|(object_id, _)| *object_id).collect(),
             data_sets: checkpoint.data_sets.iter().map(|state| (state.file_id, *state)).collect(),
@@ -34,13 +34,13 @@ impl Beside {
     }
 
     /// Is it so much that the catalog is to be written anew, of so many objects?
-    pub(super) fn is_much(&self, objects: usize) -> bool {
+    pub(crate) fn is_much(&self, objects: usize) -> bool {
         let most = LEAST.max(objects / PART);
         self.objects.len() > most || self.data_sets.len() > 2 * most
     }
 
     /// Puts back what a checkpoint has taken, beside what came meanwhile.
-    pub(super) fn put_back(&mut self, taken: Beside) {
+    pub(crate) fn put_back(&mut self, taken: Beside) {
         self.objects.extend(taken.objects);
         for (file_id, state) in taken.data_sets {
             self.data_sets.entry(file_id).or_insert(state);

@@ -155,18 +155,18 @@ fn frame_of(word: u64) -> Latch {
 impl PageWord {
     /// A word in a state, to try all orders of what threads do.
     #[cfg(test)]
-    pub(super) fn from_bits(bits: u64) -> PageWord {
+    pub(crate) fn from_bits(bits: u64) -> PageWord {
         PageWord(AtomicU64::new(bits))
     }
 
     /// Somebody who waits and is counted already.
     #[cfg(test)]
-    pub(super) fn counted(&self) -> ExclusiveWait<'_> {
+    pub(crate) fn counted(&self) -> ExclusiveWait<'_> {
         ExclusiveWait { word: self, counted: true }
     }
 
     #[cfg(test)]
-    pub(super) fn bits(&self) -> u64 {
+    pub(crate) fn bits(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 

@@ -1,31 +1,40 @@
 //! What all objects of an open database share: storage, directory, ids, buffer pools.
+//!
+//! * `lifetime`: between which commits a table or index counts
+//! * `leftovers`, `held`: what commits leave for older snapshots
+//! * `reservations`: room for taking changes back
+//! * `maintenance`, `renewal_waits`: what threads in the background are asked for, and what waits for transactions
+
+mod held;
+mod leftovers;
+mod lifetime;
+mod maintenance;
+mod renewal_waits;
+mod reservations;
+
+pub(crate) use held::Waits;
+pub(crate) use leftovers::{Due, Leftovers};
+pub(crate) use lifetime::Lifetime;
+pub(crate) use maintenance::{Maintenance, Work};
+use renewal_waits::RenewalWaits;
+use reservations::Reservations;
 
 use crate::changed_list::ChangedList;
 use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
-use crate::database::{Leftovers, Maintenance, RenewalWaits};
+use crate::directory::{DOUBLE_WRITE_NAME, LOG_DIRECTORY, data_set_path, scratch_file};
+use crate::gate::{Gate, Passage};
 use crate::log::{Log, LogSettings};
 use crate::open_files::OpenFiles;
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
-use crate::readers::{Gate, Passage, scratch_file};
-use crate::table_space::reservations::Reservations;
 use crate::transaction::{Births, LockTable, MarkLimits, OpenScratch, Serializable, TransactionState, Transactions, VersionStore};
 use crate::{Error, Result};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_io::Storage;
 use parking_lot::Mutex;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Folder of the data sets in a database directory.
-pub const DATA_DIRECTORY: &str = "data";
-
-/// Name of the double-write file.
-pub const DOUBLE_WRITE_NAME: &str = "doublewrite";
-
-/// Folder of the log in a database directory.
-pub const LOG_DIRECTORY: &str = "log";
 
 /// The pool for non-leaf pages of folded indexes.
 const NON_LEAF_POOL: &str = "N4K";
@@ -100,19 +109,6 @@ pub(crate) struct CoreParts {
     pub(crate) archive: Option<PathBuf>,
     pub(crate) checkpoint_bytes: u64,
     pub(crate) open_files_max: usize,
-}
-
-/// Where a data set lies.
-#[must_use]
-pub fn data_set_path(directory: &Path, file_id: u32) -> PathBuf {
-    directory.join(DATA_DIRECTORY).join(format!("{file_id:08x}.pfd"))
-}
-
-/// The file id in the name of a data set.
-#[must_use]
-pub fn file_id_of(path: &Path) -> Option<u32> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".pfd")?;
-    (name.len() == 8).then(|| u32::from_str_radix(name, 16).ok()).flatten()
 }
 
 impl Core {

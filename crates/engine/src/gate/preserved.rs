@@ -33,19 +33,19 @@ const FILE_ID: usize = CHECKSUM + 8;
 const PAGE_NUMBER: usize = FILE_ID + 4;
 const PAGE_BYTES: usize = PAGE_NUMBER + 4;
 /// Bytes of an entry before its image.
-pub(super) const ENTRY_HEADER_BYTES: usize = PAGE_BYTES + 8;
+const ENTRY_HEADER_BYTES: usize = PAGE_BYTES + 8;
 const _: () = assert!(ENTRY_HEADER_BYTES == 24);
 
 /// What a reader has registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Registered {
-    pub(super) database_id: u128,
+pub(crate) struct Registered {
+    pub(crate) database_id: u128,
     /// Lengths of the data sets, by file id.
-    pub(super) lengths: BTreeMap<u32, u64>,
+    pub(crate) lengths: BTreeMap<u32, u64>,
 }
 
 impl Registered {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; DATA_SETS + self.lengths.len() * DATA_SET_BYTES];
         bytes[MAGIC_AT..VERSION].copy_from_slice(MAGIC);
         put_u32(&mut bytes, VERSION, PRESERVED_VERSION);
@@ -61,7 +61,7 @@ impl Registered {
     }
 
     /// Reads the header of a preserved-pages file; also where its entries begin.
-    pub(super) fn read(file: &dyn File) -> Result<(Registered, u64)> {
+    pub(crate) fn read(file: &dyn File) -> Result<(Registered, u64)> {
         let damaged = |reason: String| Error::Damaged { path: file.path().display().to_string(), reason };
         let mut fixed = [0; DATA_SETS];
         read_exact_at(file, &mut fixed, 0)?;
@@ -91,17 +91,17 @@ impl Registered {
 
 /// A page that is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) file_id: u32,
-    pub(super) page: u32,
-    pub(super) page_bytes: usize,
+pub(crate) struct Entry {
+    pub(crate) file_id: u32,
+    pub(crate) page: u32,
+    pub(crate) page_bytes: usize,
     /// Where its image begins in the file.
-    pub(super) image_at: u64,
+    pub(crate) image_at: u64,
 }
 
 impl Entry {
     /// Where the next entry begins.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.image_at + self.page_bytes as u64
     }
 }
@@ -120,7 +120,7 @@ pub(super) fn put_entry(bytes: &mut Vec<u8>, bytes_at: u64, (file_id, page): (u3
 }
 
 /// The entry at an offset; `None` when there is none, or not all of it yet. `length` is that of the file.
-pub(super) fn entry_at(file: &dyn File, at: u64, length: u64) -> Result<Option<Entry>> {
+pub(crate) fn entry_at(file: &dyn File, at: u64, length: u64) -> Result<Option<Entry>> {
     let image_at = at + ENTRY_HEADER_BYTES as u64;
     if image_at > length {
         return Ok(None);

@@ -62,7 +62,7 @@ pub(crate) struct Place<T> {
     /// The table that it belongs to, or its own number.
     pub(crate) owner: u32,
     pub(crate) name: Box<str>,
-    pub(super) state: RwLock<State<T>>,
+    pub(crate) state: RwLock<State<T>>,
 }
 
 impl<T> Place<T> {
@@ -93,7 +93,7 @@ impl<T> Place<T> {
     }
 
     /// Puts another definition, whose data sets do not count, in the place of this one.
-    pub(super) fn alter(&self, definition: &[u8], set: impl FnOnce(&T, &[u8]) -> Result<()>) -> Result<()> {
+    pub(crate) fn alter(&self, definition: &[u8], set: impl FnOnce(&T, &[u8]) -> Result<()>) -> Result<()> {
         let mut state = self.state.write();
         match &mut *state {
             State::Open(object) => set(object, definition),

@@ -6,9 +6,9 @@
 //! - of an index of which the log or the catalog says that it is damaged, no file is looked at.
 
 use super::places::{Place, State};
-use crate::catalog::{DataSetEntry, Defined, IndexEntry, TableEntry, read_definition};
+use crate::catalog::{Defined, IndexEntry, TableEntry, read_definition};
 use crate::core::Core;
-use crate::data_set::{DataSet, DataSetAttributes, HeaderWrites};
+use crate::data_set::{DataSet, DataSetAttributes, DataSetEntry, HeaderWrites};
 use crate::index::Index;
 use crate::steps::stepping;
 use crate::table_space::Table;
@@ -31,10 +31,10 @@ enum Purpose {
 /// A table that is about to be opened.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    pub(super) place: Arc<Place<Table>>,
-    pub(super) indexes: Vec<Arc<Place<Index>>>,
+    pub(crate) place: Arc<Place<Table>>,
+    pub(crate) indexes: Vec<Arc<Place<Index>>>,
     /// Header pages have been written just as often as the definitions say.
-    pub(super) exactly: bool,
+    pub(crate) exactly: bool,
 }
 
 impl Opening {

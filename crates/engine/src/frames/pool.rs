@@ -23,10 +23,10 @@ pub struct Pool {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct PoolState {
+pub(crate) struct PoolState {
     /// First units of its chunks.
-    pub(super) chunks: Vec<u32>,
-    pub(super) free: Vec<u32>,
+    pub(crate) chunks: Vec<u32>,
+    pub(crate) free: Vec<u32>,
     /// Frames of pages that scans brought in, oldest first. A frame whose page has left since may be here too.
     ring: VecDeque<u32>,
     hand_chunk: usize,
@@ -62,11 +62,11 @@ impl Pool {
         self.state.lock().chunks.len() * CHUNK_BYTES
     }
 
-    pub(super) fn units_per_frame(&self) -> u32 {
+    pub(crate) fn units_per_frame(&self) -> u32 {
         (self.frame_bytes / UNIT_BYTES) as u32
     }
 
-    pub(super) fn frames_per_chunk(&self) -> u32 {
+    pub(crate) fn frames_per_chunk(&self) -> u32 {
         (CHUNK_BYTES / self.frame_bytes) as u32
     }
 
@@ -76,31 +76,31 @@ impl Pool {
         self.limit_bytes / CHUNK_BYTES * self.frames_per_chunk() as usize
     }
 
-    pub(super) fn state(&self) -> parking_lot::MutexGuard<'_, PoolState> {
+    pub(crate) fn state(&self) -> parking_lot::MutexGuard<'_, PoolState> {
         self.state.lock()
     }
 
     /// A free frame, if there is one.
-    pub(super) fn pop_free(&self) -> Option<u32> {
+    pub(crate) fn pop_free(&self) -> Option<u32> {
         self.state.lock().free.pop()
     }
 
     /// A frame's page has left.
-    pub(super) fn push_free(&self, unit: u32) {
+    pub(crate) fn push_free(&self, unit: u32) {
         self.state.lock().free.push(unit);
     }
 
     /// May it take another chunk?
-    pub(super) fn below_limit(&self) -> bool {
+    pub(crate) fn below_limit(&self) -> bool {
         (self.state.lock().chunks.len() + 1) * CHUNK_BYTES <= self.limit_bytes
     }
 
-    pub(super) fn chunk_count(&self) -> usize {
+    pub(crate) fn chunk_count(&self) -> usize {
         self.state.lock().chunks.len()
     }
 
     /// Adds a chunk, and gives its first frame to the caller; the others are free.
-    pub(super) fn add_chunk(&self, first_unit: u32) -> u32 {
+    pub(crate) fn add_chunk(&self, first_unit: u32) -> u32 {
         let mut state = self.state.lock();
         state.chunks.push(first_unit);
         let step = self.units_per_frame();
@@ -109,7 +109,7 @@ impl Pool {
     }
 
     /// A scan has brought a page into this frame.
-    pub(super) fn push_ring(&self, unit: u32) {
+    pub(crate) fn push_ring(&self, unit: u32) {
         let mut state = self.state.lock();
         // Where there are free frames nobody takes from the ring, and it would grow for ever.
         if state.ring.len() >= self.frames_max() {
@@ -119,14 +119,14 @@ impl Pool {
     }
 
     /// The oldest frame of the ring, when the ring is long enough.
-    pub(super) fn pop_ring(&self) -> Option<u32> {
+    pub(crate) fn pop_ring(&self) -> Option<u32> {
         let mut state = self.state.lock();
         let enough = (RING_BYTES / self.frame_bytes).min(state.chunks.len() * self.frames_per_chunk() as usize / 4);
         if state.ring.len() > enough { state.ring.pop_front() } else { None }
     }
 
     /// The frame that the clock's hand points to; the hand moves on.
-    pub(super) fn next_candidate(&self) -> Option<u32> {
+    pub(crate) fn next_candidate(&self) -> Option<u32> {
         let mut state = self.state.lock();
         if state.chunks.is_empty() {
             return None;

@@ -1,13 +1,12 @@
 //! The one piece of memory that all buffer frames are cut from.
 //!
 //! The arena is an anonymous mapping of the memory limit; the system backs it with memory as it is touched. It is cut into chunks of 256 KB, and a chunk
-//! into frames of one size. A frame is named by its unit: its offset in 2 KB steps. Behind the chunks lie the frames of the reserve (`reserve.rs`), which are beside the limit.
+//! into frames of one size. A frame is named by its unit: its offset in 2 KB steps. Behind the chunks lie the frames of the reserve (`pool/reserve.rs`), which are beside the limit.
 //!
 //! Invariants:
 //! - a chunk belongs to one pool or is free; frames of a chunk never overlap;
 //! - who may touch a frame's bytes is decided by the page word that names it (`word.rs`), not here.
 
-use super::reserve::RESERVE_BYTES;
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use std::ptr::NonNull;
@@ -16,6 +15,12 @@ use std::ptr::NonNull;
 pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
 /// Frames start at multiples of this.
 pub(crate) const UNIT_BYTES: usize = 2048;
+/// Bytes of the frames of the reserve. A change of a tree needs at most the pages on the way to a leaf, a new page for each of them and a new
+/// root, or the pages on the way and four neighbours of the leaf. Pages of 32 KB have sixteen children at least, as keys
+/// have 2,000 bytes at most: a tree of all the pages that have numbers has nine levels, and nineteen frames do. Trees of smaller pages
+/// are higher, and take less.
+pub(crate) const RESERVE_BYTES: usize = 1 << 20;
+
 const UNITS_PER_CHUNK: u32 = (CHUNK_BYTES / UNIT_BYTES) as u32;
 
 /// The memory of all pools.
