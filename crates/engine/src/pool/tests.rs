@@ -2,11 +2,11 @@
 
 use super::arena::CHUNK_BYTES;
 use super::*;
+use crate::Result;
 use crate::database::{Database, OpenMode, ScanRequest, Settings};
 use crate::index::{IndexAttributes, IndexFormat};
 use crate::log::Appended;
 use crate::table_space::{RowBuffer, Table, TableAttributes};
-use crate::Result;
 use pagefold_format::log::{Action, Change, DataSetOp, RecordKind, next_change};
 use pagefold_format::page::HEADER_BYTES;
 use pagefold_format::space_map::CLASS_NO_ROWS;

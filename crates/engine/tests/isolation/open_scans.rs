@@ -109,7 +109,11 @@ fn nothing_of_what_others_do() {
                         writer.roll_back_to(savepoint).unwrap();
                     }
                 }
-                if random.below(3) == 0 { writer.rollback().unwrap() } else { writer.commit().unwrap() }
+                if random.below(3) == 0 {
+                    writer.rollback().unwrap()
+                } else {
+                    writer.commit().unwrap()
+                }
                 world.database.remove_leftovers().unwrap();
             }
             let mut in_parts = Rows::new();
@@ -440,7 +444,8 @@ fn pages_by_their_numbers() {
         let (world, rows) = filled(form, &mut random);
         let view = world.database.read_view();
         let all = world.table.partitions().map(|data_set| data_set.data_page_numbers());
-        let all: Vec<(u16, u32)> = (0..).zip(all).flat_map(|(partition, pages)| pages.into_iter().map(move |page| (partition, page))).collect();
+        let all: Vec<(u16, u32)> =
+            (0..).zip(all).flat_map(|(partition, pages)| pages.into_iter().map(move |page| (partition, page))).collect();
         let of = |pages: Vec<(u16, u32)>| view.scan_pages(&world.table, pages, &ScanRequest::default()).unwrap();
         let mut seen = Rows::new();
         for page in &all {

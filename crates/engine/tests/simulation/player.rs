@@ -364,7 +364,9 @@ impl<'d> Player<'d> {
         match found {
             Ok(found) => {
                 let same = match way {
-                    Way::Scan | Way::Parts | Way::Rids | Way::Few => found.iter().map(|(n, _)| n).collect::<BTreeSet<_>>().len() == found.len(),
+                    Way::Scan | Way::Parts | Way::Rids | Way::Few => {
+                        found.iter().map(|(n, _)| n).collect::<BTreeSet<_>>().len() == found.len()
+                    }
                     Way::Forward | Way::Keys => found.iter().map(|(n, _)| n).eq(expected.keys()),
                     Way::Backward => found.iter().map(|(n, _)| n).eq(expected.keys().rev()),
                 };
