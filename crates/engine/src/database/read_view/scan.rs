@@ -164,8 +164,13 @@ impl RowScan {
     /// When a page is damaged, or nothing more is to be read. After an error nothing more comes.
     pub fn next_record(&mut self) -> Result<Option<(Rid, &[u8])>> {
         let found = self.find_next();
-        self.is_done |= found.is_err();
-        Ok(if found? { self.current() } else { None })
+        let is_there = found.inspect_err(|_| self.ends())?;
+        Ok(if is_there { self.current() } else { None })
+    }
+
+    /// Nothing more comes.
+    fn ends(&mut self) {
+        (self.left, self.is_done) = (0, true);
     }
 
     /// The row before `at`.
@@ -231,6 +236,9 @@ impl Iterator for RowScan {
                 Ok(Some(_)) => self.values_of_current(),
                 Err(error) => Err(error),
             };
+            if found.is_err() {
+                self.ends();
+            }
             if let Some(next) = found.transpose() {
                 return Some(next);
             }
