@@ -4,14 +4,13 @@
 
 use pagefold_codec::row::RowDictionary;
 use pagefold_engine::Error;
-use pagefold_engine::database::{Database, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings, TransactionOptions};
 use pagefold_engine::pool::{Access, PoolSettings};
-use pagefold_engine::table_space::{Method, RowBuffer, Sampler, Table, TableAttributes};
+use pagefold_engine::table_space::{Method, Sampler, Table, TableAttributes};
 use pagefold_format::data::{Body, DataPage, STORED_BYTES_MIN, Stored};
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, SimulatedClock};
 use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,12 +65,8 @@ fn dictionary(method: Method, table: &Table) -> RowDictionary {
 
 fn compare(database: &Database, model: &Model) {
     let table = database.table("t").unwrap();
-    let mut seen = Model::new();
-    let scanned = table.scan(&mut RowBuffer::default(), |rid, record| {
-        seen.insert(rid, table.values(record)?);
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    });
-    scanned.unwrap();
+    let scan = database.read_view().scan(&table, &ScanRequest::default()).unwrap();
+    let seen = scan.into_rows().collect::<Result<Model, Error>>().unwrap();
     assert!(seen == *model, "{} rows, not {}", seen.len(), model.len());
 }
 

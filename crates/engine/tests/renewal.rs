@@ -3,14 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use pagefold_codec::row::RowDictionary;
-use pagefold_engine::database::{Database, Isolation, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::database::{Database, Isolation, OpenMode, ScanRequest, Settings, TransactionOptions};
 use pagefold_engine::pool::{By, PoolSettings};
-use pagefold_engine::table_space::{LIVE_MAX, Method, RowBuffer, Sampler, Table, TableAttributes};
+use pagefold_engine::table_space::{LIVE_MAX, Method, Sampler, Table, TableAttributes};
 use pagefold_engine::{DataSet, Error};
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,13 +95,8 @@ fn insert(database: &Database, model: &mut Model, random: &mut Random, words: &[
 
 fn compare(database: &Database, model: &Model) {
     let table = database.table("t").unwrap();
-    let mut seen = Model::new();
-    table
-        .scan(&mut RowBuffer::default(), |rid, record| {
-            seen.insert(rid, table.values(record)?);
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
+    let scan = database.read_view().scan(&table, &ScanRequest::default()).unwrap();
+    let seen = scan.into_rows().collect::<Result<Model, Error>>().unwrap();
     assert_eq!(seen.len(), model.len());
     assert!(seen == *model, "other rows");
 }
@@ -119,11 +113,10 @@ fn fresh_pages(database: &Database, method: Method) -> u64 {
     let fresh = change.create_table(attributes).unwrap();
     let dictionary = old.sample_records().unwrap().train(method, old.layout(), old.row_count(), old.attributes().page_fill());
     fresh.set_dictionary(dictionary.unwrap()).unwrap();
-    old.scan(&mut RowBuffer::default(), |_, record| {
-        fresh.insert_record(By::Nobody, record)?;
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })
-    .unwrap();
+    let mut rows = database.read_view().scan(&old, &ScanRequest::default()).unwrap().into_rows();
+    while let Some((_, record)) = rows.next_record().unwrap() {
+        fresh.insert_record(By::Nobody, record).unwrap();
+    }
     data_pages(&fresh)
 }
 

@@ -11,17 +11,16 @@
 mod world;
 
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::{Durability, Isolation, OpenMode, Transaction, TransactionOptions};
+use pagefold_engine::database::{Durability, Isolation, OpenMode, ScanRequest, Transaction, TransactionOptions};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_engine::{Error, Result};
 use pagefold_io::{OsStorage, Storage};
 use pagefold_types::{KeyRange, ValueRef};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use world::{Form, Random, World, all_keys, is_retryable, open, parts};
+use world::{Form, Random, Scans, World, is_retryable, open, parts};
 
 const WRITERS: u64 = 2;
 /// What comes and goes with no regard to how long the test runs: the training of a dictionary takes some megabytes for a moment, and what the allocator keeps of them depends on which thread came when.
@@ -30,14 +29,14 @@ const MEMORY_SLACK: u64 = 16 << 20;
 /// Rows and a sum over them, by scan and in the order of an index.
 fn digest(world: &World, t: &mut Transaction<'_>) -> [(u64, u64); 2] {
     let mut seen = [(0, 0); 2];
-    let mut add = |which: usize, record: &[u8]| {
-        let (number, (value, text)) = parts(&world.table.values(record)?);
-        let row = (number as u64).wrapping_mul(31).wrapping_add(value as u64).wrapping_mul(31).wrapping_add(text.len() as u64);
-        seen[which] = (seen[which].0 + 1, seen[which].1 ^ row.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    };
-    t.scan(&world.table, |_, record| add(0, record)).unwrap();
-    t.range(&world.table, &world.by_value, all_keys(), Way::Forward, |_, record| add(1, record)).unwrap();
+    let scans = [t.rows(&world.table).unwrap(), t.rows_by(&world.table, &world.by_value, Way::Forward).unwrap()];
+    for (seen, scan) in seen.iter_mut().zip(scans) {
+        for row in scan {
+            let (number, (value, text)) = parts(&row.unwrap().1);
+            let row = (number as u64).wrapping_mul(31).wrapping_add(value as u64).wrapping_mul(31).wrapping_add(text.len() as u64);
+            *seen = (seen.0 + 1, seen.1 ^ row.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        }
+    }
     seen
 }
 
@@ -51,11 +50,9 @@ fn change(world: &World, random: &mut Random, rows: u64, deletes: bool) -> Resul
         world.by_number.key_layout().encode(&[ValueRef::Int(number)], &mut key).unwrap();
         let mut end = key.clone();
         let range = KeyRange { start: key, end: pagefold_types::prefix_end(&mut end).then_some(end) };
-        let mut found = None;
-        t.range(&world.table, &world.by_number, range, Way::Forward, |rid, _| {
-            found = Some(rid);
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
+        let request = ScanRequest { columns: Some(Vec::new()), ..ScanRequest::default() };
+        let mut scan = t.read_view()?.range(&world.table, &world.by_number, range, Way::Forward, &request)?.into_rows();
+        let found = scan.next_record()?.map(|(rid, _)| rid);
         let value = ValueRef::Int(random.below(10 * rows) as i64);
         match (found, random.below(10)) {
             (None, _) => drop(t.insert(&world.table, &[ValueRef::Int(number), value, ValueRef::Text(&random.text(14))])?),

@@ -25,7 +25,7 @@ pub struct RecordBatches {
     schema: TableSchema,
     output: SchemaRef,
     columns: Vec<usize>,
-    left: u64,
+    is_done: bool,
 }
 
 fn from_interchange(table: &str, error: InterchangeError) -> Error {
@@ -53,7 +53,7 @@ impl Select<'_> {
         let schema = self.table.table_schema()?;
         let output = schema.project(&self.columns).map_err(|e| from_interchange(table.name(), e))?;
         let output = Arc::clone(output.arrow());
-        Ok(RecordBatches { scan: self.scan()?, table, schema, output, columns: self.columns, left: self.limit })
+        Ok(RecordBatches { scan: self.scan()?, table, schema, output, columns: self.columns, is_done: false })
     }
 }
 
@@ -67,17 +67,14 @@ impl RecordBatches {
     /// The same rows in at most so many parts, one for each thread. In one part where rows come in an order, or no more than some.
     #[must_use]
     pub fn split(self, parts: usize) -> Vec<RecordBatches> {
-        if self.left < u64::MAX {
-            return vec![self];
-        }
-        let RecordBatches { scan, table, schema, output, columns, left } = self;
+        let RecordBatches { scan, table, schema, output, columns, is_done } = self;
         let part = |scan| RecordBatches {
             scan,
             table: Arc::clone(&table),
             schema: schema.clone(),
             output: Arc::clone(&output),
             columns: columns.clone(),
-            left,
+            is_done,
         };
         scan.split(parts).into_iter().map(part).collect()
     }
@@ -86,13 +83,9 @@ impl RecordBatches {
         let name = self.table.name();
         let builder = BatchBuilder::new(&self.schema, self.table.layout(), &self.columns, BATCH_ROWS);
         let mut builder = builder.map_err(|e| from_interchange(name, e))?;
-        while self.left > 0 && !builder.is_full() {
+        while !self.is_done && !builder.is_full() {
             let Some(batch) = self.scan.next().transpose()? else { break };
-            let rows = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.len());
-            push_rows(&mut builder, &self.table, &batch, rows).map_err(|e| from_utility(name, e))?;
-            if self.left < u64::MAX {
-                self.left -= rows as u64;
-            }
+            push_rows(&mut builder, &self.table, &batch).map_err(|e| from_utility(name, e))?;
         }
         if builder.is_empty() { Ok(None) } else { builder.finish().map(Some).map_err(|e| from_interchange(name, e)) }
     }
@@ -104,9 +97,7 @@ impl Iterator for RecordBatches {
     /// After an error nothing more comes.
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         let next = self.next_batch();
-        if next.is_err() {
-            self.left = 0;
-        }
+        self.is_done |= next.is_err();
         next.transpose()
     }
 }

@@ -21,7 +21,7 @@ pub struct Select<'t> {
     pub(crate) columns: Vec<usize>,
     path: Path<'t>,
     condition: Option<Condition>,
-    pub(crate) limit: u64,
+    limit: Option<u64>,
 }
 
 /// How a selection comes to its rows.
@@ -33,28 +33,19 @@ enum Path<'t> {
     Index { index: ByIndex<'t>, range: KeyRange, direction: Direction },
 }
 
-/// Rows one after the other: of a scan, or a range of keys. They are those that the statement saw when it began, and nothing is held up by a slow reader.
+/// Rows one after the other: of a scan, or a range of keys. They are those that the statement saw when it began, but for rows that its own transaction changes meanwhile: these come as they are when the scan
+/// comes to them. Nothing is held up by a slow reader.
 #[derive(Debug)]
 pub struct Rows {
     schema: Arc<Schema>,
     scan: RowScan,
-    /// Of the table's columns, those that are delivered; `None`: all.
-    columns: Option<Vec<usize>>,
-    left: u64,
 }
 
 impl Iterator for Rows {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
-        self.left = self.left.checked_sub(1)?;
-        self.scan.next().map(|next| {
-            let (_, mut values) = next?;
-            if let Some(columns) = &self.columns {
-                values = columns.iter().map(|column| values[*column].clone()).collect();
-            }
-            Ok(Row::new(&self.schema, values))
-        })
+        self.scan.next().map(|next| next.map(|(_, values)| Row::new(&self.schema, values)))
     }
 }
 
@@ -92,7 +83,7 @@ impl<'t> Table<'t> {
     /// All columns of all rows, as they lie.
     pub(crate) fn all(&self) -> Select<'t> {
         let columns = (0..self.schema().len()).collect();
-        Select { table: self.clone(), columns, path: Path::Pages, condition: None, limit: u64::MAX }
+        Select { table: self.clone(), columns, path: Path::Pages, condition: None, limit: None }
     }
 }
 
@@ -159,14 +150,14 @@ impl<'t> Select<'t> {
 
     /// At most so many rows.
     pub fn limit(self, rows: u64) -> Select<'t> {
-        Select { limit: rows, ..self }
+        Select { limit: Some(rows), ..self }
     }
 
     /// The engine's scan.
     pub(crate) fn scan(&self) -> Result<Scan> {
         let bound = self.condition.clone().map(|condition| condition.bind(self.table.schema()));
         let condition = bound.transpose().map_err(|e| Error::Parameter(e.to_string()))?;
-        let request = ScanRequest { columns: Some(self.columns.clone()), condition, rids: false };
+        let request = ScanRequest { columns: Some(self.columns.clone()), condition, limit: self.limit, rids: false };
         let view = self.table.read_view()?;
         match &self.path {
             Path::Pages => view.scan(self.table.inner(), &request),
@@ -180,14 +171,12 @@ impl<'t> Select<'t> {
     /// When the table does not count for the transaction any more.
     pub fn rows(self) -> Result<Rows> {
         let all = self.table.schema_arc();
-        let is_all = self.columns.iter().copied().eq(0..all.len());
-        let (schema, columns) = if is_all {
-            (Arc::clone(all), None)
+        let schema = if self.columns.iter().copied().eq(0..all.len()) {
+            Arc::clone(all)
         } else {
             let columns = self.columns.iter().map(|column| all.columns()[*column].clone()).collect();
-            let schema = Schema::new(columns).map_err(|e| Error::Value(e.to_string()))?;
-            (Arc::new(schema), Some(self.columns.clone()))
+            Arc::new(Schema::new(columns).map_err(|e| Error::Value(e.to_string()))?)
         };
-        Ok(Rows { schema, scan: self.scan()?.into_rows(), columns, left: self.limit })
+        Ok(Rows { schema, scan: self.scan()?.into_rows() })
     }
 }

@@ -8,7 +8,6 @@ use pagefold_engine::index::Index;
 use pagefold_engine::table_space::{BatchValues, ColumnBatch, Table};
 use pagefold_interchange::{BatchBuilder, ColumnSlice, ColumnValues, InterchangeError, Sink, TableSchema};
 use pagefold_types::{KeyRange, Predicate, Value, ValueRef, text};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Rows in a batch.
@@ -38,7 +37,7 @@ pub struct Scan {
     columns: Vec<usize>,
     condition: Option<Predicate>,
     index: Option<Arc<Index>>,
-    limit: u64,
+    limit: Option<u64>,
 }
 
 impl Scan {
@@ -64,12 +63,11 @@ impl Scan {
             }
             index.check_usable()?;
         }
-        let limit = options.limit.unwrap_or(u64::MAX);
         let index = match (index, &condition) {
             (None, Some(condition)) => narrow_index(database, &view, &table, condition)?,
             (index, _) => index,
         };
-        Ok(Scan { view, schema, columns, condition, index, limit, table })
+        Ok(Scan { view, schema, columns, condition, index, limit: options.limit, table })
     }
 
     /// The index that it reads through.
@@ -94,16 +92,13 @@ impl Scan {
         progress.start(&format!("reading {}", self.table.name()), Some(self.table.row_count()), Unit::Rows);
         let builder = BatchBuilder::new(&self.schema, self.table.layout(), &self.columns, BATCH_ROWS)?;
         let mut output = Output { scan: self, builder, rows: 0, sink };
-        for scan in if self.limit > 0 { self.scans()? } else { Vec::new() } {
-            for batch in scan {
+        for range in self.ranges() {
+            for batch in self.scan(range, self.limit.map(|limit| limit - output.rows))? {
                 let batch = batch?;
-                let flow = output.offer(&batch)?;
+                output.take(&batch)?;
                 progress.advance(batch.rows_looked_at() as u64);
                 if progress.interrupted() {
                     return Err(Error::Interrupted);
-                }
-                if flow.is_break() {
-                    break;
                 }
             }
         }
@@ -112,16 +107,22 @@ impl Scan {
         Ok(rows)
     }
 
-    /// One after the other, all rows that are wanted.
-    fn scans(&self) -> Result<Vec<database::Scan>> {
-        let request = ScanRequest { columns: Some(self.columns.clone()), condition: self.condition.clone(), rids: false };
-        let Some(index) = &self.index else { return Ok(vec![self.view.scan(&self.table, &request)?]) };
-        let ranges = match &self.condition {
-            Some(condition) => condition.key_ranges(index.key_layout()),
-            None => vec![KeyRange { start: Vec::new(), end: None }],
-        };
-        let scans = ranges.into_iter().map(|range| self.view.range(&self.table, index, range, CursorDirection::Forward, &request));
-        Ok(scans.collect::<std::result::Result<_, _>>()?)
+    /// What is to be read, one after the other: ranges of keys of the index, or all of the table.
+    fn ranges(&self) -> Vec<Option<KeyRange>> {
+        match (&self.index, &self.condition) {
+            (Some(index), Some(condition)) => condition.key_ranges(index.key_layout()).into_iter().map(Some).collect(),
+            (Some(_), None) => vec![Some(KeyRange { start: Vec::new(), end: None })],
+            (None, _) => vec![None],
+        }
+    }
+
+    /// So many rows of a range at most.
+    fn scan(&self, range: Option<KeyRange>, limit: Option<u64>) -> Result<database::Scan> {
+        let request = ScanRequest { columns: Some(self.columns.clone()), condition: self.condition.clone(), limit, rids: false };
+        Ok(match (&self.index, range) {
+            (Some(index), Some(range)) => self.view.range(&self.table, index, range, CursorDirection::Forward, &request)?,
+            _ => self.view.scan(&self.table, &request)?,
+        })
     }
 }
 
@@ -174,16 +175,13 @@ struct Output<'s, 'l> {
 }
 
 impl Output<'_, '_> {
-    /// Takes rows, as many as are still wanted.
-    fn offer(&mut self, batch: &ColumnBatch) -> Result<ControlFlow<()>> {
-        let table = &self.scan.table;
-        let wanted = usize::try_from(self.scan.limit - self.rows).unwrap_or(usize::MAX).min(batch.len());
-        push_rows(&mut self.builder, table, batch, wanted)?;
-        self.rows += wanted as u64;
+    fn take(&mut self, batch: &ColumnBatch) -> Result<()> {
+        push_rows(&mut self.builder, &self.scan.table, batch)?;
+        self.rows += batch.len() as u64;
         if self.builder.is_full() {
             self.sink.write(&self.builder.finish()?)?;
         }
-        Ok(if self.rows == self.scan.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        Ok(())
     }
 
     fn finish(mut self) -> Result<u64> {
@@ -195,21 +193,21 @@ impl Output<'_, '_> {
     }
 }
 
-/// Adds the first rows of a batch to those of which Arrow arrays are made; large values are read.
+/// Adds the rows of a batch to those of which Arrow arrays are made; large values are read.
 ///
 /// # Errors
 /// When a page is damaged, or a record batch cannot hold the values.
-pub fn push_rows(builder: &mut BatchBuilder<'_>, table: &Table, batch: &ColumnBatch, rows: usize) -> Result<()> {
+pub fn push_rows(builder: &mut BatchBuilder<'_>, table: &Table, batch: &ColumnBatch) -> Result<()> {
     let slices = batch.columns().iter().map(|column| ColumnSlice {
         values: match column.values() {
-            BatchValues::Ints(ints) => ColumnValues::Ints(&ints[..rows]),
-            BatchValues::Bytes { bytes, ends, large } => ColumnValues::Bytes { bytes, ends: &ends[..rows], large: large.words() },
+            BatchValues::Ints(ints) => ColumnValues::Ints(ints),
+            BatchValues::Bytes { bytes, ends, large } => ColumnValues::Bytes { bytes, ends, large: large.words() },
         },
         validity: column.validity().words(),
         nulls: column.null_count(),
     });
     let read_large = |reference| table.read_large(reference).map_err(|e| InterchangeError::LargeValue(e.to_string()));
-    Ok(builder.push_columns(rows, slices, read_large)?)
+    Ok(builder.push_columns(batch.len(), slices, read_large)?)
 }
 
 /// Writes all rows of a table into a sink; returns how many.

@@ -5,10 +5,9 @@ use crate::index_build::{KeyCollectors, fill, finish};
 use crate::options::PATIENCE;
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
-use pagefold_engine::database::Database;
+use pagefold_engine::database::{Database, ScanRequest};
 use pagefold_engine::pool::By;
-use pagefold_engine::table_space::{BulkLoader, RowBuffer, SampledRecords, Table, TableAttributes};
-use std::ops::ControlFlow;
+use pagefold_engine::table_space::{BulkLoader, SampledRecords, Table, TableAttributes};
 use std::sync::Arc;
 
 /// Rows between two looks at whether to stop.
@@ -49,7 +48,7 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
         return Err(Error::Usage(format!("\"{name}\" is a table: it has a compression, not an index format")));
     }
     let mut change = database.change();
-    let old = &*change.drop_table(name)?;
+    let old = &change.drop_table(name)?;
     let attributes = old.attributes_now();
     let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
     let pctfree = options.pctfree.unwrap_or(attributes.pctfree);
@@ -81,7 +80,9 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
     let mut loader = BulkLoader::new(&table)?;
     let mut fresh = Vec::new();
     let mut rows = 0u64;
-    old.scan(&mut RowBuffer::default(), |_, record| {
+    // Nobody changes rows meanwhile. The view is gone before the commit: the old files go with that.
+    let mut scan = database.read_view().scan(old, &ScanRequest::default())?.into_rows();
+    while let Some((_, record)) = scan.next_record()? {
         // Large values lie in pages of the old table, and another page size has another limit: such rows are built anew.
         let simple = record.len() <= table.record_bytes_max() && large_values(old, record)? == 0;
         let record = if simple {
@@ -101,8 +102,8 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
                 return Err(Error::Interrupted);
             }
         }
-        Ok(ControlFlow::Continue(()))
-    })?;
+    }
+    drop(scan);
     loader.finish(|rid, record| collectors.push_row(&table, record, rid))?;
     progress.finish();
     for collector in collectors.into_vec() {

@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use pagefold_engine::database::{Database, OpenMode, Settings};
-use pagefold_engine::table_space::{Method, RowBuffer};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings};
+use pagefold_engine::table_space::Method;
 use pagefold_io::{MemoryStorage, OpenOptions, SimulatedClock, Storage};
 use pagefold_types::Rid;
 use pagefold_utility::{LoadOptions, LoadReport, Result, Silent, load};
 use std::fmt::Write;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,10 +45,10 @@ fn loaded(text: &str, method: Method, encode_threads: usize) -> Result<(Rows, Lo
     }
     let report = outcome?;
     let mut rows = Vec::new();
-    database.table("t")?.scan(&mut RowBuffer::default(), |rid, record| {
+    let mut scan = database.read_view().scan(&database.table("t")?, &ScanRequest::default())?.into_rows();
+    while let Some((rid, record)) = scan.next_record()? {
         rows.push((rid, record.to_vec()));
-        Ok::<_, pagefold_engine::Error>(ControlFlow::Continue(()))
-    })?;
+    }
     Ok((rows, report))
 }
 

@@ -7,10 +7,9 @@ use crate::failure::{Failure, Result};
 use crate::session::Session;
 use pagefold::engine::index::Index;
 use pagefold::engine::table::{Method, RowBuffer, Table};
-use pagefold::engine::{CounterValues, Database};
+use pagefold::engine::{CounterValues, Database, ScanRequest};
 use pagefold::types::ValueRef;
 use pagefold::utility::{self, LoadMode, LoadOptions, Progress, Unit, primary_key_index};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Times that scan and seek are repeated.
@@ -35,7 +34,7 @@ pub(super) fn measure(session: &Session, database: &Database, subject: &mut Subj
     let loaded = load(session, database, subject)?;
     session.bars.start(&format!("comparing {} with its source", subject.spec.name), None, Unit::Rows);
     for one in &loaded {
-        verify_rows(one, subject)?;
+        verify_rows(database, one, subject)?;
         look()?;
     }
     session.bars.start(&format!("scanning and seeking {}", subject.spec.name), None, Unit::Rows);
@@ -45,7 +44,7 @@ pub(super) fn measure(session: &Session, database: &Database, subject: &mut Subj
     for _ in 0..REPEATS {
         for (i, one) in loaded.iter().enumerate() {
             let before = pages_read(one);
-            let (sums, scan_s) = timed(|| scan(one, subject))?;
+            let (sums, scan_s) = timed(|| scan(database, one, subject))?;
             verify("the sums of a scan", &sums, &subject.truth.sums)?;
             scans[i].push(scan_s);
             let between = pages_read(one);
@@ -121,12 +120,12 @@ fn load(session: &Session, database: &Database, subject: &mut Subject) -> Result
     Ok(loaded)
 }
 
-fn verify_rows(loaded: &Loaded, subject: &Subject) -> Result<()> {
+fn verify_rows(database: &Database, loaded: &Loaded, subject: &Subject) -> Result<()> {
     let mut found = Truth { sums: subject.truth.sums, ..Truth::default() };
-    loaded.table.scan(&mut RowBuffer::default(), |_, record| {
+    let mut rows = database.read_view().scan(&loaded.table, &ScanRequest::default())?.into_rows();
+    while let Some((_, record)) = rows.next_record()? {
         found.add(record);
-        Ok::<_, Failure>(ControlFlow::Continue(()))
-    })?;
+    }
     verify(&format!("the rows of table \"{}\"", loaded.table.name()), &found, &subject.truth)?;
     let entries = loaded.key.data_set().facts().rows;
     verify(&format!("the entries of index \"{}\"", loaded.key.name()), &entries, &subject.truth.rows)
@@ -153,24 +152,24 @@ fn pages_read(loaded: &Loaded) -> u64 {
 }
 
 /// Reads two columns of every row.
-fn scan(loaded: &Loaded, subject: &Subject) -> Result<[i64; 2]> {
+fn scan(database: &Database, loaded: &Loaded, subject: &Subject) -> Result<[i64; 2]> {
     let mut sums = [0i64; 2];
-    let wanted = columns(loaded, &subject.spec.read)?;
+    let request = ScanRequest { columns: Some(columns(loaded, &subject.spec.read)?), ..ScanRequest::default() };
+    let scan = database.read_view().scan(&loaded.table, &request)?;
     if loaded.method == Method::Page {
-        loaded.table.scan_columns(&wanted, None, |batch| {
-            for (sum, column) in sums.iter_mut().zip(batch.columns()) {
+        for batch in scan {
+            for (sum, column) in sums.iter_mut().zip(batch?.columns()) {
                 *sum = column.ints().iter().fold(*sum, |sum, value| sum.wrapping_add(*value));
             }
-            Ok::<_, Failure>(ControlFlow::Continue(()))
-        })?;
+        }
         return Ok(sums);
     }
     let [first, second] = readers(loaded, subject)?;
-    loaded.table.scan(&mut RowBuffer::for_columns(&loaded.table, &wanted), |_, record| {
+    let mut rows = scan.into_rows();
+    while let Some((_, record)) = rows.next_record()? {
         sums[0] = sums[0].wrapping_add(first.read(record).map_err(damaged)?);
         sums[1] = sums[1].wrapping_add(second.read(record).map_err(damaged)?);
-        Ok::<_, Failure>(ControlFlow::Continue(()))
-    })?;
+    }
     Ok(sums)
 }
 

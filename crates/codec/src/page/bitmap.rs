@@ -24,6 +24,17 @@ impl Bitmap {
         self.len = 0;
     }
 
+    /// Keeps the first `len` bits, if there are more.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            self.words.truncate(len.div_ceil(64));
+            if let Some(last) = self.words.last_mut() {
+                *last &= u64::MAX >> (64 * len.div_ceil(64) - len);
+            }
+            self.len = len;
+        }
+    }
+
     /// How many bits.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -183,6 +194,15 @@ mod tests {
             bitmap.set(17, true);
             bitmap.set(18, false);
             assert!(bitmap.get(17) && !bitmap.get(18));
+        }
+    }
+
+    #[test]
+    fn the_first_bits() {
+        for len in [0, 1, 63, 64, 65, 128, 130] {
+            let mut bitmap = Bitmap::new(129, true);
+            bitmap.truncate(len);
+            assert_eq!(bitmap, Bitmap::new(len.min(129), true));
         }
     }
 

@@ -112,12 +112,6 @@ impl<'a> Cursor<'a> {
         Ok(Some(Run { leaf: LeafView::new(&position.page), from, to }))
     }
 
-    /// Whether the next entry comes from a leaf that is not copied yet.
-    #[inline]
-    pub(crate) fn is_between_leaves(&self) -> bool {
-        self.position.is_between_leaves()
-    }
-
     /// Leaves read so far.
     #[must_use]
     pub fn leaf_count(&self) -> u64 {

@@ -6,13 +6,12 @@
 
 use super::definition::{Defined, damaged, read_definition};
 use super::entries::CatalogEntries;
-use crate::table_space::{BulkLoader, RowBuffer, Table, TableAttributes};
+use crate::table_space::{BulkLoader, DataPages, Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DEFINITION_BYTES_MAX, DefinedKind, DefinitionView, RowPart, definition_rows};
 use pagefold_types::{Column, DataType, Schema, ValueRef};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
 
 /// Page size of the catalog's own table space.
 const CATALOG_PAGE_BYTES: usize = 4096;
@@ -129,10 +128,10 @@ impl CatalogParts {
 /// Reads all definitions, with the numbers of their objects.
 pub(crate) fn read_catalog(space: &Table) -> Result<Vec<NumberedDefinition>> {
     let mut parts = CatalogParts::default();
-    space.scan(&mut RowBuffer::default(), |_, record| {
+    space.visit_newest(DataPages::of(space), |_, record| {
         let row = space.layout().bytes_at(record, 0).map_err(|e| damaged(&e))?;
         parts.add(row.ok_or_else(|| damaged(&"a row is NULL"))?)?;
-        Ok::<_, Error>(ControlFlow::Continue(()))
+        Ok::<_, Error>(())
     })?;
     let (definitions, errors) = parts.definitions();
     errors.into_iter().next().map_or(Ok(definitions), Err)

@@ -11,6 +11,7 @@
 use super::defining::{Definer, Defining};
 use super::index_build::{BuildCounts, IndexBuild};
 use super::open::Database;
+use super::read_view::ReadView;
 use crate::catalog::{IndexEntry, TableEntry};
 use crate::data_set::{DataSet, DataSetEntry};
 use crate::directory::DATA_DIRECTORY;
@@ -60,6 +61,13 @@ impl<'a> Change<'a> {
     /// When there is none of this name; when the lock cannot be had in time, or waiting for it would be a deadlock.
     pub fn lock_table(&mut self, name: &str) -> Result<Arc<Table>> {
         self.define(|_, by| by.lock_live_table(name))
+    }
+
+    /// What the change sees: what is committed now, and what it has made.
+    #[must_use]
+    pub fn read_view(&self) -> ReadView {
+        let snapshot = Arc::new(self.database.core.transactions.snapshot(self.state.id()));
+        ReadView::new(&self.database.state, &self.state, snapshot, None, self.defining.all_dropped())
     }
 
     /// A new table. It may have the name of one that this change drops.

@@ -1,8 +1,10 @@
 //! Threads that meet on the same pages: who holds a latch for how long, by counts.
 
+use super::read_view::PageWalk;
+use super::reading::Reading;
 use super::*;
 use crate::pool::PoolSettings;
-use crate::table_space::TableAttributes;
+use crate::table_space::{DataPages, RowBuffer, RowSink, TableAttributes};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, ValueRef};
 use std::collections::BTreeSet;
@@ -30,6 +32,16 @@ fn with_rows(rows: i64) -> (Database, Vec<Rid>) {
     (database, rids)
 }
 
+/// Is handed rows while their page is latched, unless it was copied.
+struct Visitor<F>(F);
+
+impl<F: FnMut(Rid)> RowSink<crate::Error> for Visitor<F> {
+    fn row(&mut self, rid: Rid, _: &[u8]) -> crate::Result<ControlFlow<()>> {
+        (self.0)(rid);
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
 #[test]
 fn a_scan_delivers_copies_once_others_have_slept_for_a_latch() {
     let (database, _) = with_rows(1000);
@@ -42,8 +54,9 @@ fn a_scan_delivers_copies_once_others_have_slept_for_a_latch() {
     };
     let (mut visited, mut latched) = (BTreeSet::new(), BTreeSet::new());
     std::thread::scope(|scope| {
-        let mut t = database.begin(TransactionOptions::default());
-        let outcome = t.scan(&table, |rid, _| {
+        let snapshot = database.core.transactions.snapshot(0);
+        let reading = Reading { core: &database.core, transaction: 0, serializable: None, read: None, snapshot: &snapshot };
+        let mut sink = Visitor(|rid: Rid| {
             if visited.is_empty() {
                 scope.spawn(move || update(rid));
                 while data_set.counters().latch_sleeps == 0 {
@@ -54,9 +67,9 @@ fn a_scan_delivers_copies_once_others_have_slept_for_a_latch() {
             if database.core.manager.exclusive_unless_busy(&data_set, rid.page()).unwrap().is_none() {
                 latched.insert(rid.page());
             }
-            Ok::<_, crate::Error>(ControlFlow::Continue(()))
         });
-        outcome.unwrap();
+        let (mut walk, mut buffer) = (PageWalk::of(DataPages::of(&table)), RowBuffer::default());
+        while walk.step(&reading, &table, &mut buffer, &mut sink).unwrap() {}
     });
     assert!(visited.len() > 20, "{visited:?}");
     // Before, all of them.

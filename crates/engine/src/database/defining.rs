@@ -159,6 +159,11 @@ impl Defining {
         self.dropped.contains(&object_id)
     }
 
+    /// The numbers of all that it has dropped.
+    pub(super) fn all_dropped(&self) -> BTreeSet<u32> {
+        self.dropped.clone()
+    }
+
     /// What it has made and not dropped, of this name.
     fn made_as(&self, name: &str) -> impl Iterator<Item = &Defined> {
         let numbers = self.names.get(name).into_iter().flatten().filter(|object_id| !self.has_dropped(**object_id));

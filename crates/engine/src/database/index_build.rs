@@ -26,13 +26,12 @@ use crate::directory::scratch_file;
 use crate::index::{Entries, EntryQueue, Index, IndexBuilder};
 use crate::pool::{By, MiniTransaction};
 use crate::table_space::row_gate::RowObserver;
-use crate::table_space::{RowBuffer, ScanOutcome, Table};
+use crate::table_space::{DataPages, RowBuffer, Table};
 use crate::transaction::{LockError, Mode, Resource, Snapshot, TransactionState};
 use crate::{Error, Progress, Result};
 use pagefold_format::index::build::BuiltTree;
 use pagefold_format::log::{Leftover, Undo};
 use pagefold_types::{Rid, text};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -185,15 +184,14 @@ impl IndexBuild {
     /// When a page is damaged, or the visitor fails.
     pub fn scan<E: From<Error>>(&self, mut visit: impl FnMut(&[u8], Rid) -> std::result::Result<(), E>) -> std::result::Result<(), E> {
         let mut key = Vec::new();
-        let outcome = self.table.scan_newest(|rid, record| {
+        self.table.visit_newest(DataPages::of(&self.table), |rid, record| {
             match key_of(&self.table, &self.index, record, &mut key) {
                 Ok(()) => visit(&key, rid)?,
                 // Perhaps it is taken back.
                 Err(_) => self.noting.noted.put(&[], rid),
             }
-            Ok::<_, E>(ControlFlow::Continue(()))
-        });
-        outcome.map(|outcome| debug_assert_eq!(outcome, ScanOutcome::Complete))
+            Ok(())
+        })
     }
 
     /// Starts filling the index with what [`Self::scan`] gave, sorted. All RIDs will have slots of at most `slot_max`.

@@ -3,10 +3,9 @@
 use super::*;
 use crate::core::Work;
 use crate::pool::PoolSettings;
-use crate::table_space::{RowBuffer, Table, TableAttributes};
+use crate::table_space::{DataPages, Table, TableAttributes};
 use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, ValueRef};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,11 +42,11 @@ fn insert(database: &Database, durability: Durability, numbers: std::ops::Range<
 
 fn count(table: &Table) -> u64 {
     let mut rows = 0;
-    let outcome = table.scan(&mut RowBuffer::default(), |_, _| {
+    let visited = table.visit_newest(DataPages::of(table), |_, _| {
         rows += 1;
-        Ok::<_, crate::Error>(ControlFlow::Continue(()))
+        Ok::<_, crate::Error>(())
     });
-    outcome.unwrap();
+    visited.unwrap();
     rows
 }
 

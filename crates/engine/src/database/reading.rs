@@ -1,12 +1,17 @@
-//! Reads of rows as a snapshot sees them. Under SERIALIZABLE each is noted before it is made, as a writer looks for marks after its change: so one of the two sees the other.
+//! Reads of rows as a snapshot sees them: what scans and look-ups have in common. Under SERIALIZABLE each is noted before it is made, as a writer looks for marks after its change: so one of the two sees the other.
+//!
+//! Invariant: an entry of an index is one of a row that is seen only if it is not doubtful, or the row, as it is seen, has its key.
 
+use super::leftovers::key_of;
+use crate::btree::{Direction, Position};
 use crate::core::{Core, Lifetime};
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Serializable, Snapshot, TransactionState};
 use crate::{Error, Result};
-use pagefold_types::Rid;
+use pagefold_types::{KeyRange, Rid};
 use parking_lot::Mutex;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The tables and indexes that a serializable transaction has read, by number: its own, and those of its read views.
@@ -39,7 +44,7 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Remembers that a table is read.
+    /// Remembers that rows of a table are read.
     #[inline]
     pub(super) fn note_table(&self, table: &Table) {
         if let Some(read) = self.read {
@@ -47,12 +52,24 @@ impl Reading<'_> {
         }
     }
 
-    /// The same, by an index.
-    #[inline]
-    pub(super) fn note_index(&self, table: &Table, index: &Index) {
+    /// Notes that all of a table is about to be read.
+    pub(super) fn note_all(&self, table: &Table) -> Result<()> {
+        self.note_table(table);
+        match self.serializable {
+            Some(serializable) => Ok(serializable.on_read_object(self.transaction, table.object_id)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that a range of keys is about to be read.
+    pub(super) fn note_range(&self, table: &Table, index: &Index, (low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
         self.note_table(table);
         if let Some(read) = self.read {
             read.note(index.object_id, &index.lifetime);
+        }
+        match self.serializable {
+            Some(serializable) => Ok(serializable.on_read_range(self.transaction, index.object_id, low, high)?),
+            None => Ok(()),
         }
     }
 
@@ -81,6 +98,24 @@ impl Reading<'_> {
         Ok(read)
     }
 
+    /// Reads the row of an entry, of which it was noted. `key` is that of the entry if it is doubtful. `None` when the entry is not one of a row that the snapshot sees.
+    pub(super) fn read_of_entry<R>(
+        &self,
+        (table, index): (&Table, &Index),
+        (key, rid): (Option<&[u8]>, Rid),
+        buffer: &mut RowBuffer,
+        doubt: &mut Doubt,
+        mut visit: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some(key) = key else { return self.read_noted(table, rid, buffer, visit) };
+        let Doubt { record, key: own } = doubt;
+        let read = self.read_noted(table, rid, record, |record| {
+            key_of(table, index, record, own)?;
+            Ok::<_, Error>((own == key).then(|| visit(record)))
+        })?;
+        Ok(read.transpose()?.flatten())
+    }
+
     /// Others have changed what was read in a way that the snapshot does not see.
     pub(super) fn overwritten(&self, writers: &[Arc<TransactionState>]) -> Result<()> {
         let Some(serializable) = self.serializable else { return Ok(()) };
@@ -92,7 +127,7 @@ impl Reading<'_> {
 
     /// May the entry that an index has for a row be that of a key which the row had or will have, or of a row that the snapshot does not see? `removals` was read before the leaf was.
     #[inline]
-    pub(super) fn is_doubtful(&self, table: &Table, index: &Index, rid: Rid, removals: u64) -> bool {
+    fn is_doubtful(&self, table: &Table, index: &Index, rid: Rid, removals: u64) -> bool {
         // Of a former index the entries of deleted rows stay when these go.
         index.lifetime.has_ended()
             || self.core.versions.page_may_have(table.object_id, rid)
@@ -118,5 +153,37 @@ impl Reading<'_> {
         }
         index.lifetime.check(Some(self.snapshot.timestamp()), self.transaction, || index.object())?;
         index.check_usable()
+    }
+}
+
+/// What the row of a doubtful entry is read into, whatever columns are wanted of it: those of the key are needed.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    record: RowBuffer,
+    key: Vec<u8>,
+}
+
+/// Entries of a range of keys, one after the other.
+#[derive(Debug)]
+pub(super) struct Entries {
+    position: Position,
+    /// Removals before the current leaf was copied.
+    removals: u64,
+}
+
+impl Entries {
+    pub(super) fn new(range: KeyRange, direction: Direction) -> Entries {
+        Entries { position: Position::new(range, direction), removals: 0 }
+    }
+
+    /// The next entry, and whether it is doubtful; it is noted that its row is read.
+    #[inline]
+    pub(super) fn next(&mut self, reading: &Reading<'_>, table: &Table, index: &Index) -> Result<Option<(&[u8], Rid, bool)>> {
+        if self.position.is_between_leaves() {
+            self.removals = reading.core.leftovers.removals();
+        }
+        let Some((key, rid)) = self.position.next(&index.tree())? else { return Ok(None) };
+        reading.note_row(table, rid)?;
+        Ok(Some((key, rid, reading.is_doubtful(table, index, rid, self.removals))))
     }
 }

@@ -4,12 +4,11 @@ use super::*;
 use crate::log::LogSettings;
 use crate::pool::By;
 use crate::pool::PoolSettings;
-use crate::table_space::{BulkLoader, RowBuffer, TableAttributes};
+use crate::table_space::{BulkLoader, DataPages, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::page;
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, OpenOptions, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Schema, ValueRef};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,10 +48,10 @@ fn contents(database: &Database) -> Vec<(String, u64)> {
     for table in database.tables().unwrap() {
         let mut expected = 0;
         table
-            .scan(&mut RowBuffer::default(), |_, record| {
+            .visit_newest(DataPages::of(&table), |_, record| {
                 assert_eq!(table.layout().int_at(record, 0).unwrap(), Some(expected));
                 expected += 1;
-                Ok::<_, Error>(ControlFlow::Continue(()))
+                Ok::<_, Error>(())
             })
             .unwrap();
         assert_eq!(table.row_count(), expected as u64);

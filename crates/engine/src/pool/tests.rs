@@ -1,12 +1,12 @@
 //! Pools far too small for what goes through them; and redo: what the log sink got, applied to empty pages, gives the same pages.
 
 use super::*;
-use crate::database::{Database, OpenMode, Settings};
+use crate::Result;
+use crate::database::{Database, OpenMode, ScanRequest, Settings};
 use crate::frames::CHUNK_BYTES;
 use crate::index::{IndexAttributes, IndexFormat};
 use crate::log::Appended;
 use crate::table_space::{RowBuffer, Table, TableAttributes};
-use crate::{Error, Result};
 use pagefold_format::log::{Action, Change, DataSetOp, RecordKind, next_change};
 use pagefold_format::page::HEADER_BYTES;
 use pagefold_format::space_map::CLASS_NO_ROWS;
@@ -15,7 +15,6 @@ use pagefold_io::{Clock, MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction, Rid, Schema, ValueRef};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,14 +141,7 @@ fn pools_of_all_sizes_share_little_memory() {
     let used: usize = database.manager().pools().iter().map(|pool| pool.used_bytes()).sum();
     assert!(used <= 4 << 20, "{used} bytes of frames");
     for table in &tables {
-        let mut rows = 0;
-        table
-            .scan(&mut RowBuffer::default(), |_, _| {
-                rows += 1;
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })
-            .unwrap();
-        assert_eq!(rows, 6000);
+        assert_eq!(database.read_view().scan(table, &ScanRequest::default()).unwrap().into_rows().map(Result::unwrap).count(), 6000);
     }
 }
 
@@ -186,7 +178,7 @@ fn a_scan_does_not_flush_the_pool() {
         }
     }
     for _ in 0..3 {
-        cold.scan(&mut RowBuffer::default(), |_, _| Ok::<_, Error>(ControlFlow::Continue(()))).unwrap();
+        assert_eq!(database.read_view().scan(&cold, &ScanRequest::default()).unwrap().into_rows().map(Result::unwrap).count(), 40_000);
     }
     let hot_set = hot.partitions().next().unwrap();
     let before = hot_set.counters().synchronous_reads;

@@ -163,20 +163,22 @@ impl ColumnBatch {
         self.looked_at
     }
 
-    /// Lets go of the rows; keeps the memory.
-    pub fn clear(&mut self) {
-        (self.rows, self.looked_at) = (0, 0);
-        self.waiting.clear();
-        self.rids.iter_mut().for_each(Vec::clear);
+    /// Keeps the first rows. None wait.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        if rows >= self.rows {
+            return;
+        }
+        self.rows = rows;
+        self.rids.iter_mut().for_each(|rids| rids.truncate(rows));
         for column in &mut self.columns {
-            column.validity.clear();
-            column.nulls = 0;
+            column.validity.truncate(rows);
+            column.nulls = rows - column.validity.count_ones();
             match &mut column.values {
-                BatchValues::Ints(ints) => ints.clear(),
+                BatchValues::Ints(ints) => ints.truncate(rows),
                 BatchValues::Bytes { bytes, ends, large } => {
-                    bytes.clear();
-                    ends.clear();
-                    large.clear();
+                    ends.truncate(rows);
+                    bytes.truncate(ends.last().map_or(0, |end| *end as usize));
+                    large.truncate(rows);
                 }
             }
         }

@@ -10,7 +10,6 @@ use pagefold_format::data::{DataPage, Stored, StoredKind};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Rid, Schema, Value};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,12 +48,11 @@ fn loaded(database: &Database, random: &mut Random) -> (Arc<Table>, Model) {
 
 fn compare(table: &Table, model: &Model) {
     let mut seen = Model::new();
-    table
-        .scan(&mut RowBuffer::default(), |rid, record| {
-            assert!(seen.insert(rid, table.values(record)?).is_none(), "row {rid} came twice");
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
+    let visited = table.visit_newest(DataPages::of(table), |rid, record| {
+        assert!(seen.insert(rid, table.values(record)?).is_none(), "row {rid} came twice");
+        Ok::<_, Error>(())
+    });
+    visited.unwrap();
     assert!(seen == *model);
 }
 

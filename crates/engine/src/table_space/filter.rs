@@ -14,7 +14,7 @@ use crate::Error;
 use pagefold_codec::CodecError;
 use pagefold_codec::page::{Bitmap, ColumnArea, IntSet, PageSchema};
 use pagefold_format::data::{DataPage, StoredKind, StoredRow};
-use pagefold_types::{ColumnTest, ColumnValue, DataType, LikePattern, Parts, Predicate, RecordError, Term, Value, ValueRef};
+use pagefold_types::{ColumnTest, DataType, LikePattern, Parts, Predicate, RecordError, Term, Value, ValueRef};
 use std::ops::{Bound, Range, RangeInclusive};
 
 /// What strings are asked.
@@ -345,8 +345,6 @@ fn ask_records(table: &Table, area: &ColumnArea<'_>, condition: &Predicate, aske
 /// Which rows of the column part of a page.
 #[derive(Clone, Debug)]
 pub(crate) enum AreaRows {
-    /// All.
-    All,
     /// Those whose home the page is.
     AtHome,
     /// Those of these slots.
@@ -355,7 +353,7 @@ pub(crate) enum AreaRows {
 
 /// The rows of its slots that a page has in its column part.
 pub(super) fn rows_there(area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Bitmap {
-    let any = matches!(rows, AreaRows::All) || matches!(rows, AreaRows::AtHome) && page.ranges().is_empty();
+    let any = matches!(rows, AreaRows::AtHome) && page.ranges().is_empty();
     let all = any && page.entries().next().is_none() && usize::from(page.row_count()) == area.rows();
     let mut found = Bitmap::new(area.rows(), all);
     if !all {
@@ -409,11 +407,7 @@ impl Table {
             Err(RecordError::Large { .. }) => {}
             decided => return decided.map_err(damaged),
         }
-        let value = |column: &usize| match self.layout.column(record, *column).map_err(damaged)? {
-            ColumnValue::Value(value) => Ok(value.to_owned()),
-            ColumnValue::Large(reference) => self.layout.large_value(*column, self.read_large(reference)?).map_err(damaged),
-        };
-        let values: Vec<Value> = condition.columns().iter().map(value).collect::<crate::Result<_>>()?;
+        let values = self.values_of(record, condition.columns())?;
         let get = |column: usize| {
             let known = condition.columns().binary_search(&column).ok().and_then(|at| values.get(at));
             Ok::<_, Error>(known.map_or(ValueRef::Null, Value::as_ref))

@@ -3,14 +3,13 @@
 use super::tests::{load_rows, refs};
 use super::*;
 use crate::Error;
-use crate::database::{Database, Isolation, OpenMode, Settings, Transaction, TransactionOptions};
+use crate::database::{Database, Isolation, OpenMode, ReadView, ScanRequest, Settings, TransactionOptions};
 use crate::pool::PoolSettings;
 use crate::test_random::Random;
 use pagefold_codec::row::{DictionaryChoice, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_io::{MemoryStorage, SimulatedClock};
 use pagefold_types::{Column, DataType, Predicate, Rid, Schema, Value, text};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -202,22 +201,19 @@ fn part_of(row: &[Value]) -> Part {
     (id, if let Value::Int(n) = row[1] { Some(n) } else { None }, string(&row[7]), string(&row[8]))
 }
 
-/// What the scans of a table, or of a transaction, give is what the filter of the model's rows gives.
-fn compare(table: &Table, transaction: Option<&mut Transaction<'_>>, model: &Model, text: &str) -> usize {
+/// What the scans of a view give is what the filter of the model's rows gives.
+fn compare(table: &Arc<Table>, view: &ReadView, model: &Model, text: &str) -> usize {
     let condition = Predicate::parse(text, &schema()).unwrap_or_else(|e| panic!("{text}: {e}"));
     let satisfies = |row: &[Value]| condition.eval(|column| Ok::<_, Error>(row[column].as_ref())).unwrap() == Some(true);
     let expected: Vec<Part> = model.values().filter(|(_, row)| satisfies(row)).map(|(_, row)| part_of(row)).collect();
     let mut found = Vec::new();
     let mut looked_at = 0;
-    let visit = |batch: &ColumnBatch| {
-        parts(table, batch, &mut found);
+    let request = ScanRequest { columns: Some(COLUMNS.to_vec()), condition: Some(condition.clone()), ..ScanRequest::default() };
+    for batch in view.scan(table, &request).unwrap() {
+        let batch = batch.unwrap();
+        parts(table, &batch, &mut found);
         looked_at += batch.rows_looked_at();
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    };
-    match transaction {
-        Some(transaction) => transaction.scan_columns(table, &COLUMNS, Some(&condition), visit).unwrap(),
-        None => table.scan_columns(&COLUMNS, Some(&condition), visit).unwrap(),
-    };
+    }
     found.sort_unstable();
     assert!(found == expected, "{text}: {} rows instead of {}", found.len(), expected.len());
     assert!(looked_at <= model.len());
@@ -232,7 +228,7 @@ fn conditions_are_filters() {
     let mut found = 0;
     for _ in 0..1000 {
         let condition = condition(&mut random, &model);
-        found += compare(&table, None, &model, &condition);
+        found += compare(&table, &database.read_view(), &model, &condition);
     }
     assert!(found > 10_000, "{found} rows");
     // Rows are patched, lie by themselves, move, go and come.
@@ -240,7 +236,7 @@ fn conditions_are_filters() {
     for round in 0..30 {
         let mut reader = database.begin(repeatable);
         let before = model.clone();
-        compare(&table, Some(&mut reader), &before, "id >= 0");
+        compare(&table, &reader.read_view().unwrap(), &before, "id >= 0");
         let mut writer = database.begin(TransactionOptions::default());
         for _ in 0..60 {
             let (id, rid) = model.iter().nth(random.index(model.len())).map(|(id, row)| (*id, row.0)).unwrap();
@@ -269,8 +265,8 @@ fn conditions_are_filters() {
         }
         for _ in 0..4 {
             let condition = condition(&mut random, &model);
-            compare(&table, Some(&mut writer), &model, &condition);
-            compare(&table, Some(&mut reader), &before, &condition);
+            compare(&table, &writer.read_view().unwrap(), &model, &condition);
+            compare(&table, &reader.read_view().unwrap(), &before, &condition);
         }
         if round % 3 == 2 {
             writer.rollback().unwrap();
@@ -278,7 +274,7 @@ fn conditions_are_filters() {
         } else {
             writer.commit().unwrap();
         }
-        compare(&table, None, &model, &condition(&mut random, &model));
+        compare(&table, &database.read_view(), &model, &condition(&mut random, &model));
     }
 }
 
@@ -293,11 +289,10 @@ fn a_scan_that_finds_nothing_can_be_stopped() {
     load_rows(&table, &(0..40_000).map(|_| vec![Value::Int(random.index(1000) as i64)]).collect::<Vec<_>>());
     change.commit().unwrap();
     let condition = Predicate::parse("id < 0", &schema).unwrap();
-    let mut batches = 0;
-    let outcome = table.scan_columns(&[0], Some(&condition), |batch| {
-        assert!(batch.is_empty() && batch.rows_looked_at() < 40_000);
-        batches += 1;
-        Ok::<_, Error>(ControlFlow::Break(()))
-    });
-    assert_eq!((outcome.unwrap(), batches), (ScanOutcome::Stopped, 1));
+    let request = ScanRequest { columns: Some(vec![0]), condition: Some(condition), ..ScanRequest::default() };
+    let mut scan = database.read_view().scan(&table, &request).unwrap();
+    let first = scan.next().unwrap().unwrap();
+    assert!(first.is_empty() && (1..30_000).contains(&first.rows_looked_at()), "{} rows", first.rows_looked_at());
+    let rest: usize = scan.map(|batch| batch.unwrap().len()).sum();
+    assert_eq!(rest, 0);
 }

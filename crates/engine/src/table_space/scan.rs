@@ -1,8 +1,8 @@
-//! Scans: every row once, in page order.
+//! What scans have in common: the pages that they come to, and what takes the rows of these.
 //!
 //! Invariants:
-//! - a row that has moved, or that another page hosts, is delivered where it lies, under the RID of its home; forward pointers and ranges are passed over;
-//! - the visitor runs under the page's shared latch: it must not ask for other pages of the table for change.
+//! - a row that has moved, or that another page hosts, is delivered with its home page, under the RID of that;
+//! - a sink takes rows under their page's shared latch: it asks for no other page, and runs nothing of a program's.
 
 use super::batch::ColumnBatch;
 use super::filter::{AreaRows, Filter};
@@ -12,20 +12,11 @@ use crate::Error;
 use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
 use pagefold_codec::page::ColumnArea;
-use pagefold_format::data::{DataPage, Stored};
+use pagefold_format::data::DataPage;
 use pagefold_types::{Predicate, Rid};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// How a scan ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanOutcome {
-    /// Every row was delivered.
-    Complete,
-    /// The visitor stopped it.
-    Stopped,
-}
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What takes the rows of a scan.
 pub(crate) trait RowSink<E> {
@@ -36,21 +27,6 @@ pub(crate) trait RowSink<E> {
     fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, E> {
         let _ = (area, page, rows);
         Ok(false)
-    }
-
-    /// All rows of a page were delivered; it is not latched any more.
-    fn end_of_page(&mut self) -> Result<ControlFlow<()>, E> {
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
-/// Delivers all rows one by one.
-pub(crate) struct Rows<F>(pub(crate) F);
-
-impl<E, F: FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>> RowSink<E> for Rows<F> {
-    #[inline]
-    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, E> {
-        self.0(rid, record)
     }
 }
 
@@ -63,8 +39,16 @@ pub(crate) struct Gathering<'t> {
 }
 
 impl Gathering<'_> {
-    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<(), Error> {
-        self.batch.push_record(self.table, rid, record, self.filter)
+    /// All columns have all rows from now on.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        self.batch.settle(self.table)
+    }
+}
+
+impl RowSink<Error> for Gathering<'_> {
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, Error> {
+        self.batch.push_record(self.table, rid, record, self.filter)?;
+        Ok(ControlFlow::Continue(()))
     }
 
     fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, Error> {
@@ -74,21 +58,6 @@ impl Gathering<'_> {
         }
         self.batch.push_area(self.table, area, page, rows, self.filter).map(|()| true)
     }
-
-    /// All columns have all rows from now on.
-    pub(crate) fn settle(&mut self) -> Result<(), Error> {
-        self.batch.settle(self.table)
-    }
-}
-
-impl RowSink<Error> for Gathering<'_> {
-    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, Error> {
-        self.row(rid, record).map(|()| ControlFlow::Continue(()))
-    }
-
-    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, Error> {
-        self.area(area, page, rows)
-    }
 }
 
 /// What rows are to be read into that become columns, or are looked at by a condition.
@@ -96,161 +65,175 @@ pub(crate) fn buffer_for(table: &Table, columns: &[usize], condition: Option<&Pr
     RowBuffer::for_columns(table, &[columns, condition.map_or(&[][..], Predicate::columns)].concat())
 }
 
-/// Delivers the rows that a filter lets through in batches.
-pub(crate) struct Batches<'t, F> {
-    gathering: Gathering<'t>,
-    visit: F,
+/// Rows, copied.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    bytes: Vec<u8>,
+    /// RID and end of each.
+    rows: Vec<(Rid, usize)>,
 }
 
-impl<'t, F> Batches<'t, F> {
-    /// Of these columns.
-    pub(crate) fn new(table: &'t Table, columns: &[usize], filter: Option<&'t Filter>, visit: F) -> Result<Self, Error> {
-        Ok(Batches { gathering: Gathering { table, batch: ColumnBatch::new(table, columns)?, filter }, visit })
+impl Records {
+    pub(crate) fn push(&mut self, rid: Rid, record: &[u8]) {
+        self.bytes.extend_from_slice(record);
+        self.rows.push((rid, self.bytes.len()));
     }
 
-    /// Delivers the rows that are left.
-    pub(crate) fn finish<E: From<Error>>(mut self) -> Result<ControlFlow<()>, E>
-    where
-        F: FnMut(&ColumnBatch) -> Result<ControlFlow<()>, E>,
-    {
-        if self.gathering.batch.is_empty() {
-            return Ok(ControlFlow::Continue(()));
-        }
-        self.deliver()
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
     }
 
-    fn deliver<E: From<Error>>(&mut self) -> Result<ControlFlow<()>, E>
-    where
-        F: FnMut(&ColumnBatch) -> Result<ControlFlow<()>, E>,
-    {
-        self.gathering.settle()?;
-        let flow = (self.visit)(&self.gathering.batch);
-        self.gathering.batch.clear();
-        flow
+    /// One of them.
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> Option<(Rid, &[u8])> {
+        let (rid, end) = *self.rows.get(at)?;
+        let start = at.checked_sub(1).map_or(0, |before| self.rows[before].1);
+        Some((rid, &self.bytes[start..end]))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Rid, &[u8])> {
+        (0..self.len()).filter_map(|at| self.get(at))
+    }
+
+    /// Keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows.clear();
     }
 }
 
-impl<E: From<Error>, F: FnMut(&ColumnBatch) -> Result<ControlFlow<()>, E>> RowSink<E> for Batches<'_, F> {
-    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, E> {
-        self.gathering.row(rid, record)?;
+impl RowSink<Error> for Records {
+    #[inline]
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, Error> {
+        self.push(rid, record);
         Ok(ControlFlow::Continue(()))
     }
+}
 
-    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, E> {
-        Ok(self.gathering.area(area, page, rows)?)
-    }
+/// Copies the rows that a filter lets through.
+#[derive(Debug)]
+pub(crate) struct Copying<'t> {
+    pub(crate) table: &'t Table,
+    pub(crate) records: &'t mut Records,
+    pub(crate) filter: Option<&'t Filter>,
+}
 
-    fn end_of_page(&mut self) -> Result<ControlFlow<()>, E> {
-        if !self.gathering.batch.is_full() {
-            return Ok(ControlFlow::Continue(()));
+impl RowSink<Error> for Copying<'_> {
+    #[inline]
+    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, Error> {
+        if self.filter.map_or(Ok(true), |filter| filter.matches(self.table, record))? {
+            self.records.push(rid, record);
         }
-        self.deliver()
+        Ok(ControlFlow::Continue(()))
     }
+}
+
+/// The data pages of a table as they were listed once, in order; threads may share them.
+#[derive(Debug)]
+pub(crate) struct DataPages {
+    list: Arc<PageList>,
+    taken: Range<usize>,
+}
+
+#[derive(Debug)]
+struct PageList {
+    /// Partition and page.
+    pages: Vec<(u16, u32)>,
+    next: AtomicUsize,
+}
+
+impl DataPages {
+    /// Those that a table has now.
+    pub(crate) fn of(table: &Table) -> DataPages {
+        let of_partition = |(number, data_set): (usize, &Arc<DataSet>)| {
+            let pages: Vec<u32> = data_set.space().data_pages().collect();
+            pages.into_iter().map(move |page| (number as u16, page))
+        };
+        DataPages::from(table.partitions().enumerate().flat_map(of_partition).collect::<Vec<_>>())
+    }
+
+    /// Others of the same list: each page is taken by one.
+    pub(crate) fn part(&self) -> DataPages {
+        DataPages { list: Arc::clone(&self.list), taken: 0..0 }
+    }
+
+    /// The next page. Those behind it are asked for.
+    #[inline]
+    pub(crate) fn next(&mut self, table: &Table) -> Result<Option<(u16, u32)>, Error> {
+        if self.taken.is_empty() && !self.take(table)? {
+            return Ok(None);
+        }
+        Ok(self.taken.next().and_then(|at| self.list.pages.get(at).copied()))
+    }
+
+    /// Takes the next pages from the list, as many as one I/O reads, and asks for those behind them.
+    fn take(&mut self, table: &Table) -> Result<bool, Error> {
+        let pages = &self.list.pages;
+        let Some(last) = pages.last() else { return Ok(false) };
+        let bytes_per_io = table.core.manager.settings().bytes_per_io;
+        let window = (bytes_per_io / table.partition(last.0)?.page_bytes()).max(1);
+        let from = self.list.next.fetch_add(window, Ordering::Relaxed);
+        let Some(ahead) = pages.get(from..).filter(|ahead| !ahead.is_empty()) else { return Ok(false) };
+        self.taken = from..(from + window).min(pages.len());
+        let partition = ahead[0].0;
+        let ahead: Vec<u32> = ahead.iter().take(2 * window).take_while(|(of, _)| *of == partition).map(|(_, page)| *page).collect();
+        let (first, end) = (ahead[0], ahead[ahead.len() - 1].saturating_add(1));
+        // What lies between pages comes with them, unless that is most of it.
+        let (kind, ranges) = if end.saturating_sub(first) as usize <= 2 * ahead.len() {
+            (Prefetch::Sequential, std::iter::once(first..end).collect())
+        } else {
+            (Prefetch::List, ranges_of(&ahead))
+        };
+        table.core.manager.prefetch(table.partition(partition)?, kind, ranges, None);
+        Ok(true)
+    }
+}
+
+impl From<Vec<(u16, u32)>> for DataPages {
+    /// Partition and page of each, ascending.
+    fn from(pages: Vec<(u16, u32)>) -> DataPages {
+        DataPages { list: Arc::new(PageList { pages, next: AtomicUsize::new(0) }), taken: 0..0 }
+    }
+}
+
+/// Runs of page numbers that follow each other.
+fn ranges_of(pages: &[u32]) -> Vec<Range<u32>> {
+    let runs = pages.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    runs.map(|run| run[0]..run[run.len() - 1].saturating_add(1)).collect()
 }
 
 impl Table {
-    /// Delivers some columns of every row that satisfies the condition, in batches of a thousand rows and more; of less, even none, where few rows satisfy it.
-    ///
-    /// # Errors
-    /// When a page is damaged, there is no such column, or the visitor fails.
-    pub fn scan_columns<E: From<Error>>(
-        &self,
-        columns: &[usize],
-        condition: Option<&Predicate>,
-        visit: impl FnMut(&ColumnBatch) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ScanOutcome, E> {
-        let filter = condition.map(|condition| Filter::new(self, condition));
-        let mut sink = Batches::new(self, columns, filter.as_ref(), visit)?;
-        let mut buffer = buffer_for(self, columns, condition);
-        let _visiting = self.visit();
-        for (number, data_set) in self.partitions().enumerate() {
-            let pages: Vec<u32> = data_set.space().data_pages().collect();
-            if self.scan_into(number as u16, data_set, &pages, &mut buffer, &mut sink)? == ScanOutcome::Stopped {
-                return Ok(ScanOutcome::Stopped);
-            }
-        }
-        Ok(if sink.finish()?.is_break() { ScanOutcome::Stopped } else { ScanOutcome::Complete })
-    }
-
-    /// Delivers every row: RID and record.
+    /// Delivers rows whose homes are on these pages as they are now, committed or not. Rows that have moved are fetched by way of their home: so each that was there before the scan and stays is delivered once, whatever
+    /// moves meanwhile. Of those that come, change or go meanwhile an observer is told. Nothing is latched while `visit` runs.
     ///
     /// # Errors
     /// When a page is damaged, or the visitor fails.
-    pub fn scan<E: From<Error>>(
+    pub(crate) fn visit_newest<E: From<Error>>(
         &self,
-        buffer: &mut RowBuffer,
-        mut visit: impl FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ScanOutcome, E> {
-        for (number, data_set) in self.partitions().enumerate() {
-            let pages: Vec<u32> = data_set.space().data_pages().collect();
-            let outcome = self.scan_pages(number as u16, data_set, &pages, buffer, &mut visit)?;
-            if outcome == ScanOutcome::Stopped {
-                return Ok(outcome);
-            }
+        mut pages: DataPages,
+        mut visit: impl FnMut(Rid, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut buffer, mut records) = (RowBuffer::default(), Records::default());
+        while let Some(place) = pages.next(self)? {
+            self.newest_of_page(place, &mut buffer, &mut records)?;
+            records.iter().try_for_each(|(rid, record)| visit(rid, record))?;
+            records.clear();
         }
-        Ok(ScanOutcome::Complete)
+        Ok(())
     }
 
-    /// Delivers the rows of some data pages (ascending) of a partition.
-    ///
-    /// # Errors
-    /// As [`Self::scan`].
-    pub fn scan_pages<E: From<Error>>(
-        &self,
-        partition: u16,
-        data_set: &DataSet,
-        pages: &[u32],
-        buffer: &mut RowBuffer,
-        visit: &mut impl FnMut(Rid, &[u8]) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ScanOutcome, E> {
-        let _visiting = self.visit();
-        self.scan_into(partition, data_set, pages, buffer, &mut Rows(visit))
-    }
-
-    fn scan_into<E: From<Error>>(
-        &self,
-        partition: u16,
-        data_set: &DataSet,
-        pages: &[u32],
-        buffer: &mut RowBuffer,
-        sink: &mut impl RowSink<E>,
-    ) -> Result<ScanOutcome, E> {
-        let manager = &self.core.manager;
-        let window = (manager.settings().bytes_per_io / data_set.page_bytes()).max(1);
-        let position = Arc::new(AtomicU32::new(0));
-        for (i, &number) in pages.iter().enumerate() {
-            position.store(number, Ordering::Relaxed);
-            if i % window == 0 {
-                // One window ahead; at the start the first one too.
-                let from = if i == 0 { 0 } else { i + window };
-                let to = (i + 2 * window).min(pages.len());
-                if from < to {
-                    let range = pages[from]..pages[to - 1] + 1;
-                    manager.prefetch(data_set, Prefetch::Sequential, std::iter::once(range).collect(), Some(&position));
-                }
-            }
-            let page = manager.shared(data_set, number, Access::Scan)?;
-            check_type(data_set, number, &page)?;
-            let view = DataPage::new(&page);
-            let version = view.dictionary_version();
-            let columns_done = self.area_to(data_set, number, &view, &AreaRows::All, sink)?;
-            for slot in view.slots(columns_done) {
-                let Some(row) = view.row(slot) else { continue };
-                let (rid, body) = match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
-                    Stored::Home(body) => (Rid::new(partition, number, slot), body),
-                    Stored::Away { home, body } | Stored::Hosted { home, body } => (home, body),
-                    Stored::Forward(_) | Stored::HostedForward { .. } | Stored::Forwarded(_) => continue,
-                };
-                if self.decode(data_set, number, body, buffer, |record| sink.row(rid, record))??.is_break() {
-                    return Ok(ScanOutcome::Stopped);
-                }
-            }
-            drop(page);
-            if sink.end_of_page()?.is_break() {
-                return Ok(ScanOutcome::Stopped);
-            }
+    fn newest_of_page(&self, (partition, number): (u16, u32), buffer: &mut RowBuffer, records: &mut Records) -> Result<(), Error> {
+        let data_set = self.partition(partition)?;
+        let mut moved = Vec::new();
+        let page = self.core.manager.shared(data_set, number, Access::Scan)?;
+        check_type(data_set, number, &page)?;
+        let _ = self.rows_as_they_lie((&**data_set, number, partition), &DataPage::new(&page), false, buffer, &mut moved, records)?;
+        drop(page);
+        for slot in moved {
+            let rid = Rid::new(partition, number, slot);
+            self.read(rid, buffer, |record| records.push(rid, record))?;
         }
-        Ok(ScanOutcome::Complete)
+        Ok(())
     }
 
     /// Offers rows of the column part of a page, if it has one, to a sink. Whether that took them.
@@ -273,19 +256,13 @@ impl Table {
     ///
     /// # Errors
     /// When a RID names a partition that does not exist.
-    pub fn prefetch_rows(&self, rids: &[Rid]) -> Result<(), Error> {
-        let mut pages: Vec<(u16, u32)> = rids.iter().map(|rid| (rid.partition(), rid.page())).collect();
+    pub(crate) fn prefetch_rows(&self, rids: impl Iterator<Item = Rid>) -> Result<(), Error> {
+        let mut pages: Vec<(u16, u32)> = rids.map(|rid| (rid.partition(), rid.page())).collect();
         pages.sort_unstable();
         pages.dedup();
-        for group in pages.chunk_by(|a, b| a.0 == b.0) {
-            let mut ranges: Vec<Range<u32>> = Vec::new();
-            for (_, page) in group {
-                match ranges.last_mut() {
-                    Some(last) if last.end == *page => last.end += 1,
-                    _ => ranges.push(*page..page + 1),
-                }
-            }
-            self.core.manager.prefetch(self.partition(group[0].0)?, Prefetch::List, ranges, None);
+        for of_partition in pages.chunk_by(|a, b| a.0 == b.0) {
+            let ranges = ranges_of(&of_partition.iter().map(|(_, page)| *page).collect::<Vec<_>>());
+            self.core.manager.prefetch(self.partition(of_partition[0].0)?, Prefetch::List, ranges, None);
         }
         Ok(())
     }

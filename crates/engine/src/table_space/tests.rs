@@ -11,7 +11,6 @@ use pagefold_codec::row::{DictionaryChoice, RowDictionary, RowSample, TrainOptio
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,17 +88,11 @@ fn dictionary(table: &Table) -> RowDictionary {
 
 fn compare(table: &Table, model: &BTreeMap<Rid, Vec<Value>>) {
     let mut seen = BTreeMap::new();
-    let mut buffer = RowBuffer::default();
-    let mut records = Vec::new();
-    table
-        .scan(&mut buffer, |rid, record| {
-            records.push((rid, record.to_vec()));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
-    for (rid, record) in records {
-        assert!(seen.insert(rid, table.values(&record).unwrap()).is_none(), "row {rid} came twice");
-    }
+    let visited = table.visit_newest(DataPages::of(table), |rid, record| {
+        assert!(seen.insert(rid, table.values(record)?).is_none(), "row {rid} came twice");
+        Ok::<_, Error>(())
+    });
+    visited.unwrap();
     assert_eq!(&seen, model);
     assert_eq!(table.row_count(), model.len() as u64);
 }

@@ -10,10 +10,10 @@
 use super::filter::AreaRows;
 use super::read::{RowBuffer, check_type};
 use super::row_image;
-use super::scan::{RowSink, ScanOutcome};
+use super::scan::RowSink;
 use super::table::Table;
 use crate::data_set::DataSet;
-use crate::pool::{Access, Prefetch};
+use crate::pool::Access;
 use crate::transaction::{Horizon, Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::data::{Body, DataPage, SlotRange, Stored, StoredKind, StoredRow, forms};
@@ -140,48 +140,11 @@ impl Table {
         Ok(false)
     }
 
-    /// Delivers every row that the snapshot sees: RID and record. Rows that have moved are fetched by way of their home, so each comes once whatever moves meanwhile.
+    /// Delivers the rows that the snapshot sees whose home is one page, given by partition and number: RID and record. Rows that have moved are fetched by way of their home, so each comes once whatever moves meanwhile.
+    /// `unseen` gets who has changed rows in a way that the snapshot does not see.
     ///
     /// # Errors
-    /// When a page is damaged, or the visitor fails.
-    pub(crate) fn scan_visible<E: From<Error>>(
-        &self,
-        snapshot: &Snapshot,
-        buffer: &mut RowBuffer,
-        sink: &mut impl RowSink<E>,
-        mut unseen: impl FnMut(&Arc<TransactionState>),
-    ) -> std::result::Result<ScanOutcome, E> {
-        let mut looks = Looks::default();
-        for (number, data_set) in self.partitions().enumerate() {
-            let pages: Vec<u32> = data_set.space().data_pages().collect();
-            let window = self.pages_per_io(data_set);
-            for (i, &page) in pages.iter().enumerate() {
-                if i % window == 0 {
-                    self.prefetch_pages(data_set, &pages[i..(i + 2 * window).min(pages.len())]);
-                }
-                let place = (number as u16, page);
-                if self.scan_page_visible(place, snapshot, buffer, &mut looks, sink, &mut unseen)?.is_break() {
-                    return Ok(ScanOutcome::Stopped);
-                }
-            }
-        }
-        Ok(ScanOutcome::Complete)
-    }
-
-    /// Pages that one I/O reads.
-    pub(crate) fn pages_per_io(&self, data_set: &DataSet) -> usize {
-        (self.core.manager.settings().bytes_per_io / data_set.page_bytes()).max(1)
-    }
-
-    /// Asks for pages that a scan comes to, in ascending order, with what lies between them.
-    pub(crate) fn prefetch_pages(&self, data_set: &Arc<DataSet>, pages: &[u32]) {
-        if let (Some(first), Some(last)) = (pages.first(), pages.last()) {
-            let ranges = std::iter::once(*first..*last + 1).collect();
-            self.core.manager.prefetch(data_set, Prefetch::Sequential, ranges, None);
-        }
-    }
-
-    /// As [`scan_visible`](Self::scan_visible), of the rows whose home is one page, given by partition and number.
+    /// When a page is damaged, or the sink fails.
     pub(crate) fn scan_page_visible<E: From<Error>>(
         &self,
         (partition, page_number): (u16, u32),
@@ -230,7 +193,7 @@ impl Table {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        sink.end_of_page()
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Delivers the rows of a page that has no versions. `moved` gets the slots whose rows lie elsewhere.

@@ -100,6 +100,19 @@ impl Table {
         })
     }
 
+    /// The values of some columns of a record, large ones fetched.
+    ///
+    /// # Errors
+    /// As [`values`](Self::values).
+    pub fn values_of(&self, record: &[u8], columns: &[usize]) -> Result<Vec<Value>> {
+        let damaged = |e: pagefold_types::RecordError| Error::Damaged { path: self.object(), reason: e.to_string() };
+        let value = |column: &usize| match self.layout.column(record, *column).map_err(damaged)? {
+            ColumnValue::Value(value) => Ok(value.to_owned()),
+            ColumnValue::Large(reference) => self.layout.large_value(*column, self.read_large(reference)?).map_err(damaged),
+        };
+        columns.iter().map(value).collect()
+    }
+
     /// Inserts a finished record.
     ///
     /// # Errors

@@ -7,7 +7,8 @@
 //!   itself sees the page, everybody else the state before the first. The count makes taking back, in reverse order, exact.
 //! - An entry between two neighbours may be dropped when no snapshot separates its commit from the older one's: of several commits that
 //!   every snapshot either sees or does not see together, the oldest entry stays. It holds the state before all of them, and is what a
-//!   reader that sees none of them depends on (the writer of the next version).
+//!   reader that sees none of them depends on (the writer of the next version). An entry of a transaction with read views stays, and so
+//!   does the one behind it: these views see it and are older than its commit.
 //!   Steam (Böttcher, Leis, Neumann, Kemper 2019) prunes chains in this way.
 
 use super::snapshot::{Horizon, Snapshot};
@@ -209,7 +210,8 @@ impl Chain {
         if let Chain::Many(entries) = self {
             let mut older_commit = None;
             entries.retain(|entry| {
-                let commit = entry.by.commit_timestamp();
+                // Its views see it, whatever they see of what was committed just before and after.
+                let commit = entry.by.commit_timestamp().filter(|_| !entry.by.has_views());
                 let needless = matches!((older_commit, commit), (Some(older), Some(commit)) if !horizon.separates(older, commit));
                 older_commit = commit;
                 !needless

@@ -8,7 +8,7 @@
 use pagefold_types::Rid;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 const ACTIVE: u64 = 0;
 const ABORTED: u64 = u64::MAX;
@@ -29,6 +29,8 @@ pub struct TransactionState {
     away: Mutex<BTreeMap<(u32, Rid), bool>>,
     /// Bytes of the log that are kept for taking it back.
     undo_bytes: AtomicU64,
+    /// Read views that see its changes, and nothing that came after their snapshots.
+    views: AtomicU32,
 }
 
 impl TransactionState {
@@ -48,6 +50,7 @@ impl TransactionState {
             kept: Mutex::default(),
             away: Mutex::default(),
             undo_bytes: AtomicU64::new(0),
+            views: AtomicU32::new(0),
         }
     }
 
@@ -128,6 +131,21 @@ impl TransactionState {
     /// The rows noted.
     pub(crate) fn take_rows(&self) -> Vec<(u32, Rid)> {
         std::mem::take(&mut *self.rows.lock())
+    }
+
+    /// A read view of it is taken: it is active.
+    pub(crate) fn view_begins(&self) {
+        self.views.fetch_add(1, Ordering::Release);
+    }
+
+    /// A read view of it is gone.
+    pub(crate) fn view_ends(&self) {
+        self.views.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Is there a read view that sees its changes, but not those of others who have committed before or after it since?
+    pub(super) fn has_views(&self) -> bool {
+        self.views.load(Ordering::Acquire) > 0
     }
 
     /// Notes that so many bytes of the log more are kept for taking it back.

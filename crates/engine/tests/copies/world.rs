@@ -2,7 +2,7 @@
 
 use pagefold_codec::row::{DictionaryChoice, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::{Database, OpenMode, Settings, Transaction, TransactionOptions};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings, Transaction, TransactionOptions};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
@@ -11,7 +11,6 @@ use pagefold_engine::{Error, Result};
 use pagefold_io::{FaultStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction, KeyRange, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -238,8 +237,9 @@ fn rows_of(database: &Database, name: &str) -> std::result::Result<Rows, String>
     let in_words = |e: Error| e.to_string();
     let object = database.table(name).map_err(in_words)?;
     let (mut state, mut rids, mut faults) = (Rows::new(), BTreeMap::new(), Vec::new());
-    let scanned = object.scan(&mut RowBuffer::default(), |rid, record| {
-        let values = object.values(record)?;
+    let scan = database.read_view().scan(&object, &ScanRequest::default()).map_err(in_words)?;
+    for found in scan.into_rows() {
+        let (rid, values) = found.map_err(in_words)?;
         let (Value::Int(n), Value::Text(text)) = (&values[0], &values[1]) else { panic!("{values:?}") };
         if !values.iter().map(Value::as_ref).eq(row(*n, text, &wide(*n, text))) {
             faults.push(format!("{values:?}"));
@@ -248,9 +248,7 @@ fn rows_of(database: &Database, name: &str) -> std::result::Result<Rows, String>
             faults.push(format!("row {n} twice"));
         }
         rids.insert(rid, *n);
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    });
-    scanned.map_err(in_words)?;
+    }
     let rows = rids.len() as u64;
     if object.row_count() != rows {
         faults.push(format!("{rows} rows, {} counted", object.row_count()));
@@ -276,12 +274,10 @@ fn rows_of(database: &Database, name: &str) -> std::result::Result<Rows, String>
     let all = KeyRange { start: Vec::new(), end: None };
     let mut transaction = database.begin(TransactionOptions::default());
     let index = database.index(&format!("{name}_pk")).map_err(in_words)?;
-    let mut through_index = Vec::new();
-    let ranged = transaction.range(&object, &index, all, Way::Forward, |rid, _| {
-        through_index.push(rids.get(&rid).copied());
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    });
-    ranged.map_err(in_words)?;
+    let view = transaction.read_view().map_err(in_words)?;
+    let scan = view.range(&object, &index, all, Way::Forward, &ScanRequest::default()).map_err(in_words)?;
+    let ranged = scan.into_rows().map(|row| row.map(|(rid, _)| rids.get(&rid).copied())).collect::<Result<_>>();
+    let through_index: Vec<Option<i64>> = ranged.map_err(in_words)?;
     if !through_index.iter().flatten().eq(state.keys()) || through_index.len() != state.len() {
         faults.push(format!("rows by {} and by scan differ", index.name()));
     }

@@ -7,18 +7,17 @@
 //! - a scan, each index both ways and its keys alone have the same rows.
 
 use crate::space::{Kind, Pages};
-use crate::world::{Random, all_keys};
+use crate::world::{Random, Scans};
+use pagefold_engine::Result;
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{Database, OpenMode, Settings, Transaction, TransactionOptions};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{Method, RowBuffer, Table, TableAttributes};
-use pagefold_engine::{Error, Result};
 use pagefold_io::{OsClock, Storage};
 use pagefold_types::{Column, DataType, Direction, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -160,12 +159,12 @@ impl Ledger {
     pub(crate) fn see(&self, t: &mut Transaction<'_>) -> Result<BTreeMap<i64, Row>> {
         let (mut rows, mut at) = (BTreeMap::new(), BTreeMap::new());
         let name = self.table.name();
-        t.scan(&self.table, |rid, record| {
-            let (row, label) = Row::of(self.table.values(record)?);
+        for found in t.rows(&self.table)? {
+            let (rid, values) = found?;
+            let (row, label) = Row::of(values);
             assert!(rows.insert(row.number, row).is_none(), "{name}: {row:?} twice");
             assert!(at.insert(rid, (row, label)).is_none(), "{name}: {rid} twice");
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
+        }
         for (column, index) in self.indexes.iter().enumerate() {
             let key_of = |rid: &Rid| {
                 let (row, label) = at.get(rid)?;
@@ -177,13 +176,12 @@ impl Ledger {
             };
             for way in [Way::Forward, Way::Backward] {
                 let mut found = Vec::new();
-                t.keys(&self.table, index, all_keys(), way, |key, rid| {
-                    let values = index.key_layout().decode(key).unwrap();
+                for key in t.keys_of(&self.table, index, way)? {
+                    let (rid, values) = key?;
                     let expected = key_of(&rid);
                     assert!(expected.as_ref() == values.first(), "{}: {rid} has the key {values:?}, the row {expected:?}", index.name());
                     found.push(rid);
-                    Ok::<_, Error>(ControlFlow::Continue(()))
-                })?;
+                }
                 let entries = found.len();
                 found.sort_unstable();
                 found.dedup();

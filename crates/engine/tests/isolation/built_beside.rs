@@ -1,9 +1,9 @@
 //! Indexes that are built beside transactions that change their table's rows: every interleaving of the two, by one thread and by many.
 
-use crate::world::{Form, Random, World, all_keys, is_retryable, open, parts};
+use crate::world::{Form, Random, Scans, World, is_retryable, open, parts};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{self, ReadCommitted, RepeatableRead, Serializable};
-use pagefold_engine::database::{ALONE_MAX, Change, IndexBuild, OpenMode, Savepoint, Transaction};
+use pagefold_engine::database::{ALONE_MAX, Change, IndexBuild, OpenMode, RowScan, Savepoint, Transaction};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, RowBuffer, Table};
 use pagefold_engine::{Error, Progress, Result, Silent, Unit};
@@ -11,7 +11,6 @@ use pagefold_io::{Failure, Fault, FaultOptions, FaultStorage, MemoryStorage, Rep
 use pagefold_types::{Direction, Rid, ValueRef};
 use pagefold_utility::{IndexOptions, ReorgOptions, create_index, drop_object, reorg};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -50,26 +49,20 @@ fn key_of(table: &Table, index: &Index, record: &[u8]) -> Vec<u8> {
 }
 
 /// A transaction sees the same rows by the index, by its keys alone, both ways, and by a scan.
-fn compare(world: &World, t: &mut Transaction<'_>, index: &Index) {
-    let mut expected = Vec::new();
-    t.scan(&world.table, |rid, record| {
-        expected.push((key_of(&world.table, index, record), rid));
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })
-    .unwrap();
+fn compare(world: &World, t: &mut Transaction<'_>, index: &Arc<Index>) {
+    let collect = |mut scan: RowScan, key: &dyn Fn(&[u8]) -> Vec<u8>| {
+        let mut found = Vec::new();
+        while let Some((rid, bytes)) = scan.next_record().unwrap() {
+            found.push((key(bytes), rid));
+        }
+        found
+    };
+    let own = |record: &[u8]| key_of(&world.table, index, record);
+    let mut expected = collect(t.rows(&world.table).unwrap(), &own);
     expected.sort_unstable();
     for way in [Way::Forward, Way::Backward] {
-        let (mut rows, mut keys) = (Vec::new(), Vec::new());
-        t.range(&world.table, index, all_keys(), way, |rid, record| {
-            rows.push((key_of(&world.table, index, record), rid));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
-        t.keys(&world.table, index, all_keys(), way, |key, rid| {
-            keys.push((key.to_vec(), rid));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
+        let mut rows = collect(t.rows_by(&world.table, index, way).unwrap(), &own);
+        let mut keys = collect(t.keys_of(&world.table, index, way).unwrap(), &<[u8]>::to_vec);
         if matches!(way, Way::Backward) {
             rows.reverse();
             keys.reverse();
@@ -208,12 +201,10 @@ fn build_step(building: &mut Building<'_>, met: &mut Met) -> Result<bool> {
 fn committed(world: &World) -> BTreeMap<i64, (i64, String)> {
     let mut rows = BTreeMap::new();
     let mut t = world.begin(RepeatableRead);
-    t.scan(&world.table, |_, record| {
-        let (number, row) = parts(&world.table.values(record)?);
+    for row in t.rows(&world.table).unwrap() {
+        let (number, row) = parts(&row.unwrap().1);
         assert!(rows.insert(number, row).is_none());
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })
-    .unwrap();
+    }
     rows
 }
 

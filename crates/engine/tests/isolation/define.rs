@@ -1,16 +1,15 @@
 //! Tables and indexes that a transaction makes and drops beside changes of rows: all of it or nothing, also with savepoints, statements that fail, crashes, and others who look.
 
-use crate::world::{Form, World, open, parts};
+use crate::world::{Form, Scans, World, open, parts};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{self, ReadCommitted, RepeatableRead, Serializable};
-use pagefold_engine::database::{Database, Durability, OpenMode, Settings, Transaction, TransactionOptions};
+use pagefold_engine::database::{Database, Durability, OpenMode, RowScan, Settings, Transaction, TransactionOptions};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, Table, TableAttributes};
 use pagefold_engine::{Error, Result};
 use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, MemoryStorage, Repeat, SimulatedClock, Storage};
-use pagefold_types::{Column, DataType, Direction, KeyRange, Rid, Schema, ValueRef};
+use pagefold_types::{Column, DataType, Direction, Rid, Schema, ValueRef};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,20 +34,19 @@ fn insert(t: &mut Transaction<'_>, table: &Table, number: i64, value: i64) -> Re
 }
 
 /// Values by number, by scan; the same by every index given.
-fn rows(t: &mut Transaction<'_>, table: &Table, indexes: &[&Index]) -> BTreeMap<i64, i64> {
-    let mut rows = BTreeMap::new();
-    let take = |rows: &mut BTreeMap<i64, i64>, record: &[u8]| {
-        let (number, (value, text)) = parts(&table.values(record)?);
-        assert_eq!(text.len(), "word ".len() * if number % 7 == 0 { 900 } else { (number % 5) as usize });
-        assert!(rows.insert(number, value).is_none(), "{number} twice");
-        Ok::<_, Error>(ControlFlow::Continue(()))
+fn rows(t: &mut Transaction<'_>, table: &Arc<Table>, indexes: &[&Arc<Index>]) -> BTreeMap<i64, i64> {
+    let collect = |scan: RowScan| {
+        let mut rows = BTreeMap::new();
+        for row in scan {
+            let (number, (value, text)) = parts(&row.unwrap().1);
+            assert_eq!(text.len(), "word ".len() * if number % 7 == 0 { 900 } else { (number % 5) as usize });
+            assert!(rows.insert(number, value).is_none(), "{number} twice");
+        }
+        rows
     };
-    t.scan(table, |_, record| take(&mut rows, record)).unwrap();
+    let rows = collect(t.rows(table).unwrap());
     for index in indexes {
-        let mut found = BTreeMap::new();
-        let all = KeyRange { start: Vec::new(), end: None };
-        t.range(table, index, all, Way::Forward, |_, record| take(&mut found, record)).unwrap();
-        assert_eq!(found, rows, "by {}", index.name());
+        assert_eq!(collect(t.rows_by(table, index, Way::Forward).unwrap()), rows, "by {}", index.name());
     }
     rows
 }

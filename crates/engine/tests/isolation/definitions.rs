@@ -2,7 +2,7 @@
 //!
 //! Writers move amounts between the rows of `t` and put their count into a table of their own; so the sum over `t` never changes, whoever looks. `PAGEFOLD_DEFINITIONS_SECONDS`: how long, 3 by default.
 
-use crate::world::{Form, Random, all_keys, open};
+use crate::world::{Form, Random, Scans, open};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead, Serializable};
 use pagefold_engine::database::{Database, Isolation, OpenMode, Transaction, TransactionOptions};
@@ -13,7 +13,6 @@ use pagefold_io::{MemoryStorage, Storage};
 use pagefold_types::{Direction, Value, ValueRef};
 use pagefold_utility::{IndexOptions, ReorgOptions, Setting, create_index, drop_object, reorg};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,22 +79,20 @@ fn look(database: &Database, isolation: Isolation) -> Result<(), Error> {
     for _ in 0..3 {
         let table = transaction.table("t")?;
         let (mut rows, mut sum) = (0, 0);
-        transaction.scan(&table, |_, record| {
+        for row in transaction.rows(&table)? {
             rows += 1;
-            sum += value_of(&table.values(record)?, 1);
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
+            sum += value_of(&row?.1, 1);
+        }
         assert_eq!((rows, sum), (ROWS, ROWS * AMOUNT), "{isolation:?}");
         for name in ["number", "value", "extra"] {
             // Not all of them are there all the time.
             let Ok(index) = transaction.index(name) else { continue };
             let (mut keys, mut sum) = (0, 0);
             let column = usize::from(name != "number");
-            transaction.keys(&table, &index, all_keys(), Way::Forward, |key, _| {
+            for key in transaction.keys_of(&table, &index, Way::Forward)? {
                 keys += 1;
-                sum += value_of(&index.key_layout().decode(key).unwrap(), 0);
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })?;
+                sum += value_of(&key?.1, 0);
+            }
             let expected = [ROWS * (ROWS - 1) / 2, ROWS * AMOUNT][column];
             assert_eq!((keys, sum), (ROWS, expected), "{isolation:?} by {name}");
         }

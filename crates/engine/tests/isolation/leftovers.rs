@@ -1,13 +1,12 @@
 //! Versions and what they leave: nothing is seen that should not be, nothing goes too early, everything goes.
 
-use crate::world::{Form, Random, World, all_keys, parts};
+use crate::world::{Form, Random, Scans, World, parts};
 use pagefold_engine::Error;
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead, Serializable};
 use pagefold_engine::database::Transaction;
 use pagefold_engine::index::IndexFormat;
 use pagefold_types::ValueRef;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
@@ -132,17 +131,14 @@ fn a_cursor_does_not_believe_entries_that_were_removed_under_it() {
         let mut old = Some(old);
         let mut reader = world.begin(isolation);
         let mut seen = Vec::new();
-        reader
-            .range(&world.table, &world.by_value, all_keys(), Way::Forward, |_, record| {
-                if let Some(old) = old.take() {
-                    old.commit()?;
-                    world.database.remove_leftovers()?;
-                }
-                let (number, (value, _)) = parts(&world.table.values(record)?);
-                seen.push((value, number));
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })
-            .unwrap();
+        for row in reader.rows_by(&world.table, &world.by_value, Way::Forward).unwrap() {
+            let (number, (value, _)) = parts(&row.unwrap().1);
+            seen.push((value, number));
+            if let Some(old) = old.take() {
+                old.commit().unwrap();
+                world.database.remove_leftovers().unwrap();
+            }
+        }
         let mut expected: Vec<_> = (0..20).map(|n| (if n == 10 { 15 } else { n }, n)).collect();
         expected.sort_unstable();
         assert_eq!(seen, expected, "{isolation:?}");
@@ -160,14 +156,10 @@ fn a_cursor_does_not_believe_entries_that_were_taken_back_under_it() {
     let mut t = Some(t);
     let mut reader = world.begin(ReadCommitted);
     let mut seen = Vec::new();
-    reader
-        .range(&world.table, &world.by_value, all_keys(), Way::Forward, |_, record| {
-            seen.push(parts(&world.table.values(record)?).0);
-            // By another thread: this one is inside a visitor.
-            let rolled_back = t.take().map_or(Ok(()), |t| std::thread::scope(|scope| scope.spawn(|| t.rollback()).join().unwrap()));
-            Ok::<_, Error>(ControlFlow::Continue(rolled_back?))
-        })
-        .unwrap();
+    for row in reader.rows_by(&world.table, &world.by_value, Way::Forward).unwrap() {
+        seen.push(parts(&row.unwrap().1).0);
+        t.take().map_or(Ok(()), Transaction::rollback).unwrap();
+    }
     seen.sort_unstable();
     assert_eq!(seen, (0..400).collect::<Vec<_>>());
 }
@@ -299,13 +291,9 @@ fn keys_come_without_the_table_unless_its_rows_have_versions() {
     world.database.remove_leftovers().unwrap();
     let asked = || world.table.partitions().map(|data_set| data_set.counters().getpages).sum::<u64>();
     let keys = || {
-        let (mut t, mut found) = (world.begin(RepeatableRead), 0);
+        let mut t = world.begin(RepeatableRead);
         let before = asked();
-        t.keys(&world.table, &world.by_value, all_keys(), Way::Forward, |_, _| {
-            found += 1;
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
+        let found = t.keys_of(&world.table, &world.by_value, Way::Forward).unwrap().map(Result::unwrap).count();
         (found, asked() - before)
     };
     assert_eq!(keys(), (500, 0));

@@ -17,6 +17,7 @@ mod list_append;
 mod locking;
 mod model;
 mod no_room;
+mod open_scans;
 mod processes;
 mod read_views;
 mod readers;

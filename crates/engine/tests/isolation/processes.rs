@@ -2,16 +2,15 @@
 
 use crate::world::{Form, Random, Rows, World, open, parts};
 use pagefold_engine::database::Isolation::ReadCommitted;
-use pagefold_engine::database::{Database, OpenMode, Settings};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::readers::Snapshot;
-use pagefold_engine::table_space::{Method, RowBuffer};
+use pagefold_engine::table_space::Method;
 use pagefold_engine::{Error, Result};
 use pagefold_io::{
     CallKind, CrashPolicy, Failure, Fault, FaultOptions, FaultStorage, MemoryStorage, OsStorage, Repeat, SimulatedClock, Storage, Trigger,
 };
 use pagefold_types::ValueRef;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,13 +42,8 @@ fn write_pages(world: &World) -> Result<()> {
 
 /// Everything by scan; fails where the others panic.
 fn scan(world: &World) -> Result<Rows> {
-    let mut rows = Rows::new();
-    world.table.scan(&mut RowBuffer::default(), |_, record| {
-        let (number, row) = parts(&world.table.values(record)?);
-        rows.insert(number, row);
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
-    Ok(rows)
+    let scan = world.database.read_view().scan(&world.table, &ScanRequest::default())?;
+    scan.into_rows().map(|row| row.map(|(_, row)| parts(&row))).collect()
 }
 
 fn pfr_files(storage: &dyn Storage) -> usize {

@@ -99,7 +99,7 @@ fn look(world: &World, view: &ReadView, expected: &Rows) {
         rows
     };
     let expected_some = some(&mut expected.iter().map(|(number, (value, _))| (*number, *value)));
-    let request = ScanRequest { columns: Some(vec![1, 0]), condition: Some(condition), rids: false };
+    let request = ScanRequest { columns: Some(vec![1, 0]), condition: Some(condition), ..ScanRequest::default() };
     let mut found = Vec::new();
     for batch in view.scan(table, &request).unwrap() {
         let batch = batch.unwrap();
@@ -107,8 +107,11 @@ fn look(world: &World, view: &ReadView, expected: &Rows) {
     }
     found.sort_unstable();
     assert_eq!(found, expected_some);
-    let one_by_one = view.scan(table, &request).unwrap().into_rows().map(|row| parts(&row.unwrap().1));
-    let mut one_by_one: Vec<_> = one_by_one.map(|(number, (value, _))| (number, value)).collect();
+    let mut one_by_one = Vec::new();
+    for row in view.scan(table, &request).unwrap().into_rows() {
+        let [Value::Int(value), Value::Int(number)] = row.unwrap().1[..] else { panic!("two numbers") };
+        one_by_one.push((number, value));
+    }
     one_by_one.sort_unstable();
     assert_eq!(one_by_one, expected_some);
 }

@@ -1,9 +1,9 @@
 //! Tables and indexes that are dropped or replaced while somebody has them.
 
-use crate::world::{Form, Random, World, all_keys, open};
+use crate::world::{Form, Random, Scans, World, all_keys, open};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead, Serializable};
-use pagefold_engine::database::{OpenMode, Transaction};
+use pagefold_engine::database::{OpenMode, ScanRequest, Transaction};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, Table};
 use pagefold_engine::{Error, Silent};
@@ -12,7 +12,6 @@ use pagefold_io::{MemoryStorage, Storage};
 use pagefold_types::{Direction, Value, ValueRef};
 use pagefold_utility::{IndexOptions, ReorgOptions, ScanOptions, Setting, create_index, drop_object, get, reorg};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,22 +21,12 @@ fn reorganize(world: &World, method: Method) {
     reorg(&world.database, "t", &options, &Silent).unwrap();
 }
 
-fn count(reader: &mut Transaction<'_>, table: &Table) -> Result<u64, Error> {
-    let mut rows = 0;
-    reader.scan(table, |_, _| {
-        rows += 1;
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
-    Ok(rows)
+fn count(reader: &mut Transaction<'_>, table: &Arc<Table>) -> Result<u64, Error> {
+    reader.rows(table)?.try_fold(0, |rows, row| row.map(|_| rows + 1))
 }
 
-fn count_keys(reader: &mut Transaction<'_>, table: &Table, index: &Index) -> Result<u64, Error> {
-    let mut keys = 0;
-    reader.keys(table, index, all_keys(), Way::Forward, |_, _| {
-        keys += 1;
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
-    Ok(keys)
+fn count_keys(reader: &mut Transaction<'_>, table: &Arc<Table>, index: &Arc<Index>) -> Result<u64, Error> {
+    reader.keys_of(table, index, Way::Forward)?.try_fold(0, |keys, key| key.map(|_| keys + 1))
 }
 
 fn files(storage: &Arc<dyn Storage>) -> usize {
@@ -405,11 +394,10 @@ fn what_nobody_has_any_more_goes() {
         staged.insert(&[ValueRef::Int(1), ValueRef::Int(1), ValueRef::Text("x")]).unwrap();
         let mut reader = database.begin(Default::default());
         assert!(is_stale(count(&mut reader, &staged)));
+        let (view, request) = (change.read_view(), ScanRequest::default());
+        assert_eq!(view.scan(&staged, &request).unwrap().into_rows().map(Result::unwrap).count(), 1);
         drop(change);
-        assert_eq!(
-            staged.scan(&mut Default::default(), |_, _| Ok::<_, Error>(ControlFlow::Continue(()))).unwrap(),
-            pagefold_engine::table_space::ScanOutcome::Complete
-        );
+        assert!(is_stale(view.scan(&staged, &request)));
     }
     // Afterwards both control slots name the same catalog.
     (0..2).for_each(|_| database.checkpoint().unwrap());

@@ -1,25 +1,29 @@
 //! What a visitor may do while it is handed rows: read, but not change or lock any.
 
-use crate::world::{World, all_keys};
-use pagefold_engine::btree::Direction as Way;
+use crate::world::World;
 use pagefold_engine::database::Isolation::{ReadCommitted, RepeatableRead};
-use pagefold_engine::table_space::TableAttributes;
+use pagefold_engine::table_space::{RowBuffer, TableAttributes};
 use pagefold_engine::{Error, Result};
 use pagefold_types::{Rid, ValueRef};
-use std::ops::ControlFlow;
 
 /// A way to visit rows, and what is tried inside.
 type Visit<'w> = (&'static str, Box<dyn Fn(&mut dyn FnMut(Rid) -> Result<()>) -> Result<()> + 'w>);
 
 fn ways(world: &World) -> Vec<Visit<'_>> {
-    let go_on = |result: Result<()>| result.map(|()| ControlFlow::Continue(()));
     vec![
-        ("scan", Box::new(move |inside| world.begin(RepeatableRead).scan(&world.table, |rid, _| go_on(inside(rid))).map(drop))),
         (
-            "range",
+            "read",
+            Box::new(move |inside| {
+                let rid = world.find(&mut world.begin(ReadCommitted), 3).unwrap();
+                let mut reader = world.begin(RepeatableRead);
+                reader.read(&world.table, rid, &mut RowBuffer::default(), |_| inside(rid))?.unwrap()
+            }),
+        ),
+        (
+            "get of a snapshot",
             Box::new(move |inside| {
                 let mut reader = world.begin(RepeatableRead);
-                reader.range(&world.table, &world.by_number, all_keys(), Way::Forward, |rid, _| go_on(inside(rid))).map(drop)
+                reader.get(&world.table, &world.by_number, &[ValueRef::Int(3)], |rid, _| inside(rid))?.unwrap()
             }),
         ),
         (
@@ -28,10 +32,6 @@ fn ways(world: &World) -> Vec<Visit<'_>> {
                 let mut reader = world.begin(ReadCommitted);
                 reader.get(&world.table, &world.by_number, &[ValueRef::Int(3)], |rid, _| inside(rid))?.unwrap()
             }),
-        ),
-        (
-            "scan without a transaction",
-            Box::new(move |inside| world.table.scan(&mut Default::default(), |rid, _| go_on(inside(rid))).map(drop)),
         ),
     ]
 }
@@ -85,10 +85,9 @@ fn a_commit_inside_a_visitor_leaves_the_removal_to_others() {
     let rids = world.fill((0..50).map(|number| (number, number)));
     let mut deleter = Some(world.begin(ReadCommitted));
     assert!(deleter.as_mut().unwrap().delete(&world.table, rids[7]).unwrap());
-    let visited = world.begin(RepeatableRead).scan(&world.table, |_, _| {
-        deleter.take().map_or(Ok(()), |deleter| deleter.commit())?;
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    });
-    visited.unwrap();
+    let mut reader = world.begin(RepeatableRead);
+    let visited = reader.get(&world.table, &world.by_number, &[ValueRef::Int(3)], |_, _| deleter.take().map(|deleter| deleter.commit()));
+    visited.unwrap().flatten().unwrap().unwrap();
+    reader.commit().unwrap();
     assert_eq!(world.check().len(), 49);
 }

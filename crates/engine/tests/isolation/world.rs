@@ -2,16 +2,15 @@
 
 use pagefold_codec::row::{DictionaryChoice, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::{Database, Isolation, OpenMode, Settings, Transaction, TransactionOptions};
+use pagefold_engine::database::{Database, Isolation, OpenMode, RowScan, ScanRequest, Settings, Transaction, TransactionOptions};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{Method, RowBuffer, ScanOutcome, Table, TableAttributes};
+use pagefold_engine::table_space::{Method, RowBuffer, Table, TableAttributes};
 use pagefold_engine::{Error, Extents, Result};
 use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction, KeyRange, Rid, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,6 +149,32 @@ pub(crate) fn all_keys() -> KeyRange {
     KeyRange { start: Vec::new(), end: None }
 }
 
+/// Scans of what a statement sees that begins now.
+pub(crate) trait Scans {
+    /// All rows.
+    fn rows(&mut self, table: &Arc<Table>) -> Result<RowScan>;
+
+    /// Rows in the order of an index.
+    fn rows_by(&mut self, table: &Arc<Table>, index: &Arc<Index>, way: Way) -> Result<RowScan>;
+
+    /// The keys of an index.
+    fn keys_of(&mut self, table: &Arc<Table>, index: &Arc<Index>, way: Way) -> Result<RowScan>;
+}
+
+impl Scans for Transaction<'_> {
+    fn rows(&mut self, table: &Arc<Table>) -> Result<RowScan> {
+        Ok(self.read_view()?.scan(table, &ScanRequest::default())?.into_rows())
+    }
+
+    fn rows_by(&mut self, table: &Arc<Table>, index: &Arc<Index>, way: Way) -> Result<RowScan> {
+        Ok(self.read_view()?.range(table, index, all_keys(), way, &ScanRequest::default())?.into_rows())
+    }
+
+    fn keys_of(&mut self, table: &Arc<Table>, index: &Arc<Index>, way: Way) -> Result<RowScan> {
+        self.read_view()?.keys(table, index, all_keys(), way)
+    }
+}
+
 impl World {
     pub(crate) fn new() -> World {
         World::with(Form::default())
@@ -212,24 +237,21 @@ impl World {
     }
 
     /// Rows in the order of an index.
-    pub(crate) fn through(&self, t: &mut Transaction<'_>, index: &Index, way: Way) -> Vec<(Rid, i64, i64, String)> {
+    pub(crate) fn through(&self, t: &mut Transaction<'_>, index: &Arc<Index>, way: Way) -> Vec<(Rid, i64, i64, String)> {
         let mut rows = Vec::new();
-        let outcome = t.range(&self.table, index, all_keys(), way, |rid, record| {
-            let (number, (value, text)) = parts(&self.table.values(record)?);
+        for row in t.rows_by(&self.table, index, way).unwrap() {
+            let (rid, values) = row.unwrap();
+            let (number, (value, text)) = parts(&values);
             rows.push((rid, number, value, text));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        });
-        assert_eq!(outcome.unwrap(), ScanOutcome::Complete);
+        }
         // Without the table: the same rows, with the same keys. Under READ COMMITTED others may have committed since.
         if t.isolation() != Isolation::ReadCommitted {
             let mut keys = Vec::new();
-            let outcome = t.keys(&self.table, index, all_keys(), way, |key, rid| {
-                let values = index.key_layout().decode(key).unwrap();
+            for key in t.keys_of(&self.table, index, way).unwrap() {
+                let (rid, values) = key.unwrap();
                 let Value::Int(value) = values[0] else { panic!("a key of {values:?}") };
                 keys.push((rid, value));
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            });
-            assert_eq!(outcome.unwrap(), ScanOutcome::Complete);
+            }
             let key = |row: &(Rid, i64, i64, String)| if index.name() == "number" { row.1 } else { row.2 };
             assert!(keys.into_iter().eq(rows.iter().map(|row| (row.0, key(row)))), "keys of {} and rows by it", index.name());
         }
@@ -240,13 +262,12 @@ impl World {
     pub(crate) fn see(&self, t: &mut Transaction<'_>) -> Rows {
         let mut rows = Rows::new();
         let mut rids = BTreeMap::new();
-        t.scan(&self.table, |rid, record| {
-            let (number, row) = parts(&self.table.values(record)?);
+        for row in t.rows(&self.table).unwrap() {
+            let (rid, values) = row.unwrap();
+            let (number, row) = parts(&values);
             assert!(rows.insert(number, row).is_none(), "number {number} twice");
             assert!(rids.insert(rid, number).is_none(), "{rid} twice");
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
+        }
         for way in [Way::Forward, Way::Backward] {
             for index in [&self.by_number, &self.by_value] {
                 let mut found = self.through(t, index, way);

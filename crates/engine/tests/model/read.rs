@@ -5,13 +5,13 @@ use crate::model::{Row, Rows, key, key_limit, key_order};
 use crate::shape::{TableShape, World};
 use crate::values::{order, same, same_row, shown, shown_row, stored, variable_bytes};
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::Transaction;
-use pagefold_engine::table_space::{BatchValues, RowBuffer, ScanOutcome, Table};
+use pagefold_engine::database::{ScanRequest, Transaction};
+use pagefold_engine::table_space::{BatchValues, RowBuffer, Table};
 use pagefold_engine::{Error, Result as EngineResult};
 use pagefold_types::{ColumnValue, DataType, KeyRange, LargeValueRef, Predicate, Rid, Value, ValueRef};
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A read whose operands are known.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ pub(crate) fn ask(
     question: &Question,
     rows: &Rows,
 ) -> Result<(), Trouble> {
-    let table = &*world.tables[number];
+    let table = &world.tables[number];
     let expected = rows_of(question, shape, rows);
     match question {
         Question::Row(rid) => {
@@ -172,17 +172,12 @@ fn collect_range(
     way: Way,
     most: Option<usize>,
 ) -> Result<Vec<(Rid, Vec<Value>)>, Trouble> {
-    let mut found = Vec::new();
-    let table_of = &world.tables[table];
-    let outcome = t.range(table_of, &world.indexes[table][index], range, way, |rid, record| {
-        found.push((rid, table_of.values(record)?));
-        Ok::<_, Error>(if Some(found.len()) == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    })?;
-    let stopped = most.is_some_and(|most| found.len() == most);
-    if (outcome == ScanOutcome::Stopped) != stopped {
-        return differs(format!("a range of {} rows, at most {most:?}, ends as {outcome:?}", found.len()));
-    }
-    Ok(found)
+    // With a limit, or nobody asks for more.
+    let limit = most.filter(|most| most % 2 == 0).map(|most| most as u64);
+    let request = ScanRequest { limit, ..ScanRequest::default() };
+    let scan = t.read_view()?.range(&world.tables[table], &world.indexes[table][index], range, way, &request)?;
+    let most = if limit.is_some() { usize::MAX } else { most.unwrap_or(usize::MAX) };
+    Ok(scan.into_rows().take(most).collect::<EngineResult<_>>()?)
 }
 
 fn collect_keys(
@@ -193,14 +188,8 @@ fn collect_keys(
     way: Way,
     most: Option<usize>,
 ) -> Result<Vec<(Rid, Vec<Value>)>, Trouble> {
-    let mut found = Vec::new();
-    let index = &world.indexes[table][index];
-    t.keys(&world.tables[table], index, range, way, |key, rid| {
-        let values = index.key_layout().decode(key).map_err(|e| Error::Value(e.to_string()))?;
-        found.push((rid, values));
-        Ok::<_, Error>(if Some(found.len()) == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    })?;
-    Ok(found)
+    let scan = t.read_view()?.keys(&world.tables[table], &world.indexes[table][index], range, way)?;
+    Ok(scan.take(most.unwrap_or(usize::MAX)).collect::<EngineResult<_>>()?)
 }
 
 fn compare_keys(shape: &TableShape, index: usize, found: &[(Rid, Vec<Value>)], expected: &Found) -> Result<(), Trouble> {
@@ -279,18 +268,16 @@ fn column_of(table: &Table, record: &[u8], column: usize) -> EngineResult<Value>
     }
 }
 
-fn ask_scan(t: &mut Transaction<'_>, table: &Table, shape: &TableShape, columns: Option<&[usize]>, rows: &Rows) -> Result<(), Trouble> {
-    let mut found: Vec<(Rid, Vec<Value>)> = Vec::new();
-    match columns {
-        None => t.scan(table, |rid, record| {
-            found.push((rid, table.values(record)?));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?,
-        Some(columns) => t.scan_with(table, &mut RowBuffer::for_columns(table, columns), |rid, record| {
-            found.push((rid, columns.iter().map(|column| column_of(table, record, *column)).collect::<EngineResult<_>>()?));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?,
-    };
+fn ask_scan(
+    t: &mut Transaction<'_>,
+    table: &Arc<Table>,
+    shape: &TableShape,
+    columns: Option<&[usize]>,
+    rows: &Rows,
+) -> Result<(), Trouble> {
+    let request = ScanRequest { columns: columns.map(<[usize]>::to_vec), ..ScanRequest::default() };
+    let scan = t.read_view()?.scan(table, &request)?;
+    let mut found: Vec<(Rid, Vec<Value>)> = scan.into_rows().collect::<EngineResult<_>>()?;
     found.sort_by_key(|(rid, _)| *rid);
     let all: Vec<usize> = (0..shape.columns.len()).collect();
     let columns = columns.unwrap_or(&all);
@@ -301,7 +288,7 @@ fn ask_scan(t: &mut Transaction<'_>, table: &Table, shape: &TableShape, columns:
 
 fn ask_columns(
     t: &mut Transaction<'_>,
-    table: &Table,
+    table: &Arc<Table>,
     shape: &TableShape,
     columns: &[usize],
     condition: Option<&Condition>,
@@ -314,10 +301,10 @@ fn ask_columns(
         Err(error) => return differs(format!("{text:?}: {error}")),
     };
     let mut found: Vec<Vec<Value>> = Vec::new();
-    let mut looked_at = 0;
-    t.scan_columns(table, columns, predicate.as_ref(), |batch| {
+    let request = ScanRequest { columns: Some(columns.to_vec()), condition: predicate, ..ScanRequest::default() };
+    for batch in t.read_view()?.scan(table, &request)? {
+        let batch = batch?;
         let start = found.len();
-        looked_at += batch.rows_looked_at();
         found.resize_with(start + batch.len(), Vec::new);
         for column in batch.columns() {
             let data_type = shape.columns[column.number()].data_type;
@@ -341,8 +328,7 @@ fn ask_columns(
             let nulls = found[start..].iter().filter(|row| matches!(row.last(), Some(Value::Null))).count();
             assert_eq!(nulls, column.null_count(), "NULLs of a column of a batch");
         }
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
+    }
     // Batches have no RIDs: rows in any order.
     let mut found: Vec<String> = found.iter().map(|row| format!("{:?}", Exact(row))).collect();
     let mut expected: Vec<String> = expected

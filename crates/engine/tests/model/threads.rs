@@ -9,7 +9,7 @@ use crate::read::{Question, ask};
 use crate::shape::{ColumnShape, IndexShape, Shape, TableShape, World, dictionary, open};
 use crate::watch::Watch;
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{Durability, Isolation, OpenMode, Transaction, TransactionOptions};
+use pagefold_engine::database::{Durability, Isolation, OpenMode, ScanRequest, Transaction, TransactionOptions};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{LIVE_MAX, Method};
 use pagefold_engine::{Error, Result, Silent};
@@ -17,7 +17,6 @@ use pagefold_io::MemoryStorage;
 use pagefold_types::{DataType, KeyRange, Rid, Value, ValueRef};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -106,22 +105,20 @@ fn find(world: &World, t: &mut Transaction<'_>, register: usize) -> Result<Found
 fn find_all(world: &World, t: &mut Transaction<'_>, how: u64) -> Result<Vec<(usize, u64, u64)>> {
     let mut found = Vec::new();
     for table in [LIVING, DEAD] {
-        let of = &world.tables[table];
-        let mut visit = |_: Rid, record: &[u8]| {
-            found.push(parts(&of.values(record)?));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        };
+        let (of, indexes, request) = (&world.tables[table], &world.indexes[table], ScanRequest::default());
         let all = KeyRange { start: Vec::new(), end: None };
         // One that was built beside the threads, as soon as the snapshot has it.
         let beside = if how == 3 { t.index(&format!("beside_{table}_0")).ok() } else { None };
-        match how {
-            0 => t.scan(of, &mut visit)?,
-            3 if beside.is_some() => {
-                t.range(of, beside.as_ref().unwrap_or(&world.indexes[table][0]), all, Direction::Forward, &mut visit)?
-            }
-            1 => t.range(of, &world.indexes[table][0], all, Direction::Backward, &mut visit)?,
-            _ => t.range(of, &world.indexes[table][1], all, Direction::Forward, &mut visit)?,
+        let view = t.read_view()?;
+        let scan = match (how, &beside) {
+            (0, _) => view.scan(of, &request)?,
+            (1, _) => view.range(of, &indexes[0], all, Direction::Backward, &request)?,
+            (_, Some(beside)) => view.range(of, beside, all, Direction::Forward, &request)?,
+            (_, None) => view.range(of, &indexes[1], all, Direction::Forward, &request)?,
         };
+        for row in scan.into_rows() {
+            found.push(parts(&row?.1));
+        }
     }
     found.sort_unstable();
     let registers: Vec<usize> = found.iter().map(|(register, ..)| *register).collect();
@@ -308,12 +305,8 @@ fn close_and_compare(world: World, storage: &MemoryStorage, shape: &Shape, left:
     let mut t = begin(&world, Isolation::RepeatableRead);
     assert_eq!(find_all(&world, &mut t, 1).unwrap(), left);
     for table in [LIVING, DEAD] {
-        let mut rows = BTreeMap::new();
-        t.scan(&world.tables[table], |rid, record| {
-            rows.insert(rid, Arc::new(world.tables[table].values(record)?));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
+        let scan = t.read_view().unwrap().scan(&world.tables[table], &ScanRequest::default()).unwrap();
+        let rows = scan.into_rows().map(|row| row.map(|(rid, row)| (rid, Arc::new(row)))).collect::<Result<_>>().unwrap();
         ask(&world, &mut t, &shape.tables[table], table, &Question::Everything, &rows).unwrap();
     }
 }

@@ -5,9 +5,8 @@ use crate::player::{Halt, Player, Writer};
 use crate::steps::{Definition, Within};
 use crate::values::{number, short_row};
 use crate::world::{Shape, TABLES, create_table, index_attributes, index_page_bytes, table_attributes};
-use pagefold_engine::database::{Database, Durability, Isolation};
+use pagefold_engine::database::{Database, Durability, Isolation, ScanRequest};
 use pagefold_engine::index::IndexAttributes;
-use pagefold_engine::table_space::RowBuffer;
 use pagefold_engine::{Error, Silent};
 use pagefold_interchange::{FileFormat, FileSink, InterchangeError, ParquetOptions};
 use pagefold_types::{Direction, Value, ValueRef};
@@ -15,7 +14,6 @@ use pagefold_utility::{
     IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting, create_index, drop_object, export, load, reorg, table_schema,
 };
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -233,11 +231,6 @@ fn run(database: &Database, definition: Definition) -> Done {
 
 fn rows(database: &Database, table: &str) -> Result<BTreeMap<i64, Vec<Value>>, Error> {
     let table = database.table(table)?;
-    let mut rows = BTreeMap::new();
-    table.scan(&mut RowBuffer::default(), |_, record| {
-        let values = table.values(record)?;
-        rows.insert(number(&values), values);
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
-    Ok(rows)
+    let scan = database.read_view().scan(&table, &ScanRequest::default())?;
+    scan.into_rows().map(|row| row.map(|(_, values)| (number(&values), values))).collect()
 }

@@ -7,7 +7,7 @@ use crate::model::{Left, Promise, Rows, State};
 use crate::values::number;
 use crate::world::{DIRECTORY, TABLES, open, settings};
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest, TransactionOptions};
 use pagefold_engine::directory::{control_path, read_control};
 use pagefold_engine::table_space::RowBuffer;
 use pagefold_engine::{Error, Silent};
@@ -15,7 +15,6 @@ use pagefold_format::control::{CONTROL_SLOT_BYTES, ControlSlot, SlotState};
 use pagefold_io::{Clock, FaultStorage, OpenOptions, SimulatedClock, Storage, read_exact_at};
 use pagefold_types::KeyRange;
 use std::collections::{BTreeMap, HashSet};
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -147,16 +146,15 @@ fn rows_of(database: &Database, name: &str) -> Result<Rows, String> {
     let in_words = |e: Error| e.to_string();
     let object = database.table(name).map_err(in_words)?;
     let (mut state, mut rids, mut faults) = (Rows::new(), BTreeMap::new(), Vec::new());
-    let scanned = object.scan(&mut RowBuffer::default(), |rid, record| {
-        let values = object.values(record)?;
+    let scan = database.read_view().scan(&object, &ScanRequest::default()).map_err(in_words)?;
+    for row in scan.into_rows() {
+        let (rid, values) = row.map_err(in_words)?;
         let n = number(&values);
         if state.insert(n, Arc::new(values)).is_some() {
             faults.push(format!("row {n} twice"));
         }
         rids.insert(rid, n);
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    });
-    scanned.map_err(in_words)?;
+    }
     let rows = rids.len() as u64;
     if object.row_count() != rows {
         faults.push(format!("{rows} rows, {} counted", object.row_count()));
@@ -182,12 +180,10 @@ fn rows_of(database: &Database, name: &str) -> Result<Rows, String> {
     let all = KeyRange { start: Vec::new(), end: None };
     let mut transaction = database.begin(TransactionOptions::default());
     let index = database.index(&format!("{name}_pk")).map_err(in_words)?;
-    let mut through_index = Vec::new();
-    let ranged = transaction.range(&object, &index, all, Direction::Forward, |rid, _| {
-        through_index.push(rids.get(&rid).copied());
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    });
-    ranged.map_err(in_words)?;
+    let view = transaction.read_view().map_err(in_words)?;
+    let scan = view.range(&object, &index, all, Direction::Forward, &ScanRequest::default()).map_err(in_words)?;
+    let ranged = scan.into_rows().map(|row| row.map(|(rid, _)| rids.get(&rid).copied())).collect::<Result<_, Error>>();
+    let through_index: Vec<Option<i64>> = ranged.map_err(in_words)?;
     if !through_index.iter().flatten().eq(state.keys()) || through_index.len() != state.len() {
         faults.push(format!("rows by {} and by scan differ", index.name()));
     }

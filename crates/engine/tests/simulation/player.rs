@@ -1,12 +1,12 @@
 //! Takes the steps of a history, and knows what each may do: what must succeed, what may fail and for which reason, what readers must see.
 
 use crate::beside::Building;
-use crate::model::{Committed, Left, Overlay, Place, Promise, State, Whole};
+use crate::model::{Committed, Left, Overlay, Place, Promise, Rows, State, Whole};
 use crate::steps::{Statement, Step, Way};
 use crate::values::{COLUMNS, Size, UNIQUE, number};
 use crate::world::{TABLES, dictionary};
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{Database, Durability, Isolation, Savepoint, ScanRequest, Transaction, TransactionOptions};
+use pagefold_engine::database::{Database, Durability, Isolation, RowScan, Savepoint, Scan, ScanRequest, Transaction, TransactionOptions};
 use pagefold_engine::table_space::LIVE_MAX;
 use pagefold_engine::{DataSet, Error, Result};
 use pagefold_io::{Failure, FaultStorage, Repeat};
@@ -14,7 +14,7 @@ use pagefold_types::{KeyRange, Value};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -71,6 +71,15 @@ pub(crate) struct Writer<'d> {
 struct Reader<'d> {
     transaction: Transaction<'d>,
     snapshot: Option<State>,
+    open: Option<OpenScan>,
+}
+
+/// A scan between two items, and what was there when it began.
+struct OpenScan {
+    table: usize,
+    scan: RowScan,
+    seen: Vec<(i64, Option<Vec<Value>>)>,
+    expected: Rows,
 }
 
 /// An open database, its transactions, and what must be in it.
@@ -129,7 +138,7 @@ impl<'d> Player<'d> {
             Step::Rollback { writer } => self.rollback(*writer),
             Step::Open { reader, isolation } => {
                 let options = TransactionOptions { isolation: *isolation, ..TransactionOptions::default() };
-                self.readers.insert(*reader, Reader { transaction: self.database.begin(options), snapshot: None });
+                self.readers.insert(*reader, Reader { transaction: self.database.begin(options), snapshot: None, open: None });
                 Ok(())
             }
             Step::Look { reader, table, way } => self.look(*reader, *table, *way),
@@ -342,14 +351,24 @@ impl<'d> Player<'d> {
         } else {
             &*r.snapshot.get_or_insert_with(|| self.committed.state.clone())
         };
-        let expected = &state[table];
-        let found = rows_seen(&mut r.transaction, table, way);
+        let expected = state[table].clone();
+        let (found, table, expected) = if way == Way::Few {
+            match few_more(r, table, expected) {
+                Ok(None) => return Ok(()),
+                Ok(Some(OpenScan { table, seen, expected, .. })) => (Ok(seen), table, expected),
+                Err(error) => (Err(error), table, Rows::new()),
+            }
+        } else {
+            (rows_seen(&mut r.transaction, table, way), table, expected)
+        };
         match found {
             Ok(found) => {
                 let same = match way {
-                    Way::Scan | Way::Pulled => found.iter().map(|(n, _)| n).collect::<BTreeSet<_>>().len() == found.len(),
-                    Way::Forward | Way::Keys | Way::PulledKeys => found.iter().map(|(n, _)| n).eq(expected.keys()),
-                    Way::Backward | Way::PulledBackward => found.iter().map(|(n, _)| n).eq(expected.keys().rev()),
+                    Way::Scan | Way::Parts | Way::Rids | Way::Few => {
+                        found.iter().map(|(n, _)| n).collect::<BTreeSet<_>>().len() == found.len()
+                    }
+                    Way::Forward | Way::Keys => found.iter().map(|(n, _)| n).eq(expected.keys()),
+                    Way::Backward => found.iter().map(|(n, _)| n).eq(expected.keys().rev()),
                 };
                 let values = found.iter().all(|(n, row)| row.as_ref().is_none_or(|row| expected.get(n).map(|r| &**r) == Some(row)));
                 if same && values && found.len() == expected.len() {
@@ -370,48 +389,60 @@ impl<'d> Player<'d> {
     }
 }
 
+/// Pulls a few rows of the scan that a reader has open, or opens one. What it has seen, when that is all.
+fn few_more(reader: &mut Reader<'_>, table: usize, expected: Rows) -> Result<Option<OpenScan>> {
+    const FEW: usize = 7;
+    let mut open = match reader.open.take() {
+        Some(open) => open,
+        None => {
+            let (object, index) = (reader.transaction.table(TABLES[table])?, reader.transaction.index(&format!("{}_pk", TABLES[table]))?);
+            let (view, request) = (reader.transaction.read_view()?, ScanRequest::default());
+            let all = KeyRange { start: Vec::new(), end: None };
+            let scan = match expected.len() % 3 {
+                0 => view.scan(&object, &request)?,
+                1 => view.range(&object, &index, all, Direction::Forward, &request)?,
+                _ => view.range(&object, &index, all, Direction::Backward, &request)?,
+            };
+            OpenScan { table, scan: scan.into_rows(), seen: Vec::new(), expected }
+        }
+    };
+    for _ in 0..FEW {
+        let Some(row) = open.scan.next() else { return Ok(Some(open)) };
+        let (_, values) = row?;
+        open.seen.push((number(&values), Some(values)));
+    }
+    reader.open = Some(open);
+    Ok(None)
+}
+
 /// Numbers of the rows that a transaction sees, and their values if the way gives them.
 fn rows_seen(transaction: &mut Transaction<'_>, table: usize, way: Way) -> Result<Vec<(i64, Option<Vec<Value>>)>> {
     let object = transaction.table(TABLES[table])?;
     let index = transaction.index(&format!("{}_pk", TABLES[table]))?;
     let all = KeyRange { start: Vec::new(), end: None };
-    let mut seen = Vec::new();
-    if let Way::Pulled | Way::PulledBackward | Way::PulledKeys = way {
-        let view = transaction.read_view()?;
-        let request = ScanRequest::default();
-        let mut scan = match way {
-            Way::Pulled => view.scan(&object, &request)?.into_rows(),
-            Way::PulledBackward => view.range(&object, &index, all, Direction::Backward, &request)?.into_rows(),
-            _ => view.keys(&object, &index, all, Direction::Forward)?,
-        };
-        while let Some((_, bytes)) = scan.next_record()? {
-            if way == Way::PulledKeys {
-                let values = index.key_layout().decode(bytes).map_err(|e| Error::Value(e.to_string()))?;
-                seen.push((number(&values), None));
-            } else {
-                let values = object.values(bytes)?;
-                seen.push((number(&values), Some(values)));
-            }
-        }
-        return Ok(seen);
+    let (view, request) = (transaction.read_view()?, ScanRequest::default());
+    if way == Way::Keys {
+        let keys = view.keys(&object, &index, all, Direction::Forward)?;
+        return keys.map(|key| key.map(|(_, values)| (number(&values), None))).collect();
     }
-    let mut take = |record: &[u8]| {
-        let values = object.values(record)?;
-        seen.push((number(&values), Some(values)));
-        Ok::<_, Error>(ControlFlow::Continue(()))
+    if way == Way::Rids {
+        // The RIDs of a scan that looks at no column, and then the rows of this list.
+        let rids = ScanRequest { columns: Some(Vec::new()), rids: true, ..ScanRequest::default() };
+        let mut list = Vec::new();
+        for batch in view.scan(&object, &rids)? {
+            list.extend(batch?.rids().into_iter().flatten());
+        }
+        return view.rows(&object, list, &request)?.into_rows().map(|row| row.map(|(_, row)| (number(&row), Some(row)))).collect();
+    }
+    let scan = match way {
+        Way::Forward => view.range(&object, &index, all, Direction::Forward, &request)?,
+        Way::Backward => view.range(&object, &index, all, Direction::Backward, &request)?,
+        _ => view.scan(&object, &request)?,
     };
-    match way {
-        Way::Pulled | Way::PulledBackward | Way::PulledKeys => unreachable!("they are pulled"),
-        Way::Scan => transaction.scan(&object, |_, record| take(record))?,
-        Way::Forward => transaction.range(&object, &index, all, Direction::Forward, |_, record| take(record))?,
-        Way::Backward => transaction.range(&object, &index, all, Direction::Backward, |_, record| take(record))?,
-        Way::Keys => transaction.keys(&object, &index, all, Direction::Forward, |key, _| {
-            let values = index.key_layout().decode(key).map_err(|e| Error::Value(e.to_string()))?;
-            seen.push((number(&values), None));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?,
-    };
-    Ok(seen)
+    let parts = if way == Way::Parts { 3 } else { 1 };
+    // All of them are begun before the first one is read.
+    let rows = scan.split(parts).into_iter().flat_map(Scan::into_rows);
+    rows.map(|row| row.map(|(_, row)| (number(&row), Some(row)))).collect()
 }
 
 /// Gives a table another dictionary, or goes on with ending an old one.

@@ -24,13 +24,15 @@ pub(crate) enum Way {
     Forward,
     Backward,
     Keys,
-    /// Scans that are pulled: of pages, backward by an index, keys alone.
-    Pulled,
-    PulledBackward,
-    PulledKeys,
+    /// A scan in parts.
+    Parts,
+    /// By the RIDs that a scan gives.
+    Rids,
+    /// A few rows more of a scan that stays open from step to step.
+    Few,
 }
 
-const WAYS: [Way; 7] = [Way::Scan, Way::Forward, Way::Backward, Way::Keys, Way::Pulled, Way::PulledBackward, Way::PulledKeys];
+const WAYS: [Way; 7] = [Way::Scan, Way::Forward, Way::Backward, Way::Keys, Way::Parts, Way::Rids, Way::Few];
 
 /// A change of tables and indexes: there are no transactions then.
 #[derive(Clone, Copy, Debug)]

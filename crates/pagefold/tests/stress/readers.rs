@@ -47,7 +47,7 @@ pub(crate) fn read(world: &World, reader: u64, seed: u64) {
 
 fn look(t: &Transaction, random: &mut Random) -> Result<()> {
     let (accounts, series) = (t.table("account")?, t.table("series")?);
-    match random.below(6) {
+    match random.below(7) {
         0 => assert_eq!(sums(accounts.scan()?)?, expected(), "by scan"),
         1 => assert_eq!(sums(accounts.range::<i64>(..)?)?, expected(), "by primary key"),
         2 => {
@@ -69,6 +69,17 @@ fn look(t: &Transaction, random: &mut Random) -> Result<()> {
                 }
             }
             assert_eq!(sums, expected(), "by column");
+        }
+        5 => {
+            // Others go on between the items, and with them what defines tables.
+            let rows = if random.chance(2) { accounts.scan()? } else { accounts.range::<i64>(..)? };
+            let slowly = rows.enumerate().map(|(at, row)| {
+                if at % 64 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                row
+            });
+            assert_eq!(sums(slowly)?, expected(), "by a slow scan");
         }
         _ => {
             let rows = if random.chance(2) { series.scan()? } else { series.range::<i64>(..)? };

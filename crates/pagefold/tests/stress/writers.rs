@@ -1,7 +1,7 @@
 //! Threads that change rows which nobody else changes.
 
 use crate::world::{MONEY, NUMBERS, OWNERS, ROWS, Random, World};
-use pagefold::{Error, Isolation, Result, Row, Table};
+use pagefold::{Error, Isolation, Result, Row, Table, Transaction};
 use std::collections::BTreeMap;
 
 /// An owner's rows by number: value and note.
@@ -24,6 +24,9 @@ pub(crate) fn write(world: &World, owner: i64, seed: u64) -> Model {
                     transaction.roll_back_to(savepoint)?;
                     next = before;
                 }
+            }
+            if random.chance(4) {
+                change_while_scanning(&transaction, owner, &mut next, &mut random)?;
             }
             if random.chance(10) {
                 assert_eq!(rows_of(&accounts, owner)?, next, "owner {owner} sees other rows than its own");
@@ -87,6 +90,27 @@ fn change(accounts: &Table<'_>, owner: i64, model: &mut Model, random: &mut Rand
             }
         }
     }
+    Ok(())
+}
+
+/// Another note for each of the rows as a scan comes to them, some taken back at once.
+fn change_while_scanning(transaction: &Transaction, owner: i64, model: &mut Model, random: &mut Random) -> Result<()> {
+    let accounts = transaction.table("account")?;
+    let own = owner * NUMBERS..(owner + 1) * NUMBERS;
+    let rows = if random.chance(2) { accounts.range(own)? } else { accounts.filter(pagefold::column("owner").equal_to(owner))? };
+    let mut seen = Model::new();
+    for row in rows {
+        let (id, row) = of_row(row)?;
+        let (savepoint, note) = (transaction.savepoint(), random.text());
+        assert!(accounts.update(id, [("note", note.clone())])?, "owner {owner}: row {id} is gone");
+        if random.chance(2) {
+            transaction.roll_back_to(savepoint)?;
+        } else {
+            model.get_mut(&id).unwrap().1 = note;
+        }
+        assert!(seen.insert(id, row).is_none(), "owner {owner}: row {id} twice");
+    }
+    assert!(seen.keys().eq(model.keys()), "owner {owner} does not see all rows");
     Ok(())
 }
 

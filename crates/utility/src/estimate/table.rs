@@ -12,12 +12,12 @@ use super::source::{feed_clusters, finish_ranges, range_start};
 use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{Cost, TableEstimate, TableEstimator, TableOptions};
-use pagefold_engine::database::Database;
-use pagefold_engine::table_space::{Method, RowBuffer, Table};
+use pagefold_engine::database::{Database, ReadView, ScanRequest};
+use pagefold_engine::table_space::{Method, Table};
 use pagefold_format::data::PageFill;
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_types::{CompactLayout, PackedRow, Rid, Value, ValueRef};
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Rows between two looks at whether to stop.
 const ROWS_PER_LOOK: u64 = 16 * 1024;
@@ -114,7 +114,7 @@ pub fn estimate_table(database: &Database, name: &str, options: &EstimateOptions
     let page_sizes: Vec<usize> = options.page_sizes_with(page_bytes_of(&table, options)).into_iter().filter(fits).collect();
     match options.sample_pages {
         Some(pages) if pages.saturating_mul(2) < now(&table).data_pages => {
-            sampled(&table, options, proposals, &page_sizes, pages, progress)
+            sampled(database, &table, options, proposals, &page_sizes, pages, progress)
         }
         _ => full(database, &table, options, proposals, &page_sizes, progress),
     }
@@ -130,20 +130,22 @@ pub(super) fn estimate_proposal(
 ) -> Result<IndexesEstimate> {
     let table = database.table(name)?;
     let index = ProposedIndex::new(proposal, &table.attributes().schema)?;
+    let view = database.read_view();
     if let Some(pages) = options.sample_pages.filter(|pages| pages.saturating_mul(2) < now(&table).data_pages) {
         let mut random = SplitMix64(options.seed);
-        let (clusters, _) = read_clusters(&table, pages, &mut random, progress)?;
-        let mut indexes = proposed_on_sample(&table, options, vec![index], &clusters, &mut random, progress)?;
+        let (clusters, _) = read_clusters(&view, &table, pages, &mut random, progress)?;
+        let mut indexes = proposed_on_sample((&view, &table), options, vec![index], &clusters, &mut random, progress)?;
         return indexes.pop().ok_or_else(|| Error::Data("no index was estimated".into()));
     }
     let mut keys = ProposedKeys::new(index, &scratch(database), options);
     progress.start(&format!("reading the keys of {name}"), Some(table.row_count()), Unit::Rows);
     let mut rows = 0u64;
-    table.scan(&mut RowBuffer::default(), |rid, record| {
+    let mut scan = view.scan(&table, &ScanRequest::default())?.into_rows();
+    while let Some((rid, record)) = scan.next_record()? {
         keys.push_record(table.layout(), record, rid)?;
         rows += 1;
-        look(rows, progress)
-    })?;
+        look(rows, progress)?;
+    }
     progress.finish();
     keys.finish(progress)
 }
@@ -154,7 +156,7 @@ fn scratch(database: &Database) -> Scratch {
 
 fn full(
     database: &Database,
-    table: &Table,
+    table: &Arc<Table>,
     options: &EstimateOptions,
     proposals: Vec<ProposedIndex>,
     page_sizes: &[usize],
@@ -170,35 +172,42 @@ fn full(
     let mut keys: Vec<ProposedKeys> = proposals.into_iter().map(|index| ProposedKeys::new(index, &scratch, options)).collect();
     progress.start(&format!("estimating {}", table.name()), Some(table.row_count()), Unit::Rows);
     let mut rows = 0u64;
-    table.scan(&mut RowBuffer::default(), |rid, record| {
+    let mut scan = database.read_view().scan(table, &ScanRequest::default())?.into_rows();
+    while let Some((rid, record)) = scan.next_record()? {
         match values_of(table, record)? {
             None => estimator.push(record)?,
             Some(values) => estimator.push_values(&values.iter().map(Value::as_ref).collect::<Vec<ValueRef<'_>>>())?,
         }
         keys.iter_mut().try_for_each(|keys| keys.push_record(table.layout(), record, rid))?;
         rows += 1;
-        look(rows, progress)
-    })?;
+        look(rows, progress)?;
+    }
     progress.finish();
     let mut report = report(table, estimator.finish(), present, page_bytes_of(table, options), &costs);
     report.indexes = keys.into_iter().map(|keys| keys.finish(progress)).collect::<Result<_>>()?;
     Ok(report)
 }
 
-fn look(rows: u64, progress: &dyn Progress) -> Result<ControlFlow<()>> {
+fn look(rows: u64, progress: &dyn Progress) -> Result<()> {
     if rows.is_multiple_of(ROWS_PER_LOOK) {
         progress.advance(ROWS_PER_LOOK);
         if progress.interrupted() {
             return Err(Error::Interrupted);
         }
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
 /// Reads random data pages, each by itself.
-fn read_clusters(table: &Table, pages: u64, random: &mut SplitMix64, progress: &dyn Progress) -> Result<(Clusters, u64)> {
-    let numbered = table.partitions().enumerate();
-    let mut all: Vec<(usize, u32)> =
+fn read_clusters(
+    view: &ReadView,
+    table: &Arc<Table>,
+    pages: u64,
+    random: &mut SplitMix64,
+    progress: &dyn Progress,
+) -> Result<(Clusters, u64)> {
+    let numbered = (0..).zip(table.partitions());
+    let mut all: Vec<(u16, u32)> =
         numbered.flat_map(|(p, data_set)| data_set.data_page_numbers().into_iter().map(move |n| (p, n))).collect();
     let total = all.len() as u64;
     let count = random.choose(&mut all, pages);
@@ -206,17 +215,15 @@ fn read_clusters(table: &Table, pages: u64, random: &mut SplitMix64, progress: &
     chosen.sort_unstable();
     progress.start(&format!("reading a sample of {}", table.name()), Some(count as u64), Unit::Pages);
     let mut clusters = Clusters::default();
-    let mut buffer = RowBuffer::default();
-    let partitions: Vec<_> = table.partitions().collect();
-    for (partition, number) in chosen {
+    for page in chosen {
         clusters.begin();
-        table.scan_pages(*partition as u16, partitions[*partition], &[*number], &mut buffer, &mut |rid, record| {
+        let mut rows = view.scan_pages(table, vec![*page], &ScanRequest::default())?.into_rows();
+        while let Some((rid, record)) = rows.next_record()? {
             match values_of(table, record)? {
                 None => clusters.push(PackedRow::Record(record), rid),
                 Some(values) => clusters.push(PackedRow::Wide(&values), rid),
             }
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
+        }
         progress.advance(1);
         if progress.interrupted() {
             return Err(Error::Interrupted);
@@ -227,7 +234,8 @@ fn read_clusters(table: &Table, pages: u64, random: &mut SplitMix64, progress: &
 }
 
 fn sampled(
-    table: &Table,
+    database: &Database,
+    table: &Arc<Table>,
     options: &EstimateOptions,
     proposals: Vec<ProposedIndex>,
     page_sizes: &[usize],
@@ -235,7 +243,8 @@ fn sampled(
     progress: &dyn Progress,
 ) -> Result<EstimateReport> {
     let mut random = SplitMix64(options.seed);
-    let (clusters, all_pages) = read_clusters(table, pages, &mut random, progress)?;
+    let view = database.read_view();
+    let (clusters, all_pages) = read_clusters(&view, table, pages, &mut random, progress)?;
     let rows_total = table.row_count();
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
     let fills = fills(table, options, page_sizes);
@@ -255,7 +264,7 @@ fn sampled(
     let estimates = estimator.finish_sample(rows_total, all_pages as f64, &margins);
     let mut report = report(table, estimates, present, page_bytes_of(table, options), &costs);
     let all_keys = !proposals.is_empty();
-    report.indexes = proposed_on_sample(table, options, proposals, &clusters, &mut random, progress)?;
+    report.indexes = proposed_on_sample((&view, table), options, proposals, &clusters, &mut random, progress)?;
     report.sample =
         Some(SampleFacts { pages: clusters.len() as u64, rows: clusters.row_count() as u64, clusters: clusters.len() as u64, all_keys });
     Ok(report)
@@ -263,7 +272,7 @@ fn sampled(
 
 /// Key ranges of the proposed indexes, in one pass over the table.
 fn proposed_on_sample(
-    table: &Table,
+    (view, table): (&ReadView, &Arc<Table>),
     options: &EstimateOptions,
     proposals: Vec<ProposedIndex>,
     clusters: &Clusters,
@@ -282,7 +291,8 @@ fn proposed_on_sample(
     }
     progress.start(&format!("reading the keys of {}", table.name()), Some(table.row_count()), Unit::Rows);
     let (mut rows, mut key) = (0u64, Vec::new());
-    table.scan(&mut RowBuffer::default(), |rid, record| {
+    let mut scan = view.scan(table, &ScanRequest::default())?.into_rows();
+    while let Some((rid, record)) = scan.next_record()? {
         for ranges in &mut ranges {
             key.clear();
             let encoded = ranges.index.layout.encode_from_record(table.layout(), record, &mut key);
@@ -290,8 +300,8 @@ fn proposed_on_sample(
             ranges.push(&mut key, rid);
         }
         rows += 1;
-        look(rows, progress)
-    })?;
+        look(rows, progress)?;
+    }
     progress.finish();
     ranges.into_iter().map(|ranges| finish_ranges(ranges, options)).collect()
 }

@@ -95,7 +95,7 @@ pub fn report(database: &Database, object: Option<&str>, progress: &dyn Progress
             if object.is_some() {
                 indexes.extend(table.all_indexes().iter().map(|index| index.name().to_owned()));
             }
-            TableStatistics::of(&table, progress)
+            TableStatistics::of(&database.read_view(), &table, progress)
         });
         match measured {
             Ok(measured) => report.tables.push(measured),

@@ -6,13 +6,14 @@
 use super::{counters_json, ratio, rounded};
 use crate::{Error, Progress, Result};
 use pagefold_engine::CounterValues;
+use pagefold_engine::database::{ReadView, ScanRequest};
 use pagefold_engine::pool::Access;
-use pagefold_engine::table_space::{RowBuffer, Table};
+use pagefold_engine::table_space::Table;
 use pagefold_format::chain::pages_needed;
 use pagefold_format::data::{Body, DataPage, PagePacker, Stored};
 use pagefold_types::Column;
 use serde_json::{Value, json};
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// So many data pages are read at most.
 const PAGES_READ_MAX: usize = 1024;
@@ -68,6 +69,8 @@ pub struct TableStatistics {
 struct Sums {
     pages: u64,
     rows: u64,
+    /// Rows whose homes are on the pages, and their bytes.
+    records: u64,
     record_bytes: u64,
     stored_bytes: u64,
     free_bytes: u64,
@@ -76,7 +79,7 @@ struct Sums {
 }
 
 impl TableStatistics {
-    pub(super) fn of(table: &Table, progress: &dyn Progress) -> Result<TableStatistics> {
+    pub(super) fn of(view: &ReadView, table: &Arc<Table>, progress: &dyn Progress) -> Result<TableStatistics> {
         let attributes = table.attributes();
         let mut out = TableStatistics {
             name: table.name().into(),
@@ -97,16 +100,16 @@ impl TableStatistics {
         }
         out.size_bytes = out.pages * out.page_bytes as u64;
         let mut packer = PagePacker::new(out.page_bytes, attributes.pctfree, attributes.maxrows);
-        let sums = read_pages(table, out.npages, &mut packer, progress)?;
+        let sums = read_pages((view, table), out.npages, &mut packer, progress)?;
         let average = |sum: u64, of: u64| ratio(sum as f64, of as f64);
         out.pages_read = sums.pages;
-        out.record_bytes_avg = average(sums.record_bytes, sums.rows);
+        out.record_bytes_avg = average(sums.record_bytes, sums.records);
         out.stored_bytes_avg = average(sums.stored_bytes, sums.rows);
         out.rows_per_page_avg = average(sums.rows, sums.pages);
         out.free_bytes_avg = average(sums.free_bytes, sums.pages);
         out.compressed_share = average(sums.compressed, sums.rows);
         out.moved_share = average(sums.moved, sums.rows);
-        let packed = (packer.pages() as f64 * ratio(out.rows as f64, sums.rows as f64)).ceil() as u64;
+        let packed = (packer.pages() as f64 * ratio(out.rows as f64, sums.records as f64)).ceil() as u64;
         out.uncompressed_size_bytes = (packed + out.pages.saturating_sub(out.npages + out.dictionary_pages)) * out.page_bytes as u64;
         for data_set in table.partitions() {
             out.counters += data_set.counters();
@@ -150,12 +153,11 @@ impl TableStatistics {
     }
 }
 
-fn read_pages(table: &Table, npages: u64, packer: &mut PagePacker, progress: &dyn Progress) -> Result<Sums> {
+fn read_pages((view, table): (&ReadView, &Arc<Table>), npages: u64, packer: &mut PagePacker, progress: &dyn Progress) -> Result<Sums> {
     let mut sums = Sums::default();
     let step = (npages as usize).div_ceil(PAGES_READ_MAX).max(1);
-    let mut buffer = RowBuffer::default();
     let mut skipped = 0;
-    for (partition, data_set) in table.partitions().enumerate() {
+    for (partition, data_set) in (0..).zip(table.partitions()) {
         for number in data_set.data_page_numbers() {
             skipped += 1;
             if skipped % step != 0 {
@@ -185,11 +187,12 @@ fn read_pages(table: &Table, npages: u64, packer: &mut PagePacker, progress: &dy
                     }
                 }
             }
-            table.scan_pages(partition as u16, data_set, &[number], &mut buffer, &mut |_, record: &[u8]| {
+            let mut rows = view.scan_pages(table, vec![(partition, number)], &ScanRequest::default())?.into_rows();
+            while let Some((_, record)) = rows.next_record()? {
+                sums.records += 1;
                 sums.record_bytes += record.len() as u64;
                 packer.push(record.len());
-                Ok::<_, pagefold_engine::Error>(ControlFlow::Continue(()))
-            })?;
+            }
             progress.advance(1);
             if progress.interrupted() {
                 return Err(Error::Interrupted);

@@ -3,18 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use pagefold_engine::database::{Database, OpenMode, Settings};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{Method, RowBuffer};
+use pagefold_engine::table_space::Method;
 use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, SimulatedClock, Storage};
 use pagefold_types::Direction;
 use pagefold_utility::{
     Error, IndexOptions, LoadMode, LoadOptions, ReorgOptions, Result, Silent, check_files, create_index, drop_object, load, reorg,
 };
 use std::fmt::Write;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,14 +47,11 @@ fn contents(database: &Database) -> Vec<String> {
     for table in database.tables().unwrap() {
         let mut sum = 0u64;
         let mut rows = 0u64;
-        let mut buffer = RowBuffer::default();
-        table
-            .scan(&mut buffer, |_, record| {
-                rows += 1;
-                sum = sum.wrapping_mul(31).wrapping_add(record.iter().map(|b| u64::from(*b)).sum::<u64>());
-                Ok::<_, pagefold_engine::Error>(ControlFlow::Continue(()))
-            })
-            .unwrap();
+        let mut scan = database.read_view().scan(&table, &ScanRequest::default()).unwrap().into_rows();
+        while let Some((_, record)) = scan.next_record().unwrap() {
+            rows += 1;
+            sum = sum.wrapping_mul(31).wrapping_add(record.iter().map(|b| u64::from(*b)).sum::<u64>());
+        }
         let attributes = table.attributes();
         seen.push(format!("{} {} {} {rows} {sum}", table.name(), attributes.method, attributes.page_bytes));
     }

@@ -2,11 +2,11 @@
 
 use crate::sample::{Rng, contents, open, places, random_row, refs, run_check, sample};
 use pagefold_engine::Error;
-use pagefold_engine::database::OpenMode;
-use pagefold_engine::table_space::{RowBuffer, Table};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest};
+use pagefold_engine::table_space::Table;
 use pagefold_format::page::{self, PageType};
 use pagefold_io::MemoryStorage;
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Flips a bit in the first dictionary page of a partition of a table; gives its number.
 fn damage(storage: &MemoryStorage, table: &str, partition: usize) -> u32 {
@@ -25,13 +25,9 @@ fn damage(storage: &MemoryStorage, table: &str, partition: usize) -> u32 {
     place.number
 }
 
-fn rows(table: &Table) -> pagefold_engine::Result<usize> {
-    let mut rows = 0;
-    table.scan(&mut RowBuffer::default(), |_, _| {
-        rows += 1;
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
-    Ok(rows)
+fn rows(database: &Database, table: &Arc<Table>) -> pagefold_engine::Result<usize> {
+    let mut rows = database.read_view().scan(table, &ScanRequest::default())?.into_rows();
+    rows.try_fold(0, |rows, row| row.map(|_| rows + 1))
 }
 
 /// The error names the table and the page of the dictionary.
@@ -47,7 +43,7 @@ fn other_tables_are_read_and_changed() {
     let storage = sample();
     let whole = {
         let database = open(&storage, OpenMode::Read).unwrap();
-        database.tables().unwrap().iter().map(|table| (table.name().to_owned(), rows(table).unwrap())).collect::<Vec<_>>()
+        database.tables().unwrap().iter().map(|table| (table.name().to_owned(), rows(&database, table).unwrap())).collect::<Vec<_>>()
     };
     let number = damage(&storage, "wide", 0);
     assert!(!run_check(&storage).is_clean());
@@ -56,10 +52,10 @@ fn other_tables_are_read_and_changed() {
         let table = database.table(&name).unwrap();
         let row = random_row(&mut Rng(3), 1 << 40);
         if name == "wide" {
-            assert_names(&rows(&table).unwrap_err(), "wide", number);
+            assert_names(&rows(&database, &table).unwrap_err(), "wide", number);
             assert_names(&table.insert(&refs(&row)).unwrap_err(), "wide", number);
         } else {
-            assert_eq!(rows(&table).unwrap(), expected, "{name}");
+            assert_eq!(rows(&database, &table).unwrap(), expected, "{name}");
             table.insert(&refs(&row)).unwrap();
         }
     }

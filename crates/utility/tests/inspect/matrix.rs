@@ -7,18 +7,17 @@
 use crate::sample::{DB, Place, Rng, build, control_slot, fill, places, refs, schema};
 use pagefold_engine::backup::{RecoverOptions, copy_to_file, recover};
 use pagefold_engine::btree::Direction as Walk;
-use pagefold_engine::database::{Database, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings, TransactionOptions};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{Method, RowBuffer, Table, TableAttributes};
+use pagefold_engine::table_space::{Method, Table, TableAttributes};
 use pagefold_format::page::{self, PageIdentity, PageType};
 use pagefold_interchange::FileFormat;
 use pagefold_io::{Clock, MemoryStorage, OpenOptions, SimulatedClock, Storage, read_file};
-use pagefold_types::{Direction, Rid, Value, ValueRef};
+use pagefold_types::{Direction, Value, ValueRef};
 use pagefold_utility::{SalvageReport, Salvaged, Silent, check_files, drop_object, rebuild_index, report};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,15 +85,14 @@ fn row(rng: &mut Rng, id: i64) -> Vec<Value> {
 /// A hash of everything that an object has.
 fn of_table(database: &Database, table: &Arc<Table>) -> pagefold_engine::Result<(u64, u64)> {
     let (mut rows, mut sum) = (0, 0u64);
-    table.scan(&mut RowBuffer::default(), |rid, record| {
+    let mut scan = database.read_view().scan(table, &ScanRequest::default())?.into_rows();
+    while let Some((rid, record)) = scan.next_record()? {
         rows += 1;
         sum = sum.wrapping_add(xxh3_64(record) ^ xxh3_64(&rid.to_bytes()));
         if table.layout().large_values(record).is_ok_and(|values| !values.is_empty()) {
             sum = sum.wrapping_add(xxh3_64(format!("{:?}", table.values(record)?).as_bytes()));
         }
-        Ok::<_, pagefold_engine::Error>(ControlFlow::Continue(()))
-    })?;
-    let _ = database;
+    }
     Ok((rows, sum))
 }
 
@@ -256,13 +254,8 @@ impl Whole {
                 }
             }
             // A column that no index has.
-            let mut rid: Option<Rid> = None;
-            table
-                .scan(&mut RowBuffer::default(), |found, _| {
-                    rid = Some(found);
-                    Ok::<_, pagefold_engine::Error>(ControlFlow::Break(()))
-                })
-                .unwrap();
+            let mut scan = t.read_view().unwrap().scan(&table, &ScanRequest::default()).unwrap().into_rows();
+            let rid = scan.next_record().unwrap().map(|(rid, _)| rid);
             let updated = t.update(&table, rid.unwrap(), &[(1, ValueRef::Decimal(5))]);
             assert!(updated.as_ref().is_ok_and(|updated| *updated), "{case}: {name}: {updated:?}");
             t.rollback().unwrap_or_else(|error| panic!("{case}: {name}: {error}"));

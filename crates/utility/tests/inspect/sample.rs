@@ -3,18 +3,17 @@
 use pagefold_codec::row::{DictionaryChoice, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_engine::btree::Direction as Walk;
 use pagefold_engine::data_set_path;
-use pagefold_engine::database::{Change, Database, OpenMode, Settings};
+use pagefold_engine::database::{Change, Database, OpenMode, ReadView, ScanRequest, Settings};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::pool::By;
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{BulkLoader, Method, RowBuffer, Table, TableAttributes};
+use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
 use pagefold_format::control::{CONTROL_SLOT_BYTES, ControlSlot, SlotState};
 use pagefold_format::data_set_header::DataSetHeader;
 use pagefold_format::space_map::{self, CLASS_UNALLOCATED, SpaceWord};
 use pagefold_io::{MemoryStorage, OpenOptions, SimulatedClock, Storage, read_exact_at, read_file};
 use pagefold_types::{Column, DataType, Direction, Rid, Schema, Value, ValueRef};
 use pagefold_utility::{CheckReport, Silent, check_files};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,24 +135,22 @@ pub(crate) fn fill(change: &mut Change<'_>, attributes: TableAttributes, rows: i
 }
 
 /// All (key, RID) of an index that its table gives, in order.
-pub(crate) fn entries_of(table: &Table, index: &Index) -> Vec<(Vec<u8>, Rid)> {
+pub(crate) fn entries_of(view: &ReadView, table: &Arc<Table>, index: &Index) -> Vec<(Vec<u8>, Rid)> {
     let mut entries = Vec::new();
-    table
-        .scan(&mut RowBuffer::default(), |rid, record| {
-            let mut key = Vec::new();
-            index.key_layout().encode_from_record(table.layout(), record, &mut key).unwrap();
-            entries.push((key, rid));
-            Ok::<_, pagefold_engine::Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
+    let mut rows = view.scan(table, &ScanRequest::default()).unwrap().into_rows();
+    while let Some((rid, record)) = rows.next_record().unwrap() {
+        let mut key = Vec::new();
+        index.key_layout().encode_from_record(table.layout(), record, &mut key).unwrap();
+        entries.push((key, rid));
+    }
     entries.sort();
     entries
 }
 
 /// An index of a table, built at once or entry by entry.
-pub(crate) fn build(change: &mut Change<'_>, table: &Table, attributes: IndexAttributes, at_once: bool, rng: &mut Rng) -> Arc<Index> {
+pub(crate) fn build(change: &mut Change<'_>, table: &Arc<Table>, attributes: IndexAttributes, at_once: bool, rng: &mut Rng) -> Arc<Index> {
     let index = change.create_index(table, attributes).unwrap();
-    let mut entries = entries_of(table, &index);
+    let mut entries = entries_of(&change.read_view(), table, &index);
     if at_once {
         let slot_max = entries.iter().map(|(_, rid)| rid.slot()).max().unwrap_or(0);
         let mut builder = index.build(slot_max);
@@ -295,15 +292,10 @@ pub(crate) fn contents(storage: &MemoryStorage) -> pagefold_engine::Result<Vec<S
     let database = open(storage, OpenMode::Read)?;
     let mut all = Vec::new();
     for table in database.tables()? {
-        let mut records = Vec::new();
-        table.scan(&mut RowBuffer::default(), |rid, record| {
-            records.push((rid, record.to_vec()));
-            Ok::<_, pagefold_engine::Error>(ControlFlow::Continue(()))
-        })?;
-        records.sort();
-        for (rid, record) in records {
-            all.push(format!("{} {rid} {:?}", table.name(), table.values(&record)?));
-        }
+        let mut rows =
+            database.read_view().scan(&table, &ScanRequest::default())?.into_rows().collect::<pagefold_engine::Result<Vec<_>>>()?;
+        rows.sort_by_key(|(rid, _)| *rid);
+        all.extend(rows.into_iter().map(|(rid, values)| format!("{} {rid} {values:?}", table.name())));
     }
     for index in database.indexes()? {
         let mut cursor = index.tree().all(Walk::Forward);

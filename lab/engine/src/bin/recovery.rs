@@ -6,15 +6,14 @@
 //! compared with what that process had committed.
 
 use clap::Parser;
-use pagefold_engine::database::{Database, Durability, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::database::{Database, Durability, OpenMode, ScanRequest, Settings, TransactionOptions};
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{Method, RowBuffer, Table};
+use pagefold_engine::table_space::{Method, Table};
 use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab::measure::{Clock, Spread};
 use pagefold_lab_engine::data::{Lineitem, Outcome, QUANTITY};
 use pagefold_types::{Rid, ValueRef};
 use pagefold_utility::{LoadOptions, Silent, load};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,16 +47,16 @@ fn open(folder: &Path, options: &Options, checkpoint_bytes: u64) -> Outcome<Data
 }
 
 /// Rows and the sum of their quantities, in hundredths.
-fn digest(table: &Table, mut rids: Option<&mut Vec<Rid>>) -> Outcome<(u64, i128)> {
+fn digest(database: &Database, table: &Arc<Table>, mut rids: Option<&mut Vec<Rid>>) -> Outcome<(u64, i128)> {
     let (mut rows, mut sum) = (0, 0);
-    table.scan(&mut RowBuffer::default(), |rid, record| {
+    let mut scan = database.read_view().scan(table, &ScanRequest::default())?.into_rows();
+    while let Some((rid, record)) = scan.next_record()? {
         rows += 1;
         sum += table.layout().decimal_at(record, QUANTITY).ok().flatten().unwrap_or(0);
         if let Some(rids) = &mut rids {
             rids.push(rid);
         }
-        Ok::<_, pagefold_engine::Error>(ControlFlow::Continue(()))
-    })?;
+    }
     Ok((rows, sum))
 }
 
@@ -72,7 +71,7 @@ fn crash(folder: &Path, options: &Options) -> Outcome<()> {
     load(&database, "lineitem", &[folder.join("lineitem.parquet")], &method, &Silent)?;
     let table = database.table("lineitem")?;
     let mut rids = Vec::new();
-    digest(&table, Some(&mut rids))?;
+    digest(&database, &table, Some(&mut rids))?;
     let mut random = 1u64;
     let mut transactions = 0u64;
     while database.log_bytes_since_checkpoint() < options.log_mb << 20 {
@@ -88,7 +87,7 @@ fn crash(folder: &Path, options: &Options) -> Outcome<()> {
     let mut last = database.begin(TransactionOptions::default());
     last.update(&table, rids[0], &[(QUANTITY, ValueRef::Decimal(77))])?;
     last.commit()?;
-    let (rows, sum) = digest(&table, None)?;
+    let (rows, sum) = digest(&database, &table, None)?;
     std::fs::write(folder.join("expected"), format!("{rows} {sum} {transactions} {}", database.log_bytes_since_checkpoint()))?;
     std::process::abort()
 }
@@ -127,7 +126,7 @@ fn main() -> Outcome<()> {
         let start = Clock::Wall.now_s();
         let database = open(&database, &options, u64::MAX)?;
         seconds.push(Clock::Wall.now_s() - start);
-        let found = digest(&*database.table("lineitem")?, None)?;
+        let found = digest(&database, &database.table("lineitem")?, None)?;
         if (i128::from(found.0), found.1) != (rows, sum) {
             return Err(format!("found {found:?}, committed were {rows} rows with the sum {sum}").into());
         }

@@ -2,19 +2,18 @@
 //!
 //! `cargo run --release -p pagefold-lab-engine --bin selections -- --scale-factor 0.1`
 //!
-//! Two ways, in turn: every row's columns are decoded and asked; and `scan_columns` with the condition. The sums of what they read are compared.
+//! Two ways, in turn: every row's columns are decoded and asked; and a scan with the condition. The sums of what they read are compared.
 
 use clap::Parser;
 use pagefold_engine::Error;
-use pagefold_engine::database::{Database, OpenMode, Settings};
+use pagefold_engine::database::{Database, OpenMode, ReadView, ScanRequest, Settings};
 use pagefold_engine::pool::PoolSettings;
-use pagefold_engine::table_space::{Method, RowBuffer, Table};
+use pagefold_engine::table_space::{Method, Table};
 use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab::measure::{Clock, Spread};
 use pagefold_lab_engine::data::{EXTENDED_PRICE, Lineitem, Outcome, QUANTITY};
 use pagefold_types::Predicate;
 use pagefold_utility::{LoadOptions, Silent, load};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,29 +50,32 @@ const CONDITIONS: [&str; 13] = [
 /// Rows, and the sum of two columns of them.
 type Found = (u64, i64);
 
-fn by_rows(table: &Table, condition: &Predicate) -> Outcome<Found> {
+fn by_rows(view: &ReadView, table: &Arc<Table>, condition: &Predicate) -> Outcome<Found> {
     let mut found = (0, 0);
-    let mut buffer = RowBuffer::for_columns(table, &[&[QUANTITY, EXTENDED_PRICE], condition.columns()].concat());
+    let columns = [&[QUANTITY, EXTENDED_PRICE], condition.columns()].concat();
+    let request = ScanRequest { columns: Some(columns), ..ScanRequest::default() };
     let value = |record: &[u8], column: usize| {
         let value = table.layout().decimal_at(record, column).map_err(|e| Error::Value(e.to_string()))?;
         Ok::<_, Error>(value.unwrap_or(0) as i64)
     };
-    table.scan(&mut buffer, |_, record| {
+    let mut rows = view.scan(table, &request)?.into_rows();
+    while let Some((_, record)) = rows.next_record()? {
         if table.satisfies(condition, record)? {
             found = (found.0 + 1, found.1 + value(record, QUANTITY)? + value(record, EXTENDED_PRICE)?);
         }
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
+    }
     Ok(found)
 }
 
-fn by_encoded_values(table: &Table, condition: &Predicate) -> Outcome<Found> {
+fn by_encoded_values(view: &ReadView, table: &Arc<Table>, condition: &Predicate) -> Outcome<Found> {
     let mut found = (0, 0);
-    table.scan_columns(&[QUANTITY, EXTENDED_PRICE], Some(condition), |batch| {
+    let columns = Some(vec![QUANTITY, EXTENDED_PRICE]);
+    let request = ScanRequest { columns, condition: Some(condition.clone()), ..ScanRequest::default() };
+    for batch in view.scan(table, &request)? {
+        let batch = batch?;
         let sum = batch.columns().iter().map(|column| column.ints().iter().sum::<i64>()).sum::<i64>();
         found = (found.0 + batch.len() as u64, found.1 + sum);
-        Ok::<_, Error>(ControlFlow::Continue(()))
-    })?;
+    }
     Ok(found)
 }
 
@@ -93,15 +95,15 @@ fn main() -> Outcome<()> {
     let load_options = LoadOptions { method: Method::Page.into(), page_bytes: PAGE_BYTES, ..LoadOptions::default() };
     load(&database, "lineitem", std::slice::from_ref(&data.path), &load_options, &Silent)?;
     let table = database.table("lineitem")?;
-    let rows = table.row_count();
+    let (rows, view) = (table.row_count(), database.read_view());
     println!("{rows} rows under page, {} KB; processor time a row of the table [ns]", PAGE_BYTES / 1024);
     println!("{:>8} {:>10} {:>10}  {:<20} condition", "rows", "by rows", "encoded", "times as fast");
     for text in CONDITIONS {
         let condition = Predicate::parse(text, data.table.schema())?;
         let (mut slow, mut fast, mut ratios, mut share) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
         for _ in 0..options.rounds {
-            let (expected, by_rows_s) = timed(|| by_rows(&table, &condition))?;
-            let (found, encoded_s) = timed(|| by_encoded_values(&table, &condition))?;
+            let (expected, by_rows_s) = timed(|| by_rows(&view, &table, &condition))?;
+            let (found, encoded_s) = timed(|| by_encoded_values(&view, &table, &condition))?;
             if found != expected {
                 return Err(format!("{text}: {found:?} instead of {expected:?}").into());
             }

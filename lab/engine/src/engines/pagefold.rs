@@ -1,8 +1,7 @@
 //! pagefold, by method.
 
 use super::{Columns, Engine, ROWS_PER_TRANSACTION, What, two};
-use pagefold_engine::Error as EngineError;
-use pagefold_engine::database::{Database, Durability, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::database::{Database, Durability, OpenMode, ScanRequest, Settings, TransactionOptions};
 use pagefold_engine::index::{Index, IndexFormat};
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{Method, RowBuffer, Table};
@@ -10,7 +9,6 @@ use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab_engine::data::{EXTENDED_PRICE, LINE_NUMBER, Lineitem, ORDER_KEY, Outcome, QUANTITY};
 use pagefold_types::{Value, ValueRef};
 use pagefold_utility::{LoadOptions, Silent, load};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -97,27 +95,23 @@ impl Engine for Pagefold {
     fn scan(&mut self, columns: Columns) -> Outcome<i64> {
         let mut sum = 0;
         let layout = self.table.layout();
-        let mut transaction = self.database.begin(TransactionOptions::default());
+        let wanted = (columns == Columns::Two).then(|| vec![QUANTITY, EXTENDED_PRICE]);
+        let request = ScanRequest { columns: wanted, ..ScanRequest::default() };
+        let scan = self.database.begin(TransactionOptions::default()).read_view()?.scan(&self.table, &request)?;
         if self.method == Method::Page || columns == Columns::Batches {
-            let wanted: Vec<usize> = match columns {
-                Columns::Two => vec![QUANTITY, EXTENDED_PRICE],
-                Columns::All | Columns::Batches => (0..layout.column_count()).collect(),
-            };
-            transaction.scan_columns(&self.table, &wanted, None, |batch| {
+            for batch in scan {
+                let batch = batch?;
                 let summed = batch.columns().iter().filter(|column| [QUANTITY, EXTENDED_PRICE].contains(&column.number()));
                 sum += summed.map(|column| column.ints().iter().sum::<i64>()).sum::<i64>();
-                Ok::<_, EngineError>(ControlFlow::Continue(()))
-            })?;
+            }
             return Ok(sum);
         }
         let (quantity, price) = (layout.reader(QUANTITY)?, layout.reader(EXTENDED_PRICE)?);
-        let mut buffer = self.buffer(columns);
-        transaction.scan_with(&self.table, &mut buffer, |_, record| {
-            let damaged = |e: pagefold_types::RecordError| EngineError::Value(e.to_string());
-            sum += quantity.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
-            sum += price.decimal(record).map_err(damaged)?.unwrap_or(0) as i64;
-            Ok::<_, EngineError>(ControlFlow::Continue(()))
-        })?;
+        let mut rows = scan.into_rows();
+        while let Some((_, record)) = rows.next_record()? {
+            sum += quantity.decimal(record)?.unwrap_or(0) as i64;
+            sum += price.decimal(record)?.unwrap_or(0) as i64;
+        }
         Ok(sum)
     }
 

@@ -5,11 +5,15 @@
 //!
 //! Invariants:
 //! - a scan owns all that it needs, and between two items nothing is latched: a slow reader keeps nobody waiting;
-//! - all scans of a view see the same rows, but for what the view's own transaction changes meanwhile;
+//! - what others do after the view was taken no scan of it ever sees. A row that the view's own transaction changes later, or takes back, a scan sees as it is when the scan comes to it: so a row whose key it changes may come
+//!   twice by that key, or not at all;
+//! - versions that a view of a transaction with changes needs stay after its commit, though no snapshot separates them: they are marked;
 //! - when that transaction has been rolled back, or the database is closed, or somebody has cancelled the view, scans end with an error.
 
 mod scan;
 mod walk;
+
+pub(in crate::database) use walk::PageWalk;
 
 pub use scan::{RowScan, Scan, ScanRequest};
 
@@ -17,10 +21,12 @@ use super::open::DatabaseState;
 use super::reading::{ObjectsRead, Reading};
 use crate::btree::Direction;
 use crate::index::Index;
-use crate::table_space::{RowBuffer, Table};
+use crate::table_space::{DataPages, RowBuffer, Table};
 use crate::transaction::{Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_types::{KeyRange, Rid, Value};
+use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use walk::Walk;
@@ -36,7 +42,15 @@ struct Inner {
     snapshot: Arc<Snapshot>,
     /// Of a serializable transaction.
     read: Option<ObjectsRead>,
+    /// Tables and indexes that the transaction has dropped, by number.
+    dropped: BTreeSet<u32>,
     cancelled: AtomicBool,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.state.view_ends();
+    }
 }
 
 impl ReadView {
@@ -45,9 +59,11 @@ impl ReadView {
         state: &Arc<TransactionState>,
         snapshot: Arc<Snapshot>,
         read: Option<ObjectsRead>,
+        dropped: BTreeSet<u32>,
     ) -> ReadView {
         let (database, state) = (Arc::clone(database), Arc::clone(state));
-        ReadView(Arc::new(Inner { database, state, snapshot, read, cancelled: AtomicBool::new(false) }))
+        state.view_begins();
+        ReadView(Arc::new(Inner { database, state, snapshot, read, dropped, cancelled: AtomicBool::new(false) }))
     }
 
     /// Ends all scans of the view, and of its clones, with an error, whichever threads run them.
@@ -82,19 +98,42 @@ impl ReadView {
         self.0.database.core.check_open()
     }
 
+    /// Refuses what is not to be read, by this index.
+    fn check_objects(&self, table: &Table, index: Option<&Index>) -> Result<()> {
+        self.check()?;
+        let (reading, dropped) = (self.reading(), &self.0.dropped);
+        let was_dropped = |object| Err(Error::Stale { object, why: "was dropped by this transaction" });
+        reading.check_table(table)?;
+        if dropped.contains(&table.object_id) {
+            return was_dropped(table.object());
+        }
+        match index {
+            Some(index) if dropped.contains(&index.object_id) => was_dropped(index.object()),
+            Some(index) => reading.check_index(table, index),
+            None => Ok(()),
+        }
+    }
+
     /// The rows of a table, in page order.
     ///
     /// # Errors
     /// When the table does not count for the view, or has no such column; under SERIALIZABLE those of serialization.
     pub fn scan(&self, table: &Arc<Table>, request: &ScanRequest) -> Result<Scan> {
-        self.check()?;
-        let reading = self.reading();
-        reading.check_table(table)?;
-        reading.note_table(table);
-        if let Some(serializable) = reading.serializable {
-            serializable.on_read_object(reading.transaction, table.object_id)?;
-        }
-        Scan::new(self.clone(), Arc::clone(table), Walk::pages(table), request)
+        self.scan_of(table, || DataPages::of(table), request)
+    }
+
+    /// The rows whose homes are on these pages of a table, by partition and number, in ascending order.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn scan_pages(&self, table: &Arc<Table>, pages: Vec<(u16, u32)>, request: &ScanRequest) -> Result<Scan> {
+        self.scan_of(table, || DataPages::from(pages), request)
+    }
+
+    fn scan_of(&self, table: &Arc<Table>, pages: impl FnOnce() -> DataPages, request: &ScanRequest) -> Result<Scan> {
+        self.check_objects(table, None)?;
+        self.reading().note_all(table)?;
+        Scan::new(self.clone(), Arc::clone(table), Walk::pages(pages()), request)
     }
 
     /// The rows whose keys are in a range of an index, in the order of their keys or against it.
@@ -118,8 +157,7 @@ impl ReadView {
     /// # Errors
     /// As [`scan`](Self::scan).
     pub fn rows(&self, table: &Arc<Table>, rids: Vec<Rid>, request: &ScanRequest) -> Result<Scan> {
-        self.check()?;
-        self.reading().check_table(table)?;
+        self.check_objects(table, None)?;
         self.reading().note_table(table);
         Scan::new(self.clone(), Arc::clone(table), Walk::rids(rids), request)
     }
@@ -134,16 +172,10 @@ impl ReadView {
     }
 
     fn entries(&self, table: &Table, index: &Arc<Index>, range: KeyRange, direction: Direction, keys_only: bool) -> Result<Walk> {
-        self.check()?;
-        let reading = self.reading();
-        reading.check_table(table)?;
-        reading.check_index(table, index)?;
-        reading.note_index(table, index);
-        if let Some(serializable) = reading.serializable {
-            let low = std::ops::Bound::Included(range.start.as_slice());
-            let high = range.end.as_deref().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-            serializable.on_read_range(reading.transaction, index.object_id, low, high)?;
-        }
+        self.check_objects(table, Some(index))?;
+        let low = Bound::Included(range.start.as_slice());
+        let high = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.reading().note_range(table, index, (low, high))?;
         Ok(Walk::entries(index, range, direction, keys_only))
     }
 
@@ -152,9 +184,8 @@ impl ReadView {
     /// # Errors
     /// When a page is damaged; as [`scan`](Self::scan).
     pub fn row(&self, table: &Table, rid: Rid) -> Result<Option<Vec<Value>>> {
-        self.check()?;
+        self.check_objects(table, None)?;
         let reading = self.reading();
-        reading.check_table(table)?;
         reading.note_table(table);
         reading.note_row(table, rid)?;
         reading.read_noted(table, rid, &mut RowBuffer::default(), |record| table.values(record))?.transpose()

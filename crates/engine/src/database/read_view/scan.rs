@@ -1,12 +1,13 @@
 //! Scans that are pulled: batches of columns, or rows.
+//!
+//! Invariant: a row that is delivered counts for the limit, one that a condition leaves out does not.
 
 use super::ReadView;
 use super::walk::Walk;
 use crate::index::Index;
-use crate::table_space::{ColumnBatch, Filter, Gathering, RowBuffer, RowSink, Table, buffer_for};
+use crate::table_space::{ColumnBatch, Copying, Filter, Gathering, Records, RowBuffer, Table, buffer_for};
 use crate::{Error, Result};
 use pagefold_types::{Predicate, Rid, Value};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What a scan is to deliver.
@@ -16,6 +17,8 @@ pub struct ScanRequest {
     pub columns: Option<Vec<usize>>,
     /// Only rows for which it is true.
     pub condition: Option<Predicate>,
+    /// At most so many rows; `None`: all.
+    pub limit: Option<u64>,
     /// The RID of each row, too.
     pub rids: bool,
 }
@@ -29,6 +32,8 @@ pub struct Scan {
     columns: Vec<usize>,
     filter: Option<Arc<Filter>>,
     condition: Option<Predicate>,
+    /// So many rows more.
+    left: u64,
     rids: bool,
     buffer: RowBuffer,
     is_done: bool,
@@ -41,13 +46,14 @@ impl Scan {
         drop(ColumnBatch::new(&table, &columns)?);
         let buffer = buffer_for(&table, &columns, request.condition.as_ref());
         let filter = request.condition.as_ref().map(|condition| Arc::new(Filter::new(&table, condition)));
-        let condition = request.condition.clone();
-        Ok(Scan { view, table, walk, columns, filter, condition, rids: request.rids, buffer, is_done: false })
+        let (condition, left) = (request.condition.clone(), request.limit.unwrap_or(u64::MAX));
+        Ok(Scan { view, table, walk, columns, filter, condition, left, rids: request.rids, buffer, is_done: left == 0 })
     }
 
-    /// The same rows in parts for as many threads: each row comes in one of them. In one part where rows come in an order.
+    /// The same rows in parts for as many threads: each row comes in one of them. In one part where rows come in an order, or no more than some.
     #[must_use]
     pub fn split(self, parts: usize) -> Vec<Scan> {
+        let parts = if self.left < u64::MAX { 1 } else { parts };
         let more = (1..parts).map_while(|_| {
             Some(Scan {
                 view: self.view.clone(),
@@ -56,6 +62,7 @@ impl Scan {
                 columns: self.columns.clone(),
                 filter: self.filter.clone(),
                 condition: self.condition.clone(),
+                left: self.left,
                 rids: self.rids,
                 buffer: buffer_for(&self.table, &self.columns, self.condition.as_ref()),
                 is_done: self.is_done,
@@ -66,22 +73,34 @@ impl Scan {
         all
     }
 
-    /// The same, row by row, with all columns. The condition counts, the choice of columns does not.
+    /// The same, row by row.
     #[must_use]
     pub fn into_rows(self) -> RowScan {
-        RowScan { filter: self.filter, ..RowScan::new(self.view, self.table, self.walk, RowBuffer::default()) }
+        let all = 0..self.table.attributes().schema.columns().len();
+        RowScan {
+            columns: (!self.columns.iter().copied().eq(all)).then_some(self.columns),
+            filter: self.filter,
+            left: self.left,
+            is_done: self.is_done,
+            ..RowScan::new(self.view, self.table, self.walk, self.buffer)
+        }
     }
 
     fn next_batch(&mut self) -> Result<Option<ColumnBatch>> {
         let batch = ColumnBatch::new(&self.table, &self.columns)?;
         let batch = if self.rids { batch.with_rids() } else { batch };
         let mut gathering = Gathering { table: &self.table, batch, filter: self.filter.as_deref() };
-        while !self.is_done && !gathering.batch.is_full() {
+        while !self.is_done && !gathering.batch.is_full() && (gathering.batch.len() as u64) < self.left {
             self.view.check()?;
             self.is_done = !self.walk.step(&self.view.reading(), &self.table, &mut self.buffer, &mut gathering)?;
         }
         gathering.settle()?;
-        let batch = gathering.batch;
+        let mut batch = gathering.batch;
+        if self.left < u64::MAX {
+            batch.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+            self.left -= batch.len() as u64;
+            self.is_done |= self.left == 0;
+        }
         Ok((!batch.is_empty() || !self.is_done).then_some(batch))
     }
 }
@@ -105,32 +124,33 @@ pub struct RowScan {
     walk: Walk,
     /// Keys of this index are all that is delivered.
     keys_of: Option<Arc<Index>>,
+    /// Of the table's columns, those that are delivered; `None`: all.
+    columns: Option<Vec<usize>>,
     filter: Option<Arc<Filter>>,
+    /// So many rows more.
+    left: u64,
     buffer: RowBuffer,
+    /// Of the last step; those from `at` on have not been delivered.
     records: Records,
+    at: usize,
     is_done: bool,
 }
 
-/// Records of a step that have not been delivered.
-#[derive(Debug, Default)]
-struct Records {
-    bytes: Vec<u8>,
-    /// RID and end of each.
-    rows: Vec<(Rid, usize)>,
-    at: usize,
-}
-
-impl RowSink<Error> for Records {
-    fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>> {
-        self.bytes.extend_from_slice(record);
-        self.rows.push((rid, self.bytes.len()));
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
 impl RowScan {
-    pub(super) fn new(view: ReadView, table: Arc<Table>, walk: Walk, buffer: RowBuffer) -> RowScan {
-        RowScan { view, table, walk, keys_of: None, filter: None, buffer, records: Records::default(), is_done: false }
+    fn new(view: ReadView, table: Arc<Table>, walk: Walk, buffer: RowBuffer) -> RowScan {
+        RowScan {
+            view,
+            table,
+            walk,
+            keys_of: None,
+            columns: None,
+            filter: None,
+            left: u64::MAX,
+            buffer,
+            records: Records::default(),
+            at: 0,
+            is_done: false,
+        }
     }
 
     /// Of the keys of an index alone.
@@ -138,57 +158,90 @@ impl RowScan {
         RowScan { keys_of: Some(index), ..RowScan::new(view, table, walk, RowBuffer::default()) }
     }
 
-    /// The RID and record of the next row; of a scan of keys alone, its key.
+    /// The RID and record of the next row, of which the columns that were asked for may be read; of a scan of keys alone, its key.
     ///
     /// # Errors
     /// When a page is damaged, or nothing more is to be read. After an error nothing more comes.
     pub fn next_record(&mut self) -> Result<Option<(Rid, &[u8])>> {
         let found = self.find_next();
-        self.is_done |= found.is_err();
-        found?;
-        let Records { bytes, rows, at } = &self.records;
-        let Some((rid, end)) = at.checked_sub(1).and_then(|at| rows.get(at)) else { return Ok(None) };
-        let start = at.checked_sub(2).and_then(|before| rows.get(before)).map_or(0, |(_, end)| *end);
-        Ok(Some((*rid, &bytes[start..*end])))
+        let is_there = found.inspect_err(|_| self.ends())?;
+        Ok(if is_there { self.current() } else { None })
     }
 
-    /// Goes to the next record: `records.at` is behind it, or 0 at the end.
-    fn find_next(&mut self) -> Result<()> {
-        loop {
-            while self.records.at < self.records.rows.len() {
-                let start = self.records.at.checked_sub(1).map_or(0, |before| self.records.rows[before].1);
-                let end = self.records.rows[self.records.at].1;
-                self.records.at += 1;
-                let record = &self.records.bytes[start..end];
-                if self.filter.as_ref().map_or(Ok(true), |filter| filter.matches(&self.table, record))? {
-                    return Ok(());
-                }
+    /// Nothing more comes.
+    fn ends(&mut self) {
+        (self.left, self.is_done) = (0, true);
+    }
+
+    /// The row before `at`.
+    fn current(&self) -> Option<(Rid, &[u8])> {
+        self.records.get(self.at.checked_sub(1)?)
+    }
+
+    /// Goes behind the next record. False at the end.
+    fn find_next(&mut self) -> Result<bool> {
+        while self.left > 0 {
+            if self.at < self.records.len() {
+                self.at += 1;
+                self.left -= u64::from(self.left < u64::MAX);
+                return Ok(true);
             }
-            self.records.bytes.clear();
-            self.records.rows.clear();
-            self.records.at = 0;
+            self.records.clear();
+            self.at = 0;
             if self.is_done {
-                return Ok(());
+                break;
             }
             self.view.check()?;
-            self.is_done = !self.walk.step(&self.view.reading(), &self.table, &mut self.buffer, &mut self.records)?;
+            let (table, filter) = (&*self.table, self.filter.as_deref());
+            let mut copying = Copying { table, records: &mut self.records, filter };
+            self.is_done = !self.walk.step(&self.view.reading(), table, &mut self.buffer, &mut copying)?;
         }
+        Ok(false)
+    }
+
+    /// The values that are delivered of a record, or of a key.
+    fn values(&self, record: &[u8]) -> Result<Vec<Value>> {
+        match (&self.keys_of, &self.columns) {
+            (Some(index), _) => index.key_layout().decode(record).map_err(|e| Error::Value(format!("{}: {e}", index.object()))),
+            (None, Some(columns)) => self.table.values_of(record, columns),
+            (None, None) => self.table.values(record),
+        }
+    }
+
+    /// RID and values of the row before `at`; `None` when it is gone.
+    fn values_of_current(&self) -> Result<Option<(Rid, Vec<Value>)>> {
+        let Some((rid, record)) = self.current() else { return Ok(None) };
+        let values = self.values(record);
+        if !values.as_ref().is_err_and(Error::is_damage) {
+            return values.map(|values| Some((rid, values)));
+        }
+        // The transaction may have taken the row back since it was read, and a large value with it.
+        self.view.check()?;
+        let reread = self.view.reading().read_noted(&self.table, rid, &mut RowBuffer::default(), |record| {
+            let matches = self.filter.as_ref().map_or(Ok(true), |filter| filter.matches(&self.table, record))?;
+            matches.then(|| self.values(record)).transpose()
+        })?;
+        Ok(reread.transpose()?.flatten().map(|values| (rid, values)))
     }
 }
 
 impl Iterator for RowScan {
     type Item = Result<(Rid, Vec<Value>)>;
 
-    /// The values of the next row; of a scan of keys alone, those of its key, in the order of the index.
+    /// The values of the next row, of the columns that were asked for; of a scan of keys alone, those of its key, in the order of the index.
     fn next(&mut self) -> Option<Result<(Rid, Vec<Value>)>> {
-        let (table, index) = (Arc::clone(&self.table), self.keys_of.clone());
-        let values = |record: &[u8]| match &index {
-            Some(index) => index.key_layout().decode(record).map_err(|e| Error::Value(format!("{}: {e}", index.object()))),
-            None => table.values(record),
-        };
-        match self.next_record() {
-            Ok(next) => next.map(|(rid, record)| Ok((rid, values(record)?))),
-            Err(error) => Some(Err(error)),
+        loop {
+            let found = match self.next_record() {
+                Ok(None) => return None,
+                Ok(Some(_)) => self.values_of_current(),
+                Err(error) => Err(error),
+            };
+            if found.is_err() {
+                self.ends();
+            }
+            if let Some(next) = found.transpose() {
+                return Some(next);
+            }
         }
     }
 }

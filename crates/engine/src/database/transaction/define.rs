@@ -7,12 +7,14 @@
 
 use super::super::defining::{Definer, Defining};
 use super::super::leftovers::key_of;
+use super::super::read_view::PageWalk;
+use super::super::reading::Reading;
 use super::Transaction;
 use crate::catalog::OtherEntry;
 use crate::core::Lifetime;
 use crate::index::{Index, IndexAttributes};
 use crate::pool::{By, Frees};
-use crate::table_space::{RowBuffer, RowSink, Table, TableAttributes};
+use crate::table_space::{DataPages, RowBuffer, RowSink, Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
 use pagefold_types::Rid;
@@ -219,9 +221,13 @@ impl Transaction<'_> {
     /// Enters all rows of a table, which is locked as a whole, into an empty index. Nothing of that is ever taken back by itself: the index is.
     fn fill(&mut self, table: &Table, index: &Index) -> Result<()> {
         let snapshot = self.database.core.transactions.snapshot(self.state.id());
+        let reading = Reading { serializable: None, read: None, ..self.reading(&snapshot) };
+        let (mut walk, mut buffer) = (PageWalk::of(DataPages::of(table)), RowBuffer::default());
         let mut filling = Filling { table, index, entries: Vec::new(), key: Vec::new() };
-        let _visiting = table.visit();
-        table.scan_visible(&snapshot, &mut RowBuffer::default(), &mut filling, |_| ()).map(drop)
+        while walk.step(&reading, table, &mut buffer, &mut filling)? {
+            filling.enter()?;
+        }
+        Ok(())
     }
 
     /// Damaged indexes of a table that are unique and that this transaction has not dropped.
@@ -257,8 +263,11 @@ impl RowSink<Error> for Filling<'_> {
         self.entries.push((self.key.clone(), rid));
         Ok(ControlFlow::Continue(()))
     }
+}
 
-    fn end_of_page(&mut self) -> Result<ControlFlow<()>> {
+impl Filling<'_> {
+    /// Enters what the page had.
+    fn enter(&mut self) -> Result<()> {
         const PREPARED: usize = 64;
         self.entries.sort_unstable();
         let tree = self.index.tree();
@@ -272,6 +281,6 @@ impl RowSink<Error> for Filling<'_> {
             }
         }
         self.entries.clear();
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 }

@@ -30,6 +30,7 @@ use crate::pool::Frees;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Access, Mode, Pin, Resource, Serializable, SerializationFailure, Snapshot, TransactionState};
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,7 +150,7 @@ impl Database {
         let state = self.core.transactions.begin();
         let snapshot = Arc::new(self.core.transactions.snapshot(state.id()));
         self.core.transactions.end_read_only(&state);
-        ReadView::new(&self.state, &state, snapshot, None)
+        ReadView::new(&self.state, &state, snapshot, None, BTreeSet::new())
     }
 
     fn begin_kept<'d>(&self, options: TransactionOptions, open: Option<Arc<Database>>) -> Transaction<'d> {

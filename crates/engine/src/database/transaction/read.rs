@@ -1,51 +1,36 @@
-//! Reading rows as the transaction sees them.
+//! Reading rows as the transaction sees them: read views, from which scans are pulled, and single rows by RID or key.
 //!
-//! A visitor is called while the page of its rows is latched. It cannot change rows of that table, by whatever transaction: that is an error. It may read.
+//! A visitor of a single row is called while its page is latched. It cannot change rows of any table, by whatever transaction: that is an error. It may read.
 
-use super::super::leftovers::key_of;
 use super::super::read_view::ReadView;
-use super::super::reading::Reading;
+use super::super::reading::{Doubt, Entries, Reading};
 use super::{Isolation, Transaction};
 use crate::btree::Direction;
 use crate::index::Index;
-use crate::table_space::{Batches, ColumnBatch, Filter, RowBuffer, RowSink, Rows, ScanOutcome, Table, buffer_for};
-use crate::transaction::{Snapshot, TransactionState};
+use crate::table_space::{RowBuffer, Table};
+use crate::transaction::Snapshot;
 use crate::{Error, Result};
-use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef};
+use pagefold_types::{KeyRange, Rid, Value, ValueRef};
 use std::mem;
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
 
-/// What is looked for in an index.
-struct Sought {
-    range: KeyRange,
-    /// It is the whole of one key, so no other key is in the range.
-    is_key: bool,
-}
-
-impl Sought {
-    /// The keys that begin with this key, or beginning of a key, of so many values.
-    fn key(index: &Index, values: usize, encoded: &[u8]) -> Sought {
-        let mut end = encoded.to_vec();
-        let end = pagefold_types::prefix_end(&mut end).then_some(end);
-        Sought { range: KeyRange { start: encoded.to_vec(), end }, is_key: values == index.key_layout().column_count() }
-    }
-
-    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
-        let start = Bound::Included(self.range.start.as_slice());
-        (start, if self.is_key { start } else { self.range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded) })
-    }
+/// Entries that have a key, or first values of one.
+struct Sought<'k> {
+    key: &'k [u8],
+    /// So many values.
+    values: usize,
 }
 
 impl Transaction<'_> {
-    /// What a statement sees, as a value: under READ COMMITTED a statement that begins now, otherwise what the transaction sees. Changes that this transaction makes later may be seen or not.
+    /// What a statement sees, as a value from which scans are pulled: under READ COMMITTED a statement that begins now, otherwise what the transaction sees. Of rows that this transaction itself changes later,
+    /// a scan sees what they are when it comes to them.
     ///
     /// # Errors
     /// When only rollback is left.
     pub fn read_view(&mut self) -> Result<ReadView> {
         let snapshot = self.snapshot()?;
         self.statement_ends();
-        Ok(ReadView::new(&self.database, &self.state, snapshot, self.read.clone()))
+        Ok(ReadView::new(&self.database, &self.state, snapshot, self.read.clone(), self.defining.all_dropped()))
     }
 
     /// Calls `visit` with the record of a row. `None` when the snapshot has no such row.
@@ -56,7 +41,7 @@ impl Transaction<'_> {
         let snapshot = self.snapshot()?;
         self.check_table(table, Some(snapshot.timestamp()))?;
         self.reading(&snapshot).note_table(table);
-        self.note_read(table, rid)?;
+        self.reading(&snapshot).note_row(table, rid)?;
         let read = self.read_noted(table, rid, &snapshot, buffer, visit);
         self.statement_ends();
         read
@@ -83,7 +68,7 @@ impl Transaction<'_> {
         self.reading(snapshot).read_noted(table, rid, buffer, visit)
     }
 
-    fn reading<'a>(&'a self, snapshot: &'a Snapshot) -> Reading<'a> {
+    pub(super) fn reading<'a>(&'a self, snapshot: &'a Snapshot) -> Reading<'a> {
         Reading {
             core: &self.database.core,
             transaction: self.state.id(),
@@ -165,9 +150,9 @@ impl Transaction<'_> {
             }
         }
         let mut found = None;
-        self.rows_of(table, index, Sought::key(index, values, key), Direction::Forward, |rid, record| {
+        self.rows_of(table, index, Sought { key, values }, buffer, |rid, record| {
             found = Some(visit(rid, record));
-            Ok::<_, Error>(ControlFlow::Break(()))
+            ControlFlow::Break(())
         })?;
         Ok(found)
     }
@@ -180,187 +165,44 @@ impl Transaction<'_> {
         let mut bytes = Vec::new();
         index.key_layout().encode(key, &mut bytes).map_err(|e| Error::Value(format!("index \"{}\": {e}", index.name())))?;
         let mut rids = Vec::new();
-        self.rows_of(table, index, Sought::key(index, key.len(), &bytes), Direction::Forward, |rid, _| {
+        let sought = Sought { key: &bytes, values: key.len() };
+        let found = self.rows_of(table, index, sought, &mut RowBuffer::for_columns(table, &[]), |rid, _| {
             rids.push(rid);
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
-        Ok(rids)
-    }
-
-    /// Delivers the rows of a range of keys in key order or backward.
-    ///
-    /// # Errors
-    /// When a page is damaged, or the visitor fails.
-    pub fn range<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        index: &Index,
-        range: KeyRange,
-        direction: Direction,
-        visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        self.rows_of(table, index, Sought { range, is_key: false }, direction, visit)
-    }
-
-    fn rows_of<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        index: &Index,
-        sought: Sought,
-        direction: Direction,
-        mut visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        let (mut buffer, mut own) = (RowBuffer::default(), Vec::new());
-        self.entries(table, index, sought, direction, |t, snapshot, key, rid, is_doubtful| {
-            let flow = t.read_noted(table, rid, snapshot, &mut buffer, |record| {
-                if is_doubtful {
-                    key_of(table, index, record, &mut own)?;
-                    if own != key {
-                        return Ok(ControlFlow::Continue(()));
-                    }
-                }
-                visit(rid, record)
-            })?;
-            flow.unwrap_or(Ok(ControlFlow::Continue(())))
-        })
-    }
-
-    /// Delivers the keys of a range, with their rows' RIDs, in key order or backward. The table is asked only about rows on pages with versions, and about entries that may be left of an earlier key.
-    ///
-    /// # Errors
-    /// When a page is damaged, or the visitor fails.
-    pub fn keys<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        index: &Index,
-        range: KeyRange,
-        direction: Direction,
-        mut visit: impl FnMut(&[u8], Rid) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        let (mut buffer, mut own) = (RowBuffer::default(), Vec::new());
-        self.entries(table, index, Sought { range, is_key: false }, direction, |t, snapshot, key, rid, is_doubtful| {
-            if is_doubtful {
-                let has_key = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
-                if !t.read_noted(table, rid, snapshot, &mut buffer, has_key)?.transpose()?.unwrap_or(false) {
-                    return Ok(ControlFlow::Continue(()));
-                }
-            }
-            visit(key, rid)
-        })
-    }
-
-    /// Delivers the entries of a range of keys. The last argument says that an entry may be that of a key which its row had or will have, or of a row that the snapshot does not see; otherwise
-    /// the row is there for every snapshot, with this key.
-    fn entries<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        index: &Index,
-        sought: Sought,
-        direction: Direction,
-        visit: impl FnMut(&Self, &Snapshot, &[u8], Rid, bool) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        let outcome = self.entries_of_snapshot(table, index, sought, direction, visit);
-        self.statement_ends();
-        outcome
-    }
-
-    fn entries_of_snapshot<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        index: &Index,
-        sought: Sought,
-        direction: Direction,
-        mut visit: impl FnMut(&Self, &Snapshot, &[u8], Rid, bool) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        let snapshot = self.snapshot()?;
-        self.check_objects(table, index, Some(snapshot.timestamp()))?;
-        self.reading(&snapshot).note_index(table, index);
-        if let Some(serializable) = self.serializable() {
-            let (low, high) = sought.bounds();
-            serializable.on_read_range(self.state.id(), index.object_id, low, high).map_err(Error::from)?;
-        }
-        let mut cursor = index.tree().range(sought.range, direction);
-        let core = &self.database.core;
-        let mut removals = 0;
-        loop {
-            if cursor.is_between_leaves() {
-                removals = core.leftovers.removals();
-            }
-            let Some((key, rid)) = cursor.next()? else { break };
-            self.note_read(table, rid)?;
-            let doubt = self.reading(&snapshot).is_doubtful(table, index, rid, removals);
-            if visit(self, &snapshot, key, rid, doubt)?.is_break() {
-                return Ok(ScanOutcome::Stopped);
-            }
-        }
-        Ok(ScanOutcome::Complete)
-    }
-
-    /// Delivers every row in page order.
-    ///
-    /// # Errors
-    /// When a page is damaged, or the visitor fails.
-    pub fn scan<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        self.scan_with(table, &mut RowBuffer::default(), visit)
-    }
-
-    /// As [`scan`](Self::scan), for the columns that the buffer is [for](RowBuffer::for_columns).
-    ///
-    /// # Errors
-    /// As `scan`.
-    pub fn scan_with<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        buffer: &mut RowBuffer,
-        visit: impl FnMut(Rid, &[u8]) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        self.scan_into(table, buffer, &mut Rows(visit))
-    }
-
-    /// Delivers some columns of every row that satisfies the condition in page order, in batches of a thousand rows and more; of less, even none, where few rows satisfy it.
-    ///
-    /// # Errors
-    /// When a page is damaged, there is no such column, or the visitor fails.
-    pub fn scan_columns<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        columns: &[usize],
-        condition: Option<&Predicate>,
-        visit: impl FnMut(&ColumnBatch) -> std::result::Result<ControlFlow<()>, E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        let filter = condition.map(|condition| Filter::new(table, condition));
-        let mut sink = Batches::new(table, columns, filter.as_ref(), visit)?;
-        let mut buffer = buffer_for(table, columns, condition);
-        let outcome = self.scan_into(table, &mut buffer, &mut sink)?;
-        if outcome == ScanOutcome::Complete && sink.finish()?.is_break() { Ok(ScanOutcome::Stopped) } else { Ok(outcome) }
-    }
-
-    fn scan_into<E: From<Error>>(
-        &mut self,
-        table: &Table,
-        buffer: &mut RowBuffer,
-        sink: &mut impl RowSink<E>,
-    ) -> std::result::Result<ScanOutcome, E> {
-        let snapshot = self.snapshot()?;
-        self.check_table(table, Some(snapshot.timestamp()))?;
-        self.reading(&snapshot).note_table(table);
-        if let Some(serializable) = self.serializable() {
-            serializable.on_read_object(self.state.id(), table.object_id).map_err(Error::from)?;
-        }
-        let mut unseen: Vec<Arc<TransactionState>> = Vec::new();
-        let _visiting = table.visit();
-        let outcome = table.scan_visible(&snapshot, buffer, sink, |writer| {
-            if unseen.iter().all(|known| known.id() != writer.id()) {
-                unseen.push(Arc::clone(writer));
-            }
+            ControlFlow::Continue(())
         });
         self.statement_ends();
-        let outcome = outcome?;
-        self.reading(&snapshot).overwritten(&unseen)?;
-        Ok(outcome)
+        found.map(|()| rids)
+    }
+
+    /// Calls `visit` with the rows of a key, or the beginning of one, in the order of the index.
+    fn rows_of(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        sought: Sought<'_>,
+        buffer: &mut RowBuffer,
+        mut visit: impl FnMut(Rid, &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let snapshot = self.snapshot()?;
+        self.check_objects(table, index, Some(snapshot.timestamp()))?;
+        let reading = self.reading(&snapshot);
+        let mut end = sought.key.to_vec();
+        let end = pagefold_types::prefix_end(&mut end).then_some(end);
+        let low = Bound::Included(sought.key);
+        // Of a whole key no other one is in the range.
+        let is_whole = sought.values == index.key_layout().column_count();
+        let high = if is_whole { low } else { end.as_deref().map_or(Bound::Unbounded, Bound::Excluded) };
+        reading.note_range(table, index, (low, high))?;
+        let mut entries = Entries::new(KeyRange { start: sought.key.to_vec(), end }, Direction::Forward);
+        let mut doubt = Doubt::default();
+        while let Some((key, rid, is_doubtful)) = entries.next(&reading, table, index)? {
+            let _visiting = table.visit();
+            let key = is_doubtful.then_some(key);
+            let flow = reading.read_of_entry((table, index), (key, rid), buffer, &mut doubt, |record| visit(rid, record))?;
+            if flow.is_some_and(|flow| flow.is_break()) {
+                break;
+            }
+        }
+        Ok(())
     }
 }

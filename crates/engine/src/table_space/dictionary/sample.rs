@@ -2,9 +2,9 @@
 //!
 //! Invariant: deterministic, so that a full estimate equals the load.
 
-use super::super::RowBuffer;
 use super::super::attributes::Method;
 use super::super::table::Table;
+use super::super::{DataPages, RowBuffer};
 use super::sampler::Sampler;
 use super::saving::Saving;
 use crate::Result;
@@ -16,7 +16,6 @@ use pagefold_codec::row::{
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data::{DataPage, PageFill, Stored, area_encoder, row_space};
 use pagefold_types::RowLayout;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Rows in a sample, in clusters spread over the source.
@@ -209,12 +208,11 @@ impl Table {
     /// When a page is damaged.
     pub fn sample_records(&self) -> Result<SampledRecords> {
         let mut sampler = Sampler::default();
-        for (partition, data_set, pages) in self.sampled_pages() {
-            self.scan_pages(partition, data_set, &pages, &mut RowBuffer::default(), &mut |_, record| {
-                sampler.push(record);
-                Ok::<_, crate::Error>(ControlFlow::Continue(()))
-            })?;
-        }
+        let pages = self.sampled_pages().flat_map(|(partition, _, pages)| pages.into_iter().map(move |page| (partition, page)));
+        self.visit_newest(DataPages::from(pages.collect::<Vec<_>>()), |_, record| {
+            sampler.push(record);
+            Ok::<_, crate::Error>(())
+        })?;
         Ok(sampler.into_sample())
     }
 

@@ -3,13 +3,12 @@
 //! Invariant: a step is sent when the one before it is done or waits for a lock. Only the end of a transaction ends the wait of the other.
 
 use super::programs::{FIRST_ROWS, Op, Outcome};
-use crate::world::{World, parts};
+use crate::world::{Scans, World, parts};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::{Isolation, Transaction};
 use pagefold_engine::transaction::LockError;
 use pagefold_engine::{Error, Result};
 use pagefold_types::{Rid, ValueRef};
-use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// What happened, in the order in which it did.
@@ -66,26 +65,24 @@ fn step(world: &World, t: &mut Transaction<'_>, op: Op) -> Result<Outcome> {
         Op::ReadAll | Op::ReadByValue => {
             let index = if op == Op::ReadAll { &world.by_number } else { &world.by_value };
             let mut rows = Vec::new();
-            t.range(&world.table, index, crate::world::all_keys(), Direction::Forward, |_, record| {
-                rows.push(short(&parts(&world.table.values(record)?)));
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })?;
+            for row in t.rows_by(&world.table, index, Direction::Forward)? {
+                rows.push(short(&parts(&row?.1)));
+            }
             assert!(rows.is_sorted_by_key(|row| if op == Op::ReadAll { row.0 } else { row.1 }), "{rows:?}");
             let mut keys = 0;
-            t.keys(&world.table, index, crate::world::all_keys(), Direction::Forward, |_, _| {
+            for key in t.keys_of(&world.table, index, Direction::Forward)? {
+                key?;
                 keys += 1;
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })?;
+            }
             assert_eq!(keys, rows.len(), "keys without their rows");
             rows.sort_unstable();
             Ok(Outcome::Rows(rows))
         }
         Op::Scan => {
             let mut rows = Vec::new();
-            t.scan(&world.table, |_, record| {
-                rows.push(short(&parts(&world.table.values(record)?)));
-                Ok::<_, Error>(ControlFlow::Continue(()))
-            })?;
+            for row in t.rows(&world.table)? {
+                rows.push(short(&parts(&row?.1)));
+            }
             rows.sort_unstable();
             Ok(Outcome::Rows(rows))
         }
@@ -146,14 +143,8 @@ impl<'w> Stepper<'w> {
     /// Puts the rows back to what they are at first.
     pub(super) fn reset(&self) {
         let mut t = self.world.begin(Isolation::ReadCommitted);
-        let mut rids = Vec::new();
-        t.scan(&self.world.table, |rid, _| {
-            rids.push(rid);
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })
-        .unwrap();
-        for rid in rids {
-            assert!(t.delete(&self.world.table, rid).unwrap());
+        for row in t.rows(&self.world.table).unwrap() {
+            assert!(t.delete(&self.world.table, row.unwrap().0).unwrap());
         }
         for (number, value) in FIRST_ROWS {
             self.world.insert(&mut t, number, value, "").unwrap();

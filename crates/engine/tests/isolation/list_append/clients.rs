@@ -3,14 +3,13 @@
 //! A key is retired when its list is long, and another takes its place, so that lists stay short and there are always some that are new.
 
 use super::history::{History, Outcome, Step, Transaction};
-use crate::world::{Random, World, is_retryable, parts};
+use crate::world::{Random, Scans, World, is_retryable, parts};
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{self, Isolation, TransactionOptions};
+use pagefold_engine::database::{self, Isolation, ScanRequest, TransactionOptions};
 use pagefold_engine::table_space::RowBuffer;
 use pagefold_engine::{Error, Result};
-use pagefold_types::{KeyRange, Rid, ValueRef};
+use pagefold_types::{KeyRange, ValueRef};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -177,21 +176,14 @@ impl Clients {
     }
 
     fn collect(&self, world: &World, t: &mut database::Transaction<'_>, range: KeyRange) -> Result<BTreeMap<u64, Vec<u64>>> {
-        let mut rows = Vec::new();
-        t.range(&world.table, &world.by_number, range, Direction::Forward, |_, record| {
-            rows.push(parts(&world.table.values(record)?));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
+        let scan = t.read_view()?.range(&world.table, &world.by_number, range, Direction::Forward, &ScanRequest::default())?;
+        let rows = scan.into_rows().map(|row| row.map(|(_, row)| parts(&row))).collect::<Result<_>>()?;
         Ok(self.lists_of(rows))
     }
 
     /// All lists, by a scan of the table.
     pub(super) fn scan(&self, world: &World, t: &mut database::Transaction<'_>) -> Result<BTreeMap<u64, Vec<u64>>> {
-        let mut rows = Vec::new();
-        t.scan(&world.table, |_: Rid, record| {
-            rows.push(parts(&world.table.values(record)?));
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
+        let mut rows = t.rows(&world.table)?.map(|row| row.map(|(_, row)| parts(&row))).collect::<Result<Vec<_>>>()?;
         rows.sort_unstable();
         Ok(self.lists_of(rows))
     }

@@ -163,8 +163,8 @@ pub(crate) fn measure(input: &mut Input, page_bytes: usize, frozen: bool, profil
         }
         if method == Method::None {
             let sample = sample_source(input, &table_schema(&table)?, table.layout(), table.record_bytes_max())?.into_sample();
-            measured.lz_tree_pages = reference::pages(&table, &sample, Growth::Pruned)?;
-            measured.frozen_pages = frozen.then(|| reference::pages(&table, &sample, Growth::Frozen)).transpose()?;
+            measured.lz_tree_pages = reference::pages(&database, &table, &sample, Growth::Pruned)?;
+            measured.frozen_pages = frozen.then(|| reference::pages(&database, &table, &sample, Growth::Frozen)).transpose()?;
         }
     }
     Ok(measured)
