@@ -25,7 +25,7 @@ PARTS = [
     ("decode", r"decode|expand|copy_tokens|run_wide|run_portable|TokenTable::|inline_offset|CompactLayout|CompactColumns|codec::page|codec::row"),
     ("page change", r"format::data|replace::|sort"),
     ("memory", r"malloc|free|alloc::|memmove|memset|memcpy"),
-    ("visitor", r"scan::Rows|lab_engine|types::row::read|value::"),
+    ("reader", r"read_view::|scan::|lab_engine|types::row::read|value::"),
 ]
 OPERATIONS = ["seek", "scan", "update"]
 # The part of the time between two reports that is left out at its start: loading and warming up before look-ups.

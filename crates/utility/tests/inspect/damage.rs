@@ -176,7 +176,7 @@ fn with_history() -> (MemoryStorage, BTreeMap<Place, Vec<Vec<u8>>>) {
             }
         }
         for (table, index) in tables.iter().zip(&indexes) {
-            let rids: Vec<Rid> = crate::sample::entries_of(&database.read_view(), table, index).into_iter().map(|(_, rid)| rid).collect();
+            let rids: Vec<Rid> = crate::sample::entries_of(&change.read_view(), table, index).into_iter().map(|(_, rid)| rid).collect();
             for rid in &rids {
                 if rng.below(8) == 0 {
                     let words = rng.below(9);
