@@ -92,14 +92,12 @@ impl Scan {
         progress.start(&format!("reading {}", self.table.name()), Some(self.table.row_count()), Unit::Rows);
         let builder = BatchBuilder::new(&self.schema, self.table.layout(), &self.columns, BATCH_ROWS)?;
         let mut output = Output { scan: self, builder, rows: 0, sink };
-        for range in self.ranges() {
-            for batch in self.scan(range, self.limit.map(|limit| limit - output.rows))? {
-                let batch = batch?;
-                output.take(&batch)?;
-                progress.advance(batch.rows_looked_at() as u64);
-                if progress.interrupted() {
-                    return Err(Error::Interrupted);
-                }
+        for batch in self.scan()? {
+            let batch = batch?;
+            output.take(&batch)?;
+            progress.advance(batch.rows_looked_at() as u64);
+            if progress.interrupted() {
+                return Err(Error::Interrupted);
             }
         }
         let rows = output.finish()?;
@@ -107,22 +105,15 @@ impl Scan {
         Ok(rows)
     }
 
-    /// What is to be read, one after the other: ranges of keys of the index, or all of the table.
-    fn ranges(&self) -> Vec<Option<KeyRange>> {
-        match (&self.index, &self.condition) {
-            (Some(index), Some(condition)) => condition.key_ranges(index.key_layout()).into_iter().map(Some).collect(),
-            (Some(_), None) => vec![Some(KeyRange { start: Vec::new(), end: None })],
-            (None, _) => vec![None],
-        }
-    }
-
-    /// So many rows of a range at most.
-    fn scan(&self, range: Option<KeyRange>, limit: Option<u64>) -> Result<database::Scan> {
-        let request = ScanRequest { columns: Some(self.columns.clone()), condition: self.condition.clone(), limit, rids: false };
-        Ok(match (&self.index, range) {
-            (Some(index), Some(range)) => self.view.range(&self.table, index, range, CursorDirection::Forward, &request)?,
-            _ => self.view.scan(&self.table, &request)?,
-        })
+    fn scan(&self) -> Result<database::Scan> {
+        let (condition, limit) = (self.condition.clone(), self.limit);
+        let request = ScanRequest { columns: Some(self.columns.clone()), condition, limit, rids: false };
+        let Some(index) = &self.index else { return Ok(self.view.scan(&self.table, &request)?) };
+        let ranges = match &self.condition {
+            Some(condition) => condition.key_ranges(index.key_layout()),
+            None => vec![KeyRange { start: Vec::new(), end: None }],
+        };
+        Ok(self.view.ranges(&self.table, index, ranges, CursorDirection::Forward, &request)?)
     }
 }
 

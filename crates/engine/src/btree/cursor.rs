@@ -45,6 +45,17 @@ enum Next {
     Done,
 }
 
+impl Next {
+    /// Before the first entry of a range.
+    fn of(range: &KeyRange, direction: Direction) -> Next {
+        match direction {
+            _ if range.end.as_ref().is_some_and(|end| *end <= range.start) => Next::Done,
+            Direction::Forward => Next::At(range.start.clone()),
+            Direction::Backward => Next::Before(range.end.clone()),
+        }
+    }
+}
+
 /// Goes through a range of entries.
 #[derive(Debug)]
 pub struct Cursor<'a> {
@@ -102,10 +113,8 @@ impl<'a> Cursor<'a> {
     /// When a page is damaged or cannot be read.
     pub fn next_run(&mut self) -> Result<Option<Run<'_>>> {
         let position = &mut self.position;
-        while position.from >= position.to {
-            if !position.load(&self.tree)? {
-                return Ok(None);
-            }
+        if !position.has_more(&self.tree)? {
+            return Ok(None);
         }
         let (from, to) = (position.from, position.to);
         position.from = position.to;
@@ -122,16 +131,10 @@ impl<'a> Cursor<'a> {
 impl Position {
     /// Before the first entry of a range.
     pub(crate) fn new(range: KeyRange, direction: Direction) -> Position {
-        let empty = range.end.as_ref().is_some_and(|end| *end <= range.start);
-        let next = match direction {
-            _ if empty => Next::Done,
-            Direction::Forward => Next::At(range.start.clone()),
-            Direction::Backward => Next::Before(range.end.clone()),
-        };
         Position {
+            next: Next::of(&range, direction),
             range,
             direction,
-            next,
             page: Vec::new(),
             reader: PlaceReader::new(),
             from: Place::default(),
@@ -141,13 +144,30 @@ impl Position {
         }
     }
 
+    /// Goes before the first entry of another range.
+    pub(crate) fn restart(&mut self, range: KeyRange) {
+        self.next = Next::of(&range, self.direction);
+        self.range = range;
+        (self.from, self.to) = (Place::default(), Place::default());
+        (self.leaves, self.prefetch) = (0, Lookahead::default());
+    }
+
+    /// Is there another entry? Copies the next leaf if need be.
+    #[inline]
+    pub(crate) fn has_more(&mut self, tree: &BTree<'_>) -> Result<bool> {
+        while self.from >= self.to {
+            if !self.load(tree)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The next entry of the tree.
     #[inline]
     pub(crate) fn next(&mut self, tree: &BTree<'_>) -> Result<Option<(&[u8], Rid)>> {
-        while self.from >= self.to {
-            if !self.load(tree)? {
-                return Ok(None);
-            }
+        if !self.has_more(tree)? {
+            return Ok(None);
         }
         if page::page_type(&self.page) == Some(PageType::PrefixLeaf) {
             return self.next_of_prefix_leaf(tree).map(Some);

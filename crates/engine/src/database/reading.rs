@@ -176,11 +176,25 @@ impl Entries {
         Entries { position: Position::new(range, direction), removals: 0 }
     }
 
+    /// Goes before the first entry of another range.
+    pub(super) fn restart(&mut self, range: KeyRange) {
+        self.position.restart(range);
+    }
+
+    /// Is there another entry?
+    #[inline]
+    pub(super) fn has_more(&mut self, reading: &Reading<'_>, index: &Index) -> Result<bool> {
+        if self.position.is_between_leaves() {
+            self.removals = reading.core.leftovers.removals();
+        }
+        self.position.has_more(&index.tree())
+    }
+
     /// The next entry, and whether it is doubtful; it is noted that its row is read.
     #[inline]
     pub(super) fn next(&mut self, reading: &Reading<'_>, table: &Table, index: &Index) -> Result<Option<(&[u8], Rid, bool)>> {
-        if self.position.is_between_leaves() {
-            self.removals = reading.core.leftovers.removals();
+        if !self.has_more(reading, index)? {
+            return Ok(None);
         }
         let Some((key, rid)) = self.position.next(&index.tree())? else { return Ok(None) };
         reading.note_row(table, rid)?;

@@ -1,6 +1,6 @@
 //! What a scan sees that is open while rows change: nothing of what others do, and of the rows that its own transaction changes what they are when it comes to them.
 
-use crate::world::{Form, Random, Rows, Scans, World, all_keys, parts};
+use crate::world::{Form, Random, Rows, Scans, World, all_keys, keys_from, parts};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{self, ReadCommitted, RepeatableRead, Serializable};
 use pagefold_engine::database::{ReadView, RowScan, ScanRequest, Transaction};
@@ -20,12 +20,15 @@ fn scans(world: &World, view: &ReadView) -> Vec<(&'static str, RowScan)> {
     let by = |index: &Arc<Index>, way| view.range(table, index, all_keys(), way, &everything).unwrap().into_rows();
     let pages = || view.scan(table, &everything).unwrap();
     let rids: Vec<Rid> = pages().into_rows().map(|row| row.unwrap().0).collect();
+    let listed = (0..400).map(|number| number..=number).chain([400..=i64::MAX - 1]);
+    let listed = listed.map(|numbers| keys_from(&world.by_number, numbers)).collect();
     let mut scans = vec![
         ("pages", pages().into_rows()),
         ("by number", by(&world.by_number, Way::Forward)),
         ("by number, backward", by(&world.by_number, Way::Backward)),
         ("by value", by(&world.by_value, Way::Forward)),
         ("by value, backward", by(&world.by_value, Way::Backward)),
+        ("list of keys", view.ranges(table, &world.by_number, listed, Way::Forward, &everything).unwrap().into_rows()),
         ("RIDs", view.rows(table, rids, &everything).unwrap().into_rows()),
     ];
     scans.extend(pages().split(2).into_iter().map(|part| ("part", part.into_rows())));

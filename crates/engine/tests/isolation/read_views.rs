@@ -1,6 +1,6 @@
 //! Read views: what a statement sees as a value, and scans that are pulled from it, against the scans with visitors.
 
-use crate::world::{Form, Random, Rows, World, all_keys, open, parts};
+use crate::world::{Form, Random, Rows, World, all_keys, keys_from, open, parts};
 use pagefold_codec::page::Bitmap;
 use pagefold_engine::Error;
 use pagefold_engine::btree::Direction as Way;
@@ -90,6 +90,20 @@ fn look(world: &World, view: &ReadView, expected: &Rows) {
             assert!(keys.is_sorted());
             assert_eq!(as_map(rows), *expected, "{} {way:?}", index.name());
         }
+    }
+    // By lists of keys, of which some have no row and some come twice.
+    for way in [Way::Forward, Way::Backward] {
+        let numbers: Vec<i64> = (0..450).rev().step_by(3).chain([7, 7]).collect();
+        let keys = numbers.iter().map(|number| keys_from(&world.by_number, *number..=*number)).collect();
+        let listed = all_rows(table, view.ranges(table, &world.by_number, keys, way, &everything).unwrap());
+        let wanted = numbers.iter().filter_map(|number| Some((*number, expected.get(number)?.clone())));
+        assert!(listed.into_iter().eq(wanted), "{way:?}");
+        let ranges = [(30, 35), (5, 5), (9, 3), (0, 10)].map(|(low, high)| keys_from(&world.by_value, low..=high)).to_vec();
+        let listed = all_rows(table, view.ranges(table, &world.by_value, ranges, way, &everything).unwrap());
+        let mut values: Vec<i64> = expected.values().map(|row| row.0).collect();
+        values.sort_unstable_by_key(|value| if way == Way::Forward { *value } else { -*value });
+        let of = |range: std::ops::RangeInclusive<i64>| values.iter().copied().filter(move |value| range.contains(value));
+        assert!(listed.into_iter().map(|row| row.1.0).eq(of(30..=35).chain(of(5..=5)).chain(of(0..=10))), "{way:?}");
     }
     // Some columns, under a condition; rows one by one.
     let condition = Predicate::parse("value >= 10 and number < 200", &table.attributes().schema).unwrap();

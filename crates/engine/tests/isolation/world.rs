@@ -149,6 +149,16 @@ pub(crate) fn all_keys() -> KeyRange {
     KeyRange { start: Vec::new(), end: None }
 }
 
+/// The keys of an index from one number to another.
+pub(crate) fn keys_from(index: &Index, numbers: std::ops::RangeInclusive<i64>) -> KeyRange {
+    let key = |number: i64| {
+        let mut key = Vec::new();
+        index.key_layout().encode(&[ValueRef::Int(number)], &mut key).unwrap();
+        key
+    };
+    KeyRange { start: key(*numbers.start()), end: Some(key(numbers.end() + 1)) }
+}
+
 /// Scans of what a statement sees that begins now.
 pub(crate) trait Scans {
     /// All rows.

@@ -148,7 +148,23 @@ impl ReadView {
         direction: Direction,
         request: &ScanRequest,
     ) -> Result<Scan> {
-        let walk = self.entries(table, index, range, direction, false)?;
+        self.ranges(table, index, vec![range], direction, request)
+    }
+
+    /// The rows whose keys are in these ranges of an index, one range after the other as they are listed: for a list of keys, too. Pages of many rows are asked for ahead, of several
+    /// ranges at once if they are short. A row comes as often as there are ranges that have its key.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn ranges(
+        &self,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+        ranges: Vec<KeyRange>,
+        direction: Direction,
+        request: &ScanRequest,
+    ) -> Result<Scan> {
+        let walk = self.entries(table, index, ranges, direction, false)?;
         Scan::new(self.clone(), Arc::clone(table), walk, request)
     }
 
@@ -167,16 +183,18 @@ impl ReadView {
     /// # Errors
     /// As [`scan`](Self::scan).
     pub fn keys(&self, table: &Arc<Table>, index: &Arc<Index>, range: KeyRange, direction: Direction) -> Result<RowScan> {
-        let walk = self.entries(table, index, range, direction, true)?;
+        let walk = self.entries(table, index, vec![range], direction, true)?;
         Ok(RowScan::of_keys(self.clone(), Arc::clone(table), Arc::clone(index), walk))
     }
 
-    fn entries(&self, table: &Table, index: &Arc<Index>, range: KeyRange, direction: Direction, keys_only: bool) -> Result<Walk> {
+    fn entries(&self, table: &Table, index: &Arc<Index>, ranges: Vec<KeyRange>, direction: Direction, keys_only: bool) -> Result<Walk> {
         self.check_objects(table, Some(index))?;
-        let low = Bound::Included(range.start.as_slice());
-        let high = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        self.reading().note_range(table, index, (low, high))?;
-        Ok(Walk::entries(index, range, direction, keys_only))
+        for range in &ranges {
+            let low = Bound::Included(range.start.as_slice());
+            let high = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            self.reading().note_range(table, index, (low, high))?;
+        }
+        Ok(Walk::entries(index, ranges, direction, keys_only))
     }
 
     /// The values of a row; `None` when the view has no such row.

@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// Rows that are looked at in one step by an index or a list.
 const ROWS_A_STEP: usize = 64;
 
+/// A range before all others.
+const NO_KEYS: KeyRange = KeyRange { start: Vec::new(), end: Some(Vec::new()) };
+
 /// Where a scan is.
 #[derive(Debug)]
 pub(super) enum Walk {
@@ -33,11 +36,13 @@ pub(in crate::database) struct PageWalk {
     looks: Looks,
 }
 
-/// By an index.
+/// By an index, range by range.
 #[derive(Debug)]
 pub(super) struct EntryWalk {
     index: Arc<Index>,
     entries: Entries,
+    /// Those that come after that of `entries`.
+    ranges: std::vec::IntoIter<KeyRange>,
     keys_only: bool,
     /// Rows of this step; with the place of their key in `keys`, if they may have another one by now.
     wanted: Vec<(Rid, Option<Range<usize>>)>,
@@ -70,10 +75,12 @@ impl Walk {
         Walk::Pages(PageWalk::of(pages))
     }
 
-    pub(super) fn entries(index: &Arc<Index>, range: KeyRange, direction: Direction, keys_only: bool) -> Walk {
+    /// One range after the other.
+    pub(super) fn entries(index: &Arc<Index>, ranges: Vec<KeyRange>, direction: Direction, keys_only: bool) -> Walk {
         Walk::Entries(Box::new(EntryWalk {
             index: Arc::clone(index),
-            entries: Entries::new(range, direction),
+            entries: Entries::new(NO_KEYS, direction),
+            ranges: ranges.into_iter(),
             keys_only,
             wanted: Vec::new(),
             keys: Vec::new(),
@@ -158,9 +165,13 @@ impl EntryWalk {
 
     /// The next rows that the table is to be asked for, and keys of those that may have another one by now. Keys that need no such question are delivered, if they are all that is wanted.
     fn gather(&mut self, most: usize, reading: &Reading<'_>, table: &Table, sink: &mut impl RowSink<Error>) -> Result<bool> {
-        let EntryWalk { index, entries, keys_only, wanted, keys, .. } = self;
+        let EntryWalk { index, entries, ranges, keys_only, wanted, keys, .. } = self;
         keys.clear();
         for _ in 0..most {
+            while !entries.has_more(reading, index)? {
+                let Some(range) = ranges.next() else { return Ok(false) };
+                entries.restart(range);
+            }
             let Some((key, rid, is_doubtful)) = entries.next(reading, table, index)? else { return Ok(false) };
             if *keys_only && !is_doubtful {
                 if sink.row(rid, key)?.is_break() {
