@@ -26,4 +26,4 @@ pub use index::{
 };
 pub use pages::{PageCounter, data_set_pages};
 pub use sample::{Interval, RatioEstimator, Shares, t_quantile};
-pub use table::{Saving, TableEstimate, TableEstimator, TableOptions, TablePacker};
+pub use table::{Correction, Saving, TableEstimate, TableEstimator, TableOptions, TablePacker};

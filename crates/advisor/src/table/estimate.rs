@@ -34,6 +34,21 @@ pub struct TableEstimate {
     pub row_bytes: u64,
 }
 
+/// What is known of a candidate beside what a sample's clusters show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Correction {
+    /// What its pages are multiplied with.
+    pub scale: f64,
+    /// What is added to the relative half-width: what is not known for another reason than the sample.
+    pub margin: f64,
+}
+
+impl Default for Correction {
+    fn default() -> Correction {
+        Correction { scale: 1.0, margin: 0.0 }
+    }
+}
+
 /// Where a saving comes from, in bytes; what is negative costs. The four add up to the difference in size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Saving {
@@ -86,7 +101,7 @@ impl TableEstimate {
         packer: &TablePacker,
         rows: u64,
         clusters: f64,
-        margin: f64,
+        correction: Correction,
     ) -> TableEstimate {
         let options = *packer.options();
         let scale = rows as f64 / packer.rows.max(1) as f64;
@@ -94,8 +109,8 @@ impl TableEstimate {
         // Data and large-value pages vary together: one interval for both.
         let (per_row, relative) = packer.shares.estimator().ratio(clusters);
         let end = if relative > 0.0 { END_OF_SAMPLE / packer.data_pages().max(1) as f64 } else { 0.0 };
-        let relative = relative + end + margin;
-        let content = Interval::around(per_row * rows as f64, relative);
+        let relative = relative + end + correction.margin;
+        let content = Interval::around(per_row * correction.scale * rows as f64, relative);
         let large_pages = scaled(packer.large_pages);
         let data_pages = content.map(|pages| pages.saturating_sub(large_pages));
         let dictionary_pages =

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is stored of a row is what `BulkLoader` stores: both ask a `RecordEncoder`.
 
-use super::estimate::TableEstimate;
+use super::estimate::{Correction, TableEstimate};
 use super::packer::{TableOptions, TablePacker};
 use crate::Result;
 use pagefold_codec::block::{pack_value, value_tag};
@@ -139,6 +139,16 @@ impl<'l> TableEstimator<'l> {
         self.candidates[candidate].slot_max
     }
 
+    /// Rows on a full page of a candidate so far; 0 before the first is full.
+    ///
+    /// # Panics
+    /// When there is no such candidate.
+    #[must_use]
+    pub fn page_rows(&self, candidate: usize) -> f64 {
+        let packer = &self.candidates[candidate].packer;
+        packer.rows as f64 / packer.data_pages().max(1) as f64
+    }
+
     /// Adds a row by its record. It may be of any length that a page of 32 KB takes; for a candidate whose pages are smaller, values are moved out. It holds no large values.
     ///
     /// # Errors
@@ -216,17 +226,23 @@ impl<'l> TableEstimator<'l> {
             .collect()
     }
 
-    /// What the clusters pushed say about a table of `rows` rows in `clusters` clusters like these. `margins` are added to the relative half-width, by candidate: what is not known for
-    /// another reason than the sample.
+    /// What the clusters pushed say about a table of `rows` rows in `clusters` clusters like these; `corrections` by candidate.
     #[must_use]
-    pub fn finish_sample(self, rows: u64, clusters: f64, margins: &[f64]) -> Vec<TableEstimate> {
+    pub fn finish_sample(self, rows: u64, clusters: f64, corrections: &[Correction]) -> Vec<TableEstimate> {
         self.candidates
             .into_iter()
-            .zip(margins.iter().copied().chain(std::iter::repeat(0.0)))
-            .map(|(c, margin)| {
+            .zip(corrections.iter().copied().chain(std::iter::repeat(Correction::default())))
+            .map(|(c, correction)| {
                 let mut c = c.complete();
                 c.packer.end_sample();
-                TableEstimate::of_sample((c.method, c.dictionary), (c.record_bytes, c.compressed_rows), &c.packer, rows, clusters, margin)
+                TableEstimate::of_sample(
+                    (c.method, c.dictionary),
+                    (c.record_bytes, c.compressed_rows),
+                    &c.packer,
+                    rows,
+                    clusters,
+                    correction,
+                )
             })
             .collect()
     }

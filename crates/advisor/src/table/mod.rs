@@ -10,6 +10,6 @@ mod packer;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{Saving, TableEstimate};
+pub use estimate::{Correction, Saving, TableEstimate};
 pub use estimator::TableEstimator;
 pub use packer::{TableOptions, TablePacker};

@@ -1,13 +1,20 @@
 //! What an estimate compares: every method at every page size.
 
 use super::dictionary::{Trained, of_sample};
-use pagefold_advisor::{TableEstimator, TableOptions};
+use super::neighbours::saved_bytes;
+use super::ranges::Clusters;
+use pagefold_advisor::{Correction, TableEstimator, TableOptions};
 use pagefold_engine::table_space::{Method, SampledRecords};
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_types::{CompactLayout, RowLayout};
 
 /// What a sample's clusters are too small to show of pages by column, relative: rows of one page are alike, those of several clusters less.
 const COLUMN_MARGIN: f64 = 0.05;
+
+/// The largest part of its bytes that a page by column may save because neighbours are alike.
+const SAVED_MAX: f64 = 0.7;
+/// Of what is saved so, the part that is not sure.
+const SAVED_MARGIN: f64 = 0.25;
 
 /// One of them.
 pub(super) struct Candidate {
@@ -36,12 +43,12 @@ impl Candidates {
         let compact = estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(layout.clone())));
         let encoder = |t: &Trained| (t.method != Method::Page).then(|| RecordEncoder::codes(1, &t.dictionary));
         let encoders: Vec<Option<usize>> = trained.iter().map(|t| encoder(t).map(|encoder| estimator.add_encoder(encoder))).collect();
-        let bytes: Vec<usize> = trained.iter().map(|t| t.dictionary.to_bytes().len()).collect();
         let (mut list, all) = (Vec::new(), trained);
+        let trained_bytes = |at: usize| all[at].dictionary_bytes;
         for &page_bytes in page_sizes {
             for method in Method::ALL {
                 let trained = trained.iter().position(|t| t.method == method && t.page_sizes.contains(&page_bytes));
-                let encoder = trained.and_then(|at| Some((encoders[at]?, Some(bytes[at]))));
+                let encoder = trained.and_then(|at| Some((encoders[at]?, Some(trained_bytes(at)))));
                 match method {
                     Method::Row => estimator.add(method.name(), options(page_bytes), Some((compact, None))),
                     Method::Page => estimator.add_columns(method.name(), options(page_bytes), trained.map(|at| &all[at].dictionary)),
@@ -53,10 +60,27 @@ impl Candidates {
         Candidates { list, encoders }
     }
 
-    /// By candidate, what its dictionary adds to the relative half-width.
-    pub(super) fn margins(&self, of_trained: impl Fn(usize) -> f64) -> Vec<f64> {
-        let by_column = |candidate: &Candidate| if candidate.method == Method::Page { COLUMN_MARGIN } else { 0.0 };
-        self.list.iter().map(|candidate| candidate.trained.map_or(0.0, &of_trained) + by_column(candidate)).collect()
+    /// By candidate, what is known beside what the clusters show: how sure its dictionary is, and what pages by column save because neighbours are alike.
+    pub(super) fn corrections(
+        &self,
+        estimator: &TableEstimator<'_>,
+        clusters: &Clusters,
+        layout: &RowLayout,
+        trained: &[Trained],
+        of_trained: impl Fn(usize) -> f64,
+    ) -> Vec<Correction> {
+        let correction = |(number, candidate): (usize, &Candidate)| {
+            let margin = candidate.trained.map_or(0.0, &of_trained);
+            if candidate.method != Method::Page {
+                return Correction { scale: 1.0, margin };
+            }
+            let page_rows = estimator.page_rows(number);
+            let strings = candidate.trained.map(|at| &trained[at].dictionary);
+            let saved = saved_bytes(clusters, layout, strings, page_rows) * page_rows / candidate.page_bytes as f64;
+            let saved = saved.min(SAVED_MAX);
+            Correction { scale: 1.0 - saved, margin: margin + COLUMN_MARGIN + saved * SAVED_MARGIN }
+        };
+        self.list.iter().enumerate().map(correction).collect()
     }
 }
 

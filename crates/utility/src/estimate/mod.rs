@@ -4,10 +4,11 @@
 //!
 //! * [`EstimateOptions`], [`Proposal`]: what to estimate; [`EstimateReport`]: what came out
 //! * `choose`: the same for LOAD, CREATE INDEX and REORG with `auto`; `costs`: what methods and formats cost on this machine
-//! * `dictionary`: the dictionary LOAD would train, or an approximation of it where a sample must be cheap
+//! * `dictionary`: the dictionary LOAD would train; `stand_in`: what a sample says of it
 //! * `source`, `table`, `index`: the three kinds of object
 //! * `proposed`: keys of indexes that do not exist, all of them
 //! * `ranges`: key ranges of such indexes, for samples
+//! * `neighbours`: what pages by column save because neighbours are alike, which clusters of a sample do not show
 //! * `random`: which pages a sample takes
 //!
 //! Without a sample the result is what LOAD, REORG or CREATE INDEX then takes, to the page.
@@ -17,12 +18,14 @@ mod choose;
 mod costs;
 mod dictionary;
 mod index;
+mod neighbours;
 mod options;
 mod proposed;
 mod random;
 mod ranges;
 mod report;
 mod source;
+mod stand_in;
 mod table;
 
 pub use candidates::add_every_method;

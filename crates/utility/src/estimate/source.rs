@@ -2,12 +2,13 @@
 
 use super::candidates::{Candidate, Candidates};
 use super::costs::{KeySample, RowSample};
-use super::dictionary::{self, Scaling, StandIn, Trained};
+use super::dictionary::{self, Trained};
 use super::options::{EstimateOptions, Proposal, Scratch};
 use super::proposed::{ProposedIndex, ProposedKeys};
 use super::random::SplitMix64;
 use super::ranges::{Clusters, KeyRanges, RANGES_MAX, entry_bytes};
 use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, SampleFacts};
+use super::stand_in::{Scaling, StandIn};
 use crate::error::no_thread;
 use crate::load::primary_key;
 use crate::load_threads::pack_batches;
@@ -212,10 +213,10 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     let (reference, candidates) = plan.add_candidates(&mut estimator, &trained);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
     let slot_max = estimator.slot_max(reference);
-    let margins = candidates.margins(|trained| scalings[trained].margin);
+    let corrections = candidates.corrections(&estimator, &clusters, &plan.layout, &trained, |trained| scalings[trained].margin);
     // Of parts that were drawn only little was read: as many draws as would cover all rows.
     let all_draws = rows_total as f64 / (clusters.row_count() as f64 / clusters.draws().max(1) as f64).max(1.0);
-    let estimates = estimator.finish_sample(rows_total, all_draws, &margins);
+    let estimates = estimator.finish_sample(rows_total, all_draws, &corrections);
     let rows_per_page = rows_total as f64 / (estimates[reference].data_pages.value.max(1)) as f64;
     let mut report = EstimateReport { rows: rows_total, ..EstimateReport::default() };
     report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes, &costs);

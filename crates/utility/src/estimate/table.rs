@@ -2,13 +2,14 @@
 
 use super::candidates::Candidates;
 use super::costs::RowSample;
-use super::dictionary::{self, SAME_TABLE_MARGIN, Scaling, StandIn, Trained};
+use super::dictionary::{self, SAME_TABLE_MARGIN, Trained};
 use super::options::{EstimateOptions, Proposal, Scratch};
 use super::proposed::{ProposedIndex, ProposedKeys};
 use super::random::SplitMix64;
 use super::ranges::{Clusters, KeyRanges};
 use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};
 use super::source::{feed_clusters, finish_ranges, range_start};
+use super::stand_in::{Scaling, StandIn};
 use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{Cost, TableEstimate, TableEstimator, TableOptions};
@@ -260,8 +261,9 @@ fn sampled(
     let costs = costs(table, options, &RowSample::of(table.layout(), records), &trained)?;
     let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes, options);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
-    let margins = candidates.margins(|trained| scalings.get(trained).map_or(SAME_TABLE_MARGIN, |scaling| scaling.margin));
-    let estimates = estimator.finish_sample(rows_total, all_pages as f64, &margins);
+    let sure = |trained: usize| scalings.get(trained).map_or(SAME_TABLE_MARGIN, |scaling| scaling.margin);
+    let corrections = candidates.corrections(&estimator, &clusters, table.layout(), &trained, sure);
+    let estimates = estimator.finish_sample(rows_total, all_pages as f64, &corrections);
     let mut report = report(table, estimates, present, page_bytes_of(table, options), &costs);
     let all_keys = !proposals.is_empty();
     report.indexes = proposed_on_sample((&view, table), options, proposals, &clusters, &mut random, progress)?;
