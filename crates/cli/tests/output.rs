@@ -7,37 +7,48 @@ use common::{PROGRAM, Place, rows_csv};
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::process::Command;
 
+/// They write rows to a file.
+const WRITERS: [&str; 2] = ["export", "salvage"];
+
 #[test]
-fn export_follows_links_and_keeps_them() {
+fn links_are_followed_and_kept() {
+    WRITERS.into_iter().for_each(follows_links);
+}
+
+fn follows_links(command: &str) {
     let place = Place::with_table();
     place.write("target.csv", "before");
     symlink("target.csv", place.path("link.csv")).unwrap();
     symlink("nothing yet.csv", place.path("dangling.csv")).unwrap();
     for (link, target) in [("link.csv", "target.csv"), ("dangling.csv", "nothing yet.csv")] {
-        place.run(&["export", "db", "t", link]).ok();
+        place.run(&[command, "db", "t", link]).ok();
         assert!(place.path(link).symlink_metadata().unwrap().is_symlink());
         assert!(!place.path(target).symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read_to_string(place.path(target)).unwrap(), rows_csv(0..2000));
     }
     std::fs::create_dir(place.path("folder.csv")).unwrap();
-    place.run(&["export", "db", "t", "folder.csv"]).fails(1, &["folder.csv", "directory"]);
+    place.run(&[command, "db", "t", "folder.csv"]).fails(1, &["folder.csv", "directory"]);
 }
 
 #[test]
-fn export_writes_pipes_and_devices_and_keeps_them() {
+fn pipes_and_devices_are_written_and_kept() {
+    WRITERS.into_iter().for_each(writes_pipes_and_devices);
+}
+
+fn writes_pipes_and_devices(command: &str) {
     let place = Place::with_table();
     let pipe = place.path("pipe.csv");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let text = std::thread::scope(|scope| {
         let reader = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
-        place.run(&["export", "db", "t", "pipe.csv"]).ok();
+        place.run(&[command, "db", "t", "pipe.csv"]).ok();
         reader.join().unwrap()
     });
     assert_eq!(text, rows_csv(0..2000));
     assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
-    let done = place.run(&["export", "db", "t", "/dev/null", "--format", "csv", "--json"]).ok().json();
-    assert_eq!(done["size_bytes"], rows_csv(0..2000).len());
-    place.run(&["export", "db", "t", "/dev/full", "--format", "csv"]).fails(1, &["No space left"]);
+    let done = place.run(&[command, "db", "t", "/dev/null", "--format", "csv", "--json"]).ok().json();
+    assert!(command == "salvage" || done["size_bytes"] == rows_csv(0..2000).len());
+    place.run(&[command, "db", "t", "/dev/full", "--format", "csv"]).fails(1, &["No space left"]);
     for device in ["/dev/null", "/dev/full"] {
         assert!(std::fs::metadata(device).unwrap().file_type().is_char_device());
     }

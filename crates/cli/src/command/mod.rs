@@ -12,6 +12,7 @@ mod estimate;
 mod export;
 mod get;
 mod load;
+mod output_file;
 mod print;
 mod rebuild_index;
 mod recover;

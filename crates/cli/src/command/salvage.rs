@@ -1,11 +1,12 @@
 //! `pagefold salvage`
 
 use super::export::format_of;
+use super::output_file::write_file;
 use crate::arguments::ExportArguments;
 use crate::failure::{Failure, Result};
 use crate::session::{Session, stdout};
 use crate::size::grouped;
-use pagefold::interchange::FileSink;
+use pagefold::interchange::Sink;
 use pagefold::io::{Clock, OsClock, OsStorage, Storage};
 use pagefold::utility::{SalvageReport, Salvaged};
 use serde_json::json;
@@ -22,8 +23,8 @@ pub(super) fn run(session: &Session, arguments: &ExportArguments) -> Result<()> 
         let mut sink = format.sink(stdout(), salvaged.schema(), None)?;
         salvaged.run(&arguments.database, sink.as_mut(), &session.bars)?
     } else {
-        let mut sink = FileSink::create(storage, &arguments.file, &format, salvaged.schema())?;
-        salvaged.run(&arguments.database, &mut sink, &session.bars)?
+        let run = |sink: &mut dyn Sink| Ok(salvaged.run(&arguments.database, sink, &session.bars)?);
+        write_file(&storage, &arguments.file, &format, salvaged.schema(), run)?.0
     };
     session.bars.clear();
     if to_stdout {
