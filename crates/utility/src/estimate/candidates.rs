@@ -9,7 +9,7 @@ use pagefold_format::data::forms::RecordEncoder;
 use pagefold_types::{CompactLayout, RowLayout};
 
 /// What a sample's clusters are too small to show of pages by column, relative: rows of one page are alike, those of several clusters less.
-const COLUMN_MARGIN: f64 = 0.05;
+const COLUMN_MARGIN: f64 = 0.04;
 
 /// The largest part of its bytes that a page by column may save because neighbours are alike.
 const SAVED_MAX: f64 = 0.7;

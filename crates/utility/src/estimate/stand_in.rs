@@ -36,9 +36,9 @@ const TREND_DOWN: f64 = 0.85;
 /// Of the gap between rows trained on and others, what counts for those that LOAD does not train on.
 const GAP: f64 = 0.25;
 /// Of trend, gap, and what has no room, the part that is not sure.
-const TREND_MARGIN: f64 = 0.3;
-const GAP_MARGIN: f64 = 0.15;
-const LOST_MARGIN: f64 = 0.25;
+const TREND_MARGIN: f64 = 0.25;
+const GAP_MARGIN: f64 = 0.13;
+const LOST_MARGIN: f64 = 0.22;
 /// Tokens that every dictionary has.
 const SINGLE_BYTES: usize = 256;
 /// Uncertainty of every stand-in, relative.
