@@ -73,7 +73,7 @@ fn compare(database: &Database, model: &Model) {
 /// Padded rows in the form of their page and in another, and forward pointers.
 fn kinds(table: &Table) -> [usize; 3] {
     let mut kinds = [0; 3];
-    for data_set in table.partitions() {
+    for data_set in table.data_sets() {
         for number in data_set.data_page_numbers() {
             let page = table.manager().shared(data_set, number, Access::Scan).unwrap();
             let view = DataPage::new(&page);

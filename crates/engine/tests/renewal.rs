@@ -102,7 +102,7 @@ fn compare(database: &Database, model: &Model) {
 }
 
 fn data_pages(table: &Table) -> u64 {
-    table.partitions().map(|data_set: &Arc<DataSet>| u64::from(data_set.facts().data_pages)).sum()
+    table.data_sets().map(|data_set: &Arc<DataSet>| u64::from(data_set.facts().data_pages)).sum()
 }
 
 /// Pages that the rows would take if they had all been inserted with a dictionary made of all of them.

@@ -66,12 +66,12 @@ fn change(world: &World, random: &mut Random, rows: u64, deletes: bool) -> Resul
 
 /// Bytes of tables and indexes in use.
 fn data_bytes(world: &World) -> u64 {
-    let sets = world.table.partitions().chain([world.by_number.data_set(), world.by_value.data_set()]);
+    let sets = world.table.data_sets().chain([world.by_number.data_set(), world.by_value.data_set()]);
     sets.map(|data_set| u64::from(data_set.page_count()) * data_set.page_bytes() as u64).sum()
 }
 
 fn pages(world: &World) -> [u32; 3] {
-    let of_table = world.table.partitions().map(|data_set| data_set.page_count()).sum();
+    let of_table = world.table.data_sets().map(|data_set| data_set.page_count()).sum();
     [of_table, world.by_number.data_set().page_count(), world.by_value.data_set().page_count()]
 }
 

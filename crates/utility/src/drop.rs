@@ -40,7 +40,7 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
         _ => {
             report.kind = "table";
             let table = change.drop_unread_table(name)?;
-            report.freed_bytes = table.partitions().map(|data_set| data_set.allocated_bytes()).sum();
+            report.freed_bytes = table.data_sets().map(|data_set| data_set.allocated_bytes()).sum();
             for index in table.all_indexes() {
                 report.indexes.push(index.name().into());
                 report.freed_bytes += index.data_set().allocated_bytes();

@@ -196,7 +196,7 @@ fn append(
 impl LoadReport {
     fn note_table(&mut self, table: &Table) {
         self.dictionary = table.dictionary().is_some();
-        for data_set in table.partitions() {
+        for data_set in table.data_sets() {
             self.pages += u64::from(data_set.page_count());
             self.size_bytes += u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
         }

@@ -129,7 +129,7 @@ pub(crate) fn sample_table(table: &Table, progress: &dyn Progress) -> Result<Sam
 }
 
 fn size(table: &Table) -> (u64, u64) {
-    let pages: u64 = table.partitions().map(|data_set| u64::from(data_set.page_count())).sum();
+    let pages: u64 = table.data_sets().map(|data_set| u64::from(data_set.page_count())).sum();
     (pages, pages * table.attributes().page_bytes as u64)
 }
 

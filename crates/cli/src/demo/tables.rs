@@ -58,7 +58,7 @@ pub(super) fn measure(session: &Session, database: &Database, subject: &mut Subj
     session.bars.finish();
     let methods = loaded.iter().enumerate().map(|(i, one)| {
         let estimate = subject.estimates.iter().find(|e| e.method == one.method.name());
-        let pages: u64 = one.table.partitions().map(|d| u64::from(d.page_count())).sum();
+        let pages: u64 = one.table.data_sets().map(|d| u64::from(d.page_count())).sum();
         let key = one.key.data_set();
         MethodOutcome {
             method: one.method.name(),
@@ -148,7 +148,7 @@ pub(super) fn read_in(c: &CounterValues) -> u64 {
 
 /// Pages of table and key read from disk so far.
 fn pages_read(loaded: &Loaded) -> u64 {
-    loaded.table.partitions().map(|d| read_in(&d.counters())).sum::<u64>() + read_in(&loaded.key.data_set().counters())
+    loaded.table.data_sets().map(|d| read_in(&d.counters())).sum::<u64>() + read_in(&loaded.key.data_set().counters())
 }
 
 /// Reads two columns of every row.

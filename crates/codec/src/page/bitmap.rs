@@ -18,6 +18,12 @@ impl Bitmap {
         bitmap
     }
 
+    /// No bits, with memory for so many.
+    #[must_use]
+    pub fn with_capacity(bits: usize) -> Self {
+        Self { words: Vec::with_capacity(bits.div_ceil(64)), len: 0 }
+    }
+
     /// No bits; keeps the memory.
     pub fn clear(&mut self) {
         self.words.clear();

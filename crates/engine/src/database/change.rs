@@ -202,7 +202,7 @@ impl<'a> Change<'a> {
         let fresh = self.create_table(old.attributes_now())?;
         // Table and indexes are copied one after the other: what is left in them stays until then.
         let _held = self.database.core.leftovers.hold();
-        for data_set in old.partitions() {
+        for data_set in old.data_sets() {
             let copy = fresh.add_partition()?;
             copy.copy_pages(data_set, &self.database.core.manager)?;
         }
@@ -236,7 +236,7 @@ impl<'a> Change<'a> {
         self.database.ensure_log()?;
         // What the log does not name, recovery does not know: the first partition is named before it has a file.
         for table in self.defining.tables() {
-            if table.partitions().next().is_none() {
+            if table.data_sets().next().is_none() {
                 table.add_partition()?;
             }
         }
@@ -309,7 +309,7 @@ impl<'a> Change<'a> {
     }
 
     fn staged_data_sets(&self) -> Vec<Arc<DataSet>> {
-        let of_tables = self.defining.tables().flat_map(|table| table.partitions().cloned());
+        let of_tables = self.defining.tables().flat_map(|table| table.data_sets().cloned());
         of_tables.chain(self.defining.indexes().map(|index| Arc::clone(&index.data_set))).collect()
     }
 
@@ -347,7 +347,7 @@ fn data_set_entry(data_set: &DataSet) -> DataSetEntry {
 }
 
 pub(super) fn table_entry(table: &Table) -> TableEntry {
-    let data_sets = table.partitions().map(|d| data_set_entry(d)).collect();
+    let data_sets = table.data_sets().map(|d| data_set_entry(d)).collect();
     TableEntry { object_id: table.object_id, attributes: table.attributes_now(), data_sets }
 }
 

@@ -359,7 +359,7 @@ impl DatabaseState {
         }
         for table in &tables {
             table.load_dictionaries()?;
-            for data_set in table.partitions().filter(|d| d.is_defined()) {
+            for data_set in table.data_sets().filter(|d| d.is_defined()) {
                 for number in redone.pages.get(&data_set.file_id()).into_iter().flatten() {
                     table.renew_space_class(data_set, *number)?;
                 }

@@ -46,7 +46,7 @@ impl<F: FnMut(Rid)> RowSink<crate::Error> for Visitor<F> {
 fn a_scan_delivers_copies_once_others_have_slept_for_a_latch() {
     let (database, _) = with_rows(1000);
     let table = database.table("t").unwrap();
-    let data_set = Arc::clone(table.partitions().next().unwrap());
+    let data_set = Arc::clone(table.data_sets().next().unwrap());
     let update = |rid: Rid| {
         let mut t = database.begin(TransactionOptions::default());
         assert!(t.update(&table, rid, &[(0, ValueRef::Int(-1))]).unwrap());

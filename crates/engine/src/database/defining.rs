@@ -531,7 +531,7 @@ impl Defining {
             match defined {
                 Defined::Table(table) => {
                     table.lifetime.withdraw();
-                    database.former.leave(table.partitions().cloned());
+                    database.former.leave(table.data_sets().cloned());
                 }
                 Defined::Index(index, table) => {
                     index.lifetime.withdraw();
@@ -556,7 +556,7 @@ impl Defining {
         let (mut replaced, mut left) = (Replaced::default(), Vec::new());
         for (_, defined) in &self.done {
             match defined {
-                Defined::Table(table) if self.has_dropped(table.object_id) => left.extend(table.partitions().cloned()),
+                Defined::Table(table) if self.has_dropped(table.object_id) => left.extend(table.data_sets().cloned()),
                 Defined::Index(index, table) if self.has_dropped(index.object_id) => {
                     table.remove_index(index);
                     left.push(Arc::clone(&index.data_set));

@@ -78,7 +78,7 @@ impl Former {
             let mut lists = self.lists.lock();
             let Lists { tables, indexes, data_sets } = &mut *lists;
             for table in tables.extract_if(.., |table| table.lifetime.until() <= oldest) {
-                data_sets.extend(table.partitions().cloned());
+                data_sets.extend(table.data_sets().cloned());
             }
             for index in indexes.extract_if(.., |index| index.lifetime.until() <= oldest) {
                 data_sets.push(Arc::clone(&index.data_set));

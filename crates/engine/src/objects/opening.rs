@@ -97,7 +97,7 @@ impl Opening {
         });
         if let Err(error) = finished {
             let of_indexes = indexes.iter().map(|index| &index.data_set);
-            table.partitions().chain(of_indexes).for_each(|data_set| core.manager.discard(data_set));
+            table.data_sets().chain(of_indexes).for_each(|data_set| core.manager.discard(data_set));
             return Err(error);
         }
         for ((_, state), index) in states.iter_mut().zip(indexes) {
@@ -121,8 +121,8 @@ fn finish_opening(table: &Table, indexes: &[Arc<Index>], broken: &mut Vec<Broken
         }
     }
     let of_indexes = indexes.iter().map(|index| &index.data_set);
-    table.partitions().chain(of_indexes).for_each(|data_set| data_set.set_recovering(false));
-    table.partitions().try_for_each(|data_set| data_set.check_length(false))?;
+    table.data_sets().chain(of_indexes).for_each(|data_set| data_set.set_recovering(false));
+    table.data_sets().try_for_each(|data_set| data_set.check_length(false))?;
     for index in indexes {
         if let Err(error) = index.data_set.check_length(false) {
             index.set_damaged(reason_of(&error), false);

@@ -117,7 +117,7 @@ fn two_pools_of_one_index_share_a_chunk() {
     // Each of the others has one chunk, and a page in it that somebody has latched.
     let in_use: Vec<SharedPage<'_>> = tables
         .iter()
-        .map(|table| table.partitions().next().unwrap())
+        .map(|table| table.data_sets().next().unwrap())
         .filter(|data_set| data_set.page_bytes() != 16384)
         .map(|data_set| {
             let number = (1..data_set.page_count()).find(|n| data_set.space().word(*n).class() > CLASS_FULL).unwrap();

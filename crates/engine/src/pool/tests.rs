@@ -87,7 +87,7 @@ fn redo_gives_the_same_pages() {
             table.delete(rids[n as usize / 3]).unwrap();
         }
     }
-    let data_set = Arc::clone(table.partitions().next().unwrap());
+    let data_set = Arc::clone(table.data_sets().next().unwrap());
     let mut pages: HashMap<u32, Vec<u8>> = HashMap::new();
     let mut rows = 0;
     for (lsn, record) in records.lock().iter().enumerate() {
@@ -180,7 +180,7 @@ fn a_scan_does_not_flush_the_pool() {
     for _ in 0..3 {
         assert_eq!(database.read_view().scan(&cold, &ScanRequest::default()).unwrap().into_rows().map(Result::unwrap).count(), 40_000);
     }
-    let hot_set = hot.partitions().next().unwrap();
+    let hot_set = hot.data_sets().next().unwrap();
     let before = hot_set.counters().synchronous_reads;
     for rid in &hot_rids {
         number(&hot, *rid);

@@ -125,7 +125,7 @@ impl Definitions {
         }
         let Some(opening) = self.objects.opening(object_id) else { return Ok(None) };
         let table = opening.open_to_redo(&self.core, &mut self.broken)?;
-        data_sets.extend(table.partitions().map(|data_set| (data_set.file_id(), Arc::clone(data_set))));
+        data_sets.extend(table.data_sets().map(|data_set| (data_set.file_id(), Arc::clone(data_set))));
         let indexes = self.objects.opened_indexes_of(object_id);
         data_sets.extend(indexes.map(|index| (index.data_set.file_id(), Arc::clone(&index.data_set))));
         Ok(Some(table))
@@ -206,7 +206,7 @@ impl Definitions {
             Some(rows) => match read_definition(object_id, rows, |id| schemas.clone().filter(|(table, _)| *table == id).map(|(_, s)| s))? {
                 catalog::Defined::Table(entry) => {
                     let table = open_table(&self.core, entry, headers, &mut self.broken)?;
-                    data_sets.extend(table.partitions().map(|data_set| (data_set.file_id(), Arc::clone(data_set))));
+                    data_sets.extend(table.data_sets().map(|data_set| (data_set.file_id(), Arc::clone(data_set))));
                     What::Table(Arc::new(table))
                 }
                 catalog::Defined::Index(entry) => {
@@ -254,7 +254,7 @@ impl Definitions {
                     // Of what nobody had used there is nothing in memory, and its files are among those that nobody names.
                     let (table, index) = (table.and_then(|place| place.opened()), index.and_then(|place| place.opened()));
                     self.is_gone(
-                        table.iter().flat_map(|table| table.partitions()).chain(index.iter().map(|index| &index.data_set)),
+                        table.iter().flat_map(|table| table.data_sets()).chain(index.iter().map(|index| &index.data_set)),
                         data_sets,
                     );
                     found
@@ -275,7 +275,7 @@ impl Definitions {
             self.pending.extract_if(.., |pending| pending.transaction == transaction && pending.after >= last).collect();
         for Pending { what, .. } in taken_back {
             match what {
-                What::Table(table) => self.is_gone(table.partitions(), data_sets),
+                What::Table(table) => self.is_gone(table.data_sets(), data_sets),
                 What::Index(index) => self.is_gone([&index.data_set].into_iter(), data_sets),
                 What::Other(..) | What::Altered(..) | What::Gone(_) => {}
             }
@@ -299,7 +299,7 @@ impl Definitions {
             let index = self.objects.remove_index(object_id).and_then(|place| place.opened());
             let table = self.objects.tables.remove(object_id).and_then(|place| place.opened());
             self.is_gone(index.iter().map(|index| &index.data_set), data_sets);
-            table.iter().for_each(|table| self.is_gone(table.partitions(), data_sets));
+            table.iter().for_each(|table| self.is_gone(table.data_sets(), data_sets));
         }
     }
 

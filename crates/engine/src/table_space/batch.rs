@@ -18,6 +18,8 @@ const ROWS_LOOKED_AT: usize = 16 * 1024;
 const WAITING: usize = 64;
 /// Bytes of strings in a batch; what one page holds may come on top.
 const BYTES_MAX: usize = 1 << 30;
+/// Memory that a column of bytes has before it has any, at most.
+const EXPECTED_BYTES_MAX: usize = 1 << 20;
 
 /// The values of a column.
 #[derive(Debug)]
@@ -88,6 +90,13 @@ pub struct ColumnBatch {
     waiting: Waiting,
 }
 
+/// Rows of a batch, and bytes of its columns of bytes.
+#[derive(Debug, Default)]
+pub(crate) struct BatchSizes {
+    rows: usize,
+    bytes: Vec<usize>,
+}
+
 /// Records of the last rows, which the columns do not have yet.
 #[derive(Debug, Default)]
 struct Waiting {
@@ -108,24 +117,36 @@ impl Waiting {
 }
 
 impl ColumnBatch {
-    /// An empty batch of these columns.
+    /// An empty batch of these columns, with memory for one of these sizes.
     ///
     /// # Errors
     /// When the table has no such column.
-    pub fn new(table: &Table, columns: &[usize]) -> Result<ColumnBatch> {
-        let schema = table.decoder.columns();
-        let columns = columns.iter().map(|number| {
+    pub(crate) fn new(table: &Table, columns: &[usize], sizes: &BatchSizes) -> Result<ColumnBatch> {
+        let (schema, rows) = (table.decoder.columns(), sizes.rows);
+        let columns = columns.iter().enumerate().map(|(at, number)| {
             if *number >= schema.column_count() {
                 return Err(Error::Value(format!("{}: no column number {number}", table.object())));
             }
             let values = if schema.is_int(*number) {
-                BatchValues::Ints(Vec::new())
+                BatchValues::Ints(Vec::with_capacity(rows))
             } else {
-                BatchValues::Bytes { bytes: Vec::new(), ends: Vec::new(), large: Bitmap::default() }
+                let bytes = Vec::with_capacity(sizes.bytes.get(at).copied().unwrap_or(0));
+                BatchValues::Bytes { bytes, ends: Vec::with_capacity(rows), large: Bitmap::with_capacity(rows) }
             };
-            Ok(BatchColumn { number: *number, values, validity: Bitmap::default(), nulls: 0 })
+            Ok(BatchColumn { number: *number, values, validity: Bitmap::with_capacity(rows), nulls: 0 })
         });
         Ok(ColumnBatch { columns: columns.collect::<Result<_>>()?, rids: None, rows: 0, looked_at: 0, waiting: Waiting::default() })
+    }
+
+    /// How large it is: the next one is so, too, about.
+    pub(crate) fn sizes(&self, sizes: &mut BatchSizes) {
+        sizes.rows = self.rows;
+        sizes.bytes.clear();
+        sizes.bytes.extend(self.columns.iter().map(|column| match &column.values {
+            BatchValues::Ints(_) => 0,
+            // Long strings come seldom and by chance.
+            BatchValues::Bytes { bytes, .. } => bytes.len().min(EXPECTED_BYTES_MAX),
+        }));
     }
 
     /// The same, with the RIDs of the rows.

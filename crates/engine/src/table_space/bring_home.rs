@@ -59,7 +59,7 @@ impl Table {
             } else if !self.move_into_area(&mut mtr, &row, image.body(), with_form(own))? {
                 return Ok(None);
             }
-            self.core.reservations.moved((self.object_id, rid), (self.partition(at.partition())?, at.page()), with_form(own));
+            self.core.reservations.moved((self.object_id, rid), self.place(at)?, with_form(own));
             mtr.commit()?;
             return Ok((at != rid).then_some(at));
         }

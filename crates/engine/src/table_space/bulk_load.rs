@@ -6,6 +6,7 @@
 //! - nothing of the load is seen before the catalog names the data set.
 
 use super::page_search::page_room;
+use super::partition::Partition;
 use super::table::Table;
 use crate::pool::BulkWriter;
 use crate::{Error, Result};
@@ -42,7 +43,7 @@ pub enum EncodedRow<'a> {
 pub struct BulkLoader<'a> {
     table: &'a Table,
     writer: BulkWriter<'a>,
-    partition: u16,
+    partition: &'a Partition,
     packer: PagePacker,
     /// Where rows lie by column: those of pages to come.
     columns: Option<Box<ColumnPacker>>,
@@ -60,8 +61,8 @@ impl<'a> BulkLoader<'a> {
     /// When the data set or the dictionary cannot be written.
     pub fn new(table: &'a Table) -> Result<BulkLoader<'a>> {
         table.check_dictionaries()?;
-        let (partition, data_set) = table.last_partition()?;
-        table.store_dictionaries(data_set)?;
+        let partition = table.last_partition()?;
+        table.store_dictionaries(partition)?;
         let attributes = table.attributes();
         debug_assert!(page_room(attributes.page_bytes) >= table.record_bytes_max());
         let columns = table.by_column().then(|| {
@@ -72,7 +73,7 @@ impl<'a> BulkLoader<'a> {
         });
         Ok(BulkLoader {
             table,
-            writer: BulkWriter::new(data_set),
+            writer: BulkWriter::new(partition),
             partition,
             packer: PagePacker::new(attributes.page_bytes, attributes.pctfree, attributes.maxrows),
             columns,
@@ -154,7 +155,7 @@ impl<'a> BulkLoader<'a> {
         let slot = DataPage::new(&self.image).slot_count();
         DataOp::Insert { slot, kind, bytes: &self.stored }.apply(&mut self.image).map_err(|e| self.writer.data_set().corrupt(number, e))?;
         self.rows += 1;
-        Ok(Rid::new(self.partition, number, slot))
+        Ok(Rid::new(self.partition.number(), number, slot))
     }
 
     /// Puts the pages together for which there are rows enough; with the last rows, all.
@@ -171,7 +172,7 @@ impl<'a> BulkLoader<'a> {
             for row in 0..page.rows {
                 let record = columns.record(row);
                 let rid = if page.columns {
-                    Rid::new(self.partition, number, row as u16)
+                    Rid::new(self.partition.number(), number, row as u16)
                 } else {
                     let mut codes = std::mem::take(&mut self.codes);
                     codes.clear();
@@ -190,13 +191,12 @@ impl<'a> BulkLoader<'a> {
     }
 
     fn start_page(&mut self, dictionary_version: u16) -> Result<()> {
-        if self.table.partition_is_full(self.writer.data_set()) {
+        if self.table.partition_is_full(self.partition) {
             self.writer.flush()?;
             self.book_rows();
-            let data_set = self.table.add_partition()?;
-            self.partition = data_set.attributes.partition;
-            self.table.store_dictionaries(data_set)?;
-            self.writer = BulkWriter::new(data_set);
+            self.partition = self.table.add_partition()?;
+            self.table.store_dictionaries(self.partition)?;
+            self.writer = BulkWriter::new(self.partition);
         }
         let number = self.writer.data_set().append_page(CLASS_FULL)?;
         DataOp::Format { page_number: number, dictionary_version }

@@ -71,7 +71,7 @@ struct Census {
 
 fn census(table: &Table) -> Census {
     let mut census = Census::default();
-    for data_set in table.partitions() {
+    for data_set in table.data_sets() {
         for number in data_set.data_page_numbers() {
             let page = table.manager().shared(data_set, number, Access::Scan).unwrap();
             let view = DataPage::new(&page);
@@ -95,7 +95,7 @@ fn census(table: &Table) -> Census {
 /// A slot that a page has for rows of another one means no row to who names it; how many there are with one.
 fn hosted_slots_are_no_rids(table: &Table) -> usize {
     let mut slots = Vec::new();
-    for (partition, data_set) in table.partitions().enumerate() {
+    for (partition, data_set) in table.data_sets().enumerate() {
         for number in data_set.data_page_numbers() {
             let page = table.manager().shared(data_set, number, Access::Scan).unwrap();
             let view = DataPage::new(&page);
@@ -119,7 +119,7 @@ fn pages_are_filled_and_changed_and_forward_rows() {
     let (table, mut model) = loaded(&database, &mut random);
     let Census { columns, singles, moved, hosted } = census(&table);
     assert_eq!((columns, singles, moved, hosted), (2000, 0, 0, 0));
-    let pages = table.partitions().map(|data_set| data_set.data_page_numbers().len()).sum::<usize>();
+    let pages = table.data_sets().map(|data_set| data_set.data_page_numbers().len()).sum::<usize>();
     assert!(pages < 12, "{pages} pages");
 
     // Numbers from the range that is there fit their column as it is.
@@ -287,7 +287,7 @@ fn change_wide_rows(method: Method, seed: u64) -> (usize, usize) {
         compare(&table, &model);
         database.remove_leftovers().unwrap();
     }
-    (table.partitions().map(|data_set| data_set.data_page_numbers().len()).sum(), most)
+    (table.data_sets().map(|data_set| data_set.data_page_numbers().len()).sum(), most)
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn widen_rows(page_bytes: usize, rows: i64, short: usize, shuffled: bool) {
         transaction.commit().unwrap();
     }
     compare(&table, &model);
-    let pages: usize = table.partitions().map(|data_set| data_set.data_page_numbers().len()).sum();
+    let pages: usize = table.data_sets().map(|data_set| data_set.data_page_numbers().len()).sum();
     let fit = page_bytes / (page_bytes - short);
     assert!(pages <= model.len() / fit + 6, "{page_bytes} {short}: {pages} pages for {rows} rows");
 }
@@ -387,7 +387,7 @@ fn take_back_wide_rows(maxrows: u16, changes: usize) -> usize {
         }
     }
     compare(&table, &model);
-    table.partitions().map(|data_set| data_set.data_page_numbers().len()).sum()
+    table.data_sets().map(|data_set| data_set.data_page_numbers().len()).sum()
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn pages_given_back_in_full_partitions_are_taken_again() {
             transaction.commit().unwrap();
             database.remove_leftovers().unwrap();
             if step % 1_000 == 999 {
-                course.push(table.partitions().count());
+                course.push(table.data_sets().count());
             }
         }
         assert!(course[3] <= course[0] + 2 && course[3] <= 12, "{method:?}: {course:?} partitions");

@@ -13,6 +13,7 @@
 
 use super::columns::{RESERVE, WORTHWHILE};
 use super::page_search::page_room;
+use super::partition::Partition;
 use super::table::Table;
 use crate::Result;
 use crate::data_set::DataSet;
@@ -26,7 +27,6 @@ use pagefold_format::page::{self, PageType};
 use pagefold_format::space_map::{CLASS_EMPTY, class_needed};
 use pagefold_types::{Rid, SLOT_MAX};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 /// Of the pages that may have room for a range, so many are tried before a new one is taken.
 const CANDIDATES: usize = 8;
@@ -81,8 +81,7 @@ pub(super) const THIN_PART: usize = 4;
 struct Host<'a> {
     mtr: MiniTransaction<'a>,
     handle: PageHandle,
-    data_set: &'a DataSet,
-    partition: u16,
+    partition: &'a Partition,
 }
 
 impl Table {
@@ -330,7 +329,7 @@ impl Table {
             self.note_space(mtr, home);
             let (home_set, home_number) = (mtr.data_set(home), mtr.number(home));
             for (rid, bytes) in claims {
-                self.core.reservations.moved((self.object_id, rid), (self.partition(at_home.partition())?, home_number), bytes);
+                self.core.reservations.moved((self.object_id, rid), (self.partition(at_home.partition())?.data_set(), home_number), bytes);
             }
             mtr.count(data_set, Counts { rows: -counts, ..Counts::default() });
             mtr.count(home_set, Counts { rows: counts, ..Counts::default() });
@@ -368,12 +367,12 @@ impl Table {
             self.note_space(mtr, home);
         }
         self.note_space(mtr, from);
-        let host_set = self.partition(host.partition)?;
+        let host_set = host.partition;
         for (rid, bytes) in claims {
-            self.core.reservations.moved((self.object_id, rid), (host_set, there.page()), bytes);
+            self.core.reservations.moved((self.object_id, rid), (host_set.data_set(), there.page()), bytes);
         }
         mtr.count(data_set, Counts { rows: -counts, ..Counts::default() });
-        host.mtr.count(host.data_set, Counts { rows: counts, ..Counts::default() });
+        host.mtr.count(host.partition, Counts { rows: counts, ..Counts::default() });
         mtr.absorb(host.mtr);
         self.builders.lock().extend([builder, other]);
         Ok(Forwarded::Done)
@@ -436,8 +435,9 @@ impl Table {
         let manager = self.manager();
         let neighbours = DataPage::new(mtr.bytes(home)).ranges().iter();
         for neighbour in neighbours.filter(|other| is_beside(other, at_home.slot(), range.count)) {
-            let (partition, number) = (neighbour.there.partition(), neighbour.there.page());
-            let data_set = self.partition(partition)?;
+            let number = neighbour.there.page();
+            let partition = self.partition(neighbour.there.partition())?;
+            let data_set = partition.data_set();
             let class = class_needed((space + spare).min(page_room(self.attributes.page_bytes)), data_set.page_bytes());
             if mtr.handle_of(data_set, number).is_some() || data_set.space().free_class_of(number) < class {
                 continue;
@@ -445,7 +445,7 @@ impl Table {
             let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { continue };
             let mut own = MiniTransaction::begin(manager);
             let handle = own.adopt(page);
-            let mut host = Host { mtr: own, handle, data_set, partition };
+            let mut host = Host { mtr: own, handle, partition };
             if let Some(there) = self.take_in(&mut host, from, (range, at_home), Some(neighbour), builder, spare)? {
                 return Ok(Some((host, there, neighbour)));
             }
@@ -463,10 +463,11 @@ impl Table {
         hosts: Hosts,
     ) -> Result<Option<(Host<'a>, Rid)>> {
         let manager = self.manager();
-        let (partition, data_set) = self.last_partition()?;
+        let partition = self.last_partition()?;
+        let data_set = partition.data_set();
         let class = class_needed((space + spare).min(page_room(self.attributes.page_bytes)), data_set.page_bytes());
         // First the page that hosted rows last: it has room that nobody else looks for.
-        let mut hint = Some(self.host_hint.load(Ordering::Relaxed)).filter(|page| *page != 0);
+        let mut hint = partition.host_hint.get();
         // What is wanted of a page is a guess, so few are tried; one without anything on it does as well as a new one.
         let tries: &[(u8, usize)] = if matches!(hosts, Hosts::All | Hosts::ForArea) {
             &[(class, CANDIDATES), (CLASS_EMPTY, usize::MAX)]
@@ -492,9 +493,9 @@ impl Table {
                 tried += usize::from(self.place_for(&page, data_set, from, range, None, builder).is_some());
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);
-                let mut host = Host { mtr, handle, data_set, partition };
+                let mut host = Host { mtr, handle, partition };
                 if let Some(there) = self.take_in(&mut host, from, (range, at_home), None, builder, spare)? {
-                    self.host_hint.store(number, Ordering::Relaxed);
+                    partition.host_hint.set(number);
                     return Ok(Some((host, there)));
                 }
                 // The map promised too much.
@@ -507,9 +508,8 @@ impl Table {
             return Ok(None);
         }
         let (partition, mtr, handle) = self.new_page()?;
-        let data_set = mtr.data_set(handle);
-        self.host_hint.store(mtr.number(handle), Ordering::Relaxed);
-        let mut host = Host { mtr, handle, data_set, partition };
+        partition.host_hint.set(mtr.number(handle));
+        let mut host = Host { mtr, handle, partition };
         match self.take_in(&mut host, from, (range, at_home), None, builder, spare)? {
             Some(there) => Ok(Some((host, there))),
             None => {
@@ -562,11 +562,11 @@ impl Table {
         if hosted.is_some_and(|hosted| view.ranges().of(hosted.first) != Some(hosted)) {
             return Ok(None);
         }
-        let Some(first) = self.place_for(bytes, host.data_set, from, range, hosted, builder) else { return Ok(None) };
+        let Some(first) = self.place_for(bytes, host.partition, from, range, hosted, builder) else { return Ok(None) };
         // The slots at home of all that lies there from now on.
         let home_first = neighbour.map_or(at_home.slot(), |neighbour| neighbour.first.min(at_home.slot()));
         let count = range.count + neighbour.map_or(0, |neighbour| neighbour.count);
-        let there = Rid::new(host.partition, number, first);
+        let there = Rid::new(host.partition.number(), number, first);
         let come = (0..count).filter_map(|at| {
             let (slot, at_home_slot) = (first + at, home_first + at);
             match neighbour.filter(|neighbour| neighbour.contains(at_home_slot)) {
@@ -584,9 +584,10 @@ impl Table {
             stay.map(|slot| PlacedRow { slot, page: view, at: slot })
         };
         let behind = own(first + count..view.slot_count());
-        let image =
-            self.image_of(builder, own(0..first).chain(come).chain(behind), None, &ranges).map_err(|e| host.data_set.corrupt(number, e))?;
-        let taken = host.data_set.kept_bytes(number) + spare;
+        let image = self
+            .image_of(builder, own(0..first).chain(come).chain(behind), None, &ranges)
+            .map_err(|e| host.partition.corrupt(number, e))?;
+        let taken = host.partition.kept_bytes(number) + spare;
         let Some(image) = image.filter(|image| image.len() + taken <= bytes.len()) else { return Ok(None) };
         host.mtr.apply(host.handle, PageOp::Data(DataOp::Rebuild(image)))?;
         self.note_space(&mut host.mtr, host.handle);

@@ -8,6 +8,7 @@
 //!   another value by now are an error, never that value.
 
 use super::chain::{walk_chain, write_large};
+use super::partition::Partition;
 use super::table::Table;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
@@ -32,10 +33,10 @@ impl Table {
         let stored = pack_value(value);
         // About as many as it takes: at most a few more than are free are taken at the end.
         let pages = stored.len().div_ceil(self.attributes.page_bytes - 64);
-        let (partition, data_set) = self.growing_partition(pages as u32)?;
+        let partition = self.growing_partition(pages as u32)?;
         let tag = value_tag(&stored);
-        let first_page = write_large(self, by, data_set, owner_of_value(tag), &stored)?;
-        Ok(LargeValueRef { first_page, raw_bytes: value.len() as u32, partition, tag })
+        let first_page = write_large(self, by, partition, owner_of_value(tag), &stored)?;
+        Ok(LargeValueRef { first_page, raw_bytes: value.len() as u32, partition: partition.number(), tag })
     }
 
     /// Reads a value back.
@@ -78,6 +79,6 @@ impl Table {
     }
 
     pub(super) fn large_data_set(&self, reference: LargeValueRef) -> Result<&std::sync::Arc<crate::DataSet>> {
-        self.partition(reference.partition)
+        self.partition(reference.partition).map(Partition::data_set)
     }
 }

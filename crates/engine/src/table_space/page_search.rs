@@ -7,6 +7,7 @@
 //! - the map may promise too much, never for long: who finds that out corrects it.
 
 use super::columns::WORTHWHILE;
+use super::partition::Partition;
 use super::table::Table;
 use crate::Result;
 use crate::data_set::DataSet;
@@ -17,7 +18,6 @@ use pagefold_format::op::PageOp;
 use pagefold_format::page;
 use pagefold_format::space_map::{CLASS_FULL, class_needed, class_of};
 use pagefold_types::Rid;
-use std::sync::atomic::Ordering;
 
 /// So often pages with room are looked for, while others have those there are latched, before a new one is taken.
 const BUSY_ROUNDS: usize = 16;
@@ -29,18 +29,17 @@ impl Table {
         let space = (space + 3 + self.insert_reserve()).min(page_room(self.attributes.page_bytes));
         for round in 0..BUSY_ROUNDS {
             let mut busy = false;
-            let (last, data_set) = self.last_partition()?;
-            let hint = self.insert_hint.load(Ordering::Relaxed);
-            if let Some((mtr, handle)) = self.page_with_room((last, data_set), space, hint, but, &mut busy)? {
-                self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
+            let last = self.last_partition()?;
+            if let Some((mtr, handle)) = self.page_with_room(last, space, last.insert_hint.get(), but, &mut busy)? {
+                last.insert_hint.set(mtr.number(handle));
                 return Ok((last, mtr, handle));
             }
             // Room that deletes have left in the partitions before is used before another partition is added.
-            if self.partition_is_full(data_set) {
-                for (number, data_set) in self.partitions_before(last) {
-                    if let Some((mtr, handle)) = self.page_with_room((number, data_set), space, 0, but, &mut busy)? {
-                        self.partition_hint.store(number, Ordering::Relaxed);
-                        return Ok((number, mtr, handle));
+            if self.partition_is_full(last) {
+                for partition in self.partitions.before(last) {
+                    if let Some((mtr, handle)) = self.page_with_room(partition, space, None, but, &mut busy)? {
+                        self.partitions.has_room(partition);
+                        return Ok((partition, mtr, handle));
                     }
                 }
             }
@@ -53,17 +52,17 @@ impl Table {
             }
         }
         let (partition, mtr, handle) = self.new_page()?;
-        self.insert_hint.store(mtr.number(handle), Ordering::Relaxed);
+        partition.insert_hint.set(mtr.number(handle));
         Ok((partition, mtr, handle))
     }
 
     /// A new data page, latched.
     pub(super) fn new_page(&self) -> Result<RowPage<'_>> {
-        let (partition, data_set) = self.growing_partition(1)?;
-        self.store_dictionaries(data_set)?;
+        let partition = self.growing_partition(1)?;
+        self.store_dictionaries(partition)?;
         let mut mtr = MiniTransaction::begin(self.manager());
-        let handle = mtr.create(data_set, CLASS_FULL, true)?;
-        self.format_page(&mut mtr, data_set, handle)?;
+        let handle = mtr.create(partition, CLASS_FULL, true)?;
+        self.format_page(&mut mtr, partition, handle)?;
         Ok((partition, mtr, handle))
     }
 
@@ -88,20 +87,25 @@ impl Table {
             return self.page_for(space, &[]).map(|page| Some((page, 0)));
         }
         let manager = self.manager();
-        for place in self.undo_pages.all() {
-            let data_set = self.partition(place.0)?;
-            if latched.handle_of(data_set, place.1).is_some() {
-                continue;
+        let last = self.last_partition()?;
+        // That of the pages that are reserved for the row.
+        let reserved = self.core.reservations.reserve_of((self.object_id, rid));
+        let own = reserved.map_or(Ok(last), |data_set| self.partition(data_set.attributes.partition))?;
+        for partition in [Some(own), (own.number() != last.number()).then_some(last)].into_iter().flatten() {
+            for number in partition.undo_pages.all() {
+                if latched.handle_of(partition, number).is_some() {
+                    continue;
+                }
+                let Some(page) = manager.exclusive_unless_busy(partition, number)? else { return Ok(None) };
+                if partition.is_kept(number) && self.has_room(&page, space) {
+                    let mut mtr = MiniTransaction::begin(manager);
+                    let handle = mtr.adopt(page);
+                    return Ok(Some(((partition, mtr, handle), 0)));
+                }
+                partition.undo_pages.remove(number);
             }
-            let Some(page) = manager.exclusive_unless_busy(data_set, place.1)? else { return Ok(None) };
-            if data_set.is_kept(place.1) && self.has_room(&page, space) {
-                let mut mtr = MiniTransaction::begin(manager);
-                let handle = mtr.adopt(page);
-                return Ok(Some(((place.0, mtr, handle), 0)));
-            }
-            self.undo_pages.remove(place);
         }
-        let (last, data_set) = self.last_partition()?;
+        let data_set = last.data_set();
         let class = class_needed(space, data_set.page_bytes());
         let mut next = 0;
         loop {
@@ -119,28 +123,25 @@ impl Table {
             // The map promised what only a rebuild gives.
             data_set.space().expect(number, 0);
         }
-        let reserved = self.core.reservations.reserve_of((self.object_id, rid));
-        let partition = reserved.map_or(last, |data_set| data_set.attributes.partition);
-        let data_set = self.partition(partition)?;
         let mut mtr = MiniTransaction::begin(manager);
-        let handle = mtr.create_reserved(data_set, CLASS_FULL)?;
-        self.format_page(&mut mtr, data_set, handle)?;
-        self.undo_pages.add((partition, mtr.number(handle)));
-        Ok(Some(((partition, mtr, handle), page_room(self.attributes.page_bytes) - space)))
+        let handle = mtr.create_reserved(own, CLASS_FULL)?;
+        self.format_page(&mut mtr, own, handle)?;
+        own.undo_pages.add(mtr.number(handle));
+        Ok(Some(((own, mtr, handle), page_room(self.attributes.page_bytes) - space)))
     }
 
     /// A page of a partition with `space` bytes of room, latched, and none of `but`; first the hinted one, if there is a hint. Pages that others have latched are passed over; `busy` says so.
     fn page_with_room<'a>(
         &'a self,
-        (partition, data_set): (u16, &'a DataSet),
+        partition: &'a Partition,
         space: usize,
-        hint: u32,
+        hint: Option<u32>,
         but: &[(u16, u32)],
         busy: &mut bool,
     ) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
-        let manager = self.manager();
+        let (manager, data_set) = (self.manager(), partition.data_set());
         let class = class_needed(space, data_set.page_bytes());
-        let mut hint = (hint != 0 && data_set.space().free_class_of(hint) >= class).then_some(hint);
+        let mut hint = hint.filter(|hint| data_set.space().free_class_of(*hint) >= class);
         let mut from = 0;
         loop {
             let number = match hint.take() {
@@ -152,7 +153,7 @@ impl Table {
                     number
                 }
             };
-            if number >= data_set.page_count() || but.contains(&(partition, number)) {
+            if number >= data_set.page_count() || but.contains(&(partition.number(), number)) {
                 continue;
             }
             let Some(page) = manager.exclusive_unless_busy(data_set, number)? else {
@@ -218,7 +219,7 @@ impl Table {
 }
 
 /// A page for rows, latched, and its partition.
-pub(super) type RowPage<'a> = (u16, MiniTransaction<'a>, PageHandle);
+pub(super) type RowPage<'a> = (&'a Partition, MiniTransaction<'a>, PageHandle);
 
 /// Room for rows on an empty page.
 #[must_use]

@@ -64,7 +64,7 @@ impl Table {
             let space = AWAY_OVERHEAD + ENTRY_BYTES + image.body().parts().1.len();
             let page = self.page_for(space, &[(partition, number), (at.partition(), at.page()), (rid.partition(), rid.page())])?;
             let target = self.move_row(By::Nobody, mtr, &row, image.body(), page)?;
-            let place = (self.partition(target.partition())?, target.page());
+            let place = self.place(target)?;
             self.core.reservations.moved((self.object_id, rid), place, 0);
             return Ok(true);
         }
@@ -98,7 +98,7 @@ impl Table {
         let space = AWAY_OVERHEAD + ENTRY_BYTES + body.parts().1.len();
         let page = self.page_for(space, &[(partition, number), (rid.partition(), rid.page())])?;
         let target = self.move_row(By::Nobody, mtr, &row, body, page)?;
-        let place = (self.partition(target.partition())?, target.page());
+        let place = self.place(target)?;
         self.core.reservations.moved((self.object_id, rid), place, 0);
         Ok(true)
     }

@@ -121,18 +121,29 @@ impl Table {
 
     /// As [`decode`](Self::decode), given the dictionary.
     #[inline]
-    pub(super) fn decode_with<R>(
+    fn decode_with<R>(
         &self,
-        (data_set, page): (&DataSet, u32),
+        page: (&DataSet, u32),
         body: Body<'_>,
         dictionary: Option<&RowDictionary>,
         buffer: &mut RowBuffer,
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
-        match self.decoder.decode_columns(body, dictionary, buffer.wanted.as_ref(), &mut buffer.bytes) {
-            Ok(record) => Ok(visit(record)),
-            Err(error) => Err(self.undecodable(data_set, page, body.dictionary(), error)),
-        }
+        self.decoded(page, body, dictionary, buffer).map(visit)
+    }
+
+    /// The record of a row that lies on a page, given the dictionary of its form.
+    #[inline]
+    pub(super) fn decoded<'r>(
+        &self,
+        (data_set, page): (&DataSet, u32),
+        body: Body<'r>,
+        dictionary: Option<&RowDictionary>,
+        buffer: &'r mut RowBuffer,
+    ) -> Result<&'r [u8]> {
+        self.decoder
+            .decode_columns(body, dictionary, buffer.wanted.as_ref(), &mut buffer.bytes)
+            .map_err(|error| self.undecodable(data_set, page, body.dictionary(), error))
     }
 
     /// Why rows of a page cannot be decoded that need the dictionary of this version: because that is damaged, or as the decoder says.

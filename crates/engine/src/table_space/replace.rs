@@ -237,7 +237,7 @@ impl Table {
 
     /// Keeps room for taking a change back, on the page where the row lies now, which is latched.
     pub(super) fn keep_room(&self, by: By<'_>, rid: Rid, at: Rid, bytes: usize) -> Result<()> {
-        let (row, place) = ((self.object_id, rid), (self.partition(at.partition())?, at.page()));
+        let (row, place) = ((self.object_id, rid), self.place(at)?);
         match by {
             By::Transaction(state) => self.core.reservations.keep(state, row, place, bytes),
             By::Undo(..) => self.core.reservations.moved(row, place, bytes),
@@ -249,8 +249,8 @@ impl Table {
     /// Where rows lie by column: reserves room of pages yet to be taken for a row to move to, should it have to become `record` again. Its home page is latched. `stays`: the row stays there, and so
     /// many bytes are kept for it on that page.
     pub(super) fn reserve_page_room(&self, state: &TransactionState, rid: Rid, record: &[u8], stays: Option<usize>) -> Result<()> {
-        let (row, place) = ((self.object_id, rid), (self.partition(rid.partition())?, rid.page()));
-        let (_, last) = self.last_partition()?;
+        let (row, place) = ((self.object_id, rid), self.place(rid)?);
+        let last = self.last_partition()?;
         // Twice as much: a page that takes such rows may stay half empty.
         let bytes = 2 * (AWAY_OVERHEAD + ENTRY_BYTES + self.single_bytes(record).0);
         let more = self.core.reservations.reserve(state, row, place, stays, last, bytes.min(self.attributes.page_bytes))?;
@@ -410,7 +410,7 @@ impl Table {
         let target_slot = view.free_slot();
         let mut bytes = Vec::new();
         let kind = Stored::Away { home: row.rid, body }.build(view.dictionary_version(), &mut bytes);
-        let target = Rid::new(partition, away.number(handle), target_slot);
+        let target = Rid::new(partition.number(), away.number(handle), target_slot);
         away.apply(handle, PageOp::Data(DataOp::Insert { slot: target_slot, kind, bytes: &bytes }))?;
         self.note_space(&mut away, handle);
         mtr.absorb(away);

@@ -74,6 +74,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
+    #[inline]
     pub(crate) fn push(&mut self, rid: Rid, record: &[u8]) {
         self.bytes.extend_from_slice(record);
         self.rows.push((rid, self.bytes.len()));
@@ -121,9 +122,12 @@ pub(crate) struct Copying<'t> {
 impl RowSink<Error> for Copying<'_> {
     #[inline]
     fn row(&mut self, rid: Rid, record: &[u8]) -> Result<ControlFlow<()>, Error> {
-        if self.filter.map_or(Ok(true), |filter| filter.matches(self.table, record))? {
-            self.records.push(rid, record);
+        if let Some(filter) = self.filter
+            && !filter.matches(self.table, record)?
+        {
+            return Ok(ControlFlow::Continue(()));
         }
+        self.records.push(rid, record);
         Ok(ControlFlow::Continue(()))
     }
 }
@@ -149,7 +153,7 @@ impl DataPages {
             let pages: Vec<u32> = data_set.space().data_pages().collect();
             pages.into_iter().map(move |page| (number as u16, page))
         };
-        DataPages::from(table.partitions().enumerate().flat_map(of_partition).collect::<Vec<_>>())
+        DataPages::from(table.data_sets().enumerate().flat_map(of_partition).collect::<Vec<_>>())
     }
 
     /// Others of the same list: each page is taken by one.

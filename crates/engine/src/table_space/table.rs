@@ -1,17 +1,14 @@
-//! A table: its attributes, its partitions, its dictionaries.
+//! A table: its attributes, its partitions, its dictionaries. What is asked of it goes to the partition that it concerns.
 //!
 //! Invariants:
-//! - partition p of the table is `partitions[p]`; partitions are only ever added at the end (partition-by-growth);
-//! - a partition of a live table is in the log before it is in `partitions`; while `adding_partition` is free, both agree;
 //! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages.
 
 use super::attributes::{Method, TableAttributes};
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
+use super::partition::{Partition, Partitions};
 use super::row_gate::RowGate;
-use super::undo_pages::UndoPages;
 use crate::core::{Core, Lifetime};
 use crate::data_set::{DataSet, DataSetAttributes};
-use crate::doubling::{Doubling, segments_for};
 use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
@@ -19,9 +16,9 @@ use pagefold_format::catalog::Notes;
 use pagefold_format::data::forms::{RecordDecoder, RecordEncoder};
 use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder};
 use pagefold_format::data_set_header::ObjectKind;
-use pagefold_types::{CompactLayout, PARTITION_MAX, RowLayout};
+use pagefold_types::{CompactLayout, PARTITION_MAX, Rid, RowLayout};
 use parking_lot::{Mutex, RwLock};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// An open table.
@@ -37,10 +34,7 @@ pub struct Table {
     pub(super) compact_encoder: Option<RecordEncoder>,
     /// What pages are rebuilt with, under the method `page`: one for each thread that is at it.
     pub(super) builders: Mutex<Vec<ColumnBuilder>>,
-    partitions: Doubling<OnceLock<Arc<DataSet>>, 0, { segments_for(0, PARTITION_MAX as u32) }>,
-    /// How many there are.
-    partition_count: AtomicU16,
-    adding_partition: Mutex<u16>,
+    pub(super) partitions: Partitions,
     /// Turns of those that start a change of rows over.
     pub(super) rounds: Mutex<()>,
     /// Its live indexes, by name. Only a change of tables and indexes puts another list here.
@@ -67,16 +61,8 @@ pub struct Table {
     pub(super) round: Mutex<Option<Round>>,
     /// Held by who looks at the dictionaries: one at a time.
     pub(crate) renewing: Mutex<()>,
-    /// The page where the last insert found room: the next one looks there first, in the last partition.
-    pub(super) insert_hint: AtomicU32,
-    /// Under the method `page`: the page, in the last partition, that rows move to.
-    pub(super) undo_pages: UndoPages,
     /// Pages built anew by column, also to find out only whether they fit.
     pub(super) images: AtomicU64,
-    /// The page that hosted rows of another one last; 0: none.
-    pub(super) host_hint: AtomicU32,
-    /// The partition before the last one that had room, or free pages, when that was looked for.
-    pub(super) partition_hint: AtomicU16,
 }
 
 impl Table {
@@ -96,9 +82,7 @@ impl Table {
             compact_encoder: by_value.then(|| RecordEncoder::Compact(CompactLayout::new(layout.clone()))),
             builders: Mutex::new(Vec::new()),
             layout,
-            partitions: Doubling::default(),
-            partition_count: AtomicU16::new(0),
-            adding_partition: Mutex::new(0),
+            partitions: Partitions::default(),
             rounds: Mutex::default(),
             indexes: RwLock::default(),
             damaged_indexes: RwLock::default(),
@@ -114,11 +98,7 @@ impl Table {
             changed: Changed::default(),
             round: Mutex::default(),
             renewing: Mutex::default(),
-            insert_hint: AtomicU32::new(0),
-            undo_pages: UndoPages::default(),
             images: AtomicU64::new(0),
-            host_hint: AtomicU32::new(0),
-            partition_hint: AtomicU16::new(0),
             attributes,
         };
         if table.layout.fixed_len() > table.record_bytes_max() {
@@ -135,32 +115,30 @@ impl Table {
 
     /// Adds a data set that exists already. Its dictionaries are loaded when nothing more is to be redone.
     pub(crate) fn attach(&self, data_set: Arc<DataSet>) -> Result<()> {
-        let mut count = self.adding_partition.lock();
+        let mut count = self.partitions.adding();
         if data_set.attributes.partition != *count {
             return Err(data_set.corrupt(0, format!("partition {} where {count} comes next", data_set.attributes.partition)));
         }
         self.put_partition(&mut count, data_set).map(drop)
     }
 
-    fn put_partition(&self, count: &mut u16, data_set: Arc<DataSet>) -> Result<&Arc<DataSet>> {
-        if *count > PARTITION_MAX {
-            return Err(Error::Parameter(format!("{} has all {count} partitions it can have", self.object())));
-        }
-        let place = self.partitions.get_or_make(u32::from(*count)).get_or_init(|| data_set);
-        *count += 1;
-        self.partition_count.store(*count, Ordering::Release);
-        Ok(place)
+    fn put_partition(&self, count: &mut u16, data_set: Arc<DataSet>) -> Result<&Partition> {
+        self.partitions.push(count, data_set).ok_or_else(|| self.has_all(PARTITION_MAX + 1))
+    }
+
+    fn has_all(&self, count: u16) -> Error {
+        Error::Parameter(format!("{} has all {count} partitions it can have", self.object()))
     }
 
     /// Adds the next partition. Its file comes with the first page.
-    pub(crate) fn add_partition(&self) -> Result<&Arc<DataSet>> {
-        self.make_partition(&mut self.adding_partition.lock())
+    pub(crate) fn add_partition(&self) -> Result<&Partition> {
+        self.make_partition(&mut self.partitions.adding())
     }
 
     /// Makes the next partition. That of a table which the catalog names is in the log before anybody can use it.
-    fn make_partition(&self, count: &mut u16) -> Result<&Arc<DataSet>> {
+    fn make_partition(&self, count: &mut u16) -> Result<&Partition> {
         if *count > PARTITION_MAX {
-            return Err(Error::Parameter(format!("{} has all {count} partitions it can have", self.object())));
+            return Err(self.has_all(*count));
         }
         let data_set = self.core.create_data_set(self.data_set_attributes(*count), &self.attributes.pool)?;
         if self.partitions().any(|partition| partition.is_logged()) {
@@ -177,7 +155,7 @@ impl Table {
 
     /// Redo of adding a partition. `None` when the table has it, or another one would be missing before it.
     pub(crate) fn redo_partition(&self, file_id: u32, partition: u16) -> Result<Option<Arc<DataSet>>> {
-        let mut count = self.adding_partition.lock();
+        let mut count = self.partitions.adding();
         if partition != *count {
             return Ok(None);
         }
@@ -189,8 +167,8 @@ impl Table {
     }
 
     /// The partition after `last`, the first for `None`: a new one, unless another thread has just added it.
-    pub(super) fn partition_after(&self, last: Option<u16>) -> Result<&Arc<DataSet>> {
-        let mut count = self.adding_partition.lock();
+    pub(super) fn partition_after(&self, last: Option<u16>) -> Result<&Partition> {
+        let mut count = self.partitions.adding();
         let wanted = last.map_or(0, |last| last + 1);
         if wanted < *count {
             return self.partition(wanted);
@@ -200,22 +178,22 @@ impl Table {
 
     /// All partitions, those too whose record is in the log and which nobody can use yet.
     pub(crate) fn all_partitions(&self) -> Vec<Arc<DataSet>> {
-        let _none_is_added = self.adding_partition.lock();
-        self.partitions().cloned().collect()
+        let _none_is_added = self.partitions.adding();
+        self.data_sets().cloned().collect()
     }
 
     /// The partition that takes so many new pages: the last one; when that is full, one of those to which as many were given back; or another one.
-    pub(super) fn growing_partition(&self, pages: u32) -> Result<(u16, &Arc<DataSet>)> {
-        let (number, data_set) = self.last_partition()?;
-        if !self.partition_is_full(data_set) || data_set.space().free_pages() >= pages {
-            return Ok((number, data_set));
+    pub(super) fn growing_partition(&self, pages: u32) -> Result<&Partition> {
+        let last = self.last_partition()?;
+        let has_pages = |partition: &Partition| partition.space().free_pages() >= pages;
+        if !self.partition_is_full(last) || has_pages(last) {
+            return Ok(last);
         }
-        if let Some(before) = self.partitions_before(number).find(|(_, data_set)| data_set.space().free_pages() >= pages) {
-            self.partition_hint.store(before.0, Ordering::Relaxed);
+        if let Some(before) = self.partitions.before(last).find(|partition| has_pages(partition)) {
+            self.partitions.has_room(before);
             return Ok(before);
         }
-        let next = self.partition_after(Some(number))?;
-        Ok((next.attributes.partition, next))
+        self.partition_after(Some(last.number()))
     }
 
     /// What the data set of a partition is.
@@ -380,35 +358,35 @@ impl Table {
         data::largest_row(self.attributes.page_bytes) - AWAY_OVERHEAD
     }
 
-    /// Its data sets, by partition.
-    pub fn partitions(&self) -> impl Iterator<Item = &Arc<DataSet>> {
-        (0..=u32::from(PARTITION_MAX)).map_while(|number| self.partitions.get(number)?.get())
+    /// Its partitions, in order.
+    pub fn partitions(&self) -> impl Iterator<Item = &Partition> {
+        self.partitions.iter()
+    }
+
+    /// Their data sets.
+    pub fn data_sets(&self) -> impl Iterator<Item = &Arc<DataSet>> {
+        self.partitions().map(Partition::data_set)
     }
 
     #[inline]
-    pub(crate) fn partition(&self, number: u16) -> Result<&Arc<DataSet>> {
-        self.partitions
-            .get(u32::from(number))
-            .and_then(OnceLock::get)
-            .ok_or_else(|| Error::corrupt(self.object(), 0, format!("a RID names partition {number}, which does not exist")))
+    pub(crate) fn partition(&self, number: u16) -> Result<&Partition> {
+        let missing = || Error::corrupt(self.object(), 0, format!("a RID names partition {number}, which does not exist"));
+        self.partitions.get(number).ok_or_else(missing)
+    }
+
+    /// Data set and page of a row.
+    #[inline]
+    pub(super) fn place(&self, rid: Rid) -> Result<(&Arc<DataSet>, u32)> {
+        Ok((self.partition(rid.partition())?.data_set(), rid.page()))
     }
 
     /// The partition that takes new rows.
-    pub(super) fn last_partition(&self) -> Result<(u16, &Arc<DataSet>)> {
-        match self.partition_count.load(Ordering::Acquire).checked_sub(1) {
-            Some(last) => Ok((last, self.partition(last)?)),
-            None => self.partition_after(None).map(|data_set| (0, data_set)),
-        }
+    pub(super) fn last_partition(&self) -> Result<&Partition> {
+        self.partitions.last().map_or_else(|| self.partition_after(None), Ok)
     }
 
-    /// The partitions before the last one; first where there was room or a page when it was looked for last.
-    pub(super) fn partitions_before(&self, last: u16) -> impl Iterator<Item = (u16, &Arc<DataSet>)> {
-        let hint = self.partition_hint.load(Ordering::Relaxed).min(last);
-        (hint..last).chain(0..hint).filter_map(|number| Some((number, self.partitions.get(u32::from(number))?.get()?)))
-    }
-
-    pub(super) fn partition_is_full(&self, data_set: &DataSet) -> bool {
-        u64::from(data_set.page_count() + 2) * self.attributes.page_bytes as u64 > self.attributes.partition_bytes
+    pub(super) fn partition_is_full(&self, partition: &Partition) -> bool {
+        partition.is_full(self.attributes.partition_bytes)
     }
 
     /// Rows in all partitions.

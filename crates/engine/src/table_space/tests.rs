@@ -175,7 +175,7 @@ fn behaves_like_a_map() {
             }
         }
         change.commit().unwrap();
-        assert!(page_bytes > 8192 || table.partitions().count() > 1, "the table never grew into another partition");
+        assert!(page_bytes > 8192 || table.data_sets().count() > 1, "the table never grew into another partition");
         drop(table);
         drop(database);
         let again = open(&storage, OpenMode::Read);
@@ -227,7 +227,7 @@ fn define_no_and_extents() {
     let row = [ValueRef::Int(1), ValueRef::Null, ValueRef::Text("a"), ValueRef::Null];
     table.insert(&row).unwrap();
     assert_eq!(storage.list(Path::new("db/data")).unwrap().len(), before + 1);
-    let data_set = Arc::clone(table.partitions().next().unwrap());
+    let data_set = Arc::clone(table.data_sets().next().unwrap());
     assert_eq!(data_set.allocated_bytes(), 106_496);
     for _ in 0..3000 {
         table.insert(&row).unwrap();
@@ -288,9 +288,9 @@ fn threads_that_find_no_partition_add_one_together() {
         let first = Arc::clone(table.partition_after(last).unwrap());
         let second = table.partition_after(last).unwrap();
         assert!(Arc::ptr_eq(&first, second));
-        assert_eq!((first.attributes.partition, table.partitions().count()), (number, usize::from(number) + 1));
+        assert_eq!((first.attributes.partition, table.data_sets().count()), (number, usize::from(number) + 1));
     }
-    assert!(Arc::ptr_eq(table.last_partition().unwrap().1, table.partition_after(Some(0)).unwrap()));
+    assert!(Arc::ptr_eq(table.last_partition().unwrap(), table.partition_after(Some(0)).unwrap()));
 }
 
 /// Of columns that make a row too wide, the ones without an index lie outside.

@@ -5,26 +5,23 @@
 
 use parking_lot::Mutex;
 
-/// Partition and number.
-type Place = (u16, u32);
-
-/// Those of a table that may have room.
+/// Those of a partition that may have room, by number.
 #[derive(Debug, Default)]
-pub(super) struct UndoPages(Mutex<Vec<Place>>);
+pub(super) struct UndoPages(Mutex<Vec<u32>>);
 
 impl UndoPages {
     /// A page was taken.
-    pub(super) fn add(&self, page: Place) {
+    pub(super) fn add(&self, page: u32) {
         self.0.lock().push(page);
     }
 
     /// It has no room any more, or is one like any other.
-    pub(super) fn remove(&self, page: Place) {
+    pub(super) fn remove(&self, page: u32) {
         self.0.lock().retain(|other| *other != page);
     }
 
     /// All of them, the last one first.
-    pub(super) fn all(&self) -> Vec<Place> {
+    pub(super) fn all(&self) -> Vec<u32> {
         self.0.lock().iter().rev().copied().collect()
     }
 }

@@ -176,7 +176,7 @@ impl Table {
         // A page without versions is the same for every snapshot.
         let is_settled = changed.is_empty() && others == Seen::Current;
         let columns_done = is_settled && self.area_to(data_set, page_number, &view, &AreaRows::AtHome, sink)?;
-        let place = (&**data_set, page_number, partition);
+        let place = (&***data_set, page_number, partition);
         let flow = if is_settled {
             self.rows_as_they_lie(place, &view, columns_done, buffer, moved, sink)?
         } else {
@@ -229,9 +229,10 @@ impl Table {
             let flow = match kind {
                 StoredKind::Raw => sink.row(Rid::new(partition, number, slot), bytes)?,
                 StoredKind::Compressed => {
+                    // No closure: the result of one in that of the other is moved in memory for each row.
                     let body = Body::Compressed { version, codes: bytes };
-                    let rid = Rid::new(partition, number, slot);
-                    self.decode_with((data_set, number), body, dictionary, buffer, |record| sink.row(rid, record))??
+                    let record = self.decoded((data_set, number), body, dictionary, buffer)?;
+                    sink.row(Rid::new(partition, number, slot), record)?
                 }
                 StoredKind::Special | StoredKind::Column | StoredKind::Forwarded => {
                     self.any_row(page, StoredRow { kind, bytes, slot, area_row: 0, home: None }, version, buffer, moved, sink)?

@@ -128,10 +128,10 @@ impl Table {
         let mut locked = Vec::new();
         let (rid, (partition, mut mtr, handle)) = loop {
             let page = self.page_for(space, &locked)?;
-            if let Some(rid) = self.free_row(by, page.0, &page.1, page.2) {
+            if let Some(rid) = self.free_row(by, page.0.number(), &page.1, page.2) {
                 break (rid, page);
             }
-            locked.push((page.0, page.1.number(page.2)));
+            locked.push((page.0.number(), page.1.number(page.2)));
         };
         let slot = rid.slot();
         let kind = Stored::Home(body).build(DataPage::new(mtr.bytes(handle)).dictionary_version(), &mut bytes);
@@ -145,7 +145,7 @@ impl Table {
         self.note_birth(&mtr, handle, slot);
         mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &bytes }))?;
         self.note_space(&mut mtr, handle);
-        mtr.count(self.partition(partition)?, Counts { rows: 1, ..Counts::default() });
+        mtr.count(partition, Counts { rows: 1, ..Counts::default() });
         mtr.set_undo(by, Undo::InsertedRow { object_id: self.object_id, rid });
         mtr.commit()?;
         Ok(rid)

@@ -81,7 +81,7 @@ fn work(database: &Database, thread: i64, history: &History, stop: &AtomicBool) 
 /// Writes pages of running transactions.
 fn steal(database: &Database, random: &mut Random) {
     let mut data_sets: Vec<_> =
-        database.tables().unwrap().iter().flat_map(|table| table.partitions().cloned().collect::<Vec<_>>()).collect();
+        database.tables().unwrap().iter().flat_map(|table| table.data_sets().cloned().collect::<Vec<_>>()).collect();
     data_sets.extend(database.indexes().unwrap().iter().map(|index| Arc::clone(index.data_set())));
     database.write_dirty_pages(&data_sets[random.below(data_sets.len() as u64) as usize]).unwrap();
 }

@@ -210,7 +210,7 @@ impl Ledger {
     fn pages(&self, pages: &mut Pages) {
         let name = self.table.name();
         let (mut rows, mut all) = (0, 0);
-        for partition in self.table.partitions() {
+        for partition in self.table.data_sets() {
             rows += u64::from(partition.facts().data_pages);
             all += u64::from(partition.page_count());
         }

@@ -58,7 +58,7 @@ pub(crate) fn begin(world: &World, isolation: Isolation) -> Transaction<'_> {
 }
 
 pub(crate) fn pages(world: &World) -> u64 {
-    world.table.partitions().map(|partition| u64::from(partition.page_count())).sum()
+    world.table.data_sets().map(|partition| u64::from(partition.page_count())).sum()
 }
 
 /// Pages of a table with these rows that was just loaded.
@@ -80,7 +80,7 @@ pub(crate) fn fresh_pages(form: Form, rows: &Rows) -> u64 {
         loader.push(&record, &mut placed).unwrap();
     }
     loader.finish(&mut placed).unwrap();
-    table.partitions().map(|partition| u64::from(partition.page_count())).sum()
+    table.data_sets().map(|partition| u64::from(partition.page_count())).sum()
 }
 
 /// Makes changes, and counts pages meanwhile.
@@ -163,7 +163,7 @@ fn ranges_stay_few() {
     let (world, mut live) = filled(form);
     churn(&world, &mut live, Kind::Text, 20, 200_000);
     let (mut ranges, mut pages) = (0, 0);
-    for data_set in world.table.partitions() {
+    for data_set in world.table.data_sets() {
         for number in 2..data_set.page_count() {
             let bytes = world.database.manager().shared(data_set, number, Access::Scan).unwrap();
             if page::page_type(&bytes) == Some(PageType::Data) {

@@ -64,7 +64,7 @@ fn there_and_back(world: &World, rids: &[Rid], back: Back, random: &mut Random) 
 
 fn pages_with_rows(world: &World) -> u64 {
     let mut pages = 0;
-    for data_set in world.table.partitions() {
+    for data_set in world.table.data_sets() {
         for number in data_set.data_page_numbers() {
             let bytes = world.database.manager().shared(data_set, number, Access::Scan).unwrap();
             pages += u64::from(DataPage::new(&bytes).row_count() > 0);
@@ -183,7 +183,7 @@ fn work_of_a_rollback(rows: i64) -> [[f64; 2]; 2] {
     let world = open(&storage, form, OpenMode::Create);
     let rids = world.fill((0..rows).map(|number| (number, number)));
     let mut random = Random(1);
-    let counts = || [world.table.images_built(), world.table.partitions().map(|partition| partition.counters().getpages).sum()];
+    let counts = || [world.table.images_built(), world.table.data_sets().map(|partition| partition.counters().getpages).sum()];
     let mut transaction = begin(&world, Isolation::ReadCommitted);
     let savepoint = transaction.savepoint();
     set(&world, &mut transaction, &rids, || long(&mut random));

@@ -232,7 +232,7 @@ fn what_the_log_has_for_an_index_that_is_damaged_keeps_nothing_from_being_recove
 #[test]
 fn a_table_that_lacks_what_the_log_has_for_it_is_given_up_and_the_others_are_there() {
     for how in ALL {
-        let path_of = |database: &Database, table| database.table(table).unwrap().partitions().next().unwrap().path().to_path_buf();
+        let path_of = |database: &Database, table| database.table(table).unwrap().data_sets().next().unwrap().path().to_path_buf();
         let (image, [path, other]) = stopped(|database| ["t", "u"].map(|table| path_of(database, table)));
         damage(&image, &path, &other, how);
         let settings = settings();

@@ -230,7 +230,7 @@ fn everybody_at_once() {
     (0..2).for_each(|_| database.checkpoint().unwrap());
     let files = storage.list(Path::new("db/data")).unwrap().len();
     let expected =
-        1 + database.tables().unwrap().iter().map(|table| table.partitions().count()).sum::<usize>() + database.indexes().unwrap().len();
+        1 + database.tables().unwrap().iter().map(|table| table.data_sets().count()).sum::<usize>() + database.indexes().unwrap().len();
     assert!(files <= expected, "{files} files, {expected} data sets and a catalog");
     database.close().unwrap();
 }

@@ -51,7 +51,7 @@ fn refused_updates_leave_no_pages() {
     let mut holder = database.begin(TransactionOptions::default());
     let mut filling = rids.iter();
     while filling.next().is_some_and(|rid| holder.update(&table, *rid, &[(2, ValueRef::Text(&text))]).is_ok()) {}
-    let pages = || table.partitions().map(|partition| partition.facts().data_pages).sum::<u32>();
+    let pages = || table.data_sets().map(|partition| partition.facts().data_pages).sum::<u32>();
     let (before, long, mut refused) = (pages(), "z".repeat(1_900), 0);
     for rid in rids.iter().rev().take(100) {
         let mut t = database.begin(TransactionOptions::default());
@@ -128,7 +128,7 @@ fn an_unchanged_large_value_is_not_written_again() {
 }
 
 fn partitions(world: &World) -> usize {
-    world.table.partitions().count()
+    world.table.data_sets().count()
 }
 
 #[test]

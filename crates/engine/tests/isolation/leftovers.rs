@@ -264,7 +264,7 @@ fn under_a_long_reader_space_does_not_grow_with_the_changes() {
             world.insert(&mut t, number, 7, "again").unwrap();
             t.commit().unwrap();
             if change == 1_000 {
-                pages = world.table.partitions().next().unwrap().page_count();
+                pages = world.table.data_sets().next().unwrap().page_count();
             }
         }
         // Rows now and then, and what waits for its turn: three commits a change, 256 commits.
@@ -272,7 +272,7 @@ fn under_a_long_reader_space_does_not_grow_with_the_changes() {
         if isolation == RepeatableRead {
             assert!(by_number <= 2 * ROWS as usize + 2 * 256, "{by_number} entries by number");
             assert!(by_value <= 2 * ROWS as usize + 3 * 256, "{by_value} entries by value");
-            let now = world.table.partitions().next().unwrap().page_count();
+            let now = world.table.data_sets().next().unwrap().page_count();
             assert!(now <= pages + 2, "{now} pages, and {pages} after the first thousand changes");
             assert!(world.see(&mut reader) == seen, "the reader sees something else");
         } else {
@@ -289,7 +289,7 @@ fn keys_come_without_the_table_unless_its_rows_have_versions() {
     let world = World::new();
     let rids = world.fill((0..500).map(|number| (number, number * 10)));
     world.database.remove_leftovers().unwrap();
-    let asked = || world.table.partitions().map(|data_set| data_set.counters().getpages).sum::<u64>();
+    let asked = || world.table.data_sets().map(|data_set| data_set.counters().getpages).sum::<u64>();
     let keys = || {
         let mut t = world.begin(RepeatableRead);
         let before = asked();

@@ -431,7 +431,7 @@ fn as_many_as_are_wanted() {
                 assert_eq!(pages().into_rows().map(row).count(), wanted.len());
             }
         }
-        let asked = || world.table.partitions().map(|data_set| data_set.counters().getpages).sum::<u64>();
+        let asked = || world.table.data_sets().map(|data_set| data_set.counters().getpages).sum::<u64>();
         let before = asked();
         let one = ScanRequest { limit: Some(1), ..ScanRequest::default() };
         assert_eq!(view.range(&world.table, &world.by_value, all_keys(), Way::Backward, &one).unwrap().into_rows().map(row).count(), 1);
@@ -446,7 +446,7 @@ fn pages_by_their_numbers() {
         let mut random = Random(3);
         let (world, rows) = filled(form, &mut random);
         let view = world.database.read_view();
-        let all = world.table.partitions().map(|data_set| data_set.data_page_numbers());
+        let all = world.table.data_sets().map(|data_set| data_set.data_page_numbers());
         let all: Vec<(u16, u32)> =
             (0..).zip(all).flat_map(|(partition, pages)| pages.into_iter().map(move |page| (partition, page))).collect();
         let of = |pages: Vec<(u16, u32)>| view.scan_pages(&world.table, pages, &ScanRequest::default()).unwrap();

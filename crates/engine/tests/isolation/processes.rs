@@ -36,7 +36,7 @@ fn change(world: &World, random: &mut Random, count: u64, keys: u64) -> Result<(
 /// Pages of running transactions, too, go to their places.
 fn write_pages(world: &World) -> Result<()> {
     let indexes = [&world.by_number, &world.by_value].map(|index| index.data_set());
-    let tables = world.table.partitions();
+    let tables = world.table.data_sets();
     tables.chain(indexes).filter(|d| d.is_defined()).try_for_each(|d| world.database.write_dirty_pages(d))
 }
 

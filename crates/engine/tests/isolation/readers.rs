@@ -87,7 +87,7 @@ fn long_snapshots_stay_as_they_are() {
 
 /// Pages in use by the table and its indexes, and the most that there ever were.
 fn pages(world: &World) -> (usize, u32) {
-    let sets = world.table.partitions().chain([world.by_number.data_set(), world.by_value.data_set()]);
+    let sets = world.table.data_sets().chain([world.by_number.data_set(), world.by_value.data_set()]);
     sets.fold((0, 0), |(used, all), set| (used + set.data_page_numbers().len(), all + set.page_count()))
 }
 

@@ -22,7 +22,7 @@ fn write(world: &World, random: &mut Random) {
     }
     t.commit().unwrap();
     let indexes = [&world.by_number, &world.by_value].map(|index| index.data_set());
-    world.table.partitions().chain(indexes).filter(|d| d.is_defined()).for_each(|d| world.database.write_dirty_pages(d).unwrap());
+    world.table.data_sets().chain(indexes).filter(|d| d.is_defined()).for_each(|d| world.database.write_dirty_pages(d).unwrap());
     world.database.checkpoint().unwrap();
 }
 

@@ -312,7 +312,7 @@ impl Machine<'_> {
             }
             Step::Leftovers => engine("removing leftovers", world.database.remove_leftovers())?,
             Step::Steal { table } if *table < tables => {
-                for data_set in world.tables[*table].partitions() {
+                for data_set in world.tables[*table].data_sets() {
                     engine("writing dirty pages", world.database.write_dirty_pages(data_set))?;
                 }
                 for index in &world.indexes[*table] {

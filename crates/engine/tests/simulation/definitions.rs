@@ -123,7 +123,7 @@ fn define_in(w: &mut Writer<'_>, within: Within) -> Result<(), Error> {
             let mut replace = || {
                 t.drop_table(name)?;
                 let made = t.create_table(table_attributes(name, shape))?;
-                w.made.extend(made.partitions().cloned());
+                w.made.extend(made.data_sets().cloned());
                 for attributes in index_attributes(name, shape) {
                     w.made.push(Arc::clone(t.create_index(&made, attributes)?.data_set()));
                 }
@@ -153,7 +153,7 @@ fn define_in(w: &mut Writer<'_>, within: Within) -> Result<(), Error> {
                 let mut shape = Shape::default().0[table];
                 shape.method = method;
                 let made = t.create_table(table_attributes(&name, shape))?;
-                w.made.extend(made.partitions().cloned());
+                w.made.extend(made.data_sets().cloned());
                 let row = short_row(1, 1);
                 let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
                 t.insert(&made, &values)?;

@@ -70,7 +70,7 @@ impl Target {
         let steps: Vec<Step> = (0..20).map(|i| Step::Write { writer: 0, statement: statement(&mut random, i % 2, (26, true)) }).collect();
         open_ended.play(&steps).unwrap();
         for table in database.tables().unwrap() {
-            table.partitions().for_each(|data_set| database.write_dirty_pages(data_set).unwrap());
+            table.data_sets().for_each(|data_set| database.write_dirty_pages(data_set).unwrap());
         }
         let storage = storage.crash_image(CrashPolicy::KeepAll);
         drop(open_ended);

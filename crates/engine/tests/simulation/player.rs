@@ -156,7 +156,7 @@ impl<'d> Player<'d> {
             }
             Step::Steal { pick } => {
                 let tables = self.database.tables().unwrap();
-                let mut data_sets: Vec<_> = tables.iter().flat_map(|table| table.partitions().cloned()).collect();
+                let mut data_sets: Vec<_> = tables.iter().flat_map(|table| table.data_sets().cloned()).collect();
                 data_sets.extend(self.database.indexes().unwrap().iter().map(|index| Arc::clone(index.data_set())));
                 data_sets.extend(self.writers.values().flat_map(|w| w.made.iter().cloned()));
                 let written = self.database.write_dirty_pages(&data_sets[*pick as usize % data_sets.len()]);

@@ -102,7 +102,7 @@ fn definitions_beside_readers_and_writers() {
     let engine = database.engine();
     engine.remove_leftovers().unwrap();
     (0..2).for_each(|_| engine.checkpoint().unwrap());
-    let partitions = |attributes: &TableAttributes| engine.table(&attributes.name).unwrap().partitions().count();
+    let partitions = |attributes: &TableAttributes| engine.table(&attributes.name).unwrap().data_sets().count();
     let tables: usize = engine.tables().unwrap().iter().map(|table| partitions(table.attributes())).sum();
     let (expected, found) = (1 + tables + engine.indexes().unwrap().len(), data_files(&directory));
     assert_eq!(found, expected, "files that nobody names");

@@ -25,12 +25,12 @@ const ROWS_PER_LOOK: u64 = 16 * 1024;
 
 fn now(table: &Table) -> ObjectNow {
     let attributes = table.attributes();
-    let pages: u64 = table.partitions().map(|data_set| u64::from(data_set.page_count())).sum();
+    let pages: u64 = table.data_sets().map(|data_set| u64::from(data_set.page_count())).sum();
     ObjectNow {
         method: attributes.method.name().into(),
         page_bytes: attributes.page_bytes,
         pages,
-        data_pages: table.partitions().map(|data_set| data_set.data_page_numbers().len() as u64).sum(),
+        data_pages: table.data_sets().map(|data_set| data_set.data_page_numbers().len() as u64).sum(),
         size_bytes: pages * attributes.page_bytes as u64,
     }
 }
@@ -207,7 +207,7 @@ fn read_clusters(
     random: &mut SplitMix64,
     progress: &dyn Progress,
 ) -> Result<(Clusters, u64)> {
-    let numbered = (0..).zip(table.partitions());
+    let numbered = (0..).zip(table.data_sets());
     let mut all: Vec<(u16, u32)> =
         numbered.flat_map(|(p, data_set)| data_set.data_page_numbers().into_iter().map(move |n| (p, n))).collect();
     let total = all.len() as u64;

@@ -90,7 +90,7 @@ impl TableStatistics {
             rows: table.row_count(),
             ..TableStatistics::default()
         };
-        for data_set in table.partitions() {
+        for data_set in table.data_sets() {
             let facts = data_set.facts().clone();
             out.partitions += usize::from(data_set.is_defined());
             out.npages += u64::from(facts.data_pages);
@@ -111,7 +111,7 @@ impl TableStatistics {
         out.moved_share = average(sums.moved, sums.rows);
         let packed = (packer.pages() as f64 * ratio(out.rows as f64, sums.records as f64)).ceil() as u64;
         out.uncompressed_size_bytes = (packed + out.pages.saturating_sub(out.npages + out.dictionary_pages)) * out.page_bytes as u64;
-        for data_set in table.partitions() {
+        for data_set in table.data_sets() {
             out.counters += data_set.counters();
         }
         Ok(out)
@@ -157,7 +157,7 @@ fn read_pages((view, table): (&ReadView, &Arc<Table>), npages: u64, packer: &mut
     let mut sums = Sums::default();
     let step = (npages as usize).div_ceil(PAGES_READ_MAX).max(1);
     let mut skipped = 0;
-    for (partition, data_set) in (0..).zip(table.partitions()) {
+    for (partition, data_set) in (0..).zip(table.data_sets()) {
         for number in data_set.data_page_numbers() {
             skipped += 1;
             if skipped % step != 0 {

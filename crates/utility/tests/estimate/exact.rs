@@ -78,7 +78,7 @@ fn check_source(mut rows: Rows, base: LoadOptions, proposals: Vec<Proposal>) -> 
         assert_eq!((e.pages.value, e.rows, e.size_bytes()), (loaded.pages, loaded.rows, loaded.size_bytes), "{e:?}");
         assert_eq!((e.record_bytes, e.dictionary), (loaded.record_bytes, loaded.dictionary), "{e:?}");
         let table = database.table("t").unwrap();
-        let data_pages: u64 = table.partitions().map(|data_set| data_set.data_page_numbers().len() as u64).sum();
+        let data_pages: u64 = table.data_sets().map(|data_set| data_set.data_page_numbers().len() as u64).sum();
         assert_eq!(e.data_pages.value, data_pages);
         assert_eq!(e.data_pages.value + e.large_pages + e.dictionary_pages + e.other_pages, e.pages.value);
         let plain = report.methods.iter().find(|m| m.estimate.method == "none" && m.estimate.options.page_bytes == e.options.page_bytes);

@@ -164,7 +164,7 @@ fn with_history() -> (MemoryStorage, BTreeMap<Place, Vec<Vec<u8>>>) {
     ];
     for round in 0..8u64 {
         for (table, index) in tables.iter().zip(&indexes) {
-            for data_set in table.partitions().chain([index.data_set()]) {
+            for data_set in table.data_sets().chain([index.data_set()]) {
                 database.manager().flush(data_set).unwrap();
             }
         }

@@ -13,7 +13,7 @@ fn damage(storage: &MemoryStorage, table: &str, partition: usize) -> u32 {
     let file = {
         let database = open(storage, OpenMode::Read).unwrap();
         let table = database.table(table).unwrap();
-        crate::sample::file_of(table.partitions().nth(partition).unwrap().file_id())
+        crate::sample::file_of(table.data_sets().nth(partition).unwrap().file_id())
     };
     let (used, _) = places(storage);
     let is_dictionary = |bytes: &[u8]| page::page_type(bytes) == Some(PageType::Dictionary);

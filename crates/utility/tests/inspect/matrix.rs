@@ -199,7 +199,7 @@ impl Whole {
         let (mut contents, mut files, mut rows) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let database = open(&storage, OpenMode::Read).unwrap();
         for table in database.tables().unwrap() {
-            table.partitions().for_each(|set| _ = files.insert(set.path().to_path_buf(), table.name().to_owned()));
+            table.data_sets().for_each(|set| _ = files.insert(set.path().to_path_buf(), table.name().to_owned()));
             contents.insert(table.name().to_owned(), of(&database, table.name()).unwrap());
             rows.insert(table.name().to_owned(), salvage(&storage, table.name()).0);
         }

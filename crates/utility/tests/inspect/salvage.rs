@@ -36,7 +36,7 @@ fn salvage(storage: &MemoryStorage, table: &str) -> (BTreeSet<String>, SalvageRe
 
 fn files_of(storage: &MemoryStorage, table: &str) -> Vec<std::path::PathBuf> {
     let database = open(storage, OpenMode::Read).unwrap();
-    database.table(table).unwrap().partitions().map(|data_set| file_of(data_set.file_id())).collect()
+    database.table(table).unwrap().data_sets().map(|data_set| file_of(data_set.file_id())).collect()
 }
 
 fn page_type(storage: &MemoryStorage, place: &Place) -> PageType {

@@ -27,7 +27,7 @@ impl Pages {
     fn of(storage: &MemoryStorage, object: &str) -> Pages {
         let database = open(storage, OpenMode::Read).unwrap();
         let file_id = match database.table(object) {
-            Ok(table) => table.partitions().next().unwrap().file_id(),
+            Ok(table) => table.data_sets().next().unwrap().file_id(),
             Err(_) => database.index(object).unwrap().data_set().file_id(),
         };
         let places = places(storage).0.into_iter().filter(|place| place.path == file_of(file_id)).collect();

@@ -5,7 +5,7 @@
 use super::ReadView;
 use super::walk::Walk;
 use crate::index::Index;
-use crate::table_space::{ColumnBatch, Copying, Filter, Gathering, Records, RowBuffer, Table, buffer_for};
+use crate::table_space::{BatchSizes, ColumnBatch, Copying, Filter, Gathering, Records, RowBuffer, Table, buffer_for};
 use crate::{Error, Result};
 use pagefold_types::{Predicate, Rid, Value};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub struct Scan {
     left: u64,
     rids: bool,
     buffer: RowBuffer,
+    /// Of the batch before.
+    sizes: BatchSizes,
     is_done: bool,
 }
 
@@ -43,11 +45,23 @@ impl Scan {
     pub(super) fn new(view: ReadView, table: Arc<Table>, walk: Walk, request: &ScanRequest) -> Result<Scan> {
         let columns = request.columns.clone().unwrap_or_else(|| (0..table.attributes().schema.columns().len()).collect());
         // Refuses columns that are not there.
-        drop(ColumnBatch::new(&table, &columns)?);
+        drop(ColumnBatch::new(&table, &columns, &BatchSizes::default())?);
         let buffer = buffer_for(&table, &columns, request.condition.as_ref());
         let filter = request.condition.as_ref().map(|condition| Arc::new(Filter::new(&table, condition)));
         let (condition, left) = (request.condition.clone(), request.limit.unwrap_or(u64::MAX));
-        Ok(Scan { view, table, walk, columns, filter, condition, left, rids: request.rids, buffer, is_done: left == 0 })
+        Ok(Scan {
+            view,
+            table,
+            walk,
+            columns,
+            filter,
+            condition,
+            left,
+            rids: request.rids,
+            buffer,
+            sizes: BatchSizes::default(),
+            is_done: left == 0,
+        })
     }
 
     /// The same rows in parts for as many threads: each row comes in one of them. In one part where rows come in an order, or no more than some.
@@ -65,6 +79,7 @@ impl Scan {
                 left: self.left,
                 rids: self.rids,
                 buffer: buffer_for(&self.table, &self.columns, self.condition.as_ref()),
+                sizes: BatchSizes::default(),
                 is_done: self.is_done,
             })
         });
@@ -87,7 +102,7 @@ impl Scan {
     }
 
     fn next_batch(&mut self) -> Result<Option<ColumnBatch>> {
-        let batch = ColumnBatch::new(&self.table, &self.columns)?;
+        let batch = ColumnBatch::new(&self.table, &self.columns, &self.sizes)?;
         let batch = if self.rids { batch.with_rids() } else { batch };
         let mut gathering = Gathering { table: &self.table, batch, filter: self.filter.as_deref() };
         while !self.is_done && !gathering.batch.is_full() && (gathering.batch.len() as u64) < self.left {
@@ -96,6 +111,7 @@ impl Scan {
         }
         gathering.settle()?;
         let mut batch = gathering.batch;
+        batch.sizes(&mut self.sizes);
         if self.left < u64::MAX {
             batch.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
             self.left -= batch.len() as u64;
@@ -162,10 +178,15 @@ impl RowScan {
     ///
     /// # Errors
     /// When a page is damaged, or nothing more is to be read. After an error nothing more comes.
+    #[inline]
     pub fn next_record(&mut self) -> Result<Option<(Rid, &[u8])>> {
-        let found = self.find_next();
-        let is_there = found.inspect_err(|_| self.ends())?;
-        Ok(if is_there { self.current() } else { None })
+        let is_there = if self.left > 0 && self.at < self.records.len() { true } else { self.find_more()? };
+        if !is_there {
+            return Ok(None);
+        }
+        self.at += 1;
+        self.left -= u64::from(self.left < u64::MAX);
+        Ok(self.current())
     }
 
     /// Nothing more comes.
@@ -174,28 +195,31 @@ impl RowScan {
     }
 
     /// The row before `at`.
+    #[inline]
     fn current(&self) -> Option<(Rid, &[u8])> {
         self.records.get(self.at.checked_sub(1)?)
     }
 
-    /// Goes behind the next record. False at the end.
-    fn find_next(&mut self) -> Result<bool> {
-        while self.left > 0 {
-            if self.at < self.records.len() {
-                self.at += 1;
-                self.left -= u64::from(self.left < u64::MAX);
-                return Ok(true);
-            }
+    /// Reads records until there are some that have not been delivered. False at the end. After an error nothing more comes.
+    fn find_more(&mut self) -> Result<bool> {
+        let found = self.read_more();
+        found.inspect_err(|_| self.ends())
+    }
+
+    fn read_more(&mut self) -> Result<bool> {
+        while self.left > 0 && !self.is_done {
             self.records.clear();
             self.at = 0;
-            if self.is_done {
-                break;
-            }
             self.view.check()?;
             let (table, filter) = (&*self.table, self.filter.as_deref());
             let mut copying = Copying { table, records: &mut self.records, filter };
             self.is_done = !self.walk.step(&self.view.reading(), table, &mut self.buffer, &mut copying)?;
+            if self.records.len() > 0 {
+                return Ok(true);
+            }
         }
+        self.records.clear();
+        self.at = 0;
         Ok(false)
     }
 

@@ -58,7 +58,7 @@ pub(in crate::table_space) struct Standing {
 impl Table {
     /// Bytes of the pages with rows.
     fn stored_bytes(&self) -> u64 {
-        let pages: u64 = self.partitions().map(|data_set| u64::from(data_set.facts().data_pages)).sum();
+        let pages: u64 = self.data_sets().map(|data_set| u64::from(data_set.facts().data_pages)).sum();
         pages * self.attributes.page_bytes as u64
     }
 
@@ -145,7 +145,7 @@ impl Table {
         if self.standing.lock().nothing_plain {
             return Ok(false);
         }
-        for data_set in self.partitions().filter(|data_set| data_set.is_defined()) {
+        for data_set in self.data_sets().filter(|data_set| data_set.is_defined()) {
             let pages = data_set.data_page_numbers();
             for number in pages.iter().step_by(pages.len().div_ceil(PROBES).max(1)) {
                 if self.has_plain_rows(data_set, *number)? {

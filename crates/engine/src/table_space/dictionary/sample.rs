@@ -199,7 +199,7 @@ impl Table {
     fn sampled_pages(&self) -> impl Iterator<Item = (u16, &Arc<DataSet>, Vec<u32>)> {
         let step = self.row_count().div_ceil(SAMPLE_ROWS).max(1) as usize;
         let pages = move |data_set: &DataSet| data_set.data_page_numbers().into_iter().step_by(step).collect();
-        self.partitions().enumerate().map(move |(partition, data_set)| (partition as u16, data_set, pages(data_set)))
+        self.data_sets().enumerate().map(move |(partition, data_set)| (partition as u16, data_set, pages(data_set)))
     }
 
     /// A sample of the rows for a dictionary.

@@ -169,7 +169,7 @@ impl Table {
         let mut live = self.dictionaries.live.lock();
         let mut damaged = BTreeMap::new();
         let mut newest = None;
-        for data_set in self.partitions().filter(|data_set| data_set.is_defined()) {
+        for data_set in self.data_sets().filter(|data_set| data_set.is_defined()) {
             let roots = data_set.facts().dictionaries.clone();
             for root in &roots {
                 if self.dictionaries.get(root.version).is_none() {
