@@ -70,7 +70,7 @@ impl Engine for Pagefold {
     }
 
     fn size_bytes(&self) -> Outcome<u64> {
-        let table: u64 = self.table.partitions().map(|d| u64::from(d.page_count()) * d.page_bytes() as u64).sum();
+        let table: u64 = self.table.data_sets().map(|d| u64::from(d.page_count()) * d.page_bytes() as u64).sum();
         let index = self.index.data_set();
         Ok(table + u64::from(index.page_count()) * index.page_bytes() as u64)
     }
