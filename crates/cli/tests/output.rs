@@ -54,6 +54,24 @@ fn writes_pipes_and_devices(command: &str) {
     }
 }
 
+/// A file of the database may be meant by mistake, also by a link.
+#[test]
+fn the_directory_of_the_database_is_no_place_for_output() {
+    let place = Place::with_table();
+    symlink("db/control", place.path("link.csv")).unwrap();
+    let before = std::fs::read(place.path("db/control")).unwrap();
+    for target in ["db/control", "db/data/new.csv", "./db/../db/new.csv", "link.csv"] {
+        for command in WRITERS {
+            place.run(&[command, "db", "t", target, "--format", "csv"]).fails(1, &["directory of the database"]);
+        }
+    }
+    for target in ["db/copy.pfc", "db/copy"] {
+        place.run(&["copy", "db", target]).fails(1, &["directory of the database"]);
+    }
+    assert_eq!(std::fs::read(place.path("db/control")).unwrap(), before);
+    place.run(&["check", "db"]).ok();
+}
+
 /// Rows and bars do not write over each other.
 #[test]
 fn rows_on_a_terminal_stand_alone() {

@@ -1,5 +1,6 @@
 //! `pagefold copy`
 
+use super::output_file::check_outside;
 use crate::arguments::CopyArguments;
 use crate::arguments::time_text;
 use crate::failure::{Failure, Result};
@@ -23,6 +24,7 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
     if OsStorage.exists(target)? {
         return Err(Failure::Failed(format!("{} already exists", target.display())));
     }
+    check_outside(database, target)?;
     progress::begin_changes();
     let settings = session.settings()?;
     // Brought in order and to a checkpoint, unless somebody is writing it, who does that as well.

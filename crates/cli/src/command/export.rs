@@ -59,7 +59,7 @@ pub(super) fn run(session: &Session, arguments: &ExportArguments) -> Result<()> 
         return Ok(());
     }
     let run = |sink: &mut dyn Sink| Ok(scan.run(sink, &session.bars)?);
-    let (rows, written) = write_file(database.outside(), &arguments.file, &format, &schema, run)?;
+    let (rows, written) = write_file(database.outside(), (&arguments.database, &arguments.file), &format, &schema, run)?;
     session.bars.clear();
     if session.global.json {
         return session.told(session.print_json(&json!({

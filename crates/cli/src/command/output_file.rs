@@ -1,6 +1,8 @@
 //! Files that rows are written to: what a name stands for decides how.
 //!
-//! Invariant: a file appears when it is complete; what is no file stays what it is.
+//! Invariants:
+//! - a file appears when it is complete; what is no file stays what it is;
+//! - nothing is written into the directory of a database that is read: one of its files could be meant by mistake.
 
 use crate::failure::{Failure, Result};
 use crate::progress;
@@ -10,10 +12,21 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Writes a file, link, pipe or device with `run`; what that gives, and how many bytes were written.
+/// Refuses a target in the directory of the database that it comes from.
+pub(super) fn check_outside(database: &Path, target: &Path) -> Result<()> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (database.canonicalize(), folder.canonicalize()) {
+        (Ok(database), Ok(folder)) if folder.starts_with(&database) => {
+            Err(Failure::Failed(format!("{}: it lies in the directory of the database; choose another place", target.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file, link, pipe or device with rows of a database by `run`; what that gives, and how many bytes were written.
 pub(super) fn write_file<T>(
     storage: &Arc<dyn Storage>,
-    path: &Path,
+    (database, path): (&Path, &Path),
     format: &FileFormat,
     schema: &TableSchema,
     run: impl FnOnce(&mut dyn Sink) -> Result<T>,
@@ -28,6 +41,7 @@ pub(super) fn write_file<T>(
             Ok((done, written.bytes))
         }
         Target::File(path) => {
+            check_outside(database, &path)?;
             progress::begin_changes();
             let mut sink = FileSink::create(Arc::clone(storage), &path, format, schema)?;
             let done = run(&mut sink)?;

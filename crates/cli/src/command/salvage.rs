@@ -24,7 +24,7 @@ pub(super) fn run(session: &Session, arguments: &ExportArguments) -> Result<()> 
         salvaged.run(&arguments.database, sink.as_mut(), &session.bars)?
     } else {
         let run = |sink: &mut dyn Sink| Ok(salvaged.run(&arguments.database, sink, &session.bars)?);
-        write_file(&storage, &arguments.file, &format, salvaged.schema(), run)?.0
+        write_file(&storage, (&arguments.database, &arguments.file), &format, salvaged.schema(), run)?.0
     };
     session.bars.clear();
     if to_stdout {
