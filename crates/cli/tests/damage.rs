@@ -34,6 +34,28 @@ fn check_makes_nothing_where_no_database_is() {
     }
 }
 
+/// A folder stands where a data set was: the system opens it for nobody. It is missed by those alone who need it.
+#[test]
+fn a_file_that_the_system_refuses_takes_nothing_else_away() {
+    let place = Place::with_table();
+    let data_sets = || {
+        let files = std::fs::read_dir(place.path("db/data")).unwrap();
+        files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "pfd")).collect::<Vec<_>>()
+    };
+    let of_others = data_sets();
+    place.run(&["load", "db", "u", "t.csv"]).ok();
+    for path in data_sets().iter().filter(|path| !of_others.contains(path)) {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    }
+    place.run(&["get", "db", "t", "1"]).ok();
+    place.run(&["export", "db", "t", "t_again.csv"]).ok();
+    place.run(&["salvage", "db", "t", "t_saved.csv"]).ok();
+    place.run(&["scan", "db", "u"]).fails(1, &["directory"]);
+    let check = place.run(&["check", "db"]);
+    assert!(check.code == Some(1) && (check.out + &check.err).contains("directory"));
+}
+
 #[test]
 fn a_double_write_file_that_cannot_be_used_is_found_and_made_anew() {
     for damage in [0, 1, 2] {

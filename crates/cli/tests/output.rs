@@ -1,5 +1,5 @@
 //! Where output goes: files, links, pipes, devices, terminals.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 

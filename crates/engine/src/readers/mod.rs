@@ -12,6 +12,7 @@
 //!
 //! What the writer does for them, and the files that both know, is `crate::gate`.
 
+mod refused;
 mod registration;
 mod view;
 

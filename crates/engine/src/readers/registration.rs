@@ -3,6 +3,7 @@
 //! While `gate` is held alone, the files are what a crash would leave: whole pages, one state of the control file, a log that covers what the pages have. What is not preserved by the writer is
 //! copied meanwhile (the control file, and the images of double writes), or bounded: of the log only what was there counts.
 
+use super::refused::Refused;
 use super::view::{Kept, Kind, Preserved, ViewFile};
 use crate::directory::{
     DATA_DIRECTORY, DOUBLE_WRITE_NAME, LOG_DIRECTORY, control_path, file_id_of, lock_path, make_directory, nameless, read_control,
@@ -230,8 +231,16 @@ fn find(storage: &dyn Storage, directory: &Path, direct: bool, seen: Option<LogE
     let mut data_sets = Vec::new();
     for path in storage.list(&directory.join(DATA_DIRECTORY))? {
         let Some(file_id) = file_id_of(&path) else { continue };
-        let Some(file) = open_if_there(storage, &path, direct)? else { continue };
-        let length = file.len()?;
+        let opened = match open_if_there(storage, &path, direct) {
+            Ok(None) => continue,
+            Ok(Some(file)) => file.len().map(|length| (file, length)).map_err(Error::from),
+            Err(error) => Err(error),
+        };
+        // One that the system refuses is missed by who needs it, not by all: but not because there are too many.
+        let (file, length) = match opened {
+            Err(Error::Io(error)) if !is_out_of_files(&error) => Refused::file(&path, &error),
+            opened => opened?,
+        };
         data_sets.push((path, file_id, file, length));
     }
     // When nothing follows the checkpoint, everything before it is in place and durable.
@@ -241,6 +250,13 @@ fn find(storage: &dyn Storage, directory: &Path, direct: bool, seen: Option<LogE
         Vec::new()
     };
     Ok(Found { slot, control, data_sets, log, end, images })
+}
+
+/// Has the process, or the system, all files open that it may?
+fn is_out_of_files(error: &std::io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    [Some(ENFILE), Some(EMFILE)].contains(&error.raw_os_error())
 }
 
 /// A file that may be removed at any time, because nobody names it.
