@@ -139,7 +139,7 @@ impl<'l> TableEstimator<'l> {
         self.candidates[candidate].slot_max
     }
 
-    /// Rows on a full page of a candidate so far; 0 before the first is full.
+    /// Rows on a page of a candidate, on average so far; before it has a page, all rows.
     ///
     /// # Panics
     /// When there is no such candidate.

@@ -184,18 +184,22 @@ impl Entries {
     /// Is there another entry?
     #[inline]
     pub(super) fn has_more(&mut self, reading: &Reading<'_>, index: &Index) -> Result<bool> {
+        self.note_removals(reading);
+        self.position.has_more(&index.tree())
+    }
+
+    /// Before a leaf is copied.
+    #[inline]
+    fn note_removals(&mut self, reading: &Reading<'_>) {
         if self.position.is_between_leaves() {
             self.removals = reading.core.leftovers.removals();
         }
-        self.position.has_more(&index.tree())
     }
 
     /// The next entry, and whether it is doubtful; it is noted that its row is read.
     #[inline]
     pub(super) fn next(&mut self, reading: &Reading<'_>, table: &Table, index: &Index) -> Result<Option<(&[u8], Rid, bool)>> {
-        if !self.has_more(reading, index)? {
-            return Ok(None);
-        }
+        self.note_removals(reading);
         let Some((key, rid)) = self.position.next(&index.tree())? else { return Ok(None) };
         reading.note_row(table, rid)?;
         Ok(Some((key, rid, reading.is_doubtful(table, index, rid, self.removals))))

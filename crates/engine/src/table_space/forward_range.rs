@@ -367,9 +367,8 @@ impl Table {
             self.note_space(mtr, home);
         }
         self.note_space(mtr, from);
-        let host_set = host.partition;
         for (rid, bytes) in claims {
-            self.core.reservations.moved((self.object_id, rid), (host_set.data_set(), there.page()), bytes);
+            self.core.reservations.moved((self.object_id, rid), (host.partition.data_set(), there.page()), bytes);
         }
         mtr.count(data_set, Counts { rows: -counts, ..Counts::default() });
         host.mtr.count(host.partition, Counts { rows: counts, ..Counts::default() });

@@ -38,7 +38,7 @@ impl Table {
             if self.partition_is_full(last) {
                 for partition in self.partitions.before(last) {
                     if let Some((mtr, handle)) = self.page_with_room(partition, space, None, but, &mut busy)? {
-                        self.partitions.has_room(partition);
+                        self.partitions.found_room_in(partition);
                         return Ok((partition, mtr, handle));
                     }
                 }

@@ -119,8 +119,8 @@ impl Partitions {
         (first..last).chain(0..first).filter_map(|number| self.get(number))
     }
 
-    /// This one had room.
-    pub(super) fn has_room(&self, partition: &Partition) {
+    /// This one had room, or free pages.
+    pub(super) fn found_room_in(&self, partition: &Partition) {
         self.with_room.store(partition.number(), Ordering::Relaxed);
     }
 }

@@ -190,7 +190,7 @@ impl Table {
             return Ok(last);
         }
         if let Some(before) = self.partitions.before(last).find(|partition| has_pages(partition)) {
-            self.partitions.has_room(before);
+            self.partitions.found_room_in(before);
             return Ok(before);
         }
         self.partition_after(Some(last.number()))

@@ -1,4 +1,4 @@
-//! Read views: what a statement sees as a value, and scans that are pulled from it, against the scans with visitors.
+//! Read views: what a statement sees as a value, and scans that are pulled from it, each against what the rows are.
 
 use crate::world::{Form, Random, Rows, World, all_keys, keys_from, open, parts};
 use pagefold_codec::page::Bitmap;

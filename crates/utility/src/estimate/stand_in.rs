@@ -236,22 +236,19 @@ impl StandIn {
                 until_full: until_full(half_tokens.token_count(), tokens.token_count()),
             };
             let others = (0..clusters.len()).filter(|cluster| !cluster.is_multiple_of(step)).flat_map(|cluster| clusters.records(cluster));
-            let held = if step > 1 { rate(&encoder, others) } else { rates.own };
-            if rates.own == 0.0 || held == 0.0 {
+            let of_others = if step > 1 { rate(&encoder, others) } else { rates.own };
+            if rates.own == 0.0 || of_others == 0.0 {
                 return None;
             }
             let (real, margin) = rates.real();
             let page_sizes = Saving::new(&sample, method, layout, &dictionary).paying(rows_total, fills);
-            let serial = |tokens: &Dictionary, dictionary: usize| (tokens.token_count(), dictionary);
-            let halved = serial(half_tokens, of_half.to_bytes().len());
-            let whole = serial(tokens, dictionary.to_bytes().len());
-            (!page_sizes.is_empty()).then(|| StandIn {
-                trained: Trained {
-                    dictionary_bytes: dictionary_bytes(halved, whole, doublings),
-                    ..Trained::new(method, dictionary, page_sizes)
-                },
-                scaling: Scaling { scales: [real / rates.own, real / held], margin, step },
-            })
+            if page_sizes.is_empty() {
+                return None;
+            }
+            let mut trained = Trained::new(method, dictionary, page_sizes);
+            let halved = (half_tokens.token_count(), of_half.to_bytes().len());
+            trained.dictionary_bytes = dictionary_bytes(halved, (tokens.token_count(), trained.dictionary_bytes), doublings);
+            Some(StandIn { trained, scaling: Scaling { scales: [real / rates.own, real / of_others], margin, step } })
         });
         // All of the sample is about as much as LOAD looks at, or the part of it that there is.
         let strings = of_strings(&Part { step: 1, ..all }.sample(), layout, rows_total, fills)
