@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         }
     };
     progress::catch_interrupts();
+    pagefold::io::allow_open_files();
     // A panic while a file of others is decoded is an error of that file, and is told as one.
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -194,3 +194,39 @@ fn a_table_that_lacks_what_the_log_has_is_salvaged_and_dropped() {
     crashed.run(&["check", "db"]).ok();
     crashed.run(&["load", "db", "t", "rest.csv", "--primary-key", "id"]).ok();
 }
+
+#[test]
+fn a_file_that_the_system_does_not_give_takes_nothing_else_away() {
+    let is_a_directory = |path: &Path| {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    };
+    let report = |place: &Place| place.run(&["report", "db", "--json"]).ok().json();
+    let (made, [index, ..]) = made();
+    let table = file_of(&made, "t");
+    let (of_index, of_table) = (copied(&made), copied(&made));
+    let place = of_index;
+    is_a_directory(&place.path(index.strip_prefix(made.path("")).unwrap().to_str().unwrap()));
+    place.run(&["get", "db", "t", "5"]).ok();
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out.lines().count(), 2001);
+    place.run(&["scan", "db", "t", "--index", "t_name"]).fails(1, &["directory"]);
+    // Rows do not change without it: it may be whole.
+    place.run(&["upsert", "db", "t", "new.csv"]).fails(1, &["directory"]);
+    place.run(&["upsert", "db", "u", "new.csv"]).ok();
+    let found = report(&place);
+    assert_eq!((&found["damaged"][0]["name"], found["tables"].as_array().unwrap().len()), (&"t_name".into(), 2));
+    assert!(place.run(&["report", "db"]).ok().out.contains("NOT READ index t_name"));
+    place.run(&["drop", "db", "t_name"]).ok();
+    // What the system does not let anybody remove is in nobody's way.
+    place.run(&["upsert", "db", "t", "new.csv"]).ok();
+    place.run(&["check", "db"]).ok();
+
+    let place = of_table;
+    is_a_directory(&place.path(table.strip_prefix(made.path("")).unwrap().to_str().unwrap()));
+    place.run(&["get", "db", "u", "5"]).ok();
+    place.run(&["get", "db", "t", "5"]).fails(1, &["directory"]);
+    assert_eq!(report(&place)["tables"].as_array().unwrap().len(), 1);
+    place.run(&["drop", "db", "t"]).ok();
+    place.run(&["upsert", "db", "u", "new.csv"]).ok();
+    place.run(&["check", "db"]).ok();
+}

@@ -189,6 +189,12 @@ impl Error {
         }
     }
 
+    /// Says it that the system does not give a file that is there: to this process, or because it is something else than a file?
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        self.is_kind(&[io::ErrorKind::PermissionDenied, io::ErrorKind::IsADirectory, io::ErrorKind::NotADirectory])
+    }
+
     /// Have others been in the way, so that the same transaction may succeed when it is begun again?
     #[must_use]
     pub fn is_retryable(&self) -> bool {

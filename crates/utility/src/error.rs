@@ -53,6 +53,12 @@ impl Error {
         matches!(self, Error::Engine(error) if error.is_damage())
     }
 
+    /// Says it that the system does not give a file that is there?
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Error::Engine(error) if error.is_refusal())
+    }
+
     /// The same for a row of a source, when it is about a row: what went wrong elsewhere stays as it is.
     pub(crate) fn at_row(self, row: u64) -> Error {
         use pagefold_engine::Error as Engine;

@@ -57,7 +57,11 @@ pub fn read_checkpoint(storage: &dyn Storage, directory: &Path, log_id: u128, at
 
 impl ObjectsById for DatabaseState {
     fn table(&self, object_id: u32) -> Result<Option<Arc<Table>>> {
-        let table = self.table_by_id(object_id)?;
+        let table = match self.table_by_id(object_id) {
+            // A reader goes on without it.
+            Err(error) if !self.core.writable && (error.is_damage() || error.is_refusal()) => return Ok(None),
+            found => found?,
+        };
         table.iter().try_for_each(|table| self.record_damage(table))?;
         Ok(table)
     }
@@ -348,7 +352,7 @@ impl DatabaseState {
         core.set_log(log, core.open_double_write()?);
         core.transactions.continue_from(redone.next_transaction);
         *core.last_commit_ns.lock() = redone.last_commit_ns;
-        let tables: Vec<Arc<Table>> = self.objects.read().tables.opened().collect();
+        let tables: Vec<Arc<Table>> = self.objects.read().tables.opened().filter(|table| table.check_usable().is_ok()).collect();
         // What the log has of them they did not get.
         tables.iter().try_for_each(|table| self.record_damage(table))?;
         if in_order {

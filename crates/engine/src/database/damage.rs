@@ -17,10 +17,14 @@ impl DatabaseState {
     /// It is a transaction of its own, which stays when that of the caller is taken back. The caller keeps the index from being dropped, or nobody drops any: the database is being recovered.
     ///
     /// # Errors
-    /// When the log has no room.
+    /// When the log has no room; when the system does not give the file of one.
     pub(crate) fn record_damage(&self, table: &Table) -> Result<()> {
         if !table.has_damaged_indexes() || table.damaged_indexes().iter().all(|index| index.recorded_damage().is_some()) {
             return Ok(());
+        }
+        // It may be whole, and would lack what changes now. What a reader brings in order stays its own.
+        if let Some(refusal) = table.damaged_indexes().iter().find_map(|index| index.refusal().cloned()) {
+            return if self.core.writable { Err(refusal) } else { Ok(()) };
         }
         let core = &self.core;
         let guard = self.defining.write();

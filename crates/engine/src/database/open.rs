@@ -269,7 +269,10 @@ impl Database {
         if mode == OpenMode::Create && !storage.exists(&control_path(directory))? {
             check_nothing_is_lost(storage.as_ref(), directory)?;
             let core = Arc::new(Core::new(parts(before_first_state(new_id(clock, directory)))));
-            remove_all_but(storage.as_ref(), storage.list(&directory.join(DATA_DIRECTORY))?, |_| false)?;
+            let stay = remove_all_but(storage.as_ref(), storage.list(&directory.join(DATA_DIRECTORY))?, |_| false)?;
+            if let Some((_, error)) = stay.into_iter().next() {
+                return Err(error);
+            }
             create_first_state(&core)?;
         }
         let control = read_control(storage.as_ref(), directory)?;
@@ -408,21 +411,27 @@ impl DatabaseState {
         let files = core.storage.list(&data)?;
         if core.writable {
             let _passage = core.pass()?;
-            remove_all_but(core.storage.as_ref(), files, |file_id| named.contains(&file_id) || described.contains(&file_id))?;
+            let is_named = |file_id| named.contains(&file_id) || described.contains(&file_id);
+            // Their numbers are not given again.
+            remove_all_but(core.storage.as_ref(), files, is_named)?.iter().for_each(|(file_id, _)| core.see_file_id(*file_id));
         }
         Ok(())
     }
 }
 
-/// Removes those of the files that are data sets and not `named`, and temporary files.
-fn remove_all_but(storage: &dyn Storage, files: Vec<PathBuf>, named: impl Fn(u32) -> bool) -> Result<()> {
+/// Removes those of the files that are data sets and not `named`, and temporary files. Data sets that the system does not let it remove stay: which these are, and why.
+fn remove_all_but(storage: &dyn Storage, files: Vec<PathBuf>, named: impl Fn(u32) -> bool) -> Result<Vec<(u32, Error)>> {
+    let mut stay = Vec::new();
     for path in files {
         let temporary = path.extension().is_some_and(|e| e == "tmp");
         if temporary || file_id_of(&path).is_some_and(|id| !named(id)) {
-            storage.remove(&path)?;
+            match storage.remove(&path).map_err(Error::from) {
+                Err(error) if error.is_refusal() => stay.extend(file_id_of(&path).map(|file_id| (file_id, error))),
+                removed => removed?,
+            }
         }
     }
-    Ok(())
+    Ok(stay)
 }
 
 /// The data set of a catalog that is not read.

@@ -17,6 +17,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 struct Damage {
     reason: String,
+    /// The system does not give its file: nothing is known to be wrong with it, and nothing is recorded.
+    refused: Option<Error>,
     /// The log, or the catalog, has it.
     recorded: AtomicBool,
 }
@@ -92,10 +94,22 @@ impl Index {
 
     /// It is not used any more: for this reason, which is `recorded` if others will know of it after a crash.
     pub(crate) fn set_damaged(&self, reason: impl ToString, recorded: bool) {
-        let made = || Damage { reason: reason.to_string(), recorded: AtomicBool::new(false) };
+        let made = || Damage { reason: reason.to_string(), refused: None, recorded: AtomicBool::new(false) };
         let damage = self.damage.get_or_init(made);
         damage.recorded.fetch_or(recorded, Ordering::AcqRel);
         self.data_set.poison(format!("{} is damaged: {}", self.object(), damage.reason));
+    }
+
+    /// It is not used as long as the database is open, because of what the system says of its file.
+    pub(crate) fn set_refused(&self, error: Error) {
+        self.data_set.poison(&error);
+        let made = || Damage { reason: error.to_string(), refused: Some(error), recorded: AtomicBool::new(false) };
+        self.damage.get_or_init(made);
+    }
+
+    /// What the system said, if it does not give its file.
+    pub(crate) fn refusal(&self) -> Option<&Error> {
+        self.damage.get().and_then(|damage| damage.refused.as_ref())
     }
 
     /// What is wrong with it, if it cannot be used: it is to be built anew.
@@ -112,11 +126,12 @@ impl Index {
     /// Refuses an index that is damaged.
     ///
     /// # Errors
-    /// [`Error::DamagedIndex`].
+    /// [`Error::DamagedIndex`]; the system's, when it does not give the file.
     #[inline]
     pub fn check_usable(&self) -> Result<()> {
         match self.damage.get() {
             None => Ok(()),
+            Some(Damage { refused: Some(error), .. }) => Err(error.clone()),
             Some(damage) => Err(Error::DamagedIndex { index: self.name().into(), reason: damage.reason.clone() }),
         }
     }

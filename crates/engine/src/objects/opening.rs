@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - a table is opened with its indexes, under the locks of all their places: who else wants one waits;
-//! - an index that is damaged does not keep its table from being opened; what the system refuses does;
+//! - an index that is damaged, or whose file the system does not give, does not keep its table from being opened;
 //! - of an index of which the log or the catalog says that it is damaged, no file is looked at.
 
 use super::places::{Place, State};
@@ -87,7 +87,7 @@ impl Opening {
         let finished = opened.and_then(|()| match purpose {
             Purpose::Redo => Ok(()),
             Purpose::Use | Purpose::Drop => match finish_opening(&table, &indexes, broken) {
-                Err(error) if purpose == Purpose::Drop && error.is_damage() => {
+                Err(error) if purpose == Purpose::Drop && (error.is_damage() || error.is_refusal()) => {
                     table.set_damaged(error);
                     table.set_all_indexes(indexes.clone());
                     Ok(())
@@ -112,13 +112,12 @@ impl Opening {
 fn finish_opening(table: &Table, indexes: &[Arc<Index>], broken: &mut Vec<Broken>) -> Result<()> {
     // Without an index that is damaged, the table goes on.
     for (data_set, error) in broken.drain(..) {
-        match indexes.iter().find(|index| Arc::ptr_eq(&index.data_set, &data_set)).filter(|_| error.is_damage()) {
-            Some(index) => {
-                index.set_damaged(reason_of(&error), false);
-                index.core.manager.discard(&data_set);
-            }
-            None => return Err(error),
+        match indexes.iter().find(|index| Arc::ptr_eq(&index.data_set, &data_set)) {
+            Some(index) if error.is_damage() => index.set_damaged(reason_of(&error), false),
+            Some(index) if error.is_refusal() => index.set_refused(error),
+            _ => return Err(error),
         }
+        table.core.manager.discard(&data_set);
     }
     let of_indexes = indexes.iter().map(|index| &index.data_set);
     table.data_sets().chain(of_indexes).for_each(|data_set| data_set.set_recovering(false));
@@ -220,7 +219,7 @@ fn open_or_break(
 ) -> Result<Arc<DataSet>> {
     core.see_file_id(attributes.file_id);
     match core.open_data_set(attributes.clone(), pool, header_writes) {
-        Err(error) if header_writes.is_some() => {
+        Err(error) if header_writes.is_some() || error.is_refusal() => {
             let data_set = core.data_set(attributes, pool)?;
             data_set.poison(&error);
             broken.push((Arc::clone(&data_set), error));

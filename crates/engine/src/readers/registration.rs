@@ -64,7 +64,7 @@ struct Found {
     data_sets: Vec<(PathBuf, u32, Arc<dyn File>, u64)>,
     log: Vec<(PathBuf, Arc<dyn File>, u64)>,
     end: Option<LogEnd>,
-    /// Images of double writes, when recovery may need them.
+    /// Images of double writes: pages that were torn, or have been damaged since, are made good from them.
     images: Vec<Image>,
 }
 
@@ -238,17 +238,16 @@ fn find(storage: &dyn Storage, directory: &Path, direct: bool, seen: Option<LogE
         };
         // One that the system refuses is missed by who needs it, not by all: but not because there are too many.
         let (file, length) = match opened {
-            Err(Error::Io(error)) if !is_out_of_files(&error) => Refused::file(&path, &error),
+            Err(Error::Io(error)) if is_out_of_files(&error) => {
+                let many = format!("{error}: a reader has all data sets of the database open: let it have more (`ulimit -n`)");
+                return Err(error_on("read", directory, std::io::Error::new(error.kind(), many)).into());
+            }
+            Err(Error::Io(error)) => Refused::file(&path, &error),
             opened => opened?,
         };
         data_sets.push((path, file_id, file, length));
     }
-    // When nothing follows the checkpoint, everything before it is in place and durable.
-    let images = if end.as_ref().is_some_and(|end| end.records > 1) {
-        double_write::images_if_whole(storage, &directory.join(DOUBLE_WRITE_NAME), slot.database_id)?
-    } else {
-        Vec::new()
-    };
+    let images = double_write::images_if_whole(storage, &directory.join(DOUBLE_WRITE_NAME), slot.database_id)?;
     Ok(Found { slot, control, data_sets, log, end, images })
 }
 

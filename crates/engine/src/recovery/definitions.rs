@@ -56,7 +56,7 @@ impl What {
 pub(crate) enum Damaged<'a> {
     /// It is an error.
     Refuse,
-    /// An index is damaged from then on, and the table of this name goes; of others it is an error: what the log has for them would be lost.
+    /// An index is damaged from then on, and the table of this name goes. Of others it is an error where what the log has for them would be lost; a reader loses nothing, and goes on without them.
     GoOn {
         /// A table.
         without: Option<&'a str>,
@@ -303,6 +303,13 @@ impl Definitions {
         }
     }
 
+    /// A table is there, and not used.
+    fn leave_damaged(&mut self, table: u32, error: Error) -> Result<()> {
+        let Some(table) = self.objects.tables.by_id(table).and_then(|place| place.opened()) else { return Err(error) };
+        table.set_damaged(error);
+        Ok(())
+    }
+
     fn is_gone<'a>(&mut self, gone: impl Iterator<Item = &'a Arc<DataSet>>, data_sets: &mut DataSets) {
         for data_set in gone {
             data_sets.remove(&data_set.file_id());
@@ -330,10 +337,14 @@ impl Definitions {
             match (index, damaged) {
                 // The log says that it is damaged, or will when this is known.
                 (Some(index), _) if index.damage().is_some() || goes_on => index.set_damaged(reason_of(&error), false),
+                (Some(index), Damaged::GoOn { .. }) if !self.core.writable && error.is_refusal() => index.set_refused(error),
                 (None, Damaged::GoOn { without: Some(name) })
                     if goes_on && self.objects.tables.by_id(object_id).is_some_and(|place| &*place.name == name) =>
                 {
                     self.give_up(object_id, data_sets);
+                }
+                (None, Damaged::GoOn { .. }) if !self.core.writable && (goes_on || error.is_refusal()) => {
+                    self.leave_damaged(object_id, error)?
                 }
                 _ => return Err(error),
             }
@@ -344,10 +355,13 @@ impl Definitions {
                 index.set_damaged(reason_of(&error), false);
             }
         }
-        for index in self.objects.indexes.opened().filter(|index| index.damage().is_some()) {
+        let damaged: Vec<_> = self.objects.tables.opened().filter(|table| table.check_usable().is_err()).collect();
+        let of_tables = damaged.iter().flat_map(|table| table.data_sets().cloned());
+        let of_indexes = self.objects.indexes.opened().filter(|index| index.damage().is_some()).map(|index| Arc::clone(&index.data_set));
+        for data_set in of_tables.chain(of_indexes) {
             // Whatever redo has done to its pages is not to be written.
-            data_sets.remove(&index.data_set.file_id());
-            self.core.manager.discard(&index.data_set);
+            data_sets.remove(&data_set.file_id());
+            self.core.manager.discard(&data_set);
         }
         self.objects.tell_tables();
         Ok(Defined { objects: self.objects, gone: self.gone })

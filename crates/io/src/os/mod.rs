@@ -3,8 +3,10 @@
 mod clock;
 mod direct;
 mod file;
+mod limits;
 mod lock;
 mod storage;
 
 pub use clock::OsClock;
+pub use limits::allow_open_files;
 pub use storage::OsStorage;

@@ -49,7 +49,7 @@ pub struct DatabaseReport {
     pub damaged: Vec<DamagedObject>,
 }
 
-/// A table or index that is damaged.
+/// A table or index that is damaged, or whose file the system does not give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedObject {
     /// "table" or "index".
@@ -58,13 +58,14 @@ pub struct DamagedObject {
     pub name: String,
     /// What is wrong.
     pub reason: String,
-    /// The command that mends it.
-    pub mended_by: &'static str,
+    /// The command that mends it; `None`: the system does not give its file, and nothing else is known to be wrong.
+    pub mended_by: Option<&'static str>,
 }
 
 impl DamagedObject {
     fn table(name: &str, error: &Error) -> DamagedObject {
-        DamagedObject { kind: "table", name: name.into(), reason: error.to_string(), mended_by: "salvage" }
+        let mended_by = error.is_damage().then_some("salvage");
+        DamagedObject { kind: "table", name: name.into(), reason: error.to_string(), mended_by }
     }
 
     fn index(name: &str, error: &Error) -> DamagedObject {
@@ -72,7 +73,8 @@ impl DamagedObject {
             Error::Engine(pagefold_engine::Error::DamagedIndex { reason, .. }) => reason.clone(),
             other => other.to_string(),
         };
-        DamagedObject { kind: "index", name: name.into(), reason, mended_by: "rebuild-index" }
+        let mended_by = error.is_damage().then_some("rebuild-index");
+        DamagedObject { kind: "index", name: name.into(), reason, mended_by }
     }
 }
 
@@ -99,7 +101,7 @@ pub fn report(database: &Database, object: Option<&str>, progress: &dyn Progress
         });
         match measured {
             Ok(measured) => report.tables.push(measured),
-            Err(error) if error.is_damage() => report.damaged.push(DamagedObject::table(&name, &error)),
+            Err(error) if error.is_damage() || error.is_refusal() => report.damaged.push(DamagedObject::table(&name, &error)),
             // It was dropped meanwhile.
             Err(Error::Engine(pagefold_engine::Error::Unknown { .. })) if object.is_none() => {}
             Err(error) => return Err(error),
@@ -111,7 +113,7 @@ pub fn report(database: &Database, object: Option<&str>, progress: &dyn Progress
         let measured = measure_index(database, &name, progress);
         match measured {
             Ok(measured) => report.indexes.push(measured),
-            Err(error) if error.is_damage() => {
+            Err(error) if error.is_damage() || error.is_refusal() => {
                 // One that cannot be opened with its table is not to blame.
                 if report.damaged.iter().all(|table| table.kind != "table" || table.reason != error.to_string()) {
                     report.damaged.push(DamagedObject::index(&name, &error));

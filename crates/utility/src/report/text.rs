@@ -38,8 +38,11 @@ pub(super) fn render(report: &DatabaseReport) -> String {
         out.push('\n');
     }
     for damaged in &report.damaged {
-        let (kind, name, reason, mended_by) = (damaged.kind, &damaged.name, &damaged.reason, damaged.mended_by);
-        out.push_str(&format!("DAMAGED {kind} {name}: {reason}; `{mended_by}` mends it\n"));
+        let (kind, name, reason) = (damaged.kind, &damaged.name, &damaged.reason);
+        out.push_str(&match damaged.mended_by {
+            Some(mended_by) => format!("DAMAGED {kind} {name}: {reason}; `{mended_by}` mends it\n"),
+            None => format!("NOT READ {kind} {name}: {reason}\n"),
+        });
     }
     if !report.pools.is_empty() {
         let head = ["POOL", "FRAME", "USED", "LIMIT", "GETPAGES", "HITS", "READS", "PREFETCHED", "WRITTEN", "EXPANDED"];
