@@ -98,6 +98,8 @@ impl DatabaseState {
                 }
             };
             drop(done);
+            // What was dropped meanwhile stayed for as long as this had it.
+            self.sweep_former();
         }
     }
 }
