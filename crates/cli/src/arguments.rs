@@ -454,6 +454,9 @@ pub(crate) struct CheckArguments {
     /// Directory of the database
     #[arg(value_name = "DB")]
     pub(crate) database: PathBuf,
+    /// List all errors that are kept of an object, up to 1,000, and not the first 20; `--json` does
+    #[arg(long)]
+    pub(crate) all_errors: bool,
 }
 
 /// Decodes pages without opening the database.

@@ -32,9 +32,15 @@ fn main() -> ExitCode {
                 let message = text.split("\n\n").next().unwrap_or_default().trim().trim_start_matches("error: ");
                 let _ = writeln!(std::io::stdout(), "{:#}", json!({ "error": message }));
             }
-            // To a closed pipe: nobody is there to tell.
-            let _ = error.print();
-            return if is_error { ExitCode::from(2) } else { ExitCode::SUCCESS };
+            return match error.print() {
+                _ if is_error => ExitCode::from(2),
+                // To a closed pipe: nobody is there to tell.
+                Err(reason) if reason.kind() != std::io::ErrorKind::BrokenPipe => {
+                    eprintln!("pagefold: {reason}");
+                    ExitCode::from(1)
+                }
+                _ => ExitCode::SUCCESS,
+            };
         }
     };
     progress::catch_interrupts();

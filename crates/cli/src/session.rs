@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::pattern;
 use crate::progress::{self, Bars};
 use crate::size::{ByteSize, size_text};
-use pagefold::engine::{Database, OpenMode, PoolSettings, Settings};
+use pagefold::engine::{Database, GiveUp, OpenMode, PoolSettings, Settings};
 use pagefold::interchange::{CsvOptions, DateOrder, Header, STANDARD_INPUT};
 use pagefold::io::{Clock, OpenOptions, OsClock, OsStorage, Storage};
 use pagefold::utility::{Progress, Unit};
@@ -119,10 +119,11 @@ impl Session {
     /// Opens a database that cannot be recovered because of damage to this table, without it; `None` when that is not what keeps it.
     pub(crate) fn open_giving_up(&self, directory: &Path, table: &str) -> Result<Option<Database>> {
         use std::sync::Arc;
-        let opened = Database::open_giving_up(Arc::new(OsStorage), Arc::new(OsClock), directory, self.settings()?, table);
+        let without = GiveUp::Table(table);
+        let opened = Database::open_giving_up(Arc::new(OsStorage), Arc::new(OsClock), directory, self.settings()?, without);
         let Ok(database) = opened else { return Ok(None) };
         // One that could be recovered meanwhile still has it.
-        Ok(Some(database).filter(|database| database.table_names().iter().all(|name| name != table)))
+        Ok(Some(database).filter(|database| !database.given_up().is_empty()))
     }
 
     /// Opens a database, or makes one where nothing is. True when it is new.

@@ -187,3 +187,34 @@ fn a_file_system_that_is_read_only_is_read_and_copied() {
     place.run(&["check", "copied"]).ok();
     assert_eq!(place.run(&["export", "copied", "t", "-"]).ok().out.lines().count(), 2001);
 }
+
+#[test]
+fn check_shows_a_person_the_first_errors_of_an_object_and_all_that_are_kept_on_demand() {
+    let place = Place::new();
+    place.write("t.csv", &rows_csv(0..6000));
+    place.run(&["load", "db", "t", "t.csv", "--page-size", "2K", "--compress", "none"]).ok();
+    let files = place.files("db/data");
+    let (path, bytes) = files.iter().max_by_key(|(_, bytes)| bytes.iter().filter(|byte| **byte != 0).count()).unwrap();
+    let mut bad = bytes.clone();
+    (2..80).for_each(|page| bad[page * 2048 + 100] ^= 1);
+    std::fs::write(path, bad).unwrap();
+    let lines = |arguments: &[&str]| {
+        let run = place.run(arguments);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        (run.out.lines().filter(|line| line.starts_with("table \"t\", page ")).count(), run.out)
+    };
+    let (listed, out) = lines(&["check", "db"]);
+    assert!(listed == 20 && out.contains("58 more errors, which --all-errors lists") && out.contains("78 errors"), "{out}");
+    let (listed, out) = lines(&["check", "db", "--all-errors"]);
+    assert!(listed == 78 && !out.contains("--all-errors"), "{out}");
+    let found = place.run(&["check", "db", "--json"]).json();
+    assert_eq!(found["errors"].as_array().unwrap().len(), 78);
+}
+
+#[test]
+fn what_is_not_there_is_not_dropped_and_what_is_there_is_named() {
+    let place = Place::with_table();
+    place.run(&["drop", "db", "nobody"]).fails(1, &["no table or index \"nobody\"; there are: t, t_pk"]);
+    place.run(&["drop", "db", "t"]).ok();
+    place.run(&["drop", "db", "nobody"]).fails(1, &["there are none"]);
+}

@@ -89,3 +89,13 @@ fn rows_on_a_terminal_stand_alone() {
     let output = Command::new("script").args(["-qec", &command, "/dev/null"]).current_dir(place.directory.path()).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("2,000 rows written"));
 }
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let place = Place::new();
+    for arguments in [&["--help"][..], &["--version"], &["load", "--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let run = place.command(arguments).stdout(full).output().unwrap();
+        assert!(run.status.code() == Some(1) && String::from_utf8_lossy(&run.stderr).contains("No space left"), "{run:?}");
+    }
+}

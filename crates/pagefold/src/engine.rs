@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use pagefold_engine::database::{
-    Change, Database, Durability, Isolation, OpenMode, ReadView, Renewal, RowScan, Savepoint, Scan, ScanRequest, Settings, Transaction,
-    TransactionOptions,
+    Change, Database, Durability, GiveUp, GivenUp, Isolation, OpenMode, ReadView, Renewal, RowScan, Savepoint, Scan, ScanRequest, Settings,
+    Transaction, TransactionOptions,
 };
 pub use pagefold_engine::pool::PoolSettings;
 pub use pagefold_engine::{CounterValues, DataSet, Error, Extents};

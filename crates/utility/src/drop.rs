@@ -15,8 +15,8 @@ pub struct DropReport {
     pub indexes: Vec<String>,
     /// The table whose primary key has no index any more: its rows can no longer be had by it.
     pub without_key: Option<String>,
-    /// Bytes of files removed.
-    pub freed_bytes: u64,
+    /// Bytes of files removed; `None`: of a table that the database was recovered without, nobody has counted them.
+    pub freed_bytes: Option<u64>,
 }
 
 /// Drops the table (with its indexes) or index of this name, whatever state its files are in.
@@ -28,23 +28,28 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
     let mut change = database.change();
     match (database.table(name), database.index(name)) {
         // Which of the two it is called so by is known, though it cannot be opened.
-        (Err(unknown @ Error::Unknown { .. }), Err(Error::Unknown { .. })) => return Err(unknown.into()),
+        (Err(Error::Unknown { .. }), Err(Error::Unknown { .. })) => {
+            let names: Vec<String> = database.table_names().into_iter().chain(database.index_names()).collect();
+            return Err(crate::Error::Data(match names.as_slice() {
+                [] => format!("no table or index \"{name}\"; there are none"),
+                names => format!("no table or index \"{name}\"; there are: {}", names.join(", ")),
+            }));
+        }
         (Err(Error::Unknown { .. }), index) => {
             report.kind = "index";
             let index = index?;
             let table = database.table_of(&index)?;
             let is_key = find_primary_key_index(&table).is_some_and(|key| Arc::ptr_eq(&key, &index));
             report.without_key = is_key.then(|| table.name().to_owned());
-            report.freed_bytes = change.drop_index(name)?.data_set().allocated_bytes();
+            report.freed_bytes = Some(change.drop_index(name)?.data_set().allocated_bytes());
         }
         _ => {
             report.kind = "table";
             let table = change.drop_unread_table(name)?;
-            report.freed_bytes = table.data_sets().map(|data_set| data_set.allocated_bytes()).sum();
-            for index in table.all_indexes() {
-                report.indexes.push(index.name().into());
-                report.freed_bytes += index.data_set().allocated_bytes();
-            }
+            let indexes = table.all_indexes();
+            let data_sets = table.data_sets().chain(indexes.iter().map(|index| index.data_set()));
+            report.freed_bytes = Some(data_sets.map(|data_set| data_set.allocated_bytes()).sum());
+            report.indexes.extend(indexes.iter().map(|index| index.name().to_owned()));
         }
     }
     change.commit()?;

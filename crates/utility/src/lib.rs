@@ -20,7 +20,7 @@ mod sample;
 
 pub use access::{Scan, ScanOptions, export, get, primary_key_index, push_rows};
 pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_inputs, delete_rows, upsert, upsert_inputs};
-pub use check::{CheckReport, Leftover, PageError, check, check_files};
+pub use check::{CheckReport, ERRORS_SHOWN, Leftover, PageError, check, check_files};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
 pub use estimate::add_every_method;
@@ -33,7 +33,7 @@ pub use load::{LoadReport, load, load_inputs, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting};
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler};
 pub use pagefold_engine::{Progress, Silent, Unit};
-pub use print::{PrintWhat, Printed, print};
+pub use print::{DatabaseFiles, PrintWhat, Printed, print};
 pub use rebuild_index::rebuild_index;
 pub use reorg::{ReorgReport, reorg};
 pub use report::{DamagedObject, DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};

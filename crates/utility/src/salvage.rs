@@ -6,12 +6,12 @@
 //! - the database is not changed.
 
 use crate::check::{
-    Context, DataSetFile, IndexFile, PageError, TableFiles, Visit, files_in_order, index_expected, index_object, read_control_slots,
-    read_entries, read_large, read_log, table_expected, table_object,
+    Context, DataSetFile, IndexFile, PageError, TableFiles, Visit, files_in_order, index_expected, index_object, last_known_checkpoint,
+    read_control_slots, read_entries, read_large, table_expected, table_object,
 };
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
-use pagefold_engine::database::{Settings, read_checkpoint};
+use pagefold_engine::database::Settings;
 use pagefold_interchange::{BatchBuilder, InterchangeError, Sink, TableSchema, arrow_schema_from_bytes};
 use pagefold_io::{Clock, Storage};
 use pagefold_types::{Rid, RowLayout};
@@ -90,16 +90,13 @@ impl Salvaged {
     /// When there is no database, no slot of its control file is whole, or what can be read of the catalog has no such table.
     pub fn open(storage: &Arc<dyn Storage>, clock: &Arc<dyn Clock>, directory: &Path, table: &str, settings: Settings) -> Result<Salvaged> {
         let progress = crate::Silent;
-        let (files, log_applied) = files_in_order(storage, clock, directory, settings)?;
+        let (files, log_applied) = files_in_order(storage, clock, directory, table, settings)?;
         let mut context = Context::new(&progress);
         let control = read_control_slots(files.as_ref(), directory, &mut context)?;
         let Some(slot) = control.current else {
             return Err(Error::Data(format!("{}: no slot of the control file is whole; recover it from a copy", directory.display())));
         };
-        // Of a log that is not in order the last checkpoint still says what there was then beside the catalog.
-        let in_order = read_log(files.as_ref(), directory, &slot, &mut Context::new(&progress)).ok().flatten();
-        let last = || read_checkpoint(files.as_ref(), directory, slot.log_id, slot.checkpoint).ok().map(|(checkpoint, _)| checkpoint);
-        let checkpoint = in_order.or_else(|| (slot.checkpoint != 0).then(last).flatten());
+        let checkpoint = last_known_checkpoint(files.as_ref(), directory, &slot);
         let (entries, _) = read_entries(files.as_ref(), directory, &slot, checkpoint.as_ref(), &mut context)?;
         let damage = context.finish().errors;
         let CatalogEntries { tables, indexes, .. } = entries;

@@ -14,7 +14,8 @@ pub(super) fn run(session: &Session, arguments: &CheckArguments) -> Result<()> {
     if session.global.json {
         session.print_json(&found.to_json())?;
     } else {
-        session.print(&found.to_text())?;
+        let errors_per_object = if arguments.all_errors { usize::MAX } else { utility::ERRORS_SHOWN };
+        session.print(&found.to_text(errors_per_object))?;
     }
     if found.is_clean() { Ok(()) } else { Err(Failure::Reported) }
 }

@@ -32,6 +32,6 @@ pub(super) fn run(session: &Session, arguments: &DropArguments) -> Result<()> {
     let without = dropped.without_key.map_or_else(String::new, |table| {
         format!("\n  it was the index of the primary key: get, upsert and delete no longer find rows of table \"{table}\"; a unique index on the same columns brings that back")
     });
-    let freed = size_text(dropped.freed_bytes);
-    session.told(session.print(&format!("Dropped {} \"{}\"{with}: {freed} freed{without}", dropped.kind, arguments.object)))
+    let freed = dropped.freed_bytes.map_or_else(String::new, |bytes| format!(": {} freed", size_text(bytes)));
+    session.told(session.print(&format!("Dropped {} \"{}\"{with}{freed}{without}", dropped.kind, arguments.object)))
 }

@@ -3,8 +3,9 @@
 use crate::arguments::PrintArguments;
 use crate::failure::{Failure, Result};
 use crate::session::Session;
-use pagefold::io::OsStorage;
-use pagefold::utility::{self, PrintWhat};
+use pagefold::io::{Clock, OsClock, OsStorage, Storage};
+use pagefold::utility::{self, DatabaseFiles, PrintWhat};
+use std::sync::Arc;
 
 pub(super) fn run(session: &Session, arguments: &PrintArguments) -> Result<()> {
     let what = match (arguments.page, arguments.dictionary) {
@@ -12,7 +13,9 @@ pub(super) fn run(session: &Session, arguments: &PrintArguments) -> Result<()> {
         (None, true) => PrintWhat::Dictionary,
         (None, false) => PrintWhat::Header,
     };
-    let printed = utility::print(&OsStorage, &arguments.database, &arguments.object, arguments.partition, what);
+    let (storage, clock): (Arc<dyn Storage>, Arc<dyn Clock>) = (Arc::new(OsStorage), Arc::new(OsClock));
+    let files = DatabaseFiles { storage: &storage, clock: &clock, directory: &arguments.database, settings: session.settings()? };
+    let printed = utility::print(&files, &arguments.object, arguments.partition, what);
     // An object or page that does not exist is no wrong use, as in the other commands.
     let printed = printed.map_err(|error| match error {
         utility::Error::Usage(message) => Failure::Failed(message),

@@ -24,7 +24,7 @@ use crate::index::Index;
 use crate::log::{Log, LogReader};
 use crate::objects::{Beside, Objects, Place};
 use crate::pool::{BufferManager, LogSink};
-use crate::recovery::{Damaged, DataSets, Defined, Definitions, ObjectsById, redo, roll_back};
+use crate::recovery::{Damaged, DataSets, Defined, Definitions, GiveUp, GivenUp, ObjectsById, redo, roll_back};
 use crate::steps::stepping;
 use crate::table_space::Table;
 use crate::transaction::TransactionState;
@@ -318,14 +318,14 @@ impl DatabaseState {
     /// `other_has_no_log`: a process ended while it made the log, and the other control slot does not name it. What is
     /// committed from now on must not depend on the newer slot alone, so a checkpoint goes into the other one.
     ///
-    /// `given_up`: a table that is gone afterwards, if it is too damaged to be recovered.
+    /// `without`: tables that are gone afterwards, if they are too damaged to be recovered: which were.
     pub(super) fn recover(
         &self,
         checkpoint: &Checkpoint,
         known_durable: Lsn,
         other_has_no_log: bool,
-        given_up: Option<&str>,
-    ) -> Result<()> {
+        without: Option<GiveUp<'_>>,
+    ) -> Result<Vec<GivenUp>> {
         let core = &self.core;
         let mut data_sets = DataSets::new();
         let objects = self.objects.write().take();
@@ -335,7 +335,7 @@ impl DatabaseState {
         let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, &mut definitions)?;
         // It may have a segment behind the end open, which is removed now, and whose room is needed.
         drop(reader);
-        let Defined { objects, gone } = definitions.finish(Damaged::GoOn { without: given_up }, &mut data_sets)?;
+        let Defined { objects, gone, given_up } = definitions.finish(Damaged::GoOn { without }, &mut data_sets)?;
         data_sets.values().for_each(|d| d.set_recovering(false));
         drop(data_sets);
         *self.objects.write() = objects;
@@ -343,7 +343,8 @@ impl DatabaseState {
         let in_order = redone.records == 0 && redone.losers.is_empty() && redone.leftovers.is_empty() && checkpoint.definitions.is_empty();
         if in_order && !core.writable {
             self.sweep_former();
-            return self.settle_files();
+            self.settle_files()?;
+            return Ok(given_up);
         }
         let log = Log::open(Arc::clone(&core.storage), &directory, id, core.log_settings, redone.end)?;
         // By now the log is durable as it was read: files that it says are gone may go. A process that was killed may have written that and not synced it.
@@ -359,7 +360,10 @@ impl DatabaseState {
             // A checkpoint that was not completed may have written headers: that is found when they are read.
             self.found_in_order.store(redone.end, Ordering::Release);
             tables.iter().try_for_each(|table| table.load_dictionaries())?;
-            return if other_has_no_log && core.writable { self.write_checkpoint() } else { Ok(()) };
+            if other_has_no_log && core.writable {
+                self.write_checkpoint()?;
+            }
+            return Ok(given_up);
         }
         for table in &tables {
             table.load_dictionaries()?;
@@ -383,9 +387,10 @@ impl DatabaseState {
         self.remove_leftovers_in_background()?;
         match if core.writable { self.write_checkpoint() } else { Ok(()) } {
             // The catalog finds none: the log has it all the same.
-            Err(error) if error.is_no_room() => Ok(()),
-            written => written,
+            Err(error) if error.is_no_room() => {}
+            written => written?,
         }
+        Ok(given_up)
     }
 
     fn end_loser(&self, loser: &RunningTransaction) -> Result<Option<TransactionState>> {

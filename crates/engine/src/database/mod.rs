@@ -30,6 +30,7 @@ mod scaling_tests;
 #[cfg(test)]
 mod tests;
 
+pub use crate::recovery::{GiveUp, GivenUp};
 pub use change::Change;
 pub use checkpoint::read_checkpoint;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};

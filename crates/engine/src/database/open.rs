@@ -23,7 +23,7 @@ use crate::log::LogSettings;
 use crate::objects::{CATALOG_OBJECT, Objects, catalog_data_set, open_objects};
 use crate::pool::{BufferManager, PoolSettings};
 use crate::readers::Snapshot;
-use crate::recovery::restore_double_writes;
+use crate::recovery::{GiveUp, GivenUp, restore_double_writes};
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::control::ControlSlot;
@@ -113,6 +113,7 @@ pub struct Database {
     /// The storage as others see it.
     outside: Arc<dyn Storage>,
     damaged_slot: Option<(usize, String)>,
+    given_up: Vec<GivenUp>,
     pub(super) maintenance: Option<MaintenanceThread>,
     pub(super) renewal: Option<MaintenanceThread>,
     /// It is in order, and nothing is left to do when it is dropped.
@@ -201,8 +202,8 @@ impl Database {
         Database::open_with(storage, clock.as_ref(), directory, mode, settings, manager)
     }
 
-    /// Opens a database for writing without a table for which the log has something, and which is too damaged to get it: the table and its indexes are gone
-    /// then, with all that is theirs. Salvage it first. A table that recovery can do without stays; the caller drops it as any other.
+    /// Opens a database for writing without tables for which the log has something, and which are too damaged to get it: these and their indexes are gone then, with
+    /// all that is theirs ([`Self::given_up`]). Salvage them first. A table that recovery can do without stays; the caller drops it as any other.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -211,10 +212,10 @@ impl Database {
         clock: Arc<dyn Clock>,
         directory: &Path,
         settings: Settings,
-        table: &str,
+        without: GiveUp<'_>,
     ) -> Result<Database> {
         let manager = BufferManager::new(settings.pools, Arc::clone(&clock))?;
-        Database::open_without(storage, clock.as_ref(), directory, OpenMode::Write, settings, manager, Some(table))
+        Database::open_without(storage, clock.as_ref(), directory, OpenMode::Write, settings, manager, Some(without))
     }
 
     /// As [`Self::open`], with a buffer manager of the caller's.
@@ -239,7 +240,7 @@ impl Database {
         mode: OpenMode,
         settings: Settings,
         manager: Arc<BufferManager>,
-        given_up: Option<&str>,
+        without: Option<GiveUp<'_>>,
     ) -> Result<Database> {
         let outside = Arc::clone(&storage);
         let mut storage = storage;
@@ -313,8 +314,16 @@ impl Database {
             other_catalog: Mutex::new(other_catalog),
             checkpointing: Mutex::default(),
         });
-        let mut database =
-            Database { state, outside, damaged_slot: control.damaged, maintenance: None, renewal: None, closed: false, _lock: lock };
+        let mut database = Database {
+            state,
+            outside,
+            damaged_slot: control.damaged,
+            given_up: Vec::new(),
+            maintenance: None,
+            renewal: None,
+            closed: false,
+            _lock: lock,
+        };
         if let Some((number, _)) = database.damaged_slot.as_ref().filter(|_| mode != OpenMode::Read) {
             empty_slot(storage.as_ref(), directory, *number)?;
         }
@@ -322,11 +331,14 @@ impl Database {
         match logged {
             Some((checkpoint, durable)) => {
                 let other_has_no_log = control.other.is_some_and(|other| other.checkpoint == 0);
-                if let Err(error) = database.recover(&checkpoint, durable, other_has_no_log, given_up) {
-                    // What is in memory is half of it: nothing of that must become a checkpoint.
-                    database.closed = true;
-                    return Err(error);
-                }
+                database.given_up = match database.recover(&checkpoint, durable, other_has_no_log, without) {
+                    Ok(given_up) => given_up,
+                    Err(error) => {
+                        // What is in memory is half of it: nothing of that must become a checkpoint.
+                        database.closed = true;
+                        return Err(error);
+                    }
+                };
             }
             None => database.settle_files()?,
         }
@@ -377,6 +389,12 @@ impl Database {
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
         self.core.directory.join(DATA_DIRECTORY)
+    }
+
+    /// The tables that it was opened [without](Self::open_giving_up).
+    #[must_use]
+    pub fn given_up(&self) -> &[GivenUp] {
+        &self.given_up
     }
 
     /// What is wrong with the control slot that is not in use.

@@ -56,11 +56,39 @@ impl What {
 pub(crate) enum Damaged<'a> {
     /// It is an error.
     Refuse,
-    /// An index is damaged from then on, and the table of this name goes. Of others it is an error where what the log has for them would be lost; a reader loses nothing, and goes on without them.
+    /// An index is damaged from then on, and the tables that are given up go. Of others it is an error where what the log has for them would be lost; a reader loses nothing, and goes on without
+    /// them.
     GoOn {
-        /// A table.
-        without: Option<&'a str>,
+        /// Which tables go.
+        without: Option<GiveUp<'a>>,
     },
+}
+
+/// Tables that the database is to be recovered without, should they be too damaged to get what the log has for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GiveUp<'a> {
+    /// The one of this name.
+    Table(&'a str),
+    /// Each.
+    Any,
+}
+
+/// A table that the database was recovered without: it is gone, with its indexes.
+#[derive(Clone, Debug)]
+pub struct GivenUp {
+    /// Its name.
+    pub table: String,
+    /// What is damaged.
+    pub error: Error,
+}
+
+impl GiveUp<'_> {
+    fn is(self, table: &str) -> bool {
+        match self {
+            GiveUp::Table(name) => name == table,
+            GiveUp::Any => true,
+        }
+    }
 }
 
 /// Tables and indexes during redo.
@@ -72,6 +100,7 @@ pub(crate) struct Definitions {
     broken: Vec<Broken>,
     /// Data sets of what is gone.
     gone: Vec<Arc<DataSet>>,
+    given_up: Vec<GivenUp>,
     /// Of the files of tables that nobody had used: the number of the table. Made when it is first asked for.
     files: Option<HashMap<u32, u32>>,
 }
@@ -82,6 +111,8 @@ pub(crate) struct Defined {
     pub(crate) objects: Objects,
     /// Data sets of what is not there any more.
     pub(crate) gone: Vec<Arc<DataSet>>,
+    /// What went as it was too damaged.
+    pub(crate) given_up: Vec<GivenUp>,
 }
 
 fn damaged(reason: String) -> Error {
@@ -100,7 +131,8 @@ impl Definitions {
         checkpoint: &Checkpoint,
         data_sets: &mut DataSets,
     ) -> Result<Definitions> {
-        let mut definitions = Definitions { core: Arc::clone(core), objects, pending: Vec::new(), broken, gone: Vec::new(), files: None };
+        let (pending, gone, given_up) = (Vec::new(), Vec::new(), Vec::new());
+        let mut definitions = Definitions { core: Arc::clone(core), objects, pending, broken, gone, given_up, files: None };
         let known = KnownDataSets::new(checkpoint);
         for definition in &checkpoint.definitions {
             let CheckpointDefinition { transaction, after, object_id, rows } = definition;
@@ -292,7 +324,9 @@ impl Definitions {
     }
 
     /// A table goes, with its indexes. Nothing of that is logged: should there be a crash before the checkpoint, the table is as damaged as it was.
-    fn give_up(&mut self, table: u32, data_sets: &mut DataSets) {
+    fn give_up(&mut self, table: u32, error: Error, data_sets: &mut DataSets) {
+        let name = self.objects.tables.by_id(table).map_or_else(String::new, |place| place.name.to_string());
+        self.given_up.push(GivenUp { table: name, error });
         let indexes = self.objects.index_numbers_of(table);
         for object_id in indexes.into_iter().chain([table]) {
             self.objects.beside.defined(object_id);
@@ -338,10 +372,10 @@ impl Definitions {
                 // The log says that it is damaged, or will when this is known.
                 (Some(index), _) if index.damage().is_some() || goes_on => index.set_damaged(reason_of(&error), false),
                 (Some(index), Damaged::GoOn { .. }) if !self.core.writable && error.is_refusal() => index.set_refused(error),
-                (None, Damaged::GoOn { without: Some(name) })
-                    if goes_on && self.objects.tables.by_id(object_id).is_some_and(|place| &*place.name == name) =>
+                (None, Damaged::GoOn { without: Some(which) })
+                    if goes_on && self.objects.tables.by_id(object_id).is_some_and(|place| which.is(&place.name)) =>
                 {
-                    self.give_up(object_id, data_sets);
+                    self.give_up(object_id, error, data_sets);
                 }
                 (None, Damaged::GoOn { .. }) if !self.core.writable && (goes_on || error.is_refusal()) => {
                     self.leave_damaged(object_id, error)?
@@ -364,6 +398,6 @@ impl Definitions {
             self.core.manager.discard(&data_set);
         }
         self.objects.tell_tables();
-        Ok(Defined { objects: self.objects, gone: self.gone })
+        Ok(Defined { objects: self.objects, gone: self.gone, given_up: self.given_up })
     }
 }

@@ -25,6 +25,7 @@ mod redo;
 mod undo;
 
 pub(crate) use definitions::{Damaged, Defined, Definitions};
+pub use definitions::{GiveUp, GivenUp};
 pub(crate) use double_writes::{put_back, restore_double_writes};
 pub(crate) use redo::{DataSets, redo};
 pub(crate) use undo::{ObjectsById, roll_back};

@@ -206,7 +206,7 @@ impl Table {
             page_bytes: self.attributes.page_bytes,
             leaf_bytes: self.attributes.page_bytes,
             extents: self.attributes.extents,
-            object: self.object(),
+            object: if partition == 0 { self.object() } else { format!("{}, partition {partition}", self.object()) },
         }
     }
 

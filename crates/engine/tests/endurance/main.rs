@@ -103,7 +103,7 @@ fn run(method: Method, kills: u64, seconds: u64, seed: u64) {
         let pages = bank.pages();
         bank.database.close().unwrap();
         let report = pagefold_utility::check_files(storage.as_ref(), &directory, &Silent).unwrap();
-        assert!(report.is_clean(), "{method}, kill {cycle}: {}", report.to_text());
+        assert!(report.is_clean(), "{method}, kill {cycle}: {}", report.to_text(usize::MAX));
         space.note(pages, files(&directory, None));
         if cycle >= kills && start.elapsed() >= Duration::from_secs(seconds) {
             break rows;

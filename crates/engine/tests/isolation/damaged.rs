@@ -1,7 +1,7 @@
 //! An index that is damaged takes nothing else away, and is not believed again whatever comes back.
 
 use pagefold_engine::Error;
-use pagefold_engine::database::{Database, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::database::{Database, GiveUp, GivenUp, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::TableAttributes;
@@ -244,9 +244,12 @@ fn a_table_that_lacks_what_the_log_has_for_it_is_given_up_and_the_others_are_the
         let reader = open(&image, OpenMode::Read);
         assert!(reader.table("t").is_err() && rows(&reader, "u") == ROWS as u64 + 1, "{how:?}");
         drop(reader);
-        let give_up = |table: &str| Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings, table);
+        let give_up =
+            |table: &str| Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings, GiveUp::Table(table));
         assert!(give_up("u").is_err(), "{how:?}: another one is damaged");
         let opened = give_up("t").unwrap();
+        let [GivenUp { table, error }] = opened.given_up() else { panic!("{how:?}: {:?}", opened.given_up()) };
+        assert!(table == "t" && error.is_damage(), "{how:?}: {error}");
         assert_eq!((opened.table_names(), opened.index_names()), (vec!["u".into()], vec!["u_a".into(), "u_b".into()]), "{how:?}");
         assert_eq!(rows(&opened, "u"), ROWS as u64 + 1, "{how:?}");
         insert(&opened, "u", 8001).unwrap();

@@ -145,7 +145,7 @@ impl Machine<'_> {
         engine("close", world.database.close())?;
         drop((world.tables, world.indexes));
         let report = pagefold_utility::check_files(storage, Path::new("db"), &Silent).map_err(|e| format!("check: {e}"))?;
-        if report.is_clean() { Ok(()) } else { Err(format!("check of the closed database:\n{}", report.to_text())) }
+        if report.is_clean() { Ok(()) } else { Err(format!("check of the closed database:\n{}", report.to_text(usize::MAX))) }
     }
 
     /// Everything, as a new transaction sees it.

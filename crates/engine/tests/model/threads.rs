@@ -300,7 +300,7 @@ fn close_and_compare(world: World, storage: &MemoryStorage, shape: &Shape, left:
     world.database.close().unwrap();
     drop((world.tables, world.indexes));
     let report = pagefold_utility::check_files(storage, std::path::Path::new("db"), &Silent).unwrap();
-    assert!(report.is_clean(), "{}", report.to_text());
+    assert!(report.is_clean(), "{}", report.to_text(usize::MAX));
     let world = open(storage, shape, OpenMode::Write, 1).unwrap();
     let mut t = begin(&world, Isolation::RepeatableRead);
     assert_eq!(find_all(&world, &mut t, 1).unwrap(), left);

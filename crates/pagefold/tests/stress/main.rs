@@ -114,6 +114,6 @@ fn definitions_beside_readers_and_writers() {
     assert_eq!(found, expected, "files that nobody names");
     database.close().unwrap();
     let report = utility::check_files(&pagefold::io::OsStorage, &directory, &utility::Silent).unwrap();
-    assert!(report.is_clean(), "{}", report.to_text());
+    assert!(report.is_clean(), "{}", report.to_text(usize::MAX));
     Database::open(&directory).unwrap().close().unwrap();
 }

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// So many errors of one object are listed.
+/// So many errors of one object are kept.
 const ERRORS_PER_OBJECT: usize = 1000;
+/// So many of them a person is shown when he asks for no more.
+pub const ERRORS_SHOWN: usize = 20;
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,12 +69,23 @@ impl CheckReport {
         })
     }
 
-    /// As a person reads it.
+    /// As a person reads it, with so many errors of an object at most.
     #[must_use]
-    pub fn to_text(&self) -> String {
+    pub fn to_text(&self, errors_per_object: usize) -> String {
         let mut out = String::new();
+        let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
         for e in &self.errors {
-            out.push_str(&format!("{}, page {}: {}\n", e.object, e.page, e.reason));
+            let of_object = shown.entry(&e.object).or_default();
+            *of_object += 1;
+            if *of_object <= errors_per_object {
+                out.push_str(&format!("{}, page {}: {}\n", e.object, e.page, e.reason));
+            }
+        }
+        for (object, listed) in shown {
+            if listed > errors_per_object {
+                let more = count((listed - errors_per_object) as u64);
+                out.push_str(&format!("{object}: {more} more errors, which --all-errors lists\n"));
+            }
         }
         for l in &self.leftovers {
             out.push_str(&format!("{}: {}\n", l.path, l.reason));

@@ -3,7 +3,7 @@
 //! Files say everything only when the database was closed in order: then nothing stands behind the last checkpoint.
 
 use super::findings::Context;
-use crate::Result;
+use crate::{Result, Silent};
 use pagefold_engine::catalog::CatalogEntries;
 use pagefold_engine::database::read_checkpoint;
 use pagefold_engine::log::LogReader;
@@ -39,11 +39,18 @@ pub(crate) fn read_log(
     }
 }
 
+/// What the log adds to the catalog, as far as it is known: of a log that is not in order the last checkpoint still says what there was then. Damage is not reported.
+pub(crate) fn last_known_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> Option<Checkpoint> {
+    let in_order = read_log(storage, directory, slot, &mut Context::new(&Silent)).ok().flatten();
+    let last = || read_checkpoint(storage, directory, slot.log_id, slot.checkpoint).ok().map(|(checkpoint, _)| checkpoint);
+    in_order.or_else(|| (slot.checkpoint != 0).then(last).flatten())
+}
+
 /// Does the log end with a checkpoint? So it does when it is damaged: its files say what they say.
 ///
 /// # Errors
 /// When the log cannot be read.
-pub(super) fn is_in_order(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> Result<bool> {
+pub(crate) fn is_in_order(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> Result<bool> {
     if slot.checkpoint == 0 {
         return Ok(true);
     }

@@ -36,7 +36,7 @@ mod run;
 mod table;
 mod tree;
 
-pub use findings::{CheckReport, Leftover, PageError};
+pub use findings::{CheckReport, ERRORS_SHOWN, Leftover, PageError};
 pub use run::{check, check_files};
 
 pub(crate) use catalog::{catalog_entry, read_entries};
@@ -45,7 +45,7 @@ pub(crate) use data_set::{DataSetFile, Expected};
 pub(crate) use files::{PageReader, read_control_slots};
 pub(crate) use findings::Context;
 pub(crate) use large::read_large;
-pub(crate) use log::read_log;
+pub(crate) use log::{is_in_order, last_known_checkpoint};
 pub(crate) use run::files_in_order;
 pub(crate) use table::{TableFiles, Visit, table_expected, table_object};
 pub(crate) use tree::{IndexFile, index_expected, index_object};

@@ -11,7 +11,7 @@ use super::tree::{IndexFile, index_expected, index_object};
 use crate::{Progress, Result, Unit};
 use pagefold_engine::DOUBLE_WRITE_NAME;
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
-use pagefold_engine::database::{Database, OpenMode, Settings};
+use pagefold_engine::database::{Database, GiveUp, GivenUp, Settings};
 use pagefold_engine::directory::{control_path, lock_path, read_control};
 use pagefold_engine::pool::double_write;
 use pagefold_engine::readers::Snapshot;
@@ -51,17 +51,38 @@ pub fn check(
     // Recovery replaces a slot, and the catalog that it named is needed no more.
     let catalogs = catalogs(&read_control_slots(snapshot.as_ref(), directory, &mut Context::new(progress))?);
     let unnamed = unnamed.into_iter().filter(|(_, file_id)| file_id.is_none_or(|id| !catalogs.contains(&id))).collect();
+    let mut context = Context::new(progress);
     if !is_in_order(snapshot.as_ref(), directory, &slot)? {
         // Of the snapshot only.
-        drop(Database::open(Arc::clone(&snapshot), Arc::clone(clock), directory, OpenMode::Write, settings)?);
+        for GivenUp { table, error } in bring_in_order(&snapshot, clock, directory, settings)? {
+            let (object, page, reason) = match error {
+                pagefold_engine::Error::Corrupt { object, page, reason } => (object, page, reason),
+                other => (format!("table {table:?}"), 0, other.to_string()),
+            };
+            let then = "it cannot get what the log has for it, and until it is dropped nothing can be written; nothing more of it was checked: \
+                 salvage it (`pagefold salvage`) and drop it, or recover the database from a copy";
+            context.error(&object, page, format!("{reason}: {then}"));
+        }
     }
-    let mut context = Context::new(progress);
     check_double_writes(storage.as_ref(), directory, slot.database_id, &mut context)?;
     check_named(snapshot.as_ref(), directory, unnamed, context)
 }
 
+/// Applies the log to the files of a snapshot. The tables that are too damaged for that are gone from it.
+fn bring_in_order(
+    snapshot: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    directory: &Path,
+    settings: Settings,
+) -> pagefold_engine::Result<Vec<GivenUp>> {
+    let database = Database::open_giving_up(Arc::clone(snapshot), Arc::clone(clock), directory, settings, GiveUp::Any)?;
+    let given_up = database.given_up().to_vec();
+    database.close()?;
+    Ok(given_up)
+}
+
 /// The files of a database as they were at one moment, with its log applied in memory and in a file of the reader's own, as far as damage lets that be done; false when it does not: then what
-/// was committed since the last checkpoint may lack.
+/// was committed since the last checkpoint may lack. `wanted`: a table that must be among them, even if it is as it was before.
 ///
 /// # Errors
 /// When there is no database, or it is of a newer format.
@@ -69,6 +90,7 @@ pub(crate) fn files_in_order(
     storage: &Arc<dyn Storage>,
     clock: &Arc<dyn Clock>,
     directory: &Path,
+    wanted: &str,
     settings: Settings,
 ) -> Result<(Arc<dyn Storage>, bool)> {
     use pagefold_engine::Error;
@@ -85,13 +107,10 @@ pub(crate) fn files_in_order(
     if is_in_order(snapshot.as_ref(), directory, &slot)? {
         return Ok((snapshot, true));
     }
-    match Database::open(Arc::clone(&snapshot), Arc::clone(clock), directory, OpenMode::Write, settings) {
-        Ok(database) => {
-            drop(database);
-            Ok((snapshot, true))
-        }
+    match bring_in_order(&snapshot, clock, directory, settings) {
+        Ok(given_up) if given_up.iter().all(|gone| gone.table != wanted) => Ok((snapshot, true)),
         // What that has changed is not used.
-        Err(_) => Ok((Snapshot::take(storage, directory, settings.direct)?.storage(), false)),
+        _ => Ok((Snapshot::take(storage, directory, settings.direct)?.storage(), false)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! PRINT: any page decoded, damaged ones too; dictionaries.
 //!
-//! Pages come straight from the files, as in CHECK. What a page says is shown as far as it makes sense; where it does not, its bytes are.
+//! Pages come straight from the files, as in CHECK; what there is beside them, where a database was not closed in order, the log says. What a page says is shown as far as it makes sense; where it does not, its bytes are.
 //!
 //! * `object`: what a name stands for
 //! * `page`: header, checksum, and the content by page type
@@ -18,10 +18,12 @@ mod render;
 
 use crate::check::{Context, read_control_slots};
 use crate::{Result, Silent};
+use pagefold_engine::database::Settings;
 use pagefold_format::control::SlotState;
-use pagefold_io::Storage;
+use pagefold_io::{Clock, Storage};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What to print of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,19 @@ pub enum PrintWhat {
     Page(u32),
     /// Its dictionaries.
     Dictionary,
+}
+
+/// A database whose files are read.
+#[derive(Clone, Copy, Debug)]
+pub struct DatabaseFiles<'a> {
+    /// Where it lies.
+    pub storage: &'a Arc<dyn Storage>,
+    /// The time.
+    pub clock: &'a Arc<dyn Clock>,
+    /// Its directory.
+    pub directory: &'a Path,
+    /// For applying its log, to files of a reader's own.
+    pub settings: Settings,
 }
 
 /// What was printed.
@@ -56,11 +71,12 @@ impl Printed {
 ///
 /// # Errors
 /// When there is no such object, page or dictionary, or the file cannot be read. A damaged page is no error.
-pub fn print(storage: &dyn Storage, directory: &Path, object: &str, partition: u16, what: PrintWhat) -> Result<Printed> {
+pub fn print(database: &DatabaseFiles<'_>, object: &str, partition: u16, what: PrintWhat) -> Result<Printed> {
+    let (storage, directory) = (database.storage.as_ref(), database.directory);
     if object == "control" {
         return control(storage, directory);
     }
-    let mut object = object::find(storage, directory, object, partition)?;
+    let mut object = object::find(database, object, partition)?;
     Ok(Printed(match what {
         PrintWhat::Header => page::print(&mut object, 0)?,
         PrintWhat::Page(number) => page::print(&mut object, number)?,

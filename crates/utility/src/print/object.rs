@@ -2,14 +2,16 @@
 //!
 //! A damaged catalog hides names, but not files: these are found by their file id, page size and all from their own header page.
 
+use super::DatabaseFiles;
 use crate::check::{
-    Context, DataSetFile, Expected, PageReader, catalog_entry, index_expected, read_control_slots, read_dictionaries, read_entries,
-    read_log, table_expected,
+    Context, DataSetFile, Expected, PageReader, catalog_entry, files_in_order, index_expected, is_in_order, last_known_checkpoint,
+    read_control_slots, read_dictionaries, read_entries, table_expected,
 };
 use crate::{Error, Result, Silent};
 use pagefold_codec::row::RowDictionary;
-use pagefold_engine::catalog::TableEntry;
+use pagefold_engine::catalog::{CatalogEntries, TableEntry};
 use pagefold_engine::data_set_path;
+use pagefold_format::control::ControlSlot;
 use pagefold_format::data_set_header::{DataSetHeader, ObjectKind};
 use pagefold_format::page::{PAGE_SIZE_MAX, PAGE_SIZE_STEP, PageIdentity};
 use pagefold_io::{OpenOptions, Storage};
@@ -40,7 +42,21 @@ impl Object {
     }
 }
 
-pub(super) fn find(storage: &dyn Storage, directory: &Path, name: &str, partition: u16) -> Result<Object> {
+/// The tables and indexes that there are. Where the database was not closed in order, that is what there is when the log is applied, to files of a reader's own.
+fn entries(database: &DatabaseFiles<'_>, slot: &ControlSlot, name: &str) -> Result<CatalogEntries> {
+    let DatabaseFiles { storage, clock, directory, settings } = *database;
+    let mut context = Context::new(&Silent);
+    let files = match is_in_order(storage.as_ref(), directory, slot) {
+        Ok(false) => files_in_order(storage, clock, directory, name, settings)?.0,
+        _ => Arc::clone(storage),
+    };
+    let Some(slot) = read_control_slots(files.as_ref(), directory, &mut context)?.current else { return Ok(CatalogEntries::default()) };
+    let checkpoint = last_known_checkpoint(files.as_ref(), directory, &slot);
+    Ok(read_entries(files.as_ref(), directory, &slot, checkpoint.as_ref(), &mut context)?.0)
+}
+
+pub(super) fn find(database: &DatabaseFiles<'_>, name: &str, partition: u16) -> Result<Object> {
+    let (storage, directory) = (database.storage.as_ref(), database.directory);
     let mut context = Context::new(&Silent);
     let slot = read_control_slots(storage, directory, &mut context)?.current;
     let mut tables = Vec::new();
@@ -49,10 +65,7 @@ pub(super) fn find(storage: &dyn Storage, directory: &Path, name: &str, partitio
         if name == "catalog" {
             tables.push(catalog_entry(slot)?);
         } else {
-            // Without a log that ends in order, the files of data sets made since the catalog was written are found by their ids.
-            let checkpoint = read_log(storage, directory, slot, &mut context).ok().flatten();
-            let (entries, _) = read_entries(storage, directory, slot, checkpoint.as_ref(), &mut context)?;
-            (tables, indexes) = (entries.tables, entries.indexes);
+            CatalogEntries { tables, indexes, .. } = entries(database, slot, name)?;
         }
     }
     let by_id = file_id(name);

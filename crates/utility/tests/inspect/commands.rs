@@ -1,6 +1,6 @@
 //! Every command on a damaged database: an answer or an error, but no panic.
 
-use crate::sample::{DB, Place, contents, open};
+use crate::sample::{Place, contents, open, print_from};
 use arrow_array::RecordBatch;
 use pagefold_advisor::Cost;
 use pagefold_engine::database::{Database, OpenMode};
@@ -11,9 +11,9 @@ use pagefold_io::{MemoryStorage, OpenOptions, Storage};
 use pagefold_types::Direction;
 use pagefold_utility::{
     Costs, EstimateOptions, IndexOptions, LoadMode, LoadOptions, PrintWhat, Proposal, ReorgOptions, Scan, ScanOptions, Silent,
-    create_index, drop_object, estimate_index, estimate_table, export, get, load, print, reorg, report,
+    create_index, drop_object, estimate_index, estimate_table, export, get, load, reorg, report,
 };
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const ROWS: &str = "id,amount,code,text,more\n70001,1.50,c00001,carefully final,\n70002,,c00002,slyly,ironic\n";
 
@@ -39,7 +39,7 @@ pub(crate) fn reading_commands(storage: &MemoryStorage, damaged: &Place) {
     let file = damaged.path.file_stem().unwrap().to_str().unwrap();
     for object in ["catalog", "control", "parts", "small", "parts_code", "parts_id", file] {
         for what in [PrintWhat::Header, PrintWhat::Page(damaged.number), PrintWhat::Dictionary] {
-            let _ = print(storage, Path::new(DB), object, 0, what).map(|p| (p.to_json().to_string(), p.to_text()));
+            let _ = print_from(storage, object, what).map(|p| (p.to_json().to_string(), p.to_text()));
         }
     }
 }

@@ -113,7 +113,7 @@ fn flips_in_free_space(rounds: usize) -> usize {
             place.write(&storage, &bytes);
         }
         let report = run_check(&storage);
-        assert!(report.is_clean(), "round {round}: {}", report.to_text());
+        assert!(report.is_clean(), "round {round}: {}", report.to_text(usize::MAX));
     }
     assert_eq!(contents(&storage).unwrap(), before);
     10 * rounds
@@ -212,7 +212,7 @@ fn stale_pages_are_found() {
 fn stale_pages(effort: Effort) -> usize {
     let (storage, history) = with_history();
     let report = run_check(&storage);
-    assert!(report.is_clean(), "{}", report.to_text());
+    assert!(report.is_clean(), "{}", report.to_text(usize::MAX));
     let now: Vec<Place> = places(&storage).0;
     let mut stale = 0;
     for (place, versions) in &history {

@@ -8,6 +8,7 @@
 mod commands;
 mod damage;
 mod dictionary;
+mod killed;
 mod matrix;
 mod salvage;
 mod sample;

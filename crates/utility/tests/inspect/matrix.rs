@@ -4,7 +4,7 @@
 //! The ordinary run takes of each kind of page and file one; all of them:
 //! `PAGEFOLD_DAMAGE=all cargo test --workspace --test inspect matrix -- --nocapture`
 
-use crate::sample::{DB, Place, Rng, build, control_slot, fill, places, refs, schema};
+use crate::sample::{DB, Place, Rng, build, control_slot, fill, places, refs, run_check_beside, schema, without_images};
 use pagefold_engine::backup::{RecoverOptions, copy_to_file, recover};
 use pagefold_engine::btree::Direction as Walk;
 use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings, TransactionOptions};
@@ -418,7 +418,7 @@ fn one_damaged_page_or_file_takes_away_nothing_else() {
             if !is_wanted((whole.kind(&owner), page, how.name())) {
                 continue;
             }
-            let damaged = whole.storage.snapshot();
+            let damaged = without_images(&whole.storage);
             let mut bad = vec![0; good.len()];
             if how == How::Bit {
                 bad.copy_from_slice(&good);
@@ -438,7 +438,7 @@ fn one_damaged_page_or_file_takes_away_nothing_else() {
             if how == How::Older && before == good || !is_wanted((whole.kind(owner), "file", how.name())) {
                 continue;
             }
-            let damaged = whole.storage.snapshot();
+            let damaged = without_images(&whole.storage);
             let mut owners = vec![owner.as_str()];
             match how {
                 How::Cut(pages) => {
@@ -470,6 +470,34 @@ fn one_damaged_page_or_file_takes_away_nothing_else() {
     for ((kind, page, how), count) in &whole.counts {
         println!("{count:6}  {kind}: {page}, {how}");
     }
+}
+
+/// A page that the double-write file has is whole for whoever reads, and no damage any more once somebody has written.
+#[test]
+fn a_damaged_page_with_an_image_is_put_back() {
+    let whole = Whole::new();
+    let mut mended = 0;
+    for place in whole.places.iter().filter(|place| whole.files.contains_key(&place.path)) {
+        let damaged = whole.storage.snapshot();
+        let mut bad = place.read(&damaged);
+        bad[place.number as usize % place.bytes] ^= 16;
+        place.write(&damaged, &bad);
+        let is_clean = |storage: &MemoryStorage| run_check_beside(storage).is_clean();
+        if !is_clean(&damaged) {
+            continue;
+        }
+        mended += 1;
+        let owner = &whole.files[&place.path];
+        assert_eq!(place.read(&damaged), bad, "a reader writes nothing");
+        let reader = open(&damaged, OpenMode::Read).unwrap();
+        assert_eq!(of(&reader, owner).unwrap(), whole.contents[owner], "{place:?}");
+        drop(reader);
+        let (rows, report) = salvage(&damaged, table_name(owner));
+        assert!(report.is_whole() && rows == whole.rows[table_name(owner)], "{place:?}: {report:?}");
+        open(&damaged, OpenMode::Write).unwrap().close().unwrap();
+        assert!(check_files(&damaged, Path::new(DB), &Silent).unwrap().is_clean(), "{place:?}");
+    }
+    assert!(mended > 30, "{mended}");
 }
 
 /// Control file, catalogs, log, double-write file.

@@ -17,7 +17,7 @@ use std::time::Duration;
 const TABLES: [&str; 4] = ["small", "parts", "wide", "short"];
 
 /// The rows of a table that can be read, as lines.
-fn salvage(storage: &MemoryStorage, table: &str) -> (BTreeSet<String>, SalvageReport) {
+pub(crate) fn salvage(storage: &MemoryStorage, table: &str) -> (BTreeSet<String>, SalvageReport) {
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
     let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     let pools = PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() };
@@ -34,7 +34,7 @@ fn salvage(storage: &MemoryStorage, table: &str) -> (BTreeSet<String>, SalvageRe
     (rows, report)
 }
 
-fn files_of(storage: &MemoryStorage, table: &str) -> Vec<std::path::PathBuf> {
+pub(crate) fn files_of(storage: &MemoryStorage, table: &str) -> Vec<std::path::PathBuf> {
     let database = open(storage, OpenMode::Read).unwrap();
     database.table(table).unwrap().data_sets().map(|data_set| file_of(data_set.file_id())).collect()
 }
@@ -188,7 +188,7 @@ fn an_index_with_damaged_pages_is_rebuilt() {
             assert_eq!(rebuild_index(&database, name, 1 << 20, &Silent).unwrap().rids, rows);
             database.close().unwrap();
             let report = check_files(&damaged, Path::new(DB), &Silent).unwrap();
-            assert!(report.is_clean(), "{name}, {place:?}: {}", report.to_text());
+            assert!(report.is_clean(), "{name}, {place:?}: {}", report.to_text(usize::MAX));
             rebuilt += 1;
         }
     }

@@ -2,18 +2,18 @@
 
 use pagefold_codec::row::{DictionaryChoice, RowDictionary, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_engine::btree::Direction as Walk;
-use pagefold_engine::data_set_path;
 use pagefold_engine::database::{Change, Database, OpenMode, ReadView, ScanRequest, Settings};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::pool::By;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
+use pagefold_engine::{DOUBLE_WRITE_NAME, data_set_path};
 use pagefold_format::control::{CONTROL_SLOT_BYTES, ControlSlot, SlotState};
 use pagefold_format::data_set_header::DataSetHeader;
 use pagefold_format::space_map::{self, CLASS_UNALLOCATED, SpaceWord};
-use pagefold_io::{MemoryStorage, OpenOptions, SimulatedClock, Storage, read_exact_at, read_file};
+use pagefold_io::{Clock, MemoryStorage, OpenOptions, SimulatedClock, Storage, read_exact_at, read_file};
 use pagefold_types::{Column, DataType, Direction, Rid, Schema, Value, ValueRef};
-use pagefold_utility::{CheckReport, Silent, check_files};
+use pagefold_utility::{CheckReport, DatabaseFiles, PrintWhat, Printed, Silent, check, check_files, print};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +39,31 @@ impl Rng {
 pub(crate) fn open(storage: &MemoryStorage, mode: OpenMode) -> pagefold_engine::Result<Database> {
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    Database::open(storage, clock, Path::new(DB), mode, settings())
+}
+
+pub(crate) fn settings() -> Settings {
     let pools = PoolSettings { memory_bytes: 8 << 20, background_threads: 0, ..PoolSettings::default() };
-    Database::open(storage, clock, Path::new(DB), mode, Settings { pools, direct: false, ..Settings::default() })
+    Settings { pools, direct: false, ..Settings::default() }
 }
 
 pub(crate) fn run_check(storage: &MemoryStorage) -> CheckReport {
     check_files(storage, Path::new(DB), &Silent).unwrap()
+}
+
+/// Prints from a database in this storage.
+pub(crate) fn print_from(storage: &MemoryStorage, object: &str, what: PrintWhat) -> pagefold_utility::Result<Printed> {
+    let files: Arc<dyn Storage> = Arc::new(storage.clone());
+    let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    let files = DatabaseFiles { storage: &files, clock: &clock, directory: Path::new(DB), settings: settings() };
+    print(&files, object, 0, what)
+}
+
+/// As a reader beside others sees it.
+pub(crate) fn run_check_beside(storage: &MemoryStorage) -> CheckReport {
+    let files: Arc<dyn Storage> = Arc::new(storage.clone());
+    let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    check(&files, &clock, Path::new(DB), settings(), &Silent).unwrap()
 }
 
 pub(crate) fn schema() -> Schema {
@@ -173,7 +192,7 @@ pub(crate) fn build(change: &mut Change<'_>, table: &Arc<Table>, attributes: Ind
     index
 }
 
-fn table_attributes(name: &str, method: Method, page_bytes: usize, partition_pages: u64) -> TableAttributes {
+pub(crate) fn table_attributes(name: &str, method: Method, page_bytes: usize, partition_pages: u64) -> TableAttributes {
     TableAttributes {
         method,
         partition_bytes: partition_pages * page_bytes as u64,
@@ -220,7 +239,14 @@ pub(crate) fn sample() -> MemoryStorage {
     change.drop_table("gone").unwrap();
     change.commit().unwrap();
     drop(database);
-    storage
+    without_images(&storage)
+}
+
+/// The same database, without the pages that the double-write file would put back.
+pub(crate) fn without_images(storage: &MemoryStorage) -> MemoryStorage {
+    let without = storage.snapshot();
+    without.remove(&Path::new(DB).join(DOUBLE_WRITE_NAME)).unwrap();
+    without
 }
 
 /// A page of the database, or a slot of the control file.

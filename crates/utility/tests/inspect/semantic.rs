@@ -1,6 +1,6 @@
 //! Pages that are valid by themselves and wrong together: sealed anew, so that no checksum tells.
 
-use crate::sample::{DB, Place, control_slot, file_of, open, places, run_check, sample};
+use crate::sample::{DB, Place, control_slot, file_of, open, places, print_from, run_check, sample};
 use pagefold_codec::splice::Splice;
 use pagefold_engine::database::OpenMode;
 use pagefold_format::control::CONTROL_SLOT_BYTES;
@@ -12,7 +12,7 @@ use pagefold_format::page::{self, PageIdentity, PageType, put_u32};
 use pagefold_format::space_map::{CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
 use pagefold_io::{MemoryStorage, OpenOptions, Storage};
 use pagefold_types::Rid;
-use pagefold_utility::{Error, PrintWhat, Silent, check_files, print, report};
+use pagefold_utility::{Error, PrintWhat, Silent, check_files, report};
 use std::path::Path;
 
 struct Pages {
@@ -52,7 +52,7 @@ fn expect(storage: &MemoryStorage, object: &str, reason: &str) {
     assert!(
         found.errors.iter().any(|e| e.object.starts_with(object) && e.reason.contains(reason)),
         "{object}: \"{reason}\" is not in\n{}",
-        found.to_text()
+        found.to_text(usize::MAX)
     );
 }
 
@@ -204,7 +204,7 @@ fn files_that_nobody_names_or_that_are_gone() {
     storage.open(&Path::new(DB).join("data/x.tmp"), &OpenOptions::create_new()).unwrap();
     storage.open(&Path::new(DB).join("data/notes"), &OpenOptions::create_new()).unwrap();
     let report = run_check(&storage);
-    assert!(report.is_clean(), "they are harmless: {}", report.to_text());
+    assert!(report.is_clean(), "they are harmless: {}", report.to_text(usize::MAX));
     let named: Vec<&str> = report.leftovers.iter().map(|leftover| leftover.path.as_str()).collect();
     assert_eq!(named, ["db/data/000003e7.pfd", "db/data/notes", "db/data/x.tmp"]);
     storage.remove(&Path::new(DB).join("data/notes")).unwrap();
@@ -245,7 +245,7 @@ fn control_slots() {
     control.write(&storage, &bad);
     expect(&storage, "control file", "no slot is whole");
     for object in ["control", "00000001", "catalog"] {
-        let _ = print(&storage, Path::new(DB), object, 0, PrintWhat::Page(0));
+        let _ = print_from(&storage, object, PrintWhat::Page(0));
     }
     // A newer format is not touched, and a directory without database is none.
     let nowhere = check_files(&storage, Path::new("nowhere"), &Silent);
@@ -257,7 +257,7 @@ fn control_slots() {
 #[test]
 fn print_and_report_say_what_there_is() {
     let storage = sample();
-    let say = |object: &str, what: PrintWhat| print(&storage, Path::new(DB), object, 0, what).unwrap();
+    let say = |object: &str, what: PrintWhat| print_from(&storage, object, what).unwrap();
     let header = say("small", PrintWhat::Header).to_json();
     assert_eq!(header["data_set"]["kind"], "table");
     let database = open(&storage, OpenMode::Read).unwrap();
@@ -268,9 +268,9 @@ fn print_and_report_say_what_there_is() {
     let huffman = say("wide", PrintWhat::Dictionary).to_json();
     assert!(huffman["dictionary"]["type"].as_str().unwrap().starts_with('H'));
     assert_eq!(huffman["dictionary"]["most_frequent"][0]["code_bits"], huffman["dictionary"]["code_lengths"][0]["bits"]);
-    assert!(print(&storage, Path::new(DB), "small", 0, PrintWhat::Dictionary).is_err());
-    assert!(print(&storage, Path::new(DB), "nobody", 0, PrintWhat::Header).unwrap_err().to_string().contains("small_code"));
-    assert!(print(&storage, Path::new(DB), "small", 0, PrintWhat::Page(9999)).is_err());
+    assert!(print_from(&storage, "small", PrintWhat::Dictionary).is_err());
+    assert!(print_from(&storage, "nobody", PrintWhat::Header).unwrap_err().to_string().contains("small_code"));
+    assert!(print_from(&storage, "small", PrintWhat::Page(9999)).is_err());
     for object in ["small", "parts", "wide", "short", "small_id", "parts_code", "wide_amount", "catalog"] {
         let pages = header_pages(&storage, object);
         for number in 0..pages {
@@ -309,11 +309,11 @@ fn print_and_report_say_what_there_is() {
     if std::env::var_os("SHOW").is_some() {
         println!("{text}\n{}", say("wide", PrintWhat::Dictionary).to_text());
         println!("{}\n{}", say("parts_code", PrintWhat::Page(2)).to_text(), say("wide", PrintWhat::Header).to_text());
-        println!("{}", print(&storage, Path::new(DB), "control", 0, PrintWhat::Header).unwrap().to_text());
+        println!("{}", print_from(&storage, "control", PrintWhat::Header).unwrap().to_text());
     }
 }
 
 fn header_pages(storage: &MemoryStorage, object: &str) -> u32 {
-    let printed = print(storage, Path::new(DB), object, 0, PrintWhat::Header).unwrap().to_json();
+    let printed = print_from(storage, object, PrintWhat::Header).unwrap().to_json();
     printed["data_set"]["pages"].as_u64().unwrap() as u32
 }
