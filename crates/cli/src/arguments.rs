@@ -427,7 +427,7 @@ pub(crate) struct EstimateArguments {
     /// Page size of a table to be, likewise
     #[arg(long, value_name = "SIZE", default_value = "8K")]
     pub(crate) page_size: ByteSize,
-    /// Read only so many pages (or as many rows of a file as fill them); results then come with a 95 % interval
+    /// Read only so many pages (or as many rows of a file as fill them), 512 KB at least; results then come with a 95 % interval
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) sample_pages: Option<u64>,
     /// Which sample

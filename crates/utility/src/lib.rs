@@ -25,8 +25,8 @@ pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
 pub use estimate::add_every_method;
 pub use estimate::{
-    Costs, EstimateOptions, EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, Proposal, SampleFacts, Scratch,
-    estimate_index, estimate_source, estimate_table,
+    Costs, EstimateOptions, EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, Proposal, SAMPLE_BYTES_MIN,
+    SampleFacts, Scratch, estimate_index, estimate_source, estimate_table,
 };
 pub use index_build::{IndexReport, create_index};
 pub use load::{LoadReport, load, load_inputs, load_source, table_schema};

@@ -46,7 +46,7 @@ pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions
     let rids = index.data_set().facts().rows;
     let leaves = u64::from(index.data_set().facts().data_pages);
     let (candidates, present) = candidates(&index, options);
-    let sample = options.sample_pages.filter(|pages| pages.saturating_mul(2) < leaves);
+    let sample = options.sample_of(leaves, index.attributes().page_bytes);
     let (estimates, keys, sample, leaf_pages) = match sample {
         Some(pages) => sampled(&index, pages, options.seed, &candidates, rids, progress)?,
         None => {

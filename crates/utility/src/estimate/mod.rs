@@ -32,7 +32,7 @@ pub use candidates::add_every_method;
 pub(crate) use choose::{choose_for_load, choose_format, choose_format_of, choose_method};
 pub use costs::Costs;
 pub use index::estimate_index;
-pub use options::{EstimateOptions, Proposal, Scratch};
+pub use options::{EstimateOptions, Proposal, SAMPLE_BYTES_MIN, Scratch};
 pub use report::{EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};
 pub use source::estimate_source;
 pub use table::estimate_table;

@@ -57,13 +57,17 @@ pub struct EstimateOptions {
     pub pctfree_anew: Option<u8>,
     /// What methods and formats cost.
     pub costs: Costs,
-    /// Read only so many pages, or as many rows of a file as fill them.
+    /// Read only so many pages, or as many rows of a file as fill them; of fewer than [`SAMPLE_BYTES_MIN`] as many as that is.
     pub sample_pages: Option<u64>,
     /// Which sample.
     pub seed: u64,
     /// Memory for sorting keys, in bytes, of each proposed index.
     pub sort_bytes: usize,
 }
+
+/// A smaller sample is cheaper by nothing that anybody would notice, and says little: a dictionary trained on it knows all of it by heart, and what its few pages differ by is no measure of
+/// what others do.
+pub const SAMPLE_BYTES_MIN: u64 = 512 << 10;
 
 impl Default for EstimateOptions {
     fn default() -> EstimateOptions {
@@ -89,6 +93,12 @@ impl Default for EstimateOptions {
 }
 
 impl EstimateOptions {
+    /// Pages to read, of this size each, where a sample is wanted and there are enough pages (`total`) that it is cheaper than all of them.
+    pub(super) fn sample_of(&self, total: u64, page_bytes: usize) -> Option<u64> {
+        let pages = self.sample_pages?.max(SAMPLE_BYTES_MIN.div_ceil(page_bytes as u64));
+        (pages.saturating_mul(2) < total).then_some(pages)
+    }
+
     /// The formats and page sizes of an index.
     pub(super) fn index_candidates(&self, pctfree: u8) -> Vec<IndexCandidate> {
         self.index_page_bytes.map_or_else(|| index_candidates(pctfree), |page_bytes| index_candidates_of(page_bytes, pctfree))

@@ -136,13 +136,14 @@ pub fn estimate_source(
     progress: &dyn Progress,
 ) -> Result<EstimateReport> {
     let plan = Plan::new(source, options)?;
-    if let Some(pages) = options.sample_pages
+    if options.sample_pages.is_some()
         && let Some(rows) = source.row_count()
     {
-        let wanted = sample_rows(source, &plan, pages)?;
-        // A sample of most rows is not cheaper than all of them.
-        if wanted.saturating_mul(2) < rows {
-            return sampled(source, &plan, rows, wanted, progress);
+        let row_bytes = row_bytes(source, &plan)?;
+        let rows_of = |pages: u64| pages.saturating_mul(options.page_bytes as u64) / row_bytes;
+        let total = rows.saturating_mul(row_bytes) / options.page_bytes as u64;
+        if let Some(pages) = options.sample_of(total, options.page_bytes) {
+            return sampled(source, &plan, rows, rows_of(pages), progress);
         }
     }
     full(source, &plan, scratch, progress)
@@ -177,15 +178,14 @@ fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &
     Ok(report)
 }
 
-/// Rows that fill so many pages, uncompressed.
-fn sample_rows(source: &mut dyn Source, plan: &Plan<'_>, pages: u64) -> Result<u64> {
+/// Bytes of a row, uncompressed, about.
+fn row_bytes(source: &mut dyn Source, plan: &Plan<'_>) -> Result<u64> {
     let mut rows = PackedRows::default();
     let packer = plan.packer();
     if let Some(batch) = source.sample(1, plan.options.seed)?.next() {
         packer.pack(&batch?, &mut rows)?;
     }
-    let mean = (rows.record_bytes() as u64).checked_div(rows.len() as u64).unwrap_or(1).max(1);
-    Ok(pages.saturating_mul(plan.options.page_bytes as u64) / mean)
+    Ok((rows.record_bytes() as u64).checked_div(rows.len() as u64).unwrap_or(1).max(1))
 }
 
 fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u64, progress: &dyn Progress) -> Result<EstimateReport> {

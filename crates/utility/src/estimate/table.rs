@@ -113,11 +113,9 @@ pub fn estimate_table(database: &Database, name: &str, options: &EstimateOptions
     let proposals = options.proposals.iter().map(|p| ProposedIndex::new(p, schema)).collect::<Result<Vec<_>>>()?;
     let fits = |size: &usize| table.layout().fixed_len() <= TableOptions::new(*size).record_bytes_max();
     let page_sizes: Vec<usize> = options.page_sizes_with(page_bytes_of(&table, options)).into_iter().filter(fits).collect();
-    match options.sample_pages {
-        Some(pages) if pages.saturating_mul(2) < now(&table).data_pages => {
-            sampled(database, &table, options, proposals, &page_sizes, pages, progress)
-        }
-        _ => full(database, &table, options, proposals, &page_sizes, progress),
+    match options.sample_of(now(&table).data_pages, table.attributes().page_bytes) {
+        Some(pages) => sampled(database, &table, options, proposals, &page_sizes, pages, progress),
+        None => full(database, &table, options, proposals, &page_sizes, progress),
     }
 }
 
@@ -132,7 +130,7 @@ pub(super) fn estimate_proposal(
     let table = database.table(name)?;
     let index = ProposedIndex::new(proposal, &table.attributes().schema)?;
     let view = database.read_view();
-    if let Some(pages) = options.sample_pages.filter(|pages| pages.saturating_mul(2) < now(&table).data_pages) {
+    if let Some(pages) = options.sample_of(now(&table).data_pages, table.attributes().page_bytes) {
         let mut random = SplitMix64(options.seed);
         let (clusters, _) = read_clusters(&view, &table, pages, &mut random, progress)?;
         let mut indexes = proposed_on_sample((&view, &table), options, vec![index], &clusters, &mut random, progress)?;

@@ -1,7 +1,7 @@
 //! How often intervals of samples of 100 pages have the truth in them, over twenty files of different kinds: many numeric columns, keys with long runs, few values, drifts.
 //!
 //! `cargo test --release -p pagefold-utility --test estimate -- intervals_over_twenty_files --ignored --nocapture`; `PAGEFOLD_COVERAGE_SEEDS` samples of each (10),
-//! `PAGEFOLD_COVERAGE_MB` the size of a file (5), `PAGEFOLD_COVERAGE_FILES` other files of the same kinds (1000).
+//! `PAGEFOLD_COVERAGE_MB` the size of a file (5), `PAGEFOLD_COVERAGE_FILES` other files of the same kinds (1000), `PAGEFOLD_COVERAGE_PAGES` of a sample (100).
 
 use crate::tables::{Rng, Rows, SAME, database};
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 const PAGE_BYTES: usize = 8192;
 const LEAF_BYTES: usize = 2048;
-const SAMPLE_PAGES: u64 = 100;
 const METHODS: [Method; 5] = [Method::None, Method::Row, Method::Page, Method::Fixed, Method::Huffman];
 const FORMATS: [(IndexFormat, usize); 3] =
     [(IndexFormat::Plain, LEAF_BYTES), (IndexFormat::Fold, PAGE_BYTES), (IndexFormat::Prefix, PAGE_BYTES)];
@@ -46,9 +45,13 @@ enum Kind {
     Text(u64),
     /// NULL but for one row of so many.
     Sparse(u64),
+    /// Texts that come again after so many rows.
+    Again(u64),
+    /// Texts of which few are very long.
+    LongTail,
 }
 
-use Kind::{Any, Counter, Drift, Few, Measured, Price, Runs, Sparse, Text, Walk};
+use Kind::{Again, Any, Counter, Drift, Few, LongTail, Measured, Price, Runs, Sparse, Text, Walk};
 
 /// The first column is the key of the index.
 fn files() -> Vec<(&'static str, Vec<Kind>)> {
@@ -74,6 +77,18 @@ fn files() -> Vec<(&'static str, Vec<Kind>)> {
         ("wide mix", [vec![Any(1 << 50)], [Any(100), Walk(40), Price(9000), Few(90)].repeat(6)].concat()),
         ("grown prices", [vec![Drift(1 << 20)], [Drift(40_000), Price(100_000), Few(16)].repeat(4)].concat()),
         ("events", vec![Few(9), Walk(2), Runs(300), Text(4), Sparse(3), Measured, Price(2000), Any(1 << 24)]),
+    ]
+}
+
+/// Files of which a small sample says little: what they have shows over many pages, or on few of them.
+fn unlike_their_samples() -> Vec<(&'static str, Vec<Kind>)> {
+    vec![
+        ("texts again after 3,000 rows", vec![Counter, Again(3000), Again(3000)]),
+        ("texts again after 300 rows", vec![Counter, Again(300)]),
+        ("long tails", vec![Counter, LongTail, LongTail]),
+        ("all alike", vec![Few(1); 12]),
+        ("random numbers", vec![Any(1 << 40); 9]),
+        ("few texts and many numbers", vec![Counter, Text(2), Any(1 << 30), Runs(40), Text(9)]),
     ]
 }
 
@@ -105,6 +120,18 @@ fn column(kind: Kind, rows: u64, rng: &mut Rng) -> ArrayRef {
             };
             Arc::new((0..rows).map(|_| Some(text(rng))).collect::<StringArray>())
         }
+        Again(n) => {
+            let text = |rng: &mut Rng| (0..4 + rng.below(9)).map(|_| format!("{:x}", rng.below(1 << 20))).collect::<String>();
+            let texts: Vec<String> = (0..n).map(|_| text(rng)).collect();
+            Arc::new((0..rows).map(|row| Some(&texts[(row % n) as usize])).collect::<StringArray>())
+        }
+        LongTail => {
+            let text = |rng: &mut Rng| {
+                let length = (4.0 / (1.0 - rng.below(1 << 20) as f64 / (1u64 << 20) as f64)).min(3000.0) as u64;
+                (0..length).map(|_| char::from(b'a' + (rng.below(26) * rng.below(26) / 25) as u8)).collect::<String>()
+            };
+            Arc::new((0..rows).map(|_| Some(text(rng))).collect::<StringArray>())
+        }
         Sparse(n) => Arc::new((0..rows).map(|_| (rng.below(n) == 0).then(|| rng.below(1 << 32) as i64)).collect::<Int64Array>()),
     }
 }
@@ -113,10 +140,9 @@ fn number_of(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |number| number.parse().unwrap())
 }
 
-fn rows(kinds: &[Kind], seed: u64) -> Rows {
+fn rows(kinds: &[Kind], seed: u64, bytes: u64) -> Rows {
     let mut rng = Rng(seed);
-    let megabytes = number_of("PAGEFOLD_COVERAGE_MB", 5);
-    let rows = (megabytes * 1_000_000 / (16 + 9 * kinds.len() as u64)).min(megabytes * 12_000);
+    let rows = (bytes / (16 + 9 * kinds.len() as u64)).min(bytes * 12 / 1000);
     let columns: Vec<ArrayRef> = kinds.iter().map(|kind| column(*kind, rows, &mut rng)).collect();
     let nullable = |kind: &Kind| matches!(kind, Sparse(_));
     let fields = columns.iter().zip(kinds).enumerate();
@@ -163,30 +189,30 @@ impl Cases {
     }
 }
 
-fn loaded(kinds: &[Kind], seed: u64, method: Method) -> (Database, u64) {
+fn loaded(kinds: &[Kind], (seed, bytes): (u64, u64), method: Method) -> (Database, u64) {
     let database = database(Arc::new(MemoryStorage::new()), 64 << 20);
     let options = LoadOptions { method: method.into(), page_bytes: PAGE_BYTES, ..LoadOptions::default() };
-    let pages = load_source(&database, "t", &mut rows(kinds, seed), &options, &Silent).unwrap().pages;
+    let pages = load_source(&database, "t", &mut rows(kinds, seed, bytes), &options, &Silent).unwrap().pages;
     (database, pages)
 }
 
 /// The cases of one file, by method or format.
-fn cases(number: usize, kinds: &[Kind], seeds: u64) -> BTreeMap<String, Cases> {
+fn cases((number, kinds): (usize, &[Kind]), seeds: u64, (bytes, pages): (u64, u64)) -> BTreeMap<String, Cases> {
     let mut all: BTreeMap<String, Cases> = BTreeMap::new();
     let file_seed = number_of("PAGEFOLD_COVERAGE_FILES", 1000) + number as u64;
-    let truths = METHODS.map(|method| loaded(kinds, file_seed, method).1);
-    let (plain, _) = loaded(kinds, file_seed, Method::None);
+    let truths = METHODS.map(|method| loaded(kinds, (file_seed, bytes), method).1);
+    let (plain, _) = loaded(kinds, (file_seed, bytes), Method::None);
     let options = |seed: u64, page_bytes: usize| EstimateOptions {
         page_sizes: vec![page_bytes],
         page_bytes,
         seed,
-        sample_pages: Some(SAMPLE_PAGES),
+        sample_pages: Some(pages),
         costs: SAME,
         ..EstimateOptions::default()
     };
     for seed in 0..seeds {
         let report = estimate_table(&plain, "t", &options(seed, PAGE_BYTES), &Silent).unwrap();
-        assert!(report.sample.is_some());
+        assert!(report.sample.is_some() || bytes < 5_000_000);
         for (method, truth) in METHODS.iter().zip(truths) {
             let found = report.methods.iter().find(|m| m.estimate.method == method.name() && m.estimate.options.page_bytes == PAGE_BYTES);
             // A dictionary that does not pay is no candidate.
@@ -221,7 +247,8 @@ fn cases(number: usize, kinds: &[Kind], seeds: u64) -> BTreeMap<String, Cases> {
 fn run(seeds: u64, files: Vec<(&'static str, Vec<Kind>)>) -> BTreeMap<String, Cases> {
     let mut all: BTreeMap<String, Cases> = BTreeMap::new();
     for (number, (name, kinds)) in files.iter().enumerate() {
-        for (what, cases) in cases(number, kinds, seeds) {
+        let size = (number_of("PAGEFOLD_COVERAGE_MB", 5) * 1_000_000, number_of("PAGEFOLD_COVERAGE_PAGES", 100));
+        for (what, cases) in cases((number, kinds), seeds, size) {
             if cases.inside < cases.widths.len() as u64 {
                 println!("{name}, {what}: {}", cases.line());
             }
@@ -255,4 +282,25 @@ fn intervals_over_some_files() {
 #[ignore = "takes long: twenty files, ten samples of each"]
 fn intervals_over_twenty_files() {
     check(number_of("PAGEFOLD_COVERAGE_SEEDS", 10), files());
+}
+
+/// However few pages are asked for.
+#[test]
+#[ignore = "takes long: files of three sizes, samples of five"]
+fn intervals_of_few_pages() {
+    let (mut inside, mut all) = (0, 0);
+    for kilobytes in [700, 1500, 4000] {
+        for pages in [2, 10, 20, 40, 100] {
+            for (number, (name, kinds)) in unlike_their_samples().iter().enumerate() {
+                for (what, cases) in cases((number, kinds), number_of("PAGEFOLD_COVERAGE_SEEDS", 10), (kilobytes * 1000, pages)) {
+                    (inside, all) = (inside + cases.inside, all + cases.widths.len() as u64);
+                    if cases.inside < cases.widths.len() as u64 {
+                        println!("{kilobytes} KB, {pages} pages, {name}, {what}: {}", cases.line());
+                    }
+                }
+            }
+        }
+    }
+    println!("{inside} of {all}");
+    assert!(inside * 100 >= all * 95, "{inside} of {all}");
 }

@@ -302,7 +302,7 @@ fn many_samples_of_an_index_proposed_on_a_table() {
 #[test]
 fn reads_are_those_of_the_sample() {
     let storage = MemoryStorage::new();
-    let mut rows = lineitem(0.01);
+    let mut rows = lineitem(SCALE_FACTOR);
     {
         let database = database(Arc::new(storage.clone()), 64 << 20);
         let options = LoadOptions { method: Method::Fixed.into(), page_bytes: PAGE_BYTES, ..LoadOptions::default() };
@@ -318,14 +318,17 @@ fn reads_are_those_of_the_sample() {
     // A table is opened, with its indexes, when it is used first: header and map pages are no part of the sample.
     drop(database.table("t").unwrap());
     let opened = counting.counts();
-    let report = estimate_table(&database, "t", &options(5, 90), &Silent).unwrap();
-    assert_eq!(report.sample.unwrap().pages, 90);
+    let report = estimate_table(&database, "t", &options(5, 300), &Silent).unwrap();
+    assert_eq!(report.sample.unwrap().pages, 300);
     let table = counting.counts().since(&opened);
-    assert!((1..=90).contains(&table.reads) && table.read_bytes <= 90 * PAGE_BYTES as u64, "{table:?}");
+    assert!((1..=300).contains(&table.reads) && table.read_bytes <= 300 * PAGE_BYTES as u64, "{table:?}");
     assert_eq!(table.writes, 0);
     let before = counting.counts();
-    let report = estimate_index(&database, "i", &options(5, 40), &Silent).unwrap();
-    assert_eq!(report.sample.unwrap().pages, 40);
+    let report = estimate_index(&database, "i", &options(5, 260), &Silent).unwrap();
+    assert_eq!(report.sample.unwrap().pages, 260);
     let index = counting.counts().since(&before);
-    assert!((1..=40).contains(&index.reads) && index.read_bytes <= 40 * PAGE_BYTES as u64, "{index:?}");
+    assert!((1..=260).contains(&index.reads) && index.read_bytes <= 260 * PAGE_BYTES as u64, "{index:?}");
+    // Fewer say nothing.
+    let pages = |asked: u64| estimate_table(&database, "t", &options(5, asked), &Silent).unwrap().sample.map(|sample| sample.pages);
+    assert_eq!([1, 255, 256, 257].map(pages), [256, 256, 256, 257].map(Some));
 }
