@@ -10,7 +10,7 @@
 //! - no page changes but by an op: [`MiniTransaction::apply`], or what the op was worked out to before: [`MiniTransaction::apply_leaf`];
 //! - latches are kept until commit, so no page reaches the disk before the record of its change has an LSN;
 //! - page changes cannot be taken back, so callers check first that ops fit and allocate first; one that is dropped with changes, after an error, poisons the
-//!   data sets it changed: nothing of them is written any more;
+//!   data sets it changed: nothing of them is written any more; its transaction can neither be committed nor taken back;
 //! - changes of data sets that are being built, and that the log does not define yet, are not logged: they are on disk before it does.
 
 use super::guard::ExclusivePage;
@@ -495,6 +495,9 @@ impl Drop for MiniTransaction<'_> {
         if self.changes > 0 {
             for entry in self.pages.iter().flatten().filter(|e| e.changed) {
                 entry.page.data_set().poison("a change was cut short");
+            }
+            if let By::Transaction(state) = self.by {
+                state.note_cut_short();
             }
         }
         self.pages.drain(..).flatten().for_each(give_back_unused);

@@ -181,10 +181,10 @@ impl Table {
     }
 
     /// Changes a row of a column part, whose page is latched, where it is.
-    pub(super) fn patch_latched(
+    pub(super) fn patch_latched<'a>(
         &self,
-        by: By<'_>,
-        mut mtr: MiniTransaction<'_>,
+        by: By<'a>,
+        mut mtr: MiniTransaction<'a>,
         rid: Rid,
         home: PageHandle,
         (before, after): (&[u8], &[u8]),
@@ -195,6 +195,7 @@ impl Table {
             By::Undo(..) | By::Nobody => self.keep_room(by, rid, rid, POINTER_ROOM)?,
         }
         self.enter_version(by, rid, || Before::Present(RowImage::of(Body::Plain(before)).bytes().into()))?;
+        mtr.set_by(by);
         apply_patches(&mut mtr, home, patches)?;
         self.commit_update(by, mtr, rid, Earlier::Record(Splice::between(after, before)))
     }

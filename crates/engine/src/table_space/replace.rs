@@ -82,7 +82,7 @@ impl Table {
     /// Puts another body in the place of a row's, all of whose pages are latched.
     pub(super) fn replace_latched<'a>(
         &'a self,
-        by: By<'_>,
+        by: By<'a>,
         mut mtr: MiniTransaction<'a>,
         row: &LatchedRow,
         before: &RowImage,
@@ -116,6 +116,7 @@ impl Table {
         let mut codes = Vec::new();
         if self.fits_at_home(by, &mtr, row, after, kept) {
             self.enter_version(by, rid, || Before::Present(before.bytes().into()))?;
+            mtr.set_by(by);
             self.changed.note(before.body().dictionary(), after.dictionary());
             self.move_home(&mut mtr, row, after)?;
             keep_room(row.at, with_form(kept))?;
@@ -174,6 +175,7 @@ impl Table {
             }
             return Err(error);
         }
+        mtr.set_by(by);
         self.changed.note(before.body().dictionary(), after.dictionary());
         let lies_by_itself = row.away.is_some() || target.is_some();
         let (at, kept) = match (change, target) {

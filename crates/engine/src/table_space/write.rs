@@ -142,6 +142,7 @@ impl Table {
             self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
             return Err(error);
         }
+        mtr.set_by(by);
         self.note_birth(&mtr, handle, slot);
         mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &bytes }))?;
         self.note_space(&mut mtr, handle);
@@ -447,6 +448,7 @@ impl Table {
                 self.enter_version(by, rid, || Before::Present(image.bytes().into()))?;
                 self.enter_leftover(by, Leftover::Ghost { object_id: self.object_id, rid, kind: kind.bits() as u8 });
             }
+            mtr.set_by(by);
             if let Some((handle, slot)) = place {
                 mtr.apply(handle, PageOp::Data(op(slot, false)))?;
                 self.note_space(&mut mtr, handle);
@@ -463,9 +465,8 @@ impl Table {
             if slots.purge {
                 mtr.ghost_gone(home_set, rid);
             }
-            match slots.undo {
-                Some(undo) => mtr.set_undo(by, undo(kind)),
-                None => mtr.set_by(by),
+            if let Some(undo) = slots.undo {
+                mtr.set_undo(by, undo(kind));
             }
             mtr.commit()?;
             return Ok(true);

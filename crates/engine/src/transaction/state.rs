@@ -3,6 +3,7 @@
 //! Invariants:
 //! - The commit word changes once: from 0 (active) to a timestamp or to `u64::MAX` (aborted). Timestamps are between these two.
 //! - Once its commit is in the log it is never taken back, though others may not see it yet.
+//! - One with a change that the log does not have stays active for good: others see what was before it.
 //! - `first_lsn` is set once, by the first log record; `last_lsn` never goes back. 0 = none.
 
 use pagefold_types::Rid;
@@ -21,6 +22,8 @@ pub struct TransactionState {
     first_lsn: AtomicU64,
     last_lsn: AtomicU64,
     commit_logged: AtomicBool,
+    /// A page has a change of it that the log does not have: it can neither be committed nor taken back.
+    cut_short: AtomicBool,
     /// Rows with versions that it was the first to enter, by table.
     rows: Mutex<Vec<(u32, Rid)>>,
     /// Rows for which it keeps room on their pages, by table.
@@ -46,6 +49,7 @@ impl TransactionState {
             first_lsn: AtomicU64::new(first),
             last_lsn: AtomicU64::new(last),
             commit_logged: AtomicBool::new(false),
+            cut_short: AtomicBool::new(false),
             rows: Mutex::default(),
             kept: Mutex::default(),
             away: Mutex::default(),
@@ -121,6 +125,16 @@ impl TransactionState {
     #[must_use]
     pub fn is_commit_logged(&self) -> bool {
         self.commit_logged.load(Ordering::Acquire)
+    }
+
+    /// Notes that a page has a change of it which the log refused.
+    pub(crate) fn note_cut_short(&self) {
+        self.cut_short.store(true, Ordering::Release);
+    }
+
+    /// Whether a page has a change of it that the log does not have.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.cut_short.load(Ordering::Acquire)
     }
 
     /// Notes a row that has a version of this transaction now.

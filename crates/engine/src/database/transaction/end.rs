@@ -156,7 +156,7 @@ impl Transaction<'_> {
             serializable.aborted(self.state.id());
         }
         (self.snapshot, self.pin) = (None, None);
-        if let Err(error) = self.take_back(0).and_then(|()| self.database.log_rolled_back(&self.state)) {
+        if let Err(error) = self.check_whole().and_then(|()| self.take_back(0)).and_then(|()| self.database.log_rolled_back(&self.state)) {
             core.poison(&error);
             core.locks.release_all(self.state.id());
             return Err(error);
@@ -173,6 +173,14 @@ impl Transaction<'_> {
         self.snapshot_ended();
         self.database.resume_renewals(self.state.id());
         Ok(())
+    }
+
+    /// Refuses when a page has a change of this transaction that the log does not have. It stays active then, so that nobody sees the change before the database is opened again, without it.
+    pub(super) fn check_whole(&self) -> Result<()> {
+        match self.state.is_cut_short() {
+            true => Err(Error::Poisoned(format!("a change of transaction {} was cut short", self.state.id()))),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn take_back(&mut self, until: Lsn) -> Result<()> {

@@ -395,7 +395,7 @@ impl Transaction<'_> {
         let savepoint = self.savepoint();
         let result = run(self);
         if let Err(error) = &result {
-            let back = self.take_back(savepoint.last);
+            let back = self.take_back(savepoint.last).and_then(|()| self.check_whole());
             if matches!(error, Error::Lock(_) | Error::Conflict { .. } | Error::Serialization(_)) {
                 self.failed = Some(error.clone());
             }

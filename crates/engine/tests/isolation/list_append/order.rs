@@ -89,7 +89,9 @@ pub(super) fn orders(history: &History) -> Result<Orders, Refused> {
         let refused =
             |fault| Err((fault, format!("transaction {number} reads {others:?} in list {key}; the order is {:?}", orders.lists[&key])));
         if let Some(writer) = others.iter().map(|element| orders.writers[element]).find(|writer| !orders.committed[*writer]) {
-            return refused(if writer == number { Fault::NotOwn } else { Fault::G1a });
+            let (reader, writing) = (&history[number], &history[writer]);
+            let fault = if writer == number { Fault::NotOwn } else { Fault::G1a };
+            return Err((fault, format!("transaction {number} reads {others:?} in list {key}: {reader:?}, of {writer}: {writing:?}")));
         }
         if !orders.lists[&key].starts_with(others) {
             return refused(Fault::NoOrder);
