@@ -10,6 +10,8 @@
 //! - a commit is seen by others only when it is as durable as was asked for.
 
 mod change;
+#[cfg(test)]
+mod cut_short_tests;
 mod define;
 mod end;
 mod known_keys;
