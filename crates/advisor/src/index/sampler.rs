@@ -40,6 +40,12 @@ impl IndexSampler {
         self.runs.push(self.entries.len());
     }
 
+    /// Comes this entry behind all of the run? True of any in an empty run.
+    #[must_use]
+    pub fn is_behind(&self, key: &[u8], rid: Rid) -> bool {
+        self.runs.last() == Some(&self.entries.len()) || self.entries.last().is_none_or(|_| self.entry(self.len() - 1) < (key, rid))
+    }
+
     /// Adds an entry to the run, in ascending order of (key, RID).
     pub fn push(&mut self, key: &[u8], rid: Rid) {
         self.bytes.extend_from_slice(key);

@@ -16,6 +16,12 @@ use pagefold_types::Rid;
 /// Leaves between two looks at whether to stop.
 const LEAVES_PER_LOOK: u64 = 256;
 
+/// Entries of a run, if the sample has pages for [`RUNS_MIN`] of them: four blocks of a prefix leaf. What a block takes is not to be seen from fewer entries than it has: those of half a
+/// block often have the same first column.
+const RUN_ENTRIES: u64 = 4 * pagefold_codec::index::prefix::PAIRS_MAX as u64;
+/// Fewer runs say too little about how the parts of the index differ.
+const RUNS_MIN: u64 = 32;
+
 fn keys(index: &Index, slot_max: u16) -> IndexKeys {
     IndexKeys { unique: index.attributes().unique, fixed_key_bytes: index.key_layout().fixed_len(), slot_max }
 }
@@ -118,7 +124,13 @@ fn full(index: &Index, candidates: &[IndexCandidate], rids: u64, progress: &dyn 
     Ok((estimator.finish()?, sample, leaves))
 }
 
-/// Random leaves, each read by itself.
+/// Leaves of a run, for a sample of `pages` leaves out of `leaves`.
+fn leaves_per_run(rids: u64, leaves: u64, pages: u64) -> u64 {
+    let entries = (rids / leaves.max(1)).max(1);
+    RUN_ENTRIES.div_ceil(entries).min(pages / RUNS_MIN).max(1)
+}
+
+/// Random leaves, and of each the next ones in key order.
 fn sampled(
     index: &Index,
     pages: u64,
@@ -127,38 +139,55 @@ fn sampled(
     rids: u64,
     progress: &dyn Progress,
 ) -> Result<(Vec<IndexEstimate>, KeySample, Option<SampleFacts>, u64)> {
+    let per_run = leaves_per_run(rids, u64::from(index.data_set().facts().data_pages), pages);
     let mut all = index.used_page_numbers();
     let mut random = SplitMix64(seed);
-    let count = random.choose(&mut all, pages);
+    let count = random.choose(&mut all, pages / per_run);
     let used = all.len();
     let chosen = &mut all[..count];
     chosen.sort_unstable();
-    progress.start(&format!("reading a sample of {}", index.name()), Some(count as u64), Unit::Pages);
+    progress.start(&format!("reading a sample of {}", index.name()), Some(count as u64 * per_run), Unit::Pages);
     let mut sampler = IndexSampler::default();
-    let mut slot_max = 0;
+    let (mut slot_max, mut pages_read, mut drawn_leaves) = (0, 0, 0u64);
     for number in chosen {
-        // Non-leaf pages are drawn too, and passed over: so all leaves have the same chance.
-        index.visit_leaf(*number, |leaf| {
-            sampler.begin_run();
-            if let LeafLayout::Plain(kind) = leaf.layout() {
-                slot_max = slot_max.max((1u16 << kind.slot_bits.min(12)) - 1);
+        let mut next = *number;
+        for place in 0..per_run {
+            // Non-leaf pages are drawn too, and passed over: so all leaves have the same chance.
+            let leaf_after = index.visit_leaf(next, |leaf| {
+                if place == 0 {
+                    sampler.begin_run();
+                }
+                if let LeafLayout::Plain(kind) = leaf.layout() {
+                    slot_max = slot_max.max((1u16 << kind.slot_bits.min(12)) - 1);
+                }
+                for_each_entry(leaf, |key, rid| {
+                    // Others may have moved entries, or used the page for others, since the one before was read.
+                    if !sampler.is_behind(key, rid) {
+                        sampler.begin_run();
+                    }
+                    sampler.push(key, rid);
+                    Ok(())
+                })?;
+                Ok::<_, Error>(leaf.next())
+            })?;
+            pages_read += 1;
+            drawn_leaves += u64::from(place == 0 && leaf_after.is_some());
+            match leaf_after {
+                Some(after) if after != 0 => next = after,
+                _ => break,
             }
-            for_each_entry(leaf, |key, rid| {
-                sampler.push(key, rid);
-                Ok(())
-            })
-        })?;
-        progress.advance(1);
+        }
+        progress.advance(per_run);
         if progress.interrupted() {
             return Err(Error::Interrupted);
         }
     }
     progress.finish();
-    let leaves = (used as f64 * sampler.run_count() as f64 / count.max(1) as f64).round() as u64;
+    let leaves = (used as f64 * drawn_leaves as f64 / count.max(1) as f64).round();
     // Folded leaves tell how many bits the slots of all RIDs take, plain ones do not.
     let known = index.attributes().format == IndexFormat::Fold;
     let slot_max = if known { slot_max } else { sampler.slot_max() };
-    let estimates = sampler.finish(keys(index, slot_max), known, candidates, rids, leaves as f64);
-    let facts = SampleFacts { pages: count as u64, rows: sampler.len() as u64, clusters: sampler.run_count() as u64, all_keys: false };
-    Ok((estimates, KeySample::of(&sampler), Some(facts), leaves))
+    let estimates = sampler.finish(keys(index, slot_max), known, candidates, rids, leaves / per_run as f64);
+    let facts = SampleFacts { pages: pages_read, rows: sampler.len() as u64, clusters: sampler.run_count() as u64, all_keys: false };
+    Ok((estimates, KeySample::of(&sampler), Some(facts), leaves as u64))
 }
