@@ -377,10 +377,10 @@ impl DatabaseState {
         // Not before all are taken back: nothing says here what room on pages the others need for that.
         losers.iter().flatten().for_each(|state| self.bring_rows_home(state));
         // Of transactions without an end nothing is left.
-        for leftover in redone.leftovers.iter().filter(|l| l.transaction == 0) {
-            let removal = self.remove_leftover(&leftover.left, 0, &core.transactions.horizon(), &core.transactions.pins())?;
+        for left in redone.leftovers.of_committed() {
+            let removal = self.remove_leftover(left, 0, &core.transactions.horizon(), &core.transactions.pins())?;
             if removal != Removal::Gone {
-                core.leftovers.hold_back(leftover.left.clone());
+                core.leftovers.hold_back(left.clone());
             }
         }
         // Entries that the losers' undo had no room to take out.

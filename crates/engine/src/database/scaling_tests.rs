@@ -326,3 +326,33 @@ fn removing_beside_what_another_snapshot_needs() {
     println!("steps of a removal: {counted:?}");
     assert_grows_by_doubling(&counted, 2);
 }
+
+/// Who reads the log looks at each thing left once, not at all that is left for each that goes.
+#[test]
+fn reading_a_log_with_many_deleted_rows() {
+    let mut counted = Vec::new();
+    for rows in [200, 800, 3200] {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let database = with_tables(&storage, 1);
+        let table = database.table("t00000").unwrap();
+        let mut t = database.begin(TransactionOptions::default());
+        let rids: Vec<Rid> = (1..=rows).map(|i| t.insert(&table, &[ValueRef::Int(i), ValueRef::Int(0)]).unwrap()).collect();
+        t.commit().unwrap();
+        database.checkpoint().unwrap();
+        let mut t = database.begin(TransactionOptions::default());
+        rids.iter().for_each(|rid| assert!(t.delete(&table, *rid).unwrap()));
+        t.commit().unwrap();
+        database.remove_leftovers().unwrap();
+        // Something durable behind the removals.
+        let mut t = database.begin(TransactionOptions::default());
+        t.insert(&table, &[ValueRef::Int(-2), ValueRef::Int(0)]).unwrap();
+        t.commit().unwrap();
+        let (steps, reader) = steps_of(|| open(&storage, OpenMode::Read));
+        assert_eq!(reader.table("t00000").unwrap().row_count(), 2);
+        println!("{rows} rows: {steps} steps");
+        counted.push((rows as u64, steps));
+    }
+    let (first, last) = (counted[0], counted[2]);
+    assert!(last.1 >= last.0, "the log has no leftovers: {counted:?}");
+    assert!(last.1 * first.0 <= 2 * first.1 * last.0, "(rows, steps): {counted:?}");
+}

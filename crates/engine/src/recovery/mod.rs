@@ -21,6 +21,7 @@
 
 mod definitions;
 mod double_writes;
+mod leftovers;
 mod redo;
 mod undo;
 

@@ -8,7 +8,8 @@
 //!   says up to which LSN it has them.
 
 use super::definitions::Definitions;
-use crate::data_set::DataSet;
+use super::leftovers::Leftovers;
+use crate::data_set::{DataSet, DataSetAttributes};
 use crate::log::LogReader;
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
@@ -43,7 +44,7 @@ pub(crate) struct Redone {
     /// The latest time of a commit, in nanoseconds since 1970-01-01 UTC.
     pub(crate) last_commit_ns: u64,
     /// What transactions may have left.
-    pub(crate) leftovers: Vec<CheckpointLeftover>,
+    pub(crate) leftovers: Leftovers,
     /// What the checkpoint has of running transactions, by transaction and start of its record before.
     listed: HashMap<(u64, Lsn), Leftover>,
 }
@@ -62,7 +63,7 @@ pub(crate) fn redo(
     let mut redone = Redone {
         losers: checkpoint.transactions.iter().map(|t| (t.id, *t)).collect(),
         next_transaction: checkpoint.next_transaction,
-        leftovers: checkpoint.leftovers.clone(),
+        leftovers: Leftovers::of(&checkpoint.leftovers),
         // A transaction enters what it leaves before its record is in the log; a checkpoint may come in between.
         listed: checkpoint.leftovers.iter().filter(|l| l.transaction != 0).map(|l| ((l.transaction, l.after), l.left.clone())).collect(),
         ..Redone::default()
@@ -93,7 +94,8 @@ pub(crate) fn redo(
                     let Some(data_set) = found.filter(|data_set| !data_set.is_poisoned()) else { continue };
                     let redo = match change {
                         Change::DataSet(DataSetOp::Free) => {
-                            redone.forget_large_value(&data_set, number);
+                            let DataSetAttributes { object_id, partition, .. } = data_set.attributes;
+                            redone.leftovers.forget_large_value(object_id, partition, number);
                             redo_data_set(&data_set, number, DataSetOp::Free, record.end)
                         }
                         Change::Page(op) => {
@@ -106,7 +108,8 @@ pub(crate) fn redo(
                             })
                         }
                         Change::DataSet(DataSetOp::GhostGone { slot }) => {
-                            redone.forget_ghost(&data_set, number, slot);
+                            let DataSetAttributes { object_id, partition, .. } = data_set.attributes;
+                            redone.leftovers.forget_ghost(object_id, Rid::new(partition, number, slot));
                             Ok(())
                         }
                         Change::DataSet(op) => redo_data_set(&data_set, number, op, record.end),
@@ -121,8 +124,7 @@ pub(crate) fn redo(
                 definitions.committed(commit.transaction, data_sets)?;
                 redone.losers.remove(&commit.transaction);
                 redone.last_commit_ns = redone.last_commit_ns.max(commit.unix_time_ns);
-                let left = redone.leftovers.iter_mut().filter(|l| l.transaction == commit.transaction);
-                left.for_each(|l| l.transaction = 0);
+                redone.leftovers.committed(commit.transaction);
                 redone.records += 1;
             }
             Some(RecordKind::RolledBack) => {
@@ -140,19 +142,6 @@ pub(crate) fn redo(
 }
 
 impl Redone {
-    /// A ghost is gone: its slot may hold another row, or another ghost, by now.
-    fn forget_ghost(&mut self, data_set: &DataSet, page: u32, slot: u16) {
-        let (table, home) = (data_set.attributes.object_id, Rid::new(data_set.attributes.partition, page, slot));
-        self.leftovers.retain(|left| !matches!(&left.left, Leftover::Ghost { object_id, rid, .. } if (*object_id, *rid) == (table, home)));
-    }
-
-    /// A page was given back: a large value that began there is gone, and is not to be removed again.
-    fn forget_large_value(&mut self, data_set: &DataSet, page: u32) {
-        let place = (data_set.attributes.object_id, data_set.attributes.partition, page);
-        let is_there = |left: &Leftover| matches!(left, Leftover::LargeValue { object_id, value } if (*object_id, value.partition, value.first_page) == place);
-        self.leftovers.retain(|left| !is_there(&left.left));
-    }
-
     fn note_transaction(&mut self, role: &Role<'_>, start: Lsn) {
         let (Role::Undoable { transaction: id, .. } | Role::Compensation { transaction: id, .. }) = *role else { return };
         self.losers.entry(id).or_insert(RunningTransaction { id, first: start, last: start }).last = start;
@@ -160,11 +149,12 @@ impl Redone {
         match *role {
             Role::Undoable { previous, undo, .. } => {
                 let left = undo.leaves().filter(|left| self.listed.get(&(id, previous)) != Some(left));
-                let left = left.map(|left| CheckpointLeftover { transaction: id, after: previous, left });
-                self.leftovers.extend(left);
+                if let Some(left) = left {
+                    self.leftovers.push(CheckpointLeftover { transaction: id, after: previous, left });
+                }
             }
             // What was taken back leaves nothing.
-            Role::Compensation { next, .. } => self.leftovers.retain(|l| l.transaction != id || l.after < next),
+            Role::Compensation { next, .. } => self.leftovers.taken_back(id, next),
             Role::Structure => {}
         }
     }
