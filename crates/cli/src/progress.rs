@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagefold::utility::{Progress, Unit};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::io::IsTerminal;
@@ -21,6 +21,8 @@ pub(crate) fn begin_changes() {
 /// From now on Ctrl-C (and SIGTERM, SIGHUP) asks a command that changes something to roll back and stop; a second time ends the process at once, which a database survives. One that changes
 /// nothing ends at once: it may be waiting for somebody who reads its output or writes its input. What the process was started to ignore it goes on to ignore, as under nohup.
 pub(crate) fn catch_interrupts() {
+    // A file that grows beyond what the shell allows (`ulimit -f`) is an error that names it, as on a full disk; without a handler the system ends the process.
+    _ = flag::register(SIGXFSZ, Arc::default());
     let ignored = ignored_signals();
     let caught: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect();
     // Without a handler a signal ends the process: also safe.

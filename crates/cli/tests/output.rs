@@ -99,3 +99,18 @@ fn help_that_cannot_be_written_is_an_error() {
         assert!(run.status.code() == Some(1) && String::from_utf8_lossy(&run.stderr).contains("No space left"), "{run:?}");
     }
 }
+
+/// A file that may not grow any more (`ulimit -f`) is an error that names it, and leaves everything as it was.
+#[test]
+fn files_that_the_shell_keeps_small() {
+    let place = Place::with_table();
+    place.write("large.csv", &rows_csv(0..60_000));
+    for arguments in ["load db u large.csv", "upsert db t large.csv", "export db t large.parquet", "copy db copy.pfc"] {
+        let command = format!("ulimit -f 16; exec {PROGRAM} {arguments}");
+        let run = common::Run::from(Command::new("bash").args(["-c", &command]).current_dir(place.directory.path()).output().unwrap());
+        let run = run.fails(1, &["File too large"]);
+        assert!(["db/", "large.parquet", "copy.pfc"].iter().any(|name| run.err.contains(name)), "{run:?}");
+    }
+    place.run(&["check", "db"]).ok();
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, rows_csv(0..2000));
+}

@@ -9,7 +9,7 @@
 //! | means | `changed_list`, `doubling`, `hash`, `progress`, `steps` |
 //! | who sees and changes what | `transaction` |
 //! | what can go wrong | `error` |
-//! | a database directory | `directory` |
+//! | a database directory, names | `directory`, `names` |
 //! | files, and who else reads them | `gate`, `log`, `open_files`, `space_map` |
 //! | memory for pages | `frames` |
 //! | files of pages | `data_set` |
@@ -41,6 +41,7 @@ mod gate;
 mod hash;
 pub mod index;
 pub mod log;
+mod names;
 mod objects;
 mod open_files;
 pub mod pool;

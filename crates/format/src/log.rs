@@ -592,6 +592,12 @@ pub struct CheckpointLeftover {
 }
 
 impl Checkpoint {
+    /// Recovery from this checkpoint reads no record before this one: where redo starts, or a transaction that ran.
+    #[must_use]
+    pub fn oldest(&self) -> Lsn {
+        self.transactions.iter().map(|transaction| transaction.first).fold(self.redo, Lsn::min)
+    }
+
     /// The partitions of a table that are not known from elsewhere, in their order.
     pub fn added_partitions(&self, object_id: u32, known: impl Fn(u32) -> bool) -> Vec<&DataSetState> {
         let of_table = self.data_sets.iter().filter(|state| state.object_id == object_id);

@@ -80,7 +80,17 @@ pub enum InterchangeError {
     },
     /// Anything else of the Arrow libraries.
     #[error("{0}")]
-    Arrow(#[from] ArrowError),
+    Arrow(ArrowError),
+}
+
+/// What the system says of a file or pipe stays that.
+impl From<ArrowError> for InterchangeError {
+    fn from(error: ArrowError) -> InterchangeError {
+        match error {
+            ArrowError::IoError(_, io) => InterchangeError::Io(io),
+            other => InterchangeError::Arrow(other),
+        }
+    }
 }
 
 impl InterchangeError {

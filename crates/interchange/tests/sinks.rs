@@ -3,8 +3,8 @@
 
 mod common;
 
-use pagefold_interchange::{BatchBuilder, CsvOptions, FileFormat, InterchangeError, TableSchema};
-use pagefold_types::{Column, RowLayout, Schema, Value};
+use pagefold_interchange::{BatchBuilder, CsvOptions, FileFormat, InterchangeError, ParquetOptions, TableSchema};
+use pagefold_types::{Column, DataType, RowLayout, Schema, Value};
 use std::path::Path;
 
 fn table() -> TableSchema {
@@ -57,6 +57,67 @@ fn csv() {
     );
     let error = written(&FileFormat::Csv(CsvOptions::default()), "t.tbl").unwrap_err().to_string();
     assert!(error.starts_with("row 1, column \"na\"me\" cannot be written"), "{error}");
+}
+
+/// Without quotes an empty text is written only where it cannot be taken for NULL.
+#[test]
+fn empty_texts_without_quotes() {
+    let write = |nullable: bool, null: Option<&str>| {
+        let table = TableSchema::from_schema(Schema::new(vec![Column::new("t", DataType::Varchar(None), nullable)]).unwrap());
+        let layout = RowLayout::new(table.schema()).unwrap();
+        let mut builder = BatchBuilder::new(&table, &layout, &[0], 10)?;
+        for text in ["a", ""] {
+            builder.push_row(&[Value::Text(text.into())])?;
+        }
+        if nullable {
+            builder.push_row(&[Value::Null])?;
+        }
+        let mut out = Vec::new();
+        let format = FileFormat::Csv(CsvOptions { null: null.map(str::to_owned), ..CsvOptions::default() });
+        let mut sink = format.sink(&mut out, &table, Some(Path::new("t.tbl")))?;
+        sink.write(&builder.finish()?)?;
+        sink.finish()?;
+        drop(sink);
+        Ok::<_, InterchangeError>(String::from_utf8(out).unwrap())
+    };
+    assert_eq!(write(false, None).unwrap(), "a|\n|\n");
+    assert_eq!(write(true, Some("\\N")).unwrap(), "a|\n|\n\\N|\n");
+    let error = write(true, None).unwrap_err().to_string();
+    assert!(error.starts_with("row 2, column \"t\" cannot be written") && error.contains("--null"), "{error}");
+}
+
+/// A reader that goes away is told as such by every format.
+#[test]
+fn a_closed_pipe_is_an_error_of_the_system() {
+    struct Closed;
+    impl std::io::Write for Closed {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+    }
+    let table = table();
+    let layout = RowLayout::new(table.schema()).unwrap();
+    let formats = [
+        FileFormat::Table,
+        FileFormat::Csv(CsvOptions::default()),
+        FileFormat::JsonLines,
+        FileFormat::Arrow,
+        FileFormat::Parquet(ParquetOptions::default()),
+    ];
+    for format in formats {
+        let mut builder = BatchBuilder::new(&table, &layout, &[0, 1, 2, 3, 4, 5, 6], 10).unwrap();
+        rows().iter().for_each(|r| builder.push_row(r).unwrap());
+        let batch = builder.finish().unwrap();
+        let written = format.sink(Closed, &table, None).and_then(|mut sink| {
+            sink.write(&batch)?;
+            sink.finish()
+        });
+        let error = written.unwrap_err();
+        assert!(matches!(&error, InterchangeError::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe), "{format:?}: {error:?}");
+    }
 }
 
 #[test]

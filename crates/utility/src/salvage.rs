@@ -6,7 +6,7 @@
 //! - the database is not changed.
 
 use crate::check::{
-    Context, DataSetFile, IndexFile, PageError, TableFiles, Visit, files_in_order, index_expected, index_object, last_known_checkpoint,
+    Context, DataSetFile, IndexFile, PageError, TableFiles, Visit, files_in_order, index_expected, index_object, known_log,
     read_control_slots, read_entries, read_large, table_expected, table_object,
 };
 use crate::{Error, Progress, Result, Unit};
@@ -96,8 +96,8 @@ impl Salvaged {
         let Some(slot) = control.current else {
             return Err(Error::Data(format!("{}: no slot of the control file is whole; recover it from a copy", directory.display())));
         };
-        let checkpoint = last_known_checkpoint(files.as_ref(), directory, &slot);
-        let (entries, _) = read_entries(files.as_ref(), directory, &slot, checkpoint.as_ref(), &mut context)?;
+        let log = known_log(files.as_ref(), directory, &slot);
+        let (entries, _) = read_entries(files.as_ref(), directory, &slot, &log, &mut context)?;
         let damage = context.finish().errors;
         let CatalogEntries { tables, indexes, .. } = entries;
         let known: Vec<String> = tables.iter().map(|entry| entry.attributes.name.clone()).collect();

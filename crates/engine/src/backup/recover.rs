@@ -323,7 +323,9 @@ impl Log<'_> {
                 found.stop = Stop::Asked;
                 break;
             }
-            if let Some(commit) = commit.filter(|commit| without_files.contains(&commit.transaction)) {
+            // What came in the copy's own part of the log and has no files in it went there, too.
+            let is_lacking = |commit: &Commit| record.start >= self.manifest.log_end && without_files.contains(&commit.transaction);
+            if let Some(commit) = commit.filter(is_lacking) {
                 found.stop = Stop::TablesChanged(commit.unix_time_ns);
                 break;
             }

@@ -58,18 +58,20 @@ impl Source {
         all.filter(|data_set| data_set.is_defined()).collect()
     }
 
-    /// The data sets with files of what there is when the log from the checkpoint on has been followed.
+    /// The data sets with files of what there is when the log from the checkpoint on has been followed to where it was found to end.
     ///
     /// # Errors
     /// When one of them cannot be opened, the log cannot be read, or what it defines makes no sense.
-    pub(super) fn followed(&self) -> Result<Vec<Arc<DataSet>>> {
+    pub(super) fn followed(&self, end: Lsn) -> Result<Vec<Arc<DataSet>>> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(self.data_sets()) };
         let damaged = |at: Lsn, e: FormatError| Error::Damaged { path: "log".into(), reason: format!("the record at {at}: {e}") };
         let mut all: DataSets = self.objects.open_data_sets().map(|data_set| (data_set.file_id(), data_set)).collect();
         let (objects, broken) = (self.objects.clone(), self.broken.clone());
         let mut definitions = Definitions::new(&self.core, objects, broken, checkpoint, &mut all)?;
         let mut reader = LogReader::open(self.core.storage.as_ref(), &self.core.log_directory(), self.core.log_id, checkpoint.redo, 0)?;
-        while let Some(record) = reader.next()? {
+        while reader.end() < end
+            && let Some(record) = reader.next()?
+        {
             match RecordKind::from_u8(record.kind) {
                 Some(RecordKind::Action) => {
                     let action = Action::decode(record.body).map_err(|e| damaged(record.start, e))?;
@@ -95,7 +97,6 @@ impl Source {
 
     /// From here on its log is needed: for redo, and for undo of what ran at the checkpoint.
     pub(super) fn log_start(&self) -> Option<Lsn> {
-        let checkpoint = self.checkpoint.as_ref()?;
-        checkpoint.transactions.iter().map(|transaction| transaction.first).chain([checkpoint.redo]).min()
+        self.checkpoint.as_ref().map(Checkpoint::oldest)
     }
 }

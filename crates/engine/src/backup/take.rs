@@ -3,7 +3,7 @@
 //! Invariants:
 //! - the log is held from before the last checkpoint is looked for until the copy has the log;
 //! - data sets that the log defines come along, since it does not have the pages that they were made with;
-//! - the end of the log is looked for after the last page was read.
+//! - the end of the log is looked for after the last page was read; what the log defines up to there has its data sets in the copy.
 
 use super::restore::NewDatabase;
 use super::source::Source;
@@ -14,11 +14,11 @@ use crate::database::{Database, LogHold, Settings, new_id};
 use crate::directory::{LOG_DIRECTORY, read_control};
 use crate::log::LogReader;
 use crate::{Error, Progress, Result, Unit};
+use pagefold_format::control::ControlSlot;
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, Manifest};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_format::page;
 use pagefold_io::{Clock, Storage};
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,6 +127,14 @@ pub fn copy_to_directory(
     })
 }
 
+/// How far the log goes.
+#[derive(Debug, Default)]
+struct LogEnd {
+    at: Lsn,
+    /// The latest time of a commit up to there.
+    last_commit_ns: u64,
+}
+
 struct Taking<'a> {
     storage: &'a Arc<dyn Storage>,
     clock: &'a Arc<dyn Clock>,
@@ -168,14 +176,25 @@ impl Taking<'_> {
         let mut copied = Vec::with_capacity(data_sets.len());
         let mut report = CopyReport::default();
         let mut lsn = 0;
-        let mut left: VecDeque<Arc<DataSet>> = data_sets.into();
-        while let Some(data_set) = self.next_data_set(&source, &mut left, &copied)? {
-            let (file_id, page_bytes) = (data_set.file_id(), data_set.page_bytes() as u32);
-            let since = self.base.as_ref().map(CopyReader::manifest).filter(|base| base.data_set(file_id).is_some()).map(|base| base.redo);
-            let mut pages = Pages { file_id, page_bytes, since, lsn, sink, report: &mut report, progress: self.progress };
-            let page_count = walk(&data_set, self.clock.as_ref(), &mut pages)?;
-            lsn = pages.lsn;
-            copied.push(CopiedDataSet { file_id, page_bytes, page_count });
+        let mut end = LogEnd::default();
+        let mut left = data_sets;
+        loop {
+            for data_set in left.drain(..) {
+                let (file_id, page_bytes) = (data_set.file_id(), data_set.page_bytes() as u32);
+                let base = self.base.as_ref().map(CopyReader::manifest);
+                let since = base.filter(|base| base.data_set(file_id).is_some()).map(|base| base.redo);
+                let mut pages = Pages { file_id, page_bytes, since, lsn, sink, report: &mut report, progress: self.progress };
+                let page_count = walk(&data_set, self.clock.as_ref(), &mut pages)?;
+                lsn = pages.lsn;
+                copied.push(CopiedDataSet { file_id, page_bytes, page_count });
+            }
+            let Some(log_start) = source.log_start() else { break };
+            // While pages were copied, others may have been defined. Those that are defined behind this end are not in the copy.
+            let defined = self.follow(&source, log_start, &mut end)?;
+            left.extend(defined.into_iter().filter(|data_set| copied.iter().all(|copied| copied.file_id != data_set.file_id())));
+            if left.is_empty() {
+                break;
+            }
         }
         report.data_sets = copied.len() as u64;
         report.damaged_indexes = source.damaged_indexes();
@@ -184,10 +203,10 @@ impl Taking<'_> {
             control: source.control,
             redo: 0,
             log_start: 0,
-            log_end: 0,
+            log_end: end.at,
             segment_bytes: 0,
             begun_ns,
-            last_commit_ns: 0,
+            last_commit_ns: end.last_commit_ns,
             data_sets: copied,
         };
         if let (Some(log_start), Some(checkpoint)) = (source.log_start(), &source.checkpoint) {
@@ -207,26 +226,6 @@ impl Taking<'_> {
         Ok((manifest, report))
     }
 
-    /// The next data set to be copied. When those that the catalog names are done, the log tells of others.
-    fn next_data_set(&self, source: &Source, left: &mut VecDeque<Arc<DataSet>>, copied: &[CopiedDataSet]) -> Result<Option<Arc<DataSet>>> {
-        if let Some(next) = left.pop_front() {
-            return Ok(Some(next));
-        }
-        let mut attempt = 1;
-        let defined = loop {
-            match source.followed() {
-                // As at the end of the log: it is being written.
-                Err(Error::Damaged { .. }) if attempt < END_ATTEMPTS => {
-                    attempt += 1;
-                    self.clock.sleep(END_WAIT);
-                }
-                defined => break defined?,
-            }
-        };
-        left.extend(defined.into_iter().filter(|data_set| copied.iter().all(|copied| copied.file_id != data_set.file_id())));
-        Ok(left.pop_front())
-    }
-
     fn check_base(&self, source: &Source) -> Result<()> {
         let Some(base) = &self.base else { return Ok(()) };
         let (control, now) = (&base.manifest().control, &source.control);
@@ -239,20 +238,36 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Finds the end of the log, and copies it.
-    fn take_log(&self, manifest: &mut Manifest, sink: &mut dyn Sink) -> Result<()> {
-        let directory = self.directory.join(LOG_DIRECTORY);
-        let open = |at| LogReader::open(self.storage.as_ref(), &directory, manifest.control.log_id, at, 0);
-        let mut reader = open(manifest.log_start)?;
+    /// The data sets of what there is where the log ends by now.
+    fn follow(&self, source: &Source, log_start: Lsn, end: &mut LogEnd) -> Result<Vec<Arc<DataSet>>> {
         let mut attempt = 1;
-        let end = loop {
+        loop {
+            self.find_end(&source.control, log_start, end)?;
+            match source.followed(end.at) {
+                // A file that went meanwhile was dropped by what is logged behind this end.
+                Err(error) if attempt < END_ATTEMPTS && error.is_damage() => {
+                    attempt += 1;
+                    self.clock.sleep(END_WAIT);
+                }
+                defined => return defined,
+            }
+        }
+    }
+
+    /// Finds the end of the log, which is read from where it ended before.
+    fn find_end(&self, control: &ControlSlot, log_start: Lsn, end: &mut LogEnd) -> Result<()> {
+        let directory = self.directory.join(LOG_DIRECTORY);
+        let open = |at| LogReader::open(self.storage.as_ref(), &directory, control.log_id, at, 0);
+        let mut reader = open(end.at.max(log_start))?;
+        let mut attempt = 1;
+        end.at = loop {
             match reader.next() {
                 Ok(Some(record)) if RecordKind::from_u8(record.kind) == Some(RecordKind::Commit) => {
                     let commit = Commit::decode(record.body).map_err(|e| {
                         let path = directory.display().to_string();
                         Error::Damaged { path, reason: format!("the record at {}: {e}", record.start) }
                     })?;
-                    manifest.last_commit_ns = manifest.last_commit_ns.max(commit.unix_time_ns);
+                    end.last_commit_ns = end.last_commit_ns.max(commit.unix_time_ns);
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break reader.end(),
@@ -265,10 +280,15 @@ impl Taking<'_> {
                 Err(error) => return Err(error),
             }
         };
-        let reader = open(manifest.log_start)?;
-        manifest.log_end = end;
+        Ok(())
+    }
+
+    /// Copies the log, up to the end that was found.
+    fn take_log(&self, manifest: &mut Manifest, sink: &mut dyn Sink) -> Result<()> {
+        let (log_id, end) = (manifest.control.log_id, manifest.log_end);
+        let reader = LogReader::open(self.storage.as_ref(), &self.directory.join(LOG_DIRECTORY), log_id, manifest.log_start, 0)?;
         manifest.segment_bytes = reader.segment_bytes();
-        let log = LogName { log_id: manifest.control.log_id, segment_bytes: manifest.segment_bytes };
+        let log = LogName { log_id, segment_bytes: manifest.segment_bytes };
         self.progress.start("copying the log", Some(end - manifest.log_start), Unit::Bytes);
         let mut at = manifest.log_start;
         let mut piece = vec![0; LOG_PIECE_BYTES];

@@ -14,21 +14,33 @@ use pagefold_format::op::PageOp;
 use pagefold_format::space_map::CLASS_NO_ROWS;
 use pagefold_types::Rid;
 
+/// What keeps an entry from being added. It is looked for under the latch under which the entry is added, so no other descent is needed for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unless {
+    /// Nothing: the caller knows that the entry is not there.
+    Nothing,
+    /// The entry is there.
+    Entry,
+    /// Any entry of the key is.
+    Key,
+}
+
 impl BTree<'_> {
     /// Adds an entry.
     ///
     /// # Errors
     /// [`Error::DuplicateKey`] in a unique index; also when (key, RID) is there already, the key is too long, a page is damaged or there is no room.
     pub fn insert(&self, key: &[u8], rid: Rid) -> Result<()> {
-        self.insert_by(By::Nobody, key, rid, self.index.attributes().unique)
+        let is_single = self.index.attributes().unique && !self.index.has_null(key);
+        let inserted = self.insert_by(By::Nobody, key, rid, if is_single { Unless::Key } else { Unless::Nothing })?;
+        if inserted { Ok(()) } else { Err(self.index.duplicate(key)) }
     }
 
-    /// Adds an entry for a transaction. In a unique index an entry with the same key may be left of a deleted row; only who knows the rows can tell, and then does not ask to have it
-    /// refused here.
+    /// Adds an entry for a transaction, or does nothing, and says false. In a unique index an entry with the same key may be left of a deleted row; only who knows the rows can tell.
     ///
     /// # Errors
-    /// As [`Self::insert`].
-    pub(crate) fn insert_by(&self, by: By<'_>, key: &[u8], rid: Rid, refuse_known: bool) -> Result<()> {
+    /// When the key is too long, a page is damaged or there is no room; with [`Unless::Nothing`] when the entry is there.
+    pub(crate) fn insert_by(&self, by: By<'_>, key: &[u8], rid: Rid, unless: Unless) -> Result<bool> {
         self.check_key(key)?;
         let search = search_bytes(key, rid);
         // Whether other leaves have the key, and the lock that keeps it so.
@@ -43,8 +55,13 @@ impl BTree<'_> {
             };
             let view = LeafView::new(&page);
             let known = view.lower_bound(key).1;
-            if known && refuse_known && !self.index.has_null(key) {
-                return Err(self.index.duplicate(key));
+            let is_there = match unless {
+                Unless::Nothing => false,
+                Unless::Entry => known && view.lower_bound_rid(key, rid).1,
+                Unless::Key => known || elsewhere.as_ref().is_some_and(|(has_key, _)| *has_key),
+            };
+            if is_there {
+                return Ok(false);
             }
             let number = page.number();
             let plan = view.plan_insert(key, rid).map_err(|e| self.damaged(number, e))?;
@@ -74,7 +91,7 @@ impl BTree<'_> {
             mtr.count(self.data_set, Counts { rows: 1, keys: i64::from(new_key), ..Counts::default() });
             mtr.set_undo(by, Undo::InsertedEntry { object_id: self.index.object_id, key, rid });
             mtr.commit()?;
-            return Ok(());
+            return Ok(true);
         }
     }
 

@@ -27,5 +27,6 @@ mod tree;
 pub(crate) use cursor::Position;
 pub use cursor::{Cursor, Direction, Run};
 pub(crate) use delete::Removed;
+pub(crate) use insert::Unless;
 pub use inspect::{TreeFault, TreeLevel};
 pub use tree::BTree;

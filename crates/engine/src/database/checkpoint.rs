@@ -38,6 +38,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Whether a checkpoint writes the catalog anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteCatalog {
+    /// When much is beside it.
+    WhenMuch,
+    /// It is closed: from then on the catalog says everything.
+    Always,
+}
+
 /// Where a log begins: 0 stands for none.
 const FIRST_LSN: Lsn = 4096;
 
@@ -150,18 +159,24 @@ impl DatabaseState {
     /// # Errors
     /// When something cannot be written.
     pub fn checkpoint(&self) -> Result<()> {
-        let _turn = self.checkpointing.lock();
-        self.sweep_former();
-        if self.core.log().is_some() { self.write_checkpoint() } else { Ok(()) }
+        self.checkpoint_with(WriteCatalog::WhenMuch)
     }
 
-    /// Leaves nothing to be redone, and one catalog, which both control slots name. Writes nothing when that is as it was found.
+    fn checkpoint_with(&self, catalog: WriteCatalog) -> Result<()> {
+        let _turn = self.checkpointing.lock();
+        self.sweep_former();
+        if self.core.log().is_some() { self.write_checkpoint(catalog) } else { Ok(()) }
+    }
+
+    /// Leaves nothing to be redone, and one catalog, which both control slots name and which says everything: the log of a database that was closed can be
+    /// damaged without hiding a name. Writes nothing when that is as it was found.
     fn rest(&self) -> Result<()> {
         let Some(log) = self.core.log() else { return Ok(()) };
         let as_found = log.end() == self.found_in_order.load(Ordering::Acquire)
+            && self.objects.read().beside.is_empty()
             && !self.used_data_sets().any(|d| d.is_logged() && (d.is_changed() || d.is_unrecorded()));
         if !(as_found && self.has_one_catalog()) {
-            self.checkpoint()?;
+            self.checkpoint_with(WriteCatalog::Always)?;
         }
         if self.has_one_catalog() { Ok(()) } else { self.checkpoint() }
     }
@@ -195,13 +210,13 @@ impl DatabaseState {
         self.core.manager.flush_pages(data_set)
     }
 
-    fn write_checkpoint(&self) -> Result<()> {
+    fn write_checkpoint(&self, catalog: WriteCatalog) -> Result<()> {
         let core = &self.core;
         let Some(log) = core.log() else { return Ok(()) };
         core.check_writable()?;
         let held = core.leftovers.hold();
         let defining = self.defining.read();
-        let mut cut = self.cut_objects();
+        let mut cut = self.cut_objects(catalog);
         let (redo, transactions, leftovers, (definitions, staged)) = log.cut(|end| {
             let active = core.transactions.active();
             let (ended, running): (Vec<_>, Vec<_>) = active.into_iter().partition(|state| state.is_commit_logged());
@@ -223,11 +238,15 @@ impl DatabaseState {
     }
 
     /// Takes what is beside the catalog, to be put back, and with it the objects that a checkpoint is about to write.
-    fn cut_objects(&self) -> Cut {
+    fn cut_objects(&self, catalog: WriteCatalog) -> Cut {
         let mut objects = self.objects.write();
         let beside = std::mem::take(&mut objects.beside);
         let later = beside.objects.iter().map(|object_id| (*object_id, There::of(&objects, *object_id))).collect();
-        let all = beside.is_much(objects.len()).then(|| There::all(&objects));
+        let is_written = match catalog {
+            WriteCatalog::WhenMuch => beside.is_much(objects.len()),
+            WriteCatalog::Always => true,
+        };
+        let all = is_written.then(|| There::all(&objects));
         Cut { beside, later, all, used: Vec::new(), staged: BTreeSet::new() }
     }
 
@@ -276,7 +295,7 @@ impl DatabaseState {
     fn record_from_cut(&self, log: &Log, checkpoint: Checkpoint, catalog: Option<&Arc<DataSet>>) -> Result<()> {
         let core = &self.core;
         core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
-        let oldest = checkpoint.transactions.iter().map(|t| t.first).fold(checkpoint.redo, Lsn::min);
+        let oldest = checkpoint.oldest();
         self.record_checkpoint(log, &checkpoint, catalog)?;
         let keep = core.keep_log.swap(oldest, Ordering::Relaxed);
         // What could not be given back now is given back by the next checkpoint.
@@ -327,6 +346,8 @@ impl DatabaseState {
         without: Option<GiveUp<'_>>,
     ) -> Result<Vec<GivenUp>> {
         let core = &self.core;
+        // The next checkpoint leaves this one named by the other slot: what both need is kept, and nothing before.
+        core.keep_log.store(checkpoint.oldest(), Ordering::Relaxed);
         let mut data_sets = DataSets::new();
         let objects = self.objects.write().take();
         let mut definitions = Definitions::new(core, objects, Vec::new(), checkpoint, &mut data_sets)?;
@@ -361,7 +382,7 @@ impl DatabaseState {
             self.found_in_order.store(redone.end, Ordering::Release);
             tables.iter().try_for_each(|table| table.load_dictionaries())?;
             if other_has_no_log && core.writable {
-                self.write_checkpoint()?;
+                self.write_checkpoint(WriteCatalog::WhenMuch)?;
             }
             return Ok(given_up);
         }
@@ -385,7 +406,7 @@ impl DatabaseState {
         }
         // Entries that the losers' undo had no room to take out.
         self.remove_leftovers_in_background()?;
-        match if core.writable { self.write_checkpoint() } else { Ok(()) } {
+        match if core.writable { self.write_checkpoint(WriteCatalog::WhenMuch) } else { Ok(()) } {
             // The catalog finds none: the log has it all the same.
             Err(error) if error.is_no_room() => {}
             written => written?,

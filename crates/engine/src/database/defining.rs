@@ -13,6 +13,7 @@ use crate::core::Lifetime;
 use crate::data_set::DataSet;
 use crate::index::{Index, IndexAttributes};
 use crate::log::Lsn;
+use crate::names::check_name;
 use crate::objects::{CATALOG_OBJECT, Replaced};
 use crate::steps::step;
 use crate::table_space::{Table, TableAttributes};
@@ -386,9 +387,7 @@ impl Defining {
     /// # Errors
     /// When the name is taken or none, or too much is said.
     pub(super) fn create_other(&mut self, by: Definer<'_>, kind: DefinedKind, name: &str, notes: Notes) -> Result<Arc<OtherEntry>> {
-        if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
-            return Err(Error::Parameter(format!("\"{}\" is no name for a {}: 1 to 128 characters", name.escape_debug(), kind.name())));
-        }
+        check_name(&format!("a {}", kind.name()), name)?;
         let definition = other_definition(kind, name, &notes)?.into();
         self.take_name(by, name, None)?;
         let object_id = by.database.core.take_object_id();

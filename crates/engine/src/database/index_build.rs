@@ -22,6 +22,7 @@
 
 use super::leftovers::key_of;
 use super::open::DatabaseState;
+use crate::btree::Unless;
 use crate::directory::scratch_file;
 use crate::index::{Entries, EntryQueue, Index, IndexBuilder};
 use crate::pool::{By, MiniTransaction};
@@ -396,8 +397,8 @@ impl IndexBuild {
         let tree = self.index.tree();
         if !is_kept {
             tree.delete(key, rid)?;
-        } else if !tree.contains(key, rid)? {
-            tree.insert_by(By::Nobody, key, rid, false)?;
+        } else {
+            tree.insert_by(By::Nobody, key, rid, Unless::Entry)?;
         }
         Ok(())
     }

@@ -194,9 +194,8 @@ pub fn archive_state(storage: &dyn Storage, directory: &Path) -> Result<Option<A
     if control.checkpoint != 0 {
         let log = directory.join(LOG_DIRECTORY);
         let (checkpoint, _) = read_checkpoint(storage, directory, control.log_id, control.checkpoint)?;
-        let oldest = checkpoint.transactions.iter().map(|t| t.first).chain([checkpoint.redo]).min().unwrap_or(checkpoint.redo);
         let reader = LogReader::open(storage, &log, control.log_id, control.checkpoint, 0)?;
-        let needed = reader.segment_of(oldest);
+        let needed = reader.segment_of(checkpoint.oldest());
         let archived = path.join(archive_name(control.log_id));
         for number in storage.list(&log)?.iter().filter_map(|path| segment_number(path)).filter(|number| *number < needed) {
             waiting_segments += u64::from(!storage.exists(&segment_path(&archived, number))?);

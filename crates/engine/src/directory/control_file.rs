@@ -50,15 +50,18 @@ pub fn read_control(storage: &dyn Storage, directory: &Path) -> Result<ControlFi
     let file = storage.open(&path, &OpenOptions::read_only())?;
     let expected = (CONTROL_SLOTS * CONTROL_SLOT_BYTES) as u64;
     let length = file.len()?;
-    if length != expected {
+    if length > expected {
         return Err(damaged(format!("{length} bytes long, not {expected}")));
     }
+    // Of a file that was cut off, what is there counts: a slot that is not wholly there is a damaged one.
     let mut bytes = AlignedBuffer::new(expected as usize, 4096);
-    read_exact_at(file.as_ref(), &mut bytes, 0)?;
+    let there = length as usize / CONTROL_SLOT_BYTES;
+    read_exact_at(file.as_ref(), &mut bytes[..there * CONTROL_SLOT_BYTES], 0)?;
     let mut states: Vec<ControlSlot> = Vec::new();
     let mut broken = None;
     for (number, slot) in bytes.chunks_exact(CONTROL_SLOT_BYTES).enumerate() {
         match ControlSlot::parse(slot, number) {
+            _ if number >= there => broken = Some((number, format!("it is cut off: the file is {length} bytes long, not {expected}"))),
             SlotState::Empty => {}
             SlotState::Valid(state) => states.push(state),
             SlotState::Damaged(reason) => broken = Some((number, reason.to_string())),

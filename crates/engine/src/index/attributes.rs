@@ -1,6 +1,7 @@
 //! What a user chooses for an index.
 
 use crate::data_set::Extents;
+use crate::names::check_name;
 use crate::{Error, Result};
 use pagefold_format::catalog::Notes;
 use pagefold_format::page::is_page_size;
@@ -129,9 +130,7 @@ impl IndexAttributes {
     /// Names the parameter.
     pub fn check(&self, schema: &Schema) -> Result<()> {
         let refuse = |what: String| Err(Error::Parameter(format!("index \"{}\": {what}", self.name)));
-        if self.name.is_empty() || self.name.len() > 128 || self.name.chars().any(char::is_control) {
-            return Err(Error::Parameter(format!("\"{}\" is no name for an index: 1 to 128 characters", self.name.escape_debug())));
-        }
+        check_name("an index", &self.name)?;
         if !is_page_size(self.page_bytes) {
             return refuse(format!("page size {} is not between 2 KB and 32 KB in steps of 2 KB", self.page_bytes));
         }

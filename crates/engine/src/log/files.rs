@@ -130,6 +130,11 @@ impl SegmentFiles {
                 }
                 // A reader has checked those that recovery needs.
                 Err(Error::Damaged { .. }) if number < last => {}
+                // Nor does any record lie in this one: it is made anew.
+                Err(Error::Damaged { .. }) if end == geometry.start_of(last) => {
+                    files.storage.remove(&path)?;
+                    names.present.remove(&number);
+                }
                 Err(error) => return Err(error),
             }
         }

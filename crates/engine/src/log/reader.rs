@@ -25,7 +25,9 @@ pub struct LogReader {
     geometry: Geometry,
     frames: Frames,
     segments: BTreeMap<u64, Arc<dyn File>>,
-    /// Up to here there is no gap in the segments.
+    /// Segments with headers that are not theirs, and what is wrong with those. One in which no record lies does no harm.
+    refused: BTreeMap<u64, String>,
+    /// Up to here there is no gap in the segments, and none of them is refused.
     available: Lsn,
     known_durable: Lsn,
     window: Vec<u8>,
@@ -39,25 +41,38 @@ impl LogReader {
     /// `known_durable` the log is known to have been durable (0 when nothing is known): should it end before, it is damaged.
     ///
     /// # Errors
-    /// When there is no log, the segment of `from` is missing, or the header of a segment from there on is damaged, of another database or of
-    /// another segment; those of the device.
+    /// When there is no log; when the segment of `from` is missing, or its header is damaged, of another database or of another segment; when a
+    /// segment behind it has a wrong length; those of the device.
     pub fn open(storage: &dyn Storage, directory: &Path, log_id: u128, from: Lsn, known_durable: Lsn) -> Result<LogReader> {
         let (numbers, geometry) = discover(storage, directory, log_id)?;
         let first = geometry.segment_of(from);
         let mut segments = BTreeMap::new();
+        let mut refused = BTreeMap::new();
         for number in numbers.into_iter().filter(|&number| number >= first) {
-            let (file, _) = open_segment(storage, directory, number, log_id, Some(geometry), &OpenOptions::read_only())?;
+            let file = match open_segment(storage, directory, number, log_id, Some(geometry), &OpenOptions::read_only()) {
+                Ok((file, _)) => file,
+                Err(Error::Damaged { path, reason }) if number > first && geometry.is_segment(number) => {
+                    let file = storage.open(&segment_path(directory, number), &OpenOptions::read_only())?;
+                    if file.len()? != geometry.segment_bytes() {
+                        return Err(Error::Damaged { path, reason });
+                    }
+                    refused.insert(number, reason);
+                    file
+                }
+                Err(error) => return Err(error),
+            };
             segments.insert(number, file);
         }
         if !segments.contains_key(&first) {
             return Err(damaged(&segment_path(directory, first), "the segment is missing"));
         }
-        let gap = (first..).find(|number| !segments.contains_key(number)).unwrap_or(first);
+        let gap = (first..).find(|number| !segments.contains_key(number) || refused.contains_key(number)).unwrap_or(first);
         Ok(LogReader {
             directory: directory.to_path_buf(),
             geometry,
             frames: Frames::new(log_id),
             segments,
+            refused,
             available: geometry.start_of(gap),
             known_durable,
             window: Vec::new(),
@@ -153,9 +168,23 @@ impl LogReader {
     }
 
     /// No valid record starts at `at`: is that the end of the log?
-    fn check_end(&self, at: Lsn) -> Result<()> {
+    fn check_end(&mut self, at: Lsn) -> Result<()> {
+        let gap = self.geometry.segment_of(self.available);
+        if let Some(reason) = self.refused.get(&gap).cloned() {
+            // A record that lies in it makes it part of the log. It is looked for in that segment, and those behind, as they are.
+            let missing = (gap..).find(|number| !self.segments.contains_key(number)).unwrap_or(gap);
+            let available = std::mem::replace(&mut self.available, self.geometry.start_of(missing));
+            let is_there = self.frame_at(at);
+            self.available = available;
+            if is_there?.is_some() {
+                return Err(damaged(&segment_path(&self.directory, gap), reason));
+            }
+        }
         let durable = if at < self.known_durable { Some(self.known_durable) } else { self.durable_beyond(at)? };
         let Some(durable) = durable else { return Ok(()) };
+        if let Some(reason) = self.refused.get(&gap).filter(|_| durable > self.available) {
+            return Err(damaged(&segment_path(&self.directory, gap), reason));
+        }
         let reason = if at < self.available {
             format!("it is damaged: the log was durable up to {durable}")
         } else {

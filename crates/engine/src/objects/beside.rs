@@ -1,4 +1,4 @@
-//! What the catalog's data set does not say yet: every checkpoint names it, until the catalog is written anew.
+//! What the catalog's data set does not say yet: every checkpoint names it, until the catalog is written anew: when it is much, and when the database is closed.
 //!
 //! Invariant: catalog and checkpoint together say what there was at the checkpoint's cut, and how often the header page of each data set has been written.
 
@@ -31,6 +31,11 @@ impl Beside {
     /// This object came, went or was altered.
     pub(crate) fn defined(&mut self, object_id: u32) {
         self.objects.insert(object_id);
+    }
+
+    /// Does the catalog say everything?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.data_sets.is_empty()
     }
 
     /// Is it so much that the catalog is to be written anew, of so many objects?

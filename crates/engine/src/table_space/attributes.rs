@@ -1,6 +1,7 @@
 //! What a user chooses for a table.
 
 use crate::data_set::Extents;
+use crate::names::check_name;
 use crate::{Error, Result};
 use pagefold_codec::row::DictionaryType;
 use pagefold_format::catalog::Notes;
@@ -138,9 +139,7 @@ impl TableAttributes {
     /// Names the parameter.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::Parameter(format!("table \"{}\": {what}", self.name)));
-        if self.name.is_empty() || self.name.len() > 128 || self.name.chars().any(char::is_control) {
-            return Err(Error::Parameter(format!("\"{}\" is no name for a table: 1 to 128 characters", self.name.escape_debug())));
-        }
+        check_name("a table", &self.name)?;
         if !is_page_size(self.page_bytes) {
             return refuse(format!("page size {} is not between 2 KB and 32 KB in steps of 2 KB", self.page_bytes));
         }

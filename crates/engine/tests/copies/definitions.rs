@@ -2,23 +2,26 @@
 //!
 //! `PAGEFOLD_RECOVERY_MOMENTS`: how many moments, 200 by default.
 
-use crate::place::{Place, recover};
+use crate::place::{Place, recover, settings};
 use crate::world::Random;
-use pagefold_engine::backup::{Stop, Until};
+use pagefold_engine::backup::{Stop, Until, copy_to_directory, copy_to_file};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{Database, Isolation, OpenMode, ReadView, ScanRequest, Transaction, TransactionOptions};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_engine::{Result, Silent};
-use pagefold_io::{Clock, SimulatedClock};
+use pagefold_io::{Clock, OsClock, SimulatedClock};
 use pagefold_types::{Column, DataType, Direction, KeyRange, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const SECONDS: u64 = 400;
+/// Copies taken while tables come and go.
+const COPIES: u64 = 60;
 
 /// A table: its rows, and whether it has an index on their texts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -191,4 +194,64 @@ fn recovery_to_any_moment_has_the_tables_of_that_moment() {
         let report = pagefold_utility::check_files(place.storage.as_ref(), Path::new(&name), &Silent).unwrap();
         assert!(report.errors.is_empty(), "second {at}: {:?}", report.errors.first());
     }
+}
+
+#[test]
+fn copies_beside_tables_that_come_and_go() {
+    let place = Place::new(Arc::new(OsClock));
+    let database = place.open("db", OpenMode::Write).unwrap();
+    place.create_table(&database, "kept", 10);
+    place.create_table(&database, "replaced", 10);
+    let copies = AtomicU64::new(0);
+    /// Lets the writer end, also when a copy fails.
+    struct Ends<'a>(&'a AtomicU64);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(COPIES, Ordering::Relaxed);
+        }
+    }
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut replaced = 0;
+            while copies.load(Ordering::Relaxed) < COPIES {
+                let mut change = database.change();
+                change.drop_table("replaced").unwrap();
+                let schema = Schema::new(vec![Column::new("n", DataType::BigInt, false)]).unwrap();
+                let table = change.create_table(TableAttributes::new("replaced", schema)).unwrap();
+                (0..10).for_each(|n| _ = table.insert(&[ValueRef::Int(n)]).unwrap());
+                change.commit().unwrap();
+                replaced += 1;
+                // A file that comes and goes faster than a copy can open it is in none.
+                std::thread::sleep(Duration::from_millis(2));
+                if replaced % 7 == 0 {
+                    database.checkpoint().unwrap();
+                }
+            }
+            replaced
+        });
+        let ends = Ends(&copies);
+        for number in 0..COPIES {
+            let (directory, file) = (format!("copy{number}"), format!("copy{number}.pfc"));
+            let path = Path::new(&directory);
+            copy_to_directory(&place.storage, &place.clock, Path::new("db"), path, settings(), &Silent).unwrap();
+            copy_to_file(&place.storage, &place.clock, Path::new("db"), Path::new(&file), None, &Silent).unwrap();
+            let made = format!("made{number}");
+            assert_eq!(recover(&place, &made, &[&file], &[], Until::End).unwrap().stop, Stop::EndOfLog);
+            for directory in [&directory, &made] {
+                let copy = place.open(directory, OpenMode::Write).unwrap();
+                let view = copy.read_view();
+                for name in ["kept", "replaced"] {
+                    let table = copy.table(name).unwrap();
+                    let rows = view.scan(&table, &ScanRequest::default()).unwrap().into_rows().count();
+                    assert_eq!(rows, 10, "{name} in {directory}");
+                }
+                drop(view);
+                copy.close().unwrap();
+            }
+        }
+        drop(ends);
+        let replaced: u64 = writer.join().unwrap();
+        println!("{COPIES} copies, {replaced} replacements");
+        assert!(replaced > COPIES / 2, "{replaced} replacements only");
+    });
 }

@@ -15,6 +15,8 @@ use std::time::Duration;
 fn disk() -> FaultStorage {
     let place = Place::simulated();
     let database = place.open("db", OpenMode::Write).unwrap();
+    place.storage.create_directory(Path::new("archive")).unwrap();
+    database.set_log_archive(Some(Path::new("archive"))).unwrap();
     (0..30).for_each(|n| insert(&database, n, "a row"));
     database.copy(Path::new("before.pfc"), None, &Silent).unwrap();
     (30..60).for_each(|n| insert(&database, n, "a later row"));
@@ -45,7 +47,7 @@ fn copy(place: &Place) -> Result<(), Error> {
 }
 
 fn make(place: &Place) -> Result<(), Error> {
-    recover(place, "made", &["before.pfc"], &["db"], Until::End).map(drop)
+    recover(place, "made", &["before.pfc"], &["archive", "db"], Until::End).map(drop)
 }
 
 /// Each call goes wrong once.

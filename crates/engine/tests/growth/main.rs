@@ -10,6 +10,7 @@ mod world;
 
 mod any_length;
 mod leaves;
+mod log;
 mod tables;
 mod taken_back;
 mod threads;

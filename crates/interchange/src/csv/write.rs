@@ -59,11 +59,11 @@ impl<W: Write> CsvSink<W> {
             return Ok(());
         }
         let Some(quote) = quote else {
-            let reason = "a delimiter, a line end or the null text needs quotes, which this format has not";
-            // Without quotes an empty text cannot be told from NULL: it is written all the same when the format has nothing else for it.
-            if bytes.is_empty() {
-                return Ok(());
-            }
+            let reason = match (bytes.is_empty(), self.table.schema().columns()[column].nullable) {
+                (true, false) => return Ok(()),
+                (true, true) => "without quotes an empty text cannot be told from NULL: give another text for NULL (--null)",
+                (false, _) => "a delimiter, a line end or the null text needs quotes, which this format has not",
+            };
             let column = self.table.schema().columns()[column].name.clone();
             return Err(InterchangeError::Write { row: self.rows + 1, column, reason });
         };

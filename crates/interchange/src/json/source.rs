@@ -1,5 +1,6 @@
 //! JSON lines as a source: a pass over everything finds names and types, then the rows are read.
 
+use super::members::Members;
 use crate::csv::{CsvOptions, Dialect, Splitter, given_types};
 use crate::source::{Batches, CLUSTER_ROWS, Input, Source, clusters};
 use crate::text::{
@@ -52,7 +53,7 @@ impl Line {
         if line.trim_start().starts_with('[') {
             return Err("an array; every line is to be one object (jq -c '.[]' makes such lines)".to_owned());
         }
-        let members: BTreeMap<String, &RawValue> = serde_json::from_str(line).map_err(|e| format!("not a JSON object: {e}"))?;
+        let Members(members) = serde_json::from_str(line).map_err(|e| format!("not a JSON object: {e}"))?;
         if let Names::Growing(known) = names
             && members.keys().any(|name| !known.contains_key(name))
         {

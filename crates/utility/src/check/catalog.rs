@@ -1,13 +1,13 @@
 //! The catalog, read from its pages.
 
 use super::findings::Context;
-use super::log::apply_checkpoint;
+use super::headers::take_from_files;
+use super::log::{KnownLog, apply_checkpoint};
 use super::table::{TableFiles, Visit, table_object};
 use crate::Result;
 use pagefold_engine::catalog::{CatalogEntries, CatalogParts, TableEntry, catalog_attributes};
 use pagefold_engine::{DataSetEntry, Error};
 use pagefold_format::control::ControlSlot;
-use pagefold_format::log::Checkpoint;
 use pagefold_io::Storage;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,15 +18,15 @@ pub(crate) fn catalog_entry(slot: &ControlSlot) -> Result<TableEntry> {
     Ok(TableEntry { object_id: 0, attributes: catalog_attributes()?, data_sets: vec![data_set] })
 }
 
-/// Checks the catalog's pages and reads its entries, as the checkpoint has them. True: all of it could be read.
+/// Checks the catalog's pages and reads its entries, as the checkpoint has them, or else, where the log cannot be read, as the files have them. True: all of it could be read.
 ///
 /// # Errors
-/// Only when the user wants to stop.
+/// When the user wants to stop, or the directory cannot be listed.
 pub(crate) fn read_entries(
     storage: &dyn Storage,
     directory: &Path,
     slot: &ControlSlot,
-    checkpoint: Option<&Checkpoint>,
+    log: &KnownLog,
     context: &mut Context<'_>,
 ) -> Result<(CatalogEntries, bool)> {
     let entry = catalog_entry(slot)?;
@@ -48,18 +48,21 @@ pub(crate) fn read_entries(
         })?;
     }
     let pages_are_whole = context.error_count() == errors_before;
-    for (object_id, definition) in checkpoint.iter().flat_map(|checkpoint| &checkpoint.committed) {
+    for (object_id, definition) in log.checkpoint.iter().flat_map(|checkpoint| &checkpoint.committed) {
         parts.replace(*object_id, definition.as_deref());
     }
     let (mut entries, errors) = parts.finish();
-    if let Some(checkpoint) = checkpoint {
+    if let Some(checkpoint) = &log.checkpoint {
         apply_checkpoint(&mut entries, checkpoint);
+    }
+    if !log.says_all {
+        take_from_files(storage, directory, slot, &mut entries)?;
     }
     for error in &errors {
         context.error(&object, 0, reason(error));
     }
     check_entries(&entries, slot, &object, context);
-    Ok((entries, pages_are_whole && errors.is_empty()))
+    Ok((entries, pages_are_whole && errors.is_empty() && log.says_all))
 }
 
 fn reason(error: &Error) -> String {

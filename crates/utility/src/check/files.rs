@@ -104,6 +104,8 @@ pub(crate) fn read_control_slots(storage: &dyn Storage, directory: &Path, contex
         let offset = (number * CONTROL_SLOT_BYTES) as u64;
         let state = match read_exact_at(file.as_ref(), &mut bytes, offset) {
             Ok(()) => ControlSlot::parse(&bytes, number),
+            // That is said already.
+            Err(_) if length < expected => SlotState::Damaged(pagefold_format::FormatError::new("it is cut off")),
             Err(error) => SlotState::Damaged(pagefold_format::FormatError::new(error.to_string())),
         };
         match &state {

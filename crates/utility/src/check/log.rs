@@ -13,37 +13,43 @@ use pagefold_format::log::{Checkpoint, DataSetState, RecordKind};
 use pagefold_io::Storage;
 use std::path::Path;
 
-/// Reads the log from the last checkpoint on. Damage is reported.
+/// What is known from the log.
+#[derive(Debug)]
+pub(crate) struct KnownLog {
+    /// The last checkpoint; `None` when there is none, or it cannot be read.
+    pub(crate) checkpoint: Option<Checkpoint>,
+    /// The checkpoint says everything: the files are as it says.
+    pub(crate) says_all: bool,
+}
+
+/// Reads the log from the last checkpoint on. Damage is reported: then its checkpoint, if that can be read, says what there was.
 ///
 /// # Errors
 /// When the database was not closed in order, and when the log cannot be read.
-pub(crate) fn read_log(
-    storage: &dyn Storage,
-    directory: &Path,
-    slot: &ControlSlot,
-    context: &mut Context<'_>,
-) -> Result<Option<Checkpoint>> {
+pub(crate) fn read_log(storage: &dyn Storage, directory: &Path, slot: &ControlSlot, context: &mut Context<'_>) -> Result<KnownLog> {
     if slot.checkpoint == 0 {
-        return Ok(None);
+        return Ok(KnownLog { checkpoint: None, says_all: true });
     }
     match last_checkpoint(storage, directory, slot) {
-        Ok((checkpoint, true)) => Ok(Some(checkpoint)),
+        Ok((checkpoint, true)) => Ok(KnownLog { checkpoint: Some(checkpoint), says_all: true }),
         Ok((_, false)) => {
             Err(crate::Error::Data(format!("{} was not closed in order: its files do not say everything", directory.display())))
         }
         Err(Error::Damaged { path, reason }) => {
             context.error("log", 0, format!("{path}: {reason}"));
-            Ok(None)
+            let checkpoint = read_checkpoint(storage, directory, slot.log_id, slot.checkpoint).ok().map(|(checkpoint, _)| checkpoint);
+            Ok(KnownLog { checkpoint, says_all: false })
         }
         Err(error) => Err(error.into()),
     }
 }
 
 /// What the log adds to the catalog, as far as it is known: of a log that is not in order the last checkpoint still says what there was then. Damage is not reported.
-pub(crate) fn last_known_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> Option<Checkpoint> {
-    let in_order = read_log(storage, directory, slot, &mut Context::new(&Silent)).ok().flatten();
-    let last = || read_checkpoint(storage, directory, slot.log_id, slot.checkpoint).ok().map(|(checkpoint, _)| checkpoint);
-    in_order.or_else(|| (slot.checkpoint != 0).then(last).flatten())
+pub(crate) fn known_log(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> KnownLog {
+    read_log(storage, directory, slot, &mut Context::new(&Silent)).unwrap_or_else(|_| {
+        let checkpoint = read_checkpoint(storage, directory, slot.log_id, slot.checkpoint).ok().map(|(checkpoint, _)| checkpoint);
+        KnownLog { checkpoint, says_all: false }
+    })
 }
 
 /// Does the log end with a checkpoint? So it does when it is damaged: its files say what they say.

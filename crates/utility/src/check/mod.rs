@@ -10,6 +10,7 @@
 //! * `catalog`: the catalog's rows
 //! * `log`: the last checkpoint, and that nothing follows it
 //! * `table`: data pages, rows, moved rows, large values (`large`), dictionaries (`chain`)
+//! * `headers`: what files say of themselves, where the log cannot be read
 //! * `tree`: the pages of an index in key order
 //! * `difference`: two sets compared in bounded memory
 //!
@@ -30,6 +31,7 @@ mod data_set;
 mod difference;
 mod files;
 mod findings;
+mod headers;
 mod large;
 mod log;
 mod run;
@@ -44,8 +46,9 @@ pub(crate) use chain::read_dictionaries;
 pub(crate) use data_set::{DataSetFile, Expected};
 pub(crate) use files::{PageReader, read_control_slots};
 pub(crate) use findings::Context;
+pub(crate) use headers::read_header;
 pub(crate) use large::read_large;
-pub(crate) use log::{is_in_order, last_known_checkpoint};
+pub(crate) use log::{is_in_order, known_log};
 pub(crate) use run::files_in_order;
 pub(crate) use table::{TableFiles, Visit, table_expected, table_object};
 pub(crate) use tree::{IndexFile, index_expected, index_object};

@@ -152,7 +152,7 @@ fn check_named(
     let control = read_control_slots(storage, directory, &mut context)?;
     let Some(slot) = control.current else { return Ok(context.finish()) };
     progress.start("checking the catalog", None, Unit::Pages);
-    let checkpoint = match read_log(storage, directory, &slot, &mut context) {
+    let log = match read_log(storage, directory, &slot, &mut context) {
         // The slot before knows less: what is behind its checkpoint is in the log alone, and was told of by the damaged one.
         Err(crate::Error::Data(reason)) if control.slots.iter().any(|slot| matches!(slot, SlotState::Damaged(_))) => {
             context.error("log", 0, format!("{reason}; opening the database for writing brings them up to date"));
@@ -160,12 +160,16 @@ fn check_named(
         }
         read => read?,
     };
-    let (entries, whole) = read_entries(storage, directory, &slot, checkpoint.as_ref(), &mut context)?;
+    let (entries, whole) = read_entries(storage, directory, &slot, &log, &mut context)?;
     progress.finish();
     for (path, file_id) in unnamed {
         if !is_named(&entries, &catalogs(&control), file_id) {
             if !whole {
-                context.error(&path.display().to_string(), 0, "no table or index has this file: the catalog is damaged");
+                context.error(
+                    &path.display().to_string(),
+                    0,
+                    "no table or index has this file, as far as catalog and log can be read: it may be one of theirs",
+                );
             } else if file_id.is_some() || path.extension().is_some_and(|extension| extension == "tmp") {
                 context.leftover(&path, "harmless: a command left it that did not finish; the next one that writes removes it");
             } else {

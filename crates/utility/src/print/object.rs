@@ -4,16 +4,16 @@
 
 use super::DatabaseFiles;
 use crate::check::{
-    Context, DataSetFile, Expected, PageReader, catalog_entry, files_in_order, index_expected, is_in_order, last_known_checkpoint,
-    read_control_slots, read_dictionaries, read_entries, table_expected,
+    Context, DataSetFile, Expected, PageReader, catalog_entry, files_in_order, index_expected, is_in_order, known_log, read_control_slots,
+    read_dictionaries, read_entries, read_header, table_expected,
 };
 use crate::{Error, Result, Silent};
 use pagefold_codec::row::RowDictionary;
 use pagefold_engine::catalog::{CatalogEntries, TableEntry};
 use pagefold_engine::data_set_path;
 use pagefold_format::control::ControlSlot;
-use pagefold_format::data_set_header::{DataSetHeader, ObjectKind};
-use pagefold_format::page::{PAGE_SIZE_MAX, PAGE_SIZE_STEP, PageIdentity};
+use pagefold_format::data_set_header::ObjectKind;
+use pagefold_format::page::PageIdentity;
 use pagefold_io::{OpenOptions, Storage};
 use pagefold_types::{KeyLayout, RowLayout};
 use std::collections::BTreeMap;
@@ -51,8 +51,8 @@ fn entries(database: &DatabaseFiles<'_>, slot: &ControlSlot, name: &str) -> Resu
         _ => Arc::clone(storage),
     };
     let Some(slot) = read_control_slots(files.as_ref(), directory, &mut context)?.current else { return Ok(CatalogEntries::default()) };
-    let checkpoint = last_known_checkpoint(files.as_ref(), directory, &slot);
-    Ok(read_entries(files.as_ref(), directory, &slot, checkpoint.as_ref(), &mut context)?.0)
+    let log = known_log(files.as_ref(), directory, &slot);
+    Ok(read_entries(files.as_ref(), directory, &slot, &log, &mut context)?.0)
 }
 
 pub(super) fn find(database: &DatabaseFiles<'_>, name: &str, partition: u16) -> Result<Object> {
@@ -122,18 +122,10 @@ fn file_id(name: &str) -> Option<u32> {
 
 /// What the file's own header page says; of a damaged one a guess.
 fn from_file(storage: &dyn Storage, directory: &Path, file_id: u32) -> Result<Expected> {
-    let path = data_set_path(directory, file_id);
-    let file = storage.open(&path, &OpenOptions::read_only())?;
-    let mut bytes = vec![0; PAGE_SIZE_MAX];
-    let read = file.read_at(&mut bytes, 0)?;
-    bytes.truncate(read);
-    let header = (1..=PAGE_SIZE_MAX / PAGE_SIZE_STEP).find_map(|k| {
-        let header = DataSetHeader::parse(bytes.get(..k * PAGE_SIZE_STEP)?).ok()?;
-        (header.page_bytes as usize == k * PAGE_SIZE_STEP).then_some(header)
-    });
+    let header = read_header(storage, directory, file_id)?;
     let object = format!("file {file_id:08x}");
     Ok(match header {
-        Some(h) => Expected {
+        Some((h, _)) => Expected {
             object,
             file_id,
             object_id: h.object_id,

@@ -4,8 +4,9 @@ use crate::salvage::{files_of, salvage};
 use crate::sample::{DB, Rng, open, print_from, random_row, refs, run_check_beside, sample, table_attributes};
 use pagefold_engine::database::{OpenMode, TransactionOptions};
 use pagefold_engine::table_space::Method;
+use pagefold_format::control::CONTROL_SLOT_BYTES;
 use pagefold_io::{MemoryStorage, OpenOptions, Storage};
-use pagefold_utility::{PrintWhat, check_files};
+use pagefold_utility::{PageError, PrintWhat, check_files};
 use std::path::Path;
 
 /// Of "parts" and "small" the log has rows, of "late" everything.
@@ -71,4 +72,75 @@ fn one_table_that_cannot_be_recovered_hides_no_other() {
     assert!(report.is_whole() && small == small_before, "{report:?}");
     let (parts, report) = salvage(&storage, "parts");
     assert!(!report.log_applied && parts.is_subset(&before) && parts.len() >= 2000, "{} of {} rows, {report:?}", parts.len(), before.len());
+}
+
+/// Segments of the log, none of which can be read any more.
+fn damage_log(storage: &MemoryStorage) {
+    let segments = storage.list(&Path::new(DB).join("log")).unwrap();
+    assert!(!segments.is_empty());
+    segments.iter().for_each(|path| damage(storage, path, 0));
+}
+
+fn no_lost_write<'a>(errors: impl IntoIterator<Item = &'a PageError>) {
+    let found: Vec<_> = errors.into_iter().filter(|error| error.reason.contains("lost or misplaced")).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+/// When a database is closed, its catalog says everything: what becomes of the log then hides no name and blames no file.
+#[test]
+fn a_closed_database_whose_log_is_damaged() {
+    let storage = killed();
+    open(&storage, OpenMode::Write).unwrap().close().unwrap();
+    let names = ["late", "parts", "small", "short"];
+    let before = names.map(|name| salvage(&storage, name).0);
+    assert_eq!(before[0].len(), 20);
+    damage_log(&storage);
+    assert!(open(&storage, OpenMode::Write).is_err());
+    for (name, before) in names.into_iter().zip(before) {
+        let (rows, report) = salvage(&storage, name);
+        assert!(rows == before && !report.log_applied && report.damage.is_empty() && report.lost.is_empty(), "{name}: {report:?}");
+        print_from(&storage, name, PrintWhat::Header).unwrap();
+    }
+    let found = run_check_beside(&storage);
+    assert!(found.errors.iter().all(|error| error.object == "log") && found.leftovers.is_empty(), "{found:?}");
+    assert_eq!(found.errors.len(), 1);
+}
+
+/// What only the log had is lost with it. What the files have is not, and they are not blamed for being newer than the catalog.
+#[test]
+fn a_killed_database_whose_log_is_damaged() {
+    let storage = killed();
+    let (after, _) = salvage(&storage, "parts");
+    damage_log(&storage);
+    let (parts, report) = salvage(&storage, "parts");
+    assert!(!report.log_applied && parts.is_subset(&after) && parts.len() + 20 >= after.len(), "{report:?}");
+    no_lost_write(&report.damage);
+    let found = run_check_beside(&storage);
+    no_lost_write(&found.errors);
+    assert!(found.errors.iter().any(|error| error.object == "log"), "{:?}", found.errors);
+    assert!(found.leftovers.is_empty(), "of no file it is known that nobody needs it: {:?}", found.leftovers);
+}
+
+/// A control file that lacks its end has its first slot.
+#[test]
+fn a_control_file_that_is_cut_off() {
+    let slot_bytes = CONTROL_SLOT_BYTES as u64;
+    for length in [0, 100, slot_bytes - 1, slot_bytes, slot_bytes + 100, 2 * slot_bytes - 1] {
+        let storage = sample();
+        let (before, _) = salvage(&storage, "small");
+        let control = Path::new(DB).join("control");
+        storage.open(&control, &OpenOptions::read_write()).unwrap().set_len(length).unwrap();
+        let found = run_check_beside(&storage);
+        assert!(found.errors.iter().any(|error| error.reason.contains("bytes long") || error.reason.contains("cut off")), "{found:?}");
+        if length < slot_bytes {
+            let error = open(&storage, OpenMode::Write).unwrap_err().to_string();
+            assert!(error.contains("cut off"), "{length} bytes: {error}");
+            continue;
+        }
+        open(&storage, OpenMode::Read).unwrap().close().unwrap();
+        assert_eq!(salvage(&storage, "small").0, before, "{length} bytes");
+        open(&storage, OpenMode::Write).unwrap().close().unwrap();
+        let found = run_check_beside(&storage);
+        assert!(found.is_clean(), "{length} bytes: {found:?}");
+    }
 }

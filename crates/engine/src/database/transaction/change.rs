@@ -3,6 +3,7 @@
 use super::super::leftovers::key_of;
 use super::Transaction;
 use super::known_keys::ENTRIES_NOTED;
+use crate::btree::Unless;
 use crate::index::Index;
 use crate::pool::{By, Frees, MiniTransaction};
 use crate::steps::step;
@@ -82,10 +83,10 @@ impl Transaction<'_> {
         let mut key = Vec::new();
         for index in indexes.iter() {
             key_of(table, index, &record, &mut key)?;
-            if !looked_at.is_some_and(|known| known.iter().any(|known| Arc::ptr_eq(known, index))) {
-                self.check_key_is_free(table, index, &key, rid)?;
+            match looked_at.is_some_and(|known| known.iter().any(|known| Arc::ptr_eq(known, index))) {
+                true => self.insert_entry(index, &key, rid)?,
+                false => self.insert_free_entry(table, index, &key, rid)?,
             }
-            self.insert_entry(index, &key, rid)?;
         }
         Ok(rid)
     }
@@ -137,8 +138,7 @@ impl Transaction<'_> {
                 key_of(table, index, &before, &mut old)?;
                 key_of(table, index, &after, &mut new)?;
                 if old != new {
-                    t.check_key_is_free(table, index, &new, rid)?;
-                    t.insert_entry(index, &new, rid)?;
+                    t.insert_free_entry(table, index, &new, rid)?;
                     t.keep(Undo::KeptEntry { object_id: index.object_id, key: &old, rid })?;
                     if let Some(serializable) = t.serializable() {
                         serializable.on_delete_key(t.state.id(), index.object_id, &old)?;
@@ -223,21 +223,38 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Refuses a key of a unique index that a living row other than `rid` has. Until the end of the transaction nobody takes it.
-    fn check_key_is_free(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
-        if index.attributes().unique && !index.has_null(key) && self.row_with_key(table, index, key, Some(rid))?.is_some() {
+    /// Adds an index entry, unless the key is that of a living row in a unique index. Until the end of the transaction nobody takes it.
+    fn insert_free_entry(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
+        if !index.attributes().unique || index.has_null(key) {
+            return self.insert_entry(index, key, rid);
+        }
+        self.ask_for_key(index, key)?;
+        let has_note = self.known_keys.row(index.object_id, key).is_some() || index.known_keys.note(key).is_some();
+        // Nearly always the index has no entry of the key, and one descent finds that out and adds it.
+        if !has_note && index.tree().insert_by(By::Transaction(&self.state), key, rid, Unless::Key)? {
+            return self.inserted_key(index, key);
+        }
+        if self.row_with_key(table, index, key, Some(rid))?.is_some() {
             return Err(index.duplicate(key));
         }
-        Ok(())
+        self.insert_entry(index, key, rid)
+    }
+
+    /// Locks a key of a unique index: whether it is free is to be looked at.
+    fn ask_for_key(&mut self, index: &Index, key: &[u8]) -> Result<()> {
+        self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
+        // That the key is free is something read: whoever takes it and is not seen has to come later.
+        match self.serializable() {
+            Some(serializable) => {
+                Ok(serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(key), Bound::Included(key))?)
+            }
+            None => Ok(()),
+        }
     }
 
     /// The living row other than `own` that has a key of a unique index, if there is one: it is locked then, and so is the key.
     fn row_with_key(&mut self, table: &Table, index: &Index, key: &[u8], own: Option<Rid>) -> Result<Option<Rid>> {
-        self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
-        // That the key is free is something read: whoever takes it and is not seen has to come later.
-        if let Some(serializable) = self.serializable() {
-            serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(key), Bound::Included(key))?;
-        }
+        self.ask_for_key(index, key)?;
         let mut now = None;
         if let Some(row) = self.known_row(index, key) {
             return match row.filter(|row| Some(*row) != own) {
@@ -294,14 +311,16 @@ impl Transaction<'_> {
 
     /// Adds an index entry. In a unique index its key is free.
     fn insert_entry(&mut self, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
-        let tree = index.tree();
         // It may be there: left by an earlier key of this row, which is its key again.
-        if !tree.contains(key, rid)? {
-            tree.insert_by(By::Transaction(&self.state), key, rid, false)?;
-        }
+        index.tree().insert_by(By::Transaction(&self.state), key, rid, Unless::Entry)?;
         if self.known_keys.row(index.object_id, key).is_some() {
             self.known_keys.note(self.state.last_lsn(), index.object_id, key, Some(rid));
         }
+        self.inserted_key(index, key)
+    }
+
+    /// An entry was added: who has read that there is none is concerned.
+    fn inserted_key(&mut self, index: &Index, key: &[u8]) -> Result<()> {
         match self.serializable() {
             Some(serializable) => Ok(serializable.on_insert_key(self.state.id(), index.object_id, key)?),
             None => Ok(()),

@@ -13,7 +13,7 @@ use super::Transaction;
 use crate::catalog::OtherEntry;
 use crate::core::Lifetime;
 use crate::index::{Index, IndexAttributes};
-use crate::pool::{By, Frees};
+use crate::pool::Frees;
 use crate::table_space::{DataPages, RowBuffer, RowSink, Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
@@ -274,10 +274,7 @@ impl Filling<'_> {
         for entries in self.entries.chunks(PREPARED) {
             self.index.core.manager.prepare_log()?;
             for (key, rid) in entries {
-                if self.index.attributes().unique && !self.index.has_null(key) && tree.first_rid(key)?.is_some() {
-                    return Err(self.index.duplicate(key));
-                }
-                tree.insert_by(By::Nobody, key, *rid, false)?;
+                tree.insert(key, *rid)?;
             }
         }
         self.entries.clear();

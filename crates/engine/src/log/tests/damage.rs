@@ -2,7 +2,7 @@
 
 use super::super::segment::segment_path;
 use super::super::{Log, LogSettings};
-use super::{DATABASE, SETTINGS, append, create, directory, read};
+use super::{DATABASE, SETTINGS, append, create, directory, read, reopen};
 use crate::Error;
 use pagefold_io::{FaultOptions, FaultStorage, OpenOptions, Storage};
 use std::sync::Arc;
@@ -117,6 +117,58 @@ fn segments_that_are_missing_or_of_others() {
         storage.remove(&path).unwrap();
     }
     assert!(matches!(read(storage.as_ref(), 1, 0), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn the_header_of_a_segment_in_which_nothing_lies_does_no_harm() {
+    for (start, size) in [(1, 5), (STREAM - 1200, 1186 - 12), (1, STREAM as usize - 100)] {
+        let (disk, storage) = disk();
+        let log = create(&storage, start).unwrap();
+        let record = append(&log, 1, &vec![1; size]).unwrap();
+        log.make_durable(record.end).unwrap();
+        let last = log.end() / STREAM;
+        log.prepare_next().unwrap();
+        drop(log);
+        let next = segment_path(directory(), last + 1);
+        for bit in (0..4096 * 8).step_by(1201) {
+            disk.flip_bit(&next, bit / 8, (bit % 8) as u32).unwrap();
+            let (found, end) = read(storage.as_ref(), start, record.end).unwrap();
+            assert_eq!(found, [record.clone()]);
+            // Who writes makes it anew.
+            let log = reopen(&storage, end).unwrap();
+            log.prepare_next().unwrap();
+            drop(log);
+            assert_eq!(read(storage.as_ref(), start, record.end).unwrap(), (vec![record.clone()], end));
+        }
+        // A record in it does: beginning there, and crossing into it.
+        let log = reopen(&storage, log_end(&storage, start)).unwrap();
+        let second = append(&log, 2, &vec![2; STREAM as usize + 500]).unwrap();
+        log.write_out().unwrap();
+        drop(log);
+        disk.flip_bit(&next, 100, 0).unwrap();
+        assert!(damage(read(storage.as_ref(), start, 0), last + 1).contains("checksum"), "{second:?}");
+    }
+}
+
+#[test]
+fn the_header_of_the_segment_where_the_log_ends() {
+    let (disk, storage) = disk();
+    let log = create(&storage, 1).unwrap();
+    let first = append(&log, 1, &[1; 10]).unwrap();
+    let second = append(&log, 2, &vec![2; (STREAM - first.end - (first.end - first.start - 10)) as usize]).unwrap();
+    assert_eq!(second.end, STREAM);
+    log.write_out().unwrap();
+    log.prepare_next().unwrap();
+    drop(log);
+    disk.flip_bit(&segment_path(directory(), 1), 100, 0).unwrap();
+    let log = reopen(&storage, log_end(&storage, 1)).unwrap();
+    let third = append(&log, 3, b"third").unwrap();
+    log.make_durable(third.end).unwrap();
+    assert_eq!(read(storage.as_ref(), 1, third.end).unwrap().0, [first, second, third]);
+}
+
+fn log_end(storage: &Arc<dyn Storage>, start: u64) -> u64 {
+    read(storage.as_ref(), start, 0).unwrap().1
 }
 
 #[test]
