@@ -18,6 +18,7 @@ use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_lab::measure::{Clock, Contender, interleave};
 use pagefold_lab_engine::data::{Lineitem, Outcome};
+use pagefold_lab_engine::random::Random;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -66,18 +67,6 @@ fn loaded<E: Engine + 'static>(load: impl FnOnce() -> Outcome<E>) -> Outcome<Loa
     let (wall, cpu) = (Clock::Wall.now_s(), Clock::Thread.now_s());
     let engine = Box::new(load()?);
     Ok(Loaded { engine, load_s: Clock::Wall.now_s() - wall, load_cpu_s: Clock::Thread.now_s() - cpu })
-}
-
-/// Pseudo-random numbers: xorshift (Marsaglia 2003).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
 }
 
 fn main() -> Outcome<()> {

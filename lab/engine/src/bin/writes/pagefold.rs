@@ -1,0 +1,114 @@
+//! pagefold, by method.
+
+use crate::engine::{Change, Engine, Sum};
+use pagefold_engine::database::{Database, Durability, OpenMode, ScanRequest, Settings, TransactionOptions};
+use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
+use pagefold_engine::pool::PoolSettings;
+use pagefold_engine::table_space::{Method, RowBuffer, Table, TableAttributes};
+use pagefold_io::{OsClock, OsStorage};
+use pagefold_lab::lineitem::layout;
+use pagefold_lab_engine::data::{LINE_NUMBER, ORDER_KEY, Outcome, QUANTITY};
+use pagefold_types::{Column, Direction, Schema, Value, ValueRef};
+use std::path::Path;
+use std::sync::Arc;
+
+const COMMENT: usize = 15;
+
+fn options() -> TransactionOptions {
+    TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() }
+}
+
+pub(crate) struct Pagefold {
+    database: Database,
+    table: Arc<Table>,
+    key: Arc<Index>,
+    /// Up to the last checkpoint that was seen.
+    log_bytes: u64,
+    since: u64,
+}
+
+impl Pagefold {
+    /// An empty table with its primary key.
+    pub(crate) fn create(
+        folder: &Path,
+        method: Method,
+        page_bytes: usize,
+        (format, key_page_bytes): (IndexFormat, usize),
+        memory_bytes: usize,
+    ) -> Outcome<Pagefold> {
+        let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
+        let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
+        let layout = layout();
+        let column = |i: usize| Column::new(format!("c{i}"), layout.data_type(i), false);
+        let schema = Schema::new((0..layout.column_count()).map(column).collect())?;
+        let mut attributes = TableAttributes::new("lineitem", schema).with_page_bytes(page_bytes);
+        attributes.method = method;
+        attributes.primary_key = vec![ORDER_KEY, LINE_NUMBER];
+        let mut change = database.change();
+        let table = change.create_table(attributes)?;
+        let columns = [ORDER_KEY, LINE_NUMBER].map(|column| (column, Direction::Ascending)).to_vec();
+        change.create_index(&table, IndexAttributes::new("key", columns, true).with_format(format, key_page_bytes))?;
+        change.commit()?;
+        let (table, key) = (database.table("lineitem")?, database.index("key")?);
+        Ok(Pagefold { database, table, key, log_bytes: 0, since: 0 })
+    }
+}
+
+impl Engine for Pagefold {
+    fn transaction(&mut self, changes: &[Change<'_>]) -> Outcome<()> {
+        let mut transaction = self.database.begin(options());
+        let mut buffer = RowBuffer::for_columns(&self.table, &[]);
+        let mut find = |transaction: &mut pagefold_engine::database::Transaction<'_>, (order, line): (i64, i64)| -> Outcome<_> {
+            let key = [ValueRef::Int(order), ValueRef::Int(line)];
+            Ok(transaction.get_with(&self.table, &self.key, &key, &mut buffer, |rid, _| rid)?.ok_or("a key is missing")?)
+        };
+        for change in changes {
+            match *change {
+                Change::Insert(row) => _ = transaction.insert(&self.table, &row.values)?,
+                Change::Update(key, quantity, comment) => {
+                    let rid = find(&mut transaction, key)?;
+                    let values = [(QUANTITY, ValueRef::Decimal(i128::from(quantity))), (COMMENT, ValueRef::Text(comment))];
+                    transaction.update(&self.table, rid, &values)?;
+                }
+                Change::Delete(key) => {
+                    let rid = find(&mut transaction, key)?;
+                    transaction.delete(&self.table, rid)?;
+                }
+            }
+        }
+        transaction.commit()?;
+        // A checkpoint begins the count anew.
+        let since = self.database.log_bytes_since_checkpoint();
+        self.log_bytes += if since >= self.since { since - self.since } else { since };
+        self.since = since;
+        Ok(())
+    }
+
+    fn sum(&mut self) -> Outcome<Sum> {
+        let request = ScanRequest { columns: Some(vec![QUANTITY, COMMENT]), ..ScanRequest::default() };
+        let scan = self.database.begin(options()).read_view()?.scan(&self.table, &request)?;
+        let mut sum = (0, 0, 0);
+        for row in scan.into_rows() {
+            let values = row?.1;
+            sum.0 += 1;
+            for value in values {
+                match value {
+                    Value::Decimal(quantity) => sum.1 += quantity as i64,
+                    Value::Text(comment) => sum.2 += comment.len() as u64,
+                    _ => {}
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    fn size_bytes(&mut self) -> Outcome<u64> {
+        let table: u64 = self.table.data_sets().map(|d| u64::from(d.page_count()) * d.page_bytes() as u64).sum();
+        let index = self.key.data_set();
+        Ok(table + u64::from(index.page_count()) * index.page_bytes() as u64)
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.log_bytes
+    }
+}
