@@ -220,3 +220,27 @@ fn what_is_not_there_is_not_dropped_and_what_is_there_is_named() {
     place.run(&["drop", "db", "t"]).ok();
     place.run(&["drop", "db", "nobody"]).fails(1, &["there are none"]);
 }
+
+/// The files of a database that was closed have everything, whatever has become of its log.
+#[test]
+fn a_closed_database_without_its_log_is_salvaged() {
+    let remove = |place: &Place| std::fs::remove_dir_all(place.path("db/log")).unwrap();
+    let replace = |place: &Place| {
+        for segment in std::fs::read_dir(place.path("db/log")).unwrap().map(|file| file.unwrap().path()) {
+            std::fs::remove_file(&segment).unwrap();
+            std::fs::create_dir(&segment).unwrap();
+        }
+    };
+    for damage in [&remove as &dyn Fn(&Place), &replace] {
+        let place = Place::with_table();
+        place.write("more.csv", &rows_csv(2000..2001));
+        place.run(&["upsert", "db", "t", "more.csv"]).ok();
+        damage(&place);
+        let salvage = place.run(&["salvage", "db", "t", "saved.csv"]);
+        assert!(salvage.code == Some(1) && salvage.out.contains("log could not be applied"), "{salvage:?}");
+        assert_eq!(std::fs::read_to_string(place.path("saved.csv")).unwrap(), rows_csv(0..2001));
+        let check = place.run(&["check", "db"]);
+        let said = check.out.clone() + &check.err;
+        assert!(check.code == Some(1) && said.contains("log") && !said.contains("lost"), "{check:?}");
+    }
+}

@@ -89,7 +89,11 @@ impl BTree<'_> {
         drop(elsewhere);
         // An empty leaf that stays goes with the next merge beside it.
         if merge && self.has_log_for_structure(by) {
-            self.merge(&search)?;
+            match self.merge(&search) {
+                // A neighbour that is damaged takes no part: the entry is out.
+                Err(error) if error.is_damage() => {}
+                merged => merged?,
+            }
         }
         Ok(Removed::Yes)
     }

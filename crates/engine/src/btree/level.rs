@@ -18,7 +18,12 @@ const WORTHWHILE: usize = FULL / 16;
 impl BTree<'_> {
     /// Levels the leaf that this entry belongs to with the emptier of its neighbours. True: there is another chance that the entry fits; false: neither neighbour has room.
     pub(super) fn level(&self, search: &[u8], key: &[u8], rid: Rid, room_for: RoomFor) -> Result<bool> {
-        let Some(leaves) = self.neighbours(search, 1)? else { return Ok(false) };
+        let leaves = match self.neighbours(search, 1) {
+            // One that is damaged has no room: the leaf is split.
+            Err(error) if error.is_damage() => return Ok(false),
+            found => found?,
+        };
+        let Some(leaves) = leaves else { return Ok(false) };
         let own = leaves.own;
         let view = leaves.view(own);
         if self.has_room(&view, key, rid, room_for).map_err(|e| self.damaged(leaves.leaves[own].number(), e))? {

@@ -178,7 +178,17 @@ impl DatabaseState {
         if !(as_found && self.has_one_catalog()) {
             self.checkpoint_with(WriteCatalog::Always)?;
         }
-        if self.has_one_catalog() { Ok(()) } else { self.checkpoint() }
+        if self.has_one_catalog() {
+            return Ok(());
+        }
+        // The other slot names the same checkpoint: nothing has changed since, and nobody is there to change anything.
+        let core = &self.core;
+        let _turn = self.checkpointing.lock();
+        core.check_writable()?;
+        self.name_checkpoint(core.checkpoint.load(Ordering::Relaxed), None)?;
+        let _ = self.give_back_log(log, core.keep_log.load(Ordering::Relaxed));
+        self.sweep_former();
+        Ok(())
     }
 
     fn has_one_catalog(&self) -> bool {
@@ -305,14 +315,19 @@ impl DatabaseState {
 
     /// Writes the record of a checkpoint, then the control slot that names it, and a new catalog if there is one.
     fn record_checkpoint(&self, log: &Log, checkpoint: &Checkpoint, catalog: Option<&Arc<DataSet>>) -> Result<()> {
-        let core = &self.core;
         let mut body = Vec::new();
         checkpoint.encode(&mut body);
         let place = LogSink::append(log, RecordKind::Checkpoint, &[&body], &mut |_| {})?;
         log.make_durable(place.end)?;
+        self.name_checkpoint(place.start, catalog)
+    }
+
+    /// Writes the control slot that names the checkpoint at this position, and a new catalog if there is one.
+    fn name_checkpoint(&self, at: Lsn, catalog: Option<&Arc<DataSet>>) -> Result<()> {
+        let core = &self.core;
         let mut objects = self.objects.write();
         let passage = core.pass()?;
-        core.checkpoint.store(place.start, Ordering::Relaxed);
+        core.checkpoint.store(at, Ordering::Relaxed);
         let control = control_state(core, objects.control.sequence + 1, catalog.unwrap_or(&objects.catalog));
         if let Err(error) = write_control(core.storage.as_ref(), &core.directory, &control) {
             core.poison(&error);

@@ -255,3 +255,37 @@ fn copies_beside_tables_that_come_and_go() {
         assert!(replaced > COPIES / 2, "{replaced} replacements only");
     });
 }
+
+/// Whoever writes opens the database, changes something and closes it: what the copy's files say of themselves is what its catalog says of them.
+#[test]
+fn copies_beside_processes_that_write_a_little() {
+    let place = Place::new(Arc::new(OsClock));
+    let copies = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut number = 1 << 30;
+            while copies.load(Ordering::Relaxed) < COPIES {
+                let database = place.open("db", OpenMode::Write).unwrap();
+                for _ in 0..5 {
+                    number += 1;
+                    crate::insert(&database, number, "a row that comes and goes");
+                }
+                database.close().unwrap();
+                std::thread::yield_now();
+            }
+        });
+        for number in 0..COPIES {
+            let directory = format!("copy{number}");
+            let path = Path::new(&directory);
+            let copied = copy_to_directory(&place.storage, &place.clock, Path::new("db"), path, settings(), &Silent);
+            copies.fetch_add(1, Ordering::Relaxed);
+            copied.unwrap();
+            let report = pagefold_utility::check_files(place.storage.as_ref(), path, &Silent).unwrap();
+            if !report.errors.is_empty() {
+                copies.store(COPIES, Ordering::Relaxed);
+            }
+            assert!(report.errors.is_empty(), "copy {number}: {:?}", report.errors);
+        }
+        writer.join().unwrap();
+    });
+}

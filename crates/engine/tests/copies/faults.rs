@@ -1,7 +1,7 @@
 //! Errors and crashes while a copy is taken or a database is recovered: the source is unharmed, and nothing half made is taken for whole.
 
 use crate::insert;
-use crate::place::{Place, recover};
+use crate::place::{Place, recover, settings};
 use crate::world::contents;
 use pagefold_engine::backup::Until;
 use pagefold_engine::database::OpenMode;
@@ -91,4 +91,33 @@ fn a_copy_survives_errors_and_crashes_at_every_call() {
 #[test]
 fn recovery_from_copies_survives_errors_and_crashes_at_every_call() {
     every_call("recover", make);
+}
+
+/// Whatever call is the last of a database that is being closed: nothing of it is damaged, before it is opened again and after.
+#[test]
+fn a_database_whose_closing_was_cut_short_is_whole() {
+    let base = disk();
+    let mut calls = 0;
+    for call in 0.. {
+        let place = place_on(&base);
+        let database = place.open("db", OpenMode::Write).unwrap();
+        insert(&database, 1000, "the last row");
+        place.faults.crash_at(place.faults.calls() + call);
+        drop(database);
+        for policy in [CrashPolicy::KeepAll, CrashPolicy::DropAll, CrashPolicy::Random(call)] {
+            let after = Place::on(place.faults.crash_image(policy), Arc::clone(&place.clock));
+            let report = pagefold_utility::check(&after.storage, &after.clock, Path::new("db"), settings(), &Silent).unwrap();
+            assert!(report.errors.is_empty(), "call {call}, {policy:?}: {:?}", report.errors);
+            let again = after.open("db", OpenMode::Write).unwrap();
+            assert_eq!(contents(&again)[0].len(), 61, "call {call}, {policy:?}");
+            again.close().unwrap();
+            let report = pagefold_utility::check_files(after.storage.as_ref(), Path::new("db"), &Silent).unwrap();
+            assert!(report.is_clean(), "call {call}, {policy:?}, then closed: {report:?}");
+        }
+        calls = call;
+        if !place.faults.is_crashed() {
+            break;
+        }
+    }
+    assert!(calls > 20, "{calls} calls only");
 }

@@ -107,6 +107,10 @@ pub(crate) struct Context<'a> {
     per_object: BTreeMap<String, usize>,
     /// A second look at pages that were reported on: says nothing.
     muted: bool,
+    /// Header pages are as old as the catalog says, not newer.
+    exact_headers: bool,
+    /// The log of a database that was not closed cannot be read: pages may be newer than maps, and maps than headers.
+    lacks_log: bool,
     ticks: u64,
 }
 
@@ -115,7 +119,34 @@ const PAGES_PER_LOOK: u64 = 256;
 
 impl<'a> Context<'a> {
     pub(crate) fn new(progress: &'a dyn Progress) -> Context<'a> {
-        Context { progress, report: CheckReport::default(), per_object: BTreeMap::new(), muted: false, ticks: 0 }
+        Context {
+            progress,
+            report: CheckReport::default(),
+            per_object: BTreeMap::new(),
+            muted: false,
+            exact_headers: false,
+            lacks_log: false,
+            ticks: 0,
+        }
+    }
+
+    /// Says whether header pages must be as old as the catalog says: so they are where there is no log.
+    pub(crate) fn want_exact_headers(&mut self, exact: bool) {
+        self.exact_headers = exact;
+    }
+
+    /// Says whether what the log has for the files is not in them, and cannot be had.
+    pub(crate) fn without_log(&mut self, lacks: bool) {
+        self.lacks_log = lacks;
+    }
+
+    /// Is what is newer than what tells of it no damage?
+    pub(crate) fn lacks_log(&self) -> bool {
+        self.lacks_log
+    }
+
+    pub(crate) fn wants_exact_headers(&self) -> bool {
+        self.exact_headers
     }
 
     pub(crate) fn progress(&self) -> &'a dyn Progress {

@@ -40,6 +40,11 @@ pub(crate) fn read_log(storage: &dyn Storage, directory: &Path, slot: &ControlSl
             let checkpoint = read_checkpoint(storage, directory, slot.log_id, slot.checkpoint).ok().map(|(checkpoint, _)| checkpoint);
             Ok(KnownLog { checkpoint, says_all: false })
         }
+        // Missing, or not to be opened.
+        Err(error) if error.is_damage() || error.is_refusal() => {
+            context.error("log", 0, error);
+            Ok(KnownLog { checkpoint: None, says_all: false })
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -62,7 +67,7 @@ pub(crate) fn is_in_order(storage: &dyn Storage, directory: &Path, slot: &Contro
     }
     match last_checkpoint(storage, directory, slot) {
         Ok((_, in_order)) => Ok(in_order),
-        Err(Error::Damaged { .. }) => Ok(true),
+        Err(error) if error.is_damage() || error.is_refusal() => Ok(true),
         Err(error) => Err(error.into()),
     }
 }

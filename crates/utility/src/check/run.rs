@@ -5,7 +5,7 @@ use super::data_set::DataSetFile;
 use super::difference::{Buckets, Element, Side, Sum, hash};
 use super::files::{ControlSlots, files_on_disk, read_control_slots};
 use super::findings::{CheckReport, Context};
-use super::log::{is_in_order, read_log};
+use super::log::{is_in_order, known_log, read_log};
 use super::table::{TableFiles, Visit, table_object};
 use super::tree::{IndexFile, index_expected, index_object};
 use crate::{Progress, Result, Unit};
@@ -44,7 +44,7 @@ pub fn check(
     let snapshot = match Snapshot::take(storage, directory, settings.direct) {
         Ok(snapshot) => snapshot.storage(),
         // What keeps a reader out is found in the files.
-        Err(pagefold_engine::Error::Damaged { .. }) => return check_files(storage.as_ref(), directory, progress),
+        Err(error) if error.is_damage() || error.is_refusal() => return check_files(storage.as_ref(), directory, progress),
         Err(error) => return Err(error.into()),
     };
     let slot = read_control(snapshot.as_ref(), directory)?.current;
@@ -96,7 +96,7 @@ pub(crate) fn files_in_order(
     use pagefold_engine::Error;
     let snapshot = match Snapshot::take(storage, directory, settings.direct) {
         Ok(snapshot) => snapshot.storage(),
-        Err(Error::Damaged { .. }) => return Ok((Arc::clone(storage), false)),
+        Err(error) if error.is_damage() || error.is_refusal() => return Ok((Arc::clone(storage), false)),
         Err(error) => return Err(error.into()),
     };
     let slot = match read_control(snapshot.as_ref(), directory) {
@@ -105,7 +105,9 @@ pub(crate) fn files_in_order(
         Err(error) => return Err(error.into()),
     };
     if is_in_order(snapshot.as_ref(), directory, &slot)? {
-        return Ok((snapshot, true));
+        // So it is, too, when nobody can tell what it has.
+        let is_known = known_log(snapshot.as_ref(), directory, &slot).says_all;
+        return Ok((snapshot, is_known));
     }
     match bring_in_order(&snapshot, clock, directory, settings) {
         Ok(given_up) if given_up.iter().all(|gone| gone.table != wanted) => Ok((snapshot, true)),
@@ -151,6 +153,7 @@ fn check_named(
     let progress = context.progress();
     let control = read_control_slots(storage, directory, &mut context)?;
     let Some(slot) = control.current else { return Ok(context.finish()) };
+    context.want_exact_headers(slot.checkpoint == 0);
     progress.start("checking the catalog", None, Unit::Pages);
     let log = match read_log(storage, directory, &slot, &mut context) {
         // The slot before knows less: what is behind its checkpoint is in the log alone, and was told of by the damaged one.
@@ -160,6 +163,7 @@ fn check_named(
         }
         read => read?,
     };
+    context.without_log(!log.says_all);
     let (entries, whole) = read_entries(storage, directory, &slot, &log, &mut context)?;
     progress.finish();
     for (path, file_id) in unnamed {

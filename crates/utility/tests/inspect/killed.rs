@@ -74,11 +74,18 @@ fn one_table_that_cannot_be_recovered_hides_no_other() {
     assert!(!report.log_applied && parts.is_subset(&before) && parts.len() >= 2000, "{} of {} rows, {report:?}", parts.len(), before.len());
 }
 
-/// Segments of the log, none of which can be read any more.
-fn damage_log(storage: &MemoryStorage) {
+/// Segments of the log, none of which can be read any more: their headers are damaged, or all that lies behind them.
+fn damage_log(storage: &MemoryStorage, headers: bool) {
     let segments = storage.list(&Path::new(DB).join("log")).unwrap();
     assert!(!segments.is_empty());
-    segments.iter().for_each(|path| damage(storage, path, 0));
+    for path in segments {
+        if headers {
+            damage(storage, &path, 0);
+            continue;
+        }
+        let file = storage.open(&path, &OpenOptions::read_write()).unwrap();
+        file.write_at(&vec![0; (file.len().unwrap() - 4096) as usize], 4096).unwrap();
+    }
 }
 
 fn no_lost_write<'a>(errors: impl IntoIterator<Item = &'a PageError>) {
@@ -89,12 +96,16 @@ fn no_lost_write<'a>(errors: impl IntoIterator<Item = &'a PageError>) {
 /// When a database is closed, its catalog says everything: what becomes of the log then hides no name and blames no file.
 #[test]
 fn a_closed_database_whose_log_is_damaged() {
+    [true, false].into_iter().for_each(closed_with_damaged_log);
+}
+
+fn closed_with_damaged_log(headers: bool) {
     let storage = killed();
     open(&storage, OpenMode::Write).unwrap().close().unwrap();
     let names = ["late", "parts", "small", "short"];
     let before = names.map(|name| salvage(&storage, name).0);
     assert_eq!(before[0].len(), 20);
-    damage_log(&storage);
+    damage_log(&storage, headers);
     assert!(open(&storage, OpenMode::Write).is_err());
     for (name, before) in names.into_iter().zip(before) {
         let (rows, report) = salvage(&storage, name);
@@ -109,9 +120,13 @@ fn a_closed_database_whose_log_is_damaged() {
 /// What only the log had is lost with it. What the files have is not, and they are not blamed for being newer than the catalog.
 #[test]
 fn a_killed_database_whose_log_is_damaged() {
+    [true, false].into_iter().for_each(killed_with_damaged_log);
+}
+
+fn killed_with_damaged_log(headers: bool) {
     let storage = killed();
     let (after, _) = salvage(&storage, "parts");
-    damage_log(&storage);
+    damage_log(&storage, headers);
     let (parts, report) = salvage(&storage, "parts");
     assert!(!report.log_applied && parts.is_subset(&after) && parts.len() + 20 >= after.len(), "{report:?}");
     no_lost_write(&report.damage);
