@@ -18,6 +18,14 @@ use std::sync::Arc;
 /// How much is read at a time.
 const READ_BYTES: usize = 256 << 10;
 
+/// What is wrong with a segment.
+#[derive(Clone, Debug)]
+struct Refused {
+    reason: String,
+    /// Bytes of its file.
+    length: u64,
+}
+
 /// Reads records in their order.
 #[derive(Debug)]
 pub struct LogReader {
@@ -25,8 +33,8 @@ pub struct LogReader {
     geometry: Geometry,
     frames: Frames,
     segments: BTreeMap<u64, Arc<dyn File>>,
-    /// Segments with headers that are not theirs, and what is wrong with those. One in which no record lies does no harm.
-    refused: BTreeMap<u64, String>,
+    /// Segments with headers that are not theirs, or that are too short or too long. One in which no record lies does no harm.
+    refused: BTreeMap<u64, Refused>,
     /// Up to here there is no gap in the segments, and none of them is refused.
     available: Lsn,
     known_durable: Lsn,
@@ -41,8 +49,8 @@ impl LogReader {
     /// `known_durable` the log is known to have been durable (0 when nothing is known): should it end before, it is damaged.
     ///
     /// # Errors
-    /// When there is no log; when the segment of `from` is missing, or its header is damaged, of another database or of another segment; when a
-    /// segment behind it has a wrong length; those of the device.
+    /// When there is no log; when the segment of `from` is missing, or its header is damaged, of another database or of another segment; those of the
+    /// device.
     pub fn open(storage: &dyn Storage, directory: &Path, log_id: u128, from: Lsn, known_durable: Lsn) -> Result<LogReader> {
         let (numbers, geometry) = discover(storage, directory, log_id)?;
         let first = geometry.segment_of(from);
@@ -51,12 +59,9 @@ impl LogReader {
         for number in numbers.into_iter().filter(|&number| number >= first) {
             let file = match open_segment(storage, directory, number, log_id, Some(geometry), &OpenOptions::read_only()) {
                 Ok((file, _)) => file,
-                Err(Error::Damaged { path, reason }) if number > first && geometry.is_segment(number) => {
+                Err(Error::Damaged { reason, .. }) if number > first && geometry.is_segment(number) => {
                     let file = storage.open(&segment_path(directory, number), &OpenOptions::read_only())?;
-                    if file.len()? != geometry.segment_bytes() {
-                        return Err(Error::Damaged { path, reason });
-                    }
-                    refused.insert(number, reason);
+                    refused.insert(number, Refused { reason, length: file.len()? });
                     file
                 }
                 Err(error) => return Err(error),
@@ -170,20 +175,15 @@ impl LogReader {
     /// No valid record starts at `at`: is that the end of the log?
     fn check_end(&mut self, at: Lsn) -> Result<()> {
         let gap = self.geometry.segment_of(self.available);
-        if let Some(reason) = self.refused.get(&gap).cloned() {
-            // A record that lies in it makes it part of the log. It is looked for in that segment, and those behind, as they are.
-            let missing = (gap..).find(|number| !self.segments.contains_key(number)).unwrap_or(gap);
-            let available = std::mem::replace(&mut self.available, self.geometry.start_of(missing));
-            let is_there = self.frame_at(at);
-            self.available = available;
-            if is_there?.is_some() {
-                return Err(damaged(&segment_path(&self.directory, gap), reason));
-            }
+        if let Some(refused) = self.refused.get(&gap).cloned()
+            && self.reaches_into(gap, at, &refused)?
+        {
+            return Err(damaged(&segment_path(&self.directory, gap), refused.reason));
         }
         let durable = if at < self.known_durable { Some(self.known_durable) } else { self.durable_beyond(at)? };
         let Some(durable) = durable else { return Ok(()) };
-        if let Some(reason) = self.refused.get(&gap).filter(|_| durable > self.available) {
-            return Err(damaged(&segment_path(&self.directory, gap), reason));
+        if let Some(refused) = self.refused.get(&gap).filter(|_| durable > self.available) {
+            return Err(damaged(&segment_path(&self.directory, gap), &refused.reason));
         }
         let reason = if at < self.available {
             format!("it is damaged: the log was durable up to {durable}")
@@ -191,6 +191,25 @@ impl LogReader {
             format!("the segment is missing: the log was durable up to {durable}")
         };
         Err(damaged_record(&self.directory, self.geometry, at, &reason))
+    }
+
+    /// Has a record that starts at `at` bytes in a segment that is refused? Where that lacks bytes, one that would have.
+    fn reaches_into(&mut self, segment: u64, at: Lsn, refused: &Refused) -> Result<bool> {
+        if refused.length < self.geometry.segment_bytes() {
+            let has_header = at + FRAME_HEADER_BYTES as u64 <= self.available && self.load(at, FRAME_HEADER_BYTES)?;
+            let claimed = if has_header { frame_bytes(&self.window[(at - self.window_start) as usize..]) } else { None };
+            return Ok(!has_header || claimed.is_some_and(|bytes| at + bytes as u64 > self.available));
+        }
+        // It is looked for in that segment, and those behind, as they are.
+        let is_whole = |number: &u64| {
+            let is_short = self.refused.get(number).is_some_and(|refused| refused.length < self.geometry.segment_bytes());
+            self.segments.contains_key(number) && !is_short
+        };
+        let missing = (segment..).find(|number| !is_whole(number)).unwrap_or(segment);
+        let available = std::mem::replace(&mut self.available, self.geometry.start_of(missing));
+        let is_there = self.frame_at(at);
+        self.available = available;
+        Ok(is_there?.is_some())
     }
 
     /// A position beyond `at` up to which, by a Flush record behind `at`, the log was durable.
@@ -205,8 +224,11 @@ impl LogReader {
                 start = from;
             }
             let mut next = from;
-            while next < self.geometry.end_of(number) {
-                let length = (self.geometry.end_of(number) - next).min(READ_BYTES as u64);
+            // Of one that is cut off what is there counts.
+            let end =
+                self.refused.get(&number).map_or(self.geometry.end_of(number), |refused| self.geometry.end_in(number, refused.length));
+            while next < end {
+                let length = (end - next).min(READ_BYTES as u64);
                 let old = bytes.len();
                 bytes.resize(old + length as usize, 0);
                 read_stream(self.geometry, &self.segments, next, &mut bytes[old..])?;

@@ -125,6 +125,11 @@ impl Geometry {
         (number + 1) * self.capacity()
     }
 
+    /// The first position behind what a file of this length has of a segment whose number [`Self::is_segment`] has accepted.
+    pub(super) fn end_in(self, number: u64, file_bytes: u64) -> Lsn {
+        self.start_of(number) + file_bytes.clamp(HEADER, self.segment_bytes) - HEADER
+    }
+
     /// Whether all positions of the segment with this number are numbers.
     pub(super) fn is_segment(self, number: u64) -> bool {
         number < u64::MAX / self.capacity()

@@ -12,6 +12,7 @@ use pagefold_engine::database::Database;
 use pagefold_engine::index::{Index, IndexFormat};
 use pagefold_format::index::leaf_view::{LeafLayout, LeafView};
 use pagefold_types::Rid;
+use std::collections::BTreeSet;
 
 /// Leaves between two looks at whether to stop.
 const LEAVES_PER_LOOK: u64 = 256;
@@ -149,9 +150,15 @@ fn sampled(
     progress.start(&format!("reading a sample of {}", index.name()), Some(count as u64 * per_run), Unit::Pages);
     let mut sampler = IndexSampler::default();
     let (mut slot_max, mut pages_read, mut drawn_leaves) = (0, 0, 0u64);
+    // Runs do not overlap: the interval takes them for drawn without repetition.
+    let mut seen = BTreeSet::new();
     for number in chosen {
         let mut next = *number;
         for place in 0..per_run {
+            if !seen.insert(next) {
+                drawn_leaves += u64::from(place == 0);
+                break;
+            }
             // Non-leaf pages are drawn too, and passed over: so all leaves have the same chance.
             let leaf_after = index.visit_leaf(next, |leaf| {
                 if place == 0 {

@@ -134,6 +134,12 @@ fn the_header_of_a_segment_in_which_nothing_lies_does_no_harm() {
             disk.flip_bit(&next, bit / 8, (bit % 8) as u32).unwrap();
             let (found, end) = read(storage.as_ref(), start, record.end).unwrap();
             assert_eq!(found, std::slice::from_ref(&record));
+            // Nor does its length.
+            if bit % 7 == 0 {
+                let length = bit % 16_384 + if bit % 2 == 0 { 0 } else { 10_000 };
+                storage.open(&next, &OpenOptions::read_write()).unwrap().set_len(length).unwrap();
+                assert_eq!(read(storage.as_ref(), start, record.end).unwrap().0, std::slice::from_ref(&record));
+            }
             // Who writes makes it anew.
             let log = reopen(&storage, end).unwrap();
             log.prepare_next().unwrap();
@@ -147,6 +153,9 @@ fn the_header_of_a_segment_in_which_nothing_lies_does_no_harm() {
         drop(log);
         disk.flip_bit(&next, 100, 0).unwrap();
         assert!(damage(read(storage.as_ref(), start, 0), last + 1).contains("checksum"), "{second:?}");
+        disk.flip_bit(&next, 100, 0).unwrap();
+        storage.open(&next, &OpenOptions::read_write()).unwrap().set_len(4100).unwrap();
+        assert!(damage(read(storage.as_ref(), start, 0), last + 1).contains("4100 bytes long"), "{second:?}");
     }
 }
 
