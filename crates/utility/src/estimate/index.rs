@@ -143,16 +143,19 @@ fn sampled(
     let per_run = leaves_per_run(rids, u64::from(index.data_set().facts().data_pages), pages);
     let mut all = index.used_page_numbers();
     let mut random = SplitMix64(seed);
-    let count = random.choose(&mut all, pages / per_run);
     let used = all.len();
-    let chosen = &mut all[..count];
-    chosen.sort_unstable();
-    progress.start(&format!("reading a sample of {}", index.name()), Some(count as u64 * per_run), Unit::Pages);
+    random.choose(&mut all, used as u64);
+    progress.start(&format!("reading a sample of {}", index.name()), Some(pages), Unit::Pages);
     let mut sampler = IndexSampler::default();
-    let (mut slot_max, mut pages_read, mut drawn_leaves) = (0, 0, 0u64);
+    let (mut slot_max, mut pages_read, mut drawn, mut drawn_leaves) = (0, 0, 0u64, 0u64);
     // Runs do not overlap: the interval takes them for drawn without repetition.
     let mut seen = BTreeSet::new();
-    for number in chosen {
+    for number in &all {
+        if pages_read + per_run > pages {
+            break;
+        }
+        drawn += 1;
+        let before = pages_read;
         let mut next = *number;
         for place in 0..per_run {
             if !seen.insert(next) {
@@ -184,13 +187,13 @@ fn sampled(
                 _ => break,
             }
         }
-        progress.advance(per_run);
+        progress.advance(pages_read - before);
         if progress.interrupted() {
             return Err(Error::Interrupted);
         }
     }
     progress.finish();
-    let leaves = (used as f64 * drawn_leaves as f64 / count.max(1) as f64).round();
+    let leaves = (used as f64 * drawn_leaves as f64 / drawn.max(1) as f64).round();
     // Folded leaves tell how many bits the slots of all RIDs take, plain ones do not.
     let known = index.attributes().format == IndexFormat::Fold;
     let slot_max = if known { slot_max } else { sampler.slot_max() };
