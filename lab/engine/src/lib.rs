@@ -1,4 +1,5 @@
-//! What the programs of this package share: LINEITEM, as a file and as records.
+//! What the programs of this package share: LINEITEM, as a file and as records; databases for it.
 
 pub mod data;
+pub mod database;
 pub mod random;

@@ -90,7 +90,6 @@ impl Place {
         found
     }
 
-    /// A database with table `t`: 2,000 rows, primary key `id`.
     /// The files of the catalogs that the control file of `db` names, by their names.
     pub fn catalogs(&self) -> Vec<String> {
         let control = self.run(&["print", "db", "control", "--json"]).ok().json();
@@ -98,6 +97,7 @@ impl Place {
         slots.iter().filter_map(|slot| Some(format!("{}.pfd", slot["catalog_file"].as_str()?))).collect()
     }
 
+    /// A database with table `t`: 2,000 rows, primary key `id`.
     pub fn with_table() -> Place {
         let place = Place::new();
         place.write("t.csv", &rows_csv(0..2000));

@@ -15,17 +15,14 @@
 //! Both follow from row numbers; no page and no key is looked at.
 
 use clap::Parser;
-use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
-use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::TableAttributes;
-use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab::measure::Clock;
+use pagefold_lab_engine::database::create;
 use pagefold_types::{Column, DataType, Direction, Rid, Schema};
 use pagefold_utility::{Silent, report};
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -141,8 +138,7 @@ fn predict(rows: u64, page_bytes: u64) -> Vec<Level> {
 
 /// Builds the index; gives its levels as REPORT has them, from the leaves to the root, and the seconds.
 fn build(folder: &Path, rows: u64, page_bytes: usize, memory_bytes: usize) -> Outcome<(Vec<pagefold_utility::LevelStatistics>, f64, u64)> {
-    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
-    let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
+    let database = create(folder, memory_bytes)?;
     let column = |i: usize| Column::new(["customer", "account", "session"][i], DataType::Char(column_bytes(&PARTS[i]) as u32), false);
     let schema = Schema::new((0..PARTS.len()).map(column).collect())?;
     let start_s = Clock::Wall.now_s();

@@ -1,12 +1,11 @@
 //! pagefold, by method.
 
 use super::{Columns, Engine, ROWS_PER_TRANSACTION, What, two};
-use pagefold_engine::database::{Database, Durability, OpenMode, ScanRequest, Settings, TransactionOptions};
+use pagefold_engine::database::{Database, Durability, ScanRequest, TransactionOptions};
 use pagefold_engine::index::{Index, IndexFormat};
-use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{Method, RowBuffer, Table};
-use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab_engine::data::{EXTENDED_PRICE, LINE_NUMBER, Lineitem, ORDER_KEY, Outcome, QUANTITY};
+use pagefold_lab_engine::database::create;
 use pagefold_types::{Value, ValueRef};
 use pagefold_utility::{LoadOptions, Silent, load};
 use std::path::Path;
@@ -33,8 +32,7 @@ impl Pagefold {
         (format, key_page_bytes): (IndexFormat, usize),
         memory_bytes: usize,
     ) -> Outcome<Pagefold> {
-        let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
-        let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
+        let database = create(folder, memory_bytes)?;
         let columns = data.table.schema().columns();
         let primary_key = [ORDER_KEY, LINE_NUMBER].map(|column| columns[column].name.clone()).to_vec();
         let options = LoadOptions {

@@ -2,25 +2,22 @@
 
 use super::run::{Built, Contender, Digest, IndexKeys};
 use pagefold_engine::btree::Direction as Walk;
-use pagefold_engine::database::{Database, OpenMode, Settings};
+use pagefold_engine::database::Database;
 use pagefold_engine::index::{FOLDED_DISK_BYTES, IndexFormat};
-use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::Method;
 use pagefold_format::index::header::LEAF_HEADER_BYTES;
-use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab_engine::data::{Lineitem, Outcome};
+use pagefold_lab_engine::database::create;
 use pagefold_types::Direction;
 use pagefold_utility::{IndexOptions, IndexReport, LoadOptions, Silent, create_index, drop_object, load};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 const INDEX: &str = "secondary";
 
 /// The table that the indexes are built on: LINEITEM, uncompressed, pages of 8 KB, no primary key.
 pub(super) fn table(folder: &Path, data: &Lineitem, memory_bytes: usize) -> Outcome<Rc<Database>> {
-    let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
-    let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
+    let database = create(folder, memory_bytes)?;
     let options = LoadOptions { method: Method::None.into(), ..LoadOptions::default() };
     load(&database, "lineitem", std::slice::from_ref(&data.path), &options, &Silent)?;
     Ok(Rc::new(database))

@@ -1,13 +1,12 @@
 //! pagefold, by method.
 
 use crate::engine::{Change, Engine, Sum};
-use pagefold_engine::database::{Database, Durability, OpenMode, ScanRequest, Settings, TransactionOptions};
+use pagefold_engine::database::{Database, Durability, ScanRequest, TransactionOptions};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
-use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{Method, RowBuffer, Table, TableAttributes};
-use pagefold_io::{OsClock, OsStorage};
 use pagefold_lab::lineitem::layout;
 use pagefold_lab_engine::data::{LINE_NUMBER, ORDER_KEY, Outcome, QUANTITY};
+use pagefold_lab_engine::database::create;
 use pagefold_types::{Column, Direction, Schema, Value, ValueRef};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,8 +35,7 @@ impl Pagefold {
         (format, key_page_bytes): (IndexFormat, usize),
         memory_bytes: usize,
     ) -> Outcome<Pagefold> {
-        let settings = Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() };
-        let database = Database::open(Arc::new(OsStorage), Arc::new(OsClock), folder, OpenMode::Create, settings)?;
+        let database = create(folder, memory_bytes)?;
         let layout = layout();
         let column = |i: usize| Column::new(format!("c{i}"), layout.data_type(i), false);
         let schema = Schema::new((0..layout.column_count()).map(column).collect())?;
