@@ -10,6 +10,7 @@ use super::prefix_stream::PrefixStream;
 use crate::pages::data_set_pages;
 use crate::sample::{END_OF_SAMPLE, Interval, Shares};
 use pagefold_codec::index::cost::Neighbour;
+use pagefold_codec::index::layout::RID_BYTES;
 use pagefold_codec::index::prefix::Entries;
 use pagefold_codec::index::slot_bits_for;
 use pagefold_format::index::limits::separator_len;
@@ -99,10 +100,10 @@ impl IndexSampler {
         }
     }
 
-    /// What the runs say about an index of `rids` RIDs in `runs` runs like these, by candidate. Is `keys.slot_max` that of all RIDs, or may RIDs that are not in the sample have larger
+    /// What the runs say about an index of `rids` RIDs, by candidate. Is `keys.slot_max` that of all RIDs, or may RIDs that are not in the sample have larger
     /// slots? A fold gives RIDs the bits that the largest slot needs; when that may be one more than in the sample, the interval has both cases.
     #[must_use]
-    pub fn finish(&self, keys: IndexKeys, slot_max_known: bool, candidates: &[IndexCandidate], rids: u64, runs: f64) -> Vec<IndexEstimate> {
+    pub fn finish(&self, keys: IndexKeys, slot_max_known: bool, candidates: &[IndexCandidate], rids: u64) -> Vec<IndexEstimate> {
         let keys = IndexKeys { slot_max: keys.slot_max.max(self.slot_max), ..keys };
         let more = keys.slot_max.saturating_add((keys.slot_max / 4).max(2)).min(SLOT_MAX);
         let wider = (!slot_max_known && slot_bits_for(more) > slot_bits_for(keys.slot_max)).then_some(IndexKeys { slot_max: more, ..keys });
@@ -120,9 +121,9 @@ impl IndexSampler {
             },
         );
         let one = |candidate: &IndexCandidate| {
-            let mut estimate = self.estimate(keys, *candidate, &facts, rids, runs);
+            let mut estimate = self.estimate(keys, *candidate, &facts, rids);
             if let Some(wider) = wider.filter(|_| candidate.folds() && estimate.key_too_long.is_none()) {
-                let other = self.estimate(wider, *candidate, &facts, rids, runs);
+                let other = self.estimate(wider, *candidate, &facts, rids);
                 estimate.leaf_pages = estimate.leaf_pages.or(other.leaf_pages);
                 estimate.pages = estimate.pages.or(other.pages);
             }
@@ -164,7 +165,7 @@ impl IndexSampler {
         Filled { pages: stream.pages, shares: stream.shares, entry_bytes: bytes, stored_bytes: bytes }
     }
 
-    fn estimate(&self, keys: IndexKeys, candidate: IndexCandidate, facts: &Facts, rids: u64, runs: f64) -> IndexEstimate {
+    fn estimate(&self, keys: IndexKeys, candidate: IndexCandidate, facts: &Facts, rids: u64) -> IndexEstimate {
         let longest = self.key_bytes_max.max(keys.fixed_key_bytes.unwrap_or(0));
         if longest > candidate.key_bytes_max() {
             return IndexEstimate::refused(candidate, keys, rids, longest);
@@ -173,8 +174,10 @@ impl IndexSampler {
             LeafFormat::Prefix => self.fill_prefix(keys, candidate),
             LeafFormat::Plain | LeafFormat::Fold => self.fill(keys, candidate, facts),
         };
+        // Runs differ in length, as one ends where another began: what part of the index they are is to be seen from their entries only.
+        let runs = self.run_count() as f64 * rids as f64 / self.len().max(1) as f64;
         let (per_rid, relative) = filled.shares.estimator().ratio(runs);
-        let modelled = if candidate.format == LeafFormat::Prefix { END_OF_PREFIX_LEAF } else { 0.0 };
+        let modelled = if candidate.format == LeafFormat::Prefix { END_OF_PREFIX_LEAF } else { facts.end_of_leaf(candidate) };
         let relative = if relative > 0.0 { relative + modelled + END_OF_SAMPLE / (filled.pages + 1) as f64 } else { relative };
         // An index of any entries has a leaf.
         let least = u64::from(rids > 0);
@@ -221,6 +224,16 @@ struct Facts {
 }
 
 impl Facts {
+    /// Part of a leaf that the sample may be wrong by, all leaves alike: a leaf ends where a key finds no room, or where a further RID of a list does, which takes less. Lists that are alike make
+    /// one of these the rule, and seams between runs break it. Without lists all entries end leaves in the same way.
+    fn end_of_leaf(&self, candidate: IndexCandidate) -> f64 {
+        if self.keys == self.rids {
+            return 0.0;
+        }
+        let key = self.key_bytes as f64 / self.keys.max(1) as f64 + RID_BYTES as f64;
+        key / 2.0 / candidate.disk_bytes() as f64
+    }
+
     /// Pages of each level, leaves first.
     fn levels(&self, leaves: u64, candidate: IndexCandidate) -> Vec<u64> {
         let mut levels = vec![leaves];

@@ -52,7 +52,7 @@ fn runs_say_what_the_whole_index_takes() {
         let mut all = IndexSampler::default();
         all.begin_run();
         entries.iter().for_each(|(key, rid)| all.push(key, *rid));
-        for (a, b) in all.finish(keys, true, &index_candidates(0), 200_000, 1.0).iter().zip(&whole) {
+        for (a, b) in all.finish(keys, true, &index_candidates(0), 200_000).iter().zip(&whole) {
             assert!(a.leaf_pages.value.abs_diff(b.leaf_pages.value) <= 1 + b.leaf_pages.value / 500, "{shape}: {a:?} {b:?}");
             assert!(a.pages.value.abs_diff(b.pages.value) <= 2 + b.pages.value / 200, "{shape}: {a:?} {b:?}");
             assert_eq!(a.levels.len(), b.levels.len(), "{shape}: {a:?} {b:?}");
@@ -74,7 +74,7 @@ fn runs_say_what_the_whole_index_takes() {
                 sampler.begin_run();
                 entries[start as usize * 200..][..200].iter().for_each(|(key, rid)| sampler.push(key, *rid));
             }
-            for (i, e) in sampler.finish(keys, true, &index_candidates(0), 200_000, 1000.0).iter().enumerate() {
+            for (i, e) in sampler.finish(keys, true, &index_candidates(0), 200_000).iter().enumerate() {
                 let truth = whole[i].leaf_pages.value;
                 // A page of rounding at the end of the sample is more than nothing of a small one: of indexes of few pages one page does not count.
                 inside[i] += u32::from(e.leaf_pages.contains(truth));
@@ -100,7 +100,7 @@ fn keys_too_long_for_small_pages_are_told() {
     sampler.begin_run();
     sampler.push(&[b'a'; 20], rid(0));
     sampler.push(&[b'b'; 900], rid(60));
-    assert_eq!(sampler.finish(keys, true, &[IndexCandidate::plain(2048)], 2, 1.0)[0].key_too_long, Some(900));
+    assert_eq!(sampler.finish(keys, true, &[IndexCandidate::plain(2048)], 2)[0].key_too_long, Some(900));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn no_entries() {
     for e in IndexEstimator::new(keys, &index_candidates(0)).finish().unwrap() {
         assert_eq!((e.pages.value, e.leaf_pages.value, e.levels.len()), (0, 0, 0));
     }
-    for e in IndexSampler::default().finish(keys, true, &index_candidates(0), 0, 0.0) {
+    for e in IndexSampler::default().finish(keys, true, &index_candidates(0), 0) {
         assert_eq!(e.pages.value, 0);
     }
 }

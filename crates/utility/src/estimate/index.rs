@@ -197,7 +197,7 @@ fn sampled(
     // Folded leaves tell how many bits the slots of all RIDs take, plain ones do not.
     let known = index.attributes().format == IndexFormat::Fold;
     let slot_max = if known { slot_max } else { sampler.slot_max() };
-    let estimates = sampler.finish(keys(index, slot_max), known, candidates, rids, leaves / per_run as f64);
+    let estimates = sampler.finish(keys(index, slot_max), known, candidates, rids);
     let facts = SampleFacts { pages: pages_read, rows: sampler.len() as u64, clusters: sampler.run_count() as u64, all_keys: false };
     Ok((estimates, KeySample::of(&sampler), Some(facts), leaves as u64))
 }

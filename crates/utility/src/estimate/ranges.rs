@@ -251,8 +251,8 @@ impl KeyRanges {
         }
     }
 
-    /// The ranges as runs of a sample; RIDs in all; the number of ranges that would cover the index.
-    pub(super) fn finish(mut self) -> Result<(ProposedIndex, IndexSampler, u16, u64, f64)> {
+    /// The ranges as runs of a sample; RIDs in all.
+    pub(super) fn finish(mut self) -> Result<(ProposedIndex, IndexSampler, u16, u64)> {
         let mut sampler = IndexSampler::default();
         for range in &mut self.ranges {
             range.keep_first();
@@ -265,10 +265,7 @@ impl KeyRanges {
                 sampler.push(key, Rid::from_bytes(rid));
             }
         }
-        // All of the index lies in as many ranges as those seen, if they are as long.
-        let mean = sampler.len() as f64 / sampler.run_count().max(1) as f64;
-        let all = self.rids as f64 / mean.max(1.0);
-        Ok((self.index, sampler, self.slot_max, self.rids, all))
+        Ok((self.index, sampler, self.slot_max, self.rids))
     }
 }
 

@@ -264,9 +264,9 @@ fn put_key(index: &ProposedIndex, keys: &KeyLayout, layout: &RowLayout, row: Pac
 /// The estimate from collected key ranges.
 pub(super) fn finish_ranges(ranges: KeyRanges, options: &EstimateOptions) -> Result<IndexesEstimate> {
     let slot_max_known = ranges.slot_max_known;
-    let (index, sampler, slot_max, rids, all) = ranges.finish()?;
+    let (index, sampler, slot_max, rids) = ranges.finish()?;
     let candidates = options.index_candidates(options.index_pctfree);
-    let estimates = sampler.finish(index.keys(slot_max), slot_max_known, &candidates, rids, all);
+    let estimates = sampler.finish(index.keys(slot_max), slot_max_known, &candidates, rids);
     let costs = options.costs.of_formats(&index.keys_of(), KeySample::of(&sampler), &estimates)?;
     Ok(IndexesEstimate::new(index.name, index.text, index.unique, estimates, &costs, None))
 }

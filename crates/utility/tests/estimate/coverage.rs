@@ -1,7 +1,8 @@
 //! How often intervals of samples of 100 pages have the truth in them, over twenty files of different kinds: many numeric columns, keys with long runs, few values, drifts.
 //!
 //! `cargo test --release -p pagefold-utility --test estimate -- intervals_over_twenty_files --ignored --nocapture`; `PAGEFOLD_COVERAGE_SEEDS` samples of each (10),
-//! `PAGEFOLD_COVERAGE_MB` the size of a file (5), `PAGEFOLD_COVERAGE_FILES` other files of the same kinds (1000), `PAGEFOLD_COVERAGE_PAGES` of a sample (100).
+//! `PAGEFOLD_COVERAGE_MB` the size of a file (5), `PAGEFOLD_COVERAGE_FILES` other files of the same kinds (1000), `PAGEFOLD_COVERAGE_PAGES` of a sample (100),
+//! `PAGEFOLD_COVERAGE_ONLY` one file by its name.
 
 use crate::tables::{Rng, Rows, SAME, database};
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -19,6 +20,8 @@ use std::sync::Arc;
 const PAGE_BYTES: usize = 8192;
 const LEAF_BYTES: usize = 2048;
 const METHODS: [Method; 5] = [Method::None, Method::Row, Method::Page, Method::Fixed, Method::Huffman];
+/// Samples of an index for each of a table: they take less time, and few of the files have an index that is large enough for one.
+const INDEX_SAMPLES: u64 = 20;
 const FORMATS: [(IndexFormat, usize); 3] =
     [(IndexFormat::Plain, LEAF_BYTES), (IndexFormat::Fold, PAGE_BYTES), (IndexFormat::Prefix, PAGE_BYTES)];
 
@@ -227,7 +230,7 @@ fn cases((number, kinds): (usize, &[Kind]), seeds: u64, (bytes, pages): (u64, u6
             create_index(&plain, name, "t", &columns, &options, &Silent).unwrap().pages
         };
         let truths = FORMATS.map(|format| build(&format!("{}_{way}", format.0), format));
-        for seed in 0..seeds {
+        for seed in 0..seeds * INDEX_SAMPLES {
             let mut options = options(seed, LEAF_BYTES);
             options.page_sizes = vec![LEAF_BYTES, PAGE_BYTES];
             let report = estimate_index(&plain, &format!("plain_{way}"), &options, &Silent).unwrap();
@@ -246,7 +249,11 @@ fn cases((number, kinds): (usize, &[Kind]), seeds: u64, (bytes, pages): (u64, u6
 
 fn run(seeds: u64, files: Vec<(&'static str, Vec<Kind>)>) -> BTreeMap<String, Cases> {
     let mut all: BTreeMap<String, Cases> = BTreeMap::new();
+    let only = std::env::var("PAGEFOLD_COVERAGE_ONLY");
     for (number, (name, kinds)) in files.iter().enumerate() {
+        if only.as_ref().is_ok_and(|only| only != name) {
+            continue;
+        }
         let size = (number_of("PAGEFOLD_COVERAGE_MB", 5) * 1_000_000, number_of("PAGEFOLD_COVERAGE_PAGES", 100));
         for (what, cases) in cases((number, kinds), seeds, size) {
             if cases.inside < cases.widths.len() as u64 {
