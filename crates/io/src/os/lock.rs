@@ -58,17 +58,23 @@ fn open_to_lock(path: &Path) -> io::Result<fs::File> {
     }
 }
 
+/// How often the list of locks is read where it does not have one that is held: the system lists in pieces, and passes over locks when others go meanwhile.
+const LOOKS_FOR_HOLDER: usize = 4;
+
 /// The process that has a lock on a file, in words, where the system tells.
 pub(super) fn holder(path: &Path) -> Option<String> {
     let locked = fs::metadata(path).ok()?;
     let device = locked.dev();
     let name = format!("{:02x}:{:02x}:{}", major(device), minor(device), locked.ino());
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:262161 0 EOF"; "1: -> ..." waits for it.
-    let process = locks.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        (words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&name.as_str())).then(|| words[4].to_owned())
-    })?;
+    let listed = || {
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:262161 0 EOF"; "1: -> ..." waits for it.
+        locks.lines().find_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&name.as_str())).then(|| words[4].to_owned())
+        })
+    };
+    let process = (0..LOOKS_FOR_HOLDER).find_map(|_| listed())?;
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let program = field("Name:").map_or(String::new(), |program| format!(" ({program})"));
