@@ -45,7 +45,7 @@ impl Parts {
 }
 
 #[derive(Debug)]
-enum Rows {
+pub(super) enum Rows {
     Ints(IntRows),
     Strings(StringRows),
 }
@@ -95,9 +95,9 @@ pub struct ColumnSize {
 /// Collects rows and encodes the first n of them; reused from page to page.
 #[derive(Debug)]
 pub struct PageEncoder {
-    schema: Arc<PageSchema>,
-    codes: Option<Arc<Encoder>>,
-    columns: Vec<Rows>,
+    pub(super) schema: Arc<PageSchema>,
+    pub(super) codes: Option<Arc<Encoder>>,
+    pub(super) columns: Vec<Rows>,
     /// The packed records, for those that stay when others are drained.
     records: Vec<u8>,
     record_ends: Vec<u32>,
@@ -198,6 +198,12 @@ impl PageEncoder {
         self.push_with(record, Some(prepared))
     }
 
+    /// A row has come without a record.
+    pub(super) fn note_carried(&mut self) {
+        self.record_ends.push(self.records.len() as u32);
+        self.planned = 0;
+    }
+
     /// What other threads can prepare rows with; `None` where there is nothing to prepare.
     #[must_use]
     pub fn preparer(&self) -> Option<RowPreparer> {
@@ -227,7 +233,7 @@ impl PageEncoder {
                     } else {
                         let known = prepared.and_then(|prepared| prepared.codes(number));
                         let codes = known.unwrap_or(self.codes.as_deref().map_or(CodesOf::Unknown, CodesOf::Encoder));
-                        rows.push(&record[start..end], large, codes);
+                        _ = rows.push(&record[start..end], large, codes);
                     }
                 }
             }

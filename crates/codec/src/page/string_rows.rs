@@ -145,9 +145,21 @@ impl StringRows {
         rows.checked_sub(1).map_or(0, |last| self.rows[last].bytes as usize)
     }
 
-    /// A row. `large`: the bytes are a large-value reference.
-    pub(super) fn push(&mut self, value: &[u8], large: bool, codes: CodesOf<'_>) {
+    /// A row. `large`: the bytes are a large-value reference. Gives the number of the value.
+    pub(super) fn push(&mut self, value: &[u8], large: bool, codes: CodesOf<'_>) -> usize {
         let id = self.id(value, codes);
+        self.push_value(id, value.len(), large);
+        id
+    }
+
+    /// A row that has the value of this number; gives its length. For as long as equal values are known to be equal.
+    pub(super) fn push_known(&mut self, id: usize) -> usize {
+        let bytes = self.bytes_of(id).len();
+        self.push_value(id, bytes, false);
+        bytes
+    }
+
+    fn push_value(&mut self, id: usize, bytes: usize, large: bool) {
         let before = self.rows.last().copied().unwrap_or_default();
         self.large.push(large);
         if self.nullable {
@@ -156,7 +168,7 @@ impl StringRows {
         self.rows.push(Row {
             id: id as u32,
             values: self.values.len() as u32,
-            bytes: before.bytes + value.len() as u32,
+            bytes: before.bytes + bytes as u32,
             codes: before.codes + self.codes_of(id).len() as u32,
         });
     }
@@ -168,12 +180,18 @@ impl StringRows {
         self.rows.push(self.rows.last().copied().unwrap_or_default());
     }
 
-    /// Number of the value; a new one when it is not known.
-    fn id(&mut self, value: &[u8], codes: CodesOf<'_>) -> usize {
+    /// Are values of the next row that are equal to others still found?
+    #[inline]
+    pub(super) fn knows_equal_values(&mut self) -> bool {
         if self.rows.len() == PROBE_ROWS && self.values.len() > PROBE_DISTINCT {
             self.distinct_rows = PROBE_ROWS.min(self.distinct_rows);
         }
-        if self.distinct_rows == usize::MAX {
+        self.distinct_rows == usize::MAX
+    }
+
+    /// Number of the value; a new one when it is not known.
+    fn id(&mut self, value: &[u8], codes: CodesOf<'_>) -> usize {
+        if self.knows_equal_values() {
             let mut slot = (hash(value) >> (u64::BITS - SLOT_BITS)) as usize;
             loop {
                 match usize::from(self.slots[slot]) {

@@ -137,6 +137,18 @@ impl<'a> Heap<'a> {
         dictionary.append_codes(packed, start..end, out, limit, |_| {}).map(drop).ok_or(BAD_CODES)
     }
 
+    /// The codes of string `index`; false when it is none.
+    pub(super) fn append_raw_codes(&self, index: usize, codes: &mut Vec<u16>) -> Result<bool, CodecError> {
+        codes.clear();
+        if self.codes.is_none() {
+            return Ok(false);
+        }
+        let (start, end) = self.span(index)?;
+        let packed = self.packed(end)?;
+        codes.extend((start..end).map(|code| unpack(packed, 0, CODE_BITS, code) as u16));
+        Ok(true)
+    }
+
     /// The area from the codes on, when there are so many.
     #[inline(always)]
     fn packed(&self, codes: usize) -> Result<&'a [u8], CodecError> {

@@ -4,18 +4,22 @@
 //! - every slot keeps its number, and its row or ghost; forward pointers, rows that are away from home, and ghosts that lie by themselves keep their bytes;
 //! - slots of the area that have no row there repeat one nearby, or, where that would take more, a map says which slots have one.
 
-use super::column_part::{Entry, State, map_bytes, state_bytes};
+use super::column_part::{ColumnPart, Entry, State, map_bytes, state_bytes};
 use super::forms::RecordDecoder;
 use super::page::{DataPage, StoredKind};
 use super::place::ColumnImage;
 use super::ranges::{SlotRange, put_ranges};
 use super::stored::{Body, Stored};
 use crate::FormatError;
-use pagefold_codec::page::PageEncoder;
+use pagefold_codec::CodecError;
+use pagefold_codec::page::{CarriedRows, PageEncoder};
 use pagefold_codec::row::RowDictionary;
 
 /// What a row that repeats another one takes, about.
 const REPEATED_BYTES: usize = 2;
+
+/// Rows of an area are carried over together if at least one in so many of it is.
+const CARRIED_PART: usize = 8;
 
 /// A row or ghost that comes to lie in a slot of a page that is built.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +158,7 @@ impl ColumnBuilder {
         let mut entries = Vec::new();
         self.rows.clear();
         self.encoder.clear();
+        let mut carried = self.carried(placed.iter().filter_map(|placed| placed.4), decoder, &dictionary)?;
         let mut area_rows = 0;
         for (slot, kind, bytes, ghost, body) in placed {
             let at = usize::from(slot);
@@ -164,11 +169,14 @@ impl ColumnBuilder {
                 states[at] = State::Entry;
                 continue;
             };
-            let record = decoder.decode(body, body.dictionary().and_then(&dictionary), &mut self.record)?;
             // Slots before the row repeat it, unless the map says that they have none.
             let times = if sparse { 1 } else { at + 1 - area_rows };
-            for _ in 0..times {
-                self.encoder.push(record).map_err(|e| FormatError::new(format!("slot {slot}: {e}")))?;
+            let damaged = |e: CodecError| FormatError::new(format!("slot {slot}: {e}"));
+            if let Some((rows, row)) = carried_row(&mut carried, body) {
+                (0..times).try_for_each(|_| self.encoder.push_carried(rows, row)).map_err(damaged)?;
+            } else {
+                let record = decoder.decode(body, body.dictionary().and_then(&dictionary), &mut self.record)?;
+                (0..times).try_for_each(|_| self.encoder.push(record)).map_err(damaged)?;
             }
             area_rows += times;
             map[at / 8] |= 1 << (at % 8);
@@ -199,4 +207,37 @@ impl ColumnBuilder {
         let ranges = ranges.len() as u16;
         Ok(Some(ColumnImage { slots, dictionary_version, area: &self.area, rows: &self.rows, directory: &self.directory, ranges, sparse }))
     }
+
+    /// The areas of which enough rows come here that it is worthwhile to unpack them.
+    fn carried<'p, 'd: 'p>(
+        &self,
+        bodies: impl Iterator<Item = Body<'p>>,
+        decoder: &'p RecordDecoder,
+        dictionary: &impl Fn(u16) -> Option<&'d RowDictionary>,
+    ) -> Result<Vec<Carried<'p>>, FormatError> {
+        let mut parts: Vec<(ColumnPart<'p>, usize)> = Vec::new();
+        for body in bodies {
+            let Body::Column { part, .. } = body else { continue };
+            match parts.iter_mut().find(|(known, _)| std::ptr::eq(known.area(), part.area())) {
+                Some((_, rows)) => *rows += 1,
+                None => parts.push((part, 1)),
+            }
+        }
+        let carried = parts.into_iter().filter(|(part, rows)| rows * CARRIED_PART >= part.rows()).map(|(part, _)| {
+            let version = part.dictionary();
+            let area = decoder.area(part, if version == 0 { None } else { dictionary(version) })?;
+            Ok((part.area(), CarriedRows::new(area, version != 0 && version == self.dictionary_version)))
+        });
+        carried.collect()
+    }
+}
+
+/// An area, by its bytes, and its rows.
+type Carried<'p> = (&'p [u8], CarriedRows<'p>);
+
+/// Where the row of a body is to be carried over from.
+fn carried_row<'c, 'p>(carried: &'c mut [Carried<'p>], body: Body<'_>) -> Option<(&'c mut CarriedRows<'p>, usize)> {
+    let Body::Column { part, row } = body else { return None };
+    let found = carried.iter_mut().find(|(area, _)| std::ptr::eq(*area, part.area()));
+    found.map(|(_, rows)| (rows, usize::from(row)))
 }

@@ -1,6 +1,7 @@
 //! Areas against the rows they were made of.
 
 mod batches;
+mod carry;
 mod data;
 mod hostile;
 mod lineitem;
