@@ -22,6 +22,12 @@ pub(crate) trait Engine {
     fn sum(&mut self) -> Outcome<Sum>;
     /// Bytes of pages in use.
     fn size_bytes(&mut self) -> Outcome<u64>;
+    /// Makes what there is as small as the engine can.
+    fn compact(&mut self) -> Outcome<()>;
+    /// Pages that were encoded anew, whole.
+    fn images(&self) -> u64 {
+        0
+    }
     /// Bytes of log written; 0 where nobody knows.
     fn log_bytes(&self) -> u64 {
         0

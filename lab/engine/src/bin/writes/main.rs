@@ -3,7 +3,7 @@
 //! `cargo run --release -p pagefold-lab-engine --bin writes --features rivals -- --rows 400000`
 //!
 //! Every round begins with an empty database, for every engine in turn; the order rotates. Nobody syncs; what pagefold logs it logs. After a round all engines must hold the same rows: their
-//! sums are compared. Told are medians over the rounds and their spread, the slowest transaction, and what the rows take on disk after the mixed work, beside a fresh load of the same rows.
+//! sums are compared. Told are medians over the rounds and their spread, the slowest transaction, what the rows take on disk after the mixed work, beside a fresh load of the same rows (REORG, VACUUM), and how many whole pages were encoded anew for each row that came, and for each change then.
 
 mod engine;
 mod pagefold;
@@ -83,6 +83,8 @@ struct Figures {
     slowest_ms: Vec<f64>,
     bytes: [u64; 3],
     fresh_bytes: u64,
+    /// Pages encoded while rows were inserted, and then.
+    images: [u64; 2],
 }
 
 fn main() -> Outcome<()> {
@@ -108,11 +110,12 @@ fn main() -> Outcome<()> {
                 std::fs::create_dir_all(&place)?;
                 let mut engine = open(&place)?;
                 let inserted = work.insert(engine.as_mut())?;
-                let loaded_bytes = engine.size_bytes()?;
+                let (loaded_bytes, images) = (engine.size_bytes()?, engine.images());
                 let mixed = work.mix(engine.as_mut())?;
                 let sum = engine.sum()?;
                 if round == 0 {
                     figures[at].bytes = [loaded_bytes, engine.size_bytes()?, engine.log_bytes()];
+                    figures[at].images = [images, engine.images() - images];
                 }
                 drop(engine);
                 std::fs::remove_dir_all(&place)?;
@@ -120,6 +123,7 @@ fn main() -> Outcome<()> {
                     std::fs::create_dir_all(&place)?;
                     let mut fresh = open(&place)?;
                     work.insert_final(fresh.as_mut())?;
+                    fresh.compact()?;
                     figures[at].fresh_bytes = fresh.size_bytes()?;
                     sums.push((format!("{name}, fresh"), fresh.sum()?));
                     drop(fresh);
@@ -148,17 +152,19 @@ fn print(order: Order, options: &Options, contenders: &[(String, Open)], figures
         options.rounds
     );
     println!(
-        "{:<22} {:>22} {:>22} {:>12} {:>9} {:>9} {:>9} {:>9}",
-        "", "inserts", "mixed", "slowest ms", "MB", "mixed MB", "fresh MB", "log MB"
+        "{:<22} {:>22} {:>22} {:>12} {:>9} {:>9} {:>9} {:>9} {:>15}",
+        "", "inserts", "mixed", "slowest ms", "MB", "mixed MB", "fresh MB", "log MB", "images a row"
     );
     for ((name, _), found) in contenders.iter().zip(figures) {
         let [loaded, mixed, log] = found.bytes.map(|bytes| bytes as f64 / 1e6);
         println!(
-            "{name:<22} {:>22} {:>22} {:>12.1} {loaded:>9.1} {mixed:>9.1} {:>9.1} {log:>9.1}",
+            "{name:<22} {:>22} {:>22} {:>12.1} {loaded:>9.1} {mixed:>9.1} {:>9.1} {log:>9.1} {:>7.4} {:>7.4}",
             spread(&found.inserts),
             spread(&found.mixed),
             sorted(&found.slowest_ms).last().copied().unwrap_or(0.0),
             found.fresh_bytes as f64 / 1e6,
+            found.images[0] as f64 / options.rows as f64,
+            found.images[1] as f64 / options.mixed as f64,
         );
     }
 }

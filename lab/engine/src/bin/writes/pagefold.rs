@@ -8,6 +8,7 @@ use pagefold_lab::lineitem::layout;
 use pagefold_lab_engine::data::{LINE_NUMBER, ORDER_KEY, Outcome, QUANTITY};
 use pagefold_lab_engine::database::create;
 use pagefold_types::{Column, Direction, Schema, Value, ValueRef};
+use pagefold_utility::{ReorgOptions, Silent, reorg};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -104,6 +105,18 @@ impl Engine for Pagefold {
         let table: u64 = self.table.data_sets().map(|d| u64::from(d.page_count()) * d.page_bytes() as u64).sum();
         let index = self.key.data_set();
         Ok(table + u64::from(index.page_count()) * index.page_bytes() as u64)
+    }
+
+    fn compact(&mut self) -> Outcome<()> {
+        for object in ["lineitem", "key"] {
+            reorg(&self.database, object, &ReorgOptions::default(), &Silent)?;
+        }
+        (self.table, self.key) = (self.database.table("lineitem")?, self.database.index("key")?);
+        Ok(())
+    }
+
+    fn images(&self) -> u64 {
+        self.table.images_built()
     }
 
     fn log_bytes(&self) -> u64 {
