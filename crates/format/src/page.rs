@@ -58,12 +58,26 @@ pub enum PageType {
     PrefixLeaf = 9,
 }
 
+/// By number, from 1 on.
+const PAGE_TYPES: [PageType; 9] = {
+    use PageType::{Data, Dictionary, FoldedLeaf, Header, LargeValue, Leaf, NonLeaf, PrefixLeaf, SpaceMap};
+    [Header, SpaceMap, Data, Leaf, NonLeaf, Dictionary, LargeValue, FoldedLeaf, PrefixLeaf]
+};
+
+const _: () = {
+    let mut at = 0;
+    while at < PAGE_TYPES.len() {
+        assert!(PAGE_TYPES[at] as usize == at + 1);
+        at += 1;
+    }
+};
+
 impl PageType {
     /// The type with this number.
+    #[inline]
     #[must_use]
     pub fn from_u8(number: u8) -> Option<PageType> {
-        use PageType::{Data, Dictionary, FoldedLeaf, Header, LargeValue, Leaf, NonLeaf, PrefixLeaf, SpaceMap};
-        [Header, SpaceMap, Data, Leaf, NonLeaf, Dictionary, LargeValue, FoldedLeaf, PrefixLeaf].into_iter().find(|t| *t as u8 == number)
+        PAGE_TYPES.get(usize::from(number).checked_sub(1)?).copied()
     }
 }
 

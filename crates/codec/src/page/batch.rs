@@ -156,13 +156,20 @@ impl ColumnArea<'_> {
         self.check_rows(&rows);
         let ints = self.ints_of(column);
         out.reserve(rows.len());
-        let mut block = [0; BLOCK];
+        let (mut numbers, mut block) = ([0; BLOCK], [0; BLOCK]);
         let mut first = rows.start;
         while first < rows.end {
             let number = first / BLOCK;
             let end = rows.end.min((number + 1) * BLOCK);
-            ints.values(number, &mut block);
-            out.extend(block[first - number * BLOCK..end - number * BLOCK].iter().map(|value| T::from_int(*value)));
+            let part = first - number * BLOCK..end - number * BLOCK;
+            if let Model::Frame = ints.model {
+                // What most columns are, without a step between.
+                ints.numbers(number, &mut numbers);
+                out.extend(numbers[part].iter().map(|number| T::from_int(ints.base.wrapping_add(*number as i64))));
+            } else {
+                ints.values(number, &mut block);
+                out.extend(block[part].iter().map(|value| T::from_int(*value)));
+            }
             first = end;
         }
     }

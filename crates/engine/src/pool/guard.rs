@@ -50,6 +50,7 @@ pub(super) struct Frame {
 impl Frame {
     /// # Safety
     /// The caller holds a latch on the page in this frame for as long as the slice lives.
+    #[inline]
     #[expect(unsafe_code, reason = "frames are raw memory; the latch makes them a slice")]
     unsafe fn as_slice<'a>(self) -> &'a [u8] {
         // SAFETY: the frame lies in the arena's mapping, which outlives every data set; the latch keeps writers out.
@@ -75,6 +76,7 @@ pub struct SharedPage<'a> {
 
 impl<'a> SharedPage<'a> {
     /// The caller has just taken the shared latch of this word.
+    #[inline]
     pub(super) fn new(word: &'a PageWord, frame: Frame, number: u32) -> SharedPage<'a> {
         // SAFETY: the shared latch is held until drop, and `bytes` is only lent out for as long as the guard is borrowed.
         #[expect(unsafe_code, reason = "the latch makes the frame a slice")]

@@ -193,6 +193,7 @@ impl BufferManager {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn frame(&self, data_set: &DataSet, unit: u32, second: bool) -> Frame {
         Frame { address: self.arena.address(unit), bytes: data_set.pools[usize::from(second)].frame_bytes() }
     }

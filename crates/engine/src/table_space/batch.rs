@@ -138,14 +138,14 @@ impl ColumnBatch {
         Ok(ColumnBatch { columns: columns.collect::<Result<_>>()?, rids: None, rows: 0, looked_at: 0, waiting: Waiting::default() })
     }
 
-    /// How large it is: the next one is so, too, about.
+    /// How large it is: the next one is so, too, about. One that is a little larger is not to be moved for that.
     pub(crate) fn sizes(&self, sizes: &mut BatchSizes) {
-        sizes.rows = self.rows;
+        sizes.rows = self.rows + self.rows / 16;
         sizes.bytes.clear();
         sizes.bytes.extend(self.columns.iter().map(|column| match &column.values {
             BatchValues::Ints(_) => 0,
             // Long strings come seldom and by chance.
-            BatchValues::Bytes { bytes, .. } => bytes.len().min(EXPECTED_BYTES_MAX),
+            BatchValues::Bytes { bytes, .. } => (bytes.len() + bytes.len() / 16).min(EXPECTED_BYTES_MAX),
         }));
     }
 

@@ -9,7 +9,8 @@ use crate::data_set::DataSet;
 use crate::pool::{Access, SharedPage};
 use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
-use pagefold_format::data::forms::WantedColumns;
+use pagefold_format::FormatError;
+use pagefold_format::data::forms::{RecordDecoder, WantedColumns};
 use pagefold_format::data::{Body, DataPage, Stored};
 use pagefold_format::page::{self, PageType};
 use pagefold_types::Rid;
@@ -26,6 +27,32 @@ impl RowBuffer {
     #[must_use]
     pub fn for_columns(table: &Table, columns: &[usize]) -> RowBuffer {
         RowBuffer { bytes: Vec::new(), wanted: table.decoder.wanted(columns) }
+    }
+}
+
+impl RowBuffer {
+    /// Keeps a record; gives its length.
+    pub(super) fn hold(&mut self, record: &[u8]) -> usize {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(record);
+        record.len()
+    }
+
+    /// Decodes a row that is no plain record to the beginning of the buffer; gives its length.
+    #[inline]
+    pub(super) fn decode(
+        &mut self,
+        decoder: &RecordDecoder,
+        body: Body<'_>,
+        dictionary: Option<&RowDictionary>,
+    ) -> std::result::Result<usize, FormatError> {
+        decoder.decode_columns(body, dictionary, self.wanted.as_ref(), &mut self.bytes).map(<[u8]>::len)
+    }
+
+    /// Its memory: the record that was decoded, or kept, last lies at the beginning.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -116,34 +143,10 @@ impl Table {
             return Ok(visit(record));
         }
         let dictionary = body.dictionary().and_then(|version| self.dictionaries.tokens_of(version));
-        self.decode_with((data_set, page), body, dictionary, buffer, visit)
-    }
-
-    /// As [`decode`](Self::decode), given the dictionary.
-    #[inline]
-    fn decode_with<R>(
-        &self,
-        page: (&DataSet, u32),
-        body: Body<'_>,
-        dictionary: Option<&RowDictionary>,
-        buffer: &mut RowBuffer,
-        visit: impl FnOnce(&[u8]) -> R,
-    ) -> Result<R> {
-        self.decoded(page, body, dictionary, buffer).map(visit)
-    }
-
-    /// The record of a row that lies on a page, given the dictionary of its form.
-    #[inline]
-    pub(super) fn decoded<'r>(
-        &self,
-        (data_set, page): (&DataSet, u32),
-        body: Body<'r>,
-        dictionary: Option<&RowDictionary>,
-        buffer: &'r mut RowBuffer,
-    ) -> Result<&'r [u8]> {
-        self.decoder
-            .decode_columns(body, dictionary, buffer.wanted.as_ref(), &mut buffer.bytes)
-            .map_err(|error| self.undecodable(data_set, page, body.dictionary(), error))
+        match buffer.decode(&self.decoder, body, dictionary) {
+            Ok(length) => Ok(visit(&buffer.bytes[..length])),
+            Err(error) => Err(self.undecodable(data_set, page, body.dictionary(), error)),
+        }
     }
 
     /// Why rows of a page cannot be decoded that need the dictionary of this version: because that is damaged, or as the decoder says.

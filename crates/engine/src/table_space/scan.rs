@@ -6,6 +6,7 @@
 
 use super::batch::ColumnBatch;
 use super::filter::{AreaRows, Filter};
+use super::page_copy::PageCopy;
 use super::read::{RowBuffer, check_type};
 use super::table::Table;
 use crate::Error;
@@ -27,6 +28,12 @@ pub(crate) trait RowSink<E> {
     fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool, E> {
         let _ = (area, page, rows);
         Ok(false)
+    }
+
+    /// All of a page by row that is the same for every snapshot, by partition and number; false: its rows are to come one by one.
+    fn page(&mut self, place: (u16, u32), bytes: &[u8]) -> bool {
+        let _ = (place, bytes);
+        false
     }
 }
 
@@ -111,11 +118,12 @@ impl RowSink<Error> for Records {
     }
 }
 
-/// Copies the rows that a filter lets through.
+/// Copies the rows that a filter lets through; whole pages where there is no filter.
 #[derive(Debug)]
 pub(crate) struct Copying<'t> {
     pub(crate) table: &'t Table,
     pub(crate) records: &'t mut Records,
+    pub(crate) page: &'t mut PageCopy,
     pub(crate) filter: Option<&'t Filter>,
 }
 
@@ -129,6 +137,14 @@ impl RowSink<Error> for Copying<'_> {
         }
         self.records.push(rid, record);
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn page(&mut self, place: (u16, u32), bytes: &[u8]) -> bool {
+        let is_taken = self.filter.is_none();
+        if is_taken {
+            self.page.take(self.table, place, bytes);
+        }
+        is_taken
     }
 }
 

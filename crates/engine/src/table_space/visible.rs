@@ -161,6 +161,11 @@ impl Table {
         let versions = &self.core.versions;
         let others =
             versions.of_page(self.object_id, partition, page_number, snapshot, changed, |_, by| unseen(by)).map_err(Error::from)?;
+        // A page without versions is the same for every snapshot.
+        let is_settled = changed.is_empty() && others == Seen::Current;
+        if is_settled && !DataPage::new(&page).has_columns() && sink.page((partition, page_number), &page) {
+            return Ok(ControlFlow::Continue(()));
+        }
         // Where other pages host rows of this one, it has to stay as it is until these are
         // delivered.
         let copied = copies.are_due(data_set) && DataPage::new(&page).ranges().iter().all(|range| range.hosted);
@@ -173,8 +178,6 @@ impl Table {
             Some(page)
         };
         let view = DataPage::new(latched.as_deref().unwrap_or(&copies.page));
-        // A page without versions is the same for every snapshot.
-        let is_settled = changed.is_empty() && others == Seen::Current;
         let columns_done = is_settled && self.area_to(data_set, page_number, &view, &AreaRows::AtHome, sink)?;
         let place = (&***data_set, page_number, partition);
         let flow = if is_settled {
@@ -231,8 +234,9 @@ impl Table {
                 StoredKind::Compressed => {
                     // No closure: the result of one in that of the other is moved in memory for each row.
                     let body = Body::Compressed { version, codes: bytes };
-                    let record = self.decoded((data_set, number), body, dictionary, buffer)?;
-                    sink.row(Rid::new(partition, number, slot), record)?
+                    let length = buffer.decode(&self.decoder, body, dictionary);
+                    let length = length.map_err(|e| self.undecodable(data_set, number, body.dictionary(), e))?;
+                    sink.row(Rid::new(partition, number, slot), &buffer.bytes()[..length])?
                 }
                 StoredKind::Special | StoredKind::Column | StoredKind::Forwarded => {
                     self.any_row(page, StoredRow { kind, bytes, slot, area_row: 0, home: None }, version, buffer, moved, sink)?

@@ -5,25 +5,35 @@
 
 use super::table::Table;
 use crate::core::Core;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ptr;
 
 thread_local! {
-    /// Addresses of the databases' cores.
-    static VISITED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// Address of a database's core, and how many visits of it there are. Nearly always a thread visits one database.
+    static VISITED: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
+    /// Addresses of others, which are visited meanwhile.
+    static OTHERS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The thread visits rows of a table while this lives.
 #[derive(Debug)]
-pub(crate) struct Visiting(());
+pub(crate) struct Visiting {
+    is_other: bool,
+}
 
 impl Drop for Visiting {
     #[inline]
     fn drop(&mut self) {
-        VISITED.with_borrow_mut(|visited| _ = visited.pop());
+        if self.is_other {
+            OTHERS.with_borrow_mut(|others| _ = others.pop());
+        } else {
+            let (address, visits) = VISITED.get();
+            VISITED.set((address, visits - 1));
+        }
     }
 }
 
+#[inline]
 fn address(core: &Core) -> usize {
     ptr::from_ref(core).addr()
 }
@@ -32,12 +42,19 @@ impl Table {
     /// The thread visits rows of this table until what comes back is dropped.
     #[inline]
     pub(crate) fn visit(&self) -> Visiting {
-        VISITED.with_borrow_mut(|visited| visited.push(address(&self.core)));
-        Visiting(())
+        let (address, (visited, visits)) = (address(&self.core), VISITED.get());
+        let is_other = visits > 0 && visited != address;
+        if is_other {
+            OTHERS.with_borrow_mut(|others| others.push(address));
+        } else {
+            VISITED.set((address, visits + 1));
+        }
+        Visiting { is_other }
     }
 }
 
 /// Is the thread inside a visitor of any table of a database?
 pub(crate) fn is_visiting(core: &Core) -> bool {
-    VISITED.with_borrow(|visited| visited.contains(&address(core)))
+    let (visited, visits) = VISITED.get();
+    visits > 0 && visited == address(core) || OTHERS.with_borrow(|others| others.contains(&address(core)))
 }

@@ -130,9 +130,13 @@ impl Transactions {
     }
 
     /// A statement of a transaction with a pin has ended.
+    #[inline]
     pub(crate) fn statement_ends(&self, pin: &Pin) {
         let last_commit = self.last_commit();
-        self.last_end.fetch_max(last_commit, Ordering::Relaxed);
+        // All threads share it: it is written only where it changes.
+        if self.last_end() < last_commit {
+            self.last_end.fetch_max(last_commit, Ordering::Relaxed);
+        }
         pin.statement_ends(last_commit);
     }
 

@@ -42,15 +42,17 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// A statement is about to look at rows.
+    /// A statement is about to look at rows. The fence stands against that of [`PinTable::all`].
+    #[inline]
     pub(crate) fn statement_begins(&self) {
-        self.remembered.seen.store(EVERYTHING, Ordering::SeqCst);
+        self.remembered.seen.store(EVERYTHING, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// The statement has ended; `last_commit` was read after its last look.
+    #[inline]
     pub(crate) fn statement_ends(&self, last_commit: u64) {
-        self.remembered.seen.store(last_commit, Ordering::SeqCst);
+        self.remembered.seen.store(last_commit, Ordering::Release);
     }
 }
 
@@ -128,7 +130,7 @@ impl PinTable {
         fence(Ordering::SeqCst);
         let mut in_use = Vec::new();
         for shard in &self.shards {
-            in_use.extend(shard.0.lock().values().map(|pin| (pin.since, pin.seen.load(Ordering::SeqCst))));
+            in_use.extend(shard.0.lock().values().map(|pin| (pin.since, pin.seen.load(Ordering::Acquire))));
         }
         in_use.sort_unstable();
         let mut idle: Vec<u64> = in_use.iter().map(|pin| pin.1).filter(|seen| *seen != EVERYTHING).collect();

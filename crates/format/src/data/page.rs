@@ -360,8 +360,17 @@ impl<'a> DataPage<'a> {
     #[inline(always)]
     #[must_use]
     pub fn plain_row(&self, slot: u16) -> Option<(StoredKind, &'a [u8])> {
+        let (kind, range) = self.plain_span(slot)?;
+        Some((kind, &self.bytes[range]))
+    }
+
+    /// As [`plain_row`](Self::plain_row), with the place of the bytes, which lies in the page.
+    #[inline(always)]
+    #[must_use]
+    pub fn plain_span(&self, slot: u16) -> Option<(StoredKind, Range<usize>)> {
         let (offset, length, bits) = self.slot_fields(slot);
-        Some((StoredKind::from_bits(bits)?, self.bytes.get(offset..offset + length)?))
+        let range = offset..offset + length;
+        (range.end <= self.bytes.len()).then_some((StoredKind::from_bits(bits)?, range))
     }
 
     /// The lowest free slot number; the next new one when none is free.

@@ -5,7 +5,7 @@
 use super::ReadView;
 use super::walk::Walk;
 use crate::index::Index;
-use crate::table_space::{BatchSizes, ColumnBatch, Copying, Filter, Gathering, Records, RowBuffer, Table, buffer_for};
+use crate::table_space::{BatchSizes, ColumnBatch, CopiedRow, Copying, Filter, Gathering, PageCopy, Records, RowBuffer, Table, buffer_for};
 use crate::{Error, Result};
 use pagefold_types::{Predicate, Rid, Value};
 use std::sync::Arc;
@@ -149,6 +149,8 @@ pub struct RowScan {
     /// Of the last step; those from `at` on have not been delivered.
     records: Records,
     at: usize,
+    /// The page of the last step, if it was copied as it lies.
+    page: PageCopy,
     is_done: bool,
 }
 
@@ -165,6 +167,7 @@ impl RowScan {
             buffer,
             records: Records::default(),
             at: 0,
+            page: PageCopy::default(),
             is_done: false,
         }
     }
@@ -180,11 +183,20 @@ impl RowScan {
     /// When a page is damaged, or nothing more is to be read. After an error nothing more comes.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<(Rid, &[u8])>> {
-        let is_there = if self.left > 0 && self.at < self.records.len() { true } else { self.find_more()? };
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let is_there = match self.page.next(&self.table, &mut self.buffer) {
+            Ok(CopiedRow::Here | CopiedRow::Decoded) => true,
+            Ok(CopiedRow::None) if self.at < self.records.len() => {
+                self.at += 1;
+                true
+            }
+            other => self.find_record(other)?,
+        };
         if !is_there {
             return Ok(None);
         }
-        self.at += 1;
         self.left -= u64::from(self.left < u64::MAX);
         Ok(self.current())
     }
@@ -194,33 +206,51 @@ impl RowScan {
         (self.left, self.is_done) = (0, true);
     }
 
-    /// The row before `at`.
+    /// The row that was delivered last.
     #[inline]
     fn current(&self) -> Option<(Rid, &[u8])> {
-        self.records.get(self.at.checked_sub(1)?)
+        self.page.row(&self.buffer).or_else(|| self.records.get(self.at.checked_sub(1)?))
     }
 
-    /// Reads records until there are some that have not been delivered. False at the end. After an error nothing more comes.
-    fn find_more(&mut self) -> Result<bool> {
-        let found = self.read_more();
+    /// Finds the next row where the page that was copied has none, or one that has moved. False at the end. After an error nothing more comes.
+    fn find_record(&mut self, copied: Result<CopiedRow>) -> Result<bool> {
+        let found = copied.and_then(|copied| self.read_record(copied));
         found.inspect_err(|_| self.ends())
     }
 
-    fn read_more(&mut self) -> Result<bool> {
-        while self.left > 0 && !self.is_done {
-            self.records.clear();
-            self.at = 0;
-            self.view.check()?;
-            let (table, filter) = (&*self.table, self.filter.as_deref());
-            let mut copying = Copying { table, records: &mut self.records, filter };
-            self.is_done = !self.walk.step(&self.view.reading(), table, &mut self.buffer, &mut copying)?;
-            if self.records.len() > 0 {
+    fn read_record(&mut self, mut copied: CopiedRow) -> Result<bool> {
+        loop {
+            match copied {
+                CopiedRow::Here | CopiedRow::Decoded => return Ok(true),
+                CopiedRow::Moved => {
+                    self.records.clear();
+                    self.at = 0;
+                    let (rid, records) = (self.page.rid(), &mut self.records);
+                    self.view.reading().read_noted(&self.table, rid, &mut self.buffer, |record| records.push(rid, record))?;
+                }
+                CopiedRow::None if self.at == self.records.len() && !self.step()? => return Ok(false),
+                CopiedRow::None => {}
+            }
+            if self.at < self.records.len() {
+                self.at += 1;
                 return Ok(true);
             }
+            copied = self.page.next(&self.table, &mut self.buffer)?;
         }
+    }
+
+    /// Reads a little more. False at the end.
+    fn step(&mut self) -> Result<bool> {
         self.records.clear();
         self.at = 0;
-        Ok(false)
+        if self.is_done {
+            return Ok(false);
+        }
+        self.view.check()?;
+        let (table, filter) = (&*self.table, self.filter.as_deref());
+        let mut copying = Copying { table, records: &mut self.records, page: &mut self.page, filter };
+        self.is_done = !self.walk.step(&self.view.reading(), table, &mut self.buffer, &mut copying)?;
+        Ok(true)
     }
 
     /// The values that are delivered of a record, or of a key.
@@ -232,7 +262,7 @@ impl RowScan {
         }
     }
 
-    /// RID and values of the row before `at`; `None` when it is gone.
+    /// RID and values of the row that was delivered last; `None` when it is gone.
     fn values_of_current(&self) -> Result<Option<(Rid, Vec<Value>)>> {
         let Some((rid, record)) = self.current() else { return Ok(None) };
         let values = self.values(record);

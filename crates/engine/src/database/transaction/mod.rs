@@ -210,6 +210,7 @@ impl Transaction<'_> {
     }
 
     /// Under READ COMMITTED: from now on no RID that this transaction sees comes to mean another row.
+    #[inline]
     fn pin(&mut self) {
         match &self.pin {
             Some(pin) => pin.statement_begins(),
@@ -218,6 +219,7 @@ impl Transaction<'_> {
     }
 
     /// The end of a statement, or of its last look at rows.
+    #[inline]
     fn statement_ends(&self) {
         if let Some(pin) = &self.pin {
             self.database.core.transactions.statement_ends(pin);
