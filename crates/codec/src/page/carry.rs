@@ -6,9 +6,11 @@
 
 use super::area::{ColumnArea, append_value};
 use super::encoder::{PageEncoder, Rows};
+use super::ints::Ints;
 use super::layout::ROWS_MAX;
 use super::schema::{Class, without_blanks};
 use super::string_rows::CodesOf;
+use super::strings::Strings;
 use crate::CodecError;
 use pagefold_types::{LARGE_VALUE_REF_BYTES, RECORD_BYTES_MAX};
 
@@ -16,11 +18,11 @@ const NULL: CodecError = CodecError::Page("NULL in a column that has none");
 
 /// What is known of a column of the area.
 #[derive(Debug)]
-enum Known {
-    /// The number of each row.
-    Ints(Vec<i64>),
-    /// Of each string of its dictionary: the number that the encoder has given it, and 1; 0: none yet.
-    Strings(Vec<u32>),
+enum Known<'a> {
+    /// With the number of each row.
+    Ints(Ints<'a>, Vec<i64>),
+    /// With, of each string of its dictionary, the number that the encoder has given it, and 1; 0: none yet.
+    Strings(Strings<'a>, Vec<u32>),
 }
 
 /// The rows of an area, for an encoder that is filled with some of them.
@@ -29,7 +31,7 @@ pub struct CarriedRows<'a> {
     area: ColumnArea<'a>,
     /// Do string codes mean the same to the encoder?
     same_codes: bool,
-    columns: Vec<Known>,
+    columns: Vec<Known<'a>>,
     value: Vec<u8>,
     codes: Vec<u16>,
 }
@@ -41,11 +43,11 @@ impl<'a> CarriedRows<'a> {
         let column = |number: usize| {
             if !area.schema.is_int(number) {
                 let strings = area.strings_of(number);
-                return Known::Strings(vec![0; if strings.has_dictionary() { strings.heap.count } else { 0 }]);
+                return Known::Strings(strings, vec![0; if strings.has_dictionary() { strings.heap.count } else { 0 }]);
             }
             let mut values = Vec::new();
             area.ints(number, 0..area.rows(), &mut values);
-            Known::Ints(values)
+            Known::Ints(area.ints_of(number), values)
         };
         let columns = (0..area.schema.columns.len()).map(column).collect();
         Self { area, same_codes, columns, value: Vec::new(), codes: Vec::new() }
@@ -65,12 +67,12 @@ impl PageEncoder {
         if row >= from.area.rows() {
             return Err(CodecError::Page("row behind the last one"));
         }
-        let CarriedRows { area, same_codes, columns, value, codes } = from;
+        let CarriedRows { same_codes, columns, value, codes, .. } = from;
         let mut length = self.schema.fixed_len;
-        for (number, ((column, rows), known)) in self.schema.columns.iter().zip(&mut self.columns).zip(columns).enumerate() {
+        for ((column, rows), known) in self.schema.columns.iter().zip(&mut self.columns).zip(columns) {
             match (rows, known) {
-                (Rows::Ints(rows), Known::Ints(values)) => {
-                    let (Class::Int { width }, null) = (column.class, area.ints_of(number).is_null(row)) else { continue };
+                (Rows::Ints(rows), Known::Ints(ints, values)) => {
+                    let (Class::Int { width }, null) = (column.class, ints.is_null(row)) else { continue };
                     let shift = 64 - 8 * u32::from(width);
                     match (null, column.null_bit) {
                         (false, _) => rows.push(values[row] << shift >> shift),
@@ -78,8 +80,7 @@ impl PageEncoder {
                         (true, None) => return Err(NULL),
                     }
                 }
-                (Rows::Strings(rows), Known::Strings(ids)) => {
-                    let strings = area.strings_of(number);
+                (Rows::Strings(rows), Known::Strings(strings, ids)) => {
                     if strings.is_null(row) {
                         column.null_bit.ok_or(NULL)?;
                         rows.push_null();
@@ -91,7 +92,7 @@ impl PageEncoder {
                         Some(id) => rows.push_known(id as usize),
                         None => {
                             value.clear();
-                            append_value(&strings, column.class, index, large, value)?;
+                            append_value(strings, column.class, index, large, value)?;
                             let value = match column.class {
                                 Class::Variable { chars: Some(_) } if !large => without_blanks(value),
                                 _ => &value[..],
