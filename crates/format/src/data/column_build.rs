@@ -215,18 +215,17 @@ impl ColumnBuilder {
         decoder: &'p RecordDecoder,
         dictionary: &impl Fn(u16) -> Option<&'d RowDictionary>,
     ) -> Result<Vec<Carried<'p>>, FormatError> {
-        let mut parts: Vec<(ColumnPart<'p>, usize)> = Vec::new();
+        let mut parts: Vec<(ColumnPart<'p>, Option<u16>, usize)> = Vec::new();
         for body in bodies {
             let Body::Column { part, .. } = body else { continue };
-            match parts.iter_mut().find(|(known, _)| std::ptr::eq(known.area(), part.area())) {
-                Some((_, rows)) => *rows += 1,
-                None => parts.push((part, 1)),
+            match parts.iter_mut().find(|known| std::ptr::eq(known.0.area(), part.area())) {
+                Some((_, _, rows)) => *rows += 1,
+                None => parts.push((part, body.dictionary(), 1)),
             }
         }
-        let carried = parts.into_iter().filter(|(part, rows)| rows * CARRIED_PART >= part.rows()).map(|(part, _)| {
-            let version = part.dictionary();
-            let area = decoder.area(part, if version == 0 { None } else { dictionary(version) })?;
-            Ok((part.area(), CarriedRows::new(area, version != 0 && version == self.dictionary_version)))
+        let carried = parts.into_iter().filter(|(part, _, rows)| rows * CARRIED_PART >= part.rows()).map(|(part, version, _)| {
+            let area = decoder.area(part, version.and_then(dictionary))?;
+            Ok((part.area(), CarriedRows::new(area, version == Some(self.dictionary_version))))
         });
         carried.collect()
     }
