@@ -1,4 +1,7 @@
-//! Locks of the operating system: `flock`, which belongs to the open file, so that it also excludes within the process; closing the file releases it.
+//! Locks of the operating system: `flock`, which belongs to the open file, so that it also excludes within the process.
+//!
+//! A lock is given up by its own call, not only by closing the file: a process that another thread starts has a copy of every open file until it runs its
+//! program, and the lock would go on with the copy. What is left when a process ends goes with its files.
 
 use std::fs;
 use std::io;
@@ -20,7 +23,7 @@ const LOOK_MIN: Duration = Duration::from_micros(50);
 const LOOK_MAX: Duration = Duration::from_millis(4);
 
 /// Takes a lock, or gives up when it is still taken after `limit`: with what `taken` says.
-pub(super) fn take(path: &Path, kind: LockKind, limit: Duration, taken: io::ErrorKind) -> io::Result<Box<dyn Lock>> {
+pub(super) fn take(path: &Path, kind: LockKind, limit: Duration, taken: io::ErrorKind) -> io::Result<OsLock> {
     let file = open_to_lock(path).map_err(|error| error_on("lock", path, error))?;
     let operation = match kind {
         LockKind::Shared => FlockOperation::NonBlockingLockShared,
@@ -30,7 +33,7 @@ pub(super) fn take(path: &Path, kind: LockKind, limit: Duration, taken: io::Erro
     let mut pause = LOOK_MIN;
     loop {
         match flock(&file, operation) {
-            Ok(()) => return Ok(Box::new(OsLock { path: path.to_owned(), _file: file })),
+            Ok(()) => return Ok(OsLock { path: path.to_owned(), file }),
             Err(Errno::INTR) => {}
             Err(Errno::WOULDBLOCK) => {
                 let now = OsClock.monotonic();
@@ -83,13 +86,39 @@ pub(super) fn holder(path: &Path) -> Option<String> {
 }
 
 #[derive(Debug)]
-struct OsLock {
+pub(super) struct OsLock {
     path: PathBuf,
-    _file: fs::File,
+    file: fs::File,
 }
 
 impl Lock for OsLock {
     fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        // Closing the file comes next, and gives it up too where this fails.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_goes_when_it_is_given_up_though_a_process_being_started_has_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let exclusive = || take(&path, LockKind::Exclusive, Duration::ZERO, io::ErrorKind::WouldBlock);
+        let lock = exclusive().unwrap();
+        // What a process has between being made and running its program.
+        let copy = lock.file.try_clone().unwrap();
+        assert_eq!(exclusive().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(lock);
+        exclusive().unwrap();
+        drop(copy);
     }
 }

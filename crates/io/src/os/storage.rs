@@ -89,11 +89,11 @@ impl Storage for OsStorage {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        lock::take(path, LockKind::Exclusive, Duration::ZERO, io::ErrorKind::WouldBlock)
+        Ok(Box::new(lock::take(path, LockKind::Exclusive, Duration::ZERO, io::ErrorKind::WouldBlock)?))
     }
 
     fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>> {
-        lock::take(path, kind, limit, io::ErrorKind::TimedOut)
+        Ok(Box::new(lock::take(path, kind, limit, io::ErrorKind::TimedOut)?))
     }
 
     fn lock_holder(&self, path: &Path) -> Option<String> {
