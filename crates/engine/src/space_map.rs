@@ -27,6 +27,8 @@ pub(crate) struct SpaceMap {
     kept: FastMap<u32, (usize, u32)>,
     /// Classes that pages may have when they are rebuilt; hints, in memory only.
     expected: FastMap<u32, u8>,
+    /// By how many bytes more than a rebuild gave the last time was expected of it, of pages that were not rebuilt for that; in memory only.
+    overestimates: FastMap<u32, u16>,
     /// Bytes of pages yet to be taken that are reserved for taking changes back.
     reserved: u64,
 }
@@ -44,6 +46,7 @@ impl SpaceMap {
             changed: BTreeSet::new(),
             kept: FastMap::default(),
             expected: FastMap::default(),
+            overestimates: FastMap::default(),
             reserved: 0,
         };
         map.push(SpaceWord::new(CLASS_NO_ROWS, 0));
@@ -116,6 +119,19 @@ impl SpaceMap {
         if before != class && own >= CLASS_FULL {
             self.update_tree(page as usize, own);
         }
+    }
+
+    /// A rebuild of a page would have given so many bytes less than was expected, or (0) as many.
+    pub(crate) fn note_overestimate(&mut self, page: u32, bytes: usize) {
+        match u16::try_from(bytes) {
+            Ok(0) => _ = self.overestimates.remove(&page),
+            bytes => _ = self.overestimates.insert(page, bytes.unwrap_or(u16::MAX)),
+        }
+    }
+
+    /// What is to be taken off what is expected of a rebuild.
+    pub(crate) fn overestimate(&self, page: u32) -> usize {
+        self.overestimates.get(&page).copied().unwrap_or(0).into()
     }
 
     /// What is kept of a page: bytes, and for how many rows.
@@ -282,6 +298,7 @@ impl SpaceMap {
     pub(crate) fn free(&mut self, page: u32) {
         self.unsettled.remove(&page);
         self.expected.remove(&page);
+        self.overestimates.remove(&page);
         if self.word(page).class() == CLASS_UNALLOCATED {
             return;
         }

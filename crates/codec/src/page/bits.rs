@@ -3,6 +3,8 @@
 //!
 //! Reading never panics, whatever the offset: bytes behind the end read as zeros. So an area that was not checked gives wrong numbers, not panics.
 
+use crate::row::CODE_BITS;
+
 /// Numbers unpacked at once: a whole number of bytes, whatever the width, and a word of a bitmap.
 pub(super) const BLOCK: usize = 64;
 
@@ -73,18 +75,30 @@ pub(super) fn pack(numbers: impl Iterator<Item = u64>, width: u32, out: &mut Vec
     if width == 0 {
         return;
     }
-    let (mut waiting, mut bits) = (0u128, 0);
+    let (mut waiting, mut bits) = (0u64, 0);
     for number in numbers {
         debug_assert!(number & !mask(width) == 0);
-        waiting |= u128::from(number) << bits;
+        waiting |= number << bits;
         bits += width;
         if bits >= u64::BITS {
-            out.extend_from_slice(&(waiting as u64).to_le_bytes());
-            waiting >>= u64::BITS;
+            out.extend_from_slice(&waiting.to_le_bytes());
             bits -= u64::BITS;
+            waiting = if bits == 0 { 0 } else { number >> (width - bits) };
         }
     }
-    out.extend_from_slice(&(waiting as u64).to_le_bytes()[..(bits as usize).div_ceil(8)]);
+    out.extend_from_slice(&waiting.to_le_bytes()[..(bits as usize).div_ceil(8)]);
+}
+
+/// As [`pack`], of string codes.
+pub(super) fn pack_codes(codes: &[u16], out: &mut Vec<u8>) {
+    const { assert!(CODE_BITS == 12, "four codes take six bytes") };
+    out.reserve(packed_len(codes.len(), CODE_BITS));
+    let (fours, rest) = codes.as_chunks::<4>();
+    for four in fours {
+        let word = (0..4).fold(0, |word, code| word | u64::from(four[code]) << (code as u32 * CODE_BITS));
+        out.extend_from_slice(&word.to_le_bytes()[..6]);
+    }
+    pack(rest.iter().map(|code| u64::from(*code)), CODE_BITS, out);
 }
 
 /// The bytes in which number `index` lies, and what they are when it is `number`. `None` when they leave `bytes`.
@@ -130,6 +144,17 @@ fn unpack_block_with(
     let rest = &rest[..rest.len().min(len)];
     packed[..rest.len()].copy_from_slice(rest);
     unpack_64(&packed[..len + SLACK], width, out);
+}
+
+/// Appends `count` numbers of those that start at byte `at`.
+pub(super) fn unpack_all(bytes: &[u8], at: usize, width: u32, count: usize, out: &mut Vec<i64>) {
+    let end = out.len() + count;
+    let mut numbers = [0; BLOCK];
+    for block in 0..count.div_ceil(BLOCK) {
+        unpack_block(bytes, at, width, block, &mut numbers);
+        out.extend(numbers.iter().map(|number| *number as i64));
+    }
+    out.truncate(end);
 }
 
 /// As the processor can best.
@@ -221,6 +246,17 @@ mod tests {
                 assert!(numbers.iter().enumerate().all(|(i, number)| unpack(&bytes, 0, width, i) == *number));
             }
             assert!(width == 0 || replaced(&bytes, 0, width, 50, 0).is_none());
+        }
+    }
+
+    #[test]
+    fn codes_are_packed_as_numbers() {
+        let codes: Vec<u16> = (0..203).map(|code| code * 20 % 4096).collect();
+        for count in 0..codes.len() {
+            let (mut expected, mut found) = (vec![1], vec![1]);
+            pack(codes[..count].iter().map(|code| u64::from(*code)), CODE_BITS, &mut expected);
+            pack_codes(&codes[..count], &mut found);
+            assert_eq!(expected, found);
         }
     }
 

@@ -1,18 +1,23 @@
 //! Rows of one area carried over into another, as they are when a page is built anew.
 //!
-//! No record is made of them. Numbers are unpacked column by column; a string of a dictionary is looked up once, whatever many rows have it; string codes stay as they are.
+//! No record is made of them, and they are taken in column by column. A string of a dictionary is looked up once, whatever many rows have it; string codes stay as they are.
 //!
-//! Invariant: what is encoded is what [`PageEncoder::push`] makes of the record of the row.
+//! Invariant: what is encoded is what [`PageEncoder::push`] makes of the records of the rows.
 
 use super::area::{ColumnArea, append_value};
+use super::bits::unpack_all;
 use super::encoder::{PageEncoder, Rows};
 use super::ints::Ints;
 use super::layout::ROWS_MAX;
 use super::schema::{Class, without_blanks};
-use super::string_rows::CodesOf;
+use super::string_rows::{CodesOf, KnownValue, StringRows};
 use super::strings::Strings;
 use crate::CodecError;
+use crate::row::Encoder;
 use pagefold_types::{LARGE_VALUE_REF_BYTES, RECORD_BYTES_MAX};
+
+/// Strings of a column are made together up to so many bytes.
+const STRINGS_BYTES_MAX: usize = 1 << 20;
 
 const NULL: CodecError = CodecError::Page("NULL in a column that has none");
 
@@ -21,19 +26,60 @@ const NULL: CodecError = CodecError::Page("NULL in a column that has none");
 enum Known<'a> {
     /// With the number of each row.
     Ints(Ints<'a>, Vec<i64>),
-    /// With, of each string of its dictionary, the number that the encoder has given it, and 1; 0: none yet.
-    Strings(Strings<'a>, Vec<u32>),
+    Strings(Strings<'a>, KnownStrings),
+}
+
+/// What is known of the strings of a column.
+#[derive(Debug, Default)]
+struct KnownStrings {
+    /// By row: which string it has, where there is a dictionary.
+    indexes: Vec<i64>,
+    /// By string of a dictionary: what it has become.
+    values: Vec<Option<KnownValue>>,
+    /// The strings, and where each of them ends; empty where that is not known.
+    bytes: Vec<u8>,
+    ends: Vec<i32>,
+    /// Their codes, and where each of them ends; empty where they have none, or others than the encoder.
+    codes: Vec<u16>,
+    code_ends: Vec<u32>,
+}
+
+impl KnownStrings {
+    /// What is damaged is looked at again string by string, and refused there.
+    fn of(area: &ColumnArea<'_>, column: usize, strings: &Strings<'_>, same_codes: bool) -> KnownStrings {
+        let mut known = KnownStrings::default();
+        if strings.has_dictionary() {
+            unpack_all(strings.area, strings.entry.at, strings.entry.width, area.rows(), &mut known.indexes);
+            known.values = vec![None; strings.heap.count];
+        } else if area.strings(column, 0..area.rows(), &mut known.ends, &mut known.bytes, STRINGS_BYTES_MAX).is_err() {
+            (known.ends, known.bytes) = Default::default();
+        }
+        if !(same_codes && strings.heap.append_all_codes(&mut known.codes, &mut known.code_ends).unwrap_or(false)) {
+            (known.codes, known.code_ends) = Default::default();
+        }
+        known
+    }
+
+    /// A string where it is known.
+    fn bytes_of(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)? as usize;
+        self.bytes.get(index.checked_sub(1).map_or(0, |before| self.ends[before] as usize)..end)
+    }
+
+    fn codes_of(&self, index: usize) -> Option<&[u16]> {
+        let end = *self.code_ends.get(index)? as usize;
+        self.codes.get(index.checked_sub(1).map_or(0, |before| self.code_ends[before] as usize)..end)
+    }
 }
 
 /// The rows of an area, for an encoder that is filled with some of them.
 #[derive(Debug)]
 pub struct CarriedRows<'a> {
     area: ColumnArea<'a>,
-    /// Do string codes mean the same to the encoder?
-    same_codes: bool,
     columns: Vec<Known<'a>>,
+    /// Room to work in: a value; bytes of the records of rows.
     value: Vec<u8>,
-    codes: Vec<u16>,
+    lengths: Vec<usize>,
 }
 
 impl<'a> CarriedRows<'a> {
@@ -43,86 +89,119 @@ impl<'a> CarriedRows<'a> {
         let column = |number: usize| {
             if !area.schema.is_int(number) {
                 let strings = area.strings_of(number);
-                return Known::Strings(strings, vec![0; if strings.has_dictionary() { strings.heap.count } else { 0 }]);
+                return Known::Strings(strings, KnownStrings::of(&area, number, &strings, same_codes));
             }
             let mut values = Vec::new();
             area.ints(number, 0..area.rows(), &mut values);
             Known::Ints(area.ints_of(number), values)
         };
         let columns = (0..area.schema.columns.len()).map(column).collect();
-        Self { area, same_codes, columns, value: Vec::new(), codes: Vec::new() }
+        Self { area, columns, value: Vec::new(), lengths: Vec::new() }
     }
 }
 
 impl PageEncoder {
-    /// Takes in a row of an area of its schema. [`held_record`](Self::held_record) of it is empty, and it cannot be [drained](Self::drain).
+    /// Takes in rows of an area of its schema, in this order. Their [held records](Self::held_record) are empty, and they cannot be [drained](Self::drain).
     ///
     /// # Errors
     /// When the area is damaged; what is taken in is of no use any more then.
     ///
     /// # Panics
-    /// When it holds [`ROWS_MAX`] rows, or the schema is another one.
-    pub fn push_carried(&mut self, from: &mut CarriedRows<'_>, row: usize) -> Result<(), CodecError> {
-        assert!(self.rows() < ROWS_MAX && self.columns.len() == from.columns.len());
-        if row >= from.area.rows() {
+    /// When there are more than [`ROWS_MAX`] rows then, or the schema is another one.
+    pub fn push_carried(&mut self, from: &mut CarriedRows<'_>, rows: &[u16]) -> Result<(), CodecError> {
+        assert!(self.rows() + rows.len() <= ROWS_MAX && self.columns.len() == from.columns.len());
+        if rows.iter().any(|row| usize::from(*row) >= from.area.rows()) {
             return Err(CodecError::Page("row behind the last one"));
         }
-        let CarriedRows { same_codes, columns, value, codes, .. } = from;
-        let mut length = self.schema.fixed_len;
-        for ((column, rows), known) in self.schema.columns.iter().zip(&mut self.columns).zip(columns) {
-            match (rows, known) {
-                (Rows::Ints(rows), Known::Ints(ints, values)) => {
-                    let (Class::Int { width }, null) = (column.class, ints.is_null(row)) else { continue };
+        let CarriedRows { columns, value, lengths, .. } = from;
+        lengths.clear();
+        lengths.resize(rows.len(), self.schema.fixed_len);
+        for ((column, own), known) in self.schema.columns.iter().zip(&mut self.columns).zip(columns) {
+            match (own, known) {
+                (Rows::Ints(own), Known::Ints(ints, values)) => {
+                    let Class::Int { width } = column.class else { unreachable!("an integer column") };
                     let shift = 64 - 8 * u32::from(width);
-                    match (null, column.null_bit) {
-                        (false, _) => rows.push(values[row] << shift >> shift),
-                        (true, Some(_)) => rows.push_null(),
-                        (true, None) => return Err(NULL),
-                    }
-                }
-                (Rows::Strings(rows), Known::Strings(strings, ids)) => {
-                    if strings.is_null(row) {
-                        column.null_bit.ok_or(NULL)?;
-                        rows.push_null();
+                    let value = |row: u16| values[usize::from(row)] << shift >> shift;
+                    if !ints.has_nulls() {
+                        own.extend(rows.iter().map(|row| value(*row)));
                         continue;
                     }
-                    let (index, large) = (strings.index(row), strings.is_large(row));
-                    let known = ids.get(index).and_then(|id| id.checked_sub(1));
-                    let bytes = match known.filter(|_| !large && rows.knows_equal_values()) {
-                        Some(id) => rows.push_known(id as usize),
-                        None => {
-                            value.clear();
-                            append_value(strings, column.class, index, large, value)?;
-                            let value = match column.class {
-                                Class::Variable { chars: Some(_) } if !large => without_blanks(value),
-                                _ => &value[..],
-                            };
-                            if large && value.len() != LARGE_VALUE_REF_BYTES {
-                                return Err(CodecError::Page("not a large-value reference"));
-                            }
-                            let codes = match &self.codes {
-                                None => CodesOf::Unknown,
-                                Some(_) if *same_codes && strings.heap.append_raw_codes(index, codes)? => CodesOf::Known(codes),
-                                Some(encoder) => CodesOf::Encoder(encoder),
-                            };
-                            let id = rows.push(value, large, codes);
-                            if let Some(known) = ids.get_mut(index).filter(|_| !large) {
-                                *known = id as u32 + 1;
-                            }
-                            value.len()
+                    column.null_bit.ok_or(NULL)?;
+                    for row in rows {
+                        if ints.is_null(usize::from(*row)) { own.push_null() } else { own.push(value(*row)) }
+                    }
+                }
+                (Rows::Strings(own), Known::Strings(strings, known)) => {
+                    own.reserve(rows.len());
+                    let mut source = StringSource { strings, class: column.class, encoder: self.codes.as_deref(), value };
+                    for (row, length) in rows.iter().zip(&mut *lengths) {
+                        let row = usize::from(*row);
+                        if strings.is_null(row) {
+                            column.null_bit.ok_or(NULL)?;
+                            own.push_null();
+                            continue;
                         }
-                    };
-                    if let Class::Variable { .. } = column.class {
-                        length += bytes;
+                        let (index, large) = (known.indexes.get(row).map_or(row, |index| *index as usize), strings.is_large(row));
+                        let pushed = match known.values.get(index).copied().flatten() {
+                            Some(value) if !large && own.knows_equal_values() => {
+                                own.push_known(value);
+                                value
+                            }
+                            _ => {
+                                let value = source.push(own, known, index, large)?;
+                                if let Some(known) = known.values.get_mut(index).filter(|_| !large) {
+                                    *known = Some(value);
+                                }
+                                value
+                            }
+                        };
+                        if let Class::Variable { .. } = column.class {
+                            *length += pushed.bytes as usize;
+                        }
                     }
                 }
                 _ => unreachable!("the same schema"),
             }
         }
-        if length > RECORD_BYTES_MAX {
+        if lengths.iter().any(|length| *length > RECORD_BYTES_MAX) {
             return Err(CodecError::Page("value longer than a record can be"));
         }
-        self.note_carried();
+        self.note_carried(rows.len());
         Ok(())
+    }
+}
+
+/// A column of strings of the area, and room to work in.
+struct StringSource<'s, 'a> {
+    strings: &'s Strings<'a>,
+    class: Class,
+    /// What the encoder turns strings into codes with.
+    encoder: Option<&'s Encoder>,
+    value: &'s mut Vec<u8>,
+}
+
+impl StringSource<'_, '_> {
+    /// A row with the string of this number.
+    fn push(&mut self, own: &mut StringRows, known: &KnownStrings, index: usize, large: bool) -> Result<KnownValue, CodecError> {
+        let value = if let Some(bytes) = known.bytes_of(index) {
+            bytes
+        } else {
+            self.value.clear();
+            append_value(self.strings, self.class, index, large, self.value)?;
+            &self.value[..]
+        };
+        let value = match self.class {
+            Class::Variable { chars: Some(_) } if !large => without_blanks(value),
+            _ => value,
+        };
+        if large && value.len() != LARGE_VALUE_REF_BYTES {
+            return Err(CodecError::Page("not a large-value reference"));
+        }
+        let codes = match (self.encoder, known.codes_of(index)) {
+            (None, _) => CodesOf::Unknown,
+            (Some(_), Some(codes)) => CodesOf::Known(codes),
+            (Some(encoder), None) => CodesOf::Encoder(encoder),
+        };
+        Ok(own.push(value, large, codes))
     }
 }

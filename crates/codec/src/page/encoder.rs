@@ -198,9 +198,9 @@ impl PageEncoder {
         self.push_with(record, Some(prepared))
     }
 
-    /// A row has come without a record.
-    pub(super) fn note_carried(&mut self) {
-        self.record_ends.push(self.records.len() as u32);
+    /// Rows have come without records.
+    pub(super) fn note_carried(&mut self, rows: usize) {
+        self.record_ends.resize(self.record_ends.len() + rows, self.records.len() as u32);
         self.planned = 0;
     }
 

@@ -29,58 +29,74 @@ pub(super) fn on_line(slope: i64, row: usize) -> i64 {
     slope.wrapping_mul(row as i64) >> SLOPE_BITS
 }
 
+/// What is known of the values up to a row.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// Number of the row's value.
+    id: u16,
+    /// Distinct values up to and with it.
+    count: u16,
+}
+
 /// The distinct values, in order of first occurrence.
 #[derive(Debug)]
 struct Distinct {
     values: Vec<i64>,
-    /// By row: number of its value. Ends where there were too many.
-    ids: Vec<u16>,
-    /// By row: distinct values up to and with it.
-    counts: Vec<u16>,
+    /// By row. Ends where there were too many.
+    rows: Vec<Seen>,
     /// Hash table: number of a value + 1.
     slots: Vec<u16>,
 }
 
 impl Distinct {
     fn new() -> Self {
-        Self { values: Vec::new(), ids: Vec::new(), counts: Vec::new(), slots: vec![0; 1 << SLOT_BITS] }
+        Self { values: Vec::new(), rows: Vec::new(), slots: vec![0; 1 << SLOT_BITS] }
     }
 
     fn clear(&mut self) {
         self.values.clear();
-        self.ids.clear();
-        self.counts.clear();
+        self.rows.clear();
         self.slots.fill(0);
     }
 
-    /// `row` is the number of rows so far.
+    /// The values of rows from `row` on, which is the number of rows so far.
     #[inline]
-    fn push(&mut self, value: i64, row: usize) {
-        if self.ids.len() < row || row == PROBE_ROWS && self.values.len() > PROBE_DISTINCT {
+    fn extend(&mut self, values: &[i64], row: usize) {
+        if self.rows.len() < row {
             return;
         }
+        self.rows.reserve(values.len());
+        for value in values {
+            if self.rows.len() == PROBE_ROWS && self.values.len() > PROBE_DISTINCT {
+                return;
+            }
+            let Some(id) = self.id(*value) else { return };
+            self.rows.push(Seen { id, count: self.values.len() as u16 });
+        }
+    }
+
+    /// Number of a value; a new one when it is not known. `None` when there are too many.
+    #[inline]
+    fn id(&mut self, value: i64) -> Option<u16> {
         let mut slot = ((value as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SLOT_BITS)) as usize;
-        let id = loop {
+        loop {
             match self.slots[slot] {
-                0 if self.values.len() == DISTINCT_MAX => return,
+                0 if self.values.len() == DISTINCT_MAX => return None,
                 0 => {
                     self.values.push(value);
                     self.slots[slot] = self.values.len() as u16;
-                    break self.values.len() as u16 - 1;
+                    return Some(self.values.len() as u16 - 1);
                 }
-                id if self.values[usize::from(id) - 1] == value => break id - 1,
+                id if self.values[usize::from(id) - 1] == value => return Some(id - 1),
                 _ => slot = (slot + 1) % (1 << SLOT_BITS),
             }
-        };
-        self.ids.push(id);
-        self.counts.push(self.values.len() as u16);
+        }
     }
 
     /// The value of the row before once more.
     fn repeat(&mut self, row: usize) {
-        if self.ids.len() == row {
-            self.ids.push(self.ids.last().copied().unwrap_or(0));
-            self.counts.push(self.counts.last().copied().unwrap_or(1));
+        if self.rows.len() == row {
+            self.rows.push(self.rows.last().copied().unwrap_or(Seen { id: 0, count: 1 }));
         }
     }
 }
@@ -188,16 +204,23 @@ impl IntRows {
 
     #[inline]
     pub(super) fn push(&mut self, value: i64) {
+        self.extend(std::iter::once(value));
+    }
+
+    /// Rows with these values.
+    #[inline]
+    pub(super) fn extend(&mut self, values: impl Iterator<Item = i64>) {
         let row = self.values.len();
-        if self.nullable {
+        self.values.extend(values);
+        let (before, values) = self.values.split_at_mut(row);
+        if let (true, Some(first)) = (self.nullable, values.first()) {
             if self.all_null {
-                self.values.fill(value);
+                before.fill(*first);
                 self.all_null = false;
             }
-            self.nulls.push(false);
+            self.nulls.push_unset(values.len());
         }
-        self.distinct.push(value, row);
-        self.values.push(value);
+        self.distinct.extend(values, row);
     }
 
     pub(super) fn push_null(&mut self) {
@@ -248,8 +271,7 @@ impl IntRows {
             let width = bits_for(most.wrapping_sub(least) as u64 / divisor.value());
             consider(&mut best, IntPlan::new(Model::Multiple { divisor }, Packing { base: least, width, ..Packing::default() }, rows));
         }
-        if let Some(count) = self.distinct.counts.get(rows - 1) {
-            let count = usize::from(*count);
+        if let Some(count) = self.distinct.rows.get(rows - 1).map(|seen| usize::from(seen.count)) {
             let packing = Packing { base: least, width: bits_for(most.wrapping_sub(least) as u64), ..Packing::default() };
             consider(&mut best, IntPlan::new(Model::Dictionary { count }, packing, rows));
         }
@@ -318,7 +340,7 @@ impl IntRows {
                 plan.packing.write(numbers, &mut parts.data);
             }
             Model::Dictionary { count } => {
-                pack(self.distinct.ids[..rows].iter().map(|id| u64::from(*id)), plan.row_bits(), &mut parts.data);
+                pack(self.distinct.rows[..rows].iter().map(|seen| u64::from(seen.id)), plan.row_bits(), &mut parts.data);
                 parts.outside.extend_from_slice(&(parts.data_at() as u16).to_le_bytes());
                 parts.outside.extend_from_slice(&(count as u16).to_le_bytes());
                 parts.outside.extend_from_slice(&[width as u8, 0]);

@@ -154,6 +154,11 @@ impl<'a> Ints<'a> {
         ints
     }
 
+    /// May any row be NULL?
+    pub(super) fn has_nulls(&self) -> bool {
+        self.nulls_at.is_some() || matches!(self.model, Model::Null)
+    }
+
     #[inline(always)]
     pub(super) fn is_null(&self, row: usize) -> bool {
         self.nulls_at.is_some_and(|at| bit(self.area, at, row)) || matches!(self.model, Model::Null)

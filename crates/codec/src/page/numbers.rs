@@ -41,14 +41,12 @@ impl Packing {
         }
         sorted.clear();
         sorted.extend_from_slice(values);
-        sorted.sort_unstable();
+        let few = sorted.len() / EXCEPTION_SHARE;
+        sort_outer(sorted, few);
         let mut best = plain;
         for width in (0..plain.width).rev() {
-            let (start, end) = widest_window(sorted, mask(width));
+            let Some((start, end)) = widest_window(sorted, few, mask(width)) else { break };
             let exceptions = sorted.len() - (end - start);
-            if exceptions > sorted.len() / EXCEPTION_SHARE {
-                break;
-            }
             let base = sorted[start];
             // The outermost take the most bytes, unless one wraps: then others may take more than it.
             let exception_bytes = [sorted[0], sorted[sorted.len() - 1]].map(|v| v.checked_sub(base).map_or(size_of::<i64>(), signed_bytes));
@@ -101,15 +99,27 @@ pub(super) fn sample_bits(count: usize, value: impl Fn(usize) -> i64) -> u32 {
     bits_for(sample[SAMPLE - 1 - SAMPLE_OUTLIERS].wrapping_sub(sample[SAMPLE_OUTLIERS]) as u64)
 }
 
-/// Start and end of the most consecutive values that are at most `reach` apart.
-fn widest_window(sorted: &[i64], reach: u64) -> (usize, usize) {
-    let (mut best, mut start) = ((0, 0), 0);
-    for (index, value) in sorted.iter().enumerate() {
-        while value.wrapping_sub(sorted[start]) as u64 > reach {
-            start += 1;
+/// Sorts as far as it matters: the least and the greatest values are in their places, one more of each than `few`, which is less than half of all.
+fn sort_outer(values: &mut [i64], few: usize) {
+    values.select_nth_unstable(few);
+    values[..few].sort_unstable();
+    let (_, rest) = values.split_at_mut(few + 1);
+    let middle = rest.len() - few - 1;
+    rest.select_nth_unstable(middle);
+    rest[middle + 1..].sort_unstable();
+}
+
+/// Start and end of the most consecutive values that are at most `reach` apart, if all but a few are: of values sorted by [`sort_outer`].
+fn widest_window(sorted: &[i64], few: usize, reach: u64) -> Option<(usize, usize)> {
+    let mut end = sorted.len() - few - 1;
+    let mut best: Option<(usize, usize)> = None;
+    for (start, least) in sorted.iter().enumerate().take(few + 1) {
+        while sorted.get(end).is_some_and(|most| most.wrapping_sub(*least) as u64 <= reach) {
+            end += 1;
         }
-        if index + 1 - start > best.1 - best.0 {
-            best = (start, index + 1);
+        let is_enough = end - start + few >= sorted.len();
+        if is_enough && best.is_none_or(|(start_of_best, end_of_best)| end - start > end_of_best - start_of_best) {
+            best = Some((start, end));
         }
     }
     best
@@ -124,6 +134,7 @@ fn signed_bytes(number: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::tests::random;
 
     #[test]
     fn bytes_of_numbers() {
@@ -132,6 +143,38 @@ mod tests {
             assert_eq!([edge - 1, -edge, edge, -edge - 1].map(signed_bytes), [bytes, bytes, bytes + 1, bytes + 1]);
         }
         assert_eq!([0, i64::MAX, i64::MIN].map(signed_bytes), [1, 8, 8]);
+    }
+
+    #[test]
+    fn windows_are_those_of_all_values_sorted() {
+        let mut state = 3;
+        let mut found = 0;
+        for _ in 0..3000 {
+            let count = 16 + random(&mut state) as usize % 100;
+            let bits = 1 + random(&mut state) % 62;
+            let mut values: Vec<i64> = (0..count).map(|_| (random(&mut state) >> 2 >> (62 - bits)) as i64).collect();
+            for _ in 0..random(&mut state) % 12 {
+                let at = random(&mut state) as usize % count;
+                values[at] = random(&mut state) as i64 >> (random(&mut state) % 60);
+            }
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            let few = count / EXCEPTION_SHARE;
+            sort_outer(&mut values, few);
+            assert_eq!((&values[..=few], &values[count - few - 1..]), (&sorted[..=few], &sorted[count - few - 1..]));
+            for width in 0..64 {
+                let reach = mask(width);
+                // The first of the longest.
+                let windows = (0..count).map(|start| {
+                    let end = sorted.partition_point(|value| value.wrapping_sub(sorted[start]) as u64 <= reach || *value < sorted[start]);
+                    (start, end)
+                });
+                let longest = windows.rev().max_by_key(|(start, end)| end - start).filter(|(start, end)| end - start + few >= count);
+                assert_eq!(widest_window(&values, few, reach), longest);
+                found += usize::from(longest.is_some_and(|window| window != (0, count)));
+            }
+        }
+        assert!(found > 1000, "{found}");
     }
 
     #[test]

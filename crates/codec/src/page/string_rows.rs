@@ -3,7 +3,7 @@
 //! Equal values are found while rows come in, so each is turned into string codes once. A row that is NULL has no bytes; in a dictionary it has the number of
 //! the row before. What is chosen for n rows depends on these rows alone.
 
-use super::bits::{pack, packed_len};
+use super::bits::{pack, pack_codes, packed_len};
 use super::encoder::Parts;
 use super::int_rows::{PROBE_DISTINCT, PROBE_ROWS, SLOPE_BITS, index_bits};
 use super::layout::{Entry, Kind, LARGE, NULLS, OUTSIDE};
@@ -33,6 +33,15 @@ struct Row {
     id: u32,
     values: u32,
     bytes: u32,
+    codes: u32,
+}
+
+/// A value that some row has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownValue {
+    id: u32,
+    /// Its length in bytes, and in codes.
+    pub(super) bytes: u32,
     codes: u32,
 }
 
@@ -145,31 +154,37 @@ impl StringRows {
         rows.checked_sub(1).map_or(0, |last| self.rows[last].bytes as usize)
     }
 
-    /// A row. `large`: the bytes are a large-value reference. Gives the number of the value.
-    pub(super) fn push(&mut self, value: &[u8], large: bool, codes: CodesOf<'_>) -> usize {
+    /// A row. `large`: the bytes are a large-value reference. Gives its value.
+    pub(super) fn push(&mut self, value: &[u8], large: bool, codes: CodesOf<'_>) -> KnownValue {
         let id = self.id(value, codes);
-        self.push_value(id, value.len(), large);
-        id
+        let value = KnownValue { id: id as u32, bytes: value.len() as u32, codes: self.codes_of(id).len() as u32 };
+        self.push_value(value, large);
+        value
     }
 
-    /// A row that has the value of this number; gives its length. For as long as equal values are known to be equal.
-    pub(super) fn push_known(&mut self, id: usize) -> usize {
-        let bytes = self.bytes_of(id).len();
-        self.push_value(id, bytes, false);
-        bytes
+    /// A row that has this value. For as long as equal values are [known](Self::knows_equal_values) to be equal.
+    #[inline]
+    pub(super) fn push_known(&mut self, value: KnownValue) {
+        self.push_value(value, false);
     }
 
-    fn push_value(&mut self, id: usize, bytes: usize, large: bool) {
+    /// There is room for so many rows more.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve(rows);
+    }
+
+    #[inline]
+    fn push_value(&mut self, value: KnownValue, large: bool) {
         let before = self.rows.last().copied().unwrap_or_default();
         self.large.push(large);
         if self.nullable {
             self.nulls.push(false);
         }
         self.rows.push(Row {
-            id: id as u32,
+            id: value.id,
             values: self.values.len() as u32,
-            bytes: before.bytes + bytes as u32,
-            codes: before.codes + self.codes_of(id).len() as u32,
+            bytes: before.bytes + value.bytes,
+            codes: before.codes + value.codes,
         });
     }
 
@@ -328,7 +343,11 @@ impl StringRows {
         }
         let ids = (0..if dictionary { plan.count } else { rows }).filter(|index| dictionary || !self.nullable || !self.nulls.get(*index));
         let ids = ids.map(|index| if dictionary { index } else { self.rows[index].id as usize });
-        if plan.heap.coded {
+        if plan.heap.coded && (dictionary || self.values.len() == self.rows.len() && rows == self.rows.len()) {
+            // Each value is that of one row, or all are wanted, in this order.
+            let count = if dictionary { plan.count } else { rows };
+            pack_codes(&self.codes[..count.checked_sub(1).map_or(0, |last| self.values[last].codes as usize)], &mut parts.data);
+        } else if plan.heap.coded {
             pack(ids.flat_map(|id| self.codes_of(id)).map(|code| u64::from(*code)), CODE_BITS, &mut parts.data);
         } else {
             ids.for_each(|id| parts.data.extend_from_slice(&self.bytes_of(id)[prefix..]));

@@ -137,15 +137,31 @@ impl<'a> Heap<'a> {
         dictionary.append_codes(packed, start..end, out, limit, |_| {}).map(drop).ok_or(BAD_CODES)
     }
 
-    /// The codes of string `index`; false when it is none.
-    pub(super) fn append_raw_codes(&self, index: usize, codes: &mut Vec<u16>) -> Result<bool, CodecError> {
-        codes.clear();
+    /// Appends the codes of all strings, and behind each string the number of codes to `ends`. False when they are none.
+    pub(super) fn append_all_codes(&self, codes: &mut Vec<u16>, ends: &mut Vec<u32>) -> Result<bool, CodecError> {
         if self.codes.is_none() {
             return Ok(false);
         }
-        let (start, end) = self.span(index)?;
-        let packed = self.packed(end)?;
-        codes.extend((start..end).map(|code| unpack(packed, 0, CODE_BITS, code) as u16));
+        let mut last = 0;
+        let mut numbers = [0; BLOCK];
+        for block in 0..self.count.div_ceil(BLOCK) {
+            unpack_block(self.area, self.ends_at, self.ends_width, block, &mut numbers);
+            let first = block * BLOCK;
+            for (index, number) in (first..self.count).zip(&numbers) {
+                let end = self.on_line(index, *number);
+                if end < last || end > u32::MAX as usize {
+                    return Err(DAMAGED);
+                }
+                last = end;
+                ends.push(end as u32);
+            }
+        }
+        let packed = self.packed(last)?;
+        codes.reserve(last);
+        for block in 0..last.div_ceil(BLOCK) {
+            unpack_block(packed, 0, CODE_BITS, block, &mut numbers);
+            codes.extend(numbers.iter().take(last - block * BLOCK).map(|code| *code as u16));
+        }
         Ok(true)
     }
 

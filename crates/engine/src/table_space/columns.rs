@@ -27,8 +27,10 @@ use std::sync::atomic::Ordering;
 
 /// Of a page's bytes, inserts leave one in so many to rows that change.
 pub(super) const RESERVE: usize = 32;
-/// A page is rebuilt for rows that come only if one byte in so many is free then.
-pub(super) const WORTHWHILE: usize = 16;
+/// A page is rebuilt for rows that come only if one byte in so many is expected to be free then.
+pub(super) const WORTHWHILE: usize = 13;
+/// Once it is built, it is taken if one byte in so many is: what is expected is often a little too much, and the work is done.
+pub(super) const ACCEPTED: usize = 16;
 
 impl Table {
     /// How many pages have been built anew by column since the database was opened, those included that were built to find out only whether rows fit.
@@ -85,10 +87,12 @@ impl Table {
         let image = builder.rebuild(&view, &self.decoder, |version| self.dictionaries.tokens_of(version));
         let free = view.free_bytes();
         let kept = data_set.kept_bytes(number);
-        let room = |image: &ColumnImage<'_>| bytes.len().checked_sub(image.len() + kept);
-        let image = image
-            .map_err(|e| data_set.corrupt(number, e))?
-            .filter(|image| room(image).is_some_and(|room| accept(room, free.saturating_sub(kept))));
+        let image = image.map_err(|e| data_set.corrupt(number, e))?.filter(|image| image.len() <= bytes.len());
+        let room = image.as_ref().map_or(0, |image| bytes.len() - image.len());
+        let image = image.filter(|_| room >= kept && accept(room - kept, free.saturating_sub(kept)));
+        // Else the same page would be built in vain again with the next change that seems to give room.
+        let overestimate = if image.is_some() { 0 } else { view.room_when_rebuilt().saturating_sub(room) };
+        data_set.space().note_overestimate(number, overestimate);
         let done = match image {
             Some(image) => mtr.apply(handle, PageOp::Data(DataOp::Rebuild(image))).map(|()| true)?,
             None => false,
@@ -159,10 +163,10 @@ impl Table {
         ColumnBuilder::new(area_encoder(self.decoder.columns().clone(), dictionary), version)
     }
 
-    /// The class that a page may have when it is rebuilt; 0 when that is not worthwhile.
-    pub(super) fn class_when_rebuilt(&self, view: &DataPage<'_>) -> u8 {
+    /// The class that a page may have when it is rebuilt; 0 when that is not worthwhile. `overestimate`: how wrong that was the last time, in bytes.
+    pub(super) fn class_when_rebuilt(&self, view: &DataPage<'_>, overestimate: usize) -> u8 {
         let page_bytes = self.attributes.page_bytes;
-        let room = view.room_when_rebuilt();
+        let room = view.room_when_rebuilt().saturating_sub(overestimate);
         if room < view.free_bytes() + page_bytes / WORTHWHILE || view.is_full(self.attributes.maxrows) {
             0
         } else {

@@ -6,7 +6,7 @@
 //! - a page other than the one that is latched already is latched only if that needs no waiting;
 //! - the map may promise too much, never for long: who finds that out corrects it.
 
-use super::columns::WORTHWHILE;
+use super::columns::ACCEPTED;
 use super::partition::Partition;
 use super::table::Table;
 use crate::Result;
@@ -166,7 +166,7 @@ impl Table {
             if has_room {
                 return Ok(Some((mtr, handle)));
             }
-            let wanted = space.max(self.attributes.page_bytes / WORTHWHILE);
+            let wanted = space.max(self.attributes.page_bytes / ACCEPTED);
             if self.by_column()
                 && page::page_type(mtr.bytes(handle)) == Some(page::PageType::Data)
                 && self.rebuild(&mut mtr, data_set, handle, wanted)?
@@ -192,7 +192,10 @@ impl Table {
         let bytes = mtr.bytes(handle);
         let class = self.space_class(bytes);
         if self.by_column() {
-            mtr.data_set(handle).space().expect(mtr.number(handle), self.class_when_rebuilt(&DataPage::new(bytes)));
+            let (view, number) = (DataPage::new(bytes), mtr.number(handle));
+            let mut space = mtr.data_set(handle).space();
+            let class = self.class_when_rebuilt(&view, space.overestimate(number));
+            space.expect(number, class);
         }
         mtr.set_space_class(handle, class);
     }

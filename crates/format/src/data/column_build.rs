@@ -9,9 +9,9 @@ use super::forms::RecordDecoder;
 use super::page::{DataPage, StoredKind};
 use super::place::ColumnImage;
 use super::ranges::{SlotRange, put_ranges};
+use super::slot_reader::SlotReader;
 use super::stored::{Body, Stored};
 use crate::FormatError;
-use pagefold_codec::CodecError;
 use pagefold_codec::page::{CarriedRows, PageEncoder};
 use pagefold_codec::row::RowDictionary;
 
@@ -72,13 +72,24 @@ pub struct ColumnBuilder {
     rows: Vec<u8>,
     directory: Vec<u8>,
     record: Vec<u8>,
+    #[cfg(test)]
+    held_rows: usize,
 }
 
 impl ColumnBuilder {
     /// `encoder` has string codes of the dictionary of this version; 0: it has none.
     #[must_use]
     pub fn new(encoder: PageEncoder, dictionary_version: u16) -> ColumnBuilder {
-        ColumnBuilder { encoder, dictionary_version, area: Vec::new(), rows: Vec::new(), directory: Vec::new(), record: Vec::new() }
+        ColumnBuilder {
+            encoder,
+            dictionary_version,
+            area: Vec::new(),
+            rows: Vec::new(),
+            directory: Vec::new(),
+            record: Vec::new(),
+            #[cfg(test)]
+            held_rows: 0,
+        }
     }
 
     /// The version of the dictionary it uses.
@@ -117,39 +128,51 @@ impl ColumnBuilder {
         // The rows of the area, and how many slots up to the last of them have none.
         let (mut in_area, mut area_slots) = (0, 0);
         let mut placed = Vec::new();
+        let mut sources: Vec<Source<'_>> = Vec::new();
+        let mut from = 0;
         for PlacedRow { slot, page, at } in rows {
-            let (row, ghost) = match page.row(at) {
-                Some(row) => (Some(row), false),
-                None => (page.ghost(at, StoredKind::Special), true),
-            };
-            let Some(row) = row.filter(|row| row.kind != StoredKind::Forwarded) else { continue };
-            if ghost && !page.has_columns() {
-                return Ok(None);
+            if !sources.get(from).is_some_and(|source| source.slots.reads(page)) {
+                from = sources.iter().position(|source| source.slots.reads(page)).unwrap_or(sources.len());
+                if from == sources.len() {
+                    sources.push(Source::new(page));
+                }
             }
-            slots = slots.max(slot + 1);
-            let body = match Stored::parse(row, page.dictionary_version())? {
-                Stored::Home(body) | Stored::Hosted { body, .. } if !ghost || matches!(body, Body::Column { .. }) => Some(body),
-                _ => None,
+            let source = &mut sources[from];
+            let lies = if let Some((row, ghost)) = source.slots.area_row(at) {
+                source.rows += 1;
+                Lies::Carried { source: from, row, ghost }
+            } else {
+                let (row, ghost) = match source.slots.row(at) {
+                    Some(row) => (Some(row), false),
+                    None => (source.slots.ghost(at, StoredKind::Special), true),
+                };
+                let Some(row) = row.filter(|row| row.kind != StoredKind::Forwarded) else { continue };
+                if ghost && !page.has_columns() {
+                    return Ok(None);
+                }
+                match Stored::parse(row, page.dictionary_version())? {
+                    Stored::Home(body) | Stored::Hosted { body, .. } if !ghost => Lies::Body(body),
+                    _ => Lies::Alone { kind: row.kind, bytes: row.bytes, ghost },
+                }
             };
-            if body.is_some() {
+            slots = slots.max(slot + 1);
+            if !matches!(lies, Lies::Alone { .. }) {
                 (in_area, area_slots) = (in_area + 1, usize::from(slot) + 1);
             }
-            placed.push((slot, row.kind, row.bytes, ghost, body));
+            placed.push((slot, lies));
         }
         if let Some(single) = single {
             let slot = single.slot();
             slots = slots.max(slot + 1);
             let at = placed.partition_point(|placed| placed.0 < slot);
-            placed.insert(
-                at,
-                match single {
-                    SingleRow::Alone { kind, bytes, .. } => (slot, kind, bytes, false, None),
-                    SingleRow::ByColumn { body, .. } => {
-                        (in_area, area_slots) = (in_area + 1, area_slots.max(usize::from(slot) + 1));
-                        (slot, StoredKind::Column, &[][..], false, Some(body))
-                    }
-                },
-            );
+            let lies = match single {
+                SingleRow::Alone { kind, bytes, .. } => Lies::Alone { kind, bytes, ghost: false },
+                SingleRow::ByColumn { body, .. } => {
+                    (in_area, area_slots) = (in_area + 1, area_slots.max(usize::from(slot) + 1));
+                    Lies::Body(body)
+                }
+            };
+            placed.insert(at, (slot, lies));
         }
         // A row that repeats another takes some bytes, a slot of the map a bit.
         let sparse = (area_slots - in_area) * REPEATED_BYTES > map_bytes(area_slots);
@@ -157,32 +180,60 @@ impl ColumnBuilder {
         let mut map = vec![0u8; area_slots.div_ceil(8)];
         let mut entries = Vec::new();
         self.rows.clear();
-        self.encoder.clear();
-        let mut carried = self.carried(placed.iter().filter_map(|placed| placed.4), decoder, &dictionary)?;
+        let held = self.held(&sources, &placed, sparse);
+        #[cfg(test)]
+        (self.held_rows = held);
+        self.area.clear();
+        if held == 0 {
+            self.encoder.clear();
+            for source in &mut sources {
+                source.unpack(self.dictionary_version, decoder, &dictionary)?;
+            }
+        }
+        let mut run = Run::default();
         let mut area_rows = 0;
-        for (slot, kind, bytes, ghost, body) in placed {
+        for (slot, lies) in placed {
             let at = usize::from(slot);
-            let Some(body) = body else {
-                let offset = self.rows.len();
-                self.rows.extend_from_slice(bytes);
-                entries.push(Entry { slot, kind, ghost, offset: offset as u16, length: bytes.len() as u16 });
-                states[at] = State::Entry;
-                continue;
-            };
             // Slots before the row repeat it, unless the map says that they have none.
-            let times = if sparse { 1 } else { at + 1 - area_rows };
-            let damaged = |e: CodecError| FormatError::new(format!("slot {slot}: {e}"));
-            if let Some((rows, row)) = carried_row(&mut carried, body) {
-                (0..times).try_for_each(|_| self.encoder.push_carried(rows, row)).map_err(damaged)?;
-            } else {
+            let times = if sparse { 1 } else { (at + 1).saturating_sub(area_rows) };
+            let body = match lies {
+                Lies::Alone { kind, bytes, ghost } => {
+                    let offset = self.rows.len();
+                    self.rows.extend_from_slice(bytes);
+                    entries.push(Entry { slot, kind, ghost, offset: offset as u16, length: bytes.len() as u16 });
+                    states[at] = State::Entry;
+                    continue;
+                }
+                Lies::Carried { source, row, ghost } => {
+                    states[at] = if ghost { State::Ghost } else { State::Area };
+                    if usize::from(row) < held {
+                        None
+                    } else if sources[source].carried.is_some() {
+                        if run.source != source {
+                            run.end(&mut self.encoder, &mut sources)?;
+                            run.source = source;
+                        }
+                        run.rows.extend(std::iter::repeat_n(row, times));
+                        None
+                    } else {
+                        Some(Body::Column { part: sources[source].part, row })
+                    }
+                }
+                Lies::Body(body) => {
+                    states[at] = State::Area;
+                    Some(body)
+                }
+            };
+            if let Some(body) = body {
+                run.end(&mut self.encoder, &mut sources)?;
                 let record = decoder.decode(body, body.dictionary().and_then(&dictionary), &mut self.record)?;
-                (0..times).try_for_each(|_| self.encoder.push(record)).map_err(damaged)?;
+                let pushed = (0..times).try_for_each(|_| self.encoder.push(record));
+                pushed.map_err(|e| FormatError::new(format!("slot {slot}: {e}")))?;
             }
             area_rows += times;
             map[at / 8] |= 1 << (at % 8);
-            states[at] = if ghost { State::Ghost } else { State::Area };
         }
-        self.area.clear();
+        run.end(&mut self.encoder, &mut sources)?;
         if area_rows > 0 && self.encoder.encode(area_rows, &mut self.area).is_none() {
             return Ok(None);
         }
@@ -208,35 +259,83 @@ impl ColumnBuilder {
         Ok(Some(ColumnImage { slots, dictionary_version, area: &self.area, rows: &self.rows, directory: &self.directory, ranges, sparse }))
     }
 
-    /// The areas of which enough rows come here that it is worthwhile to unpack them.
-    fn carried<'p, 'd: 'p>(
-        &self,
-        bodies: impl Iterator<Item = Body<'p>>,
-        decoder: &'p RecordDecoder,
-        dictionary: &impl Fn(u16) -> Option<&'d RowDictionary>,
-    ) -> Result<Vec<Carried<'p>>, FormatError> {
-        let mut parts: Vec<(ColumnPart<'p>, Option<u16>, usize)> = Vec::new();
-        for body in bodies {
-            let Body::Column { part, .. } = body else { continue };
-            match parts.iter_mut().find(|known| std::ptr::eq(known.0.area(), part.area())) {
-                Some((_, _, rows)) => *rows += 1,
-                None => parts.push((part, body.dictionary(), 1)),
-            }
-        }
-        let carried = parts.into_iter().filter(|(part, _, rows)| rows * CARRIED_PART >= part.rows()).map(|(part, version, _)| {
-            let area = decoder.area(part, version.and_then(dictionary))?;
-            Ok((part.area(), CarriedRows::new(area, version == Some(self.dictionary_version))))
-        });
-        carried.collect()
+    /// So many rows were not taken in the last time, as they were known.
+    #[cfg(test)]
+    pub(super) fn held_rows(&self) -> usize {
+        self.held_rows
+    }
+
+    /// Rows that the encoder has already: all of the area of the page, which it made, when nothing has come but rows behind them. So a page that fills takes in each of its rows once.
+    fn held(&self, sources: &[Source<'_>], placed: &[(u16, Lies<'_>)], sparse: bool) -> usize {
+        let [Source { part, rows, .. }] = sources else { return 0 };
+        let is_own = *rows > 0
+            && (*rows, *rows) == (part.rows(), self.encoder.rows())
+            && part.dictionary() == self.dictionary_version
+            && part.area() == self.area;
+        let in_area = placed.iter().filter(|(_, lies)| !matches!(lies, Lies::Alone { .. })).take(*rows);
+        let is_row = |(at, (slot, lies)): (usize, &(u16, Lies<'_>))| {
+            matches!(lies, Lies::Carried { row, .. } if usize::from(*row) == at) && (sparse || usize::from(*slot) == at)
+        };
+        if is_own && in_area.enumerate().all(is_row) { *rows } else { 0 }
     }
 }
 
-/// An area, by its bytes, and its rows.
-type Carried<'p> = (&'p [u8], CarriedRows<'p>);
+/// How a row lies on the page that it comes from, or is to lie where it is new.
+#[derive(Clone, Copy, Debug)]
+enum Lies<'p> {
+    /// In the area of this page of those that rows come from.
+    Carried { source: usize, row: u16, ghost: bool },
+    /// Otherwise: it comes into the area.
+    Body(Body<'p>),
+    /// By itself, and stays so.
+    Alone { kind: StoredKind, bytes: &'p [u8], ghost: bool },
+}
 
-/// Where the row of a body is to be carried over from.
-fn carried_row<'c, 'p>(carried: &'c mut [Carried<'p>], body: Body<'_>) -> Option<(&'c mut CarriedRows<'p>, usize)> {
-    let Body::Column { part, row } = body else { return None };
-    let found = carried.iter_mut().find(|(area, _)| std::ptr::eq(*area, part.area()));
-    found.map(|(_, rows)| (rows, usize::from(row)))
+/// A page that rows come from.
+#[derive(Debug)]
+struct Source<'p> {
+    slots: SlotReader<'p>,
+    part: ColumnPart<'p>,
+    /// Of its area come so many.
+    rows: usize,
+    /// The rows of its area, if enough of them come that it is worthwhile to unpack all.
+    carried: Option<CarriedRows<'p>>,
+}
+
+impl<'p> Source<'p> {
+    fn new(page: DataPage<'p>) -> Source<'p> {
+        Source { slots: SlotReader::new(page), part: page.column_part().unwrap_or(ColumnPart::new(&[])), rows: 0, carried: None }
+    }
+
+    /// `version`: the dictionary of whoever takes its rows.
+    fn unpack<'d: 'p>(
+        &mut self,
+        version: u16,
+        decoder: &'p RecordDecoder,
+        dictionary: &impl Fn(u16) -> Option<&'d RowDictionary>,
+    ) -> Result<(), FormatError> {
+        if self.rows > 0 && self.rows * CARRIED_PART >= self.part.rows() {
+            let own = Body::Column { part: self.part, row: 0 }.dictionary();
+            self.carried = Some(CarriedRows::new(decoder.area(self.part, own.and_then(dictionary))?, own == Some(version)));
+        }
+        Ok(())
+    }
+}
+
+/// Rows of one area, one behind the other: they are carried over together.
+#[derive(Debug, Default)]
+struct Run {
+    source: usize,
+    rows: Vec<u16>,
+}
+
+impl Run {
+    fn end(&mut self, encoder: &mut PageEncoder, sources: &mut [Source<'_>]) -> Result<(), FormatError> {
+        let from = sources.get_mut(self.source).and_then(|source| source.carried.as_mut());
+        if let (Some(from), false) = (from, self.rows.is_empty()) {
+            encoder.push_carried(from, &self.rows).map_err(|e| FormatError::new(format!("rows by column: {e}")))?;
+            self.rows.clear();
+        }
+        Ok(())
+    }
 }

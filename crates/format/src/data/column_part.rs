@@ -237,7 +237,11 @@ impl<'a> Directory<'a> {
     /// Slots with a row or ghost in the area: those with exactly one bit of their state set.
     pub(super) fn in_area(&self) -> usize {
         let states = &self.bytes[self.states..(self.states + state_bytes(self.rows)).min(self.bytes.len())];
-        states.iter().map(|byte| ((byte ^ byte >> 1) & 0x55).count_ones() as usize).sum::<usize>().min(self.rows)
+        let (words, rest) = states.as_chunks::<8>();
+        let of_words =
+            words.iter().map(|word| u64::from_le_bytes(*word)).map(|word| ((word ^ word >> 1) & 0x5555_5555_5555_5555).count_ones());
+        let of_rest = rest.iter().map(|byte| ((byte ^ byte >> 1) & 0x55).count_ones());
+        (of_words.chain(of_rest).sum::<u32>() as usize).min(self.rows)
     }
 
     /// Where the entries begin.

@@ -15,6 +15,7 @@ mod place;
 #[cfg(test)]
 mod range_tests;
 mod ranges;
+mod slot_reader;
 mod stored;
 
 pub use column_build::{ColumnBuilder, PlacedRow, SingleRow};

@@ -35,7 +35,7 @@ fn as_by_their_records() {
         let mut carried = CarriedRows::new(area, from == to);
         let mut by_record = PageEncoder::new(Arc::clone(&table.schema), to_codes.clone());
         let mut by_area = PageEncoder::new(Arc::clone(&table.schema), to_codes);
-        let (mut record, mut pushed) = (Vec::new(), 0);
+        let (mut record, mut pushed, mut run) = (Vec::new(), 0, Vec::new());
         for row in 0..rows {
             // Some rows go, some come twice, and new ones come in between and behind.
             let times = [1, 1, 1, 0, 2][below(state, 5) as usize];
@@ -45,14 +45,16 @@ fn as_by_their_records() {
                     record.clear();
                     area.record(row, &mut record).unwrap();
                     by_record.push(&record).unwrap();
-                    by_area.push_carried(&mut carried, row).unwrap();
+                    run.push(row as u16);
                     carried_rows += 1;
                 } else {
+                    by_area.push_carried(&mut carried, &std::mem::take(&mut run)).unwrap();
                     by_record.push(&table.records[row]).unwrap();
                     by_area.push(&table.records[row]).unwrap();
                 }
             }
         }
+        by_area.push_carried(&mut carried, &run).unwrap();
         if pushed == 0 {
             continue;
         }
@@ -87,7 +89,7 @@ fn equal_values_behind_many_that_differ() {
             by_area.push(&unlike).unwrap();
         } else {
             by_record.push(&record("common one")).unwrap();
-            by_area.push_carried(&mut carried, 2 * (row % 100)).unwrap();
+            by_area.push_carried(&mut carried, &[2 * (row % 100) as u16]).unwrap();
         }
     }
     let (mut expected, mut found) = (Vec::new(), Vec::new());
@@ -117,7 +119,7 @@ fn damaged_areas() {
             }
             let mut carried = CarriedRows::new(ColumnArea::trusted(&table.schema, dictionary, &damaged), true);
             let mut second = PageEncoder::new(Arc::clone(&table.schema), encoder.clone());
-            let pushed = (0..60).try_for_each(|row| second.push_carried(&mut carried, row));
+            let pushed = second.push_carried(&mut carried, &std::array::from_fn::<u16, 60, _>(|row| row as u16));
             errors += usize::from(pushed.is_err());
             if pushed.is_ok() {
                 _ = second.encode(60, &mut Vec::new());
