@@ -8,6 +8,7 @@ use crate::pool::{By, MiniTransaction};
 use pagefold_format::index::leaf_view::{FULL, LeafView};
 use pagefold_format::index::ops::LeafOp;
 use pagefold_format::log::Counts;
+use pagefold_format::op::PageOp;
 use pagefold_types::Rid;
 
 /// Leaves are looked at for merging when their fill passes one of so many equal steps ...
@@ -79,7 +80,11 @@ impl BTree<'_> {
         let before = view.fill();
         let mut mtr = MiniTransaction::begin(self.manager);
         let handle = mtr.adopt(page);
-        mtr.apply_leaf(handle, LeafOp::Remove { key, rid }, change.as_ref())?;
+        let op = LeafOp::Remove { key, rid };
+        match &change {
+            Some(change) => mtr.apply_leaf(handle, op, |leaf| change.apply(leaf, key))?,
+            None => mtr.apply(handle, PageOp::Leaf(op))?,
+        }
         mtr.count(self.data_set, Counts { rows: -1, keys: -i64::from(key_goes), ..Counts::default() });
         mtr.set_by(by);
         let view = LeafView::new(mtr.bytes(handle));

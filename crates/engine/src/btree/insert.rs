@@ -7,7 +7,7 @@ use super::split::RoomFor;
 use super::tree::{BTree, Step, search_bytes};
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
-use pagefold_format::index::leaf_view::{LeafView, PlannedInsert};
+use pagefold_format::index::leaf_view::LeafView;
 use pagefold_format::index::ops::LeafOp;
 use pagefold_format::log::{Counts, Undo};
 use pagefold_format::op::PageOp;
@@ -80,14 +80,10 @@ impl BTree<'_> {
                 elsewhere = Some((self.key_cursor(key).next()?.is_some(), lock));
                 continue;
             }
-            let change = match &plan {
-                PlannedInsert::Prefix(change) => Some(change),
-                PlannedInsert::Plain(_) => None,
-            };
             let new_key = !(known || edge && elsewhere.as_ref().is_some_and(|e| e.0));
             let mut mtr = MiniTransaction::begin(self.manager);
             let handle = mtr.adopt(page);
-            mtr.apply_leaf(handle, LeafOp::Insert { key, rid }, change)?;
+            mtr.apply_leaf(handle, LeafOp::Insert { key, rid }, |leaf| plan.apply(leaf, key, rid))?;
             mtr.count(self.data_set, Counts { rows: 1, keys: i64::from(new_key), ..Counts::default() });
             mtr.set_undo(by, Undo::InsertedEntry { object_id: self.index.object_id, key, rid });
             mtr.commit()?;

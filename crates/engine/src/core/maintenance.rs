@@ -11,6 +11,8 @@ pub(crate) enum Work {
     Leftovers,
     /// Make the log durable.
     Sync,
+    /// Make the next segment of the log.
+    LogSegment,
     /// Look at the dictionaries of this table.
     Dictionary(u32),
 }

@@ -212,6 +212,14 @@ impl DatabaseState {
         }
     }
 
+    /// The log segment that is needed after the next, by the thread for that, when it is time.
+    pub(super) fn make_segment_ahead_when_due(&self) {
+        if self.core.log().is_some_and(|log| log.wants_segment_ahead()) {
+            // Without a thread whoever needs it makes it.
+            self.core.maintenance.ask(Work::LogSegment);
+        }
+    }
+
     /// Writes the dirty pages of one table or index, those of running transactions too, as the deferred-write engine does when frames are short.
     ///
     /// # Errors

@@ -92,6 +92,7 @@ impl DatabaseState {
                     self.renew_in_background(object_id);
                     Ok(())
                 }
+                Work::LogSegment => self.core.log().map_or(Ok(()), |log| log.prepare_ahead()),
                 Work::Sync => {
                     self.core.manager.clock().sleep(SYNC_DELAY);
                     self.core.log().map_or(Ok(()), |log| log.make_durable(log.end()))

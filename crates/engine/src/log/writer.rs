@@ -70,6 +70,8 @@ pub struct Log {
     synced: AtomicU64,
     /// Bytes kept for taking running transactions back.
     undo_bytes: AtomicU64,
+    /// Up to where somebody has been asked to make segments ahead.
+    ahead: AtomicU64,
     turns: Turns<Wish>,
     /// Written since the last sync. Locked by whoever leads, and by nobody else.
     dirty: Mutex<BTreeMap<u64, Arc<dyn File>>>,
@@ -142,6 +144,7 @@ impl Log {
             durable: AtomicU64::new(end),
             synced: AtomicU64::new(end),
             undo_bytes: AtomicU64::new(0),
+            ahead: AtomicU64::new(0),
             turns: Turns::default(),
             dirty: Mutex::default(),
         }
@@ -247,6 +250,24 @@ impl Log {
         let geometry = self.files.geometry();
         let end = self.end().saturating_add(self.undo_bytes.load(Ordering::Relaxed));
         self.files.prepare(geometry.end_of(geometry.segment_of(end)).saturating_add(1))
+    }
+
+    /// Is it time to [make a segment ahead](Self::prepare_ahead)? Says so once for each segment, and not before a quarter of it is used: most processes log less.
+    pub(crate) fn wants_segment_ahead(&self) -> bool {
+        let (geometry, end) = (self.files.geometry(), self.end());
+        let segment = geometry.segment_of(end);
+        let ahead = geometry.end_of(segment).saturating_add(geometry.segment_bytes());
+        let is_due = self.files.prepared() < ahead && end - geometry.start_of(segment) >= geometry.segment_bytes() / 4;
+        is_due && self.ahead.fetch_max(ahead, Ordering::Relaxed) < ahead
+    }
+
+    /// As [`Self::prepare_next`], and one segment more. Making one takes as long as writing it, and nobody waits for that when a thread in the background has made it.
+    ///
+    /// # Errors
+    /// As an append that needs it; it is not needed yet.
+    pub(crate) fn prepare_ahead(&self) -> Result<()> {
+        self.prepare_next()?;
+        self.files.prepare(self.ahead.load(Ordering::Relaxed))
     }
 
     /// From now on [`Self::prepare_next`] makes room for so many bytes more (or fewer): what running transactions need to be taken back.

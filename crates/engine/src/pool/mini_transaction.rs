@@ -22,7 +22,6 @@ use crate::log::{Appended, Log};
 use crate::transaction::TransactionState;
 use pagefold_format::FormatError;
 use pagefold_format::index::ops::LeafOp;
-use pagefold_format::index::prefix;
 use pagefold_format::log::{Action, Change, Counts, DataSetOp, Lsn, RecordKind, Role, Undo, put_change};
 use pagefold_format::op::PageOp;
 use pagefold_format::page;
@@ -122,6 +121,9 @@ impl LogSink for Log {
     }
 }
 
+/// Most records are no longer.
+const RECORD_BYTES: usize = 512;
+
 /// Bytes of the log that taking a record back takes at most: what it changed is changed to and fro.
 fn undo_bytes(record: Appended) -> u64 {
     const MORE: u64 = 128;
@@ -173,7 +175,7 @@ impl<'a> MiniTransaction<'a> {
         MiniTransaction {
             manager,
             pages: Vec::with_capacity(4),
-            record: Vec::new(),
+            record: Vec::with_capacity(RECORD_BYTES),
             effects: Vec::new(),
             by: By::Nobody,
             undo: None,
@@ -279,19 +281,21 @@ impl<'a> MiniTransaction<'a> {
         self.change(handle, op, |bytes| op.apply(bytes))
     }
 
-    /// Changes a prefix leaf by an insert or a removal that has been worked out for it as it is, so that the op need not do so again. Without `change` as [`Self::apply`].
+    /// Changes a leaf by what has been worked out for it as it is, so that the op need not do so again: `change` does what the op does.
     ///
     /// # Errors
     /// As [`Self::apply`].
-    pub fn apply_leaf(&mut self, handle: PageHandle, op: LeafOp<'_>, change: Option<&prefix::Change>) -> Result<()> {
-        let (Some(change), LeafOp::Insert { key, .. } | LeafOp::Remove { key, .. }) = (change, op) else {
-            return self.apply(handle, PageOp::Leaf(op));
-        };
+    pub fn apply_leaf(
+        &mut self,
+        handle: PageHandle,
+        op: LeafOp<'_>,
+        change: impl FnOnce(&mut [u8]) -> std::result::Result<(), FormatError>,
+    ) -> Result<()> {
         let expected = cfg!(debug_assertions).then(|| {
             let mut page = self.bytes(handle).to_vec();
             op.apply(&mut page).map(|()| page)
         });
-        self.change(handle, PageOp::Leaf(op), |bytes| change.apply(bytes, key))?;
+        self.change(handle, PageOp::Leaf(op), change)?;
         debug_assert!(expected.is_none_or(|expected| expected.is_ok_and(|page| page == self.bytes(handle))), "not what the op does");
         Ok(())
     }

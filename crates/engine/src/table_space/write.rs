@@ -123,8 +123,8 @@ impl Table {
         let mut codes = Vec::new();
         let form = self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
         let body = forms::body(form, record, &codes);
-        let mut bytes = Vec::new();
-        let space = row_space(Stored::Home(body).len(self.page_form()));
+        let stored = Stored::Home(body).len(self.page_form());
+        let (space, mut bytes) = (row_space(stored), Vec::with_capacity(stored));
         let mut locked = Vec::new();
         let (rid, (partition, mut mtr, handle)) = loop {
             let page = self.page_for(space, &locked)?;

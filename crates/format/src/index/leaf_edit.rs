@@ -4,7 +4,7 @@
 
 use super::header::{self, LEAF_HEADER_BYTES};
 use super::leaf::{Leaf, Place};
-use super::plan::{body_cost, check_key};
+use super::plan::{InsertPlan, body_cost, check_key};
 use crate::FormatError;
 use crate::page::{self, get_u16, put_u16};
 use pagefold_codec::index::layout::{Entry, MAP_BYTES, RID_BYTES, Shape, common_prefix, key_head, put_map};
@@ -12,8 +12,13 @@ use pagefold_codec::index::slot_bits_for;
 use pagefold_types::Rid;
 
 pub(super) fn insert(page: &mut [u8], key: &[u8], rid: Rid) -> Result<(), FormatError> {
+    let plan = Leaf::new(page).plan_insert(key, rid)?;
+    insert_planned(page, &plan, key, rid)
+}
+
+/// As [`insert`], which has been worked out for the leaf as it is.
+pub(super) fn insert_planned(page: &mut [u8], plan: &InsertPlan, key: &[u8], rid: Rid) -> Result<(), FormatError> {
     let leaf = Leaf::new(page);
-    let plan = leaf.plan_insert(key, rid)?;
     if !plan.fits(&leaf) {
         return Err(no_room());
     }

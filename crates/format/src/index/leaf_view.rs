@@ -4,6 +4,7 @@
 
 use super::header::{FOLDED_PAGE_BYTES, LeafKind};
 use super::leaf::{self, Leaf, Place};
+use super::leaf_edit;
 use super::limits;
 use super::ops::LeafOp;
 use super::plan::InsertPlan;
@@ -51,7 +52,7 @@ pub enum LeafView<'a> {
 /// An insert, worked out.
 #[derive(Debug)]
 pub enum PlannedInsert {
-    /// Into a plain leaf; its op finds the place again.
+    /// Into a plain leaf.
     Plain(InsertPlan),
     /// Into a prefix leaf.
     Prefix(Change),
@@ -66,6 +67,17 @@ impl PlannedInsert {
             (PlannedInsert::Plain(plan), LeafView::Plain(leaf)) => plan.fits(leaf),
             (PlannedInsert::Prefix(change), LeafView::Prefix(leaf)) => change.fits(leaf),
             _ => false,
+        }
+    }
+
+    /// Does it, on the page that it was worked out for, with the same key and RID.
+    ///
+    /// # Errors
+    /// When there is no room, or the page is damaged.
+    pub fn apply(&self, page: &mut [u8], key: &[u8], rid: Rid) -> Result<(), FormatError> {
+        match self {
+            PlannedInsert::Plain(plan) => leaf_edit::insert_planned(page, plan, key, rid),
+            PlannedInsert::Prefix(change) => change.apply(page, key),
         }
     }
 }

@@ -108,6 +108,9 @@ impl RowLayout {
     pub fn plan_large(&self, values: &[ValueRef<'_>], limit: usize, keep: &[usize]) -> Result<Vec<usize>, ValueError> {
         let limit = limit.min(super::RECORD_BYTES_MAX);
         let mut left = self.encoded_len(values)?;
+        if left <= limit {
+            return Ok(Vec::new());
+        }
         let mut lengths: Vec<(usize, usize)> = Vec::new();
         for (i, (column, value)) in self.columns.iter().zip(values).enumerate() {
             let length = column.var_len(*value)?;

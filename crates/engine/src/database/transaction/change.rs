@@ -16,6 +16,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Most keys are no longer.
+const KEY_BYTES: usize = 64;
+
 /// What became of a row that was to be inserted.
 #[derive(Clone, Debug)]
 pub enum Insertion {
@@ -80,7 +83,7 @@ impl Transaction<'_> {
         let indexes = self.indexes_of(table);
         drop(gate);
         self.wrote_row(table, rid)?;
-        let mut key = Vec::new();
+        let mut key = Vec::with_capacity(KEY_BYTES);
         for index in indexes.iter() {
             key_of(table, index, &record, &mut key)?;
             match looked_at.is_some_and(|known| known.iter().any(|known| Arc::ptr_eq(known, index))) {

@@ -357,7 +357,9 @@ impl Transaction<'_> {
         self.database.ensure_log()?;
         // A full device is an error of this statement, before it has changed anything.
         let manager = &self.database.core.manager;
-        frees.map_or_else(|| manager.prepare_log(), |what| manager.prepare_log_to_free(what))
+        frees.map_or_else(|| manager.prepare_log(), |what| manager.prepare_log_to_free(what))?;
+        self.database.make_segment_ahead_when_due();
+        Ok(())
     }
 
     /// Runs a statement that changes something in a table; what it did is taken back when it fails.

@@ -114,6 +114,31 @@ fn one_write_and_one_sync_make_a_group_durable() {
     assert_eq!((counts.writes, counts.syncs, counts.directory_syncs), (1, 1, 0));
 }
 
+/// Who asks in time never makes a segment itself: it is there, one more than the next.
+#[test]
+fn segments_are_made_ahead() {
+    let storage = memory();
+    let files = || storage.list(directory()).unwrap().len();
+    let log = create(&storage, 1).unwrap();
+    log.prepare_next().unwrap();
+    assert!(!log.wants_segment_ahead(), "hardly anything is logged yet");
+    let (mut asked, mut made) = (0_u64, files());
+    for _ in 0..600 {
+        append(&log, 1, &[7; 500]).unwrap();
+        // What every statement does: nothing is left to be made.
+        log.prepare_next().unwrap();
+        assert!(asked == 0 || files() == made, "made by who needed it");
+        if log.wants_segment_ahead() {
+            assert!(!log.wants_segment_ahead(), "once is enough");
+            log.prepare_ahead().unwrap();
+            asked += 1;
+        }
+        made = files();
+    }
+    let segments = log.end() / log.segment_bytes();
+    assert!(segments > 10 && asked.abs_diff(segments) < segments / 2, "asked {asked} times for {segments} segments");
+}
+
 #[test]
 fn segments_are_used_again() {
     let counting = CountingStorage::new(memory());
