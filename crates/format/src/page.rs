@@ -197,7 +197,14 @@ pub fn page_type(page: &[u8]) -> Option<PageType> {
 /// When it is of another type or no page at all.
 #[inline]
 pub fn expect_type(page: &[u8], wanted: PageType) -> Result<(), FormatError> {
-    if is_page_size(page.len()) && page[PAGE_TYPE] == wanted as u8 { Ok(()) } else { Err(wrong_type(page, wanted)) }
+    if is_of_type(page, wanted) { Ok(()) } else { Err(wrong_type(page, wanted)) }
+}
+
+/// The same where either is right.
+#[inline]
+#[must_use]
+pub fn is_of_type(page: &[u8], wanted: PageType) -> bool {
+    is_page_size(page.len()) && page[PAGE_TYPE] == wanted as u8
 }
 
 #[cold]

@@ -146,15 +146,16 @@ fn unpack_block_with(
     unpack_64(&packed[..len + SLACK], width, out);
 }
 
-/// Appends `count` numbers of those that start at byte `at`.
-pub(super) fn unpack_all(bytes: &[u8], at: usize, width: u32, count: usize, out: &mut Vec<i64>) {
-    let end = out.len() + count;
+/// The first `count` numbers of those that start at byte `at`.
+pub(super) fn unpack_all<T>(bytes: &[u8], at: usize, width: u32, count: usize, number: impl Fn(u64) -> T) -> Vec<T> {
+    let mut out = Vec::with_capacity(count.next_multiple_of(BLOCK));
     let mut numbers = [0; BLOCK];
     for block in 0..count.div_ceil(BLOCK) {
         unpack_block(bytes, at, width, block, &mut numbers);
-        out.extend(numbers.iter().map(|number| *number as i64));
+        out.extend(numbers.iter().map(|packed| number(*packed)));
     }
-    out.truncate(end);
+    out.truncate(count);
+    out
 }
 
 /// As the processor can best.

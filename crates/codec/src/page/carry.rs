@@ -9,7 +9,7 @@ use super::bits::unpack_all;
 use super::encoder::{PageEncoder, Rows};
 use super::ints::Ints;
 use super::layout::ROWS_MAX;
-use super::schema::{Class, without_blanks};
+use super::schema::{Class, PageColumn, without_blanks};
 use super::string_rows::{CodesOf, KnownValue, StringRows};
 use super::strings::Strings;
 use crate::CodecError;
@@ -30,45 +30,50 @@ enum Known<'a> {
 }
 
 /// What is known of the strings of a column.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct KnownStrings {
     /// By row: which string it has, where there is a dictionary.
-    indexes: Vec<i64>,
+    indexes: Vec<usize>,
     /// By string of a dictionary: what it has become.
     values: Vec<Option<KnownValue>>,
-    /// The strings, and where each of them ends; empty where that is not known.
-    bytes: Vec<u8>,
-    ends: Vec<i32>,
-    /// Their codes, and where each of them ends; empty where they have none, or others than the encoder.
-    codes: Vec<u16>,
-    code_ends: Vec<u32>,
+    /// The strings, where there is none.
+    bytes: Joined<u8, i32>,
+    /// Their codes, where they have those of the encoder.
+    codes: Joined<u16, usize>,
+}
+
+/// Strings one behind the other, and where each of them ends.
+#[derive(Debug)]
+struct Joined<T, E>(Vec<T>, Vec<E>);
+
+impl<T, E: Copy + TryInto<usize>> Joined<T, E> {
+    const NONE: Self = Joined(Vec::new(), Vec::new());
+
+    /// `None` where it is not known.
+    fn get(&self, index: usize) -> Option<&[T]> {
+        let end = |index: usize| self.1.get(index).and_then(|end| (*end).try_into().ok());
+        let start = if index == 0 { 0 } else { end(index - 1)? };
+        self.0.get(start..end(index)?)
+    }
 }
 
 impl KnownStrings {
-    /// What is damaged is looked at again string by string, and refused there.
+    /// What is damaged is not known: it is looked at string by string, and refused there.
     fn of(area: &ColumnArea<'_>, column: usize, strings: &Strings<'_>, same_codes: bool) -> KnownStrings {
-        let mut known = KnownStrings::default();
+        let rows = area.rows();
+        let (mut indexes, mut values, mut bytes, mut codes) = (Vec::new(), Vec::new(), Joined::NONE, Joined::NONE);
         if strings.has_dictionary() {
-            unpack_all(strings.area, strings.entry.at, strings.entry.width, area.rows(), &mut known.indexes);
-            known.values = vec![None; strings.heap.count];
-        } else if area.strings(column, 0..area.rows(), &mut known.ends, &mut known.bytes, STRINGS_BYTES_MAX).is_err() {
-            (known.ends, known.bytes) = Default::default();
+            indexes = unpack_all(strings.area, strings.entry.at, strings.entry.width, rows, |index| index as usize);
+            values = vec![None; strings.heap.count];
+        } else {
+            // Nothing is appended where that fails.
+            let Joined(bytes, ends) = &mut bytes;
+            _ = area.strings(column, 0..rows, ends, bytes, STRINGS_BYTES_MAX);
         }
-        if !(same_codes && strings.heap.append_all_codes(&mut known.codes, &mut known.code_ends).unwrap_or(false)) {
-            (known.codes, known.code_ends) = Default::default();
+        if let (true, Ok(Some((all, ends)))) = (same_codes, strings.heap.all_codes()) {
+            codes = Joined(all, ends);
         }
-        known
-    }
-
-    /// A string where it is known.
-    fn bytes_of(&self, index: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(index)? as usize;
-        self.bytes.get(index.checked_sub(1).map_or(0, |before| self.ends[before] as usize)..end)
-    }
-
-    fn codes_of(&self, index: usize) -> Option<&[u16]> {
-        let end = *self.code_ends.get(index)? as usize;
-        self.codes.get(index.checked_sub(1).map_or(0, |before| self.code_ends[before] as usize)..end)
+        KnownStrings { indexes, values, bytes, codes }
     }
 }
 
@@ -132,32 +137,10 @@ impl PageEncoder {
                     }
                 }
                 (Rows::Strings(own), Known::Strings(strings, known)) => {
+                    let mut source = StringSource { strings, column, encoder: self.codes.as_deref(), value };
                     own.reserve(rows.len());
-                    let mut source = StringSource { strings, class: column.class, encoder: self.codes.as_deref(), value };
                     for (row, length) in rows.iter().zip(&mut *lengths) {
-                        let row = usize::from(*row);
-                        if strings.is_null(row) {
-                            column.null_bit.ok_or(NULL)?;
-                            own.push_null();
-                            continue;
-                        }
-                        let (index, large) = (known.indexes.get(row).map_or(row, |index| *index as usize), strings.is_large(row));
-                        let pushed = match known.values.get(index).copied().flatten() {
-                            Some(value) if !large && own.knows_equal_values() => {
-                                own.push_known(value);
-                                value
-                            }
-                            _ => {
-                                let value = source.push(own, known, index, large)?;
-                                if let Some(known) = known.values.get_mut(index).filter(|_| !large) {
-                                    *known = Some(value);
-                                }
-                                value
-                            }
-                        };
-                        if let Class::Variable { .. } = column.class {
-                            *length += pushed.bytes as usize;
-                        }
+                        *length += source.push_row(own, known, usize::from(*row))?;
                     }
                 }
                 _ => unreachable!("the same schema"),
@@ -174,30 +157,55 @@ impl PageEncoder {
 /// A column of strings of the area, and room to work in.
 struct StringSource<'s, 'a> {
     strings: &'s Strings<'a>,
-    class: Class,
+    column: &'s PageColumn,
     /// What the encoder turns strings into codes with.
     encoder: Option<&'s Encoder>,
     value: &'s mut Vec<u8>,
 }
 
 impl StringSource<'_, '_> {
+    /// A row of the area; gives the bytes that it has in the part of a record that grows.
+    fn push_row(&mut self, own: &mut StringRows, known: &mut KnownStrings, row: usize) -> Result<usize, CodecError> {
+        if self.strings.is_null(row) {
+            self.column.null_bit.ok_or(NULL)?;
+            own.push_null();
+            return Ok(0);
+        }
+        let (index, large) = (known.indexes.get(row).copied().unwrap_or(row), self.strings.is_large(row));
+        let value = match known.values.get(index).copied().flatten() {
+            Some(value) if !large && own.knows_equal_values() => {
+                own.push_known(value);
+                value
+            }
+            _ => {
+                let value = self.push(own, known, index, large)?;
+                if let Some(known) = known.values.get_mut(index).filter(|_| !large) {
+                    *known = Some(value);
+                }
+                value
+            }
+        };
+        Ok(if let Class::Variable { .. } = self.column.class { value.bytes as usize } else { 0 })
+    }
+
     /// A row with the string of this number.
     fn push(&mut self, own: &mut StringRows, known: &KnownStrings, index: usize, large: bool) -> Result<KnownValue, CodecError> {
-        let value = if let Some(bytes) = known.bytes_of(index) {
+        let class = self.column.class;
+        let value = if let Some(bytes) = known.bytes.get(index) {
             bytes
         } else {
             self.value.clear();
-            append_value(self.strings, self.class, index, large, self.value)?;
+            append_value(self.strings, class, index, large, self.value)?;
             &self.value[..]
         };
-        let value = match self.class {
+        let value = match class {
             Class::Variable { chars: Some(_) } if !large => without_blanks(value),
             _ => value,
         };
         if large && value.len() != LARGE_VALUE_REF_BYTES {
             return Err(CodecError::Page("not a large-value reference"));
         }
-        let codes = match (self.encoder, known.codes_of(index)) {
+        let codes = match (self.encoder, known.codes.get(index)) {
             (None, _) => CodesOf::Unknown,
             (Some(_), Some(codes)) => CodesOf::Known(codes),
             (Some(encoder), None) => CodesOf::Encoder(encoder),

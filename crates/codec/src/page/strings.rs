@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::bitmap::bits_at;
-use super::bits::{BLOCK, bit, load, mask, unpack, unpack_block};
+use super::bits::{BLOCK, bit, load, mask, unpack, unpack_all, unpack_block};
 use super::layout::{Entry, Kind, header_rows};
 use super::string_rows::line_end;
 use crate::CodecError;
@@ -22,6 +22,9 @@ pub(super) const BLOCK_CODES: usize = 1024;
 
 /// Two numbers of so many bits lie in eight bytes from any bit on.
 const PAIR_WIDTH_MAX: u32 = 28;
+
+/// The codes of strings, and where each string ends among them.
+pub(super) type CodesAndEnds = (Vec<u16>, Vec<usize>);
 
 /// Strings one behind the other.
 #[derive(Clone, Copy, Debug)]
@@ -137,32 +140,21 @@ impl<'a> Heap<'a> {
         dictionary.append_codes(packed, start..end, out, limit, |_| {}).map(drop).ok_or(BAD_CODES)
     }
 
-    /// Appends the codes of all strings, and behind each string the number of codes to `ends`. False when they are none.
-    pub(super) fn append_all_codes(&self, codes: &mut Vec<u16>, ends: &mut Vec<u32>) -> Result<bool, CodecError> {
+    /// The codes of all strings, and where each string ends among them. `None` when they are none.
+    pub(super) fn all_codes(&self) -> Result<Option<CodesAndEnds>, CodecError> {
         if self.codes.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
+        let mut ends = unpack_all(self.area, self.ends_at, self.ends_width, self.count, |number| number as usize);
         let mut last = 0;
-        let mut numbers = [0; BLOCK];
-        for block in 0..self.count.div_ceil(BLOCK) {
-            unpack_block(self.area, self.ends_at, self.ends_width, block, &mut numbers);
-            let first = block * BLOCK;
-            for (index, number) in (first..self.count).zip(&numbers) {
-                let end = self.on_line(index, *number);
-                if end < last || end > u32::MAX as usize {
-                    return Err(DAMAGED);
-                }
-                last = end;
-                ends.push(end as u32);
+        for (index, end) in ends.iter_mut().enumerate() {
+            *end = self.on_line(index, *end as u64);
+            if *end < last || *end > u32::MAX as usize {
+                return Err(DAMAGED);
             }
+            last = *end;
         }
-        let packed = self.packed(last)?;
-        codes.reserve(last);
-        for block in 0..last.div_ceil(BLOCK) {
-            unpack_block(packed, 0, CODE_BITS, block, &mut numbers);
-            codes.extend(numbers.iter().take(last - block * BLOCK).map(|code| *code as u16));
-        }
-        Ok(true)
+        Ok(Some((unpack_all(self.packed(last)?, 0, CODE_BITS, last, |code| code as u16), ends)))
     }
 
     /// The area from the codes on, when there are so many.

@@ -261,12 +261,12 @@ impl Log {
         is_due && self.ahead.fetch_max(ahead, Ordering::Relaxed) < ahead
     }
 
-    /// As [`Self::prepare_next`], and one segment more. Making one takes as long as writing it, and nobody waits for that when a thread in the background has made it.
+    /// Makes the segment that was [wanted](Self::wants_segment_ahead), the one behind that of [`Self::prepare_next`]. It takes as long as writing it, and nobody waits for that when a thread in
+    /// the background has made it.
     ///
     /// # Errors
     /// As an append that needs it; it is not needed yet.
     pub(crate) fn prepare_ahead(&self) -> Result<()> {
-        self.prepare_next()?;
         self.files.prepare(self.ahead.load(Ordering::Relaxed))
     }
 

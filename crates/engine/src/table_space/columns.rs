@@ -28,9 +28,9 @@ use std::sync::atomic::Ordering;
 /// Of a page's bytes, inserts leave one in so many to rows that change.
 pub(super) const RESERVE: usize = 32;
 /// A page is rebuilt for rows that come only if one byte in so many is expected to be free then.
-pub(super) const WORTHWHILE: usize = 13;
-/// Once it is built, it is taken if one byte in so many is: what is expected is often a little too much, and the work is done.
-pub(super) const ACCEPTED: usize = 16;
+const EXPECTED: usize = 13;
+/// Once it is built, it is taken if one byte in so many is free: what is expected is often a little too much, and the work is done.
+pub(super) const WORTHWHILE: usize = 16;
 
 impl Table {
     /// How many pages have been built anew by column since the database was opened, those included that were built to find out only whether rows fit.
@@ -90,18 +90,22 @@ impl Table {
         let image = image.map_err(|e| data_set.corrupt(number, e))?.filter(|image| image.len() <= bytes.len());
         let room = image.as_ref().map_or(0, |image| bytes.len() - image.len());
         let image = image.filter(|_| room >= kept && accept(room - kept, free.saturating_sub(kept)));
-        // Else the same page would be built in vain again with the next change that seems to give room.
-        let overestimate = if image.is_some() { 0 } else { view.room_when_rebuilt().saturating_sub(room) };
-        data_set.space().note_overestimate(number, overestimate);
-        let done = match image {
-            Some(image) => mtr.apply(handle, PageOp::Data(DataOp::Rebuild(image))).map(|()| true)?,
-            None => false,
-        };
-        if done {
-            self.note_space(mtr, handle);
+        let done = image.is_some();
+        match image {
+            Some(image) => self.put_image(mtr, handle, image)?,
+            // Else the same page would be built in vain again with the next change that seems to give room.
+            None => data_set.space().note_overestimate(number, view.room_when_rebuilt().saturating_sub(room)),
         }
         self.builders.lock().push(builder);
         Ok(done)
+    }
+
+    /// Puts what has been built anew in the place of a page, and brings the space map up to date.
+    pub(super) fn put_image(&self, mtr: &mut MiniTransaction<'_>, page: PageHandle, image: ColumnImage<'_>) -> Result<()> {
+        mtr.apply(page, PageOp::Data(DataOp::Rebuild(image)))?;
+        mtr.data_set(page).space().note_overestimate(mtr.number(page), 0);
+        self.note_space(mtr, page);
+        Ok(())
     }
 
     /// Slots in use that a page may have and be rebuilt.
@@ -129,8 +133,7 @@ impl Table {
         let image = image.filter(|image| image.len() + kept <= self.attributes.page_bytes);
         let fits = image.is_some();
         if let Some(image) = image.filter(|_| apply) {
-            mtr.apply(handle, PageOp::Data(DataOp::Rebuild(image)))?;
-            self.note_space(mtr, handle);
+            self.put_image(mtr, handle, image)?;
         }
         self.builders.lock().push(builder);
         Ok(fits)
@@ -167,7 +170,7 @@ impl Table {
     pub(super) fn class_when_rebuilt(&self, view: &DataPage<'_>, overestimate: usize) -> u8 {
         let page_bytes = self.attributes.page_bytes;
         let room = view.room_when_rebuilt().saturating_sub(overestimate);
-        if room < view.free_bytes() + page_bytes / WORTHWHILE || view.is_full(self.attributes.maxrows) {
+        if room < view.free_bytes() + page_bytes / EXPECTED || view.is_full(self.attributes.maxrows) {
             0
         } else {
             class_of(room, page_bytes)

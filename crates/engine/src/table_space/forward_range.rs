@@ -323,10 +323,8 @@ impl Table {
         if home != from
             && let Some(image) = self.image_at_home(mtr, (from, range), (home, gone_at_home, at_home), &mut other, (space, claimed))?
         {
-            mtr.apply(from, PageOp::Data(DataOp::Rebuild(left)))?;
-            self.note_space(mtr, from);
-            mtr.apply(home, PageOp::Data(DataOp::Rebuild(image)))?;
-            self.note_space(mtr, home);
+            self.put_image(mtr, from, left)?;
+            self.put_image(mtr, home, image)?;
             let (home_set, home_number) = (mtr.data_set(home), mtr.number(home));
             for (rid, bytes) in claims {
                 self.core.reservations.moved((self.object_id, rid), (self.partition(at_home.partition())?.data_set(), home_number), bytes);
@@ -357,16 +355,15 @@ impl Table {
             let ranges = without(view.ranges().iter(), neighbour, Some(moved));
             put_ranges(&ranges, &mut directory);
             let image = ColumnImage { directory: &directory, ranges: ranges.len() as u16, ..left };
-            mtr.apply(from, PageOp::Data(DataOp::Rebuild(image)))?;
+            self.put_image(mtr, from, image)?;
         } else {
-            mtr.apply(from, PageOp::Data(DataOp::Rebuild(left)))?;
+            self.put_image(mtr, from, left)?;
             let kept = without(DataPage::new(mtr.bytes(home)).ranges().iter(), Some(gone_at_home), None);
             let mut table = Vec::new();
             put_ranges(&without(kept.into_iter(), neighbour, Some(moved)), &mut table);
             mtr.apply(home, PageOp::Data(DataOp::Ranges(&table)))?;
             self.note_space(mtr, home);
         }
-        self.note_space(mtr, from);
         for (rid, bytes) in claims {
             self.core.reservations.moved((self.object_id, rid), (host.partition.data_set(), there.page()), bytes);
         }
@@ -588,8 +585,7 @@ impl Table {
             .map_err(|e| host.partition.corrupt(number, e))?;
         let taken = host.partition.kept_bytes(number) + spare;
         let Some(image) = image.filter(|image| image.len() + taken <= bytes.len()) else { return Ok(None) };
-        host.mtr.apply(host.handle, PageOp::Data(DataOp::Rebuild(image)))?;
-        self.note_space(&mut host.mtr, host.handle);
+        self.put_image(&mut host.mtr, host.handle, image)?;
         Ok(Some(there))
     }
 

@@ -6,7 +6,7 @@
 //! - a page other than the one that is latched already is latched only if that needs no waiting;
 //! - the map may promise too much, never for long: who finds that out corrects it.
 
-use super::columns::ACCEPTED;
+use super::columns::WORTHWHILE;
 use super::partition::Partition;
 use super::table::Table;
 use crate::Result;
@@ -166,7 +166,7 @@ impl Table {
             if has_room {
                 return Ok(Some((mtr, handle)));
             }
-            let wanted = space.max(self.attributes.page_bytes / ACCEPTED);
+            let wanted = space.max(self.attributes.page_bytes / WORTHWHILE);
             if self.by_column()
                 && page::page_type(mtr.bytes(handle)) == Some(page::PageType::Data)
                 && self.rebuild(&mut mtr, data_set, handle, wanted)?

@@ -124,79 +124,29 @@ impl ColumnBuilder {
         decoder: &RecordDecoder,
         dictionary: impl Fn(u16) -> Option<&'d RowDictionary>,
     ) -> Result<Option<ColumnImage<'_>>, FormatError> {
-        let mut slots = ranges.last().map_or(0, SlotRange::end);
-        // The rows of the area, and how many slots up to the last of them have none.
-        let (mut in_area, mut area_slots) = (0, 0);
-        let mut placed = Vec::new();
-        let mut sources: Vec<Source<'_>> = Vec::new();
-        let mut from = 0;
-        for PlacedRow { slot, page, at } in rows {
-            if !sources.get(from).is_some_and(|source| source.slots.reads(page)) {
-                from = sources.iter().position(|source| source.slots.reads(page)).unwrap_or(sources.len());
-                if from == sources.len() {
-                    sources.push(Source::new(page));
-                }
-            }
-            let source = &mut sources[from];
-            let lies = if let Some((row, ghost)) = source.slots.area_row(at) {
-                source.rows += 1;
-                Lies::Carried { source: from, row, ghost }
-            } else {
-                let (row, ghost) = match source.slots.row(at) {
-                    Some(row) => (Some(row), false),
-                    None => (source.slots.ghost(at, StoredKind::Special), true),
-                };
-                let Some(row) = row.filter(|row| row.kind != StoredKind::Forwarded) else { continue };
-                if ghost && !page.has_columns() {
-                    return Ok(None);
-                }
-                match Stored::parse(row, page.dictionary_version())? {
-                    Stored::Home(body) | Stored::Hosted { body, .. } if !ghost => Lies::Body(body),
-                    _ => Lies::Alone { kind: row.kind, bytes: row.bytes, ghost },
-                }
-            };
-            slots = slots.max(slot + 1);
-            if !matches!(lies, Lies::Alone { .. }) {
-                (in_area, area_slots) = (in_area + 1, usize::from(slot) + 1);
-            }
-            placed.push((slot, lies));
-        }
-        if let Some(single) = single {
-            let slot = single.slot();
-            slots = slots.max(slot + 1);
-            let at = placed.partition_point(|placed| placed.0 < slot);
-            let lies = match single {
-                SingleRow::Alone { kind, bytes, .. } => Lies::Alone { kind, bytes, ghost: false },
-                SingleRow::ByColumn { body, .. } => {
-                    (in_area, area_slots) = (in_area + 1, area_slots.max(usize::from(slot) + 1));
-                    Lies::Body(body)
-                }
-            };
-            placed.insert(at, (slot, lies));
-        }
+        let Some(Placement { rows, sources, slots, in_area, area_slots }) = Placement::of(rows, single)? else { return Ok(None) };
+        let slots = slots.max(ranges.last().map_or(0, SlotRange::end));
         // A row that repeats another takes some bytes, a slot of the map a bit.
         let sparse = (area_slots - in_area) * REPEATED_BYTES > map_bytes(area_slots);
         let mut states = vec![State::Free; usize::from(slots)];
         let mut map = vec![0u8; area_slots.div_ceil(8)];
         let mut entries = Vec::new();
         self.rows.clear();
-        let held = self.held(&sources, &placed, sparse);
+        let held = self.held(&sources, &rows, sparse);
         #[cfg(test)]
         (self.held_rows = held);
         self.area.clear();
+        let mut carried = Vec::new();
         if held == 0 {
             self.encoder.clear();
-            for source in &mut sources {
-                source.unpack(self.dictionary_version, decoder, &dictionary)?;
-            }
+            let unpacked = sources.iter().map(|source| source.unpack(self.dictionary_version, decoder, &dictionary));
+            carried = unpacked.collect::<Result<_, _>>()?;
         }
         let mut run = Run::default();
         let mut area_rows = 0;
-        for (slot, lies) in placed {
+        for (slot, lies) in rows {
             let at = usize::from(slot);
-            // Slots before the row repeat it, unless the map says that they have none.
-            let times = if sparse { 1 } else { (at + 1).saturating_sub(area_rows) };
-            let body = match lies {
+            let (body, ghost) = match lies {
                 Lies::Alone { kind, bytes, ghost } => {
                     let offset = self.rows.len();
                     self.rows.extend_from_slice(bytes);
@@ -204,36 +154,32 @@ impl ColumnBuilder {
                     states[at] = State::Entry;
                     continue;
                 }
-                Lies::Carried { source, row, ghost } => {
-                    states[at] = if ghost { State::Ghost } else { State::Area };
-                    if usize::from(row) < held {
-                        None
-                    } else if sources[source].carried.is_some() {
-                        if run.source != source {
-                            run.end(&mut self.encoder, &mut sources)?;
-                            run.source = source;
-                        }
-                        run.rows.extend(std::iter::repeat_n(row, times));
-                        None
-                    } else {
-                        Some(Body::Column { part: sources[source].part, row })
-                    }
-                }
-                Lies::Body(body) => {
-                    states[at] = State::Area;
-                    Some(body)
-                }
+                Lies::InArea { source, row, ghost } => (Body::Column { part: sources[source].part, row }, ghost),
+                Lies::Body(body) => (body, false),
             };
-            if let Some(body) = body {
-                run.end(&mut self.encoder, &mut sources)?;
-                let record = decoder.decode(body, body.dictionary().and_then(&dictionary), &mut self.record)?;
-                let pushed = (0..times).try_for_each(|_| self.encoder.push(record));
-                pushed.map_err(|e| FormatError::new(format!("slot {slot}: {e}")))?;
+            // Slots before the row repeat it, unless the map says that they have none.
+            let times = if sparse { 1 } else { at + 1 - area_rows };
+            match lies {
+                _ if area_rows < held => {}
+                Lies::InArea { source, row, .. } if carried[source].is_some() => {
+                    if run.source != source {
+                        run.end(&mut self.encoder, &mut carried)?;
+                        run.source = source;
+                    }
+                    run.rows.extend(std::iter::repeat_n(row, times));
+                }
+                _ => {
+                    run.end(&mut self.encoder, &mut carried)?;
+                    let record = decoder.decode(body, body.dictionary().and_then(&dictionary), &mut self.record)?;
+                    let pushed = (0..times).try_for_each(|_| self.encoder.push(record));
+                    pushed.map_err(|e| FormatError::new(format!("slot {slot}: {e}")))?;
+                }
             }
             area_rows += times;
             map[at / 8] |= 1 << (at % 8);
+            states[at] = if ghost { State::Ghost } else { State::Area };
         }
-        run.end(&mut self.encoder, &mut sources)?;
+        run.end(&mut self.encoder, &mut carried)?;
         if area_rows > 0 && self.encoder.encode(area_rows, &mut self.area).is_none() {
             return Ok(None);
         }
@@ -274,7 +220,7 @@ impl ColumnBuilder {
             && part.area() == self.area;
         let in_area = placed.iter().filter(|(_, lies)| !matches!(lies, Lies::Alone { .. })).take(*rows);
         let is_row = |(at, (slot, lies)): (usize, &(u16, Lies<'_>))| {
-            matches!(lies, Lies::Carried { row, .. } if usize::from(*row) == at) && (sparse || usize::from(*slot) == at)
+            matches!(lies, Lies::InArea { row, .. } if usize::from(*row) == at) && (sparse || usize::from(*slot) == at)
         };
         if is_own && in_area.enumerate().all(is_row) { *rows } else { 0 }
     }
@@ -284,11 +230,81 @@ impl ColumnBuilder {
 #[derive(Clone, Copy, Debug)]
 enum Lies<'p> {
     /// In the area of this page of those that rows come from.
-    Carried { source: usize, row: u16, ghost: bool },
+    InArea { source: usize, row: u16, ghost: bool },
     /// Otherwise: it comes into the area.
     Body(Body<'p>),
     /// By itself, and stays so.
     Alone { kind: StoredKind, bytes: &'p [u8], ghost: bool },
+}
+
+/// What comes to lie where.
+#[derive(Debug)]
+struct Placement<'p> {
+    /// By slot, ascending.
+    rows: Vec<(u16, Lies<'p>)>,
+    /// The pages that rows come from.
+    sources: Vec<Source<'p>>,
+    /// Slots up to the last of them.
+    slots: u16,
+    /// How many of them come into the area, and slots up to the last of those.
+    in_area: usize,
+    area_slots: usize,
+}
+
+impl<'p> Placement<'p> {
+    /// Of these rows, and one more. `None` when there is a ghost of unknown kind.
+    fn of(rows: impl Iterator<Item = PlacedRow<'p>>, single: Option<SingleRow<'p>>) -> Result<Option<Placement<'p>>, FormatError> {
+        let mut placement = Placement { rows: Vec::new(), sources: Vec::new(), slots: 0, in_area: 0, area_slots: 0 };
+        let mut from = 0;
+        for PlacedRow { slot, page, at } in rows {
+            let sources = &mut placement.sources;
+            if !sources.get(from).is_some_and(|source| source.slots.reads(page)) {
+                from = sources.iter().position(|source| source.slots.reads(page)).unwrap_or(sources.len());
+                if from == sources.len() {
+                    sources.push(Source::new(page));
+                }
+            }
+            let source = &mut sources[from];
+            if let Some((row, ghost)) = source.slots.area_row(at) {
+                source.rows += 1;
+                placement.put(slot, Lies::InArea { source: from, row, ghost });
+                continue;
+            }
+            let (row, ghost) = match source.slots.row(at) {
+                Some(row) => (Some(row), false),
+                None => (source.slots.ghost(at, StoredKind::Special), true),
+            };
+            let Some(row) = row.filter(|row| row.kind != StoredKind::Forwarded) else { continue };
+            if ghost && !page.has_columns() {
+                return Ok(None);
+            }
+            let lies = match Stored::parse(row, page.dictionary_version())? {
+                Stored::Home(body) | Stored::Hosted { body, .. } if !ghost => Lies::Body(body),
+                _ => Lies::Alone { kind: row.kind, bytes: row.bytes, ghost },
+            };
+            placement.put(slot, lies);
+        }
+        match single {
+            Some(SingleRow::Alone { slot, kind, bytes }) => placement.put(slot, Lies::Alone { kind, bytes, ghost: false }),
+            Some(SingleRow::ByColumn { slot, body }) => placement.put(slot, Lies::Body(body)),
+            None => {}
+        }
+        Ok(Some(placement))
+    }
+
+    fn put(&mut self, slot: u16, lies: Lies<'p>) {
+        self.slots = self.slots.max(slot + 1);
+        if !matches!(lies, Lies::Alone { .. }) {
+            (self.in_area, self.area_slots) = (self.in_area + 1, self.area_slots.max(usize::from(slot) + 1));
+        }
+        // Nearly always behind all others.
+        let at = if self.rows.last().is_none_or(|(last, _)| *last < slot) {
+            self.rows.len()
+        } else {
+            self.rows.partition_point(|(other, _)| *other < slot)
+        };
+        self.rows.insert(at, (slot, lies));
+    }
 }
 
 /// A page that rows come from.
@@ -298,27 +314,28 @@ struct Source<'p> {
     part: ColumnPart<'p>,
     /// Of its area come so many.
     rows: usize,
-    /// The rows of its area, if enough of them come that it is worthwhile to unpack all.
-    carried: Option<CarriedRows<'p>>,
 }
 
 impl<'p> Source<'p> {
     fn new(page: DataPage<'p>) -> Source<'p> {
-        Source { slots: SlotReader::new(page), part: page.column_part().unwrap_or(ColumnPart::new(&[])), rows: 0, carried: None }
+        Source { slots: SlotReader::new(page), part: page.column_part().unwrap_or(ColumnPart::new(&[])), rows: 0 }
     }
 
-    /// `version`: the dictionary of whoever takes its rows.
-    fn unpack<'d: 'p>(
-        &mut self,
+    /// The rows of its area, if enough of them come that it is worthwhile to unpack all. `version`: the dictionary of whoever takes them.
+    fn unpack<'c, 'd: 'c>(
+        &self,
         version: u16,
-        decoder: &'p RecordDecoder,
+        decoder: &'c RecordDecoder,
         dictionary: &impl Fn(u16) -> Option<&'d RowDictionary>,
-    ) -> Result<(), FormatError> {
-        if self.rows > 0 && self.rows * CARRIED_PART >= self.part.rows() {
-            let own = Body::Column { part: self.part, row: 0 }.dictionary();
-            self.carried = Some(CarriedRows::new(decoder.area(self.part, own.and_then(dictionary))?, own == Some(version)));
+    ) -> Result<Option<CarriedRows<'c>>, FormatError>
+    where
+        'p: 'c,
+    {
+        if self.rows == 0 || self.rows * CARRIED_PART < self.part.rows() {
+            return Ok(None);
         }
-        Ok(())
+        let own = Body::Column { part: self.part, row: 0 }.dictionary();
+        Ok(Some(CarriedRows::new(decoder.area(self.part, own.and_then(dictionary))?, own == Some(version))))
     }
 }
 
@@ -330,9 +347,8 @@ struct Run {
 }
 
 impl Run {
-    fn end(&mut self, encoder: &mut PageEncoder, sources: &mut [Source<'_>]) -> Result<(), FormatError> {
-        let from = sources.get_mut(self.source).and_then(|source| source.carried.as_mut());
-        if let (Some(from), false) = (from, self.rows.is_empty()) {
+    fn end(&mut self, encoder: &mut PageEncoder, carried: &mut [Option<CarriedRows<'_>>]) -> Result<(), FormatError> {
+        if let (Some(Some(from)), false) = (carried.get_mut(self.source), self.rows.is_empty()) {
             encoder.push_carried(from, &self.rows).map_err(|e| FormatError::new(format!("rows by column: {e}")))?;
             self.rows.clear();
         }

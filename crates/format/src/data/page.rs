@@ -229,7 +229,7 @@ impl<'a> DataPage<'a> {
     #[inline]
     #[must_use]
     pub fn ranges(&self) -> SlotRanges<'a> {
-        if self.has_columns() { Directory::new(self.bytes).ranges() } else { SlotRanges::new(&[]) }
+        SlotReader::new(*self).ranges()
     }
 
     /// The entries of the rows that lie by themselves on a page with a column part; damaged ones are left out.
@@ -277,7 +277,7 @@ impl<'a> DataPage<'a> {
     #[inline]
     #[must_use]
     pub fn home_of(&self, slot: u16) -> Option<Rid> {
-        self.ranges().of(slot).filter(|range| range.hosted).map(|range| range.there(slot))
+        SlotReader::new(*self).home_of(slot)
     }
 
     /// Number of slots, free ones and ghosts included.

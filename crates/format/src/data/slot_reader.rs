@@ -1,4 +1,6 @@
 //! What lies in the slots of a data page.
+//!
+//! Invariant: nothing it gives lies outside the page, whatever its bytes are.
 
 use super::column_part::{self, Directory, State};
 use super::page::{DataPage, Place, StoredKind, StoredRow};
@@ -24,8 +26,9 @@ impl<'a> SlotReader<'a> {
         std::ptr::eq(self.page.bytes(), page.bytes())
     }
 
+    /// As [`DataPage::ranges`].
     #[inline]
-    fn ranges(&self) -> SlotRanges<'a> {
+    pub(super) fn ranges(&self) -> SlotRanges<'a> {
         self.directory.map_or(SlotRanges::new(&[]), |directory| directory.ranges())
     }
 
@@ -104,9 +107,7 @@ impl<'a> SlotReader<'a> {
     /// Is this slot, below the slot count, empty, and one of the page's own?
     #[inline]
     pub(super) fn is_free(&self, slot: u16) -> bool {
-        // Most are in the area.
-        let in_area = self.directory.is_some_and(|directory| matches!(directory.state(slot), State::Area | State::Ghost));
-        !in_area && self.find(slot) == Place::Free && self.ranges().of(slot).is_none()
+        self.find(slot) == Place::Free && self.ranges().of(slot).is_none()
     }
 
     /// Slots with a row, a ghost or a pointer.
@@ -127,7 +128,9 @@ impl<'a> SlotReader<'a> {
         StoredRow { kind: StoredKind::Column, bytes, slot, area_row, home: self.home_of(slot) }
     }
 
-    fn home_of(&self, slot: u16) -> Option<Rid> {
+    /// As [`DataPage::home_of`].
+    #[inline]
+    pub(super) fn home_of(&self, slot: u16) -> Option<Rid> {
         self.ranges().of(slot).filter(|range| range.hosted).map(|range| range.there(slot))
     }
 }

@@ -89,7 +89,7 @@ impl LeafOp<'_> {
                 return Err(FormatError::new(format!("leaf of {} bytes", page.len())));
             }
             LeafOp::Format { .. } | LeafOp::FormatPrefix { .. } => false,
-            _ if is_page_size(page.len()) && page::page_type(page) == Some(PageType::PrefixLeaf) => true,
+            _ if page::is_of_type(page, PageType::PrefixLeaf) => true,
             _ => {
                 page::expect_type(page, PageType::Leaf)?;
                 false
