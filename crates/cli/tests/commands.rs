@@ -256,7 +256,7 @@ fn the_demo_runs_twice_in_the_same_place() {
         assert_eq!(methods.len(), 5);
         for (m, name) in methods.iter().zip(["none", "row", "page", "fixed", "huffman"]) {
             assert_eq!(m["method"], name);
-            for field in ["size_bytes", "load_s", "scan_s", "seek_per_s", "update_per_s", "pages"] {
+            for field in ["size_bytes", "load_s", "scan_s", "seek_per_s", "update_per_s", "insert_per_s", "pages"] {
                 assert!(m[field].as_f64().unwrap() > 0.0, "{field}");
             }
             assert_eq!(m["pages"], m["pages_estimated"]);

@@ -24,7 +24,7 @@ pub fn open(directory: impl AsRef<Path>, mode: OpenMode, settings: Settings) -> 
 /// Tables: rows addressed by RID.
 pub mod table {
     pub use pagefold_engine::table_space::{
-        BatchColumn, BatchValues, BulkLoader, ColumnBatch, Compressor, EncodedRow, LoadEncoder, Method, RowBuffer, Table, TableAttributes,
+        BatchColumn, BatchValues, BulkLoader, ColumnBatch, Compressor, LoadEncoder, Method, RowBuffer, Table, TableAttributes,
     };
 }
 

@@ -267,7 +267,7 @@ fn run<'d>(
     let outcome = with_batches(source, packer, None, 0, |batches| {
         while let Some(batch) = batches.next() {
             let batch = batch?;
-            for (row, _) in batch.iter() {
+            for row in batch.rows().iter() {
                 work.row(layout, row, &change)?;
                 if work.report.rows - work.committed_rows >= per_transaction {
                     work.commit()?;

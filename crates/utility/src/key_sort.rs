@@ -6,6 +6,7 @@
 //! - a run is ascending by (key, RID);
 //! - temporary files are removed when the sorter is dropped; after a crash the next writer removes them.
 
+use crate::error::no_thread;
 use crate::{Error, Result};
 use pagefold_engine::database::Database;
 use pagefold_io::{AlignedBuffer, File, OpenOptions, Storage};
@@ -14,11 +15,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::Builder;
 
 /// An entry in memory: key length (u16), RID, key.
 const ENTRY_HEADER: usize = 2 + RID_BYTES;
-/// Bytes read or written at a time.
+const ENTRY_BYTES_MAX: usize = ENTRY_HEADER + u16::MAX as usize;
+/// Bytes read, written or handed over at a time.
 const BLOCK_BYTES: usize = 256 * 1024;
+/// Blocks that wait to be visited.
+const BLOCKS_WAITING: usize = 4;
+/// Fewer entries are not worth a thread.
+const ENTRIES_FOR_A_THREAD: u64 = 64 * 1024;
 
 /// Collects entries.
 pub(crate) struct KeySorter {
@@ -39,6 +47,8 @@ struct Run {
     path: PathBuf,
     file: Arc<dyn File>,
     bytes: u64,
+    /// Its last entry.
+    last: (Vec<u8>, Rid),
 }
 
 impl Drop for Run {
@@ -77,17 +87,14 @@ impl KeySorter {
     /// # Errors
     /// When a run cannot be written.
     pub(crate) fn push(&mut self, key: &[u8], rid: Rid) -> Result<()> {
-        let length = u16::try_from(key.len()).map_err(|_| Error::Data(format!("a key of {} bytes", key.len())))?;
         if self.ascending
             && let Some(last) = self.starts.last()
         {
-            let (last_key, last_rid) = entry(&self.bytes, *last);
+            let (last_key, last_rid) = entry(&self.bytes, *last as usize);
             self.ascending = (last_key, last_rid) <= (key, rid);
         }
         self.starts.push(self.bytes.len() as u32);
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(&rid.to_bytes());
-        self.bytes.extend_from_slice(key);
+        append_entry(&mut self.bytes, key, rid)?;
         self.slot_max = self.slot_max.max(rid.slot());
         self.count += 1;
         if self.bytes.len() + 4 * self.starts.len() >= self.memory_bytes {
@@ -111,20 +118,30 @@ impl KeySorter {
     fn sort(&mut self) {
         if !self.ascending {
             let bytes = &self.bytes;
-            self.starts.sort_unstable_by(|a, b| entry(bytes, *a).cmp(&entry(bytes, *b)));
+            self.starts.sort_unstable_by(|a, b| entry(bytes, *a as usize).cmp(&entry(bytes, *b as usize)));
         }
     }
 
     fn spill(&mut self) -> Result<()> {
         self.sort();
-        let path = self.directory.join(format!("{}-{}.tmp", self.name, self.runs.len()));
-        let file = self.storage.open(&path, &OpenOptions::create())?;
-        file.set_len(0)?;
-        let mut run = Run { storage: Arc::clone(&self.storage), path, file, bytes: 0 };
+        let Some((first, last)) = self.starts.first().zip(self.starts.last()) else { return Ok(()) };
+        let [first, last] = [first, last].map(|start| entry(&self.bytes, *start as usize));
+        // What goes on where a run ends is more of that run: entries that come in order are one.
+        let goes_on = self.runs.last().is_some_and(|run| (&run.last.0[..], run.last.1) <= first);
+        let mut run = match self.runs.pop_if(|_| goes_on) {
+            Some(run) => run,
+            None => {
+                let path = self.directory.join(format!("{}-{}.tmp", self.name, self.runs.len()));
+                let file = self.storage.open(&path, &OpenOptions::create())?;
+                file.set_len(0)?;
+                Run { storage: Arc::clone(&self.storage), path, file, bytes: 0, last: (Vec::new(), Rid::default()) }
+            }
+        };
+        run.last = (last.0.to_vec(), last.1);
         let mut block = Vec::with_capacity(BLOCK_BYTES + 4096);
         for start in &self.starts {
-            let (key, _) = entry(&self.bytes, *start);
             let from = *start as usize;
+            let (key, _) = entry(&self.bytes, from);
             block.extend_from_slice(&self.bytes[from..from + ENTRY_HEADER + key.len()]);
             if block.len() >= BLOCK_BYTES {
                 run.append(&mut block)?;
@@ -138,15 +155,53 @@ impl KeySorter {
         Ok(())
     }
 
-    /// Visits all entries in order.
+    /// Visits all entries in order. Many are sorted, read back and merged by another thread meanwhile.
     ///
     /// # Errors
     /// When a run cannot be read, or the visitor fails.
-    pub(crate) fn drain(mut self, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
+    pub(crate) fn drain(self, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
+        if self.count < ENTRIES_FOR_A_THREAD {
+            return self.merge(visit);
+        }
+        let (full, blocks) = sync_channel::<Vec<u8>>(BLOCKS_WAITING);
+        let (empty, reusable) = sync_channel(BLOCKS_WAITING);
+        std::thread::scope(|scope| {
+            let merge = move || {
+                let mut block = Vec::with_capacity(BLOCK_BYTES + ENTRY_BYTES_MAX);
+                self.merge(|key, rid| {
+                    append_entry(&mut block, key, rid)?;
+                    if block.len() < BLOCK_BYTES {
+                        return Ok(());
+                    }
+                    let next = reusable.try_recv().unwrap_or_default();
+                    // The other side hangs up when it has failed, and says why.
+                    full.send(std::mem::replace(&mut block, next)).map_err(|_| Error::Interrupted)
+                })?;
+                full.send(block).map_err(|_| Error::Interrupted)
+            };
+            let merging = Builder::new().spawn_scoped(scope, merge).map_err(|error| no_thread(&error))?;
+            let visited = blocks.into_iter().try_for_each(|mut block| {
+                let mut at = 0;
+                while at < block.len() {
+                    let (key, rid) = entry(&block, at);
+                    at += ENTRY_HEADER + key.len();
+                    visit(key, rid)?;
+                }
+                block.clear();
+                let _ = empty.try_send(block);
+                Ok(())
+            });
+            let merged = merging.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            visited.and(merged)
+        })
+    }
+
+    /// Visits all entries in order.
+    fn merge(mut self, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
         self.sort();
         if self.runs.is_empty() {
             return self.starts.iter().try_for_each(|start| {
-                let (key, rid) = entry(&self.bytes, *start);
+                let (key, rid) = entry(&self.bytes, *start as usize);
                 visit(key, rid)
             });
         }
@@ -174,8 +229,16 @@ impl KeySorter {
     }
 }
 
-fn entry(bytes: &[u8], start: u32) -> (&[u8], Rid) {
-    let at = start as usize;
+fn append_entry(bytes: &mut Vec<u8>, key: &[u8], rid: Rid) -> Result<()> {
+    let length = u16::try_from(key.len()).map_err(|_| Error::Data(format!("a key of {} bytes", key.len())))?;
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.extend_from_slice(&rid.to_bytes());
+    bytes.extend_from_slice(key);
+    Ok(())
+}
+
+/// The entry at an offset.
+fn entry(bytes: &[u8], at: usize) -> (&[u8], Rid) {
     let length = usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let mut rid = [0; RID_BYTES];
     rid.copy_from_slice(&bytes[at + 2..at + ENTRY_HEADER]);
@@ -243,5 +306,71 @@ impl<'a> RunReader<'a> {
             done += part;
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagefold_io::MemoryStorage;
+
+    /// Enough for several runs, and for a thread.
+    const ENTRIES: u32 = 100_000;
+
+    fn sorter() -> KeySorter {
+        let storage = MemoryStorage::new();
+        let directory = PathBuf::from("sorted");
+        storage.create_directory(&directory).unwrap();
+        KeySorter::in_directory(Arc::new(storage), directory, "keys", 0)
+    }
+
+    fn key(number: u32) -> (Vec<u8>, Rid) {
+        let mut key = number.to_be_bytes().to_vec();
+        key.resize(4 + number as usize % 30, 7);
+        (key, Rid::new(0, number, (number % 100) as u16))
+    }
+
+    /// Entries in this order: the sorter has so many runs then, and gives all of them in ascending order.
+    fn sorts(order: impl Iterator<Item = u32>, runs: std::ops::RangeInclusive<usize>) {
+        let mut sorter = sorter();
+        order.for_each(|number| {
+            let (key, rid) = key(number);
+            sorter.push(&key, rid).unwrap();
+        });
+        assert!(runs.contains(&sorter.runs.len()), "{} runs", sorter.runs.len());
+        let mut next = 0;
+        sorter
+            .drain(|found, rid| {
+                assert_eq!((found.to_vec(), rid), key(next));
+                next += 1;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(next, ENTRIES);
+    }
+
+    #[test]
+    fn entries_in_any_order_come_out_sorted() {
+        sorts(0..ENTRIES, 1..=1);
+        sorts((0..ENTRIES).rev(), 2..=20);
+        sorts((0..ENTRIES).map(|number| number * 7_919 % ENTRIES), 2..=20);
+        // In order, but for the first.
+        sorts((1..ENTRIES).chain([0]), 1..=2);
+        sorts([ENTRIES - 1].into_iter().chain(0..ENTRIES - 1), 2..=20);
+    }
+
+    #[test]
+    fn a_visitor_that_fails_ends_it() {
+        for at in [0, 1, 70_000, ENTRIES - 1] {
+            let mut sorter = sorter();
+            (0..ENTRIES).for_each(|number| sorter.push(&key(number).0, key(number).1).unwrap());
+            let mut seen = 0;
+            let outcome = sorter.drain(|_, _| {
+                seen += 1;
+                if seen > at { Err(Error::Data("enough".into())) } else { Ok(()) }
+            });
+            assert_eq!(outcome.unwrap_err().to_string(), "enough");
+            assert_eq!(seen, at + 1);
+        }
     }
 }

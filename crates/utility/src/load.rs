@@ -355,27 +355,47 @@ fn store_batches(
     report: &mut LoadReport,
     progress: &dyn Progress,
 ) -> Result<KeyCollectors> {
-    let mut record = Vec::new();
+    let mut built = Vec::new();
     while let Some(batch) = batches.next() {
         let batch = batch?;
         let first = report.rows;
-        for (number, (row, encoded)) in batch.iter().enumerate() {
-            let mut placed = |rid: Rid, record: &[u8]| {
-                report.record_bytes += record.len() as u64;
-                collectors.push_row(table, record, rid)
-            };
-            match row {
-                PackedRow::Record(record) => loader.push_encoded(record, encoded, &mut placed)?,
-                PackedRow::Wide(values) => {
-                    let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-                    record.clear();
-                    table.build_record(By::Nobody, &refs, &mut record).map_err(|error| match error {
-                        error @ pagefold_engine::Error::Value(_) => {
-                            Error::Row { row: first + number as u64, reason: wide_row(&error, table, &refs) }
-                        }
-                        other => other.into(),
-                    })?;
-                    loader.push(&record, &mut placed)?;
+        let mut placed = |rid: Rid, record: &[u8]| {
+            report.record_bytes += record.len() as u64;
+            collectors.push_row(table, record, rid)
+        };
+        let build = |number: usize, values: &[Value], record: &mut Vec<u8>| {
+            let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+            record.clear();
+            table.build_record(By::Nobody, &refs, record).map_err(|error| match error {
+                error @ pagefold_engine::Error::Value(_) => {
+                    Error::Row { row: first + number as u64, reason: wide_row(&error, table, &refs) }
+                }
+                other => other.into(),
+            })
+        };
+        if let Some(columns) = batch.columns() {
+            // Rows up to one that is too wide go together.
+            let mut records: Vec<&[u8]> = Vec::with_capacity(batch.len());
+            for (number, row) in batch.rows().iter().enumerate() {
+                match row {
+                    PackedRow::Record(record) => records.push(record),
+                    PackedRow::Wide(values) => {
+                        loader.push_prepared(&records, columns, number - records.len(), &mut placed)?;
+                        records.clear();
+                        build(number, values, &mut built)?;
+                        loader.push(&built, &mut placed)?;
+                    }
+                }
+            }
+            loader.push_prepared(&records, columns, batch.len() - records.len(), &mut placed)?;
+        } else {
+            for (number, (row, encoded)) in batch.rows().iter().zip(batch.records()).enumerate() {
+                match row {
+                    PackedRow::Record(record) => loader.push_encoded(record, encoded, &mut placed)?,
+                    PackedRow::Wide(values) => {
+                        build(number, values, &mut built)?;
+                        loader.push(&built, &mut placed)?;
+                    }
                 }
             }
         }

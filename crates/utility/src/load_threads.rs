@@ -7,8 +7,8 @@
 
 use crate::error::no_thread;
 use crate::{Error, Result};
-use pagefold_codec::page::{PreparedRow, PreparedRows};
-use pagefold_engine::table_space::{EncodedRow, LoadEncoder};
+use pagefold_codec::page::PreparedRows;
+use pagefold_engine::table_space::LoadEncoder;
 use pagefold_interchange::{InterchangeError, Packer, Source};
 use pagefold_types::{PackedRow, PackedRows};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -67,20 +67,22 @@ impl Batch {
         self.rows.len()
     }
 
-    /// The rows in order, each with what was made of it.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedRow<'_>, EncodedRow<'_>)> {
+    /// The rows.
+    pub(crate) fn rows(&self) -> &PackedRows {
+        &self.rows
+    }
+
+    /// The rows taken apart, if they are to lie by column.
+    pub(crate) fn columns(&self) -> Option<&PreparedRows> {
+        if let Encoded::Columns(rows) = &self.encoded { Some(rows) } else { None }
+    }
+
+    /// Form and stored bytes of each row, in order; form 0, and nothing, of one that is stored as it is.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        let (bytes, ends) = if let Encoded::Records { bytes, ends } = &self.encoded { (&bytes[..], &ends[..]) } else { (&[][..], &[][..]) };
         let mut start = 0;
-        self.rows.iter().enumerate().map(move |(number, row)| {
-            let encoded = match &self.encoded {
-                Encoded::Nothing => EncodedRow::None,
-                Encoded::Records { bytes, ends } => {
-                    let (form, end) = ends.get(number).copied().unwrap_or((0, start));
-                    EncodedRow::Record(form, &bytes[std::mem::replace(&mut start, end)..end])
-                }
-                Encoded::Columns(rows) => EncodedRow::Columns(PreparedRow { rows, row: number }),
-            };
-            (row, encoded)
-        })
+        let encoded = ends.iter().map(move |(form, end)| (*form, &bytes[std::mem::replace(&mut start, *end)..*end]));
+        encoded.chain(std::iter::repeat((0, &[][..])))
     }
 }
 

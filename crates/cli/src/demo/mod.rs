@@ -13,6 +13,7 @@
 
 mod chart;
 mod indexes;
+mod inserts;
 mod outcome;
 mod page;
 mod subject;

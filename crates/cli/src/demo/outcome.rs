@@ -23,6 +23,8 @@ pub(super) struct MethodOutcome {
     pub(super) seek_per_s: f64,
     /// Rows found by primary key, one column changed, each second.
     pub(super) update_per_s: f64,
+    /// Rows put one by one into an empty table with its primary key, each second.
+    pub(super) insert_per_s: f64,
     /// Pages read from disk during the last scan.
     pub(super) scan_pages_read: u64,
     /// Pages read from disk during the last round of seeks.
@@ -151,6 +153,7 @@ fn table_json(table: &TableOutcome) -> Json {
             "scan_s": m.scan_s,
             "seek_per_s": m.seek_per_s,
             "update_per_s": m.update_per_s,
+            "insert_per_s": m.insert_per_s,
             "scan_pages_read": m.scan_pages_read,
             "seek_pages_read": m.seek_pages_read,
         })

@@ -126,7 +126,9 @@ fn index_groups(outcome: &Outcome, measure: Measure<'_, IndexOutcome>) -> Vec<Gr
 /// A few large numbers for those who read nothing else.
 fn key_figures(outcome: &Outcome) -> String {
     let mut tiles: Vec<(String, String)> = Vec::new();
-    if let Some((table, [none, .., best])) = outcome.tables.first().map(|t| (t, t.methods.as_slice())) {
+    if let Some((table, [none, compressed @ ..])) = outcome.tables.first().map(|t| (t, t.methods.as_slice()))
+        && let Some(best) = compressed.iter().min_by_key(|m| m.size_bytes)
+    {
         let saved = 100.0 * (1.0 - best.size_bytes as f64 / none.size_bytes.max(1) as f64);
         tiles.push((format!("{saved:.0} %"), format!("less space for {}", table.name.to_uppercase())));
         let seek = 100.0 * best.seek_per_s / none.seek_per_s.max(1.0);
@@ -154,7 +156,7 @@ fn row(cells: &[String], class: &str) -> String {
 }
 
 fn section_row(text: &str) -> String {
-    format!("<tr class=\"section\"><th colspan=\"9\" scope=\"rowgroup\">{}</th></tr>\n", escape(text))
+    format!("<tr class=\"section\"><th colspan=\"10\" scope=\"rowgroup\">{}</th></tr>\n", escape(text))
 }
 
 fn numbers(outcome: &Outcome) -> String {
@@ -173,6 +175,7 @@ fn numbers(outcome: &Outcome) -> String {
                 milliseconds(m.scan_s),
                 thousands(m.seek_per_s),
                 thousands(m.update_per_s),
+                thousands(m.insert_per_s),
             ];
             rows += &row(&cells, if m.method == "none" { "" } else { "good" });
         }
@@ -193,12 +196,24 @@ fn numbers(outcome: &Outcome) -> String {
                 milliseconds(i.scan_s),
                 thousands(i.seek_per_s),
                 "\u{2013}".to_owned(),
+                "\u{2013}".to_owned(),
             ];
             let is_best = i.format != "plain" && group.smallest(i.format).is_some_and(|best| best.page_size_bytes == i.page_size_bytes);
             rows += &row(&cells, if is_best { "good" } else { "" });
         }
     }
-    let heads = ["", "Size, MB", "Against plain", "Pages taken", "Pages foretold", "Load, s", "Scan, ms", "Seek, 1000/s", "Update, 1000/s"];
+    let heads = [
+        "",
+        "Size, MB",
+        "Against plain",
+        "Pages taken",
+        "Pages foretold",
+        "Load, s",
+        "Scan, ms",
+        "Seek, 1000/s",
+        "Update, 1000/s",
+        "Insert, 1000/s",
+    ];
     let head: String = heads.iter().map(|h| format!("<th scope=\"col\">{h}</th>")).collect();
     format!(
         "<section><h2>All numbers</h2><div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div></section>\n"

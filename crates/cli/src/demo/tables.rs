@@ -2,7 +2,7 @@
 
 use super::outcome::{MethodOutcome, TableOutcome};
 use super::subject::{NumberReader, Subject, TABLE_PAGE_BYTES, Truth, damaged};
-use super::{look, median, timed, verify};
+use super::{inserts, look, median, timed, verify};
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use pagefold::engine::index::Index;
@@ -55,6 +55,8 @@ pub(super) fn measure(session: &Session, database: &Database, subject: &mut Subj
         }
     }
     let updates = update(session, database, &loaded, subject)?;
+    let tables: Vec<&Arc<Table>> = loaded.iter().map(|one| &one.table).collect();
+    let inserts = inserts::measure(session, database, &tables, subject)?;
     session.bars.finish();
     let methods = loaded.iter().enumerate().map(|(i, one)| {
         let estimate = subject.estimates.iter().find(|e| e.method == one.method.name());
@@ -72,6 +74,7 @@ pub(super) fn measure(session: &Session, database: &Database, subject: &mut Subj
             scan_s: median(std::mem::take(&mut scans[i])),
             seek_per_s: median(std::mem::take(&mut seeks[i])),
             update_per_s: updates[i],
+            insert_per_s: inserts[i],
             scan_pages_read: reads[i][0],
             seek_pages_read: reads[i][1],
         }

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use super::bits::load;
 use super::int_rows::{IntPlan, IntRows};
 use super::layout::{AREA_BYTES_MAX, ENTRY_BYTES, HEADER_BYTES, Kind, ROWS_MAX};
-use super::prepare::{PreparedRow, RowPreparer};
-use super::schema::{Class, PageColumn, PageSchema, without_blanks};
+use super::schema::{Class, PageColumn, PageSchema};
+use super::spans::Spans;
 use super::string_rows::{CodesOf, StringPlan, StringRows};
 use crate::CodecError;
 use crate::row::Encoder;
-use pagefold_types::LARGE_VALUE_REF_BYTES;
 
 /// Set in an end offset of a record when the value is a large-value reference.
 pub(super) const LARGE_BIT: u16 = 0x8000;
@@ -48,6 +47,23 @@ impl Parts {
 pub(super) enum Rows {
     Ints(IntRows),
     Strings(StringRows),
+}
+
+impl Rows {
+    fn of(schema: &PageSchema) -> Vec<Rows> {
+        let columns = schema.columns.iter().map(|column| match column.class {
+            Class::Int { .. } => Rows::Ints(IntRows::new(column.null_bit.is_some())),
+            Class::Fixed { .. } | Class::Variable { .. } => Rows::Strings(StringRows::new(column.null_bit.is_some())),
+        });
+        columns.collect()
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Rows::Ints(rows) => rows.clear(),
+            Rows::Strings(rows) => rows.clear(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -109,20 +125,17 @@ pub struct PageEncoder {
     /// Rows from which on a look at the length is worthwhile.
     aim: usize,
     work: (Vec<i64>, Vec<i64>),
-    /// Start, end and large flag of the variable columns of a record.
-    spans: Vec<(usize, usize, bool)>,
+    spans: Spans,
+    /// Room to work in when some rows stay.
+    drained: Vec<Rows>,
 }
 
 impl PageEncoder {
     /// For rows of this schema. Without `codes`, no column is encoded by string codes; with them, reading needs their dictionary.
     #[must_use]
     pub fn new(schema: Arc<PageSchema>, codes: Option<Arc<Encoder>>) -> Self {
-        let columns = schema.columns.iter().map(|column| match column.class {
-            Class::Int { .. } => Rows::Ints(IntRows::new(column.null_bit.is_some())),
-            Class::Fixed { .. } | Class::Variable { .. } => Rows::Strings(StringRows::new(column.null_bit.is_some())),
-        });
         Self {
-            columns: columns.collect(),
+            columns: Rows::of(&schema),
             schema,
             codes,
             records: Vec::new(),
@@ -132,7 +145,8 @@ impl PageEncoder {
             fitted: 0,
             aim: 1,
             work: Default::default(),
-            spans: Vec::new(),
+            spans: Spans::default(),
+            drained: Vec::new(),
         }
     }
 
@@ -184,56 +198,24 @@ impl PageEncoder {
     /// # Panics
     /// When it holds [`ROWS_MAX`] rows.
     pub fn push(&mut self, record: &[u8]) -> Result<(), CodecError> {
-        self.push_with(record, None)
-    }
-
-    /// As [`push`](Self::push), of a record that a [preparer](Self::preparer) has seen.
-    ///
-    /// # Errors
-    /// As `push`.
-    ///
-    /// # Panics
-    /// As `push`.
-    pub fn push_prepared(&mut self, record: &[u8], prepared: PreparedRow<'_>) -> Result<(), CodecError> {
-        self.push_with(record, Some(prepared))
-    }
-
-    /// Rows have come without records.
-    pub(super) fn note_carried(&mut self, rows: usize) {
-        self.record_ends.resize(self.record_ends.len() + rows, self.records.len() as u32);
-        self.planned = 0;
-    }
-
-    /// What other threads can prepare rows with; `None` where there is nothing to prepare.
-    #[must_use]
-    pub fn preparer(&self) -> Option<RowPreparer> {
-        let codes = self.codes.as_ref()?;
-        Some(RowPreparer::new(Arc::clone(&self.schema), Arc::clone(codes)))
-    }
-
-    fn push_with(&mut self, record: &[u8], prepared: Option<PreparedRow<'_>>) -> Result<(), CodecError> {
         assert!(self.rows() < ROWS_MAX);
-        self.check(record)?;
-        self.records.extend_from_slice(record);
-        self.record_ends.push(self.records.len() as u32);
-        self.planned = 0;
+        self.spans.find(&self.schema, record)?;
+        self.hold(record);
         let mut spans = self.spans.iter();
-        for (number, (column, rows)) in self.schema.columns.iter().zip(&mut self.columns).enumerate() {
+        for (column, rows) in self.schema.columns.iter().zip(&mut self.columns) {
             let null = is_null(column, record);
             match rows {
                 Rows::Ints(rows) if null => rows.push_null(),
                 Rows::Ints(rows) => rows.push(fixed_int(column, record)),
                 Rows::Strings(rows) => {
                     let (start, end, large) = match column.class {
-                        Class::Variable { .. } => spans.next().copied().unwrap_or_default(),
+                        Class::Variable { .. } => spans.next().unwrap_or_default(),
                         Class::Int { width } | Class::Fixed { width } => (column.at, column.at + usize::from(width), false),
                     };
                     if null {
                         rows.push_null();
                     } else {
-                        let known = prepared.and_then(|prepared| prepared.codes(number));
-                        let codes = known.unwrap_or(self.codes.as_deref().map_or(CodesOf::Unknown, CodesOf::Encoder));
-                        _ = rows.push(&record[start..end], large, codes);
+                        _ = rows.push(&record[start..end], large, self.codes.as_deref().map_or(CodesOf::Unknown, CodesOf::Encoder));
                     }
                 }
             }
@@ -241,42 +223,17 @@ impl PageEncoder {
         Ok(())
     }
 
-    /// Checks a record, and finds its variable columns; CHAR without trailing blanks.
-    fn check(&mut self, record: &[u8]) -> Result<(), CodecError> {
-        self.spans.clear();
-        let damaged = Err(CodecError::Page("not a record of the schema"));
-        let mut start = self.schema.fixed_len;
-        if record.len() < start || self.schema.unused_bits.is_some_and(|(at, mask)| record[at] & mask != 0) {
-            return damaged;
-        }
-        for column in &self.schema.columns {
-            let null = is_null(column, record);
-            let chars = match column.class {
-                Class::Variable { chars } => chars,
-                Class::Int { width } | Class::Fixed { width } => {
-                    if null && record[column.at..column.at + usize::from(width)].iter().any(|byte| *byte != 0) {
-                        return damaged;
-                    }
-                    continue;
-                }
-            };
-            let word = u16::from_le_bytes([record[column.at], record[column.at + 1]]);
-            let (end, large) = (usize::from(word & !LARGE_BIT), word & LARGE_BIT != 0);
-            let Some(value) = record.get(start..end) else { return damaged };
-            if null && (large || !value.is_empty()) || large && value.len() != LARGE_VALUE_REF_BYTES {
-                return damaged;
-            }
-            let mut kept = value.len();
-            if let (Some(chars), false, false) = (chars, large, null) {
-                kept = without_blanks(value).len();
-                if char_count(&value[..kept]) + (value.len() - kept) != chars as usize {
-                    return damaged;
-                }
-            }
-            self.spans.push((start, start + kept, large));
-            start = end;
-        }
-        if start == record.len() { Ok(()) } else { damaged }
+    /// Keeps the record of a row that is taken in.
+    pub(super) fn hold(&mut self, record: &[u8]) {
+        self.records.extend_from_slice(record);
+        self.record_ends.push(self.records.len() as u32);
+        self.planned = 0;
+    }
+
+    /// Rows have come without records.
+    pub(super) fn note_carried(&mut self, rows: usize) {
+        self.record_ends.resize(self.record_ends.len() + rows, self.records.len() as u32);
+        self.planned = 0;
     }
 
     /// Bytes of the area of the first `rows` rows; nothing is written.
@@ -326,15 +283,19 @@ impl PageEncoder {
         self.planned = rows;
     }
 
-    /// Are there as many rows as the pages before had, so that [`PageEncoder::rows_that_fit`] is worth its time? It takes as long as encoding does.
+    /// So many rows it is to hold before [`PageEncoder::rows_that_fit`] is worth its time, which takes as long as encoding does: as many as the pages before had.
     #[must_use]
-    pub fn is_worth_a_trial(&self) -> bool {
-        self.rows() >= self.aim.min(ROWS_MAX)
+    pub fn rows_worth_a_trial(&self) -> usize {
+        self.aim.min(ROWS_MAX)
     }
 
-    /// How many of the rows it holds, of the first `rows_max`, fit into `room` bytes: as many as a few trials find. Not even one: 0.
-    pub fn rows_that_fit(&mut self, room: usize, rows_max: usize) -> usize {
-        let room = room.min(AREA_BYTES_MAX);
+    /// How many of the rows it holds, of the first `rows_max`, fit into `room` bytes, with what so many rows take besides the area: as many as a few trials find. Not even
+    /// one: 0.
+    ///
+    /// # Panics
+    /// When `room` is above [`AREA_BYTES_MAX`].
+    pub fn rows_that_fit(&mut self, room: usize, rows_max: usize, besides: impl Fn(usize) -> usize) -> usize {
+        assert!(room <= AREA_BYTES_MAX);
         let held = self.rows().min(rows_max);
         // `fits` rows do, taking `bytes`; `too_many` do not, taking `too_long`.
         let (mut fits, mut bytes) = (0, HEADER_BYTES + ENTRY_BYTES * self.columns.len());
@@ -345,7 +306,7 @@ impl PageEncoder {
             if next <= fits || next >= too_many {
                 break;
             }
-            let len = self.len_of(next);
+            let len = self.len_of(next) + besides(next);
             // What a row takes, as far as is known.
             let row_bytes = match (len <= room, trial) {
                 (true, 1) => len.div_ceil(next),
@@ -426,16 +387,23 @@ impl PageEncoder {
     /// # Panics
     /// When it holds fewer.
     pub fn drain(&mut self, rows: usize) {
-        let start = self.record_bytes(rows);
-        let records = std::mem::take(&mut self.records);
-        let ends = std::mem::take(&mut self.record_ends);
-        self.clear();
-        let mut at = start;
-        for end in &ends[rows..] {
-            let pushed = self.push(&records[at..*end as usize]);
-            debug_assert!(pushed.is_ok());
-            at = *end as usize;
+        if self.drained.is_empty() {
+            self.drained = Rows::of(&self.schema);
         }
+        std::mem::swap(&mut self.columns, &mut self.drained);
+        let (held, start) = (self.rows(), self.record_bytes(rows));
+        for (own, from) in self.columns.iter_mut().zip(&self.drained) {
+            own.clear();
+            match (own, from) {
+                (Rows::Ints(own), Rows::Ints(from)) => own.push_rows(&from.values, &from.nulls, rows..held),
+                (Rows::Strings(own), Rows::Strings(from)) => own.push_rows(from, rows..held),
+                _ => unreachable!("the same schema"),
+            }
+        }
+        self.records.drain(..start);
+        self.record_ends.drain(..rows);
+        self.record_ends.iter_mut().for_each(|end| *end -= start as u32);
+        self.planned = 0;
     }
 
     /// Lets go of all rows.
@@ -443,12 +411,7 @@ impl PageEncoder {
         self.records.clear();
         self.record_ends.clear();
         self.planned = 0;
-        for column in &mut self.columns {
-            match column {
-                Rows::Ints(rows) => rows.clear(),
-                Rows::Strings(rows) => rows.clear(),
-            }
-        }
+        self.columns.iter_mut().for_each(Rows::clear);
     }
 }
 

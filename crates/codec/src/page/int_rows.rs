@@ -3,6 +3,8 @@
 //! A row that is NULL repeats the value before it (the first ones, the one after): so NULLs cost nothing but their bit, and every row has a value that other
 //! columns can be differences to. What is chosen for n rows depends on these rows alone.
 
+use std::ops::Range;
+
 use super::bits::{bits_for, pack, packed_len};
 use super::encoder::Parts;
 use super::layout::{EXCEPTIONS, Entry, Kind, NULLS, OUTSIDE};
@@ -105,7 +107,7 @@ impl Distinct {
 #[derive(Debug)]
 pub(super) struct IntRows {
     pub(super) values: Vec<i64>,
-    nulls: RowBits,
+    pub(super) nulls: RowBits,
     nullable: bool,
     all_null: bool,
     distinct: Distinct,
@@ -221,6 +223,16 @@ impl IntRows {
             self.nulls.push_unset(values.len());
         }
         self.distinct.extend(values, row);
+    }
+
+    /// Some of other rows, which have these values where they are not NULL.
+    pub(super) fn push_rows(&mut self, values: &[i64], nulls: &RowBits, rows: Range<usize>) {
+        if !self.nullable || nulls.count(rows.end) == nulls.count(rows.start) {
+            return self.extend(values[rows].iter().copied());
+        }
+        for row in rows {
+            if nulls.get(row) { self.push_null() } else { self.push(values[row]) }
+        }
     }
 
     pub(super) fn push_null(&mut self) {

@@ -67,6 +67,7 @@ mod patch;
 mod prepare;
 mod schema;
 mod select;
+mod spans;
 mod string_rows;
 mod strings;
 
@@ -78,7 +79,7 @@ pub use encoder::{ColumnSize, PageEncoder};
 pub use int_set::IntSet;
 pub use layout::{AREA_BYTES_MAX, ROWS_MAX};
 pub use patch::Patch;
-pub use prepare::{PreparedRow, PreparedRows, RowPreparer};
+pub use prepare::{PreparedRows, RowPreparer};
 pub use schema::PageSchema;
 
 #[cfg(test)]

@@ -1,83 +1,130 @@
-//! String codes of many rows at once, for columns whose values are mostly new: by other threads than the one that fills pages.
+//! Packed records taken apart into columns, many at once: by other threads than the one that fills pages.
 //!
-//! Invariant: codes follow from a value alone, so an area does not depend on who found them, nor on which columns were prepared.
+//! Equal strings of a column are found, and turned into string codes, once for all the rows; onto a page then come columns, not records.
+//!
+//! Invariant: an area does not depend on who took its rows apart, nor with which others: what is encoded is what [`PageEncoder::push`] makes of the records.
 
 use std::sync::Arc;
 
-use super::int_rows::{PROBE_DISTINCT, PROBE_ROWS};
-use super::schema::{Class, PageSchema, without_blanks};
-use super::string_rows::{CodesOf, hash};
+use super::encoder::{PageEncoder, Rows, fixed_int, is_null};
+use super::layout::ROWS_MAX;
+use super::nulls::RowBits;
+use super::schema::{Class, PageSchema};
+use super::spans::Spans;
+use super::string_rows::{CodesOf, StringRows};
+use crate::CodecError;
 use crate::row::Encoder;
 
-/// Finds the codes of rows that come onto pages later.
+/// Takes rows apart that come onto pages later.
 #[derive(Clone, Debug)]
 pub struct RowPreparer {
     schema: Arc<PageSchema>,
-    codes: Arc<Encoder>,
+    codes: Option<Arc<Encoder>>,
 }
 
-/// What was found of some rows.
-#[derive(Debug, Default)]
+/// Rows taken apart.
+#[derive(Debug)]
 pub struct PreparedRows {
-    /// By column; `None` where the codes are found when a value is new to its page.
-    columns: Vec<Option<Codes>>,
+    columns: Vec<Column>,
+    /// Rows that are none, ascending.
+    refused: Vec<usize>,
+    rows: usize,
 }
 
-/// The codes of a column, one row's behind the other's.
-#[derive(Debug, Default)]
-struct Codes {
-    codes: Vec<u16>,
-    ends: Vec<u32>,
-}
-
-/// A row that was prepared, by its number.
-#[derive(Clone, Copy, Debug)]
-pub struct PreparedRow<'a> {
-    /// The rows it is one of.
-    pub rows: &'a PreparedRows,
-    /// Which.
-    pub row: usize,
-}
-
-impl<'a> PreparedRow<'a> {
-    pub(super) fn codes(&self, column: usize) -> Option<CodesOf<'a>> {
-        let Codes { codes, ends } = self.rows.columns.get(column)?.as_ref()?;
-        let start = self.row.checked_sub(1).map_or(Some(0), |before| ends.get(before).copied())?;
-        Some(CodesOf::Known(codes.get(start as usize..*ends.get(self.row)? as usize)?))
-    }
+/// A column of rows. What it has of a row that is none is of no use.
+#[derive(Debug)]
+enum Column {
+    Ints(Vec<i64>, RowBits),
+    Strings(StringRows),
 }
 
 impl RowPreparer {
-    pub(super) fn new(schema: Arc<PageSchema>, codes: Arc<Encoder>) -> Self {
+    pub(super) fn new(schema: Arc<PageSchema>, codes: Option<Arc<Encoder>>) -> Self {
         Self { schema, codes }
     }
 
-    /// Prepares packed records; those that are none have no codes.
+    /// Takes packed records apart. Those that are none of the schema are refused when they are to come onto a page.
     pub fn prepare<'r>(&self, records: impl Iterator<Item = &'r [u8]> + Clone) -> PreparedRows {
-        let mut prepared = PreparedRows::default();
-        for (number, column) in self.schema.columns.iter().enumerate() {
-            let Class::Variable { chars } = column.class else {
-                prepared.columns.push(None);
-                continue;
-            };
-            let value = |record: &'r [u8]| match self.schema.record_bytes(number, record) {
-                Some((value, false)) if chars.is_some() => without_blanks(value),
-                Some((value, _)) => value,
-                None => &[],
-            };
-            let mut hashes: Vec<u64> = records.clone().take(PROBE_ROWS).map(|record| hash(value(record))).collect();
-            hashes.sort_unstable();
-            hashes.dedup();
-            let codes = (hashes.len() > PROBE_DISTINCT).then(|| {
-                let mut codes = Codes::default();
-                for record in records.clone() {
-                    self.codes.codes(value(record), |code| codes.codes.push(code));
-                    codes.ends.push(codes.codes.len() as u32);
+        let schema = &*self.schema;
+        let mut spans = Spans::default();
+        let (mut refused, mut rows) = (Vec::new(), 0);
+        let count = records.clone().count();
+        let mut columns: Vec<Column> = schema
+            .columns
+            .iter()
+            .map(|column| match column.class {
+                Class::Int { .. } => Column::Ints(Vec::new(), RowBits::default()),
+                Class::Fixed { .. } | Class::Variable { .. } => {
+                    let mut strings = StringRows::new(column.null_bit.is_some());
+                    strings.reserve(count);
+                    Column::Strings(strings)
                 }
-                codes
-            });
-            prepared.columns.push(codes);
+            })
+            .collect();
+        for record in records.clone() {
+            let refuse = spans.find(schema, record).is_err();
+            if refuse {
+                refused.push(rows);
+            }
+            rows += 1;
+            let mut spans = spans.iter();
+            for number in &schema.strings {
+                let (column, number) = (&schema.columns[*number], *number);
+                let Column::Strings(own) = &mut columns[number] else { unreachable!("a column of strings") };
+                let (value, large) = match column.class {
+                    _ if refuse => (&[][..], false),
+                    Class::Variable { .. } => spans.next().map_or((&[][..], false), |(start, end, large)| (&record[start..end], large)),
+                    Class::Int { width } | Class::Fixed { width } => (&record[column.at..column.at + usize::from(width)], false),
+                };
+                if !refuse && is_null(column, record) {
+                    own.push_null();
+                } else {
+                    own.push(value, large, self.codes.as_deref().map_or(CodesOf::Unknown, CodesOf::Encoder));
+                }
+            }
         }
-        prepared
+        for (column, own) in schema.columns.iter().zip(&mut columns) {
+            let Column::Ints(values, nulls) = own else { continue };
+            let whole = |record: &[u8]| record.len() >= schema.fixed_len;
+            values.reserve(rows);
+            values.extend(records.clone().map(|record| if whole(record) { fixed_int(column, record) } else { 0 }));
+            if column.null_bit.is_some() {
+                records.clone().for_each(|record| nulls.push(whole(record) && is_null(column, record)));
+            }
+        }
+        PreparedRows { columns, refused, rows }
+    }
+}
+
+impl PageEncoder {
+    /// What other threads can take rows apart with.
+    #[must_use]
+    pub fn preparer(&self) -> RowPreparer {
+        RowPreparer::new(Arc::clone(&self.schema), self.codes.clone())
+    }
+
+    /// Takes in rows that were taken apart with its [preparer](Self::preparer): their records, and the number of the first in `prepared`.
+    ///
+    /// # Errors
+    /// When one is not a record of the schema; none is taken in then.
+    ///
+    /// # Panics
+    /// When it would hold more than [`ROWS_MAX`] rows, or `prepared` is of another schema or has fewer.
+    pub fn push_prepared(&mut self, records: &[&[u8]], prepared: &PreparedRows, first: usize) -> Result<(), CodecError> {
+        let rows = first..first + records.len();
+        assert!(self.rows() + rows.len() <= ROWS_MAX && rows.end <= prepared.rows && self.columns.len() == prepared.columns.len());
+        let next = prepared.refused.partition_point(|row| *row < rows.start);
+        if prepared.refused.get(next).is_some_and(|row| *row < rows.end) {
+            return Err(CodecError::Page("not a record of the schema"));
+        }
+        records.iter().for_each(|record| self.hold(record));
+        for (own, prepared) in self.columns.iter_mut().zip(&prepared.columns) {
+            match (own, prepared) {
+                (Rows::Ints(own), Column::Ints(values, nulls)) => own.push_rows(values, nulls, rows.clone()),
+                (Rows::Strings(own), Column::Strings(prepared)) => own.push_rows(prepared, rows.clone()),
+                _ => unreachable!("the same schema"),
+            }
+        }
+        Ok(())
     }
 }

@@ -3,6 +3,8 @@
 //! Equal values are found while rows come in, so each is turned into string codes once. A row that is NULL has no bytes; in a dictionary it has the number of
 //! the row before. What is chosen for n rows depends on these rows alone.
 
+use std::ops::Range;
+
 use super::bits::{pack, pack_codes, packed_len};
 use super::encoder::Parts;
 use super::int_rows::{PROBE_DISTINCT, PROBE_ROWS, SLOPE_BITS, index_bits};
@@ -67,6 +69,8 @@ pub(super) struct StringRows {
     nulls: RowBits,
     nullable: bool,
     large: RowBits,
+    /// Room to work in, by value of other rows: what it is here.
+    known: Vec<Option<KnownValue>>,
 }
 
 /// Strings one behind the other: how they are kept.
@@ -120,6 +124,7 @@ impl StringRows {
             nulls: RowBits::default(),
             nullable,
             large: RowBits::default(),
+            known: Vec::new(),
         }
     }
 
@@ -166,6 +171,33 @@ impl StringRows {
     #[inline]
     pub(super) fn push_known(&mut self, value: KnownValue) {
         self.push_value(value, false);
+    }
+
+    /// Rows of another column, with the codes that are known there. A value is looked up once, where equal ones are known to be equal there.
+    pub(super) fn push_rows(&mut self, from: &StringRows, rows: Range<usize>) {
+        let mut known = std::mem::take(&mut self.known);
+        known.clear();
+        if from.distinct_rows == usize::MAX {
+            known.resize(from.values.len(), None);
+        }
+        self.reserve(rows.len());
+        for row in rows {
+            if from.nullable && from.nulls.get(row) {
+                self.push_null();
+                continue;
+            }
+            let (id, large) = (from.rows[row].id as usize, from.large.get(row));
+            match known.get(id).copied().flatten() {
+                Some(value) if self.knows_equal_values() => self.push_value(value, large),
+                _ => {
+                    let value = self.push(from.bytes_of(id), large, CodesOf::Known(from.codes_of(id)));
+                    if let Some(known) = known.get_mut(id) {
+                        *known = Some(value);
+                    }
+                }
+            }
+        }
+        self.known = known;
     }
 
     /// There is room for so many rows more.
@@ -365,14 +397,22 @@ pub(super) fn line_end(slope: u32, index: usize) -> i64 {
     ((u64::from(slope) * (index as u64 + 1)) >> SLOPE_BITS) as i64
 }
 
-pub(super) fn hash(value: &[u8]) -> u64 {
+fn hash(value: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut hash = (value.len() as u64).wrapping_mul(FACTOR);
     let (words, rest) = value.as_chunks::<8>();
     for word in words {
         hash = (hash.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
     }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    (hash.rotate_left(23) ^ u64::from_le_bytes(last)).wrapping_mul(FACTOR)
+    (hash.rotate_left(23) ^ short_word(rest)).wrapping_mul(FACTOR)
+}
+
+/// A number of up to seven bytes, which differs from that of others of the same length.
+#[inline(always)]
+fn short_word(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+    }
+    let [Some(first), Some(last)] = [bytes.first(), bytes.last()] else { return 0 };
+    u64::from(*first) | u64::from(bytes[bytes.len() / 2]) << 8 | u64::from(*last) << 16
 }

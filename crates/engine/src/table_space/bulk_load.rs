@@ -10,7 +10,7 @@ use super::partition::Partition;
 use super::table::Table;
 use crate::pool::BulkWriter;
 use crate::{Error, Result};
-use pagefold_codec::page::{PreparedRow, RowPreparer};
+use pagefold_codec::page::{PreparedRows, RowPreparer};
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PagePacker, Stored, forms};
 use pagefold_format::space_map::CLASS_FULL;
@@ -24,19 +24,8 @@ type Placed<E> = std::result::Result<(), E>;
 pub enum LoadEncoder<'a> {
     /// Bring records into the form of the table.
     Records(&'a RecordEncoder),
-    /// Find string codes of rows that come to lie by column.
+    /// Take rows apart that come to lie by column.
     Columns(RowPreparer),
-}
-
-/// What a [`LoadEncoder`] has made of a record.
-#[derive(Clone, Copy, Debug)]
-pub enum EncodedRow<'a> {
-    /// Nothing.
-    None,
-    /// Its form, and what is stored of it; form 0: the record itself.
-    Record(u16, &'a [u8]),
-    /// String codes.
-    Columns(PreparedRow<'a>),
 }
 
 /// Fills a table. Who fills it is told where each row has come to: at once, or when its page is complete.
@@ -89,7 +78,7 @@ impl<'a> BulkLoader<'a> {
     #[must_use]
     pub fn encoder(&self) -> Option<LoadEncoder<'a>> {
         match &self.columns {
-            Some(columns) => columns.preparer().map(LoadEncoder::Columns),
+            Some(columns) => Some(LoadEncoder::Columns(columns.preparer())),
             None => self.table.encoder().map(LoadEncoder::Records),
         }
     }
@@ -98,43 +87,65 @@ impl<'a> BulkLoader<'a> {
     ///
     /// # Errors
     /// When it is longer, a write fails, or `placed` does.
-    pub fn push<E: From<Error>>(&mut self, record: &[u8], placed: impl FnMut(Rid, &[u8]) -> Placed<E>) -> Placed<E> {
-        self.push_encoded(record, EncodedRow::None, placed)
+    pub fn push<E: From<Error>>(&mut self, record: &[u8], mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>) -> Placed<E> {
+        self.check_length(record)?;
+        if let Some(columns) = &mut self.columns {
+            columns.push(record).map_err(|e| Error::Value(format!("{}: {e}", self.table.object())))?;
+            return self.put_pages(false, &mut placed);
+        }
+        let mut codes = std::mem::take(&mut self.codes);
+        codes.clear();
+        let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
+        let rid = self.put(Stored::Home(forms::body(form, record, &codes)));
+        self.codes = codes;
+        placed(rid?, record)
     }
 
-    /// Adds a record of which an [encoder](Self::encoder) has made something.
+    /// Adds a record, of which an [encoder](LoadEncoder::Records) has made a form and what is stored of it; form 0: the record itself.
     ///
     /// # Errors
     /// As [`push`](Self::push).
     pub fn push_encoded<E: From<Error>>(
         &mut self,
         record: &[u8],
-        encoded: EncodedRow<'_>,
+        (form, stored): (u16, &[u8]),
         mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>,
     ) -> Placed<E> {
-        if record.len() > self.table.record_bytes_max() {
-            return Err(Error::Value(format!("{}: a record of {} bytes", self.table.object(), record.len())).into());
+        self.check_length(record)?;
+        let rid = self.put(Stored::Home(forms::body(form, record, stored)))?;
+        placed(rid, record)
+    }
+
+    /// Adds records that were [taken apart](LoadEncoder::Columns), the first as number `first`.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    ///
+    /// # Panics
+    /// When the table is not by column.
+    pub fn push_prepared<E: From<Error>>(
+        &mut self,
+        mut records: &[&[u8]],
+        prepared: &PreparedRows,
+        mut first: usize,
+        mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>,
+    ) -> Placed<E> {
+        records.iter().try_for_each(|record| self.check_length(record))?;
+        while !records.is_empty() {
+            let columns = self.columns.as_mut().expect("rows are taken apart for a table by column");
+            let rows =
+                columns.push_prepared(records, prepared, first).map_err(|e| Error::Value(format!("{}: {e}", self.table.object())))?;
+            (records, first) = (&records[rows..], first + rows);
+            self.put_pages(false, &mut placed)?;
         }
-        let Some(columns) = &mut self.columns else {
-            let rid = match encoded {
-                EncodedRow::Record(form, stored) => self.put(Stored::Home(forms::body(form, record, stored)))?,
-                EncodedRow::None | EncodedRow::Columns(_) => {
-                    let mut codes = std::mem::take(&mut self.codes);
-                    codes.clear();
-                    let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
-                    let rid = self.put(Stored::Home(forms::body(form, record, &codes)))?;
-                    self.codes = codes;
-                    rid
-                }
-            };
-            return placed(rid, record);
-        };
-        let pushed = match encoded {
-            EncodedRow::Columns(prepared) => columns.push_prepared(record, prepared),
-            EncodedRow::None | EncodedRow::Record(..) => columns.push(record),
-        };
-        pushed.map_err(|e| Error::Value(format!("{}: {e}", self.table.object())))?;
-        self.put_pages(false, &mut placed)
+        Ok(())
+    }
+
+    fn check_length(&self, record: &[u8]) -> Result<()> {
+        if record.len() > self.table.record_bytes_max() {
+            return Err(Error::Value(format!("{}: a record of {} bytes", self.table.object(), record.len())));
+        }
+        Ok(())
     }
 
     /// Puts a row by itself behind the others.

@@ -38,7 +38,7 @@ mod tests;
 pub use attributes::{Method, TableAttributes};
 pub(crate) use batch::BatchSizes;
 pub use batch::{BatchColumn, BatchValues, ColumnBatch};
-pub use bulk_load::{BulkLoader, EncodedRow, LoadEncoder};
+pub use bulk_load::{BulkLoader, LoadEncoder};
 pub use dictionary::{Compressor, LIVE_MAX, SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler, Saving};
 pub(crate) use filter::Filter;
 pub(crate) use page_copy::{CopiedRow, PageCopy};

@@ -9,7 +9,7 @@ use super::forms::RecordEncoder;
 use super::page::{DATA_HEADER_BYTES, row_space};
 use super::place::ColumnImage;
 use pagefold_codec::CodecError;
-use pagefold_codec::page::{PageEncoder, PageSchema, PreparedRow, ROWS_MAX, RowPreparer};
+use pagefold_codec::page::{PageEncoder, PageSchema, PreparedRows, ROWS_MAX, RowPreparer};
 use pagefold_codec::row::{Encoder, RowDictionary};
 use pagefold_types::CompactLayout;
 use std::sync::Arc;
@@ -91,25 +91,36 @@ impl ColumnPacker {
         self.encoder.push(record)
     }
 
-    /// As [`push`](Self::push), of a record that a [preparer](Self::preparer) has seen.
+    /// Takes in as many rows, at least one, as come before the next look for [pages](Self::next_page), and says how many: of those with these records, which a
+    /// [preparer](Self::preparer) has taken apart, the first as number `first`.
     ///
     /// # Errors
-    /// As `push`.
-    pub fn push_prepared(&mut self, record: &[u8], prepared: PreparedRow<'_>) -> Result<(), CodecError> {
-        self.encoder.push_prepared(record, prepared)
+    /// As [`push`](Self::push).
+    ///
+    /// # Panics
+    /// When there is no record, or `prepared` is of others.
+    pub fn push_prepared(&mut self, records: &[&[u8]], prepared: &PreparedRows, first: usize) -> Result<usize, CodecError> {
+        let rows = self.rows_at_next_look().saturating_sub(self.held()).clamp(1, records.len());
+        self.encoder.push_prepared(&records[..rows], prepared, first)?;
+        Ok(rows)
     }
 
-    /// What other threads can prepare rows with; `None` where there is nothing to prepare.
+    /// What other threads can take rows apart with.
     #[must_use]
-    pub fn preparer(&self) -> Option<RowPreparer> {
+    pub fn preparer(&self) -> RowPreparer {
         self.encoder.preparer()
+    }
+
+    /// With fewer rows than these, and more to come, there is no page.
+    fn rows_at_next_look(&self) -> usize {
+        self.encoder.rows_worth_a_trial().min(self.rows_max).max(self.next_look)
     }
 
     /// What the next page holds; `None`: more rows may fit. `last`: there are no more. [Take](Self::take) them before the next look.
     pub fn next_page(&mut self, last: bool) -> Option<PackedPage> {
         let held = self.held();
         let full = held >= self.rows_max;
-        if held == 0 || !(last || full || self.encoder.is_worth_a_trial()) || !last && held < self.next_look {
+        if held == 0 || !last && held < self.rows_at_next_look() {
             return None;
         }
         let rows = self.rows_that_fit(held);
@@ -135,14 +146,7 @@ impl ColumnPacker {
     fn rows_that_fit(&mut self, held: usize) -> usize {
         let room = (self.page_bytes - AREA) * (100 - self.pctfree) / 100;
         let reserve = (self.page_bytes / RESERVE).min(MOVED_SPACE * held);
-        let mut states = 0;
-        loop {
-            let rows = self.encoder.rows_that_fit(room.saturating_sub(reserve + states), self.rows_max);
-            if state_bytes(rows) <= states || rows == 0 {
-                return rows;
-            }
-            states = state_bytes(rows);
-        }
+        self.encoder.rows_that_fit(room.saturating_sub(reserve), self.rows_max, state_bytes)
     }
 
     fn room_one_by_one(&self) -> usize {

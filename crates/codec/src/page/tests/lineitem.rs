@@ -85,8 +85,8 @@ fn areas(items: &LineItems, room: usize) -> Vec<Vec<u8>> {
         if let Some(record) = record {
             encoder.push(record).unwrap();
         }
-        while encoder.rows() > 0 && (record.is_none() || encoder.is_worth_a_trial()) {
-            let rows = encoder.rows_that_fit(room, usize::MAX);
+        while encoder.rows() > 0 && (record.is_none() || encoder.rows() >= encoder.rows_worth_a_trial()) {
+            let rows = encoder.rows_that_fit(room, usize::MAX, |_| 0);
             if rows == encoder.rows() && record.is_some() {
                 break;
             }

@@ -1,7 +1,7 @@
 //! What goes in comes out: value by value and record by record, in as many bytes as foretold.
 
 use super::data::{CODES, Table, table};
-use crate::page::{ColumnArea, PageEncoder, PreparedRow, StringValue};
+use crate::page::{ColumnArea, PageEncoder, StringValue};
 use crate::row::Dictionary;
 use pagefold_types::{ColumnValue, ValueRef};
 
@@ -23,22 +23,44 @@ pub(super) fn dictionary(codes: Option<usize>) -> Option<&'static Dictionary> {
     codes.map(|which| &CODES[which].0)
 }
 
+/// Rows taken apart together come onto areas in pieces, and some of them stay for the next one.
 #[test]
 fn prepared_rows_make_the_same_areas() {
-    for seed in 0..60 {
-        let rows = [40, 300][seed as usize % 2];
-        let table = table(seed, 6, rows);
-        let codes = Some(seed as usize % 2);
-        let mut encoder = PageEncoder::new(table.schema.clone(), codes.map(|which| CODES[which].1.clone()));
-        let prepared = encoder.preparer().unwrap().prepare(table.records.iter().map(Vec::as_slice));
-        for (row, record) in table.records.iter().enumerate() {
-            encoder.push_prepared(record, PreparedRow { rows: &prepared, row }).unwrap();
+    for seed in 0..90 {
+        let (all, held) = [(40, 40), (300, 300), (2_600, 250)][seed as usize % 3];
+        let table = table(seed, 6, all);
+        let codes = [None, Some(0), Some(1)][seed as usize / 3 % 3].map(|which: usize| &CODES[which].1);
+        let new = || PageEncoder::new(table.schema.clone(), codes.cloned());
+        // One is no row, and is not wanted.
+        let mut records: Vec<&[u8]> = table.records.iter().map(Vec::as_slice).collect();
+        let none = held / 3;
+        records.insert(none, &[]);
+        let mut encoder = new();
+        let prepared = encoder.preparer().prepare(records.iter().copied());
+        assert!(encoder.push_prepared(&records[..=none], &prepared, 0).is_err());
+        assert_eq!(encoder.rows(), 0);
+        let same_as_by_record = |encoder: &mut PageEncoder, rows: &[&[u8]]| {
+            let mut by_record = new();
+            rows.iter().for_each(|record| by_record.push(record).unwrap());
+            assert_eq!(encoder.rows(), rows.len());
+            assert!(rows.iter().enumerate().all(|(row, record)| encoder.held_record(row) == *record));
+            let mut areas = [Vec::new(), Vec::new()];
+            encoder.encode(rows.len(), &mut areas[0]);
+            by_record.encode(rows.len(), &mut areas[1]);
+            assert!(areas[0] == areas[1], "seed {seed}");
+        };
+        for (first, end) in [(0, none), (none + 1, held / 2), (held / 2, held / 2), (held / 2, held + 1)] {
+            encoder.push_prepared(&records[first..end], &prepared, first).unwrap();
         }
-        let mut area = Vec::new();
-        encoder.encode(rows, &mut area);
-        assert!(area == encoded(&table, rows, codes), "seed {seed}");
+        records.remove(none);
+        same_as_by_record(&mut encoder, &records[..held]);
+        let taken = held * (seed as usize % 5) / 6;
+        encoder.drain(taken);
+        same_as_by_record(&mut encoder, &records[taken..held]);
+        let more = all.min(held + taken);
+        encoder.push_prepared(&records[held..more], &prepared, held + 1).unwrap();
+        same_as_by_record(&mut encoder, &records[taken..more]);
     }
-    assert!(PageEncoder::new(table(1, 2, 1).schema, None).preparer().is_none());
 }
 
 /// The integer that an area holds for a value.
@@ -154,7 +176,7 @@ fn as_many_rows_as_fit() {
         let mut encoder = PageEncoder::new(table.schema.clone(), Some(CODES[0].1.clone()));
         table.records.iter().for_each(|record| encoder.push(record).unwrap());
         for room in [0, 60, 300, 1000, 4000, 40_000] {
-            let rows = encoder.rows_that_fit(room, usize::MAX);
+            let rows = encoder.rows_that_fit(room, usize::MAX, |_| 0);
             assert!(rows == 0 || encoder.len_of(rows) <= room);
             // A few rows may be missing: a trial takes longer than they are worth.
             let more = rows + 3 + rows / 50;
