@@ -71,7 +71,7 @@ fn insert(database: &Database, name: &str, rows: &[Vec<Value>]) -> Result<()> {
     let options = TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() };
     let mut values: Vec<ValueRef<'_>> = Vec::new();
     for rows in rows.chunks(PER_TRANSACTION) {
-        let mut transaction = database.begin(options.clone());
+        let mut transaction = database.begin(options);
         for row in rows {
             values.clear();
             values.extend(row.iter().map(Value::as_ref));
