@@ -337,7 +337,8 @@ pub(in crate::demo) mod tests {
             "All 7 sizes came out",
             "Everything was in memory",
         ] {
-            assert!(text.contains(expected), "{expected} not in\n{text}");
+            let in_one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(in_one_line.contains(expected), "{expected} not in\n{text}");
         }
         let mut off = sample();
         off.indexes[0].pages_estimated = 11;
