@@ -6,7 +6,7 @@ use pagefold_codec::index::layout::{common_prefix, key_head};
 use pagefold_codec::index::prefix::{Entries, Plan};
 use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_codec::row::{Dictionary, HuffmanCodes, HuffmanDictionary, HuffmanEncoder};
-use pagefold_codec::splice::Splice;
+use pagefold_codec::splice::{Splice, Unit};
 use pagefold_format::chain;
 use pagefold_format::control::ControlSlot;
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, CopyBlock, CopyHeader, Manifest};
@@ -191,6 +191,7 @@ fn data_pages() {
         PageOp::Data(DataOp::Insert { slot: 3, kind: StoredKind::Raw, bytes: b"another row" }),
         PageOp::Data(DataOp::Replace { slot: 0, kind: StoredKind::Compressed, bytes: &[9; 40] }),
         PageOp::Data(DataOp::Splice { slot: 3, splice: Splice::of_bytes(2, 3, b"xyz") }),
+        PageOp::Data(DataOp::Splice { slot: 3, splice: Splice { unit: Unit::Bits, at: 2, removed: 30, inserted: 9, bytes: b"xy" } }),
         PageOp::Data(DataOp::Delete { slot: 6 }),
         PageOp::Data(DataOp::Format { page_number: 5, dictionary_version: 0 }),
     ]);
@@ -246,6 +247,11 @@ fn log_records() {
         Undo::InsertedRow { object_id: 1, rid },
         Undo::DeletedRow { object_id: 1, rid, kind: 1 },
         Undo::UpdatedRow { object_id: 1, rid, before: Earlier::Spliced(Splice::of_bytes(3, 2, b"before")) },
+        Undo::UpdatedRow {
+            object_id: 1,
+            rid,
+            before: Earlier::Spliced(Splice { unit: Unit::BitsCut, at: 30, removed: 9, inserted: 12, bytes: b"be" }),
+        },
         Undo::UpdatedRow { object_id: 1, rid, before: Earlier::Whole { version: 1, bytes: b"before" } },
         Undo::InsertedEntry { object_id: 2, key: b"key", rid },
         Undo::AllocatedPage { file_id: 3, page: 9 },

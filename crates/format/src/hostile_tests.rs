@@ -144,8 +144,9 @@ fn streams_of_ops() {
                 0 | 1 => PageOp::Data(DataOp::Insert { slot, kind: StoredKind::Raw, bytes: &bytes }),
                 2 => PageOp::Data(DataOp::Replace { slot, kind: StoredKind::Special, bytes: &bytes }),
                 3 => {
-                    let unit = if random.below(2) == 0 { Unit::Bytes } else { Unit::Codes };
-                    let inserted = if unit == Unit::Bytes { bytes.len() } else { bytes.len() * 8 / 12 } as u16;
+                    let unit = [Unit::Bytes, Unit::Codes, Unit::Bits, Unit::BitsCut][random.below(4) as usize];
+                    let unit_bits = [8, 12, 1, 1][unit as usize];
+                    let inserted = (bytes.len() * 8 / unit_bits) as u16;
                     PageOp::Data(DataOp::Splice {
                         slot,
                         splice: Splice { unit, at, removed: at, inserted, bytes: &bytes[..Splice::piece_len(unit, inserted)] },

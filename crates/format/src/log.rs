@@ -9,7 +9,7 @@
 use crate::FormatError;
 use crate::data_set_header::DictionaryRoot;
 use crate::op::PageOp;
-use crate::wire::{Reader, put_bytes, put_splice, put_varint, read_splice};
+use crate::wire::{Reader, is_in_bits, put_bytes, put_splice, put_varint, read_splice};
 use pagefold_codec::splice::Splice;
 use pagefold_types::{LARGE_VALUE_REF_BYTES, LargeValueRef, RID_BYTES, Rid};
 
@@ -349,7 +349,7 @@ impl<'a> Undo<'a> {
                 out.push(kind);
             }
             Undo::UpdatedRow { object_id, rid, before: Earlier::Spliced(splice) } => {
-                head(2, object_id, rid);
+                head(if is_in_bits(&splice) { 11 } else { 2 }, object_id, rid);
                 put_splice(out, splice);
             }
             Undo::UpdatedRow { object_id, rid, before: Earlier::Record(splice) } => {
@@ -415,12 +415,12 @@ impl<'a> Undo<'a> {
         Ok(match tag {
             0 => Undo::InsertedRow { object_id, rid },
             1 => Undo::DeletedRow { object_id, rid, kind: reader.u8()? },
-            2 => Undo::UpdatedRow { object_id, rid, before: Earlier::Spliced(read_splice(reader)?) },
+            2 | 11 => Undo::UpdatedRow { object_id, rid, before: Earlier::Spliced(read_splice(reader, tag == 11)?) },
             7 => {
                 let before = Earlier::Whole { version: reader.varint16()?, bytes: reader.bytes()? };
                 Undo::UpdatedRow { object_id, rid, before }
             }
-            8 => Undo::UpdatedRow { object_id, rid, before: Earlier::Record(read_splice(reader)?) },
+            8 => Undo::UpdatedRow { object_id, rid, before: Earlier::Record(read_splice(reader, false)?) },
             3 => Undo::InsertedEntry { object_id, key: reader.bytes()?, rid },
             5 => Undo::KeptEntry { object_id, key: reader.bytes()?, rid },
             _ => return Err(FormatError::new(format!("unknown undo {tag}"))),
@@ -699,6 +699,16 @@ mod tests {
                 rid,
                 before: Earlier::Spliced(Splice { unit: Unit::Codes, at: 9, removed: 4, inserted: 3, bytes: b"codes" }),
             },
+            Undo::UpdatedRow {
+                object_id: 300,
+                rid,
+                before: Earlier::Spliced(Splice { unit: Unit::Bits, at: 900, removed: 4, inserted: 13, bytes: b"bi" }),
+            },
+            Undo::UpdatedRow {
+                object_id: 300,
+                rid,
+                before: Earlier::Spliced(Splice { unit: Unit::BitsCut, at: 0, removed: 400, inserted: 0, bytes: b"" }),
+            },
             Undo::UpdatedRow { object_id: 300, rid, before: Earlier::Whole { version: 2, bytes: b"before" } },
             Undo::UpdatedRow { object_id: 300, rid, before: Earlier::Record(Splice::of_bytes(7, 2, b"before")) },
             Undo::InsertedEntry { object_id: 4, key: b"key", rid },
@@ -710,6 +720,10 @@ mod tests {
         ];
         let changes = [
             Change::Page(PageOp::Data(DataOp::Splice { slot: 700, splice: Splice::of_bytes(1, 2, b"xyz") })),
+            Change::Page(PageOp::Data(DataOp::Splice {
+                slot: 7,
+                splice: Splice { unit: Unit::BitsCut, at: 9, removed: 2, inserted: 8, bytes: b"x" },
+            })),
             Change::DataSet(DataSetOp::Allocate { class: 200 }),
             Change::DataSet(DataSetOp::Free),
             Change::DataSet(DataSetOp::Root { levels: 4 }),

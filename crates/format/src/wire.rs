@@ -24,21 +24,30 @@ pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends a splice: where, with the unit in the lowest bit (1: codes), how many units go, how many come, and those.
+/// The two units that a splice may count, by the lowest bit of its first number. Whether a splice counts [bits](is_in_bits) the tag before it tells.
+const UNITS: [[Unit; 2]; 2] = [[Unit::Bytes, Unit::Codes], [Unit::Bits, Unit::BitsCut]];
+
+/// Does it count bits?
+#[must_use]
+pub fn is_in_bits(splice: &Splice<'_>) -> bool {
+    matches!(splice.unit, Unit::Bits | Unit::BitsCut)
+}
+
+/// Appends a splice: where, with the unit in the lowest bit (1: codes, or bits with a cut), how many units go, how many come, and those.
 pub fn put_splice(out: &mut Vec<u8>, splice: Splice<'_>) {
-    put_varint(out, u64::from(splice.at) << 1 | u64::from(splice.unit == Unit::Codes));
+    put_varint(out, u64::from(splice.at) << 1 | u64::from(matches!(splice.unit, Unit::Codes | Unit::BitsCut)));
     put_varint(out, splice.removed.into());
     put_varint(out, splice.inserted.into());
     out.extend_from_slice(splice.bytes);
 }
 
-/// Reads a splice back.
+/// Reads a splice back, one in bits or another.
 ///
 /// # Errors
 /// When the bytes are none.
-pub fn read_splice<'a>(reader: &mut Reader<'a>) -> Result<Splice<'a>, FormatError> {
+pub fn read_splice<'a>(reader: &mut Reader<'a>, in_bits: bool) -> Result<Splice<'a>, FormatError> {
     let head = reader.varint32()?;
-    let unit = if head & 1 == 1 { Unit::Codes } else { Unit::Bytes };
+    let unit = UNITS[usize::from(in_bits)][head as usize & 1];
     let at = u16::try_from(head >> 1).map_err(|_| FormatError::new("a change far behind a row"))?;
     let (removed, inserted) = (reader.varint16()?, reader.varint16()?);
     Ok(Splice { unit, at, removed, inserted, bytes: reader.take(Splice::piece_len(unit, inserted))? })

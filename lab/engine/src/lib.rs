@@ -1,5 +1,8 @@
-//! What the programs of this package share: LINEITEM, as a file and as records; databases for it.
+//! What the programs of this package share: LINEITEM, as a file and as records; databases for it; tables of other kinds.
 
 pub mod data;
 pub mod database;
+pub mod inputs;
 pub mod random;
+#[cfg(feature = "rocksdb")]
+pub mod rocks;

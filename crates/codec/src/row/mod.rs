@@ -19,10 +19,11 @@ pub use codes::{CODE_BITS, CODE_COUNT, code_count, compressed_len};
 pub(crate) use codes::{CodeWriter, code_at};
 pub use dictionary::{Dictionary, DictionaryType};
 pub use encode::Encoder;
+pub(crate) use huffman::BitWriter;
 pub use huffman::*;
 pub use sample::RowSample;
 pub use table::{DECODE_SLACK, MAX_TOKEN_LEN};
 pub use train::{TrainOptions, train};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -80,7 +80,7 @@ fn check_one(dictionary: &Dictionary, compressed: &[u8], cap: usize) {
     assert!(guard.iter().all(|&byte| byte == 0xa5));
 }
 
-pub(super) fn random(state: &mut u64, below: usize) -> usize {
+pub(crate) fn random(state: &mut u64, below: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize % below
 }

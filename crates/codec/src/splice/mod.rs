@@ -1,8 +1,10 @@
 //! What turns one stored row into another: one piece in the place of another.
 //!
-//! Pieces are counted in bytes or in 12-bit codes. In codes, because a change in the number of codes shifts all that follow by half bytes: as bytes the whole rest of the row would differ.
+//! Pieces are counted in bytes, in 12-bit codes or in bits. In codes, because a change in the number of codes shifts all that follow by half bytes, and in bits where codes are of any length: as bytes the whole rest of the row would differ.
 //!
 //! Invariant: counts are those of the rows that a splice was made of; [`Splice::apply`] checks them against any other row.
+
+mod bits;
 
 use crate::CodecError;
 use crate::bytes::difference;
@@ -15,6 +17,10 @@ pub enum Unit {
     Bytes,
     /// Codes of 12 bits, see [`crate::row`].
     Codes,
+    /// Bits, the highest of a byte first. Behind the last one a byte is filled up with ones.
+    Bits,
+    /// Bits; of the last byte those that are in excess of whole bytes are cut off.
+    BitsCut,
 }
 
 /// One piece of a row in the place of another.
@@ -31,6 +37,9 @@ pub struct Splice<'a> {
     /// What comes: [`piece_len`](Self::piece_len) bytes.
     pub bytes: &'a [u8],
 }
+
+/// Rows whose codes are shifted against each other have no more than this in common at their ends, but by chance.
+const UNSHIFTED_TAIL: usize = 4;
 
 const NO_SUCH_PIECE: CodecError = CodecError::Row("has no such piece");
 
@@ -68,6 +77,39 @@ fn short(n: usize) -> u16 {
     u16::try_from(n).expect("a row has less than 64 KB")
 }
 
+/// What a splice counts, and how many.
+struct Counts {
+    unit: Unit,
+    at: usize,
+    removed: usize,
+    inserted: usize,
+}
+
+/// The shortest splice in codes, when it is shorter than that of bytes; `piece` gets the codes.
+fn codes_between(from: &[u8], to: &[u8], as_bytes: &Splice<'_>, piece: &mut Vec<u8>) -> Option<Counts> {
+    // While pairs of codes stay pairs, the bytes that differ are those of the codes that do, but for half bytes at either end.
+    if from.len() % 3 == to.len() % 3 {
+        return None;
+    }
+    let (from_count, to_count) = (whole_codes(from)?, whole_codes(to)?);
+    let fewer = from_count.min(to_count);
+    // The codes that lie in the bytes before the piece are the same, and perhaps the one that ends in it.
+    let mut head = (usize::from(as_bytes.at) * 8 / CODE_BITS as usize).min(fewer);
+    while head < fewer && code_at(from, head) == code_at(to, head) {
+        head += 1;
+    }
+    let tail = common_tail((from, from_count), (to, to_count), fewer - head);
+    let inserted = to_count - head - tail;
+    if compressed_len(inserted) >= as_bytes.bytes.len() {
+        return None;
+    }
+    piece.clear();
+    let mut writer = CodeWriter::new(piece);
+    (head..to_count - tail).for_each(|index| writer.push(code_at(to, index)));
+    writer.finish();
+    Some(Counts { unit: Unit::Codes, at: head, removed: from_count - head - tail, inserted })
+}
+
 impl<'a> Splice<'a> {
     /// These bytes in the place of so many others.
     ///
@@ -88,34 +130,25 @@ impl<'a> Splice<'a> {
         Splice::of_bytes(at, removed, bytes)
     }
 
-    /// The shortest one between two rows of codes: of bytes, unless codes take fewer. `codes` gets those.
+    /// The shortest one between two compressed rows: of bytes, unless codes or bits take fewer. `piece` gets those.
     ///
     /// # Panics
     /// As [`between`](Self::between).
     #[must_use]
-    pub fn between_codes(from: &[u8], to: &'a [u8], codes: &'a mut Vec<u8>) -> Splice<'a> {
+    pub fn between_compressed(from: &[u8], to: &'a [u8], piece: &'a mut Vec<u8>) -> Splice<'a> {
         let as_bytes = Splice::between(from, to);
-        // A code takes two bytes. And while pairs of codes stay pairs, the bytes that differ are those of the codes that do, but for half bytes at either end.
-        if as_bytes.bytes.len() <= 2 || from.len() % 3 == to.len() % 3 {
+        // A code takes two bytes.
+        if as_bytes.bytes.len() <= 2 {
             return as_bytes;
         }
-        let (Some(from_count), Some(to_count)) = (whole_codes(from), whole_codes(to)) else { return as_bytes };
-        let fewer = from_count.min(to_count);
-        // The codes that lie in the bytes before the piece are the same, and perhaps the one that ends in it.
-        let mut head = (usize::from(as_bytes.at) * 8 / CODE_BITS as usize).min(fewer);
-        while head < fewer && code_at(from, head) == code_at(to, head) {
-            head += 1;
-        }
-        let tail = common_tail((from, from_count), (to, to_count), fewer - head);
-        let inserted = to_count - head - tail;
-        if compressed_len(inserted) >= as_bytes.bytes.len() {
-            return as_bytes;
-        }
-        codes.clear();
-        let mut writer = CodeWriter::new(codes);
-        (head..to_count - tail).for_each(|index| writer.push(code_at(to, index)));
-        writer.finish();
-        Splice { unit: Unit::Codes, at: short(head), removed: short(from_count - head - tail), inserted: short(inserted), bytes: codes }
+        let found = codes_between(from, to, &as_bytes, piece).or_else(|| {
+            // Rows that end alike are not shifted.
+            let tail = from.len() - usize::from(as_bytes.at) - usize::from(as_bytes.removed);
+            let found = if tail < UNSHIFTED_TAIL { bits::between(from, to, piece) } else { None };
+            found.filter(|_| piece.len() + 1 < as_bytes.bytes.len())
+        });
+        let Some(Counts { unit, at, removed, inserted }) = found else { return as_bytes };
+        Splice { unit, at: short(at), removed: short(removed), inserted: short(inserted), bytes: piece }
     }
 
     /// Bytes that so many units take.
@@ -124,6 +157,7 @@ impl<'a> Splice<'a> {
         match unit {
             Unit::Bytes => usize::from(units),
             Unit::Codes => compressed_len(usize::from(units)),
+            Unit::Bits | Unit::BitsCut => usize::from(units).div_ceil(8),
         }
     }
 
@@ -150,6 +184,7 @@ impl<'a> Splice<'a> {
                 (0..usize::from(self.inserted)).for_each(|index| writer.push(code_at(self.bytes, index)));
                 writer.finish_with(row, end);
             }
+            Unit::Bits | Unit::BitsCut => bits::apply(self, row, out)?,
         }
         Ok(())
     }
@@ -186,7 +221,7 @@ mod tests {
             to.splice(at..end, piece.iter().copied());
             let (from, to) = (row(&from), row(&to));
             let mut codes = Vec::new();
-            let splice = Splice::between_codes(&from, &to, &mut codes);
+            let splice = Splice::between_compressed(&from, &to, &mut codes);
             in_codes += u32::from(splice.unit == Unit::Codes);
             assert!(splice.bytes.len() <= compressed_len(piece.len()).max(1) + 1);
             for splice in [splice, Splice::between(&from, &to)] {
@@ -196,6 +231,39 @@ mod tests {
             }
         }
         assert!(in_codes > 2000, "{in_codes}");
+    }
+
+    /// Rows of Huffman codes before and after a change that makes a code longer or shorter: what is logged is that code, not all that it shifts.
+    #[test]
+    #[cfg_attr(miri, ignore = "safe code, slow there")]
+    fn shifted_bits_are_not_in_a_splice() {
+        let mut state = 11_u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let (mut in_bits, mut pieces) = (0, 0);
+        for _ in 0..5000 {
+            // Code words as number and length.
+            let mut words: Vec<(u32, usize)> = (0..40).map(|_| (random(1 << 12) as u32, 4 + random(9) as usize)).collect();
+            let packed = |words: &[(u32, usize)]| {
+                let bits: Vec<bool> = words.iter().flat_map(|(word, len)| (0..*len).rev().map(move |bit| word >> bit & 1 == 1)).collect();
+                let byte = |bits: &[bool]| (0..8).fold(0, |byte, i| byte << 1 | u8::from(bits.get(i).copied().unwrap_or(true)));
+                bits.chunks(8).map(byte).collect::<Vec<u8>>()
+            };
+            let from = packed(&words);
+            words[random(30) as usize] = (random(1 << 12) as u32, 4 + random(9) as usize);
+            let to = packed(&words);
+            let mut piece = Vec::new();
+            let splice = Splice::between_compressed(&from, &to, &mut piece);
+            in_bits += u32::from(matches!(splice.unit, Unit::Bits | Unit::BitsCut));
+            pieces += splice.bytes.len();
+            let mut out = Vec::new();
+            splice.apply(&from, &mut out).unwrap();
+            assert_eq!(out, to);
+        }
+        assert!(in_bits > 3500, "{in_bits}");
+        assert!(pieces < 5000 * 3, "{pieces} bytes");
     }
 
     #[test]
@@ -211,7 +279,7 @@ mod tests {
             let mut to: Vec<u8> = from.iter().scan(7, |carry, byte| Some(byte << 4 | std::mem::replace(carry, byte >> 4))).collect();
             to.truncate(to.len() - random(to.len() as u64 + 1) as usize % 3);
             let (mut codes, mut out) = (Vec::new(), Vec::new());
-            let splice = Splice::between_codes(&from, &to, &mut codes);
+            let splice = Splice::between_compressed(&from, &to, &mut codes);
             splice.apply(&from, &mut out).unwrap();
             assert_eq!(out, to, "{splice:?}");
         }

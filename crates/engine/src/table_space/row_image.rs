@@ -64,7 +64,7 @@ pub(super) fn earlier<'b>(after: Body<'_>, before: Body<'b>, codes: &'b mut Vec<
     match (after, before) {
         (Body::Plain(after), Body::Plain(before)) => Earlier::Spliced(Splice::between(after, before)),
         (Body::Compressed { version, codes: after }, Body::Compressed { version: same, codes: before }) if version == same => {
-            Earlier::Spliced(Splice::between_codes(after, before, codes))
+            Earlier::Spliced(Splice::between_compressed(after, before, codes))
         }
         (_, before) => {
             let (version, bytes) = before.parts();

@@ -119,7 +119,7 @@ impl Target {
             0 => Undo::InsertedRow { object_id, rid },
             1 => Undo::DeletedRow { object_id, rid, kind: random.below(256) as u8 },
             2 => {
-                let unit = if random.below(2) == 0 { Unit::Bytes } else { Unit::Codes };
+                let unit = [Unit::Bytes, Unit::Codes, Unit::Bits, Unit::BitsCut][random.below(4) as usize];
                 let (at, removed) = (random.below(90) as u16, random.below(90) as u16);
                 let before = match random.below(3) {
                     0 => Earlier::Whole { version: random.below(3) as u16, bytes: &[7; 40] },

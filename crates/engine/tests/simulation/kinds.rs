@@ -2,6 +2,7 @@
 //!
 //! Invariant: no wildcards. The list of names and the match are written once.
 
+use pagefold_codec::splice::{Splice, Unit};
 use pagefold_format::data::DataOp;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::{DataSetOp, Earlier, Leftover, RecordKind, Undo};
@@ -38,7 +39,10 @@ kinds!(data_op, DATA_OPS, DataOp<'_>, {
     DataOp::Format { .. } => "format",
     DataOp::Insert { .. } => "insert",
     DataOp::Replace { .. } => "replace",
-    DataOp::Splice { .. } => "splice",
+    DataOp::Splice { splice: Splice { unit: Unit::Bytes, .. }, .. } => "splice",
+    DataOp::Splice { splice: Splice { unit: Unit::Codes, .. }, .. } => "splice in codes",
+    DataOp::Splice { splice: Splice { unit: Unit::Bits, .. }, .. } => "splice in bits",
+    DataOp::Splice { splice: Splice { unit: Unit::BitsCut, .. }, .. } => "splice in bits, one cut",
     DataOp::Delete { .. } => "delete",
     DataOp::MarkDeleted { .. } => "mark deleted",
     DataOp::Undelete { .. } => "undelete",
@@ -84,7 +88,9 @@ kinds!(data_set_op, DATA_SET_OPS, DataSetOp, {
 kinds!(undo, UNDOS, Undo<'_>, {
     Undo::InsertedRow { .. } => "inserted row",
     Undo::DeletedRow { .. } => "deleted row",
-    Undo::UpdatedRow { before: Earlier::Spliced(_), .. } => "updated row, a piece",
+    Undo::UpdatedRow { before: Earlier::Spliced(Splice { unit: Unit::Bytes, .. }), .. } => "updated row, a piece",
+    Undo::UpdatedRow { before: Earlier::Spliced(Splice { unit: Unit::Codes, .. }), .. } => "updated row, codes",
+    Undo::UpdatedRow { before: Earlier::Spliced(Splice { unit: Unit::Bits | Unit::BitsCut, .. }), .. } => "updated row, bits",
     Undo::UpdatedRow { before: Earlier::Record(_), .. } => "updated row, a piece of the record",
     Undo::UpdatedRow { before: Earlier::Whole { .. }, .. } => "updated row, another form",
     Undo::InsertedEntry { .. } => "inserted entry",

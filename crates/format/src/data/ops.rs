@@ -8,7 +8,7 @@ use super::place::{self, ColumnImage};
 use super::ranges::RANGE_BYTES;
 use crate::FormatError;
 use crate::page::{self, PageType, is_page_size, put_u16};
-use crate::wire::{Reader, put_bytes, put_splice, put_varint, read_splice};
+use crate::wire::{Reader, is_in_bits, put_bytes, put_splice, put_varint, read_splice};
 use pagefold_codec::splice::{Splice, Unit};
 use pagefold_types::SLOT_MAX;
 
@@ -90,7 +90,7 @@ impl<'a> DataOp<'a> {
             return DataOp::Replace { slot, kind, bytes: after };
         }
         let splice = match kind {
-            StoredKind::Compressed => Splice::between_codes(before.bytes, after, codes),
+            StoredKind::Compressed => Splice::between_compressed(before.bytes, after, codes),
             StoredKind::Raw | StoredKind::Special | StoredKind::Column | StoredKind::Forwarded => Splice::between(before.bytes, after),
         };
         DataOp::Splice { slot, splice }
@@ -165,7 +165,7 @@ impl DataOp<'_> {
                 put_bytes(out, bytes);
             }
             DataOp::Splice { slot, splice } => {
-                out.push(3);
+                out.push(if is_in_bits(&splice) { 11 } else { 3 });
                 put_varint(out, slot.into());
                 put_splice(out, splice);
             }
@@ -216,7 +216,7 @@ impl DataOp<'_> {
                 let bytes = reader.bytes()?;
                 if tag == 1 { DataOp::Insert { slot, kind, bytes } } else { DataOp::Replace { slot, kind, bytes } }
             }
-            3 => DataOp::Splice { slot: reader.varint16()?, splice: read_splice(reader)? },
+            3 | 11 => DataOp::Splice { slot: reader.varint16()?, splice: read_splice(reader, tag == 11)? },
             4 => DataOp::Delete { slot: reader.u16()? },
             5 => DataOp::MarkDeleted { slot: reader.u16()? },
             6 => DataOp::Purge { slot: reader.u16()? },

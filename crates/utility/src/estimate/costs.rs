@@ -14,7 +14,8 @@ use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::{Method, RowBuffer, TableAttributes};
 use pagefold_io::{Clock, MemoryStorage, OsClock};
-use pagefold_types::{Column, ColumnValue, DataType, Direction, Rid, RowLayout, SLOT_MAX, Schema, Value, ValueRef};
+use pagefold_types::{Column, ColumnValue, DataType, Direction, KeyLayout, Rid, RowLayout, SLOT_MAX, Schema, Value, ValueRef};
+use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +64,32 @@ impl RowSample {
         }
         sample
     }
+
+    /// A table that is to be refused for two rows with one key has costs all the same.
+    fn keep_one_of_each_key(&mut self, schema: &Schema, key: &[usize]) -> Result<()> {
+        if key.is_empty() {
+            return Ok(());
+        }
+        let layout = KeyLayout::new(schema, &ascending(key));
+        let mut keys = BTreeSet::new();
+        let mut failed = None;
+        self.rows.retain(|row| {
+            let values: Vec<ValueRef<'_>> = key.iter().map(|column| row[*column].as_ref()).collect();
+            let mut bytes = Vec::new();
+            match layout.encode(&values, &mut bytes) {
+                Ok(_) => keys.insert(bytes),
+                Err(error) => {
+                    failed = Some(Error::Data(error.to_string()));
+                    false
+                }
+            }
+        });
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+fn ascending(columns: &[usize]) -> Vec<(usize, Direction)> {
+    columns.iter().map(|column| (*column, Direction::Ascending)).collect()
 }
 
 /// Keys of a sample, with their RIDs.
@@ -120,11 +147,11 @@ fn shuffled<T>(mut items: Vec<T>) -> Vec<T> {
 }
 
 impl Costs {
-    /// What methods cost for rows like these, with the dictionaries that were trained for them. Nothing without rows.
+    /// What methods cost for rows like these, with the dictionaries that were trained for them; rows of a table with a primary key go into its index, too. Nothing without rows.
     pub(super) fn of_methods(
         self,
-        schema: &Schema,
-        sample: &RowSample,
+        (schema, primary_key): (&Schema, &[usize]),
+        mut sample: RowSample,
         trained: &[Trained],
         page_bytes: usize,
     ) -> Result<Vec<(&'static str, Cost)>> {
@@ -132,6 +159,7 @@ impl Costs {
             return Ok(Method::ALL.map(|method| (method.name(), cost(method.name(), page_bytes))).to_vec());
         }
         let mut costs = [None; Method::ALL.len()];
+        sample.keep_one_of_each_key(schema, primary_key)?;
         if sample.rows.is_empty() {
             return Ok(Vec::new());
         }
@@ -140,7 +168,8 @@ impl Costs {
         for round in 0..ROUNDS {
             for (method, cost) in Method::ALL.into_iter().zip(&mut costs) {
                 let dictionary = trained.iter().find(|t| t.method == method && t.page_sizes.contains(&page_bytes));
-                let (read_ns, write_ns) = measure_method(&database, (method, round), schema, sample, dictionary, page_bytes)?;
+                let (read_ns, write_ns) =
+                    measure_method(&database, (method, round), (schema, primary_key), &sample, dictionary, page_bytes)?;
                 least(cost, read_ns, write_ns);
             }
         }
@@ -179,41 +208,46 @@ fn numbers(database: &Database, name: &str, rids: &[Rid]) -> Result<Arc<Index>> 
     let index = change.create_index(&table, IndexAttributes::new(format!("key of {name}"), vec![(0, Direction::Ascending)], true))?;
     let mut builder = index.build(SLOT_MAX);
     for (number, rid) in rids.iter().enumerate() {
-        builder.push(&key_of(&index, number)?, *rid)?;
+        builder.push(&encoded(&index, &[ValueRef::Int(number as i64)])?, *rid)?;
     }
     builder.finish()?;
     change.commit()?;
     Ok(index)
 }
 
-fn key_of(numbers: &Index, number: usize) -> Result<Vec<u8>> {
-    let mut key = Vec::new();
-    let encoded = numbers.key_layout().encode(&[ValueRef::Int(number as i64)], &mut key);
-    encoded.map(|_| key).map_err(|e| Error::Data(e.to_string()))
+fn encoded(index: &Index, key: &[ValueRef<'_>]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    index.key_layout().encode(key, &mut bytes).map(|_| bytes).map_err(|e| Error::Data(e.to_string()))
 }
 
-/// Time to read two columns of a row by its key, and to insert one.
+/// Time to read two columns of a row by its key, and to insert one. Without a primary key rows are found by their numbers.
 fn measure_method(
     database: &Database,
     (method, round): (Method, usize),
-    schema: &Schema,
+    (schema, primary_key): (&Schema, &[usize]),
     sample: &RowSample,
     dictionary: Option<&Trained>,
     page_bytes: usize,
 ) -> Result<(f64, f64)> {
     let name = format!("{method} {round}");
     let mut change = database.change();
-    let attributes = TableAttributes { method, ..TableAttributes::new(&name, schema.clone()).with_page_bytes(page_bytes) };
+    let mut attributes = TableAttributes { method, ..TableAttributes::new(&name, schema.clone()).with_page_bytes(page_bytes) };
+    attributes.primary_key = primary_key.to_vec();
     let table = change.create_table(attributes)?;
+    let key = match primary_key.is_empty() {
+        true => None,
+        false => Some(change.create_index(&table, IndexAttributes::new(format!("key of {name}"), ascending(primary_key), true))?),
+    };
     if let Some(trained) = dictionary {
         table.set_dictionary(trained.dictionary.clone())?;
     }
     change.commit()?;
     let rows: Vec<Vec<ValueRef<'_>>> = sample.rows.iter().map(|row| row.iter().map(Value::as_ref).collect()).collect();
+    let unsynced = TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() };
     let mut rids = Vec::with_capacity(rows.len());
     let write_ns = each_ns(rows.len(), || {
         for group in rows.chunks(ROWS_PER_TRANSACTION) {
-            let mut transaction = database.begin(TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() });
+            let mut transaction = database.begin(unsynced);
             for row in group {
                 rids.push(transaction.insert(&table, row)?);
             }
@@ -221,16 +255,23 @@ fn measure_method(
         }
         Ok(())
     })?;
-    let numbers = numbers(database, &name, &rids)?;
-    let keys = shuffled((0..rids.len()).map(|number| key_of(&numbers, number)).collect::<Result<Vec<_>>>()?);
+    let (index, keys) = match key {
+        Some(index) => (index, rows.iter().map(|row| primary_key.iter().map(|column| row[*column]).collect()).collect()),
+        None => (numbers(database, &name, &rids)?, (0..rids.len()).map(|number| vec![ValueRef::Int(number as i64)]).collect()),
+    };
+    let keys: Vec<Vec<ValueRef<'_>>> = shuffled(keys);
     // One in front and one further behind.
     let mut buffer = RowBuffer::for_columns(&table, &[0, schema.len() / 2]);
     let mut read_ns = f64::INFINITY;
     for _ in 0..READ_ROUNDS {
+        let mut transaction = database.begin(unsynced);
         let ns = each_ns(keys.len(), || {
             for key in &keys {
-                let rid = numbers.tree().first_rid(key)?;
-                rid.map(|rid| table.read(rid, &mut buffer, |record| black_box(record).len())).transpose()?;
+                if !primary_key.is_empty() {
+                    transaction.get_with(&table, &index, key, &mut buffer, |_, record| black_box(record).len())?;
+                } else if let Some(rid) = index.tree().first_rid(&encoded(&index, key)?)? {
+                    transaction.read(&table, rid, &mut buffer, |record| black_box(record).len())?;
+                }
             }
             Ok(())
         })?;

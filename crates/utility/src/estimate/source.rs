@@ -73,8 +73,8 @@ impl Plan<'_> {
         Packer::new(&self.schema, &self.layout, self.columns.clone(), widest)
     }
 
-    fn costs(&self, sample: &RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
-        self.options.costs.of_methods(self.schema.schema(), sample, trained, self.options.page_bytes)
+    fn costs(&self, sample: RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
+        self.options.costs.of_methods((self.schema.schema(), &self.primary_key), sample, trained, self.options.page_bytes)
     }
 
     /// Adds all candidates. Gives the number of the one that the table will be.
@@ -153,7 +153,7 @@ fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &
     progress.start("training the dictionary", None, Unit::Rows);
     let (sample, trained) = dictionary::of_source(source, &plan.schema, &plan.layout, &plan.fills())?;
     progress.finish();
-    let costs = plan.costs(&RowSample::of(&plan.layout, sample.iter()), &trained)?;
+    let costs = plan.costs(RowSample::of(&plan.layout, sample.iter()), &trained)?;
     drop(sample);
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, _) = plan.add_candidates(&mut estimator, &trained);
@@ -208,7 +208,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     progress.finish();
     let (scalings, trained): (Vec<Scaling>, Vec<Trained>) =
         StandIn::train(&clusters, &plan.layout, rows_total, &plan.fills()).into_iter().map(StandIn::split).unzip();
-    let costs = plan.costs(&RowSample::of(&plan.layout, (0..clusters.len()).flat_map(|cluster| clusters.records(cluster))), &trained)?;
+    let costs = plan.costs(RowSample::of(&plan.layout, (0..clusters.len()).flat_map(|cluster| clusters.records(cluster))), &trained)?;
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, candidates) = plan.add_candidates(&mut estimator, &trained);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;

@@ -54,8 +54,9 @@ fn fills(table: &Table, options: &EstimateOptions, page_sizes: &[usize]) -> Vec<
     page_sizes.iter().map(|page_bytes| options_anew(table, options, *page_bytes).fill()).collect()
 }
 
-fn costs(table: &Table, options: &EstimateOptions, sample: &RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
-    options.costs.of_methods(&table.attributes().schema, sample, trained, page_bytes_of(table, options))
+fn costs(table: &Table, options: &EstimateOptions, sample: RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
+    let attributes = table.attributes();
+    options.costs.of_methods((&attributes.schema, &attributes.primary_key), sample, trained, page_bytes_of(table, options))
 }
 
 /// Large values of a record lie in pages of the old table: such rows are estimated by their values.
@@ -163,7 +164,7 @@ fn full(
 ) -> Result<EstimateReport> {
     let sample = sample_table(table, progress)?;
     let trained = dictionary::of_sample(&sample, table.layout(), table.row_count(), &fills(table, options, page_sizes));
-    let costs = costs(table, options, &RowSample::of(table.layout(), sample.iter()), &trained)?;
+    let costs = costs(table, options, RowSample::of(table.layout(), sample.iter()), &trained)?;
     drop(sample);
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
     let (present, _) = add_candidates(table, &mut estimator, &trained, page_sizes, options);
@@ -256,7 +257,7 @@ fn sampled(
         None => StandIn::train(&clusters, table.layout(), rows_total, &fills).into_iter().map(StandIn::split).unzip(),
     };
     let records = (0..clusters.len()).flat_map(|cluster| clusters.records(cluster));
-    let costs = costs(table, options, &RowSample::of(table.layout(), records), &trained)?;
+    let costs = costs(table, options, RowSample::of(table.layout(), records), &trained)?;
     let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes, options);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
     let sure = |trained: usize| scalings.get(trained).map_or(SAME_TABLE_MARGIN, |scaling| scaling.margin);

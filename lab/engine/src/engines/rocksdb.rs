@@ -2,12 +2,11 @@
 
 use super::{Columns, Engine, ROWS_PER_TRANSACTION, folder_bytes, key_bytes, two};
 use pagefold_lab_engine::data::{Lineitem, Outcome, QUANTITY};
+use pagefold_lab_engine::rocks::options;
 use pagefold_types::{RowLayout, ValueRef};
-use rocksdb::{BlockBasedOptions, Cache, CompactOptions, DB, DBCompressionType, Options, WriteBatch};
+use rocksdb::{CompactOptions, DB, WriteBatch};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a dictionary, and of the rows it is trained on: a hundred times as many, as zstd advises.
-const DICTIONARY_BYTES: i32 = 16 << 10;
 /// Records in a batch of the load.
 const LOAD_BATCH: usize = 1000;
 
@@ -20,17 +19,7 @@ pub(crate) struct RocksDb {
 impl RocksDb {
     /// Loads in key order and compacts.
     pub(crate) fn load(folder: &Path, data: &Lineitem, memory_bytes: usize) -> Outcome<RocksDb> {
-        let mut blocks = BlockBasedOptions::default();
-        blocks.set_block_cache(&Cache::new_lru_cache(memory_bytes));
-        blocks.set_block_size(16 << 10);
-        let mut options = Options::default();
-        options.create_if_missing(true);
-        options.set_block_based_table_factory(&blocks);
-        options.set_compression_type(DBCompressionType::Zstd);
-        options.set_compression_options(-14, 3, 0, DICTIONARY_BYTES);
-        options.set_zstd_max_train_bytes(DICTIONARY_BYTES * 100);
-        options.increase_parallelism(2);
-        let database = DB::open(&options, folder)?;
+        let database = DB::open(&options(memory_bytes), folder)?;
         let mut batch = WriteBatch::default();
         data.records(|record| {
             batch.put(key_bytes(data.key(record)?), record);

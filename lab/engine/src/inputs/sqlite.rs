@@ -1,8 +1,8 @@
 //! Tables of an SQLite file, and SQLite as a rival: WITHOUT ROWID where there is a primary key, text without the blanks that pad it, dates and decimals as integers, vacuumed.
 
-use crate::input::{Group, Input, Pending, Rows, in_batches};
+use crate::data::Outcome;
+use crate::inputs::{Group, Input, Pending, Rows, in_batches};
 use pagefold_interchange::{ColumnView, Source};
-use pagefold_lab_engine::data::Outcome;
 use pagefold_types::{Column, DataType, Schema, Value, ValueRef, text};
 use rusqlite::types::ValueRef as SqliteValue;
 use rusqlite::{Connection, OpenFlags};
@@ -27,7 +27,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// The tables of a file.
-pub(crate) fn tables(path: &Path) -> Outcome<Vec<Pending>> {
+pub fn tables(path: &Path) -> Outcome<Vec<Pending>> {
     let connection = open(path)?;
     let mut query = connection.prepare("select name from sqlite_master where type = 'table' and name not like 'sqlite_%' order by name")?;
     let names = query.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
@@ -84,7 +84,7 @@ fn read(path: PathBuf, name: &str) -> Outcome<Rows> {
 }
 
 /// Bytes of an SQLite file with the table and its primary key.
-pub(crate) fn file_bytes(input: &Input) -> Outcome<u64> {
+pub fn file_bytes(input: &Input) -> Outcome<u64> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("table.sqlite");
     let mut connection = Connection::open(&path)?;

@@ -86,7 +86,7 @@ impl<'a> BitReader<'a> {
 }
 
 /// Appends bits to bytes.
-pub(super) struct BitWriter<'a> {
+pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     /// Bits not yet in `out`, in the low bits.
     bits: u64,
@@ -95,7 +95,7 @@ pub(super) struct BitWriter<'a> {
 }
 
 impl<'a> BitWriter<'a> {
-    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out, bits: 0, count: 0 }
     }
 
@@ -120,7 +120,7 @@ impl<'a> BitWriter<'a> {
     ///
     /// # Panics
     /// When it has fewer.
-    pub(super) fn push_range(&mut self, data: &[u8], from: usize, to: usize) {
+    pub(crate) fn push_range(&mut self, data: &[u8], from: usize, to: usize) {
         let mut at = from;
         while at < to {
             let len = (to - at).min(32 - at % 8);
@@ -133,7 +133,7 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Pads the last byte with ones.
-    pub(super) fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         let padding = self.count.wrapping_neg() % 8;
         self.push_bits((1 << padding) - 1, padding);
         while self.count > 0 {

@@ -15,6 +15,7 @@ mod reencode;
 mod table;
 mod train;
 
+pub(crate) use bits::BitWriter;
 pub use codes::{CODE_WORD_BITS_MAX, HuffmanCodes};
 pub use dictionary::{HuffmanDictionary, RowDictionary};
 pub use encode::{EncodedLens, HuffmanEncoder};

@@ -231,7 +231,7 @@ fn tokens_have_one_form() {
             (0..random(&mut state, 12)).map(|_| random(&mut state, 256) as u8 | random(&mut state, 256) as u8).collect();
         let Some(tokens) = reference_tokens(&by_word, &compressed) else { continue };
         let mut again = Vec::new();
-        let mut writer = bits::BitWriter::new(&mut again);
+        let mut writer = BitWriter::new(&mut again);
         tokens.iter().for_each(|&token| writer.push(words[usize::from(token)]));
         writer.finish();
         assert_eq!(again, compressed);

@@ -2,24 +2,20 @@
 //!
 //! `cargo run --release -p pagefold-lab-engine --features rivals --bin sizes -- --scale-factor 0.1 --bank-rows 200000 --data DIR --json sizes.json`
 //!
-//! * `input`: tables in memory, from the generators and from files
 //! * `measure`: loads them, and checks that what is stored is what was read
 //! * `reference`: the Ziv-Lempel tree, in data pages
-//! * `sqlite`: tables of an SQLite file, and SQLite as a rival
 //! * `profile`: where the bits of a row go
 //! * `report`: Markdown and JSON
 
-mod input;
 mod measure;
 mod profile;
 mod reference;
 mod report;
-#[cfg(feature = "rivals")]
-mod sqlite;
 
 use clap::Parser;
 use measure::Measured;
 use pagefold_lab_engine::data::Outcome;
+use pagefold_lab_engine::inputs;
 use std::path::PathBuf;
 
 /// Loads tables under every method and prints what they take, in Markdown. What is stored is compared with the source first, row by row.
@@ -56,15 +52,15 @@ struct Options {
 
 fn main() -> Outcome<()> {
     let options = Options::parse();
-    let mut inputs = input::tpch(options.scale_factor);
+    let mut all_inputs = inputs::tpch(options.scale_factor);
     for folder in &options.data {
-        inputs.extend(input::files(folder)?);
+        all_inputs.extend(inputs::files(folder)?);
     }
-    inputs.extend(input::bank(options.bank_rows, options.seed));
-    inputs.retain(|input| options.only.as_ref().is_none_or(|only| input.name.contains(only)));
+    all_inputs.extend(inputs::bank(options.bank_rows, options.seed));
+    all_inputs.retain(|input| options.only.as_ref().is_none_or(|only| input.name.contains(only)));
     let mut all: Vec<Measured> = Vec::new();
     let mut failed = 0;
-    for pending in inputs {
+    for pending in all_inputs {
         let name = pending.name.clone();
         eprintln!("{name}");
         let measured =

@@ -1,6 +1,5 @@
 //! Loads a table under each method, checks what is stored, and counts pages and bytes.
 
-use crate::input::{Group, Input};
 use crate::profile::{Profile, profile};
 use crate::reference;
 use arrow_array::RecordBatch;
@@ -12,6 +11,7 @@ use pagefold_interchange::{InterchangeError, Packer, ParquetOptions, ParquetSink
 use pagefold_io::{MemoryStorage, OsClock};
 use pagefold_lab::lz_tree::Growth;
 use pagefold_lab_engine::data::Outcome;
+use pagefold_lab_engine::inputs::{Group, Input};
 use pagefold_types::{PackedRow, PackedRows};
 use pagefold_utility::{LoadOptions, Scan, ScanOptions, Silent, load_source, report, sample_source, table_schema};
 use std::hash::{DefaultHasher, Hasher};
@@ -182,7 +182,7 @@ fn parquet_bytes(input: &Input) -> Outcome<u64> {
 
 #[cfg(feature = "rivals")]
 fn sqlite_bytes(input: &Input) -> Outcome<Option<u64>> {
-    crate::sqlite::file_bytes(input).map(Some)
+    pagefold_lab_engine::inputs::sqlite::file_bytes(input).map(Some)
 }
 
 #[cfg(not(feature = "rivals"))]

@@ -1,8 +1,8 @@
 //! What came out, as Markdown and as JSON.
 
-use crate::input::Group;
 use crate::measure::Measured;
 use pagefold_engine::table_space::Method;
+use pagefold_lab_engine::inputs::Group;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
-//! LINEITEM rows written one by one, 100 a transaction: in key order, in random order, then mixed; pagefold by method beside SQLite and LMDB.
+//! LINEITEM rows written one by one, 100 a transaction: in key order, in random order, then mixed; pagefold by method beside SQLite, LMDB and RocksDB.
 //!
-//! `cargo run --release -p pagefold-lab-engine --bin writes --features rivals -- --rows 400000`
+//! `cargo run --release -p pagefold-lab-engine --bin writes --features rivals -- --rows 400000`; with `--features rocksdb` RocksDB as well, which takes long to compile.
 //!
 //! Every round begins with an empty database, for every engine in turn; the order rotates. Nobody syncs; what pagefold logs it logs. After a round all engines must hold the same rows: their
 //! sums are compared. Told are medians over the rounds and their spread, the slowest transaction, what the rows take on disk after the mixed work, beside a fresh load of the same rows (REORG, VACUUM), and how many whole pages were encoded anew for each row that came, and for each change then.
@@ -9,6 +9,8 @@ mod engine;
 mod pagefold;
 #[cfg(feature = "rivals")]
 mod rivals;
+#[cfg(feature = "rocksdb")]
+mod rocks;
 mod work;
 
 use clap::Parser;
@@ -18,6 +20,7 @@ use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_lab::lineitem::Selection;
 use pagefold_lab_engine::data::Outcome;
+use pagefold_lab_engine::database::Stored;
 use std::path::{Path, PathBuf};
 use work::{Order, Row, Work};
 
@@ -63,7 +66,8 @@ fn contenders(options: &Options) -> Vec<(String, Open)> {
     ];
     let mut all: Vec<(String, Open)> = Vec::new();
     for (method, page_bytes, key) in ours {
-        let open = move |folder: &Path| Ok(Box::new(Pagefold::create(folder, method, page_bytes, key, memory)?) as Box<dyn Engine>);
+        let stored = Stored { method, page_bytes, key };
+        let open = move |folder: &Path| Ok(Box::new(Pagefold::create(folder, stored, memory)?) as Box<dyn Engine>);
         all.push((format!("{method}, {} key", key.0), Box::new(open)));
     }
     #[cfg(feature = "rivals")]
@@ -71,6 +75,8 @@ fn contenders(options: &Options) -> Vec<(String, Open)> {
         all.push(("SQLite".into(), Box::new(|folder| Ok(Box::new(rivals::Sqlite::create(folder)?)))));
         all.push(("LMDB".into(), Box::new(|folder| Ok(Box::new(rivals::Lmdb::create(folder)?)))));
     }
+    #[cfg(feature = "rocksdb")]
+    all.push(("RocksDB, zstd".into(), Box::new(|folder| Ok(Box::new(rocks::RocksDb::create(folder)?)))));
     all.retain(|(name, _)| options.engines.is_empty() || options.engines.iter().any(|part| name.contains(part.as_str())));
     all
 }

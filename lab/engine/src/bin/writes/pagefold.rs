@@ -2,12 +2,11 @@
 
 use crate::engine::{Change, Engine, Sum};
 use pagefold_engine::database::{Database, Durability, ScanRequest, TransactionOptions};
-use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
-use pagefold_engine::table_space::{Method, RowBuffer, Table, TableAttributes};
-use pagefold_lab::lineitem::layout;
-use pagefold_lab_engine::data::{LINE_NUMBER, ORDER_KEY, Outcome, QUANTITY};
-use pagefold_lab_engine::database::create;
-use pagefold_types::{Column, Direction, Schema, Value, ValueRef};
+use pagefold_engine::index::Index;
+use pagefold_engine::table_space::{RowBuffer, Table};
+use pagefold_lab_engine::data::{Outcome, QUANTITY};
+use pagefold_lab_engine::database::{Stored, create_lineitem};
+use pagefold_types::{Value, ValueRef};
 use pagefold_utility::{ReorgOptions, Silent, reorg};
 use std::path::Path;
 use std::sync::Arc;
@@ -29,26 +28,8 @@ pub(crate) struct Pagefold {
 
 impl Pagefold {
     /// An empty table with its primary key.
-    pub(crate) fn create(
-        folder: &Path,
-        method: Method,
-        page_bytes: usize,
-        (format, key_page_bytes): (IndexFormat, usize),
-        memory_bytes: usize,
-    ) -> Outcome<Pagefold> {
-        let database = create(folder, memory_bytes)?;
-        let layout = layout();
-        let column = |i: usize| Column::new(format!("c{i}"), layout.data_type(i), false);
-        let schema = Schema::new((0..layout.column_count()).map(column).collect())?;
-        let mut attributes = TableAttributes::new("lineitem", schema).with_page_bytes(page_bytes);
-        attributes.method = method;
-        attributes.primary_key = vec![ORDER_KEY, LINE_NUMBER];
-        let mut change = database.change();
-        let table = change.create_table(attributes)?;
-        let columns = [ORDER_KEY, LINE_NUMBER].map(|column| (column, Direction::Ascending)).to_vec();
-        change.create_index(&table, IndexAttributes::new("key", columns, true).with_format(format, key_page_bytes))?;
-        change.commit()?;
-        let (table, key) = (database.table("lineitem")?, database.index("key")?);
+    pub(crate) fn create(folder: &Path, stored: Stored, memory_bytes: usize) -> Outcome<Pagefold> {
+        let (database, table, key) = create_lineitem(folder, stored, memory_bytes)?;
         Ok(Pagefold { database, table, key, log_bytes: 0, since: 0 })
     }
 }

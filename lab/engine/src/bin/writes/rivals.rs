@@ -100,11 +100,28 @@ impl Lmdb {
     }
 }
 
-fn key_bytes((order, line): (i64, i64)) -> [u8; 12] {
+pub(crate) fn key_bytes((order, line): (i64, i64)) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&order.to_be_bytes());
     key[8..].copy_from_slice(&(line as u32).to_be_bytes());
     key
+}
+
+/// The record of a row with another quantity and comment.
+pub(crate) fn changed(layout: &RowLayout, before: &[u8], quantity: i64, comment: &str, record: &mut Vec<u8>) -> Outcome<()> {
+    let mut values = (0..16).map(|i| layout.value(before, i)).collect::<Result<Vec<_>, _>>()?;
+    (values[QUANTITY], values[COMMENT]) = (ValueRef::Decimal(i128::from(quantity)), ValueRef::Text(comment));
+    record.clear();
+    Ok(layout.encode(&values, record)?)
+}
+
+/// Adds a row to what there is.
+pub(crate) fn add(layout: &RowLayout, record: &[u8], sum: &mut Sum) -> Outcome<()> {
+    let (ValueRef::Decimal(quantity), ValueRef::Text(comment)) = (layout.value(record, QUANTITY)?, layout.value(record, COMMENT)?) else {
+        return Err("another type".into());
+    };
+    *sum = (sum.0 + 1, sum.1 + quantity as i64, sum.2 + comment.len() as u64);
+    Ok(())
 }
 
 impl Engine for Lmdb {
@@ -123,10 +140,7 @@ impl Engine for Lmdb {
                 Change::Update(key, quantity, comment) => {
                     let key = key_bytes(key);
                     let before = self.database.get(&transaction, &key)?.ok_or("a key is missing")?.to_vec();
-                    let mut values = (0..16).map(|i| self.layout.value(&before, i)).collect::<Result<Vec<_>, _>>()?;
-                    (values[QUANTITY], values[COMMENT]) = (ValueRef::Decimal(i128::from(quantity)), ValueRef::Text(comment));
-                    record.clear();
-                    self.layout.encode(&values, &mut record)?;
+                    changed(&self.layout, &before, quantity, comment, &mut record)?;
                     self.database.put(&mut transaction, &key, &record)?;
                 }
                 Change::Delete(key) => _ = self.database.delete(&mut transaction, &key_bytes(key))?,
@@ -137,15 +151,9 @@ impl Engine for Lmdb {
 
     fn sum(&mut self) -> Outcome<Sum> {
         let transaction = self.env.read_txn()?;
-        let mut sum = (0, 0, 0);
+        let mut sum = Sum::default();
         for entry in self.database.iter(&transaction)? {
-            let record = entry?.1;
-            let (ValueRef::Decimal(quantity), ValueRef::Text(comment)) =
-                (self.layout.value(record, QUANTITY)?, self.layout.value(record, COMMENT)?)
-            else {
-                return Err("another type".into());
-            };
-            sum = (sum.0 + 1, sum.1 + quantity as i64, sum.2 + comment.len() as u64);
+            add(&self.layout, entry?.1, &mut sum)?;
         }
         Ok(sum)
     }
