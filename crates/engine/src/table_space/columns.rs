@@ -13,16 +13,15 @@ use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::table_space::RowBuffer;
 use crate::transaction::Before;
 use crate::{Error, Result};
-use pagefold_codec::page::Patch;
+use pagefold_codec::page::{PageEncoder, Patch};
 use pagefold_codec::splice::Splice;
 use pagefold_format::FormatError;
-use pagefold_format::data::{
-    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SingleRow, SlotRange, area_encoder, column_rows_max,
-};
+use pagefold_format::data::{Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SingleRow, SlotRange, column_rows_max};
 use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::class_of;
 use pagefold_types::Rid;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Of a page's bytes, inserts leave one in so many to rows that change.
@@ -162,8 +161,8 @@ impl Table {
         if let Some(builder) = self.builders.lock().pop().filter(|builder| builder.dictionary_version() == version) {
             return builder;
         }
-        let dictionary = self.dictionaries.tokens_of(version);
-        ColumnBuilder::new(area_encoder(self.decoder.columns().clone(), dictionary), version)
+        let codes = self.dictionaries.get(version).map(|compressor| Arc::clone(compressor.string_codes()));
+        ColumnBuilder::new(PageEncoder::new(Arc::new(self.decoder.columns().clone()), codes), version)
     }
 
     /// The class that a page may have when it is rebuilt; 0 when that is not worthwhile. `overestimate`: how wrong that was the last time, in bytes.

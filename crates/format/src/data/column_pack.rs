@@ -26,7 +26,13 @@ pub fn column_rows_max(page_bytes: usize, maxrows: u16) -> usize {
 /// An encoder of areas whose strings may have codes of this dictionary.
 #[must_use]
 pub fn area_encoder(columns: PageSchema, dictionary: Option<&RowDictionary>) -> PageEncoder {
-    PageEncoder::new(Arc::new(columns), dictionary.map(|dictionary| Arc::new(Encoder::new(dictionary.tokens()))))
+    PageEncoder::new(Arc::new(columns), dictionary.map(string_codes))
+}
+
+/// What turns strings of columns into codes of a dictionary. Takes a millisecond or more to make, and can be shared.
+#[must_use]
+pub fn string_codes(dictionary: &RowDictionary) -> Arc<Encoder> {
+    Arc::new(Encoder::new(dictionary.tokens()))
 }
 
 /// What comes onto the next page.

@@ -146,7 +146,6 @@ fn log_bytes(folder: &Path, data: &Lineitem, method: Method) -> Outcome<(u64, u6
         rows.push(record.to_vec());
         Ok(())
     })?;
-    database.begin(options).lock(&table, Rid::new(0, 3, 0))?;
     let start = database.log_bytes_since_checkpoint();
     for chunk in rows.chunks(100) {
         let mut transaction = database.begin(options);

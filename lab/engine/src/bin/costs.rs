@@ -3,13 +3,14 @@
 //! `cargo run --release -p pagefold-lab-engine --bin costs -- --data DIR`
 //!
 //! Told are times the base, the table without compression: what the estimate says, what was measured, and by how much the first is off. What is measured: rows come in the order of the source, 100 a
-//! transaction, log on, nobody syncs; then two columns of rows are read by their keys, in random order. Methods take turns; processor time of the thread; medians over the rounds. A table without a
+//! transaction, log on, nobody syncs, into a table that has the dictionary of a load; then two columns of rows are read by their keys, in random order. Methods take turns, piece by piece; processor time of the thread; medians over the rounds. A table without a
 //! primary key gets one of numbers.
 
 use clap::Parser;
+use pagefold_codec::row::RowDictionary;
 use pagefold_engine::database::{Database, Durability, ScanRequest, TransactionOptions};
-use pagefold_engine::index::IndexAttributes;
-use pagefold_engine::table_space::{Method, RowBuffer, TableAttributes};
+use pagefold_engine::index::{Index, IndexAttributes};
+use pagefold_engine::table_space::{Method, RowBuffer, Table, TableAttributes};
 use pagefold_io::{OsStorage, Storage};
 use pagefold_lab::measure::{Clock, Spread};
 use pagefold_lab_engine::data::Outcome;
@@ -50,18 +51,27 @@ struct Options {
 /// Farther off than this is too far.
 const OFF_MAX: f64 = 0.25;
 
+/// Look-ups of a turn: few, so that the machine is as fast for all; many beside what the first ones find in no cache.
+const READ_GROUP: usize = 2000;
+
 struct Rows {
     schema: Schema,
     key: Vec<usize>,
     rows: Vec<Vec<Value>>,
+    /// What a load makes of them, by method.
+    dictionaries: Vec<Option<RowDictionary>>,
 }
 
 /// The rows of a table and the columns of its key: the first one that holds every value once, where the source names none. `None` when there is no such column.
 fn rows_of(input: &mut Input, options: &Options, folder: &Path) -> Outcome<Option<Rows>> {
     let database = create(folder, 256 << 20)?;
-    let load_options = LoadOptions { method: Setting::Given(Method::None), ..LoadOptions::default() };
-    load_source(&database, "source", input, &load_options, &Silent)?;
-    let table = database.table("source")?;
+    let mut dictionaries = Vec::new();
+    for method in Method::ALL {
+        let load_options = LoadOptions { method: Setting::Given(method), page_bytes: options.page_size, ..LoadOptions::default() };
+        load_source(&database, method.name(), input, &load_options, &Silent)?;
+        dictionaries.push(database.table(method.name())?.dictionary().map(|compressor| compressor.dictionary().clone()));
+    }
+    let table = database.table(Method::None.name())?;
     let request = ScanRequest::default();
     let scan = database.begin(TransactionOptions::default()).read_view()?.scan(&table, &request)?;
     let rows: Vec<Vec<Value>> = scan.into_rows().take(options.rows).map(|row| row.map(|row| row.1)).collect::<Result<_, _>>()?;
@@ -78,45 +88,75 @@ fn rows_of(input: &mut Input, options: &Options, folder: &Path) -> Outcome<Optio
     }
     let columns = schema.columns().iter().enumerate();
     let columns = columns.map(|(i, c)| Column::new(c.name.clone(), c.data_type, c.nullable && !key.contains(&i))).collect();
-    Ok(Some(Rows { schema: Schema::new(columns)?, key, rows }))
+    Ok(Some(Rows { schema: Schema::new(columns)?, key, rows, dictionaries }))
 }
 
-/// Seconds to insert all rows, and to read two columns of each by its key.
-fn measure(database: &Database, rows: &Rows, method: Method, page_bytes: usize, name: &str) -> Outcome<(f64, f64)> {
-    let mut attributes = TableAttributes { method, ..TableAttributes::new(name, rows.schema.clone()).with_page_bytes(page_bytes) };
-    attributes.primary_key.clone_from(&rows.key);
-    let mut change = database.change();
-    let table = change.create_table(attributes)?;
-    let columns = rows.key.iter().map(|column| (*column, Direction::Ascending)).collect();
-    let key = change.create_index(&table, IndexAttributes::new(format!("{name}_key"), columns, true))?;
-    change.commit()?;
+/// A table with its key.
+struct Stored {
+    table: Arc<Table>,
+    key: Arc<Index>,
+}
+
+impl Stored {
+    fn new(database: &Database, rows: &Rows, at: usize, page_bytes: usize) -> Outcome<Stored> {
+        let name = Method::ALL[at].name();
+        let mut attributes = TableAttributes::new(name, rows.schema.clone()).with_page_bytes(page_bytes);
+        attributes.method = Method::ALL[at];
+        attributes.primary_key.clone_from(&rows.key);
+        let mut change = database.change();
+        let table = change.create_table(attributes)?;
+        let columns = rows.key.iter().map(|column| (*column, Direction::Ascending)).collect();
+        let key = change.create_index(&table, IndexAttributes::new(format!("{name}_key"), columns, true))?;
+        if let Some(dictionary) = rows.dictionaries[at].clone() {
+            table.set_dictionary(dictionary)?;
+        }
+        change.commit()?;
+        Ok(Stored { table, key })
+    }
+}
+
+/// Seconds of each method to read two columns of each row by its key, and to insert it. Methods take turns, a transaction each.
+fn measure(database: &Database, rows: &Rows, page_bytes: usize, round: usize) -> Outcome<[(f64, f64); Method::ALL.len()]> {
     let unsynced = TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() };
     let values: Vec<Vec<ValueRef<'_>>> = rows.rows.iter().map(|row| row.iter().map(Value::as_ref).collect()).collect();
-    let start = Clock::Thread.now_s();
-    for group in values.chunks(100) {
-        let mut transaction = database.begin(unsynced);
-        for row in group {
-            transaction.insert(&table, row)?;
-        }
-        transaction.commit()?;
-    }
-    let write_s = Clock::Thread.now_s() - start;
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let keys: Vec<Vec<ValueRef<'_>>> =
         values.iter().map(|_| &values[random.below(values.len())]).map(|row| rows.key.iter().map(|c| row[*c]).collect()).collect();
-    let read = || -> Outcome<f64> {
-        let mut buffer = RowBuffer::for_columns(&table, &[0, rows.schema.len() / 2]);
-        let mut transaction = database.begin(unsynced);
-        let start = Clock::Thread.now_s();
-        for key_values in &keys {
-            transaction.get_with(&table, &key, key_values, &mut buffer, |_, record| black_box(record).len())?.ok_or("a key is missing")?;
+    let stored = (0..Method::ALL.len()).map(|at| Stored::new(database, rows, at, page_bytes)).collect::<Outcome<Vec<_>>>()?;
+    let mut took = [(0.0, 0.0); Method::ALL.len()];
+    // The first one pays for what all of them read: another one each time.
+    let turns = |piece: usize| (0..Method::ALL.len()).map(move |turn| (turn + piece) % Method::ALL.len());
+    for (piece, group) in values.chunks(100).enumerate() {
+        for at in turns(piece + round) {
+            let (Stored { table, .. }, took) = (&stored[at], &mut took[at]);
+            let start = Clock::Thread.now_s();
+            let mut transaction = database.begin(unsynced);
+            for row in group {
+                transaction.insert(table, row)?;
+            }
+            transaction.commit()?;
+            took.1 += Clock::Thread.now_s() - start;
         }
-        Ok(Clock::Thread.now_s() - start)
-    };
+    }
     // The second time everything is cached.
-    read()?;
-    let read_s = read()?;
-    Ok((read_s, write_s))
+    for _ in 0..2 {
+        took.iter_mut().for_each(|took| took.0 = 0.0);
+        for (piece, group) in keys.chunks(READ_GROUP).enumerate() {
+            for at in turns(piece + round) {
+                let (Stored { table, key }, took) = (&stored[at], &mut took[at]);
+                let mut buffer = RowBuffer::for_columns(table, &[0, rows.schema.len() / 2]);
+                let start = Clock::Thread.now_s();
+                let mut transaction = database.begin(unsynced);
+                for values in group {
+                    transaction
+                        .get_with(table, key, values, &mut buffer, |_, record| black_box(record).len())?
+                        .ok_or("a key is missing")?;
+                }
+                took.0 += Clock::Thread.now_s() - start;
+            }
+        }
+    }
+    Ok(took)
 }
 
 fn main() -> Outcome<()> {
@@ -134,7 +174,7 @@ fn main() -> Outcome<()> {
     for pending in pending {
         let mut input = pending.read()?;
         let name = input.name.clone();
-        let Some(rows) = rows_of(&mut input, &options, &scratch.path().join(format!("source of {name}")))? else {
+        let Some(rows) = rows_of(&mut input, &options, &scratch.path().join(format!("{all} source")))? else {
             println!("{name}: no column is a key");
             continue;
         };
@@ -148,16 +188,18 @@ fn main() -> Outcome<()> {
         for round in 0..options.rounds {
             let folder = scratch.path().join(format!("{name} {round}"));
             let database = create(&folder, 1 << 30)?;
-            for turn in 0..took.len() {
-                let at = (turn + round) % took.len();
-                let (read_s, write_s) = measure(&database, &rows, Method::ALL[at], options.page_size, &format!("t{at}"))?;
-                took[at].0.push(read_s);
-                took[at].1.push(write_s);
+            for (took, (read_s, write_s)) in took.iter_mut().zip(measure(&database, &rows, options.page_size, round)?) {
+                took.0.push(read_s);
+                took.1.push(write_s);
             }
             drop(database);
             std::fs::remove_dir_all(&folder)?;
         }
         let base_said = said(Method::None).ok_or("no cost of the base")?;
+        let each_ns = |seconds: &[f64]| Spread::of(seconds.iter().copied()).median / rows.rows.len() as f64 * 1e9;
+        let base = [(base_said.read_ns, each_ns(&took[0].0)), (base_said.write_ns, each_ns(&took[0].1))];
+        let text = base.map(|(said, found)| format!("{said:.0} {found:.0} ns"));
+        println!("{name:<24} {:>8} {:<9} {:>24} {:>24}", rows.rows.len(), Method::None.name(), text[0], text[1]);
         for (method, of_method) in Method::ALL.iter().zip(&took).skip(1) {
             let Some(cost) = said(*method) else { continue };
             let ratio = |own: &[f64], base: &[f64]| Spread::of(own.iter().zip(base).map(|(own, base)| own / base)).median;

@@ -8,8 +8,9 @@
 
 use crate::Error;
 use crate::doubling::{Doubling, segments_for};
-use pagefold_codec::row::RowDictionary;
+use pagefold_codec::row::{Encoder, RowDictionary};
 use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, RecordEncoder};
+use pagefold_format::data::string_codes;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -20,6 +21,7 @@ pub struct Compressor {
     version: u16,
     dictionary: RowDictionary,
     encoder: OnceLock<RecordEncoder>,
+    string_codes: OnceLock<Arc<Encoder>>,
 }
 
 impl fmt::Debug for Compressor {
@@ -30,7 +32,7 @@ impl fmt::Debug for Compressor {
 
 impl Compressor {
     pub(super) fn new(version: u16, dictionary: RowDictionary) -> Compressor {
-        Compressor { version, dictionary, encoder: OnceLock::new() }
+        Compressor { version, dictionary, encoder: OnceLock::new(), string_codes: OnceLock::new() }
     }
 
     /// Version of the dictionary, from 1.
@@ -47,6 +49,11 @@ impl Compressor {
 
     pub(super) fn encoder(&self) -> &RecordEncoder {
         self.encoder.get_or_init(|| RecordEncoder::codes(self.version, &self.dictionary))
+    }
+
+    /// What turns strings of columns into codes.
+    pub(in crate::table_space) fn string_codes(&self) -> &Arc<Encoder> {
+        self.string_codes.get_or_init(|| string_codes(&self.dictionary))
     }
 }
 

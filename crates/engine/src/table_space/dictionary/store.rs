@@ -59,8 +59,19 @@ impl Table {
             return Err(Error::Parameter(format!("{} has a dictionary already", self.object())));
         }
         live.push(1);
-        self.dictionaries.set_newest(1);
+        if let Some(first) = self.dictionaries.get(1) {
+            self.make_newest(first);
+        }
         Ok(())
+    }
+
+    /// New rows get this dictionary. What takes some milliseconds to make is made here, and not by the first transaction that puts a row in.
+    fn make_newest(&self, compressor: &Compressor) {
+        compressor.encoder();
+        if self.by_column() {
+            compressor.string_codes();
+        }
+        self.dictionaries.set_newest(compressor.version());
     }
 
     /// Makes this the newest dictionary.
@@ -94,7 +105,7 @@ impl Table {
         for data_set in self.all_partitions().iter().filter(|data_set| data_set.is_defined()) {
             self.store_missing(data_set, newest)?;
         }
-        self.dictionaries.set_newest(newest.version());
+        self.make_newest(newest);
         Ok(())
     }
 

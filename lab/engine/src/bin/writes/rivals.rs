@@ -112,7 +112,8 @@ pub(crate) fn changed(layout: &RowLayout, before: &[u8], quantity: i64, comment:
     let mut values = (0..16).map(|i| layout.value(before, i)).collect::<Result<Vec<_>, _>>()?;
     (values[QUANTITY], values[COMMENT]) = (ValueRef::Decimal(i128::from(quantity)), ValueRef::Text(comment));
     record.clear();
-    Ok(layout.encode(&values, record)?)
+    layout.encode(&values, record)?;
+    Ok(())
 }
 
 /// Adds a row to what there is.
