@@ -28,7 +28,7 @@ pub use counting::{CountingStorage, IoCounts};
 pub use error::{error_at, error_on, raw_os_error};
 pub use fault::{Call, CallKind, CrashPolicy, Failure, Fault, FaultOptions, FaultStorage, Repeat, Trigger, is_simulated_crash};
 pub use memory::MemoryStorage;
-pub use os::{OsClock, OsStorage, allow_open_files};
+pub use os::{OsClock, OsStorage, allow_open_files, let_others_go_first};
 pub use overlay::Overlay;
 pub use simulated_clock::SimulatedClock;
 pub use slow_sync::SlowSync;

@@ -13,6 +13,8 @@ pub(crate) enum Work {
     Sync,
     /// Make the next segment of the log.
     LogSegment,
+    /// Write what has been logged, without a sync.
+    LogWrite,
     /// Look at the dictionaries of this table.
     Dictionary(u32),
 }

@@ -212,11 +212,14 @@ impl DatabaseState {
         }
     }
 
-    /// The log segment that is needed after the next, by the thread for that, when it is time.
-    pub(super) fn make_segment_ahead_when_due(&self) {
-        if self.core.log().is_some_and(|log| log.wants_segment_ahead()) {
-            // Without a thread whoever needs it makes it.
+    /// The log segment that is needed after the next, and what waits to be written, by the thread for that, when it is time. Without a thread whoever needs it does it.
+    pub(super) fn keep_log_ahead(&self) {
+        let Some(log) = self.core.log() else { return };
+        if log.wants_segment_ahead() {
             self.core.maintenance.ask(Work::LogSegment);
+        }
+        if log.wants_to_be_written() {
+            self.core.maintenance.ask(Work::LogWrite);
         }
     }
 

@@ -8,6 +8,7 @@
 
 use super::open::DatabaseState;
 use crate::core::{Core, Maintenance, Work};
+use pagefold_io::let_others_go_first;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -41,18 +42,22 @@ pub(super) struct MaintenanceThread {
 impl MaintenanceThread {
     /// Starts the one for what is short. `None` when the system has no thread: everything still works, only later.
     pub(super) fn start(state: &Arc<DatabaseState>) -> Option<MaintenanceThread> {
-        MaintenanceThread::start_for(state, "pagefold-maintenance", |core| &core.maintenance)
+        MaintenanceThread::start_for(state, "pagefold-maintenance", |core| &core.maintenance, || {})
     }
 
     /// Starts the one for what takes long.
     pub(super) fn start_renewal(state: &Arc<DatabaseState>) -> Option<MaintenanceThread> {
-        MaintenanceThread::start_for(state, "pagefold-renewal", |core| &core.renewal)
+        MaintenanceThread::start_for(state, "pagefold-renewal", |core| &core.renewal, let_others_go_first)
     }
 
-    fn start_for(state: &Arc<DatabaseState>, name: &str, asked_of: fn(&Core) -> &Maintenance) -> Option<MaintenanceThread> {
+    fn start_for(state: &Arc<DatabaseState>, name: &str, asked_of: fn(&Core) -> &Maintenance, first: fn()) -> Option<MaintenanceThread> {
         let worker = Arc::clone(state);
         asked_of(&state.core).begins();
-        match std::thread::Builder::new().name(name.into()).spawn(move || worker.maintain(asked_of(&worker.core))) {
+        let work = move || {
+            first();
+            worker.maintain(asked_of(&worker.core));
+        };
+        match std::thread::Builder::new().name(name.into()).spawn(work) {
             Ok(thread) => Some(MaintenanceThread { state: Arc::clone(state), asked_of, thread: Some(thread) }),
             Err(_) => {
                 asked_of(&state.core).ended();
@@ -93,6 +98,7 @@ impl DatabaseState {
                     Ok(())
                 }
                 Work::LogSegment => self.core.log().map_or(Ok(()), |log| log.prepare_ahead()),
+                Work::LogWrite => self.core.log().map_or(Ok(()), |log| log.write_out()),
                 Work::Sync => {
                     self.core.manager.clock().sleep(SYNC_DELAY);
                     self.core.log().map_or(Ok(()), |log| log.make_durable(log.end()))

@@ -25,6 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The most that waits in the buffer, unless a single record is longer.
 const BUFFER_BYTES_MAX: usize = 8 << 20;
 
+/// When so much waits in the buffer, somebody in the background is asked to write it: who appends would take milliseconds for a full buffer.
+const WRITTEN_AHEAD_BYTES: u64 = 1 << 20;
+
 /// Writes end at multiples of this, filled up with zeros: so that a block of a segment used again need not be read before it is written.
 const BLOCK_BYTES: u64 = 4096;
 const _: () = assert!(super::segment::SEGMENT_BYTES_STEP.is_multiple_of(BLOCK_BYTES));
@@ -72,6 +75,8 @@ pub struct Log {
     undo_bytes: AtomicU64,
     /// Up to where somebody has been asked to make segments ahead.
     ahead: AtomicU64,
+    /// Up to where somebody has been asked to write.
+    write_asked: AtomicU64,
     turns: Turns<Wish>,
     /// Written since the last sync. Locked by whoever leads, and by nobody else.
     dirty: Mutex<BTreeMap<u64, Arc<dyn File>>>,
@@ -145,6 +150,7 @@ impl Log {
             synced: AtomicU64::new(end),
             undo_bytes: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
+            write_asked: AtomicU64::new(0),
             turns: Turns::default(),
             dirty: Mutex::default(),
         }
@@ -268,6 +274,14 @@ impl Log {
     /// As an append that needs it; it is not needed yet.
     pub(crate) fn prepare_ahead(&self) -> Result<()> {
         self.files.prepare(self.ahead.load(Ordering::Relaxed))
+    }
+
+    /// Is it time to [write out](Self::write_out) what nobody waits for? Says so once for each megabyte that waits.
+    pub(crate) fn wants_to_be_written(&self) -> bool {
+        let asked = self.write_asked.load(Ordering::Relaxed);
+        let (end, since) = (self.end(), asked.max(self.written.load(Ordering::Relaxed)));
+        let is_due = end.saturating_sub(since) >= WRITTEN_AHEAD_BYTES;
+        is_due && self.write_asked.compare_exchange(asked, end, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// From now on [`Self::prepare_next`] makes room for so many bytes more (or fewer): what running transactions need to be taken back.

@@ -30,14 +30,24 @@ pub enum Prefetch {
 
 #[derive(Debug)]
 enum Job {
-    Read { file_id: u32, kind: Prefetch, pages: Vec<Range<u32>>, position: Option<Arc<AtomicU32>> },
-    Write { file_id: u32 },
+    Read {
+        file_id: u32,
+        kind: Prefetch,
+        pages: Vec<Range<u32>>,
+        position: Option<Arc<AtomicU32>>,
+    },
+    Write {
+        file_id: u32,
+    },
+    /// Memory for frames that are wanted next.
+    TouchAhead,
 }
 
 impl Job {
-    fn file_id(&self) -> u32 {
+    fn file_id(&self) -> Option<u32> {
         match self {
-            Job::Read { file_id, .. } | Job::Write { file_id } => *file_id,
+            Job::Read { file_id, .. } | Job::Write { file_id } => Some(*file_id),
+            Job::TouchAhead => None,
         }
     }
 }
@@ -102,10 +112,18 @@ impl Background {
         }
     }
 
+    /// Asks for memory for the next frames.
+    pub(super) fn request_touch(&self) {
+        let waiting = self.shared.queue.lock().jobs.iter().any(|job| matches!(job, Job::TouchAhead));
+        if !waiting {
+            self.push(Job::TouchAhead);
+        }
+    }
+
     /// Forgets the jobs of a data set, and waits for the running ones.
     pub(super) fn finish(&self, file_id: u32) {
         let mut queue = self.shared.queue.lock();
-        queue.jobs.retain(|job| job.file_id() != file_id);
+        queue.jobs.retain(|job| job.file_id() != Some(file_id));
         while queue.running.contains(&file_id) {
             self.shared.done.wait(&mut queue);
         }
@@ -137,7 +155,7 @@ fn work(manager: &Weak<BufferManager>, shared: &Shared) {
                     return;
                 }
                 if let Some(job) = queue.jobs.pop_front() {
-                    queue.running.push(job.file_id());
+                    queue.running.extend(job.file_id());
                     break job;
                 }
                 shared.arrived.wait(&mut queue);
@@ -148,7 +166,7 @@ fn work(manager: &Weak<BufferManager>, shared: &Shared) {
             manager.run(job);
         }
         let mut queue = shared.queue.lock();
-        if let Some(at) = queue.running.iter().position(|f| *f == file_id) {
+        if let Some(at) = queue.running.iter().position(|f| Some(*f) == file_id) {
             queue.running.swap_remove(at);
         }
         shared.done.notify_all();
@@ -176,7 +194,8 @@ impl BufferManager {
     }
 
     fn run(&self, job: Job) {
-        let Some(data_set) = self.data_set(job.file_id()) else { return };
+        let Some(file_id) = job.file_id() else { return self.arena.touch_ahead() };
+        let Some(data_set) = self.data_set(file_id) else { return };
         let cpu = self.clock.thread_cpu();
         match job {
             Job::Read { kind, pages, position, .. } => {
@@ -194,6 +213,8 @@ impl BufferManager {
             }
             // A failure has poisoned the data set; the next one who writes meets it.
             Job::Write { .. } => drop(self.write_dirty(&data_set)),
+            // Of no data set: done above.
+            Job::TouchAhead => {}
         }
         let spent = self.clock.thread_cpu().saturating_sub(cpu);
         add(&data_set.counters.background_cpu_ns, spent.as_nanos() as u64);

@@ -63,6 +63,9 @@ impl BufferManager {
         if may_grow {
             // Whoever gets a chunk has one of its frames at once: others may be quick to take all that are free.
             if let Some(first_unit) = self.arena.take_chunk() {
+                if self.arena.wants_touch() {
+                    self.background().request_touch();
+                }
                 return Ok(Some(pool.add_chunk(first_unit)));
             }
             if self.below_share(pool)

@@ -8,5 +8,5 @@ mod lock;
 mod storage;
 
 pub use clock::OsClock;
-pub use limits::allow_open_files;
+pub use limits::{allow_open_files, let_others_go_first};
 pub use storage::OsStorage;

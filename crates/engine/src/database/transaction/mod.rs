@@ -358,7 +358,7 @@ impl Transaction<'_> {
         // A full device is an error of this statement, before it has changed anything.
         let manager = &self.database.core.manager;
         frees.map_or_else(|| manager.prepare_log(), |what| manager.prepare_log_to_free(what))?;
-        self.database.make_segment_ahead_when_due();
+        self.database.keep_log_ahead();
         Ok(())
     }
 

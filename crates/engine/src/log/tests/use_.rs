@@ -139,6 +139,32 @@ fn segments_are_made_ahead() {
     assert!(segments > 10 && asked.abs_diff(segments) < segments / 2, "asked {asked} times for {segments} segments");
 }
 
+/// Once for each megabyte that nobody has written, and not again while it is being written.
+#[test]
+fn what_waits_is_to_be_written() {
+    let storage = memory();
+    let log = create(&storage, 1).unwrap();
+    let (mut asked, mut waiting) = (0, 0);
+    for round in 0..9 {
+        for _ in 0..500 {
+            let before = log.end();
+            waiting += append(&log, 1, &[7; 1000]).unwrap().end - before;
+            if log.wants_to_be_written() {
+                assert!(waiting >= 1 << 20, "{waiting} bytes");
+                asked += 1;
+                waiting = 0;
+            }
+            assert!(waiting < (1 << 20) + 5000, "{waiting} bytes wait");
+        }
+        // By whomever and whenever: what is written need not be written again.
+        if round % 3 == 2 {
+            log.write_out().unwrap();
+            waiting = 0;
+        }
+    }
+    assert_eq!(asked, 3, "of half a megabyte each three rounds");
+}
+
 #[test]
 fn segments_are_used_again() {
     let counting = CountingStorage::new(memory());
