@@ -65,7 +65,7 @@ pub(super) fn between(from: &[u8], to: &[u8], piece: &mut Vec<u8>) -> Option<Cou
     let more = (0..BYTE_BITS).filter(|more| before(to, to_bits).trailing_ones() as usize >= *more);
     let more = more.filter_map(|more| tail(from_bits, to_bits.checked_sub(more)?));
     let fewer = (1..BYTE_BITS).filter_map(|fewer| tail(from_bits.checked_sub(fewer)?, to_bits));
-    let (tail, from_end, to_end) = more.chain(fewer).max_by_key(|(tail, ..)| *tail)?;
+    let (tail, from_end, to_end) = more.chain(fewer).min_by_key(|(tail, _, to_end)| to_end - tail)?;
     piece.clear();
     let mut writer = BitWriter::new(piece);
     writer.push_range(to, head, to_end - tail);

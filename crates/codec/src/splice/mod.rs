@@ -41,6 +41,9 @@ pub struct Splice<'a> {
 /// Rows whose codes are shifted against each other have no more than this in common at their ends, but by chance.
 const UNSHIFTED_TAIL: usize = 4;
 
+/// Four or five codes: what a change of a value differs by.
+const FEW_CODES_BYTES: usize = 8;
+
 const NO_SUCH_PIECE: CodecError = CodecError::Row("has no such piece");
 
 /// Number of codes in a row; `None` when it has bits that are in none of them: it is of another kind.
@@ -141,12 +144,17 @@ impl<'a> Splice<'a> {
         if as_bytes.bytes.len() <= 2 {
             return as_bytes;
         }
-        let found = codes_between(from, to, &as_bytes, piece).or_else(|| {
-            // Rows that end alike are not shifted.
-            let tail = from.len() - usize::from(as_bytes.at) - usize::from(as_bytes.removed);
-            let found = if tail < UNSHIFTED_TAIL { bits::between(from, to, piece) } else { None };
-            found.filter(|_| piece.len() + 1 < as_bytes.bytes.len())
-        });
+        let mut found = codes_between(from, to, &as_bytes, piece);
+        let tail = from.len() - usize::from(as_bytes.at) - usize::from(as_bytes.removed);
+        let shortest = if found.is_some() { piece.len() } else { as_bytes.bytes.len() };
+        // Rows that end alike are not shifted, and those that are shifted by codes differ by few of them.
+        if tail < UNSHIFTED_TAIL && (found.is_none() || shortest > FEW_CODES_BYTES) {
+            let mut in_bits = Vec::new();
+            if let Some(counts) = bits::between(from, to, &mut in_bits).filter(|_| in_bits.len() + 1 < shortest) {
+                found = Some(counts);
+                *piece = in_bits;
+            }
+        }
         let Some(Counts { unit, at, removed, inserted }) = found else { return as_bytes };
         Splice { unit, at: short(at), removed: short(removed), inserted: short(inserted), bytes: piece }
     }

@@ -8,7 +8,6 @@
 
 use super::open::DatabaseState;
 use crate::core::{Core, Maintenance, Work};
-use pagefold_io::let_others_go_first;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -42,22 +41,18 @@ pub(super) struct MaintenanceThread {
 impl MaintenanceThread {
     /// Starts the one for what is short. `None` when the system has no thread: everything still works, only later.
     pub(super) fn start(state: &Arc<DatabaseState>) -> Option<MaintenanceThread> {
-        MaintenanceThread::start_for(state, "pagefold-maintenance", |core| &core.maintenance, || {})
+        MaintenanceThread::start_for(state, "pagefold-maintenance", |core| &core.maintenance)
     }
 
     /// Starts the one for what takes long.
     pub(super) fn start_renewal(state: &Arc<DatabaseState>) -> Option<MaintenanceThread> {
-        MaintenanceThread::start_for(state, "pagefold-renewal", |core| &core.renewal, let_others_go_first)
+        MaintenanceThread::start_for(state, "pagefold-renewal", |core| &core.renewal)
     }
 
-    fn start_for(state: &Arc<DatabaseState>, name: &str, asked_of: fn(&Core) -> &Maintenance, first: fn()) -> Option<MaintenanceThread> {
+    fn start_for(state: &Arc<DatabaseState>, name: &str, asked_of: fn(&Core) -> &Maintenance) -> Option<MaintenanceThread> {
         let worker = Arc::clone(state);
         asked_of(&state.core).begins();
-        let work = move || {
-            first();
-            worker.maintain(asked_of(&worker.core));
-        };
-        match std::thread::Builder::new().name(name.into()).spawn(work) {
+        match std::thread::Builder::new().name(name.into()).spawn(move || worker.maintain(asked_of(&worker.core))) {
             Ok(thread) => Some(MaintenanceThread { state: Arc::clone(state), asked_of, thread: Some(thread) }),
             Err(_) => {
                 asked_of(&state.core).ended();

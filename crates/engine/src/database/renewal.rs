@@ -11,6 +11,7 @@ use crate::table_space::{LIVE_MAX, Table};
 use crate::transaction::{Mode, Resource};
 use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
+use pagefold_io::let_others_go_first;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,23 @@ pub struct Renewal {
     pub busy_pages: u64,
     /// The oldest dictionary is gone.
     pub dropped: bool,
+}
+
+/// How a dictionary is trained that would be better, if one would.
+type Train = fn(&Table) -> Result<Option<RowDictionary>>;
+
+/// Trains in a thread of its own, before which all others go: it takes the better part of a second, and nobody waits for it. What follows is done by the thread that asked, as others may wait for the latches it takes.
+fn better_dictionary_behind_others(table: &Table) -> Result<Option<RowDictionary>> {
+    std::thread::scope(|scope| {
+        let train = || {
+            let_others_go_first();
+            table.better_dictionary()
+        };
+        match std::thread::Builder::new().name("pagefold-training".into()).spawn_scoped(scope, train) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => table.better_dictionary(),
+        }
+    })
 }
 
 /// What ends a look before it is done.
@@ -50,7 +68,7 @@ impl DatabaseState {
     /// # Errors
     /// When there is no such table, a page is damaged, or something cannot be written.
     pub fn renew_dictionaries(&self, table: &str) -> Result<Renewal> {
-        self.renew(&self.live_table(table)?)
+        self.renew(&self.live_table(table)?, Table::better_dictionary)
     }
 
     /// Makes this the newest dictionary of a table, whatever it is worth, and goes on as [`Self::renew_dictionaries`] does; the third ends the oldest.
@@ -66,7 +84,7 @@ impl DatabaseState {
         match self.step(&found, || found.add_dictionary(dictionary)) {
             Ok(()) => {
                 found.retire_oldest_of_many();
-                self.renew(&found).map(|renewal| Renewal { added: true, ..renewal })
+                self.renew(&found, Table::better_dictionary).map(|renewal| Renewal { added: true, ..renewal })
             }
             Err(Stopped::Asked) => Err(Error::Busy("tables or indexes are being loaded, built or dropped".into())),
             Err(Stopped::Failed(error)) => Err(error),
@@ -84,7 +102,7 @@ impl DatabaseState {
             // Where transactions are short, what is waited for has always ended.
             self.core.manager.clock().sleep(RESUME_DELAY);
         }
-        drop(self.renew(&table));
+        drop(self.renew(&table, better_dictionary_behind_others));
     }
 
     /// A transaction has ended: perhaps the last one that tables wait for, which are then looked at again.
@@ -101,21 +119,21 @@ impl DatabaseState {
         self.core.transactions.active().first().map_or(u64::MAX, |state| state.id())
     }
 
-    fn renew(&self, table: &Arc<Table>) -> Result<Renewal> {
+    fn renew(&self, table: &Arc<Table>, train: Train) -> Result<Renewal> {
         let mut renewal = Renewal::default();
         // Somebody else is at it.
         let Some(_one_at_a_time) = table.renewing.try_lock() else { return Ok(renewal) };
         table.check_dictionaries()?;
-        match self.renew_by_steps(table, &mut renewal) {
+        match self.renew_by_steps(table, train, &mut renewal) {
             Ok(()) | Err(Stopped::Asked) => Ok(renewal),
             Err(Stopped::Failed(error)) => Err(error),
         }
     }
 
-    fn renew_by_steps(&self, table: &Arc<Table>, renewal: &mut Renewal) -> std::result::Result<(), Stopped> {
+    fn renew_by_steps(&self, table: &Arc<Table>, train: Train, renewal: &mut Renewal) -> std::result::Result<(), Stopped> {
         if table.unfinished_dictionary() {
             self.step(table, || table.finish_dictionary())?;
-        } else if let Some(dictionary) = table.better_dictionary()? {
+        } else if let Some(dictionary) = train(table)? {
             self.step(table, || table.add_dictionary(dictionary))?;
             renewal.added = true;
         }

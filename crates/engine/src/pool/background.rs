@@ -114,9 +114,14 @@ impl Background {
 
     /// Asks for memory for the next frames.
     pub(super) fn request_touch(&self) {
-        let waiting = self.shared.queue.lock().jobs.iter().any(|job| matches!(job, Job::TouchAhead));
-        if !waiting {
-            self.push(Job::TouchAhead);
+        if self.threads.lock().is_empty() {
+            return;
+        }
+        let mut queue = self.shared.queue.lock();
+        if !queue.stopped && !queue.jobs.iter().any(|job| matches!(job, Job::TouchAhead)) {
+            // It is short, and wanted soon.
+            queue.jobs.push_front(Job::TouchAhead);
+            self.shared.arrived.notify_one();
         }
     }
 

@@ -67,9 +67,10 @@ impl Table {
 
     /// New rows get this dictionary. What takes some milliseconds to make is made here, and not by the first transaction that puts a row in.
     fn make_newest(&self, compressor: &Compressor) {
-        compressor.encoder();
         if self.by_column() {
             compressor.string_codes();
+        } else {
+            compressor.encoder();
         }
         self.dictionaries.set_newest(compressor.version());
     }

@@ -1,12 +1,12 @@
 //! What methods cost: tables with their primary keys.
 
 use super::in_turn::InTurn;
-use super::{READ_ROUNDS, ROUNDS, ascending, shuffled};
+use super::{KEY_PAGE_BYTES, READ_ROUNDS, ROUNDS, ascending, shuffled};
 use crate::estimate::dictionary::Trained;
 use crate::{Error, Result};
 use pagefold_advisor::Cost;
 use pagefold_engine::database::{Database, Durability, TransactionOptions};
-use pagefold_engine::index::{Index, IndexAttributes};
+use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, RowBuffer, Table, TableAttributes};
 use pagefold_types::{Column, DataType, Direction, Rid, SLOT_MAX, Schema, Value, ValueRef};
 use std::hint::black_box;
@@ -86,10 +86,14 @@ impl Contender {
         let name = format!("key of {}", attributes.name);
         let mut change = database.change();
         let table = change.create_table(attributes)?;
-        let key = match key.is_empty() {
-            true => None,
-            false => Some(change.create_index(&table, IndexAttributes::new(name, ascending(&key), true))?),
-        };
+        let key =
+            match key.is_empty() {
+                true => None,
+                false => Some(change.create_index(
+                    &table,
+                    IndexAttributes::new(name, ascending(&key), true).with_format(IndexFormat::Plain, KEY_PAGE_BYTES),
+                )?),
+            };
         if let Some(trained) = dictionary {
             table.set_dictionary(trained.dictionary.clone())?;
         }

@@ -14,13 +14,13 @@ mod methods;
 
 use super::dictionary::Trained;
 use super::random::SplitMix64;
-use crate::{Error, Result};
+use crate::Result;
 use pagefold_advisor::{Cost, IndexCandidate, IndexEstimate, IndexSampler};
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::Method;
 use pagefold_io::{MemoryStorage, OsClock};
-use pagefold_types::{ColumnValue, Direction, KeyLayout, Rid, RowLayout, Schema, Value, ValueRef};
+use pagefold_types::{ColumnValue, Direction, KeyLayout, Rid, RowLayout, Schema, Value, ValueRef, key_bytes_max};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ use std::sync::Arc;
 /// Rows and keys, at most.
 const ROWS_MAX: usize = 1000;
 const KEYS_MAX: usize = 2000;
+/// Bytes of a page of the primary key's index.
+const KEY_PAGE_BYTES: usize = 8192;
 /// Bytes of them, at most.
 const BYTES_MAX: usize = 512 << 10;
 const ROUNDS: usize = 3;
@@ -68,26 +70,21 @@ impl RowSample {
         sample
     }
 
-    /// A table that is to be refused for two rows with one key has costs all the same.
-    fn keep_one_of_each_key(&mut self, schema: &Schema, key: &[usize]) -> Result<()> {
-        if key.is_empty() {
-            return Ok(());
-        }
+    /// The rows with keys that no row before has: a table that is to be refused for two rows with one key has costs all the same. `None` when an index takes not all of the keys, which is for the
+    /// estimate of that index to say.
+    fn with_one_of_each_key(&self, schema: &Schema, key: &[usize]) -> Option<Vec<Vec<Value>>> {
         let layout = KeyLayout::new(schema, &ascending(key));
         let mut keys = BTreeSet::new();
-        let mut failed = None;
-        self.rows.retain(|row| {
+        let mut rows = Vec::new();
+        for row in &self.rows {
             let values: Vec<ValueRef<'_>> = key.iter().map(|column| row[*column].as_ref()).collect();
             let mut bytes = Vec::new();
-            match layout.encode(&values, &mut bytes) {
-                Ok(_) => keys.insert(bytes),
-                Err(error) => {
-                    failed = Some(Error::Data(error.to_string()));
-                    false
-                }
+            layout.encode(&values, &mut bytes).ok().filter(|_| bytes.len() <= key_bytes_max(KEY_PAGE_BYTES))?;
+            if keys.insert(bytes) {
+                rows.push(row.clone());
             }
-        });
-        failed.map_or(Ok(()), Err)
+        }
+        Some(rows)
     }
 }
 
@@ -135,18 +132,19 @@ impl Costs {
     pub(super) fn of_methods(
         self,
         (schema, primary_key): (&Schema, &[usize]),
-        mut sample: RowSample,
+        sample: RowSample,
         trained: &[Trained],
         page_bytes: usize,
     ) -> Result<Vec<(&'static str, Cost)>> {
         if let Costs::Given(cost) = self {
             return Ok(Method::ALL.map(|method| (method.name(), cost(method.name(), page_bytes))).to_vec());
         }
-        sample.keep_one_of_each_key(schema, primary_key)?;
         if sample.rows.is_empty() {
             return Ok(Vec::new());
         }
-        let costs = methods::costs(&scratch()?, (schema, primary_key), &sample.rows, trained, page_bytes)?;
+        let unique = if primary_key.is_empty() { None } else { sample.with_one_of_each_key(schema, primary_key) };
+        let (rows, key) = unique.as_ref().map_or((&sample.rows, &[][..]), |rows| (rows, primary_key));
+        let costs = methods::costs(&scratch()?, (schema, key), rows, trained, page_bytes)?;
         Ok(Method::ALL.iter().map(|method| method.name()).zip(costs).collect())
     }
 
@@ -171,4 +169,25 @@ fn shuffled<T>(mut items: Vec<T>) -> Vec<T> {
     let count = items.len() as u64;
     SplitMix64(1).choose(&mut items, count);
     items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagefold_types::{Column, DataType};
+
+    /// What an index does not take is no reason not to say what methods cost.
+    #[test]
+    fn rows_with_any_keys_have_costs() {
+        let schema =
+            Schema::new(vec![Column::new("k", DataType::Varchar(None), false), Column::new("v", DataType::Integer, false)]).unwrap();
+        for (longest, rows) in [(10, 300), (1900, 100), (2500, 100), (6000, 40)] {
+            let row = |number: usize| vec![Value::Text("k".repeat(longest - number % 7)), Value::Int(number as i64)];
+            let sample = RowSample { rows: (0..rows).map(row).collect(), bytes: 0 };
+            let costs = Costs::Measured.of_methods((&schema, &[0]), sample, &[], 8192).unwrap();
+            let names: Vec<&str> = costs.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, Method::ALL.map(|method| method.name()));
+            assert!(costs.iter().all(|(_, cost)| cost.read_ns > 0.0 && cost.write_ns > 0.0), "{costs:?}");
+        }
+    }
 }
