@@ -6,7 +6,6 @@
 //! - a run is ascending by (key, RID);
 //! - temporary files are removed when the sorter is dropped; after a crash the next writer removes them.
 
-use crate::error::no_thread;
 use crate::{Error, Result};
 use pagefold_engine::database::Database;
 use pagefold_io::{AlignedBuffer, File, OpenOptions, Storage};
@@ -14,8 +13,8 @@ use pagefold_types::{RID_BYTES, Rid};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
 /// An entry in memory: key length (u16), RID, key.
@@ -93,8 +92,9 @@ impl KeySorter {
             let (last_key, last_rid) = entry(&self.bytes, *last as usize);
             self.ascending = (last_key, last_rid) <= (key, rid);
         }
-        self.starts.push(self.bytes.len() as u32);
+        let start = self.bytes.len() as u32;
         append_entry(&mut self.bytes, key, rid)?;
+        self.starts.push(start);
         self.slot_max = self.slot_max.max(rid.slot());
         self.count += 1;
         if self.bytes.len() + 4 * self.starts.len() >= self.memory_bytes {
@@ -165,10 +165,14 @@ impl KeySorter {
         }
         let (full, blocks) = sync_channel::<Vec<u8>>(BLOCKS_WAITING);
         let (empty, reusable) = sync_channel(BLOCKS_WAITING);
+        // Whoever merges takes it: the thread, or this one if there is none to be had.
+        let sorter = &Mutex::new(Some(self));
+        let take = || sorter.lock().unwrap_or_else(PoisonError::into_inner).take();
         std::thread::scope(|scope| {
             let merge = move || {
+                let Some(own) = take() else { return Ok(()) };
                 let mut block = Vec::with_capacity(BLOCK_BYTES + ENTRY_BYTES_MAX);
-                self.merge(|key, rid| {
+                own.merge(|key, rid| {
                     append_entry(&mut block, key, rid)?;
                     if block.len() < BLOCK_BYTES {
                         return Ok(());
@@ -179,7 +183,9 @@ impl KeySorter {
                 })?;
                 full.send(block).map_err(|_| Error::Interrupted)
             };
-            let merging = Builder::new().spawn_scoped(scope, merge).map_err(|error| no_thread(&error))?;
+            let Ok(merging) = Builder::new().spawn_scoped(scope, merge) else {
+                return take().map_or(Ok(()), |own| own.merge(visit));
+            };
             let visited = blocks.into_iter().try_for_each(|mut block| {
                 let mut at = 0;
                 while at < block.len() {
@@ -357,6 +363,23 @@ mod tests {
         // In order, but for the first.
         sorts((1..ENTRIES).chain([0]), 1..=2);
         sorts([ENTRIES - 1].into_iter().chain(0..ENTRIES - 1), 2..=20);
+    }
+
+    /// Sorted by a thread, and without one.
+    #[test]
+    fn a_run_that_cannot_be_read_ends_it() {
+        for count in [ENTRIES_FOR_A_THREAD as u32 - 1, ENTRIES] {
+            let mut sorter = sorter();
+            (0..count).rev().for_each(|number| sorter.push(&key(number).0, key(number).1).unwrap());
+            let run = &sorter.runs[0];
+            run.file.set_len(run.bytes / 2).unwrap();
+            let mut seen = 0;
+            let outcome = sorter.drain(|_, _| {
+                seen += 1;
+                Ok(())
+            });
+            assert!(outcome.is_err() && seen < count, "{outcome:?} after {seen}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pagefold_codec::block::{pack_value, value_tag};
 use pagefold_codec::page::PageSchema;
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::data::forms::{RecordEncoder, plain_len};
-use pagefold_format::data::{ColumnPacker, STORED_BYTES_MIN};
+use pagefold_format::data::{ColumnPacker, STORED_BYTES_MIN, string_codes};
 use pagefold_types::{ColumnValue, CompactLayout, LargeValueRef, Rid, RowLayout, ValueRef};
 
 /// One method and page size.
@@ -107,7 +107,7 @@ impl<'l> TableEstimator<'l> {
     pub fn add_columns(&mut self, method: &'static str, options: TableOptions, dictionary: Option<&RowDictionary>) -> usize {
         let number = self.add(method, options, None);
         let layouts = (CompactLayout::new(self.layout.clone()), PageSchema::new(self.layout));
-        let codes = dictionary.map(|dictionary| (1, dictionary));
+        let codes = dictionary.map(|dictionary| (1, string_codes(dictionary)));
         let candidate = &mut self.candidates[number];
         candidate.packer = TablePacker::new(options, dictionary.map(|dictionary| dictionary.to_bytes().len()));
         candidate.dictionary = dictionary.is_some();

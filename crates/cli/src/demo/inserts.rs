@@ -1,14 +1,14 @@
 //! Rows put one by one into an empty table, with every method.
 
-use super::subject::{Subject, damaged};
+use super::subject::Subject;
 use super::tables::table_name;
 use super::{look, median, timed, verify};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::session::Session;
 use pagefold::engine::index::IndexAttributes;
 use pagefold::engine::table::{Table, TableAttributes};
 use pagefold::engine::{Database, Durability, ScanRequest, TransactionOptions};
-use pagefold::types::{ColumnValue, Value, ValueRef};
+use pagefold::types::{Value, ValueRef};
 use pagefold::utility::{Progress, Unit, primary_key_index};
 use std::sync::Arc;
 
@@ -40,20 +40,8 @@ pub(super) fn measure(session: &Session, database: &Database, like: &[&Arc<Table
 }
 
 fn first_rows(database: &Database, table: &Arc<Table>) -> Result<Vec<Vec<Value>>> {
-    let layout = table.layout();
-    let mut rows = Vec::new();
-    let mut scan = database.read_view().scan(table, &ScanRequest::default())?.into_rows();
-    while let Some((_, record)) = scan.next_record()? {
-        let values = (0..layout.column_count()).map(|column| match layout.column(record, column).map_err(damaged)? {
-            ColumnValue::Value(value) => Ok(value.to_owned()),
-            ColumnValue::Large(_) => Err(Failure::Failed("a large value in generated rows".into())),
-        });
-        rows.push(values.collect::<Result<Vec<Value>>>()?);
-        if rows.len() == ROWS {
-            break;
-        }
-    }
-    Ok(rows)
+    let rows = database.read_view().scan(table, &ScanRequest::default())?.into_rows();
+    rows.take(ROWS).map(|row| Ok(row?.1)).collect()
 }
 
 fn create(database: &Database, like: &Table, name: &str) -> Result<()> {

@@ -96,7 +96,7 @@ pub(super) fn apply(splice: &Splice<'_>, row: &[u8], out: &mut Vec<u8>) -> Resul
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::row::tests::random;
 
@@ -107,6 +107,12 @@ mod tests {
             let expected = (end.saturating_sub(64)..end).fold(0_u64, |word, bit| word << 1 | u64::from(row[bit / 8] >> (7 - bit % 8) & 1));
             assert_eq!(before(&row, end), expected, "{end}");
         }
+    }
+
+    /// Bits as a row has them, filled up with ones.
+    pub(in crate::splice) fn packed(bits: &[bool]) -> Vec<u8> {
+        let byte = |bits: &[bool]| (0..8).fold(0, |byte, i| byte << 1 | u8::from(bits.get(i).copied().unwrap_or(true)));
+        bits.chunks(8).map(byte).collect()
     }
 
     fn splice<'a>(from: &[u8], to: &[u8], piece: &'a mut Vec<u8>) -> Splice<'a> {
@@ -130,10 +136,6 @@ mod tests {
             let end = at + random(&mut state, from.len() - at + 1).min(round % 19);
             let mut to = from.clone();
             to.splice(at..end, piece.iter().copied());
-            let packed = |bits: &[bool]| -> Vec<u8> {
-                let byte = |bits: &[bool]| (0..8).fold(0, |byte, i| byte << 1 | u8::from(bits.get(i).copied().unwrap_or(true)));
-                bits.chunks(8).map(byte).collect()
-            };
             let (from, to) = (packed(&from), packed(&to));
             let mut room = Vec::new();
             let splice = splice(&from, &to, &mut room);

@@ -200,7 +200,9 @@ impl<'a> Splice<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::bits::tests::packed;
     use super::*;
+    use crate::row::tests::random;
 
     fn row(codes: &[u16]) -> Vec<u8> {
         let mut out = Vec::new();
@@ -212,18 +214,15 @@ mod tests {
 
     #[test]
     fn leads_from_one_row_to_the_other() {
-        let mut state = 3_u64;
-        let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut state = 3;
+        let mut random = |below| random(&mut state, below);
         let mut in_codes = 0;
         for _ in 0..20_000 {
             // Few different codes, so that pieces can be placed in more ways than one.
             let alphabet = if random(2) == 0 { 2 } else { 4096 };
             let from: Vec<u16> = (0..random(40)).map(|_| random(alphabet) as u16).collect();
-            let at = random(from.len() as u64 + 1) as usize;
-            let end = at + random((from.len() - at) as u64 + 1).min(3) as usize;
+            let at = random(from.len() + 1);
+            let end = at + random(from.len() - at + 1).min(3);
             let mut to = from.clone();
             let piece: Vec<u16> = (0..random(4)).map(|_| random(alphabet) as u16).collect();
             to.splice(at..end, piece.iter().copied());
@@ -245,22 +244,17 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "safe code, slow there")]
     fn shifted_bits_are_not_in_a_splice() {
-        let mut state = 11_u64;
-        let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut state = 11;
+        let mut random = |below| random(&mut state, below);
         let (mut in_bits, mut pieces) = (0, 0);
         for _ in 0..5000 {
             // Code words as number and length.
-            let mut words: Vec<(u32, usize)> = (0..40).map(|_| (random(1 << 12) as u32, 4 + random(9) as usize)).collect();
+            let mut words: Vec<(u32, usize)> = (0..40).map(|_| (random(1 << 12) as u32, 4 + random(9))).collect();
             let packed = |words: &[(u32, usize)]| {
-                let bits: Vec<bool> = words.iter().flat_map(|(word, len)| (0..*len).rev().map(move |bit| word >> bit & 1 == 1)).collect();
-                let byte = |bits: &[bool]| (0..8).fold(0, |byte, i| byte << 1 | u8::from(bits.get(i).copied().unwrap_or(true)));
-                bits.chunks(8).map(byte).collect::<Vec<u8>>()
+                packed(&words.iter().flat_map(|(word, len)| (0..*len).rev().map(move |bit| word >> bit & 1 == 1)).collect::<Vec<bool>>())
             };
             let from = packed(&words);
-            words[random(30) as usize] = (random(1 << 12) as u32, 4 + random(9) as usize);
+            words[random(30)] = (random(1 << 12) as u32, 4 + random(9));
             let to = packed(&words);
             let mut piece = Vec::new();
             let splice = Splice::between_compressed(&from, &to, &mut piece);
@@ -276,16 +270,13 @@ mod tests {
 
     #[test]
     fn rows_of_another_kind_stay_whole() {
-        let mut state = 5_u64;
-        let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut state = 5;
+        let mut random = |below| random(&mut state, below);
         for _ in 0..20_000 {
             let from: Vec<u8> = (0..random(30)).map(|_| random(256) as u8).collect();
             // Shifted by half a byte, so that it would pay to count codes.
             let mut to: Vec<u8> = from.iter().scan(7, |carry, byte| Some(byte << 4 | std::mem::replace(carry, byte >> 4))).collect();
-            to.truncate(to.len() - random(to.len() as u64 + 1) as usize % 3);
+            to.truncate(to.len() - random(to.len() + 1) % 3);
             let (mut codes, mut out) = (Vec::new(), Vec::new());
             let splice = Splice::between_compressed(&from, &to, &mut codes);
             splice.apply(&from, &mut out).unwrap();

@@ -1,8 +1,7 @@
 //! The one piece of memory that all buffer frames are cut from.
 //!
 //! The arena is an anonymous mapping of the memory limit; the system backs it with memory as it is touched, 2 MB at a time, which took 5 to 8 ms in a virtual machine. So what comes next is touched ahead by a
-//! thread in the background: as much as there is, at most [`AHEAD_CHUNKS`]. The arena is cut into chunks of 256 KB, and a chunk
-//! into frames of one size. A frame is named by its unit: its offset in 2 KB steps. Behind the chunks lie the frames of the reserve (`pool/reserve.rs`), which are beside the limit.
+//! thread in the background: as much as there is, at most [`AHEAD_CHUNKS`]. The arena is cut into chunks of 256 KB, and a chunk into frames of one size. A frame is named by its unit: its offset in 2 KB steps. Behind the chunks lie the frames of the reserve (`pool/reserve.rs`), which are beside the limit.
 //!
 //! Invariants:
 //! - a chunk belongs to one pool or is free; frames of a chunk never overlap;
@@ -189,11 +188,23 @@ fn unmap(base: NonNull<u8>, bytes: usize) {
 mod tests {
     use super::*;
 
+    /// Bytes of the arena that the system has backed, as its page map tells: eight bytes for each page, the highest bit of a page that is there. Nobody writes anything here.
+    fn resident_bytes(arena: &Arena) -> usize {
+        const PAGE_BYTES: usize = 4096;
+        let mut entries = vec![0; arena.chunks as usize * CHUNK_BYTES / PAGE_BYTES * 8];
+        let first = arena.base.as_ptr() as usize / PAGE_BYTES * 8;
+        let pages = std::fs::File::open("/proc/self/pagemap").unwrap();
+        std::os::unix::fs::FileExt::read_exact_at(&pages, &mut entries, first as u64).unwrap();
+        entries.chunks_exact(8).filter(|entry| entry[7] >> 7 == 1).count() * PAGE_BYTES
+    }
+
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no mmap")]
     fn memory_is_touched_ahead_of_who_takes_it() {
         let chunks = 200;
         let arena = Arena::new(chunks * CHUNK_BYTES).unwrap();
         assert!(!arena.wants_touch(), "nothing is used yet");
+        assert_eq!(resident_bytes(&arena), 0);
         let mut touched = 0;
         for taken in 1..=chunks as u32 {
             let unit = arena.take_chunk().unwrap();
@@ -201,6 +212,8 @@ mod tests {
             if arena.wants_touch() {
                 arena.touch_ahead();
                 assert!(!arena.wants_touch());
+                let there = resident_bytes(&arena) + taken as usize * CHUNK_BYTES;
+                assert!(there >= arena.touched.load(Ordering::Relaxed) as usize * CHUNK_BYTES, "{there} bytes with {taken} chunks");
                 touched += 1;
             }
             let ahead = arena.touched.load(Ordering::Relaxed).saturating_sub(taken);

@@ -91,38 +91,31 @@ impl Background {
         }
     }
 
-    fn push(&self, job: Job) -> bool {
-        if self.threads.lock().is_empty() {
-            return false;
-        }
-        let mut queue = self.shared.queue.lock();
-        if queue.stopped || queue.jobs.len() >= QUEUE_MAX {
-            return false;
-        }
-        queue.jobs.push_back(job);
-        self.shared.arrived.notify_one();
-        true
-    }
-
-    /// Asks for the dirty pages of a data set to be written.
-    pub(super) fn request_write(&self, file_id: u32) {
-        let waiting = self.shared.queue.lock().jobs.iter().any(|job| matches!(job, Job::Write { file_id: f } if *f == file_id));
-        if !waiting {
-            self.push(Job::Write { file_id });
-        }
-    }
-
-    /// Asks for memory for the next frames.
-    pub(super) fn request_touch(&self) {
+    /// Adds a job, unless one like it waits.
+    fn push(&self, job: Job, is_like_it: impl Fn(&Job) -> bool) {
         if self.threads.lock().is_empty() {
             return;
         }
         let mut queue = self.shared.queue.lock();
-        if !queue.stopped && !queue.jobs.iter().any(|job| matches!(job, Job::TouchAhead)) {
-            // It is short, and wanted soon.
-            queue.jobs.push_front(Job::TouchAhead);
-            self.shared.arrived.notify_one();
+        if queue.stopped || queue.jobs.len() >= QUEUE_MAX || queue.jobs.iter().any(is_like_it) {
+            return;
         }
+        match job {
+            // It is short, and wanted soon.
+            Job::TouchAhead => queue.jobs.push_front(job),
+            Job::Read { .. } | Job::Write { .. } => queue.jobs.push_back(job),
+        }
+        self.shared.arrived.notify_one();
+    }
+
+    /// Asks for the dirty pages of a data set to be written.
+    pub(super) fn request_write(&self, file_id: u32) {
+        self.push(Job::Write { file_id }, |job| matches!(job, Job::Write { file_id: other } if *other == file_id));
+    }
+
+    /// Asks for memory for the next frames.
+    pub(super) fn request_touch(&self) {
+        self.push(Job::TouchAhead, |job| matches!(job, Job::TouchAhead));
     }
 
     /// Forgets the jobs of a data set, and waits for the running ones.
@@ -194,7 +187,8 @@ impl BufferManager {
             .iter()
             .any(|range| (range.start..range.end.min(count)).any(|page| !data_set.translation.get_or_make(page).state().resident));
         if missing {
-            self.background().push(Job::Read { file_id: data_set.file_id(), kind, pages, position: position.cloned() });
+            let job = Job::Read { file_id: data_set.file_id(), kind, pages, position: position.cloned() };
+            self.background().push(job, |_| false);
         }
     }
 

@@ -15,6 +15,7 @@ use pagefold_format::data::forms::RecordEncoder;
 use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PagePacker, Stored, forms};
 use pagefold_format::space_map::CLASS_FULL;
 use pagefold_types::{CompactLayout, Rid};
+use std::sync::Arc;
 
 /// What who fills a table says to a row that has its place.
 type Placed<E> = std::result::Result<(), E>;
@@ -56,9 +57,8 @@ impl<'a> BulkLoader<'a> {
         debug_assert!(page_room(attributes.page_bytes) >= table.record_bytes_max());
         let columns = table.by_column().then(|| {
             let layouts = (CompactLayout::new(table.layout.clone()), table.decoder.columns().clone());
-            let compressor = table.dictionary();
-            let dictionary = compressor.as_ref().map(|compressor| (compressor.version(), compressor.dictionary()));
-            Box::new(ColumnPacker::new(layouts, dictionary, attributes.page_bytes, attributes.pctfree, attributes.maxrows))
+            let codes = table.dictionary().map(|compressor| (compressor.version(), Arc::clone(compressor.string_codes())));
+            Box::new(ColumnPacker::new(layouts, codes, attributes.page_bytes, attributes.pctfree, attributes.maxrows))
         });
         Ok(BulkLoader {
             table,

@@ -13,10 +13,12 @@ use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::table_space::RowBuffer;
 use crate::transaction::Before;
 use crate::{Error, Result};
-use pagefold_codec::page::{PageEncoder, Patch};
+use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
 use pagefold_format::FormatError;
-use pagefold_format::data::{Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SingleRow, SlotRange, column_rows_max};
+use pagefold_format::data::{
+    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SingleRow, SlotRange, area_encoder, column_rows_max,
+};
 use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::class_of;
@@ -162,7 +164,7 @@ impl Table {
             return builder;
         }
         let codes = self.dictionaries.get(version).map(|compressor| Arc::clone(compressor.string_codes()));
-        ColumnBuilder::new(PageEncoder::new(Arc::new(self.decoder.columns().clone()), codes), version)
+        ColumnBuilder::new(area_encoder(self.decoder.columns().clone(), codes), version)
     }
 
     /// The class that a page may have when it is rebuilt; 0 when that is not worthwhile. `overestimate`: how wrong that was the last time, in bytes.

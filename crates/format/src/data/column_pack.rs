@@ -23,10 +23,10 @@ pub fn column_rows_max(page_bytes: usize, maxrows: u16) -> usize {
     ((page_bytes - AREA) / MOVED_SPACE).min(usize::from(maxrows)).min(ROWS_MAX)
 }
 
-/// An encoder of areas whose strings may have codes of this dictionary.
+/// An encoder of areas whose strings may have [codes](string_codes) of a dictionary.
 #[must_use]
-pub fn area_encoder(columns: PageSchema, dictionary: Option<&RowDictionary>) -> PageEncoder {
-    PageEncoder::new(Arc::new(columns), dictionary.map(string_codes))
+pub fn area_encoder(columns: PageSchema, codes: Option<Arc<Encoder>>) -> PageEncoder {
+    PageEncoder::new(Arc::new(columns), codes)
 }
 
 /// What turns strings of columns into codes of a dictionary. Takes a millisecond or more to make, and can be shared.
@@ -65,17 +65,18 @@ pub struct ColumnPacker {
 }
 
 impl ColumnPacker {
-    /// For pages of this size, of which `pctfree` percent stay free, with at most `maxrows` rows each. `dictionary` with its version: of string codes.
+    /// For pages of this size, of which `pctfree` percent stay free, with at most `maxrows` rows each. `codes`: [string codes](string_codes) of a dictionary, and its version.
     #[must_use]
     pub fn new(
         (compact, columns): (CompactLayout, PageSchema),
-        dictionary: Option<(u16, &RowDictionary)>,
+        codes: Option<(u16, Arc<Encoder>)>,
         page_bytes: usize,
         pctfree: u8,
         maxrows: u16,
     ) -> ColumnPacker {
+        let (version, codes) = codes.unzip();
         ColumnPacker {
-            encoder: area_encoder(columns, dictionary.map(|(_, dictionary)| dictionary)),
+            encoder: area_encoder(columns, codes),
             space_min: row_space(compact.header_len()),
             single: RecordEncoder::Compact(compact),
             page_bytes,
@@ -83,7 +84,7 @@ impl ColumnPacker {
             maxrows: maxrows.into(),
             rows_max: column_rows_max(page_bytes, maxrows),
             next_look: 0,
-            dictionary_version: dictionary.map_or(0, |(version, _)| version),
+            dictionary_version: version.unwrap_or(0),
             area: Vec::new(),
             directory: Vec::new(),
         }

@@ -7,7 +7,7 @@
 use super::ranges::Clusters;
 use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_codec::row::RowDictionary;
-use pagefold_format::data::area_encoder;
+use pagefold_format::data::{area_encoder, string_codes};
 use pagefold_types::RowLayout;
 
 /// Clusters whose rows are looked at, at most.
@@ -24,7 +24,7 @@ pub(super) fn saved_bytes(clusters: &Clusters, layout: &RowLayout, strings: Opti
     if mixed < 2 || chosen.len() < 2 * mixed {
         return 0.0;
     }
-    let mut encoder = area_encoder(PageSchema::new(layout), strings);
+    let mut encoder = area_encoder(PageSchema::new(layout), strings.map(string_codes));
     // Areas of both kinds have the same number of rows.
     let (whole, half) = (rows as usize / mixed * mixed, rows as usize / 2 / mixed * mixed);
     let mut saved = |area_rows: usize| mixed_bytes(&mut encoder, &chosen, area_rows, mixed) - own_bytes(&mut encoder, &chosen, area_rows);

@@ -14,7 +14,7 @@ use pagefold_codec::row::{
     Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train, train_row_dictionary,
 };
 use pagefold_format::data::forms::RecordEncoder;
-use pagefold_format::data::{DataPage, PageFill, Stored, area_encoder, row_space};
+use pagefold_format::data::{DataPage, PageFill, Stored, area_encoder, row_space, string_codes};
 use pagefold_types::RowLayout;
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ impl SampledRecords {
     /// Bytes that the records take under a method with this dictionary, slots included.
     pub(super) fn stored_bytes(&self, method: Method, layout: &RowLayout, dictionary: &RowDictionary) -> u64 {
         if method == Method::Page {
-            return self.areas(area_encoder(PageSchema::new(layout), Some(dictionary)), |_| ());
+            return self.areas(area_encoder(PageSchema::new(layout), Some(string_codes(dictionary))), |_| ());
         }
         let encoder = RecordEncoder::codes(1, dictionary);
         self.iter().map(|record| row_space(encoder.stored_len(record).0) as u64).sum()

@@ -11,7 +11,7 @@ use pagefold_codec::page::PageSchema;
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::chain;
 use pagefold_format::data::forms::{RecordEncoder, plain_len};
-use pagefold_format::data::{ColumnPacker, DATA_HEADER_BYTES, PageFill, PagePacker};
+use pagefold_format::data::{ColumnPacker, DATA_HEADER_BYTES, PageFill, PagePacker, string_codes};
 use pagefold_types::{CompactLayout, RowLayout};
 
 /// So many bytes of records are put on pages by column at most: that takes as long as loading them, twice for each page size ...
@@ -89,8 +89,8 @@ impl<'s> Saving<'s> {
 
     fn columns(&self, layout: &RowLayout, with: bool, fill: PageFill) -> Counted {
         let layouts = (CompactLayout::new(layout.clone()), PageSchema::new(layout));
-        let dictionary = with.then_some((1, self.dictionary));
-        let mut packer = ColumnPacker::new(layouts, dictionary, fill.page_bytes, fill.pctfree, fill.maxrows);
+        let codes = with.then(|| (1, string_codes(self.dictionary)));
+        let mut packer = ColumnPacker::new(layouts, codes, fill.page_bytes, fill.pctfree, fill.maxrows);
         let room = (fill.page_bytes - DATA_HEADER_BYTES) * (100 - usize::from(fill.pctfree.min(99))) / 100;
         let mut counted = Counted::default();
         let mut put = |packer: &mut ColumnPacker, last: bool| {
