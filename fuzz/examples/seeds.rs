@@ -245,6 +245,7 @@ fn log_records() {
     let rid = Rid::new(0, 5, 6);
     let undos = [
         Undo::InsertedRow { object_id: 1, rid },
+        Undo::InsertedRows { object_id: 1, rid, count: 9 },
         Undo::DeletedRow { object_id: 1, rid, kind: 1 },
         Undo::UpdatedRow { object_id: 1, rid, before: Earlier::Spliced(Splice::of_bytes(3, 2, b"before")) },
         Undo::UpdatedRow {

@@ -25,7 +25,7 @@ pub(crate) struct SpaceMap {
     changed: BTreeSet<u32>,
     /// Bytes of pages that are kept for running transactions, and for how many rows.
     kept: FastMap<u32, (usize, u32)>,
-    /// Classes that pages may have when they are rebuilt; hints, in memory only.
+    /// Classes that pages may have when they are rebuilt, which are on disk instead of their own: who opens the data set finds what room there may be, and looks.
     expected: FastMap<u32, u8>,
     /// By how many bytes more than a rebuild gave the last time was expected of it, of pages that were not rebuilt for that; in memory only.
     overestimates: FastMap<u32, u16>,
@@ -118,6 +118,7 @@ impl SpaceMap {
         let own = self.word(page).class();
         if before != class && own >= CLASS_FULL {
             self.update_tree(page as usize, own);
+            self.changed.insert(space_map::locate(page, self.page_bytes).0);
         }
     }
 
@@ -350,6 +351,12 @@ impl SpaceMap {
         let first = map_page as usize;
         let end = (first + space_map::words_per_page(self.page_bytes) as usize).min(self.words.len());
         let mut words = self.words[first..end].to_vec();
+        if !self.expected.is_empty() {
+            for (page, word) in (map_page..).zip(&mut words).filter(|(_, word)| word.class() >= CLASS_FULL) {
+                let class = self.expected.get(&page).map_or(0, |expected| word.class().max(*expected));
+                *word = SpaceWord::new(class.max(word.class()), word.write_counter());
+            }
+        }
         for page in self.unsettled.range(map_page..end as u32) {
             let word = &mut words[*page as usize - first];
             *word = SpaceWord::new(CLASS_UNALLOCATED, word.write_counter());

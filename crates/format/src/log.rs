@@ -11,7 +11,7 @@ use crate::data_set_header::DictionaryRoot;
 use crate::op::PageOp;
 use crate::wire::{Reader, is_in_bits, put_bytes, put_splice, put_varint, read_splice};
 use pagefold_codec::splice::Splice;
-use pagefold_types::{LARGE_VALUE_REF_BYTES, LargeValueRef, RID_BYTES, Rid};
+use pagefold_types::{LARGE_VALUE_REF_BYTES, LargeValueRef, RID_BYTES, Rid, SLOT_MAX};
 
 /// A position in the stream of log records, in bytes from its start; 0 stands for none.
 pub type Lsn = u64;
@@ -225,6 +225,15 @@ pub enum Undo<'a> {
         /// The row.
         rid: Rid,
     },
+    /// Take these rows out, the last one first. After a crash some of the last may be out already.
+    InsertedRows {
+        /// The table.
+        object_id: u32,
+        /// The first of them.
+        rid: Rid,
+        /// How many: in the slots from there on.
+        count: u16,
+    },
     /// Make the ghost a row again.
     DeletedRow {
         /// The table.
@@ -344,6 +353,10 @@ impl<'a> Undo<'a> {
         };
         match *self {
             Undo::InsertedRow { object_id, rid } => head(0, object_id, rid),
+            Undo::InsertedRows { object_id, rid, count } => {
+                head(12, object_id, rid);
+                put_varint(out, count.into());
+            }
             Undo::DeletedRow { object_id, rid, kind } => {
                 head(1, object_id, rid);
                 out.push(kind);
@@ -423,6 +436,13 @@ impl<'a> Undo<'a> {
             8 => Undo::UpdatedRow { object_id, rid, before: Earlier::Record(read_splice(reader, false)?) },
             3 => Undo::InsertedEntry { object_id, key: reader.bytes()?, rid },
             5 => Undo::KeptEntry { object_id, key: reader.bytes()?, rid },
+            12 => {
+                let count = reader.varint16()?;
+                if count == 0 || usize::from(rid.slot()) + usize::from(count) > usize::from(SLOT_MAX) + 1 {
+                    return Err(FormatError::new(format!("{count} rows from slot {} on", rid.slot())));
+                }
+                Undo::InsertedRows { object_id, rid, count }
+            }
             _ => return Err(FormatError::new(format!("unknown undo {tag}"))),
         })
     }
@@ -692,6 +712,7 @@ mod tests {
         let rid = Rid::new(3, 70_000, 9);
         let undos = [
             Undo::InsertedRow { object_id: 1, rid },
+            Undo::InsertedRows { object_id: 1, rid, count: SLOT_MAX + 1 - rid.slot() },
             Undo::DeletedRow { object_id: u32::MAX, rid, kind: 3 },
             Undo::UpdatedRow { object_id: 300, rid, before: Earlier::Spliced(Splice::of_bytes(500, 0, b"before")) },
             Undo::UpdatedRow {

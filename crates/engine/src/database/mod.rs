@@ -40,4 +40,6 @@ pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
 pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
-pub use transaction::{Durability, Insertion, Isolation, LockWait, Locked, RowLock, Savepoint, Transaction, TransactionOptions};
+pub use transaction::{
+    Durability, Insertion, Isolation, LockWait, Locked, RowLock, RowsToCome, Savepoint, Transaction, TransactionOptions,
+};

@@ -125,9 +125,10 @@ impl LogSink for Log {
 const RECORD_BYTES: usize = 512;
 
 /// Bytes of the log that taking a record back takes at most: what it changed is changed to and fro.
-fn undo_bytes(record: Appended) -> u64 {
+fn undo_bytes(record: Appended, undo: Option<Undo<'_>>) -> u64 {
     const MORE: u64 = 128;
-    2 * (record.end - record.start) + MORE
+    let steps = if let Some(Undo::InsertedRows { count, .. }) = undo { count.into() } else { 1 };
+    2 * (record.end - record.start) + steps * MORE
 }
 
 /// For whom something is changed.
@@ -466,7 +467,7 @@ impl<'a> MiniTransaction<'a> {
             }
         })?;
         if let By::Transaction(state) = self.by {
-            keep_for_undo(log, state, undo_bytes(appended));
+            keep_for_undo(log, state, undo_bytes(appended, self.undo));
         }
         Ok(appended.end)
     }

@@ -66,7 +66,14 @@ pub(crate) fn roll_back(objects: &dyn ObjectsById, log: &Log, state: &Transactio
         if let Undo::Definition { .. } = undo {
             objects.undefine(state.id(), previous);
         }
-        take_back(objects, By::Undo(state, before.0), undo)?;
+        match undo {
+            Undo::InsertedRows { object_id, rid, count } => {
+                if let Some(table) = objects.table(object_id)? {
+                    table.take_back_rows(state, (at, before.0), rid, count)?;
+                }
+            }
+            undo => take_back(objects, By::Undo(state, before.0), undo)?,
+        }
         (at, body) = before;
     }
     Ok(())
@@ -76,8 +83,10 @@ pub(crate) fn roll_back(objects: &dyn ObjectsById, log: &Log, state: &Transactio
 ///
 /// # Errors
 /// When a page cannot be read, or is not as the log says.
-pub(crate) fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -> Result<()> {
+fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -> Result<()> {
     match undo {
+        // Not in one step.
+        Undo::InsertedRows { .. } => Ok(()),
         Undo::InsertedRow { object_id, .. } | Undo::DeletedRow { object_id, .. } | Undo::UpdatedRow { object_id, .. } => {
             objects.table(object_id)?.map_or(Ok(()), |table| table.take_back(by, undo))
         }

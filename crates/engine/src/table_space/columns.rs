@@ -21,7 +21,7 @@ use pagefold_format::data::{
 };
 use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
-use pagefold_format::space_map::class_of;
+use pagefold_format::space_map::{class_not_empty, class_of};
 use pagefold_types::Rid;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -172,10 +172,11 @@ impl Table {
         let page_bytes = self.attributes.page_bytes;
         let room = view.room_when_rebuilt().saturating_sub(overestimate);
         if room < view.free_bytes() + page_bytes / EXPECTED || view.is_full(self.attributes.maxrows) {
-            0
-        } else {
-            class_of(room, page_bytes)
+            return 0;
         }
+        // The class of an empty page is for those that have no rows.
+        let class = class_of(room, page_bytes);
+        if view.slot_count() > 0 { class.min(class_not_empty(page_bytes)) } else { class }
     }
 
     /// What turns a row of a column part into another record where it is; `None` when that is not possible.

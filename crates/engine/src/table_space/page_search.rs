@@ -115,13 +115,16 @@ impl Table {
                 continue;
             }
             let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { return Ok(None) };
-            if self.has_room(&page, space + data_set.kept_bytes(number)) {
-                let mut mtr = MiniTransaction::begin(manager);
-                let handle = mtr.adopt(page);
+            let has_room = self.has_room(&page, space + data_set.kept_bytes(number));
+            let mut mtr = MiniTransaction::begin(manager);
+            let handle = mtr.adopt(page);
+            if has_room {
                 return Ok(Some(((last, mtr, handle), 0)));
             }
             // The map promised what only a rebuild gives.
+            self.note_space(&mut mtr, handle);
             data_set.space().expect(number, 0);
+            mtr.commit()?;
         }
         let mut mtr = MiniTransaction::begin(manager);
         let handle = mtr.create_reserved(own, CLASS_FULL)?;
@@ -131,7 +134,7 @@ impl Table {
     }
 
     /// A page of a partition with `space` bytes of room, latched, and none of `but`; first the hinted one, if there is a hint. Pages that others have latched are passed over; `busy` says so.
-    fn page_with_room<'a>(
+    pub(super) fn page_with_room<'a>(
         &'a self,
         partition: &'a Partition,
         space: usize,
@@ -205,12 +208,15 @@ impl Table {
         if data_set.space().word(number).class() < CLASS_FULL {
             return Ok(());
         }
-        let class = {
+        let (class, expected) = {
             let page = self.manager().shared(data_set, number, crate::pool::Access::Scan)?;
             super::read::check_type(data_set, number, &page)?;
-            self.space_class(&page)
+            let expected = if self.by_column() { self.class_when_rebuilt(&DataPage::new(&page), 0) } else { 0 };
+            (self.space_class(&page), expected)
         };
-        data_set.space().set_class(number, class);
+        let mut space = data_set.space();
+        space.expect(number, expected);
+        space.set_class(number, class);
         Ok(())
     }
 

@@ -3,8 +3,10 @@
 use super::read::RowBuffer;
 use super::row_image::RowImage;
 use super::table::Table;
+use crate::log::Lsn;
 use crate::pool::By;
-use crate::transaction::Resource;
+use crate::steps::step;
+use crate::transaction::{Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_codec::splice::Splice;
 use pagefold_format::data::{Body, StoredKind, forms};
@@ -34,6 +36,31 @@ impl Table {
         Ok(())
     }
 
+    /// Takes rows out that came together, the last one first. Its steps are those of `next`, what is to be taken back then, with the last one; until then those of `again`, which leads here once more: after a crash some may be out already. Their slots
+    /// are given to nobody before all are out.
+    ///
+    /// # Errors
+    /// As [`take_back`](Self::take_back).
+    pub(crate) fn take_back_rows(&self, state: &TransactionState, (again, next): (Lsn, Lsn), first: Rid, count: u16) -> Result<()> {
+        let rid = |number: u16| Rid::new(first.partition(), first.page(), first.slot() + number);
+        for number in (0..count).rev() {
+            step();
+            let (rid, is_last) = (rid(number), number == 0);
+            let gate = self.gate.pass();
+            let before = self.record_for(&gate, rid)?;
+            let is_out = self.take_out(By::Undo(state, if is_last { next } else { again }), rid)?;
+            if !is_out && is_last {
+                return Err(self.not_as_logged(rid));
+            }
+            self.core.reservations.forget((self.object_id, rid));
+            if let (Some(observer), Some(before)) = (&*gate, before) {
+                observer.row_changed(self, rid, Some(&before), None);
+            }
+        }
+        (0..count).for_each(|number| self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid(number))));
+        Ok(())
+    }
+
     fn take_back_row(&self, by: By<'_>, rid: Rid, undo: Undo<'_>) -> Result<()> {
         let done = match undo {
             Undo::InsertedRow { .. } => {
@@ -54,7 +81,8 @@ impl Table {
                 };
                 self.replace_body(by, rid, back)?
             }
-            Undo::InsertedEntry { .. }
+            Undo::InsertedRows { .. }
+            | Undo::InsertedEntry { .. }
             | Undo::AllocatedPage { .. }
             | Undo::KeptEntry { .. }
             | Undo::KeptLargeValue { .. }

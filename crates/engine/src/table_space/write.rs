@@ -153,7 +153,7 @@ impl Table {
     }
 
     /// Notes after which commit a row comes that takes a new slot of a page.
-    fn note_birth(&self, mtr: &MiniTransaction<'_>, handle: PageHandle, slot: u16) {
+    pub(super) fn note_birth(&self, mtr: &MiniTransaction<'_>, handle: PageHandle, slot: u16) {
         let (transactions, slots) = (&self.core.transactions, DataPage::new(mtr.bytes(handle)).slot_count());
         if slot == slots {
             let page = (mtr.data_set(handle).file_id(), mtr.number(handle));

@@ -116,6 +116,7 @@ impl Target {
         }
         let key = [0x80, 0, 0, 0, 0, 0, 0, random.below(90) as u8];
         let undo = match random.below(7) {
+            0 if random.one_in(2) => Undo::InsertedRows { object_id, rid, count: 1 + random.below(30) as u16 },
             0 => Undo::InsertedRow { object_id, rid },
             1 => Undo::DeletedRow { object_id, rid, kind: random.below(256) as u8 },
             2 => {

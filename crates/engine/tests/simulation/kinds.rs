@@ -87,6 +87,7 @@ kinds!(data_set_op, DATA_SET_OPS, DataSetOp, {
 
 kinds!(undo, UNDOS, Undo<'_>, {
     Undo::InsertedRow { .. } => "inserted row",
+    Undo::InsertedRows { .. } => "inserted rows",
     Undo::DeletedRow { .. } => "deleted row",
     Undo::UpdatedRow { before: Earlier::Spliced(Splice { unit: Unit::Bytes, .. }), .. } => "updated row, a piece",
     Undo::UpdatedRow { before: Earlier::Spliced(Splice { unit: Unit::Codes, .. }), .. } => "updated row, codes",

@@ -479,6 +479,7 @@ impl Statement {
     pub(crate) fn table(&self) -> usize {
         match self {
             Statement::Insert { table, .. }
+            | Statement::InsertRows { table, .. }
             | Statement::Update { table, .. }
             | Statement::Delete { table, .. }
             | Statement::Lock { table, .. } => *table,

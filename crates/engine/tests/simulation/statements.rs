@@ -6,8 +6,8 @@
 use crate::model::{Place, Whole, places, short};
 use crate::player::{Halt, Player, Writer};
 use crate::steps::Statement;
-use crate::values::{NUMBER, Row, number, row, short_row, unique, value};
-use crate::world::TABLES;
+use crate::values::{COLUMNS, NUMBER, Row, Size, UNIQUE, number, row, short_row, unique, value};
+use crate::world::{Random, TABLES};
 use pagefold_engine::database::{Durability, Isolation};
 use pagefold_engine::{Error, Result};
 use pagefold_types::{Rid, Value, ValueRef};
@@ -65,6 +65,41 @@ impl Player<'_> {
                 let values: Vec<ValueRef<'_>> = fresh.iter().map(Value::as_ref).collect();
                 let done = w.transaction.insert(&object, &values).map(|_| true);
                 self.judge(w, &intent, statement, done)
+            }
+            Statement::InsertRows { n, count, large, seed, .. } => {
+                self.find(w, table, *n)?;
+                if w.failed {
+                    return Ok(());
+                }
+                let is_there = |n: &i64| match w.overlay.get(&(table, *n)) {
+                    Some(own) => own.is_some(),
+                    None => self.committed.state[table].contains_key(n),
+                };
+                let numbers: Vec<i64> = (*n..).filter(|n| !is_there(n)).take(*count).collect();
+                let rows: Vec<Row> = several(&numbers, *large, *seed);
+                let done = w.transaction.insert_rows(&object, |batch| {
+                    rows.iter().try_for_each(|row| batch.push(&row.iter().map(Value::as_ref).collect::<Vec<_>>()))
+                });
+                let intents =
+                    numbers.iter().zip(rows).map(|(n, row)| Intent { table, n: *n, before: None, after: Some(row), deletes: false });
+                match done {
+                    Ok(rows) if rows != *count as u64 => Err(Halt::Fault(format!("{statement:?}: {rows} rows came"))),
+                    Ok(_) => {
+                        self.trouble.meet("several rows at once");
+                        intents.into_iter().try_for_each(|intent| self.judge(w, &intent, statement, Ok(true)))
+                    }
+                    Err(error) => {
+                        // One of them is the reason, and locks of the others stay.
+                        let mut outcome = Err(Halt::Fault("no row".into()));
+                        for intent in intents {
+                            match outcome {
+                                Ok(()) => drop(self.touch(w, &intent)),
+                                Err(_) => outcome = self.judge(w, &intent, statement, Err(error.clone())),
+                            }
+                        }
+                        outcome
+                    }
+                }
             }
             Statement::Update { n, to, sizes, seed, .. } => {
                 let n = self.nearest(w, table, *n);
@@ -143,17 +178,21 @@ impl Player<'_> {
         }
     }
 
-    /// May this come of the statement? Its change is noted.
-    fn judge(&mut self, w: &mut Writer<'_>, intent: &Intent, statement: &Statement, done: Result<bool>) -> std::result::Result<(), Halt> {
-        let places = intent.places();
+    /// What a statement may have locked for this. Also locks of a statement that failed stay, and so do those of the rows that had the keys it looked for.
+    fn touch(&mut self, w: &mut Writer<'_>, intent: &Intent) -> BTreeSet<Place> {
         if let Some(after) = &intent.after {
             self.committed.note(intent.table, intent.before.as_ref(), after);
         }
-        let reach = self.committed.reach(&places);
-        let fault = |what: String| Err(Halt::Fault(format!("{statement:?}: {what}")));
-        // Also locks of a statement that failed stay.
-        // So do those of the rows that had the keys it looked for.
+        let reach = self.committed.reach(&intent.places());
         w.touched.extend(reach.iter().copied());
+        reach
+    }
+
+    /// May this come of the statement? Its change is noted.
+    fn judge(&mut self, w: &mut Writer<'_>, intent: &Intent, statement: &Statement, done: Result<bool>) -> std::result::Result<(), Halt> {
+        let places = intent.places();
+        let reach = self.touch(w, intent);
+        let fault = |what: String| Err(Halt::Fault(format!("{statement:?}: {what}")));
         let duplicate = self.duplicate(w, intent);
         match done {
             Ok(changed) => {
@@ -281,6 +320,25 @@ impl Player<'_> {
     fn changed_since<'p>(&self, w: &Writer<'_>, places: impl IntoIterator<Item = &'p Place>) -> bool {
         w.snapshot.as_ref().is_some_and(|(_, count)| places.into_iter().any(|place| self.committed.changed_since(*place, *count)))
     }
+}
+
+/// Short rows; one of them may be otherwise.
+fn several(numbers: &[i64], large: bool, seed: u64) -> Vec<Row> {
+    let mut random = Random(seed);
+    let odd = random.below(2 * numbers.len() as u64) as usize;
+    let rows = numbers.iter().enumerate().map(|(at, n)| {
+        let mut sizes = [Size::Short; COLUMNS];
+        sizes[COLUMNS - 1] = Size::Null;
+        // No two have the same value where it must be unique.
+        if at != 0 {
+            sizes[UNIQUE] = Size::Null;
+        }
+        if at == odd {
+            sizes[1 + random.below(4) as usize] = Size::of(&mut random, large);
+        }
+        row(*n, &sizes, seed ^ *n as u64)
+    });
+    rows.collect()
 }
 
 /// Inserts short rows in one transaction.

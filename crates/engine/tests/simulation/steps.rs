@@ -11,10 +11,35 @@ use pagefold_engine::table_space::Method;
 /// A statement.
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
-    Insert { table: usize, n: i64, sizes: [Size; COLUMNS], seed: u64 },
-    Update { table: usize, n: i64, to: Option<i64>, sizes: Vec<(usize, Size)>, seed: u64 },
-    Delete { table: usize, n: i64 },
-    Lock { table: usize, n: i64 },
+    Insert {
+        table: usize,
+        n: i64,
+        sizes: [Size; COLUMNS],
+        seed: u64,
+    },
+    /// Several at once, of numbers from `n` on that no row has.
+    InsertRows {
+        table: usize,
+        n: i64,
+        count: usize,
+        large: bool,
+        seed: u64,
+    },
+    Update {
+        table: usize,
+        n: i64,
+        to: Option<i64>,
+        sizes: Vec<(usize, Size)>,
+        seed: u64,
+    },
+    Delete {
+        table: usize,
+        n: i64,
+    },
+    Lock {
+        table: usize,
+        n: i64,
+    },
 }
 
 /// How a reader looks.
@@ -381,6 +406,8 @@ pub(crate) fn statement(random: &mut Random, table: usize, (numbers, large): (u6
     debug_assert!(table < TABLES.len());
     let (n, seed) = (random.below(numbers) as i64, random.below(1 << 32));
     match random.below(20) {
+        // Enough for some pages, now and then; else too few.
+        5 if random.one_in(4) => Statement::InsertRows { table, n, count: random.pick(&[2, 40, 90, 150]), large, seed },
         0..6 => {
             let mut sizes = [(); COLUMNS].map(|()| Size::of(random, large));
             // A row of fixed length that is always large would be of one kind only.
@@ -408,6 +435,7 @@ impl Statement {
     pub(crate) fn may_be_too_wide(&self) -> bool {
         match self {
             Statement::Insert { sizes, .. } => sizes.contains(&Size::TooWide),
+            Statement::InsertRows { .. } => true,
             Statement::Update { sizes, .. } => sizes.iter().any(|(_, size)| *size == Size::TooWide),
             Statement::Delete { .. } | Statement::Lock { .. } => false,
         }

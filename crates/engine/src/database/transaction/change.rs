@@ -73,11 +73,15 @@ impl Transaction<'_> {
     fn insert_row(&mut self, table: &Table, values: &[ValueRef<'_>], looked_at: Option<&[Arc<Index>]>) -> Result<Rid> {
         let mut record = Vec::new();
         table.build_record(By::Transaction(&self.state), values, &mut record)?;
-        self.check_damaged(table, None, &record)?;
+        self.insert_record(table, &record, looked_at)
+    }
+
+    pub(super) fn insert_record(&mut self, table: &Table, record: &[u8], looked_at: Option<&[Arc<Index>]>) -> Result<Rid> {
+        self.check_damaged(table, None, record)?;
         let gate = table.gate.pass();
-        let rid = table.insert_record(By::Transaction(&self.state), &record)?;
+        let rid = table.insert_record(By::Transaction(&self.state), record)?;
         if let Some(observer) = &*gate {
-            observer.row_changed(table, rid, None, Some(&record));
+            observer.row_changed(table, rid, None, Some(record));
         }
         // As they are with this change: an index that comes later has it from the observer.
         let indexes = self.indexes_of(table);
@@ -85,7 +89,7 @@ impl Transaction<'_> {
         self.wrote_row(table, rid)?;
         let mut key = Vec::with_capacity(KEY_BYTES);
         for index in indexes.iter() {
-            key_of(table, index, &record, &mut key)?;
+            key_of(table, index, record, &mut key)?;
             match looked_at.is_some_and(|known| known.iter().any(|known| Arc::ptr_eq(known, index))) {
                 true => self.insert_entry(index, &key, rid)?,
                 false => self.insert_free_entry(table, index, &key, rid)?,
@@ -187,7 +191,7 @@ impl Transaction<'_> {
     }
 
     /// A row was changed: its versions are this transaction's, and who has read it is concerned.
-    fn wrote_row(&mut self, table: &Table, rid: Rid) -> Result<()> {
+    pub(super) fn wrote_row(&mut self, table: &Table, rid: Rid) -> Result<()> {
         match self.serializable() {
             Some(serializable) => Ok(serializable.on_write_row(self.state.id(), table.object_id, rid)?),
             None => Ok(()),
@@ -211,7 +215,7 @@ impl Transaction<'_> {
     }
 
     /// Refuses a record that has a key, which the one before it did not have, of a unique index that is damaged: whether the key is free nobody can tell.
-    fn check_damaged(&self, table: &Table, before: Option<&[u8]>, after: &[u8]) -> Result<()> {
+    pub(super) fn check_damaged(&self, table: &Table, before: Option<&[u8]>, after: &[u8]) -> Result<()> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
         // Nearly always there is none.
         for index in self.damaged_unique_indexes(table) {
@@ -227,7 +231,7 @@ impl Transaction<'_> {
     }
 
     /// Adds an index entry, unless the key is that of a living row in a unique index. Until the end of the transaction nobody takes it.
-    fn insert_free_entry(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
+    pub(super) fn insert_free_entry(&mut self, table: &Table, index: &Index, key: &[u8], rid: Rid) -> Result<()> {
         if !index.attributes().unique || index.has_null(key) {
             return self.insert_entry(index, key, rid);
         }

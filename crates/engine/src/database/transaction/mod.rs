@@ -14,11 +14,13 @@ mod change;
 mod cut_short_tests;
 mod define;
 mod end;
+mod insert_rows;
 mod known_keys;
 mod lock;
 mod read;
 
 pub use change::Insertion;
+pub use insert_rows::RowsToCome;
 pub use lock::{LockWait, Locked, RowLock};
 
 use self::known_keys::KnownKeys;

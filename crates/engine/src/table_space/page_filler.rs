@@ -1,0 +1,244 @@
+//! Rows that come many at once, in a transaction: they fill new pages, each of which is encoded once, and is in the log once, as it lies on disk.
+//!
+//! Invariants:
+//! - rows get their places in the order in which they come;
+//! - a new page is filled only while no page that is there has much room: what deletes leave is used again, however rows come;
+//! - every slot of the page is locked, and the versions of its rows are entered, before the page changes; whoever cannot have all of that leaves the page empty for who comes next;
+//! - one undo takes all rows of the page out, one after the other, from the last one on.
+
+use super::page_search::{RowPage, page_room};
+use super::table::Table;
+use crate::data_set::DataSet;
+use crate::pool::By;
+use crate::transaction::{Before, Mode, Resource, TransactionState};
+use crate::{Error, Result};
+use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PackedPage, PagePacker, Stored, forms};
+use pagefold_format::log::{Counts, Undo};
+use pagefold_format::op::PageOp;
+use pagefold_format::space_map::class_needed;
+use pagefold_types::{CompactLayout, Rid};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A page of which one byte in so many is free has much room.
+const MUCH_ROOM: usize = 4;
+/// Records that would fill fewer pages than this are not worth a look: as they are, and where rows lie by column, which takes a fraction.
+const PAGES_WORTHWHILE: (usize, usize) = (2, 6);
+
+/// So many pages without rows are passed over when one with rows and much room is looked for.
+const EMPTY_PAGES_PASSED: usize = 64;
+
+/// Records, one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct RecordList {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl RecordList {
+    /// Where a record is to be appended; [`end`](Self::end) is to be called then.
+    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// A record ends here.
+    pub(crate) fn end(&mut self) {
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn get(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[number]]
+    }
+}
+
+/// Fills pages.
+pub(crate) struct PageFiller<'t> {
+    table: &'t Table,
+    state: &'t Arc<TransactionState>,
+    /// Where rows lie by column: those of pages to come, and how many records it has been given.
+    columns: Option<(Box<ColumnPacker>, usize)>,
+    /// The newest dictionary when it began; 0 without one.
+    version: u16,
+    stored: Vec<u8>,
+    codes: Vec<u8>,
+}
+
+impl<'t> PageFiller<'t> {
+    /// `None` where rows had better come one by one: there are too few of them, or some page has much room.
+    pub(crate) fn new(table: &'t Table, state: &'t Arc<TransactionState>, records: &RecordList) -> Result<Option<PageFiller<'t>>> {
+        table.check_dictionaries()?;
+        let attributes = table.attributes();
+        let (as_they_are, by_column) = PAGES_WORTHWHILE;
+        let pages = if table.by_column() { by_column } else { as_they_are };
+        if records.bytes.len() < pages * attributes.page_bytes || table.has_much_room()? {
+            return Ok(None);
+        }
+        let dictionary = table.dictionary();
+        let columns = table.by_column().then(|| {
+            let layouts = (CompactLayout::new(table.layout.clone()), table.decoder.columns().clone());
+            let codes = dictionary.as_ref().map(|compressor| (compressor.version(), Arc::clone(compressor.string_codes())));
+            // The packer leaves room for rows that change; single rows that come leave as much.
+            Box::new(ColumnPacker::new(layouts, codes, attributes.page_bytes, 0, attributes.maxrows))
+        });
+        let version = dictionary.map_or(0, |dictionary| dictionary.version());
+        let columns = columns.map(|packer| (packer, 0));
+        Ok(Some(PageFiller { table, state, columns, version, stored: Vec::new(), codes: Vec::new() }))
+    }
+
+    /// Puts the rows from number `first` on, which come behind those of the page before, onto a page of their own: the RID of the first one, and how many. `None`, and nothing has happened, when they do not fill a page, or
+    /// others have what it takes.
+    ///
+    /// # Errors
+    /// When there is no room, or a record is none of the table.
+    pub(crate) fn fill(&mut self, records: &RecordList, first: usize) -> Result<Option<(Rid, usize)>> {
+        let Some(page) = self.cut(records, first)? else { return Ok(None) };
+        if self.table.dictionary().map_or(0, |dictionary| dictionary.version()) != self.version {
+            // A newer dictionary has come meanwhile: the next rows are for that one.
+            return Ok(None);
+        }
+        let Some(rid) = self.put(records, first, page)? else { return Ok(None) };
+        if let Some((packer, _)) = &mut self.columns {
+            packer.take(page.rows);
+        }
+        (first..first + page.rows).for_each(|number| self.table.watch_row(records.get(number)));
+        Ok(Some((rid, page.rows)))
+    }
+
+    /// What comes onto the next page; `None`: the records do not fill one.
+    fn cut(&mut self, records: &RecordList, first: usize) -> Result<Option<PackedPage>> {
+        if let Some((packer, pushed)) = &mut self.columns {
+            let table = self.table;
+            loop {
+                if let Some(page) = packer.next_page(false) {
+                    return Ok(Some(page));
+                }
+                if *pushed == records.len() {
+                    return Ok(None);
+                }
+                packer.push(records.get(*pushed)).map_err(|e| Error::Value(format!("{}: {e}", table.object())))?;
+                *pushed += 1;
+            }
+        }
+        let attributes = self.table.attributes();
+        let mut packer = PagePacker::new(attributes.page_bytes, 0, attributes.maxrows);
+        let (mut row_bytes, page_form) = (0, self.table.page_form());
+        for number in first..records.len() {
+            let bytes = self.single(records.get(number)).len(page_form);
+            if packer.push(bytes) && number > first {
+                return Ok(Some(PackedPage { rows: number - first, columns: false, row_bytes }));
+            }
+            row_bytes += bytes;
+        }
+        Ok(None)
+    }
+
+    /// A row by itself.
+    fn single<'r>(&'r mut self, record: &'r [u8]) -> Stored<'r> {
+        self.codes.clear();
+        let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut self.codes));
+        Stored::Home(forms::body(form, record, &self.codes))
+    }
+
+    /// Puts rows onto a page. `None` when others have what it takes.
+    fn put(&mut self, records: &RecordList, first: usize, page: PackedPage) -> Result<Option<Rid>> {
+        let (table, state) = (self.table, self.state);
+        let (partition, mut mtr, handle) = table.empty_page()?;
+        let slots = 0..page.rows as u16;
+        let place = Rid::new(partition.number(), mtr.number(handle), 0);
+        let rid = |slot| Rid::new(place.partition(), place.page(), slot);
+        let (locks, versions) = (&table.core.locks, &table.core.versions);
+        let lock = |slot: u16| Resource::Row(table.object_id, rid(slot));
+        let has_dictionary = self.version == 0 || partition.facts().dictionaries.iter().any(|root| root.version == self.version);
+        let locked = if has_dictionary {
+            slots.clone().find(|slot| locks.lock(state.id(), lock(*slot), Mode::Exclusive, Duration::ZERO).is_err()).unwrap_or(slots.end)
+        } else {
+            0
+        };
+        let by = By::Transaction(state);
+        let mut entered = Ok(());
+        let mut versioned = 0;
+        if locked == slots.end {
+            for slot in slots.clone() {
+                entered = table.enter_version(by, rid(slot), || Before::Absent);
+                if entered.is_err() {
+                    break;
+                }
+                versioned += 1;
+            }
+        }
+        if locked < slots.end || entered.is_err() {
+            // The page stays, empty, for who comes next.
+            table.note_space(&mut mtr, handle);
+            mtr.commit()?;
+            (0..versioned).try_for_each(|slot| versions.take_back(table.object_id, rid(slot), state).map(drop))?;
+            (0..locked).for_each(|slot| locks.release_wholly(state.id(), lock(slot)));
+            return entered.map(|()| None);
+        }
+        mtr.set_by(by);
+        table.note_birth(&mtr, handle, 0);
+        if let Some((packer, _)) = self.columns.as_mut().filter(|_| page.columns) {
+            mtr.apply(handle, PageOp::Data(DataOp::Rebuild(packer.image(page.rows))))?;
+        } else {
+            for slot in slots {
+                let mut stored = std::mem::take(&mut self.stored);
+                stored.clear();
+                let version = DataPage::new(mtr.bytes(handle)).dictionary_version();
+                let kind = self.single(records.get(first + usize::from(slot))).build(version, &mut stored);
+                mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &stored }))?;
+                self.stored = stored;
+            }
+        }
+        table.note_space(&mut mtr, handle);
+        mtr.count(partition, Counts { rows: page.rows as i64, ..Counts::default() });
+        mtr.set_undo(by, Undo::InsertedRows { object_id: table.object_id, rid: place, count: page.rows as u16 });
+        mtr.commit()?;
+        Ok(Some(place))
+    }
+}
+
+impl Table {
+    /// Has some page with rows so much room that rows had better come there?
+    fn has_much_room(&self) -> Result<bool> {
+        let last = self.last_partition()?;
+        let before = self.partition_is_full(last).then(|| self.partitions().filter(|partition| partition.number() != last.number()));
+        Ok([last].into_iter().chain(before.into_iter().flatten()).any(|partition| self.has_page_with_much_room(partition)))
+    }
+
+    fn has_page_with_much_room(&self, data_set: &DataSet) -> bool {
+        let room = page_room(self.attributes().page_bytes);
+        let [much, all] = [room / MUCH_ROOM, room].map(|space| class_needed(space, data_set.page_bytes()));
+        let space = data_set.space();
+        let mut from = 0;
+        // Pages without rows are filled as new ones are.
+        for _ in 0..EMPTY_PAGES_PASSED {
+            match space.find_from(much, from).filter(|number| *number < data_set.page_count()) {
+                Some(number) if space.free_class_of(number) < all => return true,
+                Some(number) => from = number + 1,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// A page without rows, latched.
+    fn empty_page(&self) -> Result<RowPage<'_>> {
+        let room = page_room(self.attributes().page_bytes);
+        let partition = self.last_partition()?;
+        if let Some((mut mtr, handle)) = self.page_with_room(partition, room, None, &[], &mut false)? {
+            let view = DataPage::new(mtr.bytes(handle));
+            if view.slot_count() == 0 && view.ranges().iter().next().is_none() {
+                if view.dictionary_version() != self.page_form() {
+                    let op = DataOp::Format { page_number: mtr.number(handle), dictionary_version: self.page_form() };
+                    mtr.apply(handle, PageOp::Data(op))?;
+                }
+                return Ok((partition, mtr, handle));
+            }
+        }
+        self.new_page()
+    }
+}
