@@ -191,7 +191,7 @@ pub(crate) fn find_files(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// Removes a database that this command made and did not fill.
 pub(crate) fn remove_new_database(directory: &Path) {
     // Whatever cannot be removed stays: a database without tables.
-    for inside in [directory.join("data"), directory.join("readers"), directory.to_path_buf()] {
+    for inside in [directory.join("data"), directory.join("readers"), directory.join("log"), directory.to_path_buf()] {
         for path in OsStorage.list(&inside).unwrap_or_default() {
             let _ = OsStorage.remove(&path);
         }

@@ -75,6 +75,9 @@ fn headers() {
     assert_eq!(names("a,\n1,x\n", Header::Yes), found("a column2", 1));
     assert_eq!(names("a,b\n", Header::Yes), found("a b", 0));
     assert_eq!(names("a\n", Header::Auto), found("column1", 1));
+    // A line longer than what is looked at first.
+    let long = format!("id,t\n1,{}\n2,short\n3,short\n", "x".repeat(300_000));
+    assert_eq!(names(&long, Header::Auto), found("id t", 3));
     // A header makes text of no column: the numbers stay numbers.
     let (table, rows) = read("t.csv", "n\n1\n2", CsvOptions::default()).unwrap();
     assert_eq!((types(&table), rows.len()), (vec!["n INTEGER NOT NULL".to_owned()], 2));

@@ -132,17 +132,13 @@ impl Table<'_> {
         let views = views.collect::<Result<Vec<ColumnView>>>()?;
         let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(views.len());
         self.transaction().with(|t| {
-            let savepoint = t.savepoint();
-            for number in 0..batch.num_rows() {
-                row.clear();
-                row.extend(views.iter().map(|view| view.value(number)));
-                if let Err(error) = t.insert(self.inner(), &row) {
-                    // Where only rollback is left, that takes these rows back, too.
-                    let _ = t.roll_back_to(savepoint);
-                    return Err(error);
-                }
-            }
-            Ok(batch.num_rows() as u64)
+            t.insert_rows(self.inner(), |rows| {
+                (0..batch.num_rows()).try_for_each(|number| {
+                    row.clear();
+                    row.extend(views.iter().map(|view| view.value(number)));
+                    rows.push(&row)
+                })
+            })
         })
     }
 }

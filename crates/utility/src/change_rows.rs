@@ -150,11 +150,7 @@ pub(crate) fn append_rows(
     let columns = schema.match_source(source.table(), !source.has_names())?;
     let packer = Packer::new(&schema, table.layout(), columns, table.record_bytes_max());
     progress.start(&format!("adding to {}", table.name()), source.row_count(), Unit::Rows);
-    let report = run(database, source, &packer, table.layout(), rows_per_transaction, progress, |transaction, report, row| {
-        transaction.insert(table, row)?;
-        report.inserted += 1;
-        Ok(())
-    })?;
+    let report = run_batches(database, source, &packer, rows_per_transaction, progress, |work, rows| work.append(table, rows))?;
     Ok((report.rows, report.record_bytes))
 }
 
@@ -262,21 +258,45 @@ fn run<'d>(
     progress: &dyn Progress,
     change: impl Fn(&mut Transaction<'d>, &mut ChangeRowsReport, &[ValueRef<'_>]) -> Result<()>,
 ) -> Result<ChangeRowsReport> {
+    run_batches(database, source, packer, rows_per_transaction, progress, |work, rows| {
+        for (number, row) in rows.iter().enumerate() {
+            work.row(layout, *row, &change)?;
+            if number as u64 % ROWS_PER_LOOK == ROWS_PER_LOOK - 1 {
+                work.look(progress)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Calls `change` with rows of a source, in transactions: as many at once as come together and belong into one.
+fn run_batches<'d>(
+    database: &'d Database,
+    source: &mut dyn Source,
+    packer: &Packer<'_>,
+    rows_per_transaction: Option<NonZeroU64>,
+    progress: &dyn Progress,
+    change: impl Fn(&mut Work<'d>, &[PackedRow<'_>]) -> Result<()>,
+) -> Result<ChangeRowsReport> {
     let mut work = Work { database, transaction: None, report: ChangeRowsReport::default(), committed_rows: 0 };
     let per_transaction = rows_per_transaction.map_or(u64::MAX, NonZeroU64::get);
     let outcome = with_batches(source, packer, None, 0, |batches| {
         while let Some(batch) = batches.next() {
             let batch = batch?;
-            for row in batch.rows().iter() {
-                work.row(layout, row, &change)?;
+            let rows: Vec<PackedRow<'_>> = batch.rows().iter().collect();
+            let mut rest = &rows[..];
+            while !rest.is_empty() {
+                let wanted = per_transaction - (work.report.rows - work.committed_rows);
+                let (now, later) = rest.split_at(rest.len().min(usize::try_from(wanted).unwrap_or(usize::MAX)));
+                change(&mut work, now)?;
                 if work.report.rows - work.committed_rows >= per_transaction {
                     work.commit()?;
                 }
-                if work.report.rows.is_multiple_of(ROWS_PER_LOOK) {
-                    progress.advance(ROWS_PER_LOOK);
-                    work.look(progress)?;
-                }
+                progress.advance(now.len() as u64);
+                work.look(progress)?;
+                rest = later;
             }
+            drop(rows);
             batches.reuse(batch);
         }
         work.look(progress)?;
@@ -328,6 +348,32 @@ impl<'d> Work<'d> {
             other => other.at_row(number - 1),
         })?;
         self.report.rows = number;
+        Ok(())
+    }
+
+    /// Adds rows to a table.
+    fn append(&mut self, table: &Table, rows: &[PackedRow<'_>]) -> Result<()> {
+        let database = self.database;
+        let transaction = self.transaction.get_or_insert_with(|| database.begin(TransactionOptions::default()));
+        let at_once = transaction.insert_rows(table, |batch| {
+            rows.iter().try_for_each(|row| match row {
+                PackedRow::Record(record) => batch.push_record(record),
+                PackedRow::Wide(values) => batch.push(&values.iter().map(Value::as_ref).collect::<Vec<_>>()),
+            })
+        });
+        let Ok(inserted) = at_once else {
+            // One by one, the row that cannot come is found.
+            let insert = |transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, row: &[ValueRef<'_>]| {
+                transaction.insert(table, row)?;
+                report.inserted += 1;
+                Ok(())
+            };
+            return rows.iter().try_for_each(|row| self.row(table.layout(), *row, insert));
+        };
+        self.report.rows += inserted;
+        self.report.inserted += inserted;
+        let record_bytes = |row: &PackedRow<'_>| if let PackedRow::Record(record) = row { record.len() as u64 } else { 0 };
+        self.report.record_bytes += rows.iter().map(record_bytes).sum::<u64>();
         Ok(())
     }
 

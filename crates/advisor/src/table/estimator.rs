@@ -10,7 +10,7 @@ use pagefold_codec::page::PageSchema;
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::data::forms::{RecordEncoder, plain_len};
 use pagefold_format::data::{ColumnPacker, STORED_BYTES_MIN, string_codes};
-use pagefold_types::{ColumnValue, CompactLayout, LargeValueRef, Rid, RowLayout, ValueRef};
+use pagefold_types::{ColumnValue, CompactLayout, LargeValueRef, Rid, RowLayout, ValueError, ValueRef};
 
 /// One method and page size.
 struct Candidate {
@@ -24,6 +24,8 @@ struct Candidate {
     compressed_rows: u64,
     rid: Rid,
     slot_max: u16,
+    /// Its pages take every row so far.
+    fits: bool,
 }
 
 /// A value that goes to pages of its own.
@@ -99,6 +101,7 @@ impl<'l> TableEstimator<'l> {
             compressed_rows: 0,
             rid: Rid::MIN,
             slot_max: 0,
+            fits: true,
         });
         self.candidates.len() - 1
     }
@@ -139,6 +142,16 @@ impl<'l> TableEstimator<'l> {
         self.candidates[candidate].slot_max
     }
 
+    /// Where a candidate comes in what [`finish`](Self::finish) gives; `None` when some row does not fit it.
+    ///
+    /// # Panics
+    /// When there is no such candidate.
+    #[must_use]
+    pub fn place(&self, candidate: usize) -> Option<usize> {
+        let before = self.candidates[..candidate].iter().filter(|candidate| candidate.fits).count();
+        self.candidates[candidate].fits.then_some(before)
+    }
+
     /// Rows on a page of a candidate, on average so far; before it has a page, all rows.
     ///
     /// # Panics
@@ -171,14 +184,23 @@ impl<'l> TableEstimator<'l> {
     /// Adds a row by its values, however wide.
     ///
     /// # Errors
-    /// When values do not fit their columns, or the row cannot be made narrow enough.
+    /// When values do not fit their columns, or the row cannot be made narrow enough for any candidate. One for which it cannot is none from now on.
     pub fn push_values(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let mut record = Vec::new();
         let mut moved: Vec<MovedValue> = Vec::new();
         for i in 0..self.candidates.len() {
             record.clear();
             let options = *self.candidates[i].packer.options();
-            let large = self.layout.plan_large(values, options.record_bytes_max(), &self.keep)?;
+            let large = match self.layout.plan_large(values, options.record_bytes_max(), &self.keep) {
+                Err(error @ ValueError::TooWide { .. }) => {
+                    self.candidates[i].fits = false;
+                    if self.candidates.iter().any(|candidate| candidate.fits) {
+                        continue;
+                    }
+                    return Err(error.into());
+                }
+                planned => planned?,
+            };
             let mut columns: Vec<ColumnValue<'_>> = values.iter().map(|value| ColumnValue::Value(*value)).collect();
             for column in large {
                 let value = match moved.iter().find(|value| value.column == column) {
@@ -215,23 +237,25 @@ impl<'l> TableEstimator<'l> {
         self.lengths = lengths;
     }
 
-    /// What came out, by candidate in the order they were added. All rows were pushed.
+    /// What came out, by candidate in the order they were added, without those that some row does not fit. All rows were pushed.
     #[must_use]
     pub fn finish(self) -> Vec<TableEstimate> {
         debug_assert!(!self.sampled);
         self.candidates
             .into_iter()
+            .filter(|candidate| candidate.fits)
             .map(Candidate::complete)
             .map(|c| TableEstimate::exact(c.method, c.dictionary, c.record_bytes, c.compressed_rows, &c.packer))
             .collect()
     }
 
-    /// What the clusters pushed say about a table of `rows` rows in `clusters` clusters like these; `corrections` by candidate.
+    /// What the clusters pushed say about a table of `rows` rows in `clusters` clusters like these; `corrections` by candidate. Without those that some row does not fit.
     #[must_use]
     pub fn finish_sample(self, rows: u64, clusters: f64, corrections: &[Correction]) -> Vec<TableEstimate> {
         self.candidates
             .into_iter()
             .zip(corrections.iter().copied().chain(std::iter::repeat(Correction::default())))
+            .filter(|(candidate, _)| candidate.fits)
             .map(|(c, correction)| {
                 let mut c = c.complete();
                 c.packer.end_sample();

@@ -19,6 +19,8 @@ pub(super) const LARGE_BIT: u16 = 0x8000;
 
 /// Lengths tried until the most rows that fit are known well enough.
 const TRIALS_MAX: usize = 18;
+/// A column may be the difference to one of so many columns before it: with all of them, the time to plan a page would grow with the square of their number.
+const PARTNERS_BEFORE: usize = 16;
 /// After so many trials the lengths lie on no line, and halving finds the way.
 const TRIALS_ON_A_LINE: usize = 5;
 
@@ -268,6 +270,7 @@ impl PageEncoder {
                 Rows::Ints(ints) => {
                     let data_type = self.schema.columns[number].data_type;
                     let earlier = self.columns[..number].iter().zip(&self.plans).zip(&*self.schema.columns).enumerate();
+                    let earlier = earlier.skip(number.saturating_sub(PARTNERS_BEFORE));
                     let partners = earlier.filter_map(|(partner, ((rows, plan), column))| match (rows, plan) {
                         (Rows::Ints(rows), Plan::Ints(plan)) if column.data_type == data_type && plan.may_be_partner() => {
                             Some((partner, rows))

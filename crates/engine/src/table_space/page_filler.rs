@@ -50,10 +50,24 @@ impl RecordList {
         self.ends.len()
     }
 
-    pub(crate) fn get(&self, number: usize) -> &[u8] {
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[number]]
+    /// Where a record begins.
+    fn start(&self, number: usize) -> usize {
+        number.checked_sub(1).map_or(0, |before| self.ends[before])
     }
+
+    pub(crate) fn get(&self, number: usize) -> &[u8] {
+        &self.bytes[self.start(number)..self.ends[number]]
+    }
+}
+
+/// How rows had better come.
+pub(crate) enum Filling<'t> {
+    /// Onto pages of their own.
+    Pages(PageFiller<'t>),
+    /// One by one: there is a page with much room.
+    MuchRoom,
+    /// One by one: there are too few of them.
+    TooFew,
 }
 
 /// Fills pages.
@@ -69,14 +83,20 @@ pub(crate) struct PageFiller<'t> {
 }
 
 impl<'t> PageFiller<'t> {
-    /// `None` where rows had better come one by one: there are too few of them, or some page has much room.
-    pub(crate) fn new(table: &'t Table, state: &'t Arc<TransactionState>, records: &RecordList) -> Result<Option<PageFiller<'t>>> {
+    /// For the records from number `first` on.
+    ///
+    /// # Errors
+    /// When a dictionary is damaged, or there is no room for the table's first partition.
+    pub(crate) fn new(table: &'t Table, state: &'t Arc<TransactionState>, records: &RecordList, first: usize) -> Result<Filling<'t>> {
         table.check_dictionaries()?;
         let attributes = table.attributes();
         let (as_they_are, by_column) = PAGES_WORTHWHILE;
         let pages = if table.by_column() { by_column } else { as_they_are };
-        if records.bytes.len() < pages * attributes.page_bytes || table.has_much_room()? {
-            return Ok(None);
+        if records.bytes.len() - records.start(first) < pages * attributes.page_bytes {
+            return Ok(Filling::TooFew);
+        }
+        if table.has_much_room()? {
+            return Ok(Filling::MuchRoom);
         }
         let dictionary = table.dictionary();
         let columns = table.by_column().then(|| {
@@ -86,8 +106,8 @@ impl<'t> PageFiller<'t> {
             Box::new(ColumnPacker::new(layouts, codes, attributes.page_bytes, 0, attributes.maxrows))
         });
         let version = dictionary.map_or(0, |dictionary| dictionary.version());
-        let columns = columns.map(|packer| (packer, 0));
-        Ok(Some(PageFiller { table, state, columns, version, stored: Vec::new(), codes: Vec::new() }))
+        let columns = columns.map(|packer| (packer, first));
+        Ok(Filling::Pages(PageFiller { table, state, columns, version, stored: Vec::new(), codes: Vec::new() }))
     }
 
     /// Puts the rows from number `first` on, which come behind those of the page before, onto a page of their own: the RID of the first one, and how many. `None`, and nothing has happened, when they do not fill a page, or

@@ -1,6 +1,6 @@
 //! How a text file is written, from its beginning.
 //!
-//! Each delimiter (comma, semicolon, tab, bar) is tried with each way of quoting on the first 256 KB, as far as the user has not said it. Best is
+//! Each delimiter (comma, semicolon, tab, bar) is tried with each way of quoting on the first 256 KB (more where lines are longer), as far as the user has not said it. Best is
 //! 1. what gives more than one column, as many in nine lines of ten;
 //! 2. what can be read to its end;
 //! 3. what needs no backslash before quotes, and no blank before them passed over;
@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 /// Bytes and records that are looked at.
 const SAMPLE_BYTES: usize = 256 << 10;
+/// As long as fewer lines than these end there, more is looked at, up to so many bytes.
+const LINES_MIN: usize = 3;
+const SAMPLE_BYTES_MAX: usize = 64 << 20;
 const RECORDS_MAX: usize = 1_000;
 
 /// One record of the beginning.
@@ -123,10 +126,17 @@ pub(super) fn columns(records: &[Record]) -> (usize, f64) {
 /// The beginning of a file, to its last line end if it goes on, in memory; and whether it goes on.
 fn sample(file: &Arc<dyn File>, start: u64, line_end: impl Fn(&[u8]) -> u8) -> Result<(Vec<u8>, bool, u8), InterchangeError> {
     let there = file.len()?.saturating_sub(start);
-    let mut bytes = vec![0; there.min(SAMPLE_BYTES as u64) as usize];
-    pagefold_io::read_exact_at(&**file, &mut bytes, start)?;
-    let end = line_end(&bytes);
-    let is_cut = there > bytes.len() as u64;
+    let mut bytes = Vec::new();
+    let (end, is_cut) = loop {
+        let wanted = (bytes.len() * 4).max(SAMPLE_BYTES).min(usize::try_from(there).unwrap_or(usize::MAX));
+        bytes.resize(wanted, 0);
+        pagefold_io::read_exact_at(&**file, &mut bytes, start)?;
+        let (end, is_cut) = (line_end(&bytes), there > wanted as u64);
+        // Lines so long that too few end here say nothing of each other.
+        if !is_cut || wanted >= SAMPLE_BYTES_MAX || bytes.iter().filter(|b| **b == end).count() >= LINES_MIN {
+            break (end, is_cut);
+        }
+    };
     if is_cut && let Some(last) = bytes.iter().rposition(|b| *b == end) {
         bytes.truncate(last + 1);
     }

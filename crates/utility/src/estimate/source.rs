@@ -44,7 +44,11 @@ impl Plan<'_> {
         let layout = RowLayout::new(schema.schema()).map_err(InterchangeError::from)?;
         let fits = |size: &usize| layout.fixed_len() <= TableOptions::new(*size).record_bytes_max();
         if !pagefold_format::page::is_page_size(options.page_bytes) || !fits(&options.page_bytes) {
-            return Err(Error::Usage(format!("the rows do not fit pages of {} bytes", options.page_bytes)));
+            let size = options.page_bytes;
+            return Err(Error::Usage(match pagefold_format::page::is_page_size(size) {
+                true => format!("the rows do not fit pages of {} KB", size / 1024),
+                false => format!("--page-size {size} is no size of pages: a multiple of 2 KB, up to 32 KB"),
+            }));
         }
         let mut proposals = Vec::new();
         if !key.is_empty() && options.primary_key_index {
@@ -64,6 +68,16 @@ impl Plan<'_> {
         TableOptions { pctfree: self.options.pctfree, maxrows: self.options.maxrows.unwrap_or(SLOT_MAX + 1), ..options }
     }
 
+    /// Where the table's page size comes among the estimates.
+    fn place(&self, estimator: &TableEstimator<'_>, reference: usize) -> Result<usize> {
+        estimator.place(reference).ok_or_else(|| self.too_wide())
+    }
+
+    fn too_wide(&self) -> Error {
+        let page = self.options.page_bytes / 1024;
+        Error::Usage(format!("some rows are too wide for pages of {page} KB, whatever is moved out of them; --page-size says others"))
+    }
+
     fn fills(&self) -> Vec<PageFill> {
         self.page_sizes.iter().map(|page_bytes| self.table_options(*page_bytes).fill()).collect()
     }
@@ -74,7 +88,9 @@ impl Plan<'_> {
     }
 
     fn costs(&self, sample: RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
-        self.options.costs.of_methods((self.schema.schema(), &self.primary_key), sample, trained, self.options.page_bytes)
+        let costs = self.options.costs.of_methods((self.schema.schema(), &self.primary_key), sample, trained, self.options.page_bytes);
+        // The rows of the sample did not come into a table of this page size.
+        costs.map_err(|error| if let Error::Engine(pagefold_engine::Error::Value(_)) = error { self.too_wide() } else { error })
     }
 
     /// Adds all candidates. Gives the number of the one that the table will be.
@@ -171,6 +187,7 @@ fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &
         Ok(())
     })?;
     progress.finish();
+    plan.place(&estimator, reference)?;
     let estimates = estimator.finish();
     let mut report = EstimateReport { rows: estimates.first().map_or(0, |e| e.rows), ..EstimateReport::default() };
     report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes, &costs);
@@ -216,8 +233,9 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     let corrections = candidates.corrections(&estimator, &clusters, &plan.layout, &trained, |trained| scalings[trained].margin);
     // Of parts that were drawn only little was read: as many draws as would cover all rows.
     let all_draws = rows_total as f64 / (clusters.row_count() as f64 / clusters.draws().max(1) as f64).max(1.0);
+    let place = plan.place(&estimator, reference)?;
     let estimates = estimator.finish_sample(rows_total, all_draws, &corrections);
-    let rows_per_page = rows_total as f64 / (estimates[reference].data_pages.value.max(1)) as f64;
+    let rows_per_page = rows_total as f64 / (estimates[place].data_pages.value.max(1)) as f64;
     let mut report = EstimateReport { rows: rows_total, ..EstimateReport::default() };
     report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes, &costs);
     report.indexes = proposed_on_sample(source, plan, (rows_per_page, slot_max), rows_total, progress)?;

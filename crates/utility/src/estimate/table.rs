@@ -183,9 +183,15 @@ fn full(
         look(rows, progress)?;
     }
     progress.finish();
-    let mut report = report(table, estimator.finish(), present, page_bytes_of(table, options), &costs);
+    let place = estimator.place(present).ok_or_else(|| unfit(table))?;
+    let mut report = report(table, estimator.finish(), place, page_bytes_of(table, options), &costs);
     report.indexes = keys.into_iter().map(|keys| keys.finish(progress)).collect::<Result<_>>()?;
     Ok(report)
+}
+
+/// Its rows are there, in its pages: only who has values outside that estimates move elsewhere comes here.
+fn unfit(table: &Table) -> Error {
+    Error::Data(format!("table \"{}\": a row does not fit its pages as an estimate would lay it out", table.name()))
 }
 
 fn look(rows: u64, progress: &dyn Progress) -> Result<()> {
@@ -262,8 +268,9 @@ fn sampled(
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
     let sure = |trained: usize| scalings.get(trained).map_or(SAME_TABLE_MARGIN, |scaling| scaling.margin);
     let corrections = candidates.corrections(&estimator, &clusters, table.layout(), &trained, sure);
+    let place = estimator.place(present).ok_or_else(|| unfit(table))?;
     let estimates = estimator.finish_sample(rows_total, all_pages as f64, &corrections);
-    let mut report = report(table, estimates, present, page_bytes_of(table, options), &costs);
+    let mut report = report(table, estimates, place, page_bytes_of(table, options), &costs);
     let all_keys = !proposals.is_empty();
     report.indexes = proposed_on_sample((&view, table), options, proposals, &clusters, &mut random, progress)?;
     report.sample =

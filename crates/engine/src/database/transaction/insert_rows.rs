@@ -8,10 +8,13 @@
 use super::super::leftovers::key_of;
 use super::{STATEMENTS_PER_LOOK, Transaction};
 use crate::pool::By;
-use crate::table_space::{PageFiller, RecordList, Table};
+use crate::table_space::{Filling, PageFiller, RecordList, Table};
 use crate::{Error, Result};
 use pagefold_types::{Rid, ValueRef};
 use std::sync::Arc;
+
+/// Rows that come one by one before it is looked again whether they had better fill pages.
+const ROWS_PER_LOOK: usize = 32;
 
 /// Takes the rows of [`Transaction::insert_rows`].
 pub struct RowsToCome<'t, 'd> {
@@ -64,16 +67,20 @@ impl Transaction<'_> {
 
     fn insert_records(&mut self, table: &Table, records: &RecordList) -> Result<()> {
         let state = Arc::clone(&self.state);
-        let mut filler = PageFiller::new(table, &state, records)?;
-        let mut next = 0;
+        let mut filling = Filling::MuchRoom;
+        let (mut next, mut looks_at) = (0, 0);
         while next < records.len() {
             self.prepare(None)?;
-            if let Some(pages) = &mut filler {
+            if next >= looks_at && matches!(filling, Filling::MuchRoom) {
+                filling = PageFiller::new(table, &state, records, next)?;
+                looks_at = next + ROWS_PER_LOOK;
+            }
+            if let Filling::Pages(pages) = &mut filling {
                 self.escalate_when_many(table);
                 match self.insert_page(table, pages, records, next)? {
                     Some(rows) => next += rows,
-                    // The others come one by one.
-                    None => filler = None,
+                    // Perhaps there is room elsewhere, or a newer dictionary; or they are too few now.
+                    None => (filling, looks_at) = (Filling::MuchRoom, next + ROWS_PER_LOOK),
                 }
             } else {
                 self.escalate_when_due(table);
