@@ -12,7 +12,7 @@ use crate::data_set::DataSet;
 use crate::pool::By;
 use crate::transaction::{Before, Mode, Resource, TransactionState};
 use crate::{Error, Result};
-use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PackedPage, PagePacker, Stored, forms};
+use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PackedPage, PagePacker, Stored, forms, row_space};
 use pagefold_format::log::{Counts, Undo};
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::class_needed;
@@ -78,8 +78,35 @@ pub(crate) struct PageFiller<'t> {
     columns: Option<(Box<ColumnPacker>, usize)>,
     /// The newest dictionary when it began; 0 without one.
     version: u16,
+    singles: Singles,
     stored: Vec<u8>,
+}
+
+/// The rows of the next page, each by itself, as they were encoded when the page was cut: meanwhile another dictionary may be the newest.
+#[derive(Debug, Default)]
+struct Singles {
     codes: Vec<u8>,
+    /// Of each row its form, and where its codes end.
+    rows: Vec<(u16, usize)>,
+}
+
+impl Singles {
+    fn clear(&mut self) {
+        self.codes.clear();
+        self.rows.clear();
+    }
+
+    fn push(&mut self, table: &Table, record: &[u8]) {
+        let form = table.encoder().map_or(0, |encoder| encoder.append(record, &mut self.codes));
+        self.rows.push((form, self.codes.len()));
+    }
+
+    /// A row; `record` is its record.
+    fn row<'r>(&'r self, number: usize, record: &'r [u8]) -> Stored<'r> {
+        let start = number.checked_sub(1).map_or(0, |before| self.rows[before].1);
+        let (form, end) = self.rows[number];
+        Stored::Home(forms::body(form, record, &self.codes[start..end]))
+    }
 }
 
 impl<'t> PageFiller<'t> {
@@ -107,7 +134,7 @@ impl<'t> PageFiller<'t> {
         });
         let version = dictionary.map_or(0, |dictionary| dictionary.version());
         let columns = columns.map(|packer| (packer, first));
-        Ok(Filling::Pages(PageFiller { table, state, columns, version, stored: Vec::new(), codes: Vec::new() }))
+        Ok(Filling::Pages(PageFiller { table, state, columns, version, singles: Singles::default(), stored: Vec::new() }))
     }
 
     /// Puts the rows from number `first` on, which come behind those of the page before, onto a page of their own: the RID of the first one, and how many. `None`, and nothing has happened, when they do not fill a page, or
@@ -135,6 +162,9 @@ impl<'t> PageFiller<'t> {
             let table = self.table;
             loop {
                 if let Some(page) = packer.next_page(false) {
+                    self.singles.clear();
+                    let one_by_one = if page.columns { 0 } else { page.rows };
+                    (first..first + one_by_one).for_each(|number| self.singles.push(table, records.get(number)));
                     return Ok(Some(page));
                 }
                 if *pushed == records.len() {
@@ -147,21 +177,24 @@ impl<'t> PageFiller<'t> {
         let attributes = self.table.attributes();
         let mut packer = PagePacker::new(attributes.page_bytes, 0, attributes.maxrows);
         let (mut row_bytes, page_form) = (0, self.table.page_form());
+        self.singles.clear();
         for number in first..records.len() {
-            let bytes = self.single(records.get(number)).len(page_form);
+            let record = records.get(number);
+            self.singles.push(self.table, record);
+            let bytes = self.singles.row(number - first, record).len(page_form);
             if packer.push(bytes) && number > first {
                 return Ok(Some(PackedPage { rows: number - first, columns: false, row_bytes }));
             }
-            row_bytes += bytes;
+            row_bytes += row_space(bytes);
         }
         Ok(None)
     }
 
-    /// A row by itself.
-    fn single<'r>(&'r mut self, record: &'r [u8]) -> Stored<'r> {
-        self.codes.clear();
-        let form = self.table.encoder().map_or(0, |encoder| encoder.append(record, &mut self.codes));
-        Stored::Home(forms::body(form, record, &self.codes))
+    /// Do the rows fit the page as it is?
+    fn fits(&self, records: &RecordList, first: usize, page: PackedPage, view: &DataPage<'_>) -> bool {
+        let version = view.dictionary_version();
+        let row_bytes = |number: usize| row_space(self.singles.row(number, records.get(first + number)).len(version));
+        page.columns || (0..page.rows).map(row_bytes).sum::<usize>() <= view.free_bytes()
     }
 
     /// Puts rows onto a page. `None` when others have what it takes.
@@ -174,7 +207,7 @@ impl<'t> PageFiller<'t> {
         let (locks, versions) = (&table.core.locks, &table.core.versions);
         let lock = |slot: u16| Resource::Row(table.object_id, rid(slot));
         let has_dictionary = self.version == 0 || partition.facts().dictionaries.iter().any(|root| root.version == self.version);
-        let locked = if has_dictionary {
+        let locked = if has_dictionary && self.fits(records, first, page, &DataPage::new(mtr.bytes(handle))) {
             slots.clone().find(|slot| locks.lock(state.id(), lock(*slot), Mode::Exclusive, Duration::ZERO).is_err()).unwrap_or(slots.end)
         } else {
             0
@@ -204,13 +237,12 @@ impl<'t> PageFiller<'t> {
         if let Some((packer, _)) = self.columns.as_mut().filter(|_| page.columns) {
             mtr.apply(handle, PageOp::Data(DataOp::Rebuild(packer.image(page.rows))))?;
         } else {
+            let version = DataPage::new(mtr.bytes(handle)).dictionary_version();
             for slot in slots {
-                let mut stored = std::mem::take(&mut self.stored);
-                stored.clear();
-                let version = DataPage::new(mtr.bytes(handle)).dictionary_version();
-                let kind = self.single(records.get(first + usize::from(slot))).build(version, &mut stored);
-                mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &stored }))?;
-                self.stored = stored;
+                self.stored.clear();
+                let row = self.singles.row(slot.into(), records.get(first + usize::from(slot)));
+                let kind = row.build(version, &mut self.stored);
+                mtr.apply(handle, PageOp::Data(DataOp::Insert { slot, kind, bytes: &self.stored }))?;
             }
         }
         table.note_space(&mut mtr, handle);

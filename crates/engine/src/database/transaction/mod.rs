@@ -15,6 +15,8 @@ mod cut_short_tests;
 mod define;
 mod end;
 mod insert_rows;
+#[cfg(test)]
+mod insert_rows_tests;
 mod known_keys;
 mod lock;
 mod read;

@@ -41,6 +41,12 @@ struct Options {
     /// Only engines whose names contain one of these.
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
+    /// Rows and changes of a transaction.
+    #[arg(long, default_value_t = 100)]
+    per_transaction: usize,
+    /// pagefold is given the rows of a transaction all at once.
+    #[arg(long)]
+    at_once: bool,
     /// Memory of pagefold's pools, in MB.
     #[arg(long, default_value_t = 1000)]
     memory_mb: usize,
@@ -67,7 +73,8 @@ fn contenders(options: &Options) -> Vec<(String, Open)> {
     let mut all: Vec<(String, Open)> = Vec::new();
     for (method, page_bytes, key) in ours {
         let stored = Stored { method, page_bytes, key };
-        let open = move |folder: &Path| Ok(Box::new(Pagefold::create(folder, stored, memory)?) as Box<dyn Engine>);
+        let at_once = options.at_once;
+        let open = move |folder: &Path| Ok(Box::new(Pagefold::create(folder, stored, memory, at_once)?) as Box<dyn Engine>);
         all.push((format!("{method}, {} key", key.0), Box::new(open)));
     }
     #[cfg(feature = "rivals")]
@@ -106,7 +113,7 @@ fn main() -> Outcome<()> {
         if !options.orders.iter().any(|name| name == order.name()) {
             continue;
         }
-        let work = Work::new(&rows, options.rows, options.mixed, order);
+        let work = Work::new(&rows, (options.rows, options.mixed), order, options.per_transaction);
         let mut figures: Vec<Figures> = contenders.iter().map(|_| Figures::default()).collect();
         for round in 0..options.rounds {
             let mut sums = Vec::new();

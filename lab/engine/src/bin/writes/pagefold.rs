@@ -24,13 +24,14 @@ pub(crate) struct Pagefold {
     /// Up to the last checkpoint that was seen.
     log_bytes: u64,
     since: u64,
+    at_once: bool,
 }
 
 impl Pagefold {
-    /// An empty table with its primary key.
-    pub(crate) fn create(folder: &Path, stored: Stored, memory_bytes: usize) -> Outcome<Pagefold> {
+    /// An empty table with its primary key. `at_once`: a transaction that only inserts gives all its rows at once.
+    pub(crate) fn create(folder: &Path, stored: Stored, memory_bytes: usize, at_once: bool) -> Outcome<Pagefold> {
         let (database, table, key) = create_lineitem(folder, stored, memory_bytes)?;
-        Ok(Pagefold { database, table, key, log_bytes: 0, since: 0 })
+        Ok(Pagefold { database, table, key, log_bytes: 0, since: 0, at_once })
     }
 }
 
@@ -42,7 +43,16 @@ impl Engine for Pagefold {
             let key = [ValueRef::Int(order), ValueRef::Int(line)];
             Ok(transaction.get_with(&self.table, &self.key, &key, &mut buffer, |rid, _| rid)?.ok_or("a key is missing")?)
         };
-        for change in changes {
+        let only_inserts = changes.iter().all(|change| matches!(change, Change::Insert(_)));
+        let one_by_one = if self.at_once && only_inserts {
+            transaction.insert_rows(&self.table, |rows| {
+                changes.iter().try_for_each(|change| if let Change::Insert(row) = change { rows.push(&row.values) } else { Ok(()) })
+            })?;
+            &[]
+        } else {
+            changes
+        };
+        for change in one_by_one {
             match *change {
                 Change::Insert(row) => _ = transaction.insert(&self.table, &row.values)?,
                 Change::Update(key, quantity, comment) => {

@@ -9,8 +9,6 @@ use pagefold_types::ValueRef;
 use std::collections::BTreeMap;
 use tpchgen::generators::LineItem;
 
-const ROWS_PER_TRANSACTION: usize = 100;
-
 /// A row of LINEITEM.
 #[derive(Clone, Debug)]
 pub(crate) struct Row<'a> {
@@ -61,6 +59,8 @@ pub(crate) struct Work<'a> {
     mixed: Vec<Change<'a>>,
     /// What there is in the end, in key order.
     finally: Vec<Row<'a>>,
+    /// Changes of a transaction.
+    per_transaction: usize,
 }
 
 const QUANTITY: usize = 4;
@@ -68,7 +68,7 @@ const COMMENT: usize = 15;
 
 impl<'a> Work<'a> {
     /// The first `count` rows are inserted, in this order; then come `mixed` changes, whose inserts are the rows behind them.
-    pub(crate) fn new(rows: &'a [Row<'a>], count: usize, mixed: usize, order: Order) -> Work<'a> {
+    pub(crate) fn new(rows: &'a [Row<'a>], (count, mixed): (usize, usize), order: Order, per_transaction: usize) -> Work<'a> {
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
         let mut first: Vec<&Row<'a>> = rows.iter().collect();
         // Of a random order the rows that come later lie between the others.
@@ -111,29 +111,30 @@ impl<'a> Work<'a> {
             };
             changes.push(change);
         }
-        Work { inserts: first.iter().map(|row| Change::Insert(row)).collect(), mixed: changes, finally: finally.into_values().collect() }
+        let inserts = first.iter().map(|row| Change::Insert(row)).collect();
+        Work { inserts, mixed: changes, finally: finally.into_values().collect(), per_transaction }
     }
 
     pub(crate) fn insert(&self, engine: &mut dyn Engine) -> Outcome<Took> {
-        run(engine, &self.inserts)
+        run(engine, &self.inserts, self.per_transaction)
     }
 
     pub(crate) fn mix(&self, engine: &mut dyn Engine) -> Outcome<Took> {
-        run(engine, &self.mixed)
+        run(engine, &self.mixed, self.per_transaction)
     }
 
     /// Inserts what there is in the end, in key order.
     pub(crate) fn insert_final(&self, engine: &mut dyn Engine) -> Outcome<()> {
         let inserts: Vec<Change<'_>> = self.finally.iter().map(Change::Insert).collect();
-        run(engine, &inserts).map(drop)
+        run(engine, &inserts, self.per_transaction).map(drop)
     }
 }
 
-fn run(engine: &mut dyn Engine, changes: &[Change<'_>]) -> Outcome<Took> {
+fn run(engine: &mut dyn Engine, changes: &[Change<'_>], per_transaction: usize) -> Outcome<Took> {
     let now = || (Clock::Wall.now_s(), Clock::Thread.now_s());
     let start = now();
     let (mut before, mut slowest_s) = (start, (0.0, 0.0));
-    for group in changes.chunks(ROWS_PER_TRANSACTION) {
+    for group in changes.chunks(per_transaction) {
         engine.transaction(group)?;
         let now = now();
         if now.0 - before.0 > slowest_s.0 {
