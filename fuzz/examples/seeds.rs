@@ -19,8 +19,8 @@ use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::index::prefix::PrefixLeaf;
 use pagefold_format::log::{
-    Action, Change, Checkpoint, CheckpointDefinition, CheckpointLeftover, Commit, Counts, DataSetOp, DataSetState, Earlier, Role,
-    RunningTransaction, Undo, put_change,
+    Action, Change, Checkpoint, CheckpointDefinition, CheckpointLeftover, Commit, Counts, DataSetOp, DataSetState, Earlier, EntryList,
+    Role, RunningTransaction, Undo, put_change,
 };
 use pagefold_format::op::PageOp;
 use pagefold_format::page::{PageType, low_end};
@@ -243,7 +243,10 @@ fn data_pages() {
 
 fn log_records() {
     let rid = Rid::new(0, 5, 6);
+    let mut entries = Vec::new();
+    [&b"first"[..], b"second"].iter().for_each(|key| EntryList::push(&mut entries, key, rid));
     let undos = [
+        Undo::InsertedEntries { object_id: 2, entries: EntryList::parse(&entries).expect("a list") },
         Undo::InsertedRow { object_id: 1, rid },
         Undo::InsertedRows { object_id: 1, rid, count: 9 },
         Undo::DeletedRow { object_id: 1, rid, kind: 1 },

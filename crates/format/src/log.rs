@@ -261,6 +261,13 @@ pub enum Undo<'a> {
         /// The row.
         rid: Rid,
     },
+    /// Take these entries out, the last one first. After a crash some of the last may be out already.
+    InsertedEntries {
+        /// The index.
+        object_id: u32,
+        /// Keys and rows.
+        entries: EntryList<'a>,
+    },
     /// Give the page back.
     AllocatedPage {
         /// The data set.
@@ -378,6 +385,12 @@ impl<'a> Undo<'a> {
                 head(3, object_id, rid);
                 put_bytes(out, key);
             }
+            Undo::InsertedEntries { object_id, entries } => {
+                out.push(13);
+                put_varint(out, object_id.into());
+                put_varint(out, entries.0.len() as u64);
+                out.extend_from_slice(entries.0);
+            }
             Undo::AllocatedPage { file_id, page } => {
                 out.push(4);
                 put_varint(out, file_id.into());
@@ -422,9 +435,11 @@ impl<'a> Undo<'a> {
             };
             return Ok(Undo::Definition { object_id, rows });
         }
-        let mut bytes = [0; RID_BYTES];
-        bytes.copy_from_slice(reader.take(RID_BYTES)?);
-        let rid = Rid::from_bytes(bytes);
+        if tag == 13 {
+            let length = reader.varint32()?;
+            return Ok(Undo::InsertedEntries { object_id, entries: EntryList::parse(reader.take(length as usize)?)? });
+        }
+        let rid = read_rid(reader)?;
         Ok(match tag {
             0 => Undo::InsertedRow { object_id, rid },
             1 => Undo::DeletedRow { object_id, rid, kind: reader.u8()? },
@@ -444,6 +459,48 @@ impl<'a> Undo<'a> {
                 Undo::InsertedRows { object_id, rid, count }
             }
             _ => return Err(FormatError::new(format!("unknown undo {tag}"))),
+        })
+    }
+}
+
+fn read_rid(reader: &mut Reader<'_>) -> Result<Rid, FormatError> {
+    let mut bytes = [0; RID_BYTES];
+    bytes.copy_from_slice(reader.take(RID_BYTES)?);
+    Ok(Rid::from_bytes(bytes))
+}
+
+/// Entries of an index as the log has them: of each its RID and its key. There is at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryList<'a>(&'a [u8]);
+
+impl<'a> EntryList<'a> {
+    /// Appends an entry to the bytes of a list.
+    pub fn push(bytes: &mut Vec<u8>, key: &[u8], rid: Rid) {
+        bytes.extend_from_slice(&rid.to_bytes());
+        put_bytes(bytes, key);
+    }
+
+    /// The list with these bytes.
+    ///
+    /// # Errors
+    /// When they are not the bytes of a list, or there is no entry.
+    pub fn parse(bytes: &'a [u8]) -> Result<EntryList<'a>, FormatError> {
+        let mut reader = Reader::new(bytes);
+        loop {
+            read_rid(&mut reader)?;
+            reader.bytes()?;
+            if reader.is_empty() {
+                return Ok(EntryList(bytes));
+            }
+        }
+    }
+
+    /// Its entries, in their order.
+    pub fn iter(self) -> impl Iterator<Item = (&'a [u8], Rid)> {
+        let mut reader = Reader::new(self.0);
+        std::iter::from_fn(move || {
+            let rid = read_rid(&mut reader).ok()?;
+            reader.bytes().ok().map(|key| (key, rid))
         })
     }
 }
@@ -710,7 +767,14 @@ mod tests {
     #[test]
     fn everything_comes_back() {
         let rid = Rid::new(3, 70_000, 9);
+        let mut entries = Vec::new();
+        EntryList::push(&mut entries, b"first", rid);
+        EntryList::push(&mut entries, b"", Rid::MIN);
+        let entries = EntryList::parse(&entries).unwrap();
+        assert_eq!(entries.iter().collect::<Vec<_>>(), [(&b"first"[..], rid), (b"", Rid::MIN)]);
+        assert!((0..entries.0.len()).all(|length| EntryList::parse(&entries.0[..length]).is_err_and(|_| true) || length == 14));
         let undos = [
+            Undo::InsertedEntries { object_id: 70_000, entries },
             Undo::InsertedRow { object_id: 1, rid },
             Undo::InsertedRows { object_id: 1, rid, count: SLOT_MAX + 1 - rid.slot() },
             Undo::DeletedRow { object_id: u32::MAX, rid, kind: 3 },

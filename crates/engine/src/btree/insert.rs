@@ -91,7 +91,7 @@ impl BTree<'_> {
         }
     }
 
-    fn check_key(&self, key: &[u8]) -> Result<()> {
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
         let most = pagefold_types::key_bytes_max(self.data_set.page_bytes());
         if key.len() > most {
             return Err(Error::Value(format!("index \"{}\": a key of {} bytes; at most {most} fit", self.index.name(), key.len())));

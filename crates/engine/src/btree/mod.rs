@@ -8,6 +8,7 @@
 mod cursor;
 mod delete;
 mod insert;
+mod insert_run;
 mod inspect;
 mod level;
 mod merge;

@@ -212,6 +212,21 @@ impl DatabaseState {
         }
     }
 
+    /// On a full device: checkpoints, so that segments of the log can be used again that only the last ones need. False when there is nothing to be had of that, or nothing was the last time and the log has hardly grown
+    /// since.
+    pub(super) fn give_log_back_for_room(&self) -> bool {
+        let Some(log) = self.core.log() else { return false };
+        let (end, last) = (log.end(), self.room_sought.load(Ordering::Relaxed));
+        let is_kept = end.saturating_sub(self.core.keep_log.load(Ordering::Relaxed)) >= log.segment_bytes();
+        if !is_kept || end < last.saturating_add(log.segment_bytes() / 4) {
+            return false;
+        }
+        self.room_sought.store(end, Ordering::Relaxed);
+        // The log is kept from the last but one on.
+        let done = (0..2).try_for_each(|_| self.checkpoint());
+        done.is_ok()
+    }
+
     /// The log segment that is needed after the next, and what waits to be written, by the thread for that, when it is time. Without a thread whoever needs it does it.
     pub(super) fn keep_log_ahead(&self) {
         let Some(log) = self.core.log() else { return };

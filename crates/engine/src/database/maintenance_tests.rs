@@ -84,6 +84,33 @@ fn a_long_transaction_is_no_obstacle() {
 }
 
 #[test]
+fn small_transactions_go_on_where_a_checkpoint_gives_log_back() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create, 0);
+    let (table, rids) = (database.table("t").unwrap(), insert(&database, Durability::Durable, 0..400));
+    database.checkpoint().unwrap();
+    database.checkpoint().unwrap();
+    // Room for three segments more: the next checkpoint would be due later.
+    storage.set_capacity(Some(storage.taken_bytes() + 3 * (64 << 10)));
+    for round in 0..20 {
+        let text = ["other".repeat(40), "texts".repeat(40)][round % 2].clone();
+        for rid in &rids {
+            let mut transaction = database.begin(TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() });
+            assert!(transaction.update(&table, *rid, &[(1, ValueRef::Text(&text))]).unwrap());
+            transaction.commit().unwrap();
+        }
+    }
+    // Those that free space use what is kept for them, and do not ask for more each time.
+    storage.set_capacity(Some(storage.taken_bytes()));
+    let asked = storage.calls_of(pagefold_io::CallKind::Allocate);
+    let mut transaction = database.begin(TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() });
+    assert!(rids.iter().all(|rid| transaction.delete(&table, *rid).unwrap()));
+    transaction.commit().unwrap();
+    let asked = storage.calls_of(pagefold_io::CallKind::Allocate) - asked;
+    assert!(asked < 100, "a segment was asked for {asked} times");
+}
+
+#[test]
 fn what_a_reader_needed_goes_when_it_ends() {
     let storage = FaultStorage::new(FaultOptions::default());
     let database = open(&storage, OpenMode::Create, 1);

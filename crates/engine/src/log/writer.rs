@@ -75,6 +75,8 @@ pub struct Log {
     undo_bytes: AtomicU64,
     /// Up to where somebody has been asked to make segments ahead.
     ahead: AtomicU64,
+    /// Where the log ended when there was no room for a segment last.
+    refused: AtomicU64,
     /// Up to where somebody has been asked to write.
     write_asked: AtomicU64,
     turns: Turns<Wish>,
@@ -150,6 +152,7 @@ impl Log {
             synced: AtomicU64::new(end),
             undo_bytes: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             write_asked: AtomicU64::new(0),
             turns: Turns::default(),
             dirty: Mutex::default(),
@@ -289,6 +292,22 @@ impl Log {
         let change = |kept: u64| Some(kept.saturating_add_signed(bytes));
         // The update never refuses.
         let _ = self.undo_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+    }
+
+    /// As [`Self::prepare_next`], for who can do without if so many bytes are left. Where there was no room for a segment it is not tried again with each record: it costs as much as writing what there is room for.
+    pub(crate) fn prepare_next_or_spare(&self, margin: u64) -> Result<()> {
+        let (end, refused) = (self.end(), self.refused.load(Ordering::Relaxed));
+        let is_recent = refused != 0 && (refused..refused.saturating_add(self.segment_bytes() / 64)).contains(&end);
+        if is_recent && self.has_spare(margin) {
+            return Ok(());
+        }
+        match self.prepare_next() {
+            Err(error) if error.is_no_room() => {
+                self.refused.store(end, Ordering::Relaxed);
+                if self.has_spare(margin) { Ok(()) } else { Err(error) }
+            }
+            prepared => prepared,
+        }
     }
 
     /// Is there room for so many bytes beside what is kept for taking transactions back?

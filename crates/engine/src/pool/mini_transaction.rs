@@ -106,10 +106,7 @@ impl LogSink for Log {
     }
 
     fn prepare_to_free(&self, what: Frees) -> Result<()> {
-        match Log::prepare_next(self) {
-            Err(error) if error.is_no_room() && Log::has_spare(self, what.margin_bytes(self.segment_bytes())) => Ok(()),
-            prepared => prepared,
-        }
+        Log::prepare_next_or_spare(self, what.margin_bytes(self.segment_bytes()))
     }
 
     fn keep_for_undo(&self, bytes: i64) {
@@ -127,7 +124,11 @@ const RECORD_BYTES: usize = 512;
 /// Bytes of the log that taking a record back takes at most: what it changed is changed to and fro.
 fn undo_bytes(record: Appended, undo: Option<Undo<'_>>) -> u64 {
     const MORE: u64 = 128;
-    let steps = if let Some(Undo::InsertedRows { count, .. }) = undo { count.into() } else { 1 };
+    let steps = match undo {
+        Some(Undo::InsertedRows { count, .. }) => count.into(),
+        Some(Undo::InsertedEntries { entries, .. }) => entries.iter().count() as u64,
+        _ => 1,
+    };
     2 * (record.end - record.start) + steps * MORE
 }
 

@@ -72,6 +72,17 @@ pub(crate) fn roll_back(objects: &dyn ObjectsById, log: &Log, state: &Transactio
                     table.take_back_rows(state, (at, before.0), rid, count)?;
                 }
             }
+            Undo::InsertedEntries { object_id, entries } => {
+                if let Some(index) = objects.index(object_id)? {
+                    let entries: Vec<(&[u8], Rid)> = entries.iter().collect();
+                    for (number, (key, rid)) in entries.into_iter().enumerate().rev() {
+                        step();
+                        // Until the last step the next one leads here again.
+                        let next = if number == 0 { before.0 } else { at };
+                        take_entry_out(objects, &index, By::Undo(state, next), key, rid)?;
+                    }
+                }
+            }
             undo => take_back(objects, By::Undo(state, before.0), undo)?,
         }
         (at, body) = before;
@@ -86,18 +97,13 @@ pub(crate) fn roll_back(objects: &dyn ObjectsById, log: &Log, state: &Transactio
 fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -> Result<()> {
     match undo {
         // Not in one step.
-        Undo::InsertedRows { .. } => Ok(()),
+        Undo::InsertedRows { .. } | Undo::InsertedEntries { .. } => Ok(()),
         Undo::InsertedRow { object_id, .. } | Undo::DeletedRow { object_id, .. } | Undo::UpdatedRow { object_id, .. } => {
             objects.table(object_id)?.map_or(Ok(()), |table| table.take_back(by, undo))
         }
         Undo::InsertedEntry { object_id, key, rid } => {
             let Some(index) = objects.index(object_id)? else { return Ok(()) };
-            if index.tree().delete_by(by, key, rid)? != Removed::NeedsRoom {
-                index.core.leftovers.entry_removed();
-                return Ok(());
-            }
-            leave_entry(&index, key, rid)?;
-            compensate(objects, by)
+            take_entry_out(objects, &index, by, key, rid)
         }
         // Nothing is to be done, but redo has to learn that it is not left any more.
         Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } | Undo::Definition { .. } => compensate(objects, by),
@@ -112,6 +118,15 @@ fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -> Result<()
             mtr.commit().map(drop)
         }
     }
+}
+
+fn take_entry_out(objects: &dyn ObjectsById, index: &Index, by: By<'_>, key: &[u8], rid: Rid) -> Result<()> {
+    if index.tree().delete_by(by, key, rid)? != Removed::NeedsRoom {
+        index.core.leftovers.entry_removed();
+        return Ok(());
+    }
+    leave_entry(index, key, rid)?;
+    compensate(objects, by)
 }
 
 /// Logs that something is taken back for which no page changes.

@@ -83,6 +83,7 @@ impl Table {
             }
             Undo::InsertedRows { .. }
             | Undo::InsertedEntry { .. }
+            | Undo::InsertedEntries { .. }
             | Undo::AllocatedPage { .. }
             | Undo::KeptEntry { .. }
             | Undo::KeptLargeValue { .. }

@@ -135,7 +135,7 @@ impl Coverage {
                 }
                 match back {
                     Undo::Definition { object_id, rows: Some(_) } => _ = scan.defined.insert(*object_id, *transaction),
-                    Undo::InsertedEntry { object_id, .. } | Undo::KeptEntry { object_id, .. } => {
+                    Undo::InsertedEntry { object_id, .. } | Undo::InsertedEntries { object_id, .. } | Undo::KeptEntry { object_id, .. } => {
                         if let Some(by) = scan.defined.get(object_id).filter(|by| *by != transaction && scan.ends.contains_key(by)) {
                             scan.beside.insert(*by);
                             self.meet(Branch::KeptBeside);

@@ -14,7 +14,7 @@ use pagefold_engine::directory::read_control;
 use pagefold_engine::log::{Log, LogReader, LogSettings};
 use pagefold_format::data::DataOp;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
-use pagefold_format::log::{Action, Change, Checkpoint, Commit, Counts, DataSetOp, Earlier, RecordKind, Role, Undo, put_change};
+use pagefold_format::log::{Action, Change, Checkpoint, Commit, Counts, DataSetOp, Earlier, EntryList, RecordKind, Role, Undo, put_change};
 use pagefold_format::op::PageOp;
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, Storage};
 use pagefold_types::{LargeValueRef, Rid};
@@ -115,6 +115,8 @@ impl Target {
             _ => {}
         }
         let key = [0x80, 0, 0, 0, 0, 0, 0, random.below(90) as u8];
+        let mut entries = Vec::new();
+        (0..=random.below(4)).for_each(|n| EntryList::push(&mut entries, &key[..random.below(9) as usize], Rid::new(0, 1 + n as u32, 3)));
         let undo = match random.below(7) {
             0 if random.one_in(2) => Undo::InsertedRows { object_id, rid, count: 1 + random.below(30) as u16 },
             0 => Undo::InsertedRow { object_id, rid },
@@ -128,6 +130,7 @@ impl Target {
                 };
                 Undo::UpdatedRow { object_id, rid, before }
             }
+            3 if random.one_in(2) => Undo::InsertedEntries { object_id, entries: EntryList::parse(&entries).unwrap() },
             3 => Undo::InsertedEntry { object_id, key: &key[..random.below(9) as usize], rid },
             4 => Undo::AllocatedPage { file_id: object_id, page: number(random) },
             5 => Undo::KeptEntry { object_id, key: &key, rid },

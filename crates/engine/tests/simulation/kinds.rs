@@ -95,6 +95,7 @@ kinds!(undo, UNDOS, Undo<'_>, {
     Undo::UpdatedRow { before: Earlier::Record(_), .. } => "updated row, a piece of the record",
     Undo::UpdatedRow { before: Earlier::Whole { .. }, .. } => "updated row, another form",
     Undo::InsertedEntry { .. } => "inserted entry",
+    Undo::InsertedEntries { .. } => "inserted entries",
     Undo::AllocatedPage { .. } => "page of a large value",
     Undo::KeptEntry { .. } => "kept entry",
     Undo::KeptLargeValue { .. } => "kept large value",

@@ -248,7 +248,7 @@ impl Transaction<'_> {
     }
 
     /// Locks a key of a unique index: whether it is free is to be looked at.
-    fn ask_for_key(&mut self, index: &Index, key: &[u8]) -> Result<()> {
+    pub(super) fn ask_for_key(&mut self, index: &Index, key: &[u8]) -> Result<()> {
         self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
         // That the key is free is something read: whoever takes it and is not seen has to come later.
         match self.serializable() {
@@ -327,7 +327,7 @@ impl Transaction<'_> {
     }
 
     /// An entry was added: who has read that there is none is concerned.
-    fn inserted_key(&mut self, index: &Index, key: &[u8]) -> Result<()> {
+    pub(super) fn inserted_key(&mut self, index: &Index, key: &[u8]) -> Result<()> {
         match self.serializable() {
             Some(serializable) => Ok(serializable.on_insert_key(self.state.id(), index.object_id, key)?),
             None => Ok(()),

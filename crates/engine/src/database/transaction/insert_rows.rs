@@ -7,6 +7,7 @@
 
 use super::super::leftovers::key_of;
 use super::{STATEMENTS_PER_LOOK, Transaction};
+use crate::index::Index;
 use crate::pool::By;
 use crate::table_space::{Filling, PageFiller, RecordList, Table};
 use crate::{Error, Result};
@@ -120,12 +121,39 @@ impl Transaction<'_> {
             order.clear();
             order.extend(0..rows);
             order.sort_unstable_by(|a, b| key(*a).cmp(key(*b)).then(a.cmp(b)));
-            for number in &order {
-                self.database.core.manager.prepare_log()?;
-                self.insert_free_entry(table, index, key(*number), numbered(*number).0)?;
-            }
+            let entries: Vec<(&[u8], Rid)> = order.iter().map(|number| (key(*number), numbered(*number).0)).collect();
+            self.insert_entries(table, index, &entries)?;
         }
         Ok(Some(rows))
+    }
+
+    /// Adds the entries of new rows, which ascend.
+    fn insert_entries(&mut self, table: &Table, index: &Index, entries: &[(&[u8], Rid)]) -> Result<()> {
+        let unique = index.attributes().unique;
+        // Whoever waits for a lock has nothing latched.
+        for (key, _) in entries.iter().filter(|(key, _)| unique && !index.has_null(key)) {
+            self.ask_for_key(index, key)?;
+        }
+        let mut rest = entries;
+        while let Some((key, rid)) = rest.first() {
+            self.database.core.manager.prepare_log()?;
+            // Of a key that was in use something may be known, and a NULL is no key: such come one by one.
+            let is_plain = |(key, _): &&(&[u8], Rid)| {
+                !unique
+                    || !index.has_null(key) && self.known_keys.row(index.object_id, key).is_none() && index.known_keys.note(key).is_none()
+            };
+            let run = rest.iter().take_while(is_plain).copied();
+            let added = index.tree().insert_run(By::Transaction(&self.state), run, unique)?;
+            if added == 0 {
+                self.insert_free_entry(table, index, key, *rid)?;
+            }
+            let (done, later) = rest.split_at(added.max(1));
+            if added > 0 {
+                done.iter().try_for_each(|(key, _)| self.inserted_key(index, key))?;
+            }
+            rest = later;
+        }
+        Ok(())
     }
 
     /// As [`escalate_when_due`](Self::escalate_when_due), in a statement that locks many rows.
