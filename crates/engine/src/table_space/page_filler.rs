@@ -114,7 +114,7 @@ impl<'t> PageFiller<'t> {
     ///
     /// # Errors
     /// When a dictionary is damaged, or there is no room for the table's first partition.
-    pub(crate) fn new(table: &'t Table, state: &'t Arc<TransactionState>, records: &RecordList, first: usize) -> Result<Filling<'t>> {
+    pub(crate) fn begin(table: &'t Table, state: &'t Arc<TransactionState>, records: &RecordList, first: usize) -> Result<Filling<'t>> {
         table.check_dictionaries()?;
         let attributes = table.attributes();
         let (as_they_are, by_column) = PAGES_WORTHWHILE;

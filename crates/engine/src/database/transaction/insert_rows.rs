@@ -73,7 +73,7 @@ impl Transaction<'_> {
         while next < records.len() {
             self.prepare(None)?;
             if next >= looks_at && matches!(filling, Filling::MuchRoom) {
-                filling = PageFiller::new(table, &state, records, next)?;
+                filling = PageFiller::begin(table, &state, records, next)?;
                 looks_at = next + ROWS_PER_LOOK;
             }
             if let Filling::Pages(pages) = &mut filling {
