@@ -43,7 +43,7 @@ fn text(n: i64) -> String {
 }
 
 /// Numbers that are no ascending order, each once.
-fn shuffled(numbers: Range<i64>) -> impl Iterator<Item = i64> {
+fn shuffled(numbers: Range<i64>) -> impl Iterator<Item = i64> + Clone {
     let length = numbers.end - numbers.start;
     (0..length).map(move |i| numbers.start + i * 7919 % length)
 }
@@ -203,5 +203,45 @@ fn room_that_deletes_leave_is_used_again() {
         }
         let now = data_pages(&database);
         assert!(now * 4 <= pages * 5, "{method}: {now} pages, {pages} at first");
+    }
+}
+
+/// Beside each other, and while dictionaries are trained: a page is cut by one dictionary, and there is another one when it is filled.
+#[test]
+fn threads_insert_rows_while_dictionaries_come() {
+    const THREADS: i64 = 3;
+    const BATCHES: i64 = 4;
+    const ROWS: i64 = 3_000;
+    for method in Method::ALL {
+        let storage = FaultStorage::new(FaultOptions::default());
+        drop(create(&storage, method, 4096, IndexFormat::Prefix));
+        let pools = PoolSettings { memory_bytes: 32 << 20, background_threads: 1, ..PoolSettings::default() };
+        let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+        let settings = Settings { pools, ..Settings::default() };
+        let database = Database::open(Arc::new(storage.clone()), clock, Path::new("db"), OpenMode::Write, settings).unwrap();
+        let table = database.table("t").unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (database, table) = (&database, &table);
+                scope.spawn(move || {
+                    for batch in 0..BATCHES {
+                        // Their keys lie among each other.
+                        let numbers = shuffled(batch * ROWS..(batch + 1) * ROWS).map(|n| n * THREADS + thread);
+                        let options = TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() };
+                        let mut t = database.begin(options);
+                        assert_eq!(insert(&mut t, table, numbers.clone()).unwrap(), ROWS as u64);
+                        if batch % 3 == 1 {
+                            t.rollback().unwrap();
+                            t = database.begin(options);
+                            insert(&mut t, table, numbers).unwrap();
+                        }
+                        t.commit().unwrap();
+                    }
+                });
+            }
+        });
+        let has_dictionary = table.dictionary().is_some();
+        assert!(has_dictionary == method.dictionary_type().is_some() || method == Method::Page, "{method}: dictionary: {has_dictionary}");
+        check(&database, 0..THREADS * BATCHES * ROWS);
     }
 }
