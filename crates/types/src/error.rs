@@ -200,7 +200,13 @@ pub enum KeyError {
     /// A value does not fit its column.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// The record is damaged, or a key column lies outside it.
+    /// A value of a key column is so long that it lies in pages of its own.
+    #[error("a value of column \"{column}\" is so long that it is kept outside its row; an index takes none of those")]
+    Large {
+        /// The column.
+        column: String,
+    },
+    /// The record is damaged.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// Key bytes that no values give.

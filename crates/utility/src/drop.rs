@@ -29,11 +29,7 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
     match (database.table(name), database.index(name)) {
         // Which of the two it is called so by is known, though it cannot be opened.
         (Err(Error::Unknown { .. }), Err(Error::Unknown { .. })) => {
-            let names: Vec<String> = database.table_names().into_iter().chain(database.index_names()).collect();
-            return Err(crate::Error::Data(match names.as_slice() {
-                [] => format!("no table or index \"{name}\"; there are none"),
-                names => format!("no table or index \"{name}\"; there are: {}", names.join(", ")),
-            }));
+            return Err(no_object(database, name));
         }
         (Err(Error::Unknown { .. }), index) => {
             report.kind = "index";
@@ -54,4 +50,13 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
     }
     change.commit()?;
     Ok(report)
+}
+
+/// Neither a table nor an index has this name.
+pub(crate) fn no_object(database: &Database, name: &str) -> crate::Error {
+    let names: Vec<String> = database.table_names().into_iter().chain(database.index_names()).collect();
+    crate::Error::Data(match names.as_slice() {
+        [] => format!("no table or index \"{name}\"; there are none"),
+        names => format!("no table or index \"{name}\"; there are: {}", names.join(", ")),
+    })
 }

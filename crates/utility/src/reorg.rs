@@ -1,5 +1,6 @@
 //! REORG: writes a table or an index anew, with another method, format or page size. The object is replaced when all is done. A table is locked meanwhile; an index is built beside those who change rows.
 
+use crate::drop::no_object;
 use crate::estimate::{choose_format, choose_method};
 use crate::index_build::{KeyCollectors, fill, finish};
 use crate::options::PATIENCE;
@@ -39,7 +40,8 @@ pub fn reorg(database: &Database, object: &str, options: &ReorgOptions, progress
     match (database.table(object), database.index(object)) {
         (Ok(_), _) => reorg_table(database, object, options, progress),
         (Err(_), Ok(_)) => reorg_index(database, object, options, progress),
-        (Err(error), Err(_)) => Err(error.into()),
+        (Err(pagefold_engine::Error::Unknown { .. }), Err(pagefold_engine::Error::Unknown { .. })) => Err(no_object(database, object)),
+        (Err(pagefold_engine::Error::Unknown { .. }), Err(error)) | (Err(error), _) => Err(error.into()),
     }
 }
 

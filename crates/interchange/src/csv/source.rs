@@ -113,6 +113,9 @@ impl TextFile {
             pagefold_io::read_exact_at(&*input.file, &mut mark, 0)?;
             mark == *BYTE_ORDER_MARK
         };
+        if mark.starts_with(b"\xFF\xFE") || mark.starts_with(b"\xFE\xFF") {
+            return Err(InterchangeError::file(&input.path, "text in UTF-16: it has to be UTF-8"));
+        }
         let mut start = if has_mark { 3 } else { 0 };
         for _ in 0..options.skip {
             start = next_line(&input, start)?;

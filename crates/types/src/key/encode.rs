@@ -88,7 +88,10 @@ impl KeyLayout {
             let before = out.len();
             if let Err(e) = put(i, column, out) {
                 out.truncate(start);
-                return Err(e);
+                return Err(match e {
+                    KeyError::Record(RecordError::Large { .. }) => KeyError::Large { column: column.name.to_string() },
+                    other => other,
+                });
             }
             if out.len() - before > column_bytes {
                 (longest, column_bytes) = (i, out.len() - before);
