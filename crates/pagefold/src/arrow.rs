@@ -132,13 +132,16 @@ impl Table<'_> {
         let views = views.collect::<Result<Vec<ColumnView>>>()?;
         let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(views.len());
         self.transaction().with(|t| {
-            t.insert_rows(self.inner(), |rows| {
+            let savepoint = t.savepoint();
+            let inserted = t.insert_rows(self.inner(), |rows| {
                 (0..batch.num_rows()).try_for_each(|number| {
                     row.clear();
                     row.extend(views.iter().map(|view| view.value(number)));
                     rows.push(&row)
                 })
-            })
+            });
+            // After a lock that was not had the transaction goes on from here. Where only rollback is left, that takes these rows back, too.
+            inserted.inspect_err(|_| drop(t.roll_back_to(savepoint)))
         })
     }
 }

@@ -213,18 +213,30 @@ impl DatabaseState {
     }
 
     /// On a full device: checkpoints, so that segments of the log can be used again that only the last ones need. False when there is nothing to be had of that, or nothing was the last time and the log has hardly grown
-    /// since.
+    /// since. Others who come meanwhile wait, and may have what it gives.
     pub(super) fn give_log_back_for_room(&self) -> bool {
         let Some(log) = self.core.log() else { return false };
-        let (end, last) = (log.end(), self.room_sought.load(Ordering::Relaxed));
-        let is_kept = end.saturating_sub(self.core.keep_log.load(Ordering::Relaxed)) >= log.segment_bytes();
-        if !is_kept || end < last.saturating_add(log.segment_bytes() / 4) {
+        let kept_from = || self.core.keep_log.load(Ordering::Relaxed);
+        let before = kept_from();
+        let mut sought_at = self.room_sought.lock();
+        if kept_from() > before {
+            return true;
+        }
+        let end = log.end();
+        if end.saturating_sub(before) < log.segment_bytes() || end < sought_at.saturating_add(log.segment_bytes() / 4) {
             return false;
         }
-        self.room_sought.store(end, Ordering::Relaxed);
+        *sought_at = end;
         // The log is kept from the last but one on.
-        let done = (0..2).try_for_each(|_| self.checkpoint());
-        done.is_ok()
+        (0..2).try_for_each(|_| self.checkpoint()).is_ok()
+    }
+
+    /// Makes room in the log for what a statement writes next; where there is none, by checkpoints.
+    pub(super) fn prepare_log(&self, prepare: impl Fn() -> Result<()>) -> Result<()> {
+        match prepare() {
+            Err(error) if error.is_no_room() && self.give_log_back_for_room() => prepare(),
+            prepared => prepared,
+        }
     }
 
     /// The log segment that is needed after the next, and what waits to be written, by the thread for that, when it is time. Without a thread whoever needs it does it.

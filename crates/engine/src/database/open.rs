@@ -104,8 +104,8 @@ pub struct DatabaseState {
     pub(super) other_catalog: Mutex<Option<Arc<DataSet>>>,
     /// One checkpoint at a time.
     pub(super) checkpointing: Mutex<()>,
-    /// Where the log ended when a checkpoint was made last because the device was full.
-    pub(super) room_sought: AtomicU64,
+    /// Where the log ended when a checkpoint was made last because the device was full. Held by who makes one for that.
+    pub(super) room_sought: Mutex<crate::log::Lsn>,
 }
 
 /// An open database.
@@ -315,7 +315,7 @@ impl Database {
             found_in_order: AtomicU64::new(0),
             other_catalog: Mutex::new(other_catalog),
             checkpointing: Mutex::default(),
-            room_sought: AtomicU64::new(0),
+            room_sought: Mutex::default(),
         });
         let mut database = Database {
             state,

@@ -163,6 +163,7 @@ impl DatabaseState {
         if self.oldest_running() < round.waits_for() {
             return Ok(false);
         }
+        round.list_pages(table);
         let mut busy = 0;
         while busy < round.pages_left() {
             match self.step(table, || round.see_page(table))? {

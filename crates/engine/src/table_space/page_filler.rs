@@ -9,7 +9,7 @@
 use super::page_search::{RowPage, page_room};
 use super::table::Table;
 use crate::data_set::DataSet;
-use crate::pool::By;
+use crate::pool::{By, MiniTransaction};
 use crate::transaction::{Before, Mode, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PackedPage, PagePacker, Stored, forms, row_space};
@@ -25,6 +25,10 @@ const MUCH_ROOM: usize = 4;
 /// Records that would fill fewer pages than this are not worth a look: as they are, and where rows lie by column, which takes a fraction.
 const PAGES_WORTHWHILE: (usize, usize) = (2, 6);
 
+/// So many pages without rows are tried, of which others have locked slots.
+const PAGES_TRIED: usize = 4;
+/// What the log has to have for taking a row out, at most.
+const LOG_BYTES_A_ROW: usize = 128;
 /// So many pages without rows are passed over when one with rows and much room is looked for.
 const EMPTY_PAGES_PASSED: usize = 64;
 
@@ -80,6 +84,8 @@ pub(crate) struct PageFiller<'t> {
     version: u16,
     singles: Singles,
     stored: Vec<u8>,
+    /// Pages of which others have locked a slot that they know from before: that may last long.
+    busy: Vec<(u16, u32)>,
 }
 
 /// The rows of the next page, each by itself, as they were encoded when the page was cut: meanwhile another dictionary may be the newest.
@@ -134,7 +140,7 @@ impl<'t> PageFiller<'t> {
         });
         let version = dictionary.map_or(0, |dictionary| dictionary.version());
         let columns = columns.map(|packer| (packer, first));
-        Ok(Filling::Pages(PageFiller { table, state, columns, version, singles: Singles::default(), stored: Vec::new() }))
+        Ok(Filling::Pages(PageFiller { table, state, columns, version, singles: Singles::default(), stored: Vec::new(), busy: Vec::new() }))
     }
 
     /// Puts the rows from number `first` on, which come behind those of the page before, onto a page of their own: the RID of the first one, and how many. `None`, and nothing has happened, when they do not fill a page, or
@@ -144,11 +150,18 @@ impl<'t> PageFiller<'t> {
     /// When there is no room, or a record is none of the table.
     pub(crate) fn fill(&mut self, records: &RecordList, first: usize) -> Result<Option<(Rid, usize)>> {
         let Some(page) = self.cut(records, first)? else { return Ok(None) };
-        if self.table.dictionary().map_or(0, |dictionary| dictionary.version()) != self.version {
-            // A newer dictionary has come meanwhile: the next rows are for that one.
+        // The record of the page, and what taking its rows out takes.
+        let log_bytes = 4 * self.table.attributes().page_bytes + page.rows * LOG_BYTES_A_ROW;
+        if self.table.manager().log().is_some_and(|log| !log.has_spare(log_bytes as u64)) {
             return Ok(None);
         }
-        let Some(rid) = self.put(records, first, page)? else { return Ok(None) };
+        let mut put = Put::Busy;
+        for _ in 0..PAGES_TRIED {
+            if matches!(put, Put::Busy) {
+                put = self.put(self.table.empty_page(&self.busy)?, records, first, page)?;
+            }
+        }
+        let Put::There(rid) = put else { return Ok(None) };
         if let Some((packer, _)) = &mut self.columns {
             packer.take(page.rows);
         }
@@ -197,40 +210,41 @@ impl<'t> PageFiller<'t> {
         page.columns || (0..page.rows).map(row_bytes).sum::<usize>() <= view.free_bytes()
     }
 
-    /// Puts rows onto a page. `None` when others have what it takes.
-    fn put(&mut self, records: &RecordList, first: usize, page: PackedPage) -> Result<Option<Rid>> {
+    /// Puts rows onto a page, or leaves it empty for who comes next.
+    fn put(&mut self, place: RowPage<'_>, records: &RecordList, first: usize, page: PackedPage) -> Result<Put> {
         let (table, state) = (self.table, self.state);
-        let (partition, mut mtr, handle) = table.empty_page()?;
+        let (partition, mut mtr, handle) = place;
         let slots = 0..page.rows as u16;
         let place = Rid::new(partition.number(), mtr.number(handle), 0);
         let rid = |slot| Rid::new(place.partition(), place.page(), slot);
+        let leave_empty = |mut mtr: MiniTransaction<'_>| {
+            table.note_space(&mut mtr, handle);
+            mtr.commit().map(drop)
+        };
+        // Another dictionary may have come meanwhile: the rows are for that one then.
+        let is_newest = table.dictionary().map_or(0, |dictionary| dictionary.version()) == self.version;
+        let is_stored = self.version == 0 || partition.facts().dictionaries.iter().any(|root| root.version == self.version);
+        if !is_newest || !is_stored || !self.fits(records, first, page, &DataPage::new(mtr.bytes(handle))) {
+            return leave_empty(mtr).map(|()| Put::Unfit);
+        }
         let (locks, versions) = (&table.core.locks, &table.core.versions);
         let lock = |slot: u16| Resource::Row(table.object_id, rid(slot));
-        let has_dictionary = self.version == 0 || partition.facts().dictionaries.iter().any(|root| root.version == self.version);
-        let locked = if has_dictionary && self.fits(records, first, page, &DataPage::new(mtr.bytes(handle))) {
-            slots.clone().find(|slot| locks.lock(state.id(), lock(*slot), Mode::Exclusive, Duration::ZERO).is_err()).unwrap_or(slots.end)
-        } else {
-            0
-        };
-        let by = By::Transaction(state);
-        let mut entered = Ok(());
-        let mut versioned = 0;
-        if locked == slots.end {
-            for slot in slots.clone() {
-                entered = table.enter_version(by, rid(slot), || Before::Absent);
-                if entered.is_err() {
-                    break;
-                }
-                versioned += 1;
-            }
+        let give_up = |locked: u16| (0..locked).for_each(|slot| locks.release_wholly(state.id(), lock(slot)));
+        let busy = slots.clone().find(|slot| locks.lock(state.id(), lock(*slot), Mode::Exclusive, Duration::ZERO).is_err());
+        if let Some(locked) = busy {
+            self.busy.push((place.partition(), place.page()));
+            leave_empty(mtr)?;
+            give_up(locked);
+            return Ok(Put::Busy);
         }
-        if locked < slots.end || entered.is_err() {
-            // The page stays, empty, for who comes next.
-            table.note_space(&mut mtr, handle);
-            mtr.commit()?;
-            (0..versioned).try_for_each(|slot| versions.take_back(table.object_id, rid(slot), state).map(drop))?;
-            (0..locked).for_each(|slot| locks.release_wholly(state.id(), lock(slot)));
-            return entered.map(|()| None);
+        let by = By::Transaction(state);
+        for slot in slots.clone() {
+            if let Err(error) = table.enter_version(by, rid(slot), || Before::Absent) {
+                leave_empty(mtr)?;
+                (0..slot).try_for_each(|slot| versions.take_back(table.object_id, rid(slot), state).map(drop))?;
+                give_up(slots.end);
+                return Err(error);
+            }
         }
         mtr.set_by(by);
         table.note_birth(&mtr, handle, 0);
@@ -249,8 +263,18 @@ impl<'t> PageFiller<'t> {
         mtr.count(partition, Counts { rows: page.rows as i64, ..Counts::default() });
         mtr.set_undo(by, Undo::InsertedRows { object_id: table.object_id, rid: place, count: page.rows as u16 });
         mtr.commit()?;
-        Ok(Some(place))
+        Ok(Put::There(place))
     }
+}
+
+/// What became of rows that were to come onto a page.
+enum Put {
+    /// They are there, the first with this RID.
+    There(Rid),
+    /// Others have locked a slot.
+    Busy,
+    /// They are not as the page wants them.
+    Unfit,
 }
 
 impl Table {
@@ -277,11 +301,11 @@ impl Table {
         false
     }
 
-    /// A page without rows, latched.
-    fn empty_page(&self) -> Result<RowPage<'_>> {
+    /// A page without rows, latched; none of `but`.
+    fn empty_page(&self, but: &[(u16, u32)]) -> Result<RowPage<'_>> {
         let room = page_room(self.attributes().page_bytes);
         let partition = self.last_partition()?;
-        if let Some((mut mtr, handle)) = self.page_with_room(partition, room, None, &[], &mut false)? {
+        if let Some((mut mtr, handle)) = self.page_with_room(partition, room, None, but, &mut false)? {
             let view = DataPage::new(mtr.bytes(handle));
             if view.slot_count() == 0 && view.ranges().iter().next().is_none() {
                 if view.dictionary_version() != self.page_form() {

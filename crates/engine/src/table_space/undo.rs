@@ -37,7 +37,7 @@ impl Table {
     }
 
     /// Takes rows out that came together, the last one first. Its steps are those of `next`, what is to be taken back then, with the last one; until then those of `again`, which leads here once more: after a crash some may be out already. Their slots
-    /// are given to nobody before all are out.
+    /// are given to no other row that comes before all are out; a row that moves may lie in one, away from its home, and is passed over.
     ///
     /// # Errors
     /// As [`take_back`](Self::take_back).

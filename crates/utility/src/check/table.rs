@@ -18,7 +18,7 @@ use pagefold_format::data::forms::{self, RecordDecoder};
 use pagefold_format::data::{Body, DataPage, Stored};
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page::PageType;
-use pagefold_format::space_map::{CLASS_FULL, CLASS_NO_ROWS, class_of, is_map_page};
+use pagefold_format::space_map::{CLASS_FULL, CLASS_NO_ROWS, class_not_empty, class_of, is_map_page};
 use pagefold_io::Storage;
 use pagefold_types::{RID_BYTES, Rid, RowLayout};
 use std::collections::BTreeMap;
@@ -439,9 +439,10 @@ fn check_class(set: &mut DataSetFile, number: u32, found: PageType, page: &[u8],
                 (CLASS_FULL, CLASS_FULL)
             } else {
                 // Where rows lie by column, the map may have what a rebuild is expected to give.
-                let rebuilt = if table.method == Method::Page { view.room_when_rebuilt() } else { 0 };
+                let rebuilt = if table.method == Method::Page { class_of(view.room_when_rebuilt(), page.len()) } else { CLASS_FULL };
+                let rebuilt = if view.slot_count() > 0 { rebuilt.min(class_not_empty(page.len())) } else { rebuilt };
                 let own = class_of(view.free_bytes(), page.len());
-                (own, own.max(class_of(rebuilt, page.len())))
+                (own, own.max(rebuilt))
             }
         }
         PageType::Dictionary | PageType::LargeValue => (CLASS_NO_ROWS, CLASS_NO_ROWS),

@@ -88,9 +88,7 @@ impl Plan<'_> {
     }
 
     fn costs(&self, sample: RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
-        let costs = self.options.costs.of_methods((self.schema.schema(), &self.primary_key), sample, trained, self.options.page_bytes);
-        // The rows of the sample did not come into a table of this page size.
-        costs.map_err(|error| if let Error::Engine(pagefold_engine::Error::Value(_)) = error { self.too_wide() } else { error })
+        self.options.costs.of_methods((self.schema.schema(), &self.primary_key), sample, trained, self.options.page_bytes)
     }
 
     /// Adds all candidates. Gives the number of the one that the table will be.
@@ -169,7 +167,8 @@ fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &
     progress.start("training the dictionary", None, Unit::Rows);
     let (sample, trained) = dictionary::of_source(source, &plan.schema, &plan.layout, &plan.fills())?;
     progress.finish();
-    let costs = plan.costs(RowSample::of(&plan.layout, sample.iter()), &trained)?;
+    // Rows that do not fit the page size are an error of their own, below.
+    let costs = plan.costs(RowSample::of(&plan.layout, sample.iter()), &trained);
     drop(sample);
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, _) = plan.add_candidates(&mut estimator, &trained);
@@ -188,6 +187,7 @@ fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &
     })?;
     progress.finish();
     plan.place(&estimator, reference)?;
+    let costs = costs?;
     let estimates = estimator.finish();
     let mut report = EstimateReport { rows: estimates.first().map_or(0, |e| e.rows), ..EstimateReport::default() };
     report.set_methods(MethodEstimate::all(estimates, None), plan.options.page_bytes, &costs);
@@ -225,7 +225,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     progress.finish();
     let (scalings, trained): (Vec<Scaling>, Vec<Trained>) =
         StandIn::train(&clusters, &plan.layout, rows_total, &plan.fills()).into_iter().map(StandIn::split).unzip();
-    let costs = plan.costs(RowSample::of(&plan.layout, (0..clusters.len()).flat_map(|cluster| clusters.records(cluster))), &trained)?;
+    let costs = plan.costs(RowSample::of(&plan.layout, (0..clusters.len()).flat_map(|cluster| clusters.records(cluster))), &trained);
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, candidates) = plan.add_candidates(&mut estimator, &trained);
     feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
@@ -234,6 +234,7 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     // Of parts that were drawn only little was read: as many draws as would cover all rows.
     let all_draws = rows_total as f64 / (clusters.row_count() as f64 / clusters.draws().max(1) as f64).max(1.0);
     let place = plan.place(&estimator, reference)?;
+    let costs = costs?;
     let estimates = estimator.finish_sample(rows_total, all_draws, &corrections);
     let rows_per_page = rows_total as f64 / (estimates[place].data_pages.value.max(1)) as f64;
     let mut report = EstimateReport { rows: rows_total, ..EstimateReport::default() };

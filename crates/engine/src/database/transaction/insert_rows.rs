@@ -22,6 +22,8 @@ pub struct RowsToCome<'t, 'd> {
     transaction: &'t Transaction<'d>,
     table: &'t Table,
     records: RecordList,
+    /// Why a row was refused first. The statement fails then, whoever has been told.
+    failed: Option<Error>,
 }
 
 impl RowsToCome<'_, '_> {
@@ -30,8 +32,11 @@ impl RowsToCome<'_, '_> {
     /// # Errors
     /// When a value does not fit its column, or there is no room for a large one.
     pub fn push(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
-        self.transaction.database.core.manager.prepare_log()?;
-        self.table.build_record(By::Transaction(&self.transaction.state), values, self.records.bytes())?;
+        let built = self.transaction.prepare_record().and_then(|()| {
+            // A value outside may be written before the next one fails: what is in the log by then the statement takes back.
+            self.table.build_record(By::Transaction(&self.transaction.state), values, self.records.bytes())
+        });
+        built.inspect_err(|error| _ = self.failed.get_or_insert_with(|| error.clone()))?;
         self.records.end();
         Ok(())
     }
@@ -58,9 +63,10 @@ impl Transaction<'_> {
     /// As [`insert`](Self::insert), for any of them; those of `fill`.
     pub fn insert_rows(&mut self, table: &Table, fill: impl FnOnce(&mut RowsToCome<'_, '_>) -> Result<()>) -> Result<u64> {
         self.statement(table, |t| {
-            let mut rows = RowsToCome { transaction: t, table, records: RecordList::default() };
-            fill(&mut rows)?;
-            let records = rows.records;
+            let mut rows = RowsToCome { transaction: t, table, records: RecordList::default(), failed: None };
+            let filled = fill(&mut rows);
+            let RowsToCome { records, failed, .. } = rows;
+            failed.map_or(filled, Err)?;
             t.insert_records(table, &records)?;
             Ok(records.len() as u64)
         })
@@ -78,7 +84,9 @@ impl Transaction<'_> {
             }
             if let Filling::Pages(pages) = &mut filling {
                 self.escalate_when_many(table);
-                match self.insert_page(table, pages, records, next)? {
+                let inserted = self.insert_page(table, pages, records, next)?;
+                self.database.checkpoint_when_due();
+                match inserted {
                     Some(rows) => next += rows,
                     // Perhaps there is room elsewhere, or a newer dictionary; or they are too few now.
                     None => (filling, looks_at) = (Filling::MuchRoom, next + ROWS_PER_LOOK),
@@ -136,7 +144,7 @@ impl Transaction<'_> {
         }
         let mut rest = entries;
         while let Some((key, rid)) = rest.first() {
-            self.database.core.manager.prepare_log()?;
+            self.prepare_record()?;
             // Of a key that was in use something may be known, and a NULL is no key: such come one by one.
             let is_plain = |(key, _): &&(&[u8], Rid)| {
                 !unique
@@ -154,6 +162,11 @@ impl Transaction<'_> {
             rest = later;
         }
         Ok(())
+    }
+
+    /// Room in the log for one record more.
+    fn prepare_record(&self) -> Result<()> {
+        self.database.prepare_log(|| self.database.core.manager.prepare_log())
     }
 
     /// As [`escalate_when_due`](Self::escalate_when_due), in a statement that locks many rows.

@@ -206,6 +206,57 @@ fn room_that_deletes_leave_is_used_again() {
     }
 }
 
+#[test]
+fn a_row_that_is_refused_fails_the_statement_whoever_is_told() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = create(&storage, Method::Page, 4096, IndexFormat::Prefix);
+    let table = database.table("t").unwrap();
+    let mut t = database.begin(TransactionOptions::default());
+    let far = "far ".repeat(3_000);
+    let done = t.insert_rows(&table, |rows| {
+        rows.push(&[ValueRef::Int(1), ValueRef::Text(&far), ValueRef::Null])?;
+        // A NULL where there is none, behind a value that is outside by then.
+        let refused = rows.push(&[ValueRef::Null, ValueRef::Text(&far), ValueRef::Null]);
+        assert!(matches!(refused, Err(Error::Value(_))));
+        rows.push(&[ValueRef::Int(2), ValueRef::Null, ValueRef::Null])
+    });
+    assert!(matches!(done, Err(Error::Value(_))), "{done:?}");
+    let wide = t.insert_rows(&table, |rows| rows.push_record(&[0; 5_000]));
+    assert!(matches!(wide, Err(Error::Value(_))), "{wide:?}");
+    assert_eq!(t.insert_rows(&table, |_| Ok(())).unwrap(), 0);
+    t.commit().unwrap();
+    check(&database, 0..0);
+}
+
+#[test]
+fn a_slot_that_somebody_has_locked_is_no_obstacle() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = create(&storage, Method::None, 4096, IndexFormat::Prefix);
+    let table = database.table("t").unwrap();
+    let index = database.index("key").unwrap();
+    let mut t = database.begin(TransactionOptions::default());
+    insert(&mut t, &table, 0..2_000).unwrap();
+    t.commit().unwrap();
+    let mut t = database.begin(TransactionOptions::default());
+    let mut rids = Vec::new();
+    for n in 0..2_000 {
+        rids.push(t.find(&table, &index, &[ValueRef::Int(n)]).unwrap()[0]);
+        assert!(t.delete(&table, rids[n as usize]).unwrap());
+    }
+    t.commit().unwrap();
+    database.remove_leftovers().unwrap();
+    // One who waits for a row that goes has its lock then.
+    let mut waiter = database.begin(TransactionOptions::default());
+    assert!(!waiter.lock(&table, rids[0]).unwrap());
+    let pages = data_pages(&database);
+    let mut t = database.begin(TransactionOptions::default());
+    insert(&mut t, &table, 0..2_000).unwrap();
+    t.commit().unwrap();
+    assert!(data_pages(&database) <= pages + 3, "{} pages, {pages} before", data_pages(&database));
+    waiter.rollback().unwrap();
+    check(&database, 0..2_000);
+}
+
 /// Beside each other, and while dictionaries are trained: a page is cut by one dictionary, and there is another one when it is filled.
 #[test]
 fn threads_insert_rows_while_dictionaries_come() {
@@ -221,6 +272,12 @@ fn threads_insert_rows_while_dictionaries_come() {
         let database = Database::open(Arc::new(storage.clone()), clock, Path::new("db"), OpenMode::Write, settings).unwrap();
         let table = database.table("t").unwrap();
         std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while table.row_count() < (THREADS * BATCHES * ROWS) as u64 {
+                    database.renew_dictionaries("t").unwrap();
+                    std::thread::yield_now();
+                }
+            });
             for thread in 0..THREADS {
                 let (database, table) = (&database, &table);
                 scope.spawn(move || {

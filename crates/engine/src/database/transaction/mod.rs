@@ -361,11 +361,7 @@ impl Transaction<'_> {
         self.database.ensure_log()?;
         // A full device is an error of this statement, before it has changed anything.
         let manager = &self.database.core.manager;
-        let prepare = || frees.map_or_else(|| manager.prepare_log(), |what| manager.prepare_log_to_free(what));
-        match prepare() {
-            Err(error) if error.is_no_room() && self.database.give_log_back_for_room() => prepare()?,
-            prepared => prepared?,
-        }
+        self.database.prepare_log(|| frees.map_or_else(|| manager.prepare_log(), |what| manager.prepare_log_to_free(what)))?;
         self.database.keep_log_ahead();
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! Its rows are brought into the form of the newest page by page. That they are gone from all pages does not follow from having seen each without: a row may have been changed, and so have lost its old form, on a page not seen yet, and
 //! the change be taken back to a page seen before. So whoever puts a row in the place of one with the version, or the other way round, is counted. The version is gone from pages and from what may be taken back when
 //! - every transaction has ended that was there when the count was taken, so that none of them takes anything back, and
-//! - after that, all pages were seen, each without a row of the version or rewritten, and
+//! - after that, all pages that there are were seen, each without a row of the version or rewritten, and
 //! - the count is still the same.
 //!
 //! Otherwise the round begins anew; in the next there is next to nothing to count.
@@ -11,6 +11,7 @@
 use super::super::table::Table;
 use super::rewrite::Rewritten;
 use crate::Result;
+use crate::data_set::DataSet;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
@@ -42,8 +43,8 @@ pub(crate) struct Round {
     waits_for: u64,
     /// The count when it began.
     changed: u64,
-    /// Partitions and numbers of the pages that are still to be seen.
-    pages: VecDeque<(u16, u32)>,
+    /// Partitions and numbers of the pages that are still to be seen; `None` before the transactions have ended that it waits for: until then they may add pages.
+    pages: Option<VecDeque<(u16, u32)>>,
 }
 
 impl Table {
@@ -56,11 +57,7 @@ impl Table {
         // First the version: who does not see it changes a row before the count is taken, or before the round's transactions have ended.
         self.changed.version.store(version, Ordering::SeqCst);
         let changed = self.changed.rows.load(Ordering::SeqCst);
-        let mut pages = VecDeque::new();
-        for (partition, data_set) in self.all_partitions().iter().enumerate().filter(|(_, data_set)| data_set.is_defined()) {
-            pages.extend(data_set.data_page_numbers().into_iter().map(|number| (partition as u16, number)));
-        }
-        Ok(Some(Round { version, waits_for: next_id, changed, pages }))
+        Ok(Some(Round { version, waits_for: next_id, changed, pages: None }))
     }
 
     /// Is a round waiting to go on?
@@ -95,17 +92,28 @@ impl Round {
         self.waits_for
     }
 
-    /// Pages that are still to be seen.
+    /// The transactions that it waits for have ended: lists the pages that there are, if it has not yet. A transaction that began later has a newer dictionary for its rows.
+    pub(crate) fn list_pages(&mut self, table: &Table) {
+        self.pages.get_or_insert_with(|| {
+            let partitions = table.all_partitions();
+            let defined = partitions.iter().enumerate().filter(|(_, data_set)| data_set.is_defined());
+            let numbers = |data_set: &DataSet| data_set.data_page_numbers();
+            defined.flat_map(|(partition, data_set)| numbers(data_set).into_iter().map(move |number| (partition as u16, number))).collect()
+        });
+    }
+
+    /// Listed pages that are still to be seen.
     pub(crate) fn pages_left(&self) -> usize {
-        self.pages.len()
+        self.pages.as_ref().map_or(0, VecDeque::len)
     }
 
     /// Sees the next page. One that somebody may need as it is comes again.
     pub(crate) fn see_page(&mut self, table: &Table) -> Result<Rewritten> {
-        let Some((partition, number)) = self.pages.pop_front() else { return Ok(Rewritten::Clean) };
+        let Some(pages) = &mut self.pages else { return Ok(Rewritten::Clean) };
+        let Some((partition, number)) = pages.pop_front() else { return Ok(Rewritten::Clean) };
         let outcome = table.partition(partition).and_then(|data_set| table.rewrite_page(partition, data_set, number, self.version));
         if !matches!(outcome, Ok(Rewritten::Clean | Rewritten::Done)) {
-            self.pages.push_back((partition, number));
+            pages.push_back((partition, number));
         }
         outcome
     }
