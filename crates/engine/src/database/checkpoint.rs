@@ -212,23 +212,28 @@ impl DatabaseState {
         }
     }
 
-    /// On a full device: checkpoints, so that segments of the log can be used again that only the last ones need. False when there is nothing to be had of that, or nothing was the last time and the log has hardly grown
-    /// since. Others who come meanwhile wait, and may have what it gives.
-    pub(super) fn give_log_back_for_room(&self) -> bool {
+    /// On a full device: checkpoints, so that segments of the log can be used again that only the last ones need. False when there is nothing to be had of that: running transactions need all there is, or what keeps the
+    /// oldest segment (an archive, a reader) kept it the last time, too. Others who come meanwhile wait, and may have what it gives.
+    fn give_log_back_for_room(&self) -> bool {
         let Some(log) = self.core.log() else { return false };
         let kept_from = || self.core.keep_log.load(Ordering::Relaxed);
+        let oldest_segment = || {
+            let needed = written(&self.core.transactions.active()).iter().fold(log.end(), |needed, one| needed.min(one.first));
+            log.segments_below(needed).into_iter().min()
+        };
         let before = kept_from();
-        let mut sought_at = self.room_sought.lock();
+        let mut in_vain = self.room_sought.lock();
         if kept_from() > before {
             return true;
         }
-        let end = log.end();
-        if end.saturating_sub(before) < log.segment_bytes() || end < sought_at.saturating_add(log.segment_bytes() / 4) {
+        let Some(oldest) = oldest_segment() else { return false };
+        if in_vain.is_some_and(|(segment, end)| segment == oldest && log.end() < end + log.segment_bytes() / 4) {
             return false;
         }
-        *sought_at = end;
         // The log is kept from the last but one on.
-        (0..2).try_for_each(|_| self.checkpoint()).is_ok()
+        let done = (0..2).try_for_each(|_| self.checkpoint());
+        *in_vain = oldest_segment().filter(|left| *left == oldest).map(|left| (left, log.end()));
+        done.is_ok() && in_vain.is_none()
     }
 
     /// Makes room in the log for what a statement writes next; where there is none, by checkpoints.

@@ -104,8 +104,8 @@ pub struct DatabaseState {
     pub(super) other_catalog: Mutex<Option<Arc<DataSet>>>,
     /// One checkpoint at a time.
     pub(super) checkpointing: Mutex<()>,
-    /// Where the log ended when a checkpoint was made last because the device was full. Held by who makes one for that.
-    pub(super) room_sought: Mutex<crate::log::Lsn>,
+    /// The oldest segment of the log that checkpoints did not give back when the device was full, and where the log ended. Held by who makes checkpoints for that.
+    pub(super) room_sought: Mutex<Option<(u64, crate::log::Lsn)>>,
 }
 
 /// An open database.

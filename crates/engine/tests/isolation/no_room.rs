@@ -2,7 +2,7 @@
 
 use crate::world::{Form, Random, World, open, try_open};
 use pagefold_engine::database::Isolation::ReadCommitted;
-use pagefold_engine::database::OpenMode;
+use pagefold_engine::database::{OpenMode, Transaction};
 use pagefold_engine::readers::Snapshot;
 use pagefold_io::{FaultOptions, FaultStorage, Storage};
 use pagefold_types::ValueRef;
@@ -17,8 +17,10 @@ fn filled(disk: &FaultStorage) -> (Arc<dyn Storage>, World) {
     (storage, world)
 }
 
-/// Rows come until pages have no room, and are changed until the log has none.
-fn fill_up(world: &World, random: &mut Random) {
+/// Rows come until pages have no room, and are changed until the log has none: a transaction that is returned keeps it. Without one checkpoints give it back again and again.
+fn fill_up<'w>(world: &'w World, random: &mut Random) -> Transaction<'w> {
+    let mut keeper = world.begin(ReadCommitted);
+    world.set(&mut keeper, 1_400, 5).unwrap();
     for number in 10_000.. {
         let mut t = world.begin(ReadCommitted);
         let text = random.text(200);
@@ -26,14 +28,15 @@ fn fill_up(world: &World, random: &mut Random) {
             break;
         }
     }
-    let refused = (0..).find_map(|turn| change_text(world, turn).err()).unwrap();
+    let refused = (0..).find_map(|turn| change_text(world, 5, turn).err()).unwrap();
     assert!(refused.is_no_room(), "{refused}");
+    keeper
 }
 
 /// Takes room in the log only.
-fn change_text(world: &World, turn: u32) -> pagefold_engine::Result<()> {
+fn change_text(world: &World, number: i64, turn: u32) -> pagefold_engine::Result<()> {
     let mut t = world.begin(ReadCommitted);
-    let rid = world.find(&mut t, 5).unwrap();
+    let rid = world.find(&mut t, number).unwrap();
     t.update(&world.table, rid, &[(2, ValueRef::Text(["x", "y"][turn as usize % 2]))])?;
     t.commit()
 }
@@ -101,14 +104,15 @@ fn on_a_full_disk_rows_are_deleted_and_tables_and_indexes_dropped() {
         let disk = FaultStorage::new(FaultOptions::default());
         let (storage, mut world) = filled(&disk);
         disk.set_capacity(Some(disk.taken_bytes()));
-        fill_up(&world, &mut Random(4));
+        let mut keeper = Some(fill_up(&world, &mut Random(4)));
         if reopened {
+            keeper = None;
             drop(world);
             world = open(&storage, Form::default(), OpenMode::Write);
         }
         let before = world.committed().len();
         if !reopened {
-            let refused = change_text(&world, 1).unwrap_err();
+            let refused = change_text(&world, 5, 1).unwrap_err();
             assert!(refused.is_no_room(), "{refused}");
         }
         let mut t = world.begin(ReadCommitted);
@@ -117,6 +121,8 @@ fn on_a_full_disk_rows_are_deleted_and_tables_and_indexes_dropped() {
             assert!(t.delete(&world.table, rid).unwrap());
         }
         t.commit().unwrap();
+        keeper.into_iter().for_each(|keeper| keeper.rollback().unwrap());
+        world.database.remove_leftovers().unwrap();
         assert_eq!(world.check().len(), before - 800);
         // What was begun can be taken back.
         let mut t = world.begin(ReadCommitted);
@@ -126,6 +132,8 @@ fn on_a_full_disk_rows_are_deleted_and_tables_and_indexes_dropped() {
         }
         t.rollback().unwrap();
         assert_eq!(world.check().len(), before - 800);
+        // The log is free again, and small transactions go on.
+        (0..2_000).for_each(|turn| change_text(&world, 1_000, turn).unwrap());
         let taken = disk.taken_bytes();
         let mut change = world.database.change();
         change.drop_index("value").unwrap();
