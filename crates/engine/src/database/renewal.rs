@@ -141,7 +141,7 @@ impl DatabaseState {
         self.core.versions.sweep();
         while let Some(mut round) = table.begin_round(self.core.transactions.next_id())? {
             let seen = self.see_pages(table, &mut round, renewal);
-            renewal.busy_pages = round.pages_left() as u64;
+            renewal.busy_pages = round.pages_left(table) as u64;
             if matches!(seen, Ok(true)) {
                 renewal.dropped |= self.step(table, || table.end_round(&round))?;
                 continue;
@@ -165,7 +165,7 @@ impl DatabaseState {
         }
         round.list_pages(table);
         let mut busy = 0;
-        while busy < round.pages_left() {
+        while busy < round.pages_left(table) {
             match self.step(table, || round.see_page(table))? {
                 Rewritten::Clean => {}
                 Rewritten::Done => renewal.pages += 1,

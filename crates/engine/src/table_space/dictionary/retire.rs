@@ -102,9 +102,10 @@ impl Round {
         });
     }
 
-    /// Listed pages that are still to be seen.
-    pub(crate) fn pages_left(&self) -> usize {
-        self.pages.as_ref().map_or(0, VecDeque::len)
+    /// Pages that are still to be seen: all of the table before they are listed.
+    pub(crate) fn pages_left(&self, table: &Table) -> usize {
+        let all = || table.data_sets().filter(|data_set| data_set.is_defined()).map(|data_set| data_set.facts().data_pages as usize).sum();
+        self.pages.as_ref().map_or_else(all, VecDeque::len)
     }
 
     /// Sees the next page. One that somebody may need as it is comes again.
