@@ -79,12 +79,17 @@ impl SpaceMap {
         self.capacity = capacity;
     }
 
-    /// The class of a page, less what is kept there.
-    fn free_class(&self, page: usize, class: u8) -> u8 {
-        let class = match self.expected.get(&(page as u32)) {
+    /// The class of a page, or what is expected of a rebuild of it.
+    fn class_with_expected(&self, page: u32, class: u8) -> u8 {
+        match self.expected.get(&page) {
             Some(expected) if class >= CLASS_FULL => class.max(*expected),
             _ => class,
-        };
+        }
+    }
+
+    /// The same, less what is kept there.
+    fn free_class(&self, page: usize, class: u8) -> u8 {
+        let class = self.class_with_expected(page as u32, class);
         match self.kept.get(&(page as u32)) {
             Some((bytes, _)) if class > CLASS_FULL && *bytes > 0 => {
                 let parts = space_map::class_needed(*bytes, self.page_bytes) - CLASS_FULL;
@@ -352,9 +357,8 @@ impl SpaceMap {
         let end = (first + space_map::words_per_page(self.page_bytes) as usize).min(self.words.len());
         let mut words = self.words[first..end].to_vec();
         if !self.expected.is_empty() {
-            for (page, word) in (map_page..).zip(&mut words).filter(|(_, word)| word.class() >= CLASS_FULL) {
-                let class = self.expected.get(&page).map_or(0, |expected| word.class().max(*expected));
-                *word = SpaceWord::new(class.max(word.class()), word.write_counter());
+            for (page, word) in (map_page..).zip(&mut words) {
+                *word = SpaceWord::new(self.class_with_expected(page, word.class()), word.write_counter());
             }
         }
         for page in self.unsettled.range(map_page..end as u32) {

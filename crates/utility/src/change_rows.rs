@@ -150,7 +150,7 @@ pub(crate) fn append_rows(
     let columns = schema.match_source(source.table(), !source.has_names())?;
     let packer = Packer::new(&schema, table.layout(), columns, table.record_bytes_max());
     progress.start(&format!("adding to {}", table.name()), source.row_count(), Unit::Rows);
-    let report = run_batches(database, source, &packer, rows_per_transaction, progress, |work, rows| work.append(table, rows))?;
+    let report = run_batches(database, source, &packer, rows_per_transaction, progress, |work, rows| work.append(table, rows, progress))?;
     Ok((report.rows, report.record_bytes))
 }
 
@@ -258,15 +258,7 @@ fn run<'d>(
     progress: &dyn Progress,
     change: impl Fn(&mut Transaction<'d>, &mut ChangeRowsReport, &[ValueRef<'_>]) -> Result<()>,
 ) -> Result<ChangeRowsReport> {
-    run_batches(database, source, packer, rows_per_transaction, progress, |work, rows| {
-        for (number, row) in rows.iter().enumerate() {
-            work.row(layout, *row, &change)?;
-            if number as u64 % ROWS_PER_LOOK == ROWS_PER_LOOK - 1 {
-                work.look(progress)?;
-            }
-        }
-        Ok(())
-    })
+    run_batches(database, source, packer, rows_per_transaction, progress, |work, rows| work.one_by_one(layout, rows, progress, &change))
 }
 
 /// Calls `change` with rows of a source, in transactions: as many at once as come together and belong into one.
@@ -351,8 +343,25 @@ impl<'d> Work<'d> {
         Ok(())
     }
 
+    /// Calls `change` with each of these rows.
+    fn one_by_one(
+        &mut self,
+        layout: &RowLayout,
+        rows: &[PackedRow<'_>],
+        progress: &dyn Progress,
+        change: impl Fn(&mut Transaction<'d>, &mut ChangeRowsReport, &[ValueRef<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        for row in rows {
+            self.row(layout, *row, &change)?;
+            if self.report.rows.is_multiple_of(ROWS_PER_LOOK) {
+                self.look(progress)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds rows to a table.
-    fn append(&mut self, table: &Table, rows: &[PackedRow<'_>]) -> Result<()> {
+    fn append(&mut self, table: &Table, rows: &[PackedRow<'_>], progress: &dyn Progress) -> Result<()> {
         let database = self.database;
         let transaction = self.transaction.get_or_insert_with(|| database.begin(TransactionOptions::default()));
         let at_once = transaction.insert_rows(table, |batch| {
@@ -363,12 +372,11 @@ impl<'d> Work<'d> {
         });
         let Ok(inserted) = at_once else {
             // One by one, the row that cannot come is found.
-            let insert = |transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, row: &[ValueRef<'_>]| {
+            return self.one_by_one(table.layout(), rows, progress, |transaction, report, row| {
                 transaction.insert(table, row)?;
                 report.inserted += 1;
                 Ok(())
-            };
-            return rows.iter().try_for_each(|row| self.row(table.layout(), *row, insert));
+            });
         };
         self.report.rows += inserted;
         self.report.inserted += inserted;

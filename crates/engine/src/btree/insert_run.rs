@@ -21,11 +21,9 @@ impl BTree<'_> {
     pub(crate) fn insert_run<'k>(&self, by: By<'_>, entries: impl Iterator<Item = (&'k [u8], Rid)>, unique: bool) -> Result<usize> {
         let mut entries = entries.peekable();
         let Some((key, rid)) = entries.peek().copied() else { return Ok(0) };
-        if self.check_key(key).is_err() {
-            return Ok(0);
-        }
+        let mut search = search_bytes(key, rid);
         let mut fences = Fences::default();
-        let page = self.leaf_for_change(&search_bytes(key, rid), |step| match step {
+        let page = self.leaf_for_change(&search, |step| match step {
             Step::Start => fences = Fences::default(),
             Step::Down(node, i) => fences.narrow(&node, i),
         })?;
@@ -35,7 +33,10 @@ impl BTree<'_> {
         let mut mtr = MiniTransaction::begin(self.manager);
         let handle = mtr.adopt(page);
         for (key, rid) in entries {
-            let is_here = fences.high.as_ref().is_none_or(|high| search_bytes(key, rid) < *high);
+            search.clear();
+            search.extend_from_slice(key);
+            search.extend_from_slice(&rid.to_bytes());
+            let is_here = fences.high.as_ref().is_none_or(|high| search < *high);
             if !is_here || at_edge(key) || self.check_key(key).is_err() || list.len() >= RUN_BYTES {
                 break;
             }

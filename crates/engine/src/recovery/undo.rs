@@ -66,45 +66,35 @@ pub(crate) fn roll_back(objects: &dyn ObjectsById, log: &Log, state: &Transactio
         if let Undo::Definition { .. } = undo {
             objects.undefine(state.id(), previous);
         }
-        match undo {
-            Undo::InsertedRows { object_id, rid, count } => {
-                if let Some(table) = objects.table(object_id)? {
-                    table.take_back_rows(state, (at, before.0), rid, count)?;
-                }
-            }
-            Undo::InsertedEntries { object_id, entries } => {
-                if let Some(index) = objects.index(object_id)? {
-                    let entries: Vec<(&[u8], Rid)> = entries.iter().collect();
-                    for (number, (key, rid)) in entries.into_iter().enumerate().rev() {
-                        step();
-                        // Until the last step the next one leads here again.
-                        let next = if number == 0 { before.0 } else { at };
-                        take_entry_out(objects, &index, By::Undo(state, next), key, rid)?;
-                    }
-                }
-            }
-            undo => take_back(objects, By::Undo(state, before.0), undo)?,
-        }
+        take_back(objects, state, (at, before.0), undo)?;
         (at, body) = before;
     }
     Ok(())
 }
 
-/// Takes one action back. What belongs to an object that was dropped is gone with it.
+/// Takes one action back. What belongs to an object that was dropped is gone with it. What came together is taken out in steps: until the last one, the next step leads to the record at `again`, which is this one; then to that at `next`.
 ///
 /// # Errors
 /// When a page cannot be read, or is not as the log says.
-fn take_back(objects: &dyn ObjectsById, by: By<'_>, undo: Undo<'_>) -> Result<()> {
+fn take_back(objects: &dyn ObjectsById, state: &TransactionState, (again, next): (Lsn, Lsn), undo: Undo<'_>) -> Result<()> {
+    let by = By::Undo(state, next);
+    let take_out_rows =
+        |object_id, first, count| objects.table(object_id)?.map_or(Ok(()), |table| table.take_rows_out(state, (again, next), first, count));
+    let take_out_entries = |object_id, entries: Vec<(&[u8], Rid)>| {
+        let Some(index) = objects.index(object_id)? else { return Ok(()) };
+        entries.into_iter().enumerate().rev().try_for_each(|(number, (key, rid))| {
+            step();
+            take_entry_out(objects, &index, By::Undo(state, if number == 0 { next } else { again }), key, rid)
+        })
+    };
     match undo {
-        // Not in one step.
-        Undo::InsertedRows { .. } | Undo::InsertedEntries { .. } => Ok(()),
-        Undo::InsertedRow { object_id, .. } | Undo::DeletedRow { object_id, .. } | Undo::UpdatedRow { object_id, .. } => {
+        Undo::InsertedRow { object_id, rid } => take_out_rows(object_id, rid, 1),
+        Undo::InsertedRows { object_id, rid, count } => take_out_rows(object_id, rid, count),
+        Undo::DeletedRow { object_id, .. } | Undo::UpdatedRow { object_id, .. } => {
             objects.table(object_id)?.map_or(Ok(()), |table| table.take_back(by, undo))
         }
-        Undo::InsertedEntry { object_id, key, rid } => {
-            let Some(index) = objects.index(object_id)? else { return Ok(()) };
-            take_entry_out(objects, &index, by, key, rid)
-        }
+        Undo::InsertedEntry { object_id, key, rid } => take_out_entries(object_id, vec![(key, rid)]),
+        Undo::InsertedEntries { object_id, entries } => take_out_entries(object_id, entries.iter().collect()),
         // Nothing is to be done, but redo has to learn that it is not left any more.
         Undo::KeptEntry { .. } | Undo::KeptLargeValue { .. } | Undo::Definition { .. } => compensate(objects, by),
         Undo::AllocatedPage { file_id, page } => {

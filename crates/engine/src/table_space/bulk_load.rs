@@ -44,6 +44,15 @@ pub struct BulkLoader<'a> {
     rows: u64,
 }
 
+impl Table {
+    /// Cuts rows into pages by column, with the newest dictionary; of each `pctfree` percent stay free.
+    pub(super) fn column_packer(&self, pctfree: u8) -> ColumnPacker {
+        let layouts = (CompactLayout::new(self.layout.clone()), self.decoder.columns().clone());
+        let codes = self.dictionary().map(|compressor| (compressor.version(), Arc::clone(compressor.string_codes())));
+        ColumnPacker::new(layouts, codes, self.attributes.page_bytes, pctfree, self.attributes.maxrows)
+    }
+}
+
 impl<'a> BulkLoader<'a> {
     /// Appends to the last partition of a table. Set its dictionary first, if it is to have one.
     ///
@@ -55,11 +64,7 @@ impl<'a> BulkLoader<'a> {
         table.store_dictionaries(partition)?;
         let attributes = table.attributes();
         debug_assert!(page_room(attributes.page_bytes) >= table.record_bytes_max());
-        let columns = table.by_column().then(|| {
-            let layouts = (CompactLayout::new(table.layout.clone()), table.decoder.columns().clone());
-            let codes = table.dictionary().map(|compressor| (compressor.version(), Arc::clone(compressor.string_codes())));
-            Box::new(ColumnPacker::new(layouts, codes, attributes.page_bytes, attributes.pctfree, attributes.maxrows))
-        });
+        let columns = table.by_column().then(|| Box::new(table.column_packer(attributes.pctfree)));
         Ok(BulkLoader {
             table,
             writer: BulkWriter::new(partition),

@@ -43,7 +43,7 @@ pub use bulk_load::{BulkLoader, LoadEncoder};
 pub use dictionary::{Compressor, LIVE_MAX, SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler, Saving};
 pub(crate) use filter::Filter;
 pub(crate) use page_copy::{CopiedRow, PageCopy};
-pub(crate) use page_filler::{Filling, PageFiller, RecordList};
+pub(crate) use page_filler::{Filled, Filling, PageFiller, RecordList};
 pub use partition::Partition;
 pub use read::RowBuffer;
 pub(crate) use scan::{Copying, DataPages, Gathering, Records, RowSink, buffer_for};

@@ -16,7 +16,7 @@ use pagefold_format::data::{ColumnPacker, DataOp, DataPage, PackedPage, PagePack
 use pagefold_format::log::{Counts, Undo};
 use pagefold_format::op::PageOp;
 use pagefold_format::space_map::class_needed;
-use pagefold_types::{CompactLayout, Rid};
+use pagefold_types::Rid;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const LOG_BYTES_A_ROW: usize = 128;
 /// So many pages without rows are passed over when one with rows and much room is looked for.
 const EMPTY_PAGES_PASSED: usize = 64;
 
-/// Records, one behind the other.
+/// Records, or keys, one behind the other.
 #[derive(Debug, Default)]
 pub(crate) struct RecordList {
     bytes: Vec<u8>,
@@ -72,6 +72,16 @@ pub(crate) enum Filling<'t> {
     MuchRoom,
     /// One by one: there are too few of them.
     TooFew,
+}
+
+/// What became of rows that were to fill a page.
+pub(crate) enum Filled {
+    /// They have: the RID of the first one, and how many.
+    Page(Rid, usize),
+    /// They do not fill one, and no more come.
+    TooFew,
+    /// Another dictionary has come, or others have what it takes. Nothing has happened.
+    NotNow,
 }
 
 /// Fills pages.
@@ -131,29 +141,23 @@ impl<'t> PageFiller<'t> {
         if table.has_much_room()? {
             return Ok(Filling::MuchRoom);
         }
-        let dictionary = table.dictionary();
-        let columns = table.by_column().then(|| {
-            let layouts = (CompactLayout::new(table.layout.clone()), table.decoder.columns().clone());
-            let codes = dictionary.as_ref().map(|compressor| (compressor.version(), Arc::clone(compressor.string_codes())));
-            // The packer leaves room for rows that change; single rows that come leave as much.
-            Box::new(ColumnPacker::new(layouts, codes, attributes.page_bytes, 0, attributes.maxrows))
-        });
-        let version = dictionary.map_or(0, |dictionary| dictionary.version());
-        let columns = columns.map(|packer| (packer, first));
+        // Before the packer looks: should that find a newer one, no page is filled.
+        let version = table.dictionary().map_or(0, |dictionary| dictionary.version());
+        // The packer leaves room for rows that change; single rows that come leave as much.
+        let columns = table.by_column().then(|| (Box::new(table.column_packer(0)), first));
         Ok(Filling::Pages(PageFiller { table, state, columns, version, singles: Singles::default(), stored: Vec::new(), busy: Vec::new() }))
     }
 
-    /// Puts the rows from number `first` on, which come behind those of the page before, onto a page of their own: the RID of the first one, and how many. `None`, and nothing has happened, when they do not fill a page, or
-    /// others have what it takes.
+    /// Puts the rows from number `first` on, which come behind those of the page before, onto a page of their own, as many as fill it.
     ///
     /// # Errors
     /// When there is no room, or a record is none of the table.
-    pub(crate) fn fill(&mut self, records: &RecordList, first: usize) -> Result<Option<(Rid, usize)>> {
-        let Some(page) = self.cut(records, first)? else { return Ok(None) };
+    pub(crate) fn fill(&mut self, records: &RecordList, first: usize) -> Result<Filled> {
+        let Some(page) = self.cut(records, first)? else { return Ok(Filled::TooFew) };
         // The record of the page, and what taking its rows out takes.
         let log_bytes = 4 * self.table.attributes().page_bytes + page.rows * LOG_BYTES_A_ROW;
         if self.table.manager().log().is_some_and(|log| !log.has_spare(log_bytes as u64)) {
-            return Ok(None);
+            return Ok(Filled::NotNow);
         }
         let mut put = Put::Busy;
         for _ in 0..PAGES_TRIED {
@@ -161,12 +165,12 @@ impl<'t> PageFiller<'t> {
                 put = self.put(self.table.empty_page(&self.busy)?, records, first, page)?;
             }
         }
-        let Put::There(rid) = put else { return Ok(None) };
+        let Put::There(rid) = put else { return Ok(Filled::NotNow) };
         if let Some((packer, _)) = &mut self.columns {
             packer.take(page.rows);
         }
         (first..first + page.rows).for_each(|number| self.table.watch_row(records.get(number)));
-        Ok(Some((rid, page.rows)))
+        Ok(Filled::Page(rid, page.rows))
     }
 
     /// What comes onto the next page; `None`: the records do not fill one.

@@ -14,34 +14,27 @@ use pagefold_format::log::{Earlier, Undo};
 use pagefold_types::Rid;
 
 impl Table {
-    /// Takes one change of a row back.
+    /// Takes a change or the deletion of a row back.
     ///
     /// # Errors
     /// When the row is not as the change left it: the log or a page is damaged.
     pub(crate) fn take_back(&self, by: By<'_>, undo: Undo<'_>) -> Result<()> {
         let gate = self.gate.pass();
-        let rid = match undo {
-            Undo::InsertedRow { rid, .. } | Undo::DeletedRow { rid, .. } | Undo::UpdatedRow { rid, .. } => rid,
-            _ => return Ok(()),
-        };
+        let (Undo::DeletedRow { rid, .. } | Undo::UpdatedRow { rid, .. }) = undo else { return Ok(()) };
         let before = self.record_for(&gate, rid)?;
         self.take_back_row(by, rid, undo)?;
         if let Some(observer) = &*gate {
             observer.row_changed(self, rid, before.as_deref(), self.record_for(&gate, rid)?.as_deref());
         }
-        if let (Undo::InsertedRow { .. }, By::Undo(state, _)) = (undo, by) {
-            // There is no such row any more, and others may want the slot.
-            self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid));
-        }
         Ok(())
     }
 
-    /// Takes rows out that came together, the last one first. Its steps are those of `next`, what is to be taken back then, with the last one; until then those of `again`, which leads here once more: after a crash some may be out already. Their slots
+    /// Takes rows out that came together, or one, from the last one on. The last step leads to the record at `next`, those before it to that at `again`, which leads here once more: after a crash some may be out already. Their slots
     /// are given to no other row that comes before all are out; a row that moves may lie in one, away from its home, and is passed over.
     ///
     /// # Errors
     /// As [`take_back`](Self::take_back).
-    pub(crate) fn take_back_rows(&self, state: &TransactionState, (again, next): (Lsn, Lsn), first: Rid, count: u16) -> Result<()> {
+    pub(crate) fn take_rows_out(&self, state: &TransactionState, (again, next): (Lsn, Lsn), first: Rid, count: u16) -> Result<()> {
         let rid = |number: u16| Rid::new(first.partition(), first.page(), first.slot() + number);
         for number in (0..count).rev() {
             step();
@@ -57,19 +50,13 @@ impl Table {
                 observer.row_changed(self, rid, Some(&before), None);
             }
         }
+        // There are no such rows any more, and others may want the slots.
         (0..count).for_each(|number| self.core.locks.release_wholly(state.id(), Resource::Row(self.object_id, rid(number))));
         Ok(())
     }
 
     fn take_back_row(&self, by: By<'_>, rid: Rid, undo: Undo<'_>) -> Result<()> {
         let done = match undo {
-            Undo::InsertedRow { .. } => {
-                let done = self.take_out(by, rid)?;
-                if let By::Undo(..) = by {
-                    self.core.reservations.forget((self.object_id, rid));
-                }
-                done
-            }
             Undo::DeletedRow { kind, .. } => {
                 let kind = StoredKind::from_bits(u16::from(kind)).ok_or_else(|| self.not_as_logged(rid))?;
                 self.undelete(by, rid, kind)?
@@ -81,7 +68,8 @@ impl Table {
                 };
                 self.replace_body(by, rid, back)?
             }
-            Undo::InsertedRows { .. }
+            Undo::InsertedRow { .. }
+            | Undo::InsertedRows { .. }
             | Undo::InsertedEntry { .. }
             | Undo::InsertedEntries { .. }
             | Undo::AllocatedPage { .. }

@@ -9,7 +9,7 @@ use super::super::leftovers::key_of;
 use super::{STATEMENTS_PER_LOOK, Transaction};
 use crate::index::Index;
 use crate::pool::By;
-use crate::table_space::{Filling, PageFiller, RecordList, Table};
+use crate::table_space::{Filled, Filling, PageFiller, RecordList, Table};
 use crate::{Error, Result};
 use pagefold_types::{Rid, ValueRef};
 use std::sync::Arc;
@@ -84,13 +84,12 @@ impl Transaction<'_> {
             }
             if let Filling::Pages(pages) = &mut filling {
                 self.escalate_when_many(table);
-                let inserted = self.insert_page(table, pages, records, next)?;
-                self.database.checkpoint_when_due();
-                match inserted {
-                    Some(rows) => next += rows,
-                    // Perhaps there is room elsewhere, or a newer dictionary; or they are too few now.
-                    None => (filling, looks_at) = (Filling::MuchRoom, next + ROWS_PER_LOOK),
+                match self.insert_page(table, pages, records, next)? {
+                    Filled::Page(_, rows) => next += rows,
+                    Filled::TooFew => filling = Filling::TooFew,
+                    Filled::NotNow => (filling, looks_at) = (Filling::MuchRoom, next + ROWS_PER_LOOK),
                 }
+                self.database.checkpoint_when_due();
             } else {
                 self.escalate_when_due(table);
                 self.insert_record(table, records.get(next), None)?;
@@ -100,10 +99,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Inserts the rows from number `first` on that fill a page; `None` when they had better come one by one.
-    fn insert_page(&mut self, table: &Table, filler: &mut PageFiller<'_>, records: &RecordList, first: usize) -> Result<Option<usize>> {
+    /// Inserts the rows from number `first` on that fill a page, if they do.
+    fn insert_page(&mut self, table: &Table, filler: &mut PageFiller<'_>, records: &RecordList, first: usize) -> Result<Filled> {
         let gate = table.gate.pass();
-        let Some((place, rows)) = filler.fill(records, first)? else { return Ok(None) };
+        let filled = filler.fill(records, first)?;
+        let Filled::Page(place, rows) = filled else { return Ok(filled) };
         let numbered =
             |number: usize| (Rid::new(place.partition(), place.page(), place.slot() + number as u16), records.get(first + number));
         if let Some(observer) = &*gate {
@@ -116,23 +116,19 @@ impl Transaction<'_> {
             self.check_damaged(table, None, record)?;
             self.wrote_row(table, rid)?;
         }
-        let (mut keys, mut ends, mut key) = (Vec::new(), Vec::with_capacity(rows), Vec::new());
-        let mut order: Vec<usize> = Vec::with_capacity(rows);
+        let mut key = Vec::new();
         for index in indexes.iter() {
-            (keys, ends) = (emptied(keys), emptied(ends));
+            let mut keys = RecordList::default();
             for (_, record) in (0..rows).map(numbered) {
                 key_of(table, index, record, &mut key)?;
-                keys.extend_from_slice(&key);
-                ends.push(keys.len());
+                keys.bytes().extend_from_slice(&key);
+                keys.end();
             }
-            let key = |number: usize| &keys[number.checked_sub(1).map_or(0, |before| ends[before])..ends[number]];
-            order.clear();
-            order.extend(0..rows);
-            order.sort_unstable_by(|a, b| key(*a).cmp(key(*b)).then(a.cmp(b)));
-            let entries: Vec<(&[u8], Rid)> = order.iter().map(|number| (key(*number), numbered(*number).0)).collect();
+            let mut entries: Vec<(&[u8], Rid)> = (0..rows).map(|number| (keys.get(number), numbered(number).0)).collect();
+            entries.sort_unstable();
             self.insert_entries(table, index, &entries)?;
         }
-        Ok(Some(rows))
+        Ok(filled)
     }
 
     /// Adds the entries of new rows, which ascend.
@@ -174,9 +170,4 @@ impl Transaction<'_> {
         self.statements = self.statements.wrapping_add(STATEMENTS_PER_LOOK - 1 - self.statements % STATEMENTS_PER_LOOK);
         self.escalate_when_due(table);
     }
-}
-
-fn emptied<T>(mut list: Vec<T>) -> Vec<T> {
-    list.clear();
-    list
 }

@@ -21,6 +21,7 @@ use pagefold_engine::table_space::Method;
 use pagefold_lab::lineitem::Selection;
 use pagefold_lab_engine::data::Outcome;
 use pagefold_lab_engine::database::Stored;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use work::{Order, Row, Work};
 
@@ -42,8 +43,8 @@ struct Options {
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
     /// Rows and changes of a transaction.
-    #[arg(long, default_value_t = 100)]
-    per_transaction: usize,
+    #[arg(long, default_value = "100")]
+    per_transaction: NonZeroUsize,
     /// pagefold is given the rows of a transaction all at once.
     #[arg(long)]
     at_once: bool,
@@ -113,7 +114,7 @@ fn main() -> Outcome<()> {
         if !options.orders.iter().any(|name| name == order.name()) {
             continue;
         }
-        let work = Work::new(&rows, (options.rows, options.mixed), order, options.per_transaction);
+        let work = Work::new(&rows, (options.rows, options.mixed), order, options.per_transaction.get());
         let mut figures: Vec<Figures> = contenders.iter().map(|_| Figures::default()).collect();
         for round in 0..options.rounds {
             let mut sums = Vec::new();
