@@ -41,13 +41,23 @@ impl KeyCollector {
 
     /// Sorts and builds.
     pub(crate) fn build(self, progress: &dyn Progress) -> Result<(Arc<Index>, BuiltTree)> {
+        self.build_as(true, progress)
+    }
+
+    /// The same, where a key of a unique index may be there twice for now, as rows change meanwhile.
+    pub(crate) fn build_beside(self, progress: &dyn Progress) -> Result<(Arc<Index>, BuiltTree)> {
+        self.build_as(false, progress)
+    }
+
+    fn build_as(self, checks_keys: bool, progress: &dyn Progress) -> Result<(Arc<Index>, BuiltTree)> {
         let total = self.sorter.len();
         progress.start(&format!("building index {}", self.index.name()), Some(total), Unit::Rows);
         let mut builder = self.index.build(self.sorter.slot_max());
         let mut done = 0u64;
         let mut twice = None;
         let drained = self.sorter.drain(|key, rid| {
-            if let Err(error) = builder.push(key, rid) {
+            let pushed = if checks_keys { builder.push(key, rid) } else { builder.push_any(key, rid) };
+            if let Err(error) = pushed {
                 if matches!(error, pagefold_engine::Error::DuplicateKey { .. }) {
                     twice = Some(key.to_vec());
                 }
@@ -84,22 +94,6 @@ impl KeyCollectors {
 
     pub(crate) fn into_vec(self) -> Vec<KeyCollector> {
         self.0
-    }
-
-    /// Fresh indexes for `table`, with the attributes of those that `old` has.
-    pub(crate) fn for_copies(
-        database: &Database,
-        change: &mut Change<'_>,
-        old: &Table,
-        table: &Table,
-        sort_bytes: usize,
-    ) -> Result<KeyCollectors> {
-        let mut collectors = KeyCollectors::default();
-        for index in old.all_indexes() {
-            let fresh = change.create_index(table, index.attributes_now())?;
-            collectors.push(KeyCollector::new(database, fresh, sort_bytes));
-        }
-        Ok(collectors)
     }
 
     pub(crate) fn push_row(&mut self, table: &Table, record: &[u8], rid: Rid) -> Result<()> {

@@ -1,14 +1,13 @@
-//! REORG: writes a table or an index anew, with another method, format or page size. The object is replaced when all is done. A table is locked meanwhile; an index is built beside those who change rows.
+//! REORG: writes a table or an index anew, with another method, format or page size, beside those who change rows. The object is replaced when all is done.
 
 use crate::drop::no_object;
 use crate::estimate::{choose_format, choose_method};
-use crate::index_build::{KeyCollectors, fill, finish};
+use crate::index_build::{KeyCollector, KeyCollectors, fill, finish};
 use crate::options::PATIENCE;
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
-use pagefold_engine::database::{Database, ScanRequest};
-use pagefold_engine::pool::By;
-use pagefold_engine::table_space::{BulkLoader, SampledRecords, Table, TableAttributes};
+use pagefold_engine::database::Database;
+use pagefold_engine::table_space::{SampledRecords, Table, TableAttributes};
 use std::sync::Arc;
 
 /// Rows between two looks at whether to stop.
@@ -49,8 +48,7 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
     if options.format.is_some() {
         return Err(Error::Usage(format!("\"{name}\" is a table: it has a compression, not an index format")));
     }
-    let mut change = database.change();
-    let old = &change.drop_table(name)?;
+    let old = &database.table(name)?;
     let attributes = old.attributes_now();
     let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
     let pctfree = options.pctfree.unwrap_or(attributes.pctfree);
@@ -65,8 +63,9 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
             (method, Some(choice))
         }
     };
-    let attributes = TableAttributes { method, pctfree, ..attributes.with_page_bytes(page_bytes) };
-    let table = change.create_table(attributes)?;
+    let mut change = database.change();
+    let mut build = change.begin_table_again(old, TableAttributes { method, pctfree, ..attributes.with_page_bytes(page_bytes) })?;
+    let table = Arc::clone(build.table());
     if method.dictionary_type().is_some() {
         let kept = old.dictionary().filter(|_| options.keep_dictionary);
         let dictionary = match kept {
@@ -77,26 +76,14 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
             table.set_dictionary(dictionary)?;
         }
     }
-    let mut collectors = KeyCollectors::for_copies(database, &mut change, old, &table, SORT_BYTES)?;
+    let mut collectors = KeyCollectors::default();
+    for index in build.indexes() {
+        collectors.push(KeyCollector::new(database, Arc::clone(index), SORT_BYTES));
+    }
     progress.start(&format!("reorganizing {}", old.name()), Some(old.row_count()), Unit::Rows);
-    let mut loader = BulkLoader::new(&table)?;
-    let mut fresh = Vec::new();
     let mut rows = 0u64;
-    // Nobody changes rows meanwhile. The view is gone before the commit: the old files go with that.
-    let mut scan = database.read_view().scan(old, &ScanRequest::default())?.into_rows();
-    while let Some((_, record)) = scan.next_record()? {
-        // Large values lie in pages of the old table, and another page size has another limit: such rows are built anew.
-        let simple = record.len() <= table.record_bytes_max() && large_values(old, record)? == 0;
-        let record = if simple {
-            record
-        } else {
-            fresh.clear();
-            let values = old.values(record)?;
-            let refs: Vec<_> = values.iter().map(|value| value.as_ref()).collect();
-            table.build_record(By::Nobody, &refs, &mut fresh)?;
-            &fresh
-        };
-        loader.push(record, |rid, record| collectors.push_row(&table, record, rid))?;
+    build.fill(|rid, record| {
+        collectors.push_row(&table, record, rid)?;
         rows += 1;
         if rows.is_multiple_of(ROWS_PER_LOOK) {
             progress.advance(ROWS_PER_LOOK);
@@ -104,22 +91,20 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
                 return Err(Error::Interrupted);
             }
         }
-    }
-    drop(scan);
-    loader.finish(|rid, record| collectors.push_row(&table, record, rid))?;
+        Ok(())
+    })?;
     progress.finish();
     for collector in collectors.into_vec() {
-        collector.build(progress)?;
+        collector.build_beside(progress)?;
     }
-    let (pages_before, size_bytes_before) = size(old);
-    let (pages, size_bytes) = size(&table);
+    change.finish_table(&mut build, options.patience, progress).map_err(|error| match error {
+        pagefold_engine::Error::Interrupted => Error::Interrupted,
+        error => error.into(),
+    })?;
+    let ((pages_before, size_bytes_before), (pages, size_bytes)) = (size(old), size(&table));
     change.commit()?;
-    Ok(ReorgReport { pages_before, size_bytes_before, pages, size_bytes, rows, choice })
-}
-
-fn large_values(table: &Table, record: &[u8]) -> Result<usize> {
-    let found = table.layout().large_values(record).map_err(|e| Error::Data(format!("table \"{}\": {e}", table.name())))?;
-    Ok(found.len())
+    drop(build);
+    Ok(ReorgReport { pages_before, size_bytes_before, pages, size_bytes, rows: table.row_count(), choice })
 }
 
 /// A sample of the rows of a table for a dictionary.

@@ -17,6 +17,7 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
         pctfree: arguments.pctfree,
         keep_dictionary: arguments.keep_dictionary,
         costs: Costs::Measured,
+        ..ReorgOptions::default()
     };
     let database = session.open(&arguments.database, OpenMode::Write)?;
     let done = utility::reorg(&database, &arguments.object, &options, &session.bars)?;

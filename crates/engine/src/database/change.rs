@@ -4,7 +4,7 @@
 //! the commit. The catalog on disk follows with the next checkpoint. Old data sets are removed when nobody needs them any more (`former`).
 //!
 //! Invariants:
-//! - of a table that is dropped or replaced, or gets or loses an index, nobody changes a row between the moment when that is asked for and the end of the change: it is locked as a whole; but for an index that is built beside writers (`index_build`);
+//! - of a table that is dropped or replaced, or gets or loses an index, nobody changes a row between the moment when that is asked for and the end of the change: it is locked as a whole; but for an index that is built (`index_build`) or a table that is written anew beside writers (`table_build`);
 //! - nothing that the catalog names is changed before the commit;
 //! - a change that is dropped without commit leaves no file behind; after a crash the next writer removes what it left.
 
@@ -12,13 +12,14 @@ use super::defining::{Definer, Defining};
 use super::index_build::{BuildCounts, IndexBuild};
 use super::open::Database;
 use super::read_view::ReadView;
+use super::table_build::{DRAIN, PAUSE, ROWS_ALONE, TableBuild, TableBuildCounts};
 use crate::catalog::{IndexEntry, TableEntry};
 use crate::data_set::{DataSet, DataSetEntry};
 use crate::directory::DATA_DIRECTORY;
 use crate::index::{Index, IndexAttributes};
 use crate::pool::Frees;
 use crate::table_space::{Table, TableAttributes};
-use crate::transaction::TransactionState;
+use crate::transaction::{Mode, TransactionState};
 use crate::{Error, Progress, Result, Unit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,7 +121,7 @@ impl<'a> Change<'a> {
         let build = self.define(|defining, by| {
             let database = &by.database;
             let found = database.table(table)?;
-            found.begin_build(id, &attributes.name)?;
+            found.begin_build(id, format!("index \"{}\" of {} is being built", attributes.name, found.object()))?;
             let begun = by.lock_within_live_table(table).and_then(|locked| {
                 let is_there = replaced.is_none_or(|old| database.index(old.name()).is_ok_and(|live| Arc::ptr_eq(&live, old)));
                 if !(Arc::ptr_eq(&locked, &found) && is_there) {
@@ -136,21 +137,107 @@ impl<'a> Change<'a> {
         Ok(IndexBuild::begin(&self.database.state, &state, table, index, complete))
     }
 
+    /// A table that is written anew beside transactions that change rows of it, with these attributes and the indexes that it has: from now on
+    /// rows that change are noted. `old` is the live table of this name. One at a time for each table; who would drop or replace the table, or
+    /// index it, meanwhile is refused.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when the table was replaced just now, or something else of it is being built; when an attribute is out of range; those of locks.
+    pub fn begin_table_again(&mut self, old: &Arc<Table>, attributes: TableAttributes) -> Result<TableBuild> {
+        let complete = Arc::new(AtomicBool::new(false));
+        let (state, id) = (Arc::clone(&self.state), self.state.id());
+        let built = self.define(|defining, by| {
+            old.begin_build(id, format!("{} is being written anew", old.object()))?;
+            let begun = by.lock_within_live_table(old.name()).and_then(|locked| {
+                if !Arc::ptr_eq(&locked, old) {
+                    return Err(Error::Busy(format!("{} was replaced just now", old.object())));
+                }
+                let table = defining.create_table_beside(by, old, TableAttributes { notes: (*old.notes()).clone(), ..attributes })?;
+                let again = |index: &Arc<Index>| {
+                    let index = defining.create_index_beside(by, &table, index.attributes_now(), Some(index))?;
+                    table.add_index(&index);
+                    Ok(index)
+                };
+                Ok((Arc::clone(&table), old.all_indexes().iter().map(again).collect::<Result<Vec<_>>>()?))
+            });
+            begun.inspect_err(|_| old.end_build(id))
+        });
+        let (table, indexes) = built?;
+        self.builds.push(Arc::clone(&complete));
+        self.database.core.locks.yield_in_deadlocks(id);
+        Ok(TableBuild::begin(&self.database.state, &state, (Arc::clone(old), table), indexes, complete))
+    }
+
+    /// What was written of a table and its indexes so far is on disk from now on, and named by the log: then [`Self::finish_table`] can follow.
+    ///
+    /// # Errors
+    /// When a write fails.
+    pub fn define_table(&mut self, build: &mut TableBuild) -> Result<()> {
+        if build.is_filling() {
+            // What the log does not name, recovery does not know: the first partition is named before it has a file.
+            if build.table().data_sets().next().is_none() {
+                build.table().add_partition()?;
+            }
+            self.define_built()?;
+            build.is_defined();
+        }
+        Ok(())
+    }
+
+    /// Does all that is left to be done for a table after it was filled, and its indexes were built. Writers go on beside it, until few rows are
+    /// left; then they are kept out, and the commit of the change is to come at once. `patience`: how long those are waited for who have changed something in
+    /// the table, with pauses in which all go on; the lock timeout of the change, if nothing is said.
+    ///
+    /// # Errors
+    /// [`Error::Lock`] when others do not end in time; [`Error::Interrupted`]; when a row does not fit, or there is no room. Nothing but dropping the change is left then.
+    pub fn finish_table(
+        &mut self,
+        build: &mut TableBuild,
+        patience: Option<Duration>,
+        progress: &dyn Progress,
+    ) -> Result<TableBuildCounts> {
+        self.define_table(build)?;
+        progress.start(&format!("what changed while {} was written", build.table().name()), Some(build.noted()), Unit::Rows);
+        let (locks, id, object) = (&self.database.core.locks, self.state.id(), build.old().object_id);
+        let (patience, mut waited) = (patience.unwrap_or(self.lock_timeout), Duration::ZERO);
+        while !build.is_complete() {
+            build.settle(ROWS_ALONE, progress)?;
+            build.drains();
+            match locks.lock_whole(id, object, Mode::Exclusive, DRAIN.min(patience)) {
+                Ok(()) => build.settle_last()?,
+                Err(error) if waited >= patience => return Err(error.into()),
+                Err(_) => {
+                    if progress.interrupted() {
+                        return Err(Error::Interrupted);
+                    }
+                    locks.wait_for_end(&build.users(), PAUSE);
+                    waited += DRAIN + PAUSE;
+                }
+            }
+        }
+        self.define(|defining, by| defining.replace_table(by, build.old()))?;
+        progress.finish();
+        Ok(build.counts())
+    }
+
     /// What was filled into an index so far is on disk from now on, and named by the log: then [`IndexBuild::switch`] and [`IndexBuild::complete`] can follow.
     ///
     /// # Errors
     /// When a write fails.
     pub fn define_index(&mut self, build: &mut IndexBuild) -> Result<()> {
-        if !build.is_filling() {
-            return Ok(());
+        if build.is_filling() {
+            self.define_built()?;
+            build.is_defined();
         }
+        Ok(())
+    }
+
+    fn define_built(&mut self) -> Result<()> {
         self.database.core.check_writable()?;
         self.database.ensure_log()?;
         self.write_staged()?;
         self.database.core.manager.prepare_log()?;
-        self.defining.log(self.database, &self.state, true)?;
-        build.is_defined();
-        Ok(())
+        self.defining.log(self.database, &self.state, true)
     }
 
     /// Does all that is left to be done for an index after it was filled. Waits so long at most for transactions that have changed rows of the table before the switch.

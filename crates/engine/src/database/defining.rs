@@ -208,7 +208,7 @@ impl Defining {
     }
 
     /// Locks a name that no table and no index has, unless this transaction has dropped it, or will have done so at its end (`replaced`).
-    fn take_name(&self, by: Definer<'_>, name: &str, replaced: Option<&Index>) -> Result<()> {
+    fn take_name(&self, by: Definer<'_>, name: &str, replaced: Option<u32>) -> Result<()> {
         by.lock_name(name)?;
         let objects = by.database.objects.read();
         let table = objects.tables.get(name).map(|place| place.object_id);
@@ -222,7 +222,7 @@ impl Defining {
             (other_kind, own_other.is_some(), other),
         ];
         for (kind, own, live) in kinds {
-            let is_replaced = |object_id| self.has_dropped(object_id) || replaced.is_some_and(|index| index.object_id == object_id);
+            let is_replaced = |object_id| self.has_dropped(object_id) || replaced == Some(object_id);
             if own || live.is_some_and(|object_id| !is_replaced(object_id)) {
                 return Err(Error::Exists { kind, name: name.into() });
             }
@@ -244,10 +244,22 @@ impl Defining {
     /// # Errors
     /// When the name is taken or an attribute is out of range.
     pub(super) fn create_table(&mut self, by: Definer<'_>, attributes: TableAttributes) -> Result<Arc<Table>> {
+        self.note_table(by, attributes, None)
+    }
+
+    /// The same, under the name of a live table, which is locked within only and is to be replaced with [`Self::replace_table`].
+    ///
+    /// # Errors
+    /// As [`Self::create_table`].
+    pub(super) fn create_table_beside(&mut self, by: Definer<'_>, old: &Table, attributes: TableAttributes) -> Result<Arc<Table>> {
+        self.note_table(by, attributes, Some(old.object_id))
+    }
+
+    fn note_table(&mut self, by: Definer<'_>, attributes: TableAttributes, replaced: Option<u32>) -> Result<Arc<Table>> {
         let core = Arc::clone(&by.database.core);
         let mut table = Table::create(Arc::clone(&core), core.take_object_id(), attributes)?;
         table.lifetime = Lifetime::staged(by.state.id(), 0);
-        self.take_name(by, table.name(), None)?;
+        self.take_name(by, table.name(), replaced)?;
         let table = Arc::new(table);
         self.note(by, Defined::Table(Arc::clone(&table)));
         Ok(table)
@@ -279,7 +291,7 @@ impl Defining {
         replaced: Option<&Index>,
     ) -> Result<Arc<Index>> {
         let table = self.must_be_there(by, table)?;
-        self.note_index(by, table, attributes, 0, replaced)
+        self.note_index(by, table, attributes, 0, replaced.map(|index| index.object_id))
     }
 
     fn note_index(
@@ -288,7 +300,7 @@ impl Defining {
         table: Arc<Table>,
         attributes: IndexAttributes,
         from: u64,
-        replaced: Option<&Index>,
+        replaced: Option<u32>,
     ) -> Result<Arc<Index>> {
         let core = Arc::clone(&by.database.core);
         let mut index = Index::create(Arc::clone(&core), core.take_object_id(), table.object_id, &table.attributes().schema, attributes)?;
@@ -351,6 +363,19 @@ impl Defining {
         self.check_not_dropped(index.object_id, || index.object())?;
         self.forget_index(by, &index)?;
         Ok(index)
+    }
+
+    /// Drops a live table and its indexes, though this transaction has made others under their names. It has locked the table as a whole.
+    ///
+    /// # Errors
+    /// Those of locks.
+    pub(super) fn replace_table(&mut self, by: Definer<'_>, table: &Arc<Table>) -> Result<()> {
+        for index in table.all_indexes() {
+            self.forget_index(by, &index)?;
+        }
+        by.lock_name(table.name())?;
+        self.note(by, Defined::DroppedTable(Arc::clone(table)));
+        Ok(())
     }
 
     /// Drops the live index of a name, though this transaction has made another one.

@@ -77,6 +77,10 @@ impl RowObserver for Noting {
         self.index.has_column(|own| own == column)
     }
 
+    fn keeps_inside(&self, column: usize) -> bool {
+        self.has_column(column)
+    }
+
     fn row_changed(&self, table: &Table, rid: Rid, before: Option<&[u8]>, after: Option<&[u8]>) {
         let key = |record: Option<&[u8]>| {
             let mut key = Vec::new();
@@ -506,7 +510,7 @@ impl Drop for IndexBuild {
 }
 
 /// A row for people: by its primary key, or by its RID.
-fn name_row(table: &Table, record: &[u8], rid: Rid) -> String {
+pub(super) fn name_row(table: &Table, record: &[u8], rid: Rid) -> String {
     let columns = &table.attributes().primary_key;
     let Some(values) = table.values(record).ok().filter(|_| !columns.is_empty()) else {
         return format!("the row {rid}");
@@ -517,7 +521,7 @@ fn name_row(table: &Table, record: &[u8], rid: Rid) -> String {
 }
 
 /// The other transactions that may have changed rows of a table.
-fn others(database: &DatabaseState, table: &Table, own: &TransactionState) -> Vec<u64> {
+pub(super) fn others(database: &DatabaseState, table: &Table, own: &TransactionState) -> Vec<u64> {
     let mut users = database.core.locks.users_of(table.object_id);
     users.retain(|user| *user != own.id());
     users

@@ -85,8 +85,11 @@ impl IndexBuilder<'_> {
         self.push_any(key, rid)
     }
 
-    /// The same, whatever rows have the key.
-    pub(crate) fn push_any(&mut self, key: &[u8], rid: Rid) -> Result<()> {
+    /// The same, whatever rows have the key: somebody else sees to it that none is there twice in the end.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push), but for that.
+    pub fn push_any(&mut self, key: &[u8], rid: Rid) -> Result<()> {
         self.builder.push(key, rid).map_err(|e| e.0)
     }
 

@@ -23,6 +23,9 @@ pub(crate) trait RowObserver: Debug + Send + Sync {
     /// Does he want to know of changes of this column?
     fn has_column(&self, column: usize) -> bool;
 
+    /// Is a value of this column to stay in the row, if others can lie outside instead?
+    fn keeps_inside(&self, column: usize) -> bool;
+
     /// A row is another one now, has come or is gone; given the records as far as there are any.
     fn row_changed(&self, table: &Table, rid: Rid, before: Option<&[u8]>, after: Option<&[u8]>);
 }

@@ -47,7 +47,7 @@ pub struct Table {
     damage: OnceLock<Error>,
     /// Rows are changed by transactions inside it.
     pub(crate) gate: RowGate,
-    /// The transaction that builds an index beside them, and the name of that.
+    /// The transaction that builds an index beside them, or writes the table anew, and what it says that it does.
     builder: Mutex<Option<(u64, String)>>,
     /// What is said of it at present.
     notes: RwLock<Arc<Notes>>,
@@ -309,13 +309,13 @@ impl Table {
         self.set_indexes(self.indexes().iter().filter(|other| !Arc::ptr_eq(other, index)).cloned().collect());
     }
 
-    /// A transaction is about to build an index beside those that change rows: one at a time.
+    /// A transaction is about to build something beside those that change rows: one at a time. `what` it does is for those who are refused.
     ///
     /// # Errors
     /// When another one is at it.
-    pub(crate) fn begin_build(&self, transaction: u64, index: &str) -> Result<()> {
+    pub(crate) fn begin_build(&self, transaction: u64, what: String) -> Result<()> {
         self.check_no_build(0)?;
-        *self.builder.lock() = Some((transaction, index.into()));
+        *self.builder.lock() = Some((transaction, what));
         Ok(())
     }
 
@@ -327,10 +327,7 @@ impl Table {
     /// Refuses who would wait for the end of a build, and keep all others waiting behind him; not the one who builds.
     pub(crate) fn check_no_build(&self, transaction: u64) -> Result<()> {
         match &*self.builder.lock() {
-            Some((builder, index)) if *builder != transaction => {
-                let table = self.object();
-                Err(Error::Busy(format!("index \"{index}\" of {table} is being built; wait for it, or stop it")))
-            }
+            Some((builder, what)) if *builder != transaction => Err(Error::Busy(format!("{what}; wait for it, or stop it"))),
             _ => Ok(()),
         }
     }

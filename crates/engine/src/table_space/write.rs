@@ -61,7 +61,7 @@ impl Table {
             let mut keep: Vec<usize> = key.iter().copied().chain(indexed).collect();
             // Nor is one in an index that is being built.
             if let Some(observer) = &*self.gate.pass() {
-                keep.extend((0..values.len()).filter(|column| observer.has_column(*column)));
+                keep.extend((0..values.len()).filter(|column| observer.keeps_inside(*column)));
             }
             large = self.layout.plan_large(values, self.record_bytes_max(), &keep).unwrap_or(large);
         }

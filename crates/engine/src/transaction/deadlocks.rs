@@ -32,7 +32,10 @@ impl LockTable {
             if !cycle.iter().all(|(waiter, holder)| queues_of(waiter, &mut |queues| holds(queues, waiter, *holder))) {
                 continue;
             }
-            let Some((victim, _)) = cycle.iter().max_by_key(|(waiter, _)| waiter.transaction) else { return };
+            // Who loses nothing by it, else the youngest.
+            let yielding = self.yielding.lock();
+            let Some((victim, _)) = cycle.iter().max_by_key(|(w, _)| (yielding.contains(&w.transaction), w.transaction)) else { return };
+            drop(yielding);
             let edges =
                 cycle.iter().map(|(waiter, holder)| WaitFor { waiter: waiter.transaction, resource: waiter.resource, holder: *holder });
             let edges: Vec<WaitFor> = edges.collect();

@@ -39,6 +39,8 @@ pub enum Resource {
     Within(u32),
     /// The right to ask for tables and indexes as a whole: in its holder's set only.
     Wholes,
+    /// That it is made a victim before others: in its holder's set only.
+    Yields,
     /// A row of a table.
     Row(u32, Rid),
     /// The keys of an index with this hash, whether they are there or not.
@@ -51,6 +53,7 @@ impl fmt::Display for Resource {
             Resource::Object(object) => write!(f, "object {object}"),
             Resource::Within(object) => write!(f, "something in object {object}"),
             Resource::Wholes => write!(f, "whole objects"),
+            Resource::Yields => write!(f, "nothing that others want"),
             Resource::Row(object, rid) => {
                 write!(f, "row {}:{}:{} of object {object}", rid.partition(), rid.page(), rid.slot())
             }

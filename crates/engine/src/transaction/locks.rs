@@ -72,6 +72,8 @@ pub struct LockTable {
     behind_removal: AtomicUsize,
     /// The transactions that may have asked for whole objects.
     wholes: AtomicUsize,
+    /// The transactions that are made victims before others.
+    pub(super) yielding: Mutex<FastSet<u64>>,
     /// Tables, and their indexes, whose rows and keys a transaction does not lock one by one any more.
     escalated: Mutex<FastMap<u32, u64>>,
     escalations: AtomicUsize,
@@ -115,6 +117,7 @@ impl LockTable {
             removal: Mutex::default(),
             behind_removal: AtomicUsize::new(0),
             wholes: AtomicUsize::new(0),
+            yielding: Mutex::default(),
             escalated: Mutex::default(),
             escalations: AtomicUsize::new(0),
             watchers: AtomicUsize::new(0),
@@ -197,6 +200,12 @@ impl LockTable {
         self.lock_past_removals(transaction, resource, mode, timeout).map(drop)
     }
 
+    /// From now on the transaction is the victim of each deadlock that it is in: it can ask again without losing anything. Ends with it.
+    pub(crate) fn yield_in_deadlocks(&self, transaction: u64) {
+        self.yielding.lock().insert(transaction);
+        self.owner_shard(transaction).lock().entry(transaction).or_default().insert(Resource::Yields);
+    }
+
     /// Takes a table for itself, if nobody else changes anything in it just now, in place of all the locks that a transaction has of its
     /// rows and of keys of its indexes: further ones are not even noted. Ends with the transaction. False when others are there, and then
     /// nothing has changed; only whole tables are asked for from now on.
@@ -215,7 +224,7 @@ impl LockTable {
         let within = |resource: &Resource| match resource {
             Resource::Row(object, _) => *object == table,
             Resource::Key(object, _) => indexes.contains(object),
-            Resource::Object(_) | Resource::Within(_) | Resource::Wholes => false,
+            Resource::Object(_) | Resource::Within(_) | Resource::Wholes | Resource::Yields => false,
         };
         let mut owners = self.owner_shard(transaction).lock();
         let Some(held) = owners.get_mut(&transaction) else { return true };
@@ -313,6 +322,7 @@ impl LockTable {
         for resource in held {
             match resource {
                 Resource::Within(_) => {}
+                Resource::Yields => _ = self.yielding.lock().remove(&transaction),
                 Resource::Wholes => _ = self.wholes.fetch_sub(1, Ordering::SeqCst),
                 resource => _ = self.give_up(transaction, resource, u32::MAX),
             }
@@ -491,7 +501,7 @@ pub(super) fn withdraw(queues: &mut Queues, waiter: &Arc<Waiter>, outcome: Optio
 pub(super) fn shard_of(resource: Resource) -> usize {
     let hash = match resource {
         Resource::Object(object) | Resource::Within(object) => hash::of_pair(object, 0),
-        Resource::Wholes => 0,
+        Resource::Wholes | Resource::Yields => 0,
         Resource::Row(object, rid) => hash::of_pair(object, rid.to_u64()),
         Resource::Key(object, key) => hash::of_pair(object, key),
     };

@@ -23,6 +23,7 @@ mod read_views;
 mod readers;
 mod replaced;
 mod stopped;
+mod table_beside;
 mod taken_back;
 mod threads;
 mod visitors;

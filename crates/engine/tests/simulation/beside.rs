@@ -1,15 +1,17 @@
-//! An index that is built beside writers, step by step: they never wait for it, but those who define something of the table.
+//! What is built beside writers, step by step: an index, or the whole table anew. They never wait for it, but those who define something of the table.
 
 use crate::model::Whole;
 use crate::player::{Halt, Player};
 use crate::world::{TABLES, index_page_bytes};
-use pagefold_engine::database::{Change, Durability, IndexBuild};
+use pagefold_engine::database::{Change, Durability, IndexBuild, TableBuild};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_engine::{Error, Result, Silent};
 use pagefold_types::{Direction, Rid};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// How far it has come.
+/// How far an index has come.
 enum Stage {
     Begun,
     Scanned(Vec<(Vec<u8>, Rid)>),
@@ -19,51 +21,110 @@ enum Stage {
     Complete,
 }
 
+/// How far a table has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Anew {
+    Begun,
+    Filled,
+    Defined,
+    Settled,
+    Complete,
+}
+
+enum Build {
+    Index(IndexBuild, Stage),
+    Table(TableBuild, Anew),
+}
+
 /// A build.
 pub(crate) struct Building<'d> {
     pub(crate) table: usize,
     // It goes before its change.
-    build: IndexBuild,
+    build: Build,
     change: Change<'d>,
-    stage: Stage,
 }
 
 impl Building<'_> {
     /// Do statements keep the index?
     pub(crate) fn is_kept(&self) -> bool {
-        matches!(self.stage, Stage::Switched | Stage::Complete)
+        matches!(self.build, Build::Index(_, Stage::Switched | Stage::Complete))
+    }
+
+    fn is_complete(&self) -> bool {
+        matches!(self.build, Build::Index(_, Stage::Complete) | Build::Table(_, Anew::Complete))
     }
 
     fn step(&mut self) -> Result<()> {
-        let Building { build, change, stage, .. } = self;
-        match stage {
-            Stage::Begun => {
-                let mut entries = Vec::new();
-                build.scan(|key, rid| {
-                    entries.push((key.to_vec(), rid));
-                    Ok::<_, Error>(())
-                })?;
-                entries.sort_unstable();
-                *stage = Stage::Scanned(entries);
+        match &mut self.build {
+            Build::Index(build, stage) => index_step(build, &mut self.change, stage),
+            Build::Table(build, stage) => {
+                *stage = match *stage {
+                    Anew::Begun => fill_table(build).map(|()| Anew::Filled)?,
+                    Anew::Filled => self.change.define_table(build).map(|()| Anew::Defined)?,
+                    Anew::Defined => build.settle(0, &Silent).map(|()| Anew::Settled)?,
+                    Anew::Settled | Anew::Complete => {
+                        build.settle(0, &Silent)?;
+                        self.change.finish_table(build, Some(Duration::ZERO), &Silent).map(|_| Anew::Complete)?
+                    }
+                };
+                Ok(())
             }
-            Stage::Scanned(entries) => {
-                let mut filler = build.fill(entries.iter().map(|(_, rid)| rid.slot()).max().unwrap_or(0));
-                entries.iter().try_for_each(|(key, rid)| filler.push(key, *rid))?;
-                if !entries.is_empty() {
-                    filler.finish()?;
-                }
-                *stage = Stage::Filled;
-            }
-            Stage::Filled => {
-                change.define_index(build)?;
-                *stage = Stage::Defined;
-            }
-            Stage::Defined if build.switch(&Silent)? => *stage = Stage::Switched,
-            Stage::Switched if build.complete(&Silent)? => *stage = Stage::Complete,
-            Stage::Defined | Stage::Switched | Stage::Complete => {}
         }
-        Ok(())
     }
+}
+
+fn index_step(build: &mut IndexBuild, change: &mut Change<'_>, stage: &mut Stage) -> Result<()> {
+    match stage {
+        Stage::Begun => {
+            let mut entries = Vec::new();
+            build.scan(|key, rid| {
+                entries.push((key.to_vec(), rid));
+                Ok::<_, Error>(())
+            })?;
+            entries.sort_unstable();
+            *stage = Stage::Scanned(entries);
+        }
+        Stage::Scanned(entries) => {
+            let mut filler = build.fill(entries.iter().map(|(_, rid)| rid.slot()).max().unwrap_or(0));
+            entries.iter().try_for_each(|(key, rid)| filler.push(key, *rid))?;
+            if !entries.is_empty() {
+                filler.finish()?;
+            }
+            *stage = Stage::Filled;
+        }
+        Stage::Filled => {
+            change.define_index(build)?;
+            *stage = Stage::Defined;
+        }
+        Stage::Defined if build.switch(&Silent)? => *stage = Stage::Switched,
+        Stage::Switched if build.complete(&Silent)? => *stage = Stage::Complete,
+        Stage::Defined | Stage::Switched | Stage::Complete => {}
+    }
+    Ok(())
+}
+
+/// The rows, and the indexes of what they have come to be.
+fn fill_table(build: &mut TableBuild) -> Result<()> {
+    let (table, indexes) = (Arc::clone(build.table()), build.indexes().to_vec());
+    let mut entries: Vec<Vec<(Vec<u8>, Rid)>> = vec![Vec::new(); indexes.len()];
+    build.fill(|rid, record| {
+        for (index, entries) in indexes.iter().zip(&mut entries) {
+            let mut key = Vec::new();
+            let encoded = index.key_layout().encode_from_record(table.layout(), record, &mut key);
+            encoded.map_err(|e| Error::Value(e.to_string()))?;
+            entries.push((key, rid));
+        }
+        Ok::<_, Error>(())
+    })?;
+    for (index, mut entries) in indexes.iter().zip(entries) {
+        entries.sort_unstable();
+        let mut builder = index.build(entries.iter().map(|(_, rid)| rid.slot()).max().unwrap_or(0));
+        entries.iter().try_for_each(|(key, rid)| builder.push_any(key, *rid))?;
+        if !entries.is_empty() {
+            builder.finish()?;
+        }
+    }
+    Ok(())
 }
 
 /// Shapes of the index: keys that are unique and such that are not.
@@ -77,27 +138,74 @@ fn attributes(name: String, shape: usize, format: IndexFormat) -> IndexAttribute
 }
 
 impl Player<'_> {
-    pub(crate) fn beside(&mut self, table: usize, shape: usize, format: IndexFormat) -> std::result::Result<(), Halt> {
-        let Some(mut building) = self.building.take() else { return self.begin_beside(table, shape, format) };
-        if let Err(error) = building.step() {
-            drop(building);
-            return self.expect_trouble(&error, "a step of a build");
+    pub(crate) fn beside(
+        &mut self,
+        table: usize,
+        index: (usize, IndexFormat),
+        anew: Option<(Method, usize)>,
+    ) -> std::result::Result<(), Halt> {
+        let Some(mut building) = self.building.take() else {
+            return match anew {
+                Some(anew) => self.begin_anew(table, anew),
+                None => self.begin_beside(table, index),
+            };
+        };
+        match building.step() {
+            // Who writes a table anew waits for all who have changed rows of it.
+            Err(Error::Lock(_)) if matches!(building.build, Build::Table(..)) && self.is_used(Whole::Table(building.table)) => {
+                self.trouble.meet("a table that is written anew, and others have changed");
+            }
+            Err(error) => {
+                drop(building);
+                return self.expect_trouble(&error, "a step of a build");
+            }
+            Ok(()) => {}
         }
-        if !matches!(building.stage, Stage::Complete) {
+        if !building.is_complete() {
             self.building = Some(building);
             return Ok(());
         }
-        let Building { build, change, .. } = building;
+        let Building { table, build, change } = building;
         let done = change.commit();
+        let is_table = matches!(build, Build::Table(..));
         drop(build);
         if done.is_ok() {
-            self.trouble.meet("an index built beside writers");
             self.promise.lock().settle(Durability::Durable);
+            if is_table {
+                self.trouble.meet("a table written anew beside writers");
+                self.committed.count += 1;
+                self.committed.defined(Whole::Table(table));
+            } else {
+                self.trouble.meet("an index built beside writers");
+            }
         }
         self.allow(done, "the commit of a build")
     }
 
-    fn begin_beside(&mut self, table: usize, shape: usize, format: IndexFormat) -> std::result::Result<(), Halt> {
+    fn begin_anew(&mut self, table: usize, (method, page_bytes): (Method, usize)) -> std::result::Result<(), Halt> {
+        let mut change = self.database.change_within(Duration::ZERO);
+        let begin = |change: &mut Change<'_>| {
+            let old = self.database.table(TABLES[table])?;
+            let build = change.begin_table_again(&old, TableAttributes { method, ..old.attributes_now().with_page_bytes(page_bytes) })?;
+            if method.dictionary_type().is_some() {
+                let (sample, table) = (old.sample_records()?, build.table());
+                if let Some(dictionary) = sample.train(method, table.layout(), old.row_count(), table.attributes().page_fill()) {
+                    table.set_dictionary(dictionary)?;
+                }
+            }
+            Ok(build)
+        };
+        match begin(&mut change) {
+            Ok(build) => {
+                self.building = Some(Building { table, build: Build::Table(build, Anew::Begun), change });
+                Ok(())
+            }
+            Err(Error::Lock(_)) if self.is_held_as_a_whole(Whole::Table(table)) => Ok(()),
+            Err(error) => self.expect_trouble(&error, "the begin of a table that is written anew"),
+        }
+    }
+
+    fn begin_beside(&mut self, table: usize, (shape, format): (usize, IndexFormat)) -> std::result::Result<(), Halt> {
         let name = format!("{}_beside", TABLES[table]);
         let is_there = self.database.index(&name).is_ok();
         let mut change = self.database.change_within(Duration::ZERO);
@@ -105,7 +213,7 @@ impl Player<'_> {
             change.drop_index(&name).and_then(|_| change.commit()).map(|()| None)
         } else {
             let begun = change.begin_index(TABLES[table], attributes(name, shape, format));
-            begun.map(|build| Some(Building { table, build, change, stage: Stage::Begun }))
+            begun.map(|build| Some(Building { table, build: Build::Index(build, Stage::Begun), change }))
         };
         match done {
             Ok(building) => {

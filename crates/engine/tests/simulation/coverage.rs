@@ -12,6 +12,8 @@ use pagefold_engine::directory::read_control;
 use pagefold_engine::log::LogReader;
 use pagefold_engine::pool::double_write;
 use pagefold_engine::{LOG_DIRECTORY, file_id_of};
+use pagefold_format::catalog::attributes::Attribute;
+use pagefold_format::catalog::{DefinedKind, DefinitionView, tag};
 use pagefold_format::data::{DataOp, StoredKind};
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::{Action, Change, Checkpoint, Commit, DataSetOp, Lsn, RecordKind, Role, Undo, next_change};
@@ -113,6 +115,9 @@ impl Coverage {
                 RecordKind::Action => {
                     let action = Action::decode(found.body).ok()?;
                     self.add_role(&mut scan, &action.role, (found.start, found.end));
+                    if matches!(action.role, Role::Structure) {
+                        self.add_settled(&mut scan, action.changes)?;
+                    }
                     if scan.behind {
                         self.add_changes(&scan, action.changes, found.end)?;
                     }
@@ -134,7 +139,10 @@ impl Coverage {
                     self.meet(Branch::GoesOnBehindSavepoint);
                 }
                 match back {
-                    Undo::Definition { object_id, rows: Some(_) } => _ = scan.defined.insert(*object_id, *transaction),
+                    Undo::Definition { object_id, rows: Some(definition) } => {
+                        scan.defined.insert(*object_id, *transaction);
+                        scan.files.extend(files_of_table(definition).into_iter().map(|file_id| (file_id, *transaction)));
+                    }
                     Undo::InsertedEntry { object_id, .. } | Undo::InsertedEntries { object_id, .. } | Undo::KeptEntry { object_id, .. } => {
                         if let Some(by) = scan.defined.get(object_id).filter(|by| *by != transaction && scan.ends.contains_key(by)) {
                             scan.beside.insert(*by);
@@ -176,6 +184,9 @@ impl Coverage {
             if scan.beside.contains(&transaction) {
                 self.meet(Branch::BuiltBeside);
             }
+            if scan.anew.contains(&transaction) {
+                self.meet(Branch::AnewBeside);
+            }
             left.into_iter().for_each(|(_, name)| _ = self.0.insert(("left by a commit", name)));
             if scan.compensated.contains(&transaction) {
                 self.meet(Branch::SavepointAndCommit);
@@ -201,6 +212,9 @@ impl Coverage {
             if scan.beside.contains(transaction) {
                 self.meet(Branch::BuildCutShort);
             }
+            if scan.anew.contains(transaction) {
+                self.meet(Branch::AnewCutShort);
+            }
             if scan.compensated.contains(transaction) {
                 self.meet(Branch::UnfinishedRollback);
             }
@@ -220,6 +234,21 @@ impl Coverage {
         if !scan.kept.is_empty() {
             self.meet(Branch::LeftoversAtCheckpoint);
         }
+    }
+
+    /// Rows come into tables, and go, for no transaction: others have changed them in the tables that these are to replace.
+    fn add_settled(&mut self, scan: &mut Scan, changes: &[u8]) -> Option<()> {
+        let mut reader = Reader::new(changes);
+        while !reader.is_empty() {
+            let (file_id, _, change) = next_change(&mut reader).ok()?;
+            if let (Some(by), Change::Page(PageOp::Data(_))) = (scan.files.get(&file_id), change)
+                && scan.ends.contains_key(by)
+            {
+                scan.anew.insert(*by);
+                self.meet(Branch::SettledBeside);
+            }
+        }
+        Some(())
     }
 
     fn add_changes(&mut self, scan: &Scan, changes: &[u8], end: Lsn) -> Option<()> {
@@ -322,6 +351,17 @@ impl IndexShape {
 
 type Pages = BTreeMap<u32, Vec<OnDisk>>;
 
+/// The files of a table, by its definition.
+fn files_of_table(definition: &[u8]) -> Vec<u32> {
+    let Some(view) = DefinitionView::new(definition).ok().filter(|view| view.kind == DefinedKind::Table) else { return Vec::new() };
+    let data_sets = view.attributes().filter_map(Result::ok).filter(|attribute| attribute.tag == tag::DATA_SET);
+    let file = |attribute: Attribute<'_>| {
+        let mut reader = Reader::new(attribute.bytes);
+        reader.varint16().and_then(|_| reader.varint32()).ok()
+    };
+    data_sets.filter_map(file).collect()
+}
+
 /// A pass over the log.
 struct Scan {
     pages: Pages,
@@ -336,6 +376,10 @@ struct Scan {
     defined: BTreeMap<u32, u64>,
     /// Those that have defined an index which others keep before they have ended.
     beside: BTreeSet<u64>,
+    /// Who has defined tables with these files.
+    files: BTreeMap<u32, u64>,
+    /// Those that write a table anew beside others.
+    anew: BTreeSet<u64>,
     at_checkpoint: bool,
     defined_at_checkpoint: bool,
     /// What the checkpoint has of committed transactions.
@@ -354,6 +398,8 @@ impl Scan {
             compensated: BTreeSet::new(),
             defined: BTreeMap::new(),
             beside: BTreeSet::new(),
+            files: BTreeMap::new(),
+            anew: BTreeSet::new(),
             at_checkpoint: !checkpoint.transactions.is_empty(),
             defined_at_checkpoint: !checkpoint.definitions.is_empty(),
             kept: kept.collect(),

@@ -142,6 +142,9 @@ pub(crate) enum Branch {
     KeptBeside,
     BuildCutShort,
     BuiltBeside,
+    SettledBeside,
+    AnewCutShort,
+    AnewBeside,
 }
 
 kinds!(branch, BRANCHES, Branch, {
@@ -175,4 +178,7 @@ kinds!(branch, BRANCHES, Branch, {
     Branch::KeptBeside => "others keep an index that is being built beside them",
     Branch::BuildCutShort => "a build beside writers without an end",
     Branch::BuiltBeside => "an index built beside writers comes with a commit",
+    Branch::SettledBeside => "rows of a table that is written anew follow those of the old one",
+    Branch::AnewCutShort => "a table that is written anew, without an end",
+    Branch::AnewBeside => "a table written anew beside writers comes with a commit",
 });

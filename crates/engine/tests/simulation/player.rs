@@ -92,7 +92,7 @@ pub(crate) struct Player<'d> {
     storage: Option<FaultStorage>,
     pub(crate) writers: BTreeMap<usize, Writer<'d>>,
     readers: BTreeMap<usize, Reader<'d>>,
-    /// The index that is being built beside them.
+    /// What is being built beside them.
     pub(crate) building: Option<Building<'d>>,
 }
 
@@ -177,7 +177,7 @@ impl<'d> Player<'d> {
                 self.end_all()?;
                 self.define(*definition)
             }
-            Step::Beside { table, shape, format } => self.beside(*table, *shape, *format),
+            Step::Beside { table, shape, format, anew } => self.beside(*table, (*shape, *format), *anew),
             Step::GiveUp => {
                 self.building = None;
                 Ok(())

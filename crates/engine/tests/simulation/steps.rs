@@ -159,11 +159,12 @@ pub(crate) enum Step {
     },
     RemoveLeftovers,
     Define(Definition),
-    /// A further index is built beside the writers: the next step of that. Or it is dropped, if it is there.
+    /// Something is built beside the writers: the next step of that. A further index, or that is dropped, if it is there; or the whole table, anew.
     Beside {
         table: usize,
         shape: usize,
         format: IndexFormat,
+        anew: Option<(Method, usize)>,
     },
     /// Its build is given up.
     GiveUp,
@@ -318,6 +319,7 @@ fn step(random: &mut Random, mix: Mix, draft: &mut Draft) -> Step {
             table: usize::from(random.one_in(8)),
             shape: random.below(3) as usize,
             format: random.pick(&IndexFormat::ALL),
+            anew: random.one_in(2).then(|| (random.pick(&Method::ALL), random.pick(&[2048, 4096, 4096]))),
         };
     }
     if comes(mix.full) && draft.full == 0 {

@@ -1,0 +1,453 @@
+//! Writing a table anew beside transactions that change its rows.
+//!
+//! The rows are read as they are on their pages, committed or not, and written into a new table under the same name, in its form: another
+//! method, page size, dictionary. Meanwhile the RIDs of rows that change are noted. Such a row is *settled* by a look at it: it is
+//! put into the new table, changed there or taken out, as it is then in the old one. So the order of the notes does not matter, nor does
+//! it whether one comes twice.
+//!
+//! 1. From [`Change::begin_table_again`](super::Change::begin_table_again) on changes are noted. 2. [`TableBuild::fill`] writes what is there; the caller builds
+//!    the indexes. 3. [`Change::define_table`](super::Change::define_table): what was written is on disk, and the log names it; from then on its pages are logged.
+//!    4. [`Change::finish_table`](super::Change::finish_table): rows are settled beside the writers until few are left; then these are kept out, by a lock of the
+//!    whole table that is asked for again and again, for [`DRAIN`] each; the last rows are settled, and the change drops the old table.
+//!    5. The commit of the change: whoever looks the table up finds the new one. Snapshots from before go on with the old one.
+//!
+//! Nobody of those who have changed something runs at the switch. So all that the new table has is committed, and no row of it has a
+//! version or a lock: it needs to know nothing of transactions.
+//!
+//! Invariants:
+//! - what is written into the new table has no undo: it comes to be with the change, or goes as a whole;
+//! - a row that is not in the new table as it is in the old one is noted, or is about to be settled;
+//! - an error of a row that is not committed so, or that changes just then, is none: the row is noted.
+
+use super::index_build::{name_row, others};
+use super::leftovers::key_of;
+use super::open::DatabaseState;
+use super::row_places::RowPlaces;
+use crate::btree::Unless;
+use crate::directory::scratch_file;
+use crate::hash::FastSet;
+use crate::index::{Entries, EntryQueue, Index};
+use crate::pool::By;
+use crate::table_space::row_gate::RowObserver;
+use crate::table_space::{BulkLoader, DataPages, RowBuffer, Table};
+use crate::transaction::TransactionState;
+use crate::{Error, Progress, Result};
+use pagefold_types::{LargeValueRef, Rid, key_bytes_max};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// So long writers are kept waiting at most for others, who have changed something in the table and have not ended.
+pub const DRAIN: Duration = Duration::from_millis(40);
+
+/// Between two such times: so others lose a small part of their time, however long one of them takes.
+pub(super) const PAUSE: Duration = Duration::from_millis(400);
+
+/// Rows that are left to be settled while writers are kept out; a few more come until then.
+pub const ROWS_ALONE: u64 = 256;
+
+/// Rows between two looks at whether the log has room.
+const PREPARED: u64 = 64;
+
+/// Rows between two looks at whether to stop.
+const ROWS_PER_LOOK: u64 = 4096;
+
+/// What was done for rows that changed meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableBuildCounts {
+    /// Rows that were settled beside writers.
+    pub beside: u64,
+    /// Rows that were settled while writers were kept out.
+    pub alone: u64,
+    /// How often writers were kept out for a few rows, as they changed more than could be settled.
+    pub closed: u64,
+    /// How often the table was asked for as a whole; all times but the last were in vain.
+    pub drains: u64,
+    /// Rows that changed while they were read, and were looked at again.
+    pub again: u64,
+}
+
+/// Notes rows that change.
+#[derive(Debug)]
+struct Noting {
+    noted: EntryQueue,
+}
+
+impl RowObserver for Noting {
+    fn has_column(&self, _: usize) -> bool {
+        true
+    }
+
+    fn keeps_inside(&self, _: usize) -> bool {
+        false
+    }
+
+    fn row_changed(&self, _: &Table, rid: Rid, before: Option<&[u8]>, after: Option<&[u8]>) {
+        if before != after {
+            self.noted.put(&[], rid);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Filling,
+    /// The log names what was written.
+    Defined,
+    /// It is as the old table, and nobody changes that any more.
+    Complete,
+}
+
+/// A table that is being written anew beside writers.
+#[derive(Debug)]
+pub struct TableBuild {
+    database: Arc<DatabaseState>,
+    state: Arc<TransactionState>,
+    old: Arc<Table>,
+    table: Arc<Table>,
+    indexes: Vec<Arc<Index>>,
+    noting: Arc<Noting>,
+    places: RowPlaces,
+    /// Rows that were taken from the notes, and are to be settled next.
+    next: Entries,
+    stage: Stage,
+    counts: TableBuildCounts,
+    complete: Arc<AtomicBool>,
+}
+
+impl TableBuild {
+    pub(super) fn begin(
+        database: &Arc<DatabaseState>,
+        state: &Arc<TransactionState>,
+        (old, table): (Arc<Table>, Arc<Table>),
+        indexes: Vec<Arc<Index>>,
+        complete: Arc<AtomicBool>,
+    ) -> TableBuild {
+        let (storage, directory) = (Arc::clone(&database.core.storage), database.core.directory.clone());
+        let name = format!("table-{}-noted", table.object_id);
+        let noted = EntryQueue::new(Box::new(move || scratch_file(storage.as_ref(), &directory, &name)));
+        let noting = Arc::new(Noting { noted });
+        *old.gate.close() = Some(Arc::clone(&noting) as Arc<dyn RowObserver>);
+        TableBuild {
+            database: Arc::clone(database),
+            state: Arc::clone(state),
+            old,
+            table,
+            indexes,
+            noting,
+            places: RowPlaces::default(),
+            next: Entries::default(),
+            stage: Stage::Filling,
+            counts: TableBuildCounts::default(),
+            complete,
+        }
+    }
+
+    /// The table that is replaced.
+    #[must_use]
+    pub fn old(&self) -> &Arc<Table> {
+        &self.old
+    }
+
+    /// The table that is written.
+    #[must_use]
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Its indexes.
+    #[must_use]
+    pub fn indexes(&self) -> &[Arc<Index>] {
+        &self.indexes
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn counts(&self) -> TableBuildCounts {
+        self.counts
+    }
+
+    /// Rows that were noted and wait to be settled.
+    #[must_use]
+    pub fn noted(&self) -> u64 {
+        self.noting.noted.len() + self.next.left()
+    }
+
+    /// Writes the rows that there are, in the order in which they lie. `placed` is told of each where it has come to, for the indexes; how
+    /// many were written.
+    ///
+    /// # Errors
+    /// When a page is damaged, a row does not fit the new table, a write fails, or `placed` does.
+    pub fn fill<E: From<Error>>(
+        &mut self,
+        mut placed: impl FnMut(Rid, &[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        let mut loader = BulkLoader::new(&self.table)?;
+        // The rows that have no place yet: those of the page that is being filled.
+        let (mut waiting, mut places, mut rows) = (VecDeque::new(), std::mem::take(&mut self.places), 0);
+        let mut fresh = Vec::new();
+        let (old, mut again) = (Arc::clone(&self.old), 0);
+        old.visit_newest(DataPages::of(&old), |rid, record| {
+            let record = match self.anew(record, &mut fresh) {
+                Ok(()) => &fresh,
+                Err(error) => {
+                    self.check_changing(rid, record, error)?;
+                    again += 1;
+                    return Ok(());
+                }
+            };
+            waiting.push_back(rid);
+            rows += 1;
+            loader.push(record, |new, record| {
+                waiting.pop_front().into_iter().for_each(|old| places.push(old, new));
+                placed(new, record)
+            })
+        })?;
+        loader.finish(|new, record| {
+            waiting.pop_front().into_iter().for_each(|old| places.push(old, new));
+            placed(new, record)
+        })?;
+        places.sort();
+        self.places = places;
+        self.counts.again += again;
+        Ok(rows)
+    }
+
+    pub(super) fn is_filling(&self) -> bool {
+        self.stage == Stage::Filling
+    }
+
+    pub(super) fn is_defined(&mut self) {
+        self.stage = Stage::Defined;
+    }
+
+    /// Settles what was noted beside writers, until so many rows are left at most.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; when a page cannot be read, a row does not fit, or there is no room.
+    pub fn settle(&mut self, left: u64, progress: &dyn Progress) -> Result<()> {
+        if self.stage == Stage::Filling {
+            return Err(Error::Parameter(format!("the new {} is not defined yet", self.table.object())));
+        }
+        let mut is_slower = false;
+        while self.noted() > left {
+            let noted = self.noted();
+            if is_slower {
+                let old = Arc::clone(&self.old);
+                let _gate = old.gate.close();
+                self.counts.beside += self.settle_some(ROWS_ALONE, Some(progress))?;
+                self.counts.closed += 1;
+            } else {
+                self.counts.beside += self.settle_some(noted, Some(progress))?;
+                // When as much comes as is settled, writers have to wait now and then.
+                is_slower = self.noted() > noted / 2;
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles all that is left: nobody changes a row any more.
+    pub(super) fn settle_last(&mut self) -> Result<()> {
+        self.counts.alone += self.settle_some(u64::MAX, None)?;
+        self.noting.noted.check()?;
+        if self.table.lifetime.has_ended() {
+            return Err(Error::Stale { object: self.table.object(), why: "was taken back" });
+        }
+        self.stage = Stage::Complete;
+        self.complete.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.stage == Stage::Complete
+    }
+
+    /// Writers are about to be kept out.
+    pub(super) fn drains(&mut self) {
+        self.counts.drains += 1;
+    }
+
+    /// Those who have changed something in the table and have not ended.
+    pub(super) fn users(&self) -> Vec<u64> {
+        others(&self.database, &self.old, &self.state)
+    }
+
+    /// Settles so many rows, or all that are there; how many. `progress`: beside writers.
+    fn settle_some(&mut self, most: u64, progress: Option<&dyn Progress>) -> Result<u64> {
+        let (mut settled, mut seen, mut buffers) = (0, FastSet::default(), Buffers::default());
+        while settled < most {
+            let Some((_, rid)) = self.next.next() else {
+                self.next = self.noting.noted.take()?;
+                seen.clear();
+                if self.next.left() == 0 {
+                    break;
+                }
+                continue;
+            };
+            settled += 1;
+            // Of the rows that were noted together each is looked at once: it is as it is now.
+            if !seen.insert(rid) {
+                continue;
+            }
+            if settled % PREPARED == 1 {
+                self.database.core.manager.prepare_log()?;
+            }
+            match (self.settle_row(rid, &mut buffers), progress) {
+                (Ok(()), _) => {}
+                (Err(error), Some(_)) => {
+                    let record = self.old.read(rid, &mut RowBuffer::default(), <[u8]>::to_vec)?;
+                    match record {
+                        Some(record) => self.check_changing(rid, &record, error)?,
+                        None => self.noting.noted.put(&[], rid),
+                    }
+                    self.counts.again += 1;
+                }
+                (Err(error), None) => return Err(self.of_row(rid, error)),
+            }
+            if let Some(progress) = progress
+                && settled.is_multiple_of(ROWS_PER_LOOK)
+            {
+                progress.advance(ROWS_PER_LOOK);
+                if progress.interrupted() {
+                    return Err(Error::Interrupted);
+                }
+            }
+        }
+        Ok(settled)
+    }
+
+    /// Makes a row in the new table what it is now in the old one. One that changes meanwhile is noted again.
+    fn settle_row(&mut self, rid: Rid, buffers: &mut Buffers) -> Result<()> {
+        let Buffers { old, record, before, keys } = buffers;
+        record.clear();
+        let is_there = self.old.read(rid, old, |bytes| record.extend_from_slice(bytes))?.is_some();
+        let Some(place) = self.places.get(rid) else {
+            if is_there {
+                let fresh = self.fresh(record)?;
+                let new = self.table.insert_record(By::Nobody, &fresh)?;
+                self.move_entries(None, Some(&fresh), new, keys)?;
+                self.places.set(rid, Some(new));
+            }
+            return Ok(());
+        };
+        before.clear();
+        let was_there = self.table.read(place, old, |bytes| before.extend_from_slice(bytes))?.is_some();
+        if !was_there {
+            return Err(Error::corrupt(
+                self.table.object(),
+                place.page(),
+                format!("no row in slot {}, where one was written", place.slot()),
+            ));
+        }
+        if !is_there {
+            self.move_entries(Some(before), None, place, keys)?;
+            self.table.delete(place)?;
+            self.places.set(rid, None);
+            return Ok(());
+        }
+        let large = self.large_values(&self.table, before)?;
+        let fresh = self.fresh(record)?;
+        if large.is_empty() && fresh == *before {
+            return Ok(());
+        }
+        self.move_entries(Some(before), Some(&fresh), place, keys)?;
+        self.table.replace_record(By::Nobody, place, &fresh)?;
+        large.into_iter().try_for_each(|value| self.table.free_large(value))
+    }
+
+    /// A row has this record instead of that one: so have its entries.
+    fn move_entries(&self, before: Option<&[u8]>, after: Option<&[u8]>, rid: Rid, keys: &mut (Vec<u8>, Vec<u8>)) -> Result<()> {
+        let (old, new) = keys;
+        for index in &self.indexes {
+            let tree = index.tree();
+            before.map(|record| key_of(&self.table, index, record, old)).transpose()?;
+            after.map(|record| key_of(&self.table, index, record, new)).transpose()?;
+            if before.is_some() && after.is_some() && old == new {
+                continue;
+            }
+            if before.is_some() {
+                tree.delete(old, rid)?;
+            }
+            // Keys pass from row to row; that none is there twice at the end, the old index has seen to.
+            if after.is_some() {
+                tree.insert_by(By::Nobody, new, rid, Unless::Entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fresh(&self, record: &[u8]) -> Result<Vec<u8>> {
+        let mut fresh = Vec::new();
+        self.anew(record, &mut fresh)?;
+        Ok(fresh)
+    }
+
+    /// The record of a row in the new table. Large values lie in pages of the old one, and another page size has another limit: such rows
+    /// are built anew. Keys of all indexes can be made of it.
+    fn anew(&self, record: &[u8], fresh: &mut Vec<u8>) -> Result<()> {
+        fresh.clear();
+        let is_same = record.len() <= self.table.record_bytes_max() && self.large_values(&self.old, record)?.is_empty();
+        if is_same {
+            fresh.extend_from_slice(record);
+        } else {
+            let values = self.old.values(record)?;
+            let refs: Vec<_> = values.iter().map(|value| value.as_ref()).collect();
+            self.table.build_record(By::Nobody, &refs, fresh)?;
+        }
+        let mut key = Vec::new();
+        let has_key = |index: &&Arc<Index>| is_same && fresh.len() < key_bytes_max(index.data_set.page_bytes()) / SHORT_PART;
+        self.indexes.iter().filter(|index| !has_key(index)).try_for_each(|index| key_of(&self.table, index, fresh, &mut key))
+    }
+
+    fn large_values(&self, table: &Table, record: &[u8]) -> Result<Vec<LargeValueRef>> {
+        let found = table.layout().large_values(record).map_err(|e| Error::Damaged { path: table.object(), reason: e.to_string() })?;
+        Ok(found.into_iter().map(|(_, value)| value).collect())
+    }
+
+    /// A row could not be written: it is noted, if it is not committed as it was read.
+    fn check_changing(&self, rid: Rid, record: &[u8], error: Error) -> Result<()> {
+        if !(matches!(error, Error::Value(_)) || error.is_damage()) {
+            return Err(error);
+        }
+        let snapshot = self.database.core.transactions.snapshot(self.state.id());
+        let visible = self.old.read_visible(rid, &snapshot, &mut RowBuffer::default(), |seen| seen == record, |_| ())?;
+        if visible == Some(true) {
+            return Err(self.of_row(rid, error));
+        }
+        self.noting.noted.put(&[], rid);
+        Ok(())
+    }
+
+    /// An error of a row, which it names.
+    fn of_row(&self, rid: Rid, error: Error) -> Error {
+        match error {
+            Error::Value(reason) => {
+                let named = self.old.read(rid, &mut RowBuffer::default(), |record| name_row(&self.old, record, rid));
+                let row = named.ok().flatten().unwrap_or_else(|| format!("the row {rid}"));
+                Error::Value(format!("{row}: {reason}"))
+            }
+            error => error,
+        }
+    }
+}
+
+/// A record with less than this part of the longest key's bytes makes no key that is too long.
+const SHORT_PART: usize = 4;
+
+/// What is used for each row that is settled.
+#[derive(Default)]
+struct Buffers {
+    old: RowBuffer,
+    record: Vec<u8>,
+    before: Vec<u8>,
+    keys: (Vec<u8>, Vec<u8>),
+}
+
+impl Drop for TableBuild {
+    fn drop(&mut self) {
+        *self.old.gate.close() = None;
+        self.old.end_build(self.state.id());
+    }
+}
