@@ -49,11 +49,11 @@ impl Select<'_> {
     /// # Errors
     /// When the table does not count for the transaction any more.
     pub fn record_batches(self) -> Result<RecordBatches> {
-        let table = Arc::clone(self.table.inner());
-        let schema = self.table.table_schema()?;
+        let (scan, table) = self.scan()?;
+        let (schema, table) = (table.table_schema()?, Arc::clone(table.inner()));
         let output = schema.project(&self.columns).map_err(|e| from_interchange(table.name(), e))?;
         let output = Arc::clone(output.arrow());
-        Ok(RecordBatches { scan: self.scan()?, table, schema, output, columns: self.columns, is_done: false })
+        Ok(RecordBatches { scan, table, schema, output, columns: self.columns, is_done: false })
     }
 }
 
@@ -130,18 +130,21 @@ impl Table<'_> {
             view.map_err(|e| from_interchange(name, e))
         });
         let views = views.collect::<Result<Vec<ColumnView>>>()?;
-        let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(views.len());
-        self.transaction().with(|t| {
-            let savepoint = t.savepoint();
-            let inserted = t.insert_rows(self.inner(), |rows| {
-                (0..batch.num_rows()).try_for_each(|number| {
-                    row.clear();
-                    row.extend(views.iter().map(|view| view.value(number)));
-                    rows.push(&row)
-                })
-            });
-            // After a lock that was not had the transaction goes on from here. Where only rollback is left, that takes these rows back, too.
-            inserted.inspect_err(|_| drop(t.roll_back_to(savepoint)))
-        })
+        let insert = |table: &Table<'_>| {
+            table.transaction().with(|t| {
+                let savepoint = t.savepoint();
+                let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(views.len());
+                let inserted = t.insert_rows(table.inner(), |rows| {
+                    (0..batch.num_rows()).try_for_each(|number| {
+                        row.clear();
+                        row.extend(views.iter().map(|view| view.value(number)));
+                        rows.push(&row)
+                    })
+                });
+                // After a lock that was not had the transaction goes on from here. Where only rollback is left, that takes these rows back, too.
+                inserted.inspect_err(|_| drop(t.roll_back_to(savepoint)))
+            })
+        };
+        self.following(insert)
     }
 }

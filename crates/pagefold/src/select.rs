@@ -161,7 +161,7 @@ impl<'t> Select<'t> {
     fn index(&self) -> Result<(ByIndex<'t>, Direction)> {
         match &self.path {
             Path::Index { index, direction, .. } => Ok((index.clone(), *direction)),
-            Path::Pages => Ok((self.table.primary()?, Direction::Forward)),
+            Path::Pages => Ok((self.table.following(Table::primary)?, Direction::Forward)),
         }
     }
 
@@ -172,7 +172,7 @@ impl<'t> Select<'t> {
     pub fn backward(self) -> Result<Select<'t>> {
         let mut select = match self.path {
             Path::Index { .. } => self,
-            Path::Pages => self.table.primary()?.ordered(self),
+            Path::Pages => self.table.following(Table::primary)?.ordered(self),
         };
         if let Path::Index { direction, .. } = &mut select.path {
             *direction = Direction::Backward;
@@ -185,17 +185,17 @@ impl<'t> Select<'t> {
         Select { limit: Some(rows), ..self }
     }
 
-    /// The engine's scan.
-    pub(crate) fn scan(&self) -> Result<Scan> {
+    /// The engine's scan, and the table that it is of: the one that has come in the place of this one, if it has been written anew.
+    pub(crate) fn scan(&self) -> Result<(Scan, Table<'t>)> {
         let bound = self.condition.clone().map(|condition| condition.bind(self.table.schema()));
         let condition = bound.transpose().map_err(|e| Error::Parameter(e.to_string()))?;
         let request = ScanRequest { columns: Some(self.columns.clone()), condition, limit: self.limit, rids: false };
-        let view = self.table.read_view()?;
         match &self.path {
-            Path::Pages => view.scan(self.table.inner(), &request),
-            Path::Index { index, ranges, direction } => {
-                view.ranges(self.table.inner(), index.inner(), ranges.clone(), *direction, &request)
-            }
+            Path::Pages => self.table.following(|table| Ok((table.read_view()?.scan(table.inner(), &request)?, table.clone()))),
+            Path::Index { index, ranges, direction } => index.following(|by| {
+                let (view, table) = (by.table().read_view()?, by.table());
+                Ok((view.ranges(table.inner(), by.inner(), ranges.clone(), *direction, &request)?, table.clone()))
+            }),
         }
     }
 
@@ -211,6 +211,6 @@ impl<'t> Select<'t> {
             let columns = self.columns.iter().map(|column| all.columns()[*column].clone()).collect();
             Arc::new(Schema::new(columns).map_err(|e| Error::Value(e.to_string()))?)
         };
-        Ok(Rows { schema, scan: self.scan()?.into_rows() })
+        Ok(Rows { schema, scan: self.scan()?.0.into_rows() })
     }
 }

@@ -1,10 +1,13 @@
 //! Rows of a table, by their keys.
+//!
+//! A table may be written anew while a transaction has it (REORG), and an index too. Under READ COMMITTED what is called then goes on with
+//! the new one, which has the same rows: nothing of the call has happened before, as it is refused before it does something.
 
 use crate::row::{AsValue, Fitted, IntoValues, Row, fit};
 use crate::select::Rows;
 use crate::transaction::Transaction;
 use crate::{Error, IntoCondition, Result};
-use pagefold_engine::database::ReadView;
+use pagefold_engine::database::{Isolation, ReadView};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space as space;
 use pagefold_types::{KeyRange, Rid, Schema, ValueRef, prefix_end};
@@ -59,6 +62,26 @@ impl<'t> Table<'t> {
         &self.table
     }
 
+    /// Runs a call, again with the table that has come in the place of this one, if that was in the way.
+    pub(crate) fn following<R>(&self, run: impl Fn(&Table<'t>) -> Result<R>) -> Result<R> {
+        match run(self) {
+            Err(stale @ Error::Stale { .. }) => self.successor().map_or(Err(stale), |table| table.following(run)),
+            other => other,
+        }
+    }
+
+    /// The table that has come in the place of this one, or the same with another index of its primary key. It has the same columns.
+    fn successor(&self) -> Option<Table<'t>> {
+        if self.transaction.isolation() != Isolation::ReadCommitted {
+            return None;
+        }
+        let found = self.transaction.table(self.name()).ok()?;
+        let (own, other) = (self.table.attributes(), found.table.attributes());
+        let index = |table: &Table<'_>| table.primary.as_ref().map(|index| Arc::as_ptr(index).addr());
+        let is_other = !Arc::ptr_eq(&found.table, &self.table) || index(&found) != index(self);
+        (is_other && (&own.schema, &own.primary_key) == (&other.schema, &other.primary_key)).then_some(found)
+    }
+
     #[cfg(feature = "arrow")]
     pub(crate) fn transaction(&self) -> &'t Transaction {
         self.transaction
@@ -100,7 +123,8 @@ impl<'t> Table<'t> {
     /// [`Error::DuplicateKey`]; [`Error::Value`] when a value does not fit its column; those of locks.
     pub fn insert(&self, row: impl IntoValues) -> Result<()> {
         let values = row.values();
-        self.insert_values(&self.fitted(&values)?)
+        let values = self.fitted(&values)?;
+        self.following(|table| table.insert_values(&values))
     }
 
     fn fitted<'v>(&self, values: &[ValueRef<'v>]) -> Result<Vec<Fitted<'v>>> {
@@ -126,19 +150,23 @@ impl<'t> Table<'t> {
     /// # Errors
     /// As [`insert`](Self::insert); when there is no primary key.
     pub fn upsert(&self, row: impl IntoValues) -> Result<bool> {
-        let primary = self.primary()?;
         let values = row.values();
         let values = self.fitted(&values)?;
+        self.following(|table| table.upsert_values(&values))
+    }
+
+    fn upsert_values(&self, values: &[Fitted<'_>]) -> Result<bool> {
+        let primary = self.primary()?;
         let columns = &self.table.attributes().primary_key;
         let key: Vec<ValueRef<'_>> = columns.iter().map(|column| values[*column].as_ref()).collect();
-        let Some(rid) = primary.first_rid(&key)? else { return self.insert_values(&values).map(|()| true) };
+        let Some(rid) = primary.rid(&key)? else { return self.insert_values(values).map(|()| true) };
         let changes = values.iter().map(Fitted::as_ref).enumerate().filter(|(column, _)| !columns.contains(column));
         let changes: Vec<(usize, ValueRef<'_>)> = changes.collect();
         if changes.is_empty() || self.transaction.with(|t| t.update(&self.table, rid, &changes))? {
             return Ok(false);
         }
         // Somebody has deleted it meanwhile.
-        self.insert_values(&values).map(|()| true)
+        self.insert_values(values).map(|()| true)
     }
 
     /// The row with this primary key.
@@ -146,7 +174,7 @@ impl<'t> Table<'t> {
     /// # Errors
     /// When there is no primary key, or a value is none of its columns.
     pub fn get(&self, key: impl IntoValues) -> Result<Option<Row>> {
-        self.primary()?.get(key)
+        self.following(Table::primary)?.get(key)
     }
 
     /// Changes some columns of the row with this primary key. False when there is none.
@@ -162,11 +190,19 @@ impl<'t> Table<'t> {
         });
         let fitted = fitted.collect::<Result<Vec<_>>>()?;
         let changes: Vec<(usize, ValueRef<'_>)> = fitted.iter().map(|(column, value)| (*column, value.as_ref())).collect();
-        let primary = self.primary()?;
-        match primary.rid(&key)? {
-            Some(rid) => self.transaction.with(|t| t.update(&self.table, rid, &changes)),
+        self.with_row(&key.values(), |t, table, rid| t.update(table, rid, &changes))
+    }
+
+    /// Does something to the row with a primary key; false when there is none.
+    fn with_row(
+        &self,
+        key: &[ValueRef<'_>],
+        run: impl Fn(&mut pagefold_engine::database::Transaction<'static>, &space::Table, Rid) -> Result<bool>,
+    ) -> Result<bool> {
+        self.following(|table| match table.primary()?.rid(key)? {
+            Some(rid) => table.transaction.with(|t| run(t, &table.table, rid)),
             None => Ok(false),
-        }
+        })
     }
 
     /// Deletes the row with this primary key. False when there is none.
@@ -174,11 +210,7 @@ impl<'t> Table<'t> {
     /// # Errors
     /// When there is no primary key; those of locks.
     pub fn delete(&self, key: impl IntoValues) -> Result<bool> {
-        let primary = self.primary()?;
-        match primary.rid(&key)? {
-            Some(rid) => self.transaction.with(|t| t.delete(&self.table, rid)),
-            None => Ok(false),
-        }
+        self.with_row(&key.values(), |t, table, rid| t.delete(table, rid))
     }
 
     /// Locks the row with this primary key against changes by others until the transaction ends. False when there is none.
@@ -186,11 +218,7 @@ impl<'t> Table<'t> {
     /// # Errors
     /// When there is no primary key; those of locks.
     pub fn lock(&self, key: impl IntoValues) -> Result<bool> {
-        let primary = self.primary()?;
-        match primary.rid(&key)? {
-            Some(rid) => self.transaction.with(|t| t.lock(&self.table, rid)),
-            None => Ok(false),
-        }
+        self.with_row(&key.values(), |t, table, rid| t.lock(table, rid))
     }
 
     /// The rows whose primary keys are in a range, in the order of the keys. A bound may have the first values of a key only.
@@ -198,7 +226,7 @@ impl<'t> Table<'t> {
     /// # Errors
     /// When there is no primary key, or a value is none of its columns.
     pub fn range<K: IntoValues>(&self, range: impl RangeBounds<K>) -> Result<Rows> {
-        self.primary()?.range(range)
+        self.following(Table::primary)?.range(range)
     }
 
     /// All rows, as they lie. [`select`](Self::select) reads some columns.
@@ -229,14 +257,36 @@ impl<'t> ByIndex<'t> {
         &self.index
     }
 
+    /// Runs a call, again with the index, or table, that has come in the place of this one, if that was in the way.
+    pub(crate) fn following<R>(&self, run: impl Fn(&ByIndex<'t>) -> Result<R>) -> Result<R> {
+        match run(self) {
+            Err(stale @ Error::Stale { .. }) => self.successor().map_or(Err(stale), |by| by.following(run)),
+            other => other,
+        }
+    }
+
+    /// The index that has come in the place of this one, of the same columns.
+    fn successor(&self) -> Option<ByIndex<'t>> {
+        let table = self.table.successor().unwrap_or_else(|| self.table.clone());
+        if table.transaction.isolation() != Isolation::ReadCommitted {
+            return None;
+        }
+        let own = self.index.attributes();
+        let indexes = table.transaction.with(|t| t.indexes(&table.table)).ok()?;
+        let index = indexes.into_iter().find(|index| index.name() == self.index.name() && index.attributes().columns == own.columns)?;
+        (!Arc::ptr_eq(&index, &self.index)).then_some(ByIndex { table, index })
+    }
+
     /// The first row that has this key, or these first values of a key.
     ///
     /// # Errors
     /// When a value is none of its column.
     pub fn get(&self, key: impl IntoValues) -> Result<Option<Row>> {
-        let table = &self.table.table;
         let values = key.values();
-        let found = self.with_key(&values, |t, key| t.get(table, &self.index, key, |_, record| table.values(record)))?;
+        let found = self.following(|by| {
+            let table = &by.table.table;
+            by.with_key(&values, |t, key| t.get(table, &by.index, key, |_, record| table.values(record)))
+        })?;
         found.transpose().map(|values| values.map(|values| Row::new(&self.table.schema, values)))
     }
 
@@ -292,11 +342,7 @@ impl<'t> ByIndex<'t> {
         Ok(prefix_end(&mut encoded).then_some(encoded))
     }
 
-    fn rid(&self, key: &impl IntoValues) -> Result<Option<Rid>> {
-        self.first_rid(&key.values())
-    }
-
-    fn first_rid(&self, key: &[ValueRef<'_>]) -> Result<Option<Rid>> {
+    fn rid(&self, key: &[ValueRef<'_>]) -> Result<Option<Rid>> {
         self.with_key(key, |t, key| t.get(&self.table.table, &self.index, key, |rid, _| rid))
     }
 

@@ -325,3 +325,74 @@ fn a_damaged_primary_key_is_named() {
     let error = table.get(("Ada", 1)).unwrap_err();
     assert!(matches!(error, Error::DamagedIndex { .. }), "{error}");
 }
+
+/// A table and its indexes are written anew while a transaction has them: it goes on with the new ones, as long as it sees what is
+/// committed; under a snapshot it goes on to read the old ones.
+#[test]
+#[cfg(feature = "arrow")]
+fn handles_go_on_with_a_table_that_was_written_anew() {
+    use pagefold::utility::{ReorgOptions, Setting, Silent, reorg};
+    let database = filled(orders());
+    let t = database.begin();
+    t.create_index("by_price", "orders", IndexDefinition::new(["price"])).unwrap();
+    t.commit().unwrap();
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    let by_price = table.by("by_price").unwrap();
+    assert_eq!((count(&table), by_price.get(7).unwrap().is_some()), (60, true));
+    let old = database.begin_with(TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() });
+    let old_table = old.table("orders").unwrap();
+    let old_by_price = old_table.by("by_price").unwrap();
+    assert_eq!(count(&old_table), 60);
+    let anew = |method, object: &str| {
+        let method = (object == "orders").then_some(Setting::Given(method));
+        reorg(database.engine(), object, &ReorgOptions { method, ..ReorgOptions::default() }, &Silent).unwrap();
+    };
+    anew(Method::Page, "orders");
+    assert_eq!(table.get(("Alan", 4)).unwrap().unwrap().get::<String>("note").unwrap(), "note 4");
+    assert_eq!((count(&table), keys(table.range("Alan"..="Alan").unwrap()).len()), (60, 20));
+    assert_eq!(table.filter("price > 18").unwrap().count(), 6);
+    assert_eq!(by_price.range(3..=4).unwrap().count(), 6);
+    assert_eq!(by_price.select(["price"]).unwrap().record_batches().unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 60);
+    assert_eq!(table.select(["number"]).unwrap().keys([("Ada", 3), ("Grace", 9)]).unwrap().rows().unwrap().count(), 2);
+    table.insert(("Barbara", 1, Some("first"), 1_i64, "2026-11-24")).unwrap();
+    t.commit().unwrap();
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    anew(Method::None, "orders");
+    assert!(table.update(("Alan", 4), [("price", 9)]).unwrap());
+    t.commit().unwrap();
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    anew(Method::Fixed, "orders");
+    assert!(!table.upsert(("Alan", 5, Some("again"), 9_i64, "2026-11-24")).unwrap());
+    t.commit().unwrap();
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    anew(Method::Row, "orders");
+    assert!(table.lock(("Alan", 6)).unwrap() && table.delete(("Alan", 6)).unwrap());
+    t.commit().unwrap();
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    let first = table.select(["customer", "number", "note", "price", "day"]).unwrap().limit(1);
+    let batch = first.record_batches().unwrap().next().unwrap().unwrap();
+    assert!(table.delete(("Ada", 1)).unwrap());
+    t.commit().unwrap();
+    let t = database.begin();
+    let table = t.table("orders").unwrap();
+    anew(Method::Huffman, "orders");
+    assert_eq!(table.insert_batch(&batch).unwrap(), 1);
+    t.commit().unwrap();
+    let t = database.begin();
+    let (table, by_price) = (t.table("orders").unwrap(), t.table("orders").unwrap().by("by_price").unwrap());
+    anew(Method::Huffman, "orders_pk");
+    anew(Method::Huffman, "by_price");
+    assert!(table.get(("Ada", 1)).unwrap().is_some() && table.get(("Alan", 6)).unwrap().is_none());
+    assert_eq!(by_price.range(9..=9).unwrap().count(), 5);
+    t.commit().unwrap();
+    // Old rows, and none to be changed.
+    assert_eq!((count(&old_table), keys(old_table.range("Alan"..="Alan").unwrap()).len()), (60, 20));
+    assert_eq!(old_by_price.range(9..=9).unwrap().count(), 3);
+    assert!(matches!(old_table.update(("Alan", 4), [("price", 1)]), Err(Error::Stale { .. })));
+    assert_eq!(database.begin().table("orders").unwrap().scan().unwrap().count(), 60);
+}
