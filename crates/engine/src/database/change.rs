@@ -12,7 +12,7 @@ use super::defining::{Definer, Defining};
 use super::index_build::{BuildCounts, IndexBuild};
 use super::open::Database;
 use super::read_view::ReadView;
-use super::table_build::{DRAIN, PAUSE, ROWS_ALONE, TableBuild, TableBuildCounts};
+use super::table_build::{DRAIN, PAUSE, TableBuild, TableBuildCounts};
 use crate::catalog::{IndexEntry, TableEntry};
 use crate::data_set::{DataSet, DataSetEntry};
 use crate::directory::DATA_DIRECTORY;
@@ -171,21 +171,23 @@ impl<'a> Change<'a> {
     /// What was written of a table and its indexes so far is on disk from now on, and named by the log: then [`Self::finish_table`] can follow.
     ///
     /// # Errors
-    /// When a write fails.
-    pub fn define_table(&mut self, build: &mut TableBuild) -> Result<()> {
+    /// When a write fails; as [`TableBuild::settle`].
+    pub fn define_table(&mut self, build: &mut TableBuild, progress: &dyn Progress) -> Result<()> {
         if build.is_filling() {
             // What the log does not name, recovery does not know: the first partition is named before it has a file.
             if build.table().data_sets().next().is_none() {
                 build.table().add_partition()?;
             }
+            // Most of what was noted is settled before its pages are logged.
+            build.settle(progress)?;
+            build.is_about_to_be_defined();
             self.define_built()?;
             build.is_defined();
         }
         Ok(())
     }
 
-    /// Does all that is left to be done for a table after it was filled, and its indexes were built. Writers go on beside it, until few rows are
-    /// left; then they are kept out, and the commit of the change is to come at once. `patience`: how long those are waited for who have changed something in
+    /// Does all that is left to be done for a table after it was filled, and its indexes were built. Writers go on beside it; then they are kept out, and the commit of the change is to come at once. `patience`: how long those are waited for who have changed something in
     /// the table, with pauses in which all go on; the lock timeout of the change, if nothing is said.
     ///
     /// # Errors
@@ -196,12 +198,16 @@ impl<'a> Change<'a> {
         patience: Option<Duration>,
         progress: &dyn Progress,
     ) -> Result<TableBuildCounts> {
-        self.define_table(build)?;
+        self.define_table(build, progress)?;
         progress.start(&format!("what changed while {} was written", build.table().name()), Some(build.noted()), Unit::Rows);
         let (locks, id, object) = (&self.database.core.locks, self.state.id(), build.old().object_id);
         let (patience, mut waited) = (patience.unwrap_or(self.lock_timeout), Duration::ZERO);
         while !build.is_complete() {
-            build.settle(ROWS_ALONE, progress)?;
+            build.settle(progress)?;
+            // What others have logged need not become durable with the commit, for which they wait.
+            if let Some(log) = self.database.core.log() {
+                log.make_durable(log.end())?;
+            }
             build.drains();
             match locks.lock_whole(id, object, Mode::Exclusive, DRAIN.min(patience)) {
                 Ok(()) => build.settle_last()?,

@@ -42,7 +42,7 @@ pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
 pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
-pub use table_build::{DRAIN, ROWS_ALONE, TableBuild, TableBuildCounts};
+pub use table_build::{DRAIN, TableBuild, TableBuildCounts};
 pub use transaction::{
     Durability, Insertion, Isolation, LockWait, Locked, RowLock, RowsToCome, Savepoint, Transaction, TransactionOptions,
 };

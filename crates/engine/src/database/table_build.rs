@@ -3,26 +3,28 @@
 //! The rows are read as they are on their pages, committed or not, and written into a new table under the same name, in its form: another
 //! method, page size, dictionary. Meanwhile the RIDs of rows that change are noted. Such a row is *settled* by a look at it: it is
 //! put into the new table, changed there or taken out, as it is then in the old one. So the order of the notes does not matter, nor does
-//! it whether one comes twice.
+//! it whether one comes twice. When all rows have a place, who changes one settles it himself: so what is left only becomes less.
 //!
 //! 1. From [`Change::begin_table_again`](super::Change::begin_table_again) on changes are noted. 2. [`TableBuild::fill`] writes what is there; the caller builds
-//!    the indexes. 3. [`Change::define_table`](super::Change::define_table): what was written is on disk, and the log names it; from then on its pages are logged.
-//!    4. [`Change::finish_table`](super::Change::finish_table): rows are settled beside the writers until few are left; then these are kept out, by a lock of the
-//!    whole table that is asked for again and again, for [`DRAIN`] each; the last rows are settled, and the change drops the old table.
-//!    5. The commit of the change: whoever looks the table up finds the new one. Snapshots from before go on with the old one.
+//!    the indexes. 3. [`Change::define_table`](super::Change::define_table): what was noted is settled, what was written is on disk, and the log names it; from then on its pages are
+//!    logged. 4. [`Change::finish_table`](super::Change::finish_table): what was noted since is settled beside the writers; then these are kept out, by a lock of the
+//!    whole table that is asked for again and again, for [`DRAIN`] each, and the change drops the old table. 5. The commit of the change: whoever looks the table up
+//!    finds the new one. Snapshots from before go on with the old one.
 //!
 //! Nobody of those who have changed something runs at the switch. So all that the new table has is committed, and no row of it has a
 //! version or a lock: it needs to know nothing of transactions.
 //!
 //! Invariants:
 //! - what is written into the new table has no undo: it comes to be with the change, or goes as a whole;
+//! - who looks at a row to settle it has its place to himself until it is settled: what he has seen is not older than what is there;
+//! - nobody settles a row while the log comes to name the table: what was changed before that is on disk, what is changed after it is in the log;
 //! - a row that is not in the new table as it is in the old one is noted, or is about to be settled;
 //! - an error of a row that is not committed so, or that changes just then, is none: the row is noted.
 
 use super::index_build::{name_row, others};
 use super::leftovers::key_of;
 use super::open::DatabaseState;
-use super::row_places::RowPlaces;
+use super::row_places::{PlacedRows, RowPlaces};
 use crate::btree::Unless;
 use crate::directory::scratch_file;
 use crate::hash::FastSet;
@@ -34,8 +36,8 @@ use crate::transaction::TransactionState;
 use crate::{Error, Progress, Result};
 use pagefold_types::{LargeValueRef, Rid, key_bytes_max};
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// So long writers are kept waiting at most for others, who have changed something in the table and have not ended.
@@ -44,12 +46,6 @@ pub const DRAIN: Duration = Duration::from_millis(40);
 /// Between two such times: so others lose a small part of their time, however long one of them takes.
 pub(super) const PAUSE: Duration = Duration::from_millis(400);
 
-/// Rows that are left to be settled while writers are kept out; a few more come until then.
-pub const ROWS_ALONE: u64 = 256;
-
-/// Rows between two looks at whether the log has room.
-const PREPARED: u64 = 64;
-
 /// Rows between two looks at whether to stop.
 const ROWS_PER_LOOK: u64 = 4096;
 
@@ -57,25 +53,31 @@ const ROWS_PER_LOOK: u64 = 4096;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableBuildCounts {
-    /// Rows that were settled beside writers.
-    pub beside: u64,
-    /// Rows that were settled while writers were kept out.
-    pub alone: u64,
-    /// How often writers were kept out for a few rows, as they changed more than could be settled.
-    pub closed: u64,
+    /// Rows that were settled by who had noted them.
+    pub noted: u64,
+    /// Rows that were settled by those who changed them.
+    pub at_once: u64,
     /// How often the table was asked for as a whole; all times but the last were in vain.
     pub drains: u64,
     /// Rows that changed while they were read, and were looked at again.
     pub again: u64,
 }
 
-/// Notes rows that change.
+/// What those who change rows meet.
 #[derive(Debug)]
-struct Noting {
+struct Shadow {
+    database: Arc<DatabaseState>,
+    table: Arc<Table>,
+    indexes: Vec<Arc<Index>>,
     noted: EntryQueue,
+    /// When all rows have one.
+    places: OnceLock<RowPlaces>,
+    /// Do those who change rows settle them?
+    is_at_once: AtomicBool,
+    at_once: AtomicU64,
 }
 
-impl RowObserver for Noting {
+impl RowObserver for Shadow {
     fn has_column(&self, _: usize) -> bool {
         true
     }
@@ -84,9 +86,20 @@ impl RowObserver for Noting {
         false
     }
 
-    fn row_changed(&self, _: &Table, rid: Rid, before: Option<&[u8]>, after: Option<&[u8]>) {
-        if before != after {
-            self.noted.put(&[], rid);
+    fn row_changed(&self, table: &Table, rid: Rid, before: Option<&[u8]>, after: Option<&[u8]>) {
+        if before == after {
+            return;
+        }
+        if !self.is_at_once.load(Ordering::Acquire) || self.noted.check().is_err() {
+            return self.noted.put(&[], rid);
+        }
+        self.at_once.fetch_add(1, Ordering::Relaxed);
+        // Nobody but who looks at notes is told of an error: the one who changes the row does not fail for it.
+        let settled = self.database.core.manager.prepare_log().and_then(|()| self.settle(table, rid, &mut Buffers::default()));
+        match settled {
+            Ok(()) => {}
+            Err(error) if is_of_row(&error) => self.noted.put(&[], rid),
+            Err(error) => self.noted.fail(error),
         }
     }
 }
@@ -106,10 +119,7 @@ pub struct TableBuild {
     database: Arc<DatabaseState>,
     state: Arc<TransactionState>,
     old: Arc<Table>,
-    table: Arc<Table>,
-    indexes: Vec<Arc<Index>>,
-    noting: Arc<Noting>,
-    places: RowPlaces,
+    shadow: Arc<Shadow>,
     /// Rows that were taken from the notes, and are to be settled next.
     next: Entries,
     stage: Stage,
@@ -128,16 +138,21 @@ impl TableBuild {
         let (storage, directory) = (Arc::clone(&database.core.storage), database.core.directory.clone());
         let name = format!("table-{}-noted", table.object_id);
         let noted = EntryQueue::new(Box::new(move || scratch_file(storage.as_ref(), &directory, &name)));
-        let noting = Arc::new(Noting { noted });
-        *old.gate.close() = Some(Arc::clone(&noting) as Arc<dyn RowObserver>);
+        let shadow = Arc::new(Shadow {
+            database: Arc::clone(database),
+            table,
+            indexes,
+            noted,
+            places: OnceLock::new(),
+            is_at_once: AtomicBool::new(false),
+            at_once: AtomicU64::new(0),
+        });
+        *old.gate.close() = Some(Arc::clone(&shadow) as Arc<dyn RowObserver>);
         TableBuild {
             database: Arc::clone(database),
             state: Arc::clone(state),
             old,
-            table,
-            indexes,
-            noting,
-            places: RowPlaces::default(),
+            shadow,
             next: Entries::default(),
             stage: Stage::Filling,
             counts: TableBuildCounts::default(),
@@ -154,25 +169,25 @@ impl TableBuild {
     /// The table that is written.
     #[must_use]
     pub fn table(&self) -> &Arc<Table> {
-        &self.table
+        &self.shadow.table
     }
 
     /// Its indexes.
     #[must_use]
     pub fn indexes(&self) -> &[Arc<Index>] {
-        &self.indexes
+        &self.shadow.indexes
     }
 
     /// What was done so far.
     #[must_use]
     pub fn counts(&self) -> TableBuildCounts {
-        self.counts
+        TableBuildCounts { at_once: self.shadow.at_once.load(Ordering::Relaxed), ..self.counts }
     }
 
     /// Rows that were noted and wait to be settled.
     #[must_use]
     pub fn noted(&self) -> u64 {
-        self.noting.noted.len() + self.next.left()
+        self.shadow.noted.len() + self.next.left()
     }
 
     /// Writes the rows that there are, in the order in which they lie. `placed` is told of each where it has come to, for the indexes; how
@@ -184,13 +199,13 @@ impl TableBuild {
         &mut self,
         mut placed: impl FnMut(Rid, &[u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
-        let mut loader = BulkLoader::new(&self.table)?;
+        let mut loader = BulkLoader::new(&self.shadow.table)?;
         // The rows that have no place yet: those of the page that is being filled.
-        let (mut waiting, mut places, mut rows) = (VecDeque::new(), std::mem::take(&mut self.places), 0);
+        let (mut waiting, mut places, mut rows) = (VecDeque::new(), PlacedRows::default(), 0);
         let mut fresh = Vec::new();
         let (old, mut again) = (Arc::clone(&self.old), 0);
         old.visit_newest(DataPages::of(&old), |rid, record| {
-            let record = match self.anew(record, &mut fresh) {
+            let record = match self.shadow.anew(&old, record, &mut fresh) {
                 Ok(()) => &fresh,
                 Err(error) => {
                     self.check_changing(rid, record, error)?;
@@ -209,8 +224,9 @@ impl TableBuild {
             waiting.pop_front().into_iter().for_each(|old| places.push(old, new));
             placed(new, record)
         })?;
-        places.sort();
-        self.places = places;
+        if self.shadow.places.set(RowPlaces::new(places)).is_err() {
+            return Err(Error::Parameter(format!("the new {} is filled already", self.table().object())).into());
+        }
         self.counts.again += again;
         Ok(rows)
     }
@@ -219,41 +235,37 @@ impl TableBuild {
         self.stage == Stage::Filling
     }
 
+    /// The log is about to name the table: nobody settles a row before it [has](Self::is_defined).
+    pub(super) fn is_about_to_be_defined(&self) {
+        self.shadow.is_at_once.store(false, Ordering::Release);
+        // Who is at it has come to the end then.
+        drop(self.old.gate.close());
+    }
+
     pub(super) fn is_defined(&mut self) {
         self.stage = Stage::Defined;
     }
 
-    /// Settles what was noted beside writers, until so many rows are left at most.
+    /// Settles what was noted, beside writers, who settle what they change from now on.
     ///
     /// # Errors
     /// [`Error::Interrupted`]; when a page cannot be read, a row does not fit, or there is no room.
-    pub fn settle(&mut self, left: u64, progress: &dyn Progress) -> Result<()> {
-        if self.stage == Stage::Filling {
-            return Err(Error::Parameter(format!("the new {} is not defined yet", self.table.object())));
+    pub fn settle(&mut self, progress: &dyn Progress) -> Result<()> {
+        if self.shadow.places.get().is_none() {
+            return Err(Error::Parameter(format!("the new {} is not filled yet", self.table().object())));
         }
-        let mut is_slower = false;
-        while self.noted() > left {
-            let noted = self.noted();
-            if is_slower {
-                let old = Arc::clone(&self.old);
-                let _gate = old.gate.close();
-                self.counts.beside += self.settle_some(ROWS_ALONE, Some(progress))?;
-                self.counts.closed += 1;
-            } else {
-                self.counts.beside += self.settle_some(noted, Some(progress))?;
-                // When as much comes as is settled, writers have to wait now and then.
-                is_slower = self.noted() > noted / 2;
-            }
-        }
-        Ok(())
+        self.shadow.is_at_once.store(true, Ordering::Release);
+        // Those that are noted again, as they change just then, wait for the next time.
+        let noted = self.noted();
+        self.settle_some(noted, Some(progress))
     }
 
     /// Settles all that is left: nobody changes a row any more.
     pub(super) fn settle_last(&mut self) -> Result<()> {
-        self.counts.alone += self.settle_some(u64::MAX, None)?;
-        self.noting.noted.check()?;
-        if self.table.lifetime.has_ended() {
-            return Err(Error::Stale { object: self.table.object(), why: "was taken back" });
+        self.settle_some(u64::MAX, None)?;
+        self.shadow.noted.check()?;
+        if self.table().lifetime.has_ended() {
+            return Err(Error::Stale { object: self.table().object(), why: "was taken back" });
         }
         self.stage = Stage::Complete;
         self.complete.store(true, Ordering::Release);
@@ -274,12 +286,12 @@ impl TableBuild {
         others(&self.database, &self.old, &self.state)
     }
 
-    /// Settles so many rows, or all that are there; how many. `progress`: beside writers.
-    fn settle_some(&mut self, most: u64, progress: Option<&dyn Progress>) -> Result<u64> {
+    /// Settles so many rows, or all that are there. `progress`: beside writers.
+    fn settle_some(&mut self, most: u64, progress: Option<&dyn Progress>) -> Result<()> {
         let (mut settled, mut seen, mut buffers) = (0, FastSet::default(), Buffers::default());
         while settled < most {
             let Some((_, rid)) = self.next.next() else {
-                self.next = self.noting.noted.take()?;
+                self.next = self.shadow.noted.take()?;
                 seen.clear();
                 if self.next.left() == 0 {
                     break;
@@ -291,16 +303,16 @@ impl TableBuild {
             if !seen.insert(rid) {
                 continue;
             }
-            if settled % PREPARED == 1 {
-                self.database.core.manager.prepare_log()?;
-            }
-            match (self.settle_row(rid, &mut buffers), progress) {
+            self.counts.noted += 1;
+            self.database.core.manager.prepare_log()?;
+            match (self.shadow.settle(&self.old, rid, &mut buffers), progress) {
                 (Ok(()), _) => {}
                 (Err(error), Some(_)) => {
                     let record = self.old.read(rid, &mut RowBuffer::default(), <[u8]>::to_vec)?;
                     match record {
                         Some(record) => self.check_changing(rid, &record, error)?,
-                        None => self.noting.noted.put(&[], rid),
+                        None if is_of_row(&error) => self.shadow.noted.put(&[], rid),
+                        None => return Err(error),
                     }
                     self.counts.again += 1;
                 }
@@ -315,45 +327,73 @@ impl TableBuild {
                 }
             }
         }
-        Ok(settled)
+        Ok(())
     }
 
-    /// Makes a row in the new table what it is now in the old one. One that changes meanwhile is noted again.
-    fn settle_row(&mut self, rid: Rid, buffers: &mut Buffers) -> Result<()> {
-        let Buffers { old, record, before, keys } = buffers;
+    /// A row could not be written: it is noted, if it is not committed as it was read.
+    fn check_changing(&self, rid: Rid, record: &[u8], error: Error) -> Result<()> {
+        if !is_of_row(&error) {
+            return Err(error);
+        }
+        let snapshot = self.database.core.transactions.snapshot(self.state.id());
+        let visible = self.old.read_visible(rid, &snapshot, &mut RowBuffer::default(), |seen| seen == record, |_| ())?;
+        if visible == Some(true) {
+            return Err(self.of_row(rid, error));
+        }
+        self.shadow.noted.put(&[], rid);
+        Ok(())
+    }
+
+    /// An error of a row, which it names.
+    fn of_row(&self, rid: Rid, error: Error) -> Error {
+        match error {
+            Error::Value(reason) => {
+                let named = self.old.read(rid, &mut RowBuffer::default(), |record| name_row(&self.old, record, rid));
+                let row = named.ok().flatten().unwrap_or_else(|| format!("the row {rid}"));
+                Error::Value(format!("{row}: {reason}"))
+            }
+            error => error,
+        }
+    }
+}
+
+impl Shadow {
+    /// Makes a row in the new table what it is now in the old one.
+    fn settle(&self, old: &Table, rid: Rid, buffers: &mut Buffers) -> Result<()> {
+        let Buffers { rows, record, fresh, before, keys } = buffers;
+        let Some(places) = self.places.get() else { return Ok(()) };
+        // Before the look at it: who changes it meanwhile settles it afterwards, or has noted it.
+        let place = places.of(rid);
         record.clear();
-        let is_there = self.old.read(rid, old, |bytes| record.extend_from_slice(bytes))?.is_some();
-        let Some(place) = self.places.get(rid) else {
+        let is_there = old.read(rid, rows, |bytes| record.extend_from_slice(bytes))?.is_some();
+        let Some(new) = place.new else {
             if is_there {
-                let fresh = self.fresh(record)?;
-                let new = self.table.insert_record(By::Nobody, &fresh)?;
-                self.move_entries(None, Some(&fresh), new, keys)?;
-                self.places.set(rid, Some(new));
+                self.anew(old, record, fresh)?;
+                let new = self.table.insert_record(By::Nobody, fresh)?;
+                self.move_entries(None, Some(fresh), new, keys)?;
+                place.set(Some(new));
             }
             return Ok(());
         };
         before.clear();
-        let was_there = self.table.read(place, old, |bytes| before.extend_from_slice(bytes))?.is_some();
+        let was_there = self.table.read(new, rows, |bytes| before.extend_from_slice(bytes))?.is_some();
         if !was_there {
-            return Err(Error::corrupt(
-                self.table.object(),
-                place.page(),
-                format!("no row in slot {}, where one was written", place.slot()),
-            ));
+            let reason = format!("no row in slot {}, where one was written", new.slot());
+            return Err(Error::corrupt(self.table.object(), new.page(), reason));
         }
         if !is_there {
-            self.move_entries(Some(before), None, place, keys)?;
-            self.table.delete(place)?;
-            self.places.set(rid, None);
+            self.move_entries(Some(before), None, new, keys)?;
+            self.table.delete(new)?;
+            place.set(None);
             return Ok(());
         }
         let large = self.large_values(&self.table, before)?;
-        let fresh = self.fresh(record)?;
-        if large.is_empty() && fresh == *before {
+        self.anew(old, record, fresh)?;
+        if large.is_empty() && fresh == before {
             return Ok(());
         }
-        self.move_entries(Some(before), Some(&fresh), place, keys)?;
-        self.table.replace_record(By::Nobody, place, &fresh)?;
+        self.move_entries(Some(before), Some(fresh), new, keys)?;
+        self.table.replace_record(By::Nobody, new, fresh)?;
         large.into_iter().try_for_each(|value| self.table.free_large(value))
     }
 
@@ -378,21 +418,15 @@ impl TableBuild {
         Ok(())
     }
 
-    fn fresh(&self, record: &[u8]) -> Result<Vec<u8>> {
-        let mut fresh = Vec::new();
-        self.anew(record, &mut fresh)?;
-        Ok(fresh)
-    }
-
     /// The record of a row in the new table. Large values lie in pages of the old one, and another page size has another limit: such rows
     /// are built anew. Keys of all indexes can be made of it.
-    fn anew(&self, record: &[u8], fresh: &mut Vec<u8>) -> Result<()> {
+    fn anew(&self, old: &Table, record: &[u8], fresh: &mut Vec<u8>) -> Result<()> {
         fresh.clear();
-        let is_same = record.len() <= self.table.record_bytes_max() && self.large_values(&self.old, record)?.is_empty();
+        let is_same = record.len() <= self.table.record_bytes_max() && self.large_values(old, record)?.is_empty();
         if is_same {
             fresh.extend_from_slice(record);
         } else {
-            let values = self.old.values(record)?;
+            let values = old.values(record)?;
             let refs: Vec<_> = values.iter().map(|value| value.as_ref()).collect();
             self.table.build_record(By::Nobody, &refs, fresh)?;
         }
@@ -405,32 +439,11 @@ impl TableBuild {
         let found = table.layout().large_values(record).map_err(|e| Error::Damaged { path: table.object(), reason: e.to_string() })?;
         Ok(found.into_iter().map(|(_, value)| value).collect())
     }
+}
 
-    /// A row could not be written: it is noted, if it is not committed as it was read.
-    fn check_changing(&self, rid: Rid, record: &[u8], error: Error) -> Result<()> {
-        if !(matches!(error, Error::Value(_)) || error.is_damage()) {
-            return Err(error);
-        }
-        let snapshot = self.database.core.transactions.snapshot(self.state.id());
-        let visible = self.old.read_visible(rid, &snapshot, &mut RowBuffer::default(), |seen| seen == record, |_| ())?;
-        if visible == Some(true) {
-            return Err(self.of_row(rid, error));
-        }
-        self.noting.noted.put(&[], rid);
-        Ok(())
-    }
-
-    /// An error of a row, which it names.
-    fn of_row(&self, rid: Rid, error: Error) -> Error {
-        match error {
-            Error::Value(reason) => {
-                let named = self.old.read(rid, &mut RowBuffer::default(), |record| name_row(&self.old, record, rid));
-                let row = named.ok().flatten().unwrap_or_else(|| format!("the row {rid}"));
-                Error::Value(format!("{row}: {reason}"))
-            }
-            error => error,
-        }
-    }
+/// May it be one of a row that changes just then? A row that does not fit, or a large value that has gone.
+fn is_of_row(error: &Error) -> bool {
+    matches!(error, Error::Value(_)) || error.is_damage()
 }
 
 /// A record with less than this part of the longest key's bytes makes no key that is too long.
@@ -439,8 +452,9 @@ const SHORT_PART: usize = 4;
 /// What is used for each row that is settled.
 #[derive(Default)]
 struct Buffers {
-    old: RowBuffer,
+    rows: RowBuffer,
     record: Vec<u8>,
+    fresh: Vec<u8>,
     before: Vec<u8>,
     keys: (Vec<u8>, Vec<u8>),
 }

@@ -60,10 +60,9 @@ impl Building<'_> {
             Build::Table(build, stage) => {
                 *stage = match *stage {
                     Anew::Begun => fill_table(build).map(|()| Anew::Filled)?,
-                    Anew::Filled => self.change.define_table(build).map(|()| Anew::Defined)?,
-                    Anew::Defined => build.settle(0, &Silent).map(|()| Anew::Settled)?,
+                    Anew::Filled => self.change.define_table(build, &Silent).map(|()| Anew::Defined)?,
+                    Anew::Defined => build.settle(&Silent).map(|()| Anew::Settled)?,
                     Anew::Settled | Anew::Complete => {
-                        build.settle(0, &Silent)?;
                         self.change.finish_table(build, Some(Duration::ZERO), &Silent).map(|_| Anew::Complete)?
                     }
                 };
