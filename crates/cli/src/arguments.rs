@@ -189,11 +189,22 @@ pub(crate) struct LoadArguments {
     /// Directory of the database; made when it is not there
     #[arg(value_name = "DB")]
     pub(crate) database: PathBuf,
-    /// Name of the table
+    /// Name of the table; or a SQLite file, without FILE: all of its tables are loaded, with their keys and indexes, and compared
+    #[arg(value_name = "TABLE|FILE.sqlite")]
     pub(crate) table: String,
-    /// Parquet, Arrow, CSV, .tsv, .tbl or JSON-lines files of the same columns, also as .gz or .zst; patterns such as 'day-*.csv'; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// Parquet, Arrow, CSV, .tsv, .tbl or JSON-lines files of the same columns, also as .gz or .zst; patterns such as 'day-*.csv'; `-` is standard input; FILE.sqlite:TABLE is a table of a
+    /// SQLite file
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// From a SQLite file: only these tables
+    #[arg(long, value_name = "TABLES", value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
+    /// From a SQLite file: a column that has numbers and texts becomes one of texts
+    #[arg(long)]
+    pub(crate) mixed_as_text: bool,
+    /// From a SQLite file: do not read everything back to compare it
+    #[arg(long)]
+    pub(crate) no_compare: bool,
     /// Compression: page (the rows of a page column by column); none; row (each value in as few bytes as it needs); fixed (12-bit codes of a 4,096-entry dictionary); huffman (codes of up to
     /// 16 bits of such a dictionary); auto (chosen from an estimate and from what each costs on this machine; the reason is printed) [default: page; with --replace: the table's]
     #[arg(long, value_name = "METHOD", value_parser = setting::<Method>)]
@@ -400,13 +411,14 @@ pub(crate) struct ScanArguments {
     pub(crate) format: OutputFormat,
 }
 
-/// SOURCE is files of one table (Parquet, CSV, .tbl), or a database and a table, or a database and `--index` for an index that exists.
+/// SOURCE is files of one table (Parquet, CSV, .tbl), or a SQLite file (all of its tables, with their keys and indexes) or FILE.sqlite:TABLE, or a database and a table, or a database and
+/// `--index` for an index that exists.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pagefold estimate orders.parquet --key 'o_orderdate' --key 'o_custkey, o_orderkey DESC'\n  pagefold estimate shop.db orders --sample-pages 500\n  pagefold estimate shop.db --index by_date"
+    after_help = "Examples:\n  pagefold estimate orders.parquet --key 'o_orderdate' --key 'o_custkey, o_orderkey DESC'\n  pagefold estimate shop.db orders --sample-pages 500\n  pagefold estimate shop.db --index by_date\n  pagefold estimate app.sqlite"
 )]
 pub(crate) struct EstimateArguments {
-    /// Files, or a database and a table
+    /// Files, a SQLite file, or a database and a table
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) source: Vec<PathBuf>,
     /// An existing index of the database
@@ -433,6 +445,12 @@ pub(crate) struct EstimateArguments {
     /// Which sample
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Of a SQLite file: only these tables
+    #[arg(long, value_name = "TABLES", value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
+    /// Of a SQLite file: a column that has numbers and texts is taken as one of texts
+    #[arg(long)]
+    pub(crate) mixed_as_text: bool,
     #[command(flatten)]
     pub(crate) text: TextArguments,
 }
@@ -479,7 +497,7 @@ pub(crate) struct PrintArguments {
     pub(crate) dictionary: bool,
 }
 
-/// The old table or index stays until the new one is complete.
+/// The old table or index is used, and changed, until the new one is complete.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pagefold reorg shop.db orders --compress fixed --page-size 16K\n  pagefold reorg shop.db by_date --format fold --page-size 32K\n  pagefold reorg shop.db orders --compress auto"

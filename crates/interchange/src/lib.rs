@@ -15,5 +15,7 @@ pub use csv::{CsvOptions, CsvSink, CsvSource, Header};
 pub use error::InterchangeError;
 pub use json::JsonSource;
 pub use sink::{ArrowSink, FileFormat, FileSink, JsonLinesSink, ParquetOptions, ParquetSink, Sink, TableSink};
-pub use source::{ArrowSource, Batches, Inputs, OpenSource, ParquetSource, STANDARD_INPUT, Source, is_decoding, open_source};
+pub use source::{
+    ArrowSource, Batches, Inputs, OpenSource, ParquetSource, STANDARD_INPUT, Source, is_decoding, of_clusters, open_source, sample_clusters,
+};
 pub use text::{ColumnDecided, DateOrder, Decided, FileDecided, Rejects};

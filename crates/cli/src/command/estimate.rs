@@ -1,6 +1,6 @@
 //! `pagefold estimate`
 
-use super::choice;
+use super::{choice, foreign};
 use crate::arguments::EstimateArguments;
 use crate::column_list::{column_names, key_columns};
 use crate::failure::{Failure, Result};
@@ -16,6 +16,12 @@ use std::sync::Arc;
 
 pub(super) fn run(session: &Session, arguments: &EstimateArguments) -> Result<()> {
     let options = options(session, arguments)?;
+    if let [source] = arguments.source.as_slice()
+        && let Some((file, table)) = foreign::named(source)
+    {
+        let only = if table.is_some() { table.into_iter().collect() } else { arguments.tables.clone() };
+        return foreign::estimate(session, &file, (&only, arguments.mixed_as_text), &options);
+    }
     let report = estimate(session, arguments, &options)?;
     session.bars.clear();
     if session.global.json { session.print_json(&document(session, &report)) } else { session.print(&text(session, arguments, &report)) }
@@ -78,7 +84,7 @@ fn saving_json(saving: &Saving) -> Json {
     })
 }
 
-fn document(session: &Session, report: &EstimateReport) -> Json {
+pub(super) fn document(session: &Session, report: &EstimateReport) -> Json {
     let methods = report.methods.iter().map(|m| {
         let e = &m.estimate;
         json!({
@@ -162,7 +168,7 @@ fn percent(part: f64) -> String {
 }
 
 /// Left-aligned first column, right-aligned others.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> =
         (0..columns).map(|c| rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0)).collect();

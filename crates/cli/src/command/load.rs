@@ -1,6 +1,6 @@
 //! `pagefold load`
 
-use super::{choice, decided};
+use super::{choice, decided, foreign};
 use crate::arguments::LoadArguments;
 use crate::column_list;
 use crate::failure::{Failure, Result};
@@ -19,6 +19,9 @@ const SHARE_BYTES_MIN: u64 = 256 * 1024;
 
 pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     let mut options = options(session, arguments)?;
+    if let Some(from) = foreign::of_load(arguments)? {
+        return foreign::load(session, arguments, &from, &options);
+    }
     // Read before the database is opened: who waits for standard input keeps no other waiting.
     let inputs = Inputs::open(&OsStorage, &find_files(&arguments.files)?)?;
     let (database, new) = session.open_or_create(&arguments.database)?;

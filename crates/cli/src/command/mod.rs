@@ -10,6 +10,7 @@ mod decided;
 mod drop;
 mod estimate;
 mod export;
+mod foreign;
 mod get;
 mod load;
 mod output_file;

@@ -81,6 +81,10 @@ impl RowObserver for Noting {
         self.has_column(column)
     }
 
+    fn wants_records(&self) -> bool {
+        true
+    }
+
     fn row_changed(&self, table: &Table, rid: Rid, before: Option<&[u8]>, after: Option<&[u8]>) {
         let key = |record: Option<&[u8]>| {
             let mut key = Vec::new();

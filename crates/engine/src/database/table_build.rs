@@ -86,10 +86,11 @@ impl RowObserver for Shadow {
         false
     }
 
-    fn row_changed(&self, table: &Table, rid: Rid, before: Option<&[u8]>, after: Option<&[u8]>) {
-        if before == after {
-            return;
-        }
+    fn wants_records(&self) -> bool {
+        false
+    }
+
+    fn row_changed(&self, table: &Table, rid: Rid, _: Option<&[u8]>, _: Option<&[u8]>) {
         if !self.is_at_once.load(Ordering::Acquire) || self.noted.check().is_err() {
             return self.noted.put(&[], rid);
         }

@@ -26,7 +26,10 @@ pub(crate) trait RowObserver: Debug + Send + Sync {
     /// Is a value of this column to stay in the row, if others can lie outside instead?
     fn keeps_inside(&self, column: usize) -> bool;
 
-    /// A row is another one now, has come or is gone; given the records as far as there are any.
+    /// Is he to be given records? If not, a row that changes need not be read for him.
+    fn wants_records(&self) -> bool;
+
+    /// A row is another one now, has come or is gone; given the records as far as there are any, if he wants them.
     fn row_changed(&self, table: &Table, rid: Rid, before: Option<&[u8]>, after: Option<&[u8]>);
 }
 
@@ -50,11 +53,11 @@ impl RowGate {
 }
 
 impl Table {
-    /// The record of a row, if somebody is to be told of a change of it.
+    /// The record of a row, if somebody wants it who is told of a change of it.
     pub(crate) fn record_for(&self, observed: &Observed, rid: Rid) -> Result<Option<Vec<u8>>> {
-        if observed.is_none() {
-            return Ok(None);
+        match observed {
+            Some(observer) if observer.wants_records() => self.read(rid, &mut RowBuffer::default(), <[u8]>::to_vec),
+            _ => Ok(None),
         }
-        self.read(rid, &mut RowBuffer::default(), <[u8]>::to_vec)
     }
 }

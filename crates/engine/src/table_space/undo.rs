@@ -46,8 +46,8 @@ impl Table {
                 return Err(self.not_as_logged(rid));
             }
             self.core.reservations.forget((self.object_id, rid));
-            if let (Some(observer), Some(before)) = (&*gate, before) {
-                observer.row_changed(self, rid, Some(&before), None);
+            if let (Some(observer), true) = (&*gate, is_out) {
+                observer.row_changed(self, rid, before.as_deref(), None);
             }
         }
         // There are no such rows any more, and others may want the slots.

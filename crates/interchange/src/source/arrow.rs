@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::open::{Batches, Source};
 use super::parquet::{chain, decided, guard, place, same_columns};
-use super::sample::{CLUSTER_ROWS, clusters};
+use super::sample::{clusters, of_clusters};
 use crate::text::Decided;
 use crate::{InterchangeError, TableSchema};
 use arrow_array::RecordBatch;
@@ -163,32 +163,6 @@ impl Source for ArrowSource {
         let total = self.files.iter().map(|f| f.rows).sum();
         let Some(starts) = clusters(total, rows, seed) else { return self.batches() };
         let schema = Arc::clone(self.table.arrow());
-        let mut batches = self.batches()?;
-        let (mut first, mut held): (u64, Option<RecordBatch>) = (0, None);
-        let mut starts = starts.into_iter();
-        Ok(Box::new(std::iter::from_fn(move || {
-            let start = starts.next()?;
-            let mut parts = Vec::new();
-            let mut from = start;
-            while from < start + CLUSTER_ROWS {
-                let behind = first + held.as_ref().map_or(0, |b| b.num_rows() as u64);
-                if let Some(batch) = held.as_ref().filter(|_| from < behind) {
-                    let count = (behind - from).min(start + CLUSTER_ROWS - from);
-                    parts.push(batch.slice((from - first) as usize, count as usize));
-                    from += count;
-                    continue;
-                }
-                first = behind;
-                match batches.next() {
-                    None => break,
-                    Some(Err(error)) => return Some(Err(error)),
-                    Some(Ok(batch)) => held = Some(batch),
-                }
-            }
-            if parts.len() == 1 {
-                return parts.pop().map(Ok);
-            }
-            Some(arrow_select::concat::concat_batches(&schema, &parts).map_err(InterchangeError::from))
-        })))
+        Ok(of_clusters(schema, self.batches()?, starts))
     }
 }

@@ -14,3 +14,4 @@ pub(crate) use input::Input;
 pub use input::STANDARD_INPUT;
 pub use open::{Batches, Inputs, OpenSource, Source, open_source};
 pub(crate) use sample::{CLUSTER_ROWS, clusters};
+pub use sample::{clusters as sample_clusters, of_clusters};

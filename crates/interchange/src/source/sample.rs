@@ -1,5 +1,11 @@
 //! Which rows a sample takes: clusters of neighbours, one in each of equally many equal strata of the rows.
 
+use super::open::Batches;
+use crate::InterchangeError;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+
 /// Rows of one cluster: enough that a cluster's records fill pages, few enough that there are many clusters.
 pub(crate) const CLUSTER_ROWS: u64 = 256;
 
@@ -18,8 +24,8 @@ impl SplitMix64 {
     }
 }
 
-/// First rows of clusters of [`CLUSTER_ROWS`] rows, ascending, not overlapping, `wanted` rows in all or a little more. `None`: all rows, as there are not many more.
-pub(crate) fn clusters(total: u64, wanted: u64, seed: u64) -> Option<Vec<u64>> {
+/// First rows of clusters of 256 rows, ascending, not overlapping, `wanted` rows in all or a little more. `None`: all rows, as there are not many more.
+pub fn clusters(total: u64, wanted: u64, seed: u64) -> Option<Vec<u64>> {
     let count = wanted.div_ceil(CLUSTER_ROWS).max(1);
     if count.saturating_mul(CLUSTER_ROWS) >= total {
         return None;
@@ -32,6 +38,36 @@ pub(crate) fn clusters(total: u64, wanted: u64, seed: u64) -> Option<Vec<u64>> {
         first + rng.below((behind - first).saturating_sub(CLUSTER_ROWS) + 1)
     });
     Some(starts.collect())
+}
+
+/// Of batches that have all rows in order, those of the clusters that begin with these rows: each a batch by itself.
+pub fn of_clusters(schema: SchemaRef, mut batches: Batches<'_>, starts: Vec<u64>) -> Batches<'_> {
+    let (mut first, mut held): (u64, Option<RecordBatch>) = (0, None);
+    let mut starts = starts.into_iter();
+    Box::new(std::iter::from_fn(move || {
+        let start = starts.next()?;
+        let mut parts = Vec::new();
+        let mut from = start;
+        while from < start + CLUSTER_ROWS {
+            let behind = first + held.as_ref().map_or(0, |b| b.num_rows() as u64);
+            if let Some(batch) = held.as_ref().filter(|_| from < behind) {
+                let count = (behind - from).min(start + CLUSTER_ROWS - from);
+                parts.push(batch.slice((from - first) as usize, count as usize));
+                from += count;
+                continue;
+            }
+            first = behind;
+            match batches.next() {
+                None => break,
+                Some(Err(error)) => return Some(Err(error)),
+                Some(Ok(batch)) => held = Some(batch),
+            }
+        }
+        if parts.len() == 1 {
+            return parts.pop().map(Ok);
+        }
+        Some(concat_batches(&schema, &parts).map_err(InterchangeError::from))
+    }))
 }
 
 /// A part of a source that is decoded as a whole, or nearly so: its first row, and how many.

@@ -108,13 +108,17 @@ impl Transaction<'_> {
                 return Ok(false);
             }
             let gate = table.gate.pass();
-            let is_observed = gate.as_ref().is_some_and(|observer| changes.iter().any(|(changed, _)| observer.has_column(*changed)));
+            let observer = gate.as_ref().filter(|observer| changes.iter().any(|(changed, _)| observer.has_column(*changed)));
+            let is_in_the_way = observer.is_some_and(|observer| observer.wants_records());
             let concerns = |index: &Arc<Index>| index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column));
-            if !is_observed
+            if !is_in_the_way
                 && !t.damaged_unique_indexes(table).iter().any(concerns)
                 && t.indexes_of(table).iter().all(|index| !concerns(index))
                 && let Some(found) = table.update_fixed(By::Transaction(&t.state), rid, changes)?
             {
+                if let (Some(observer), true) = (observer, found) {
+                    observer.row_changed(table, rid, None, None);
+                }
                 drop(gate);
                 if found {
                     t.wrote_row(table, rid)?;
