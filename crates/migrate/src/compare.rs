@@ -27,7 +27,7 @@ const ROWS_PER_LOOK: u64 = 16 * 1024;
 /// # Errors
 /// When one of both cannot be read. A difference is none.
 pub fn compare(database: &Database, foreign: &dyn Foreign, table: &ForeignTable, progress: &dyn Progress) -> Result<Compared> {
-    let here = database.table(&table.name)?;
+    let here = database.table(&table.here)?;
     let view = database.read_view();
     let types: Vec<DataType> = here.attributes().schema.columns().iter().map(|column| column.data_type).collect();
     let mut compared = Compared::default();
@@ -71,7 +71,8 @@ pub fn compare(database: &Database, foreign: &dyn Foreign, table: &ForeignTable,
         let (mut entries, mut last) = (0, None);
         let columns: Vec<usize> = index.attributes().columns.iter().map(|(column, _)| *column).collect();
         progress.start(&format!("comparing index {}", index.name()), Some(table.rows), Unit::Rows);
-        let mut by_key = view.range(&here, &index, all, Direction::Forward, &ScanRequest::default())?.into_rows();
+        let request = ScanRequest { columns: Some(columns.clone()), ..ScanRequest::default() };
+        let mut by_key = view.range(&here, &index, all, Direction::Forward, &request)?.into_rows();
         let (layout, mut key) = (index.key_layout(), Vec::new());
         while let Some((rid, record)) = by_key.next_record()? {
             key.clear();

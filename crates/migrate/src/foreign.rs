@@ -39,8 +39,10 @@ pub trait Foreign: Send + Sync {
 /// A table of it.
 #[derive(Clone, Debug)]
 pub struct ForeignTable {
-    /// Its name.
+    /// Its name there.
     pub name: String,
+    /// The name that it is to have here.
+    pub here: String,
     /// Its columns.
     pub columns: Vec<ForeignColumn>,
     /// Columns of the primary key, by number.

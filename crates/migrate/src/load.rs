@@ -10,7 +10,7 @@ use pagefold_utility::{Error, IndexOptions, LoadOptions, LoadReport, Progress, R
 /// A table that was loaded.
 #[derive(Clone, Debug)]
 pub struct LoadedTable {
-    /// Its name there and here.
+    /// Its name here.
     pub name: String,
     /// What LOAD says of it.
     pub report: LoadReport,
@@ -34,7 +34,7 @@ pub struct ForeignLoad {
 pub fn names_taken(database: &Database, tables: &[&ForeignTable]) -> Vec<String> {
     let (known, indexes) = (database.table_names(), database.index_names());
     let is_taken = |name: &&String| known.contains(name) || indexes.contains(name);
-    let all = tables.iter().flat_map(|table| std::iter::once(&table.name).chain(table.indexes.iter().map(|index| &index.name)));
+    let all = tables.iter().flat_map(|table| std::iter::once(&table.here).chain(table.indexes.iter().map(|index| &index.name)));
     all.filter(is_taken).cloned().collect()
 }
 
@@ -59,7 +59,7 @@ pub fn load(
         match load_table(database, foreign, table, options, compares, progress) {
             Ok(loaded) => done.tables.push(loaded),
             Err(error) => {
-                let loaded = done.tables.iter().map(|table| table.name.as_str()).chain([table.name.as_str()]);
+                let loaded = done.tables.iter().map(|table| table.name.as_str()).chain([table.here.as_str()]);
                 for name in loaded.filter(|name| database.table(name).is_ok()) {
                     // What cannot be dropped now is said by nothing but the error that is there.
                     let _ = drop_object(database, name);
@@ -83,9 +83,9 @@ fn load_table(
     let mut source = foreign.source(table)?;
     progress.finish();
     let options = LoadOptions { primary_key: table.names_of(&table.primary_key), ..options.clone() };
-    let report = load_source(database, &table.name, source.as_mut(), &options, progress)?;
+    let report = load_source(database, &table.here, source.as_mut(), &options, progress)?;
     drop(source);
-    let mut loaded = LoadedTable { name: table.name.clone(), index_bytes: report.index_bytes, report, indexes: Vec::new(), compared: None };
+    let mut loaded = LoadedTable { name: table.here.clone(), index_bytes: report.index_bytes, report, indexes: Vec::new(), compared: None };
     for index in &table.indexes {
         let columns: Vec<_> = index.columns.iter().map(|(column, direction)| (table.columns[*column].name.clone(), *direction)).collect();
         let of_index = IndexOptions {
@@ -96,7 +96,7 @@ fn load_table(
             sort_bytes: options.sort_bytes,
             ..IndexOptions::default()
         };
-        loaded.index_bytes += create_index(database, &index.name, &table.name, &columns, &of_index, progress)?.size_bytes;
+        loaded.index_bytes += create_index(database, &index.name, &table.here, &columns, &of_index, progress)?.size_bytes;
         loaded.indexes.push(index.name.clone());
     }
     if compares {

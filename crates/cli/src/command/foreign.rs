@@ -90,7 +90,7 @@ pub(super) fn load(session: &Session, arguments: &LoadArguments, from: &From, op
                 from.file.display()
             )));
         };
-        table.name.clone_from(name);
+        table.here.clone_from(name);
     }
     session.bars.clear();
     foreign.check().map_err(Error::from)?;

@@ -9,6 +9,7 @@ use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_engine::{Error, Result, Silent};
 use pagefold_types::{Direction, Rid};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How far an index has come.
@@ -42,6 +43,8 @@ pub(crate) struct Building<'d> {
     // It goes before its change.
     build: Build,
     change: Change<'d>,
+    /// Was the disk full at any time since? Somebody else may have met it then, and it says so later.
+    pub(crate) was_full: bool,
 }
 
 impl Building<'_> {
@@ -154,6 +157,10 @@ impl Player<'_> {
             Err(Error::Lock(_)) if matches!(building.build, Build::Table(..)) && self.is_used(Whole::Table(building.table)) => {
                 self.trouble.meet("a table that is written anew, and others have changed");
             }
+            Err(error) if building.was_full && error.is_no_room() => {
+                self.trouble.meet("a build for which there was no room");
+                return Ok(());
+            }
             Err(error) => {
                 drop(building);
                 return self.expect_trouble(&error, "a step of a build");
@@ -164,7 +171,7 @@ impl Player<'_> {
             self.building = Some(building);
             return Ok(());
         }
-        let Building { table, build, change } = building;
+        let Building { table, build, change, .. } = building;
         let done = change.commit();
         let is_table = matches!(build, Build::Table(..));
         drop(build);
@@ -196,7 +203,12 @@ impl Player<'_> {
         };
         match begin(&mut change) {
             Ok(build) => {
-                self.building = Some(Building { table, build: Build::Table(build, Anew::Begun), change });
+                self.building = Some(Building {
+                    table,
+                    build: Build::Table(build, Anew::Begun),
+                    change,
+                    was_full: self.trouble.full.load(Ordering::Relaxed),
+                });
                 Ok(())
             }
             Err(Error::Lock(_)) if self.is_held_as_a_whole(Whole::Table(table)) => Ok(()),
@@ -212,7 +224,14 @@ impl Player<'_> {
             change.drop_index(&name).and_then(|_| change.commit()).map(|()| None)
         } else {
             let begun = change.begin_index(TABLES[table], attributes(name, shape, format));
-            begun.map(|build| Some(Building { table, build: Build::Index(build, Stage::Begun), change }))
+            begun.map(|build| {
+                Some(Building {
+                    table,
+                    build: Build::Index(build, Stage::Begun),
+                    change,
+                    was_full: self.trouble.full.load(Ordering::Relaxed),
+                })
+            })
         };
         match done {
             Ok(building) => {

@@ -186,6 +186,7 @@ impl<'d> Player<'d> {
                 if let Some(storage) = &self.storage {
                     storage.set_capacity(Some(storage.taken_bytes() + bytes));
                     self.trouble.full.store(true, Ordering::Relaxed);
+                    self.building.iter_mut().for_each(|building| building.was_full = true);
                 }
                 Ok(())
             }

@@ -273,7 +273,17 @@ fn read_table(connection: &Connection, name: &str, sizes: &HashMap<String, u64>)
     let of_indexes = statement.query_map([name], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
     let index_bytes = (!sizes.is_empty()).then(|| of_indexes.iter().filter_map(|index| sizes.get(index)).sum());
     let bytes = sizes.get(name).copied();
-    let mut read = ForeignTable { name: name.into(), columns, primary_key, indexes: Vec::new(), rows, bytes, index_bytes, left_out };
+    let mut read = ForeignTable {
+        name: name.into(),
+        here: name.into(),
+        columns,
+        primary_key,
+        indexes: Vec::new(),
+        rows,
+        bytes,
+        index_bytes,
+        left_out,
+    };
     read_indexes(connection, &mut read)?;
     let references: u64 = connection.query_row("SELECT count(DISTINCT id) FROM pragma_foreign_key_list(?1)", [name], |row| row.get(0))?;
     if references > 0 {
