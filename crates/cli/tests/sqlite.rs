@@ -1,5 +1,6 @@
 //! SQLite files by the command: estimated, loaded, compared, refused.
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

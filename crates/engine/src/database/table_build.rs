@@ -433,7 +433,12 @@ impl Shadow {
         }
         let mut key = Vec::new();
         let has_key = |index: &&Arc<Index>| is_same && fresh.len() < key_bytes_max(index.data_set.page_bytes()) / SHORT_PART;
-        self.indexes.iter().filter(|index| !has_key(index)).try_for_each(|index| key_of(&self.table, index, fresh, &mut key))
+        let keys = self.indexes.iter().filter(|index| !has_key(index)).try_for_each(|index| key_of(&self.table, index, fresh, &mut key));
+        if keys.is_err() && !is_same {
+            // The row does not come, and nothing names them.
+            self.large_values(&self.table, fresh)?.into_iter().try_for_each(|value| self.table.free_large(value))?;
+        }
+        keys
     }
 
     fn large_values(&self, table: &Table, record: &[u8]) -> Result<Vec<LargeValueRef>> {
