@@ -160,7 +160,7 @@ pub struct ReorgOptions {
     pub keep_dictionary: bool,
     /// What methods and formats cost, where one is chosen.
     pub costs: Costs,
-    /// Of a table: how long transactions are waited for that have changed something in it and do not end, before it is replaced. Others go on
-    /// meanwhile, but for moments. The lock timeout of the database, if nothing is said.
+    /// How long transactions are waited for that have changed something in the table and do not end, before it, or its index, is replaced.
+    /// Others go on meanwhile, but for moments. The lock timeout of the database, if nothing is said.
     pub patience: Option<Duration>,
 }

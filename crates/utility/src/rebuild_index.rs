@@ -17,7 +17,7 @@ pub fn rebuild_index(database: &Database, name: &str, sort_bytes: usize, progres
     let built = fill(database, &build, sort_bytes, progress)?;
     finish(&mut change, &mut build, PATIENCE, progress)?;
     let index = Arc::clone(build.index());
-    change.replace_index(name)?;
+    change.replace_index(name, None, progress)?;
     change.commit()?;
     Ok(index_report(&index, built, None))
 }

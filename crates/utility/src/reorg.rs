@@ -140,8 +140,8 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
     let mut change = database.change();
     let mut build = change.begin_index_again(attributes.with_format(format, page_bytes))?;
     fill(database, &build, SORT_BYTES, progress)?;
-    finish(&mut change, &mut build, PATIENCE, progress)?;
-    let (fresh, old) = (Arc::clone(build.index()), change.replace_index(name)?);
+    finish(&mut change, &mut build, options.patience.unwrap_or(PATIENCE), progress)?;
+    let (fresh, old) = (Arc::clone(build.index()), change.replace_index(name, options.patience, progress)?);
     let pages_of = |index: &pagefold_engine::index::Index| u64::from(index.data_set().page_count());
     let bytes_of = |index: &pagefold_engine::index::Index| pages_of(index) * index.data_set().page_bytes() as u64;
     let report = ReorgReport {

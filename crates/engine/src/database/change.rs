@@ -9,7 +9,7 @@
 //! - a change that is dropped without commit leaves no file behind; after a crash the next writer removes what it left.
 
 use super::defining::{Definer, Defining};
-use super::index_build::{BuildCounts, IndexBuild};
+use super::index_build::{BuildCounts, IndexBuild, others};
 use super::open::Database;
 use super::read_view::ReadView;
 use super::table_build::{DRAIN, PAUSE, TableBuild, TableBuildCounts};
@@ -106,12 +106,13 @@ impl<'a> Change<'a> {
         self.begin_build(table.name(), attributes, Some(&old))
     }
 
-    /// Drops the index that another one is to replace, which is complete. Waits, as for any index that is dropped, until no other transaction that has changed something in the table runs, and keeps those
-    /// that come from it.
+    /// Drops the index that another one is to replace, which is complete. Its table is locked as a whole for that, as in [`Self::finish_table`], and the commit is to come at once.
     ///
     /// # Errors
-    /// As [`Self::drop_index`].
-    pub fn replace_index(&mut self, name: &str) -> Result<Arc<Index>> {
+    /// As [`Self::drop_index`]; [`Error::Interrupted`].
+    pub fn replace_index(&mut self, name: &str, patience: Option<Duration>, progress: &dyn Progress) -> Result<Arc<Index>> {
+        let table = self.database.table_of(&*self.database.index(name)?)?;
+        self.drain(&table, patience, progress, || Ok(()))?;
         self.define(|defining, by| defining.replace_index(by, name))
     }
 
@@ -164,7 +165,6 @@ impl<'a> Change<'a> {
         });
         let (table, indexes) = built?;
         self.builds.push(Arc::clone(&complete));
-        self.database.core.locks.yield_in_deadlocks(id);
         Ok(TableBuild::begin(&self.database.state, &state, (Arc::clone(old), table), indexes, complete))
     }
 
@@ -200,30 +200,46 @@ impl<'a> Change<'a> {
     ) -> Result<TableBuildCounts> {
         self.define_table(build, progress)?;
         progress.start(&format!("what changed while {} was written", build.table().name()), Some(build.noted()), Unit::Rows);
-        let (locks, id, object) = (&self.database.core.locks, self.state.id(), build.old().object_id);
-        let (patience, mut waited) = (patience.unwrap_or(self.lock_timeout), Duration::ZERO);
-        while !build.is_complete() {
-            build.settle(progress)?;
-            // What others have logged need not become durable with the commit, for which they wait.
-            if let Some(log) = self.database.core.log() {
-                log.make_durable(log.end())?;
-            }
-            build.drains();
-            match locks.lock_whole(id, object, Mode::Exclusive, DRAIN.min(patience)) {
-                Ok(()) => build.settle_last()?,
-                Err(error) if waited >= patience => return Err(error.into()),
-                Err(_) => {
-                    if progress.interrupted() {
-                        return Err(Error::Interrupted);
-                    }
-                    locks.wait_for_end(&build.users(), PAUSE);
-                    waited += DRAIN + PAUSE;
-                }
-            }
+        if !build.is_complete() {
+            let old = Arc::clone(build.old());
+            self.drain(&old, patience, progress, || {
+                build.drains();
+                build.settle(progress)
+            })?;
+            build.settle_last()?;
         }
         self.define(|defining, by| defining.replace_table(by, build.old()))?;
         progress.finish();
         Ok(build.counts())
+    }
+
+    /// Locks a table as a whole that others change: for moments, with pauses in which all go on. Before each of them `prepare` is called, and what others have logged is made durable, so
+    /// that the commit, for which they wait, has little to wait for.
+    fn drain(
+        &self,
+        table: &Table,
+        patience: Option<Duration>,
+        progress: &dyn Progress,
+        mut prepare: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let (locks, id) = (&self.database.core.locks, self.state.id());
+        let (patience, mut waited) = (patience.unwrap_or(self.lock_timeout), Duration::ZERO);
+        locks.yield_in_deadlocks(id);
+        loop {
+            prepare()?;
+            if let Some(log) = self.database.core.log() {
+                log.make_durable(log.end())?;
+            }
+            match locks.lock_whole(id, table.object_id, Mode::Exclusive, DRAIN.min(patience)) {
+                Ok(()) => return Ok(()),
+                Err(error) if waited >= patience => return Err(error.into()),
+                Err(_) if progress.interrupted() => return Err(Error::Interrupted),
+                Err(_) => {
+                    locks.wait_for_end(&others(&self.database.state, table, &self.state), PAUSE);
+                    waited += DRAIN + PAUSE;
+                }
+            }
+        }
     }
 
     /// What was filled into an index so far is on disk from now on, and named by the log: then [`IndexBuild::switch`] and [`IndexBuild::complete`] can follow.

@@ -21,7 +21,7 @@
 //! - a row that is not in the new table as it is in the old one is noted, or is about to be settled;
 //! - an error of a row that is not committed so, or that changes just then, is none: the row is noted.
 
-use super::index_build::{name_row, others};
+use super::index_build::name_row;
 use super::leftovers::key_of;
 use super::open::DatabaseState;
 use super::row_places::{PlacedRows, RowPlaces};
@@ -280,11 +280,6 @@ impl TableBuild {
     /// Writers are about to be kept out.
     pub(super) fn drains(&mut self) {
         self.counts.drains += 1;
-    }
-
-    /// Those who have changed something in the table and have not ended.
-    pub(super) fn users(&self) -> Vec<u64> {
-        others(&self.database, &self.old, &self.state)
     }
 
     /// Settles so many rows, or all that are there. `progress`: beside writers.

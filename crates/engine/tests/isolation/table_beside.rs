@@ -434,6 +434,8 @@ fn a_transaction_that_does_not_end_keeps_the_table_from_being_replaced() {
         let options = ReorgOptions { patience: Some(Duration::from_millis(900)), ..to(Method::Row) };
         let failed = reorg(&world.database, "t", &options, &Silent);
         assert!(matches!(failed, Err(pagefold_utility::Error::Engine(Error::Lock(LockError::Timeout { .. })))), "{failed:?}");
+        let failed = reorg(&world.database, "value", &ReorgOptions { method: None, ..options }, &Silent);
+        assert!(matches!(failed, Err(pagefold_utility::Error::Engine(Error::Lock(LockError::Timeout { .. })))), "{failed:?}");
         let before = commits.load(Ordering::Relaxed);
         while commits.load(Ordering::Relaxed) < before + 10 {
             std::thread::yield_now();
