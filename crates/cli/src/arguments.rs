@@ -64,7 +64,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Generate a table, load it each way, measure, and say what came out
     Demo(DemoArguments),
-    /// Load Parquet, CSV or .tbl files into a table
+    /// Load Parquet, CSV or .tbl files into a table, or all tables of a SQLite file
     Load(LoadArguments),
     /// Put rows into a table by primary key: new ones are inserted, others changed
     #[command(
@@ -184,7 +184,9 @@ pub(crate) enum HeaderArgument {
 /// The table appears with all rows and its primary key, or not at all (with `--reject`: with all rows that fit). How a text file is written and whether its first line is names is found from
 /// its beginning, the types of its columns from all its values, and what was decided is printed; `--columns`, `--type` and the options for CSV say otherwise.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pagefold load shop.db orders orders.parquet --primary-key o_orderkey --compress fixed --page-size 8K")]
+#[command(
+    after_help = "Examples:\n  pagefold load shop.db orders orders.parquet --primary-key o_orderkey --compress fixed --page-size 8K\n  pagefold load app.db app.sqlite\n  pagefold load app.db orders app.sqlite:orders"
+)]
 pub(crate) struct LoadArguments {
     /// Directory of the database; made when it is not there
     #[arg(value_name = "DB")]
@@ -196,15 +198,6 @@ pub(crate) struct LoadArguments {
     /// SQLite file
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// From a SQLite file: only these tables
-    #[arg(long, value_name = "TABLES", value_delimiter = ',')]
-    pub(crate) tables: Vec<String>,
-    /// From a SQLite file: a column that has numbers and texts becomes one of texts
-    #[arg(long)]
-    pub(crate) mixed_as_text: bool,
-    /// From a SQLite file: do not read everything back to compare it
-    #[arg(long)]
-    pub(crate) no_compare: bool,
     /// Compression: page (the rows of a page column by column); none; row (each value in as few bytes as it needs); fixed (12-bit codes of a 4,096-entry dictionary); huffman (codes of up to
     /// 16 bits of such a dictionary); auto (chosen from an estimate and from what each costs on this machine; the reason is printed) [default: page; with --replace: the table's]
     #[arg(long, value_name = "METHOD", value_parser = setting::<Method>)]
@@ -262,6 +255,15 @@ pub(crate) struct LoadArguments {
     pub(crate) reject_limit: u64,
     #[command(flatten)]
     pub(crate) text: TextArguments,
+    /// From a SQLite file: only these tables
+    #[arg(long, value_name = "TABLES", value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
+    /// From a SQLite file: a column that has numbers and texts becomes one of texts
+    #[arg(long)]
+    pub(crate) mixed_as_text: bool,
+    /// From a SQLite file: do not read everything back to compare it
+    #[arg(long)]
+    pub(crate) no_compare: bool,
 }
 
 /// All rows in one transaction, unless told otherwise: after an error, a crash or Ctrl-C what was not committed is taken back.

@@ -73,6 +73,9 @@ fn what_cannot_be_loaded_leaves_nothing() {
     place.run(&["load", "db", "app.sqlite", "--mixed-as-text"]).ok();
     place.run(&["load", "db", "app.sqlite", "--mixed-as-text"]).fails(1, &["the database has item, item_name, order line already"]);
     assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
+    place.write("t.csv", "a\n1\n");
+    place.run(&["load", "db", "t", "t.csv", "--no-compare"]).fails(2, &["are for SQLite files"]);
+    place.run(&["estimate", "t.csv", "--tables", "a"]).fails(2, &["are for SQLite files"]);
     place.write("none.sqlite", "this is no database, but long enough to be taken for one");
     place.run(&["load", "db", "none.sqlite"]).fails(2, &["no SQLite file"]);
 }

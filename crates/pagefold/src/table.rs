@@ -109,6 +109,10 @@ impl<'t> Table<'t> {
     /// # Errors
     /// [`Error::Unknown`] when there is none of this name, [`Error::Parameter`] when it is one of another table.
     pub fn by(&self, index: &str) -> Result<ByIndex<'t>> {
+        self.following(|table| table.by_now(index))
+    }
+
+    fn by_now(&self, index: &str) -> Result<ByIndex<'t>> {
         let found = self.transaction.with(|t| t.indexes(&self.table))?.into_iter().find(|own| own.name() == index);
         let Some(index) = found else {
             let index = self.transaction.with(|t| t.index(index))?;

@@ -5,8 +5,10 @@ use crate::table::Table;
 use crate::{Error, Result};
 use pagefold_engine::database::{self as engine, Isolation, Savepoint};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_engine::table_space as space;
 use pagefold_types::Direction;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// A transaction: what it does happens as a whole with [`commit`](Self::commit), or not at all. Dropping it takes everything back. It keeps its database open, and can be sent to another thread.
 #[derive(Debug)]
@@ -35,7 +37,19 @@ impl Transaction {
     /// # Errors
     /// [`Error::Unknown`] when there is none.
     pub fn table(&self, name: &str) -> Result<Table<'_>> {
-        Table::new(self, self.with(|t| t.table(name))?)
+        loop {
+            let table = self.with(|t| t.table(name))?;
+            match Table::new(self, Arc::clone(&table)) {
+                // It was written anew between the look at its name and the one at its indexes.
+                Err(Error::Stale { .. }) if self.isolation() == Isolation::ReadCommitted && !self.is_still(name, &table) => {}
+                found => return found,
+            }
+        }
+    }
+
+    /// Does the table still have the name?
+    fn is_still(&self, name: &str, table: &Arc<space::Table>) -> bool {
+        self.with(|t| t.table(name)).is_ok_and(|now| Arc::ptr_eq(&now, table))
     }
 
     /// Makes a table, and with a primary key the index on it, `<table>_pk`. Others see it after the commit.

@@ -199,10 +199,15 @@ pub(crate) fn fill(database: &Database, build: &IndexBuild, sort_bytes: usize, p
 
 /// What is left to be done for an index that was filled.
 pub(crate) fn finish(change: &mut Change<'_>, build: &mut IndexBuild, patience: Duration, progress: &dyn Progress) -> Result<()> {
-    change.finish_index(build, patience, progress).map(drop).map_err(|error| match error {
+    change.finish_index(build, patience, progress).map(drop).map_err(stopped)
+}
+
+/// An error of the engine; one who was asked to stop has stopped.
+pub(crate) fn stopped(error: pagefold_engine::Error) -> Error {
+    match error {
         pagefold_engine::Error::Interrupted => Error::Interrupted,
         error => error.into(),
-    })
+    }
 }
 
 /// So many entries are done: says so now and then, and looks at whether to stop.

@@ -1,6 +1,6 @@
 //! REBUILD-INDEX: an index is built anew from the rows of its table, whatever state its pages are in: none of them is read.
 
-use crate::index_build::{IndexReport, fill, finish, index_report};
+use crate::index_build::{IndexReport, fill, finish, index_report, stopped};
 use crate::options::PATIENCE;
 use crate::{Progress, Result};
 use pagefold_engine::database::Database;
@@ -17,7 +17,7 @@ pub fn rebuild_index(database: &Database, name: &str, sort_bytes: usize, progres
     let built = fill(database, &build, sort_bytes, progress)?;
     finish(&mut change, &mut build, PATIENCE, progress)?;
     let index = Arc::clone(build.index());
-    change.replace_index(name, None, progress)?;
+    change.replace_index(name, None, progress).map_err(stopped)?;
     change.commit()?;
     Ok(index_report(&index, built, None))
 }

@@ -2,7 +2,7 @@
 
 use crate::drop::no_object;
 use crate::estimate::{choose_format, choose_method};
-use crate::index_build::{KeyCollector, KeyCollectors, fill, finish};
+use crate::index_build::{KeyCollector, KeyCollectors, fill, finish, stopped};
 use crate::options::PATIENCE;
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
@@ -97,10 +97,7 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
     for collector in collectors.into_vec() {
         collector.build_beside(progress)?;
     }
-    change.finish_table(&mut build, options.patience, progress).map_err(|error| match error {
-        pagefold_engine::Error::Interrupted => Error::Interrupted,
-        error => error.into(),
-    })?;
+    change.finish_table(&mut build, options.patience, progress).map_err(stopped)?;
     let ((pages_before, size_bytes_before), (pages, size_bytes)) = (size(old), size(&table));
     change.commit()?;
     drop(build);
@@ -141,7 +138,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
     let mut build = change.begin_index_again(attributes.with_format(format, page_bytes))?;
     fill(database, &build, SORT_BYTES, progress)?;
     finish(&mut change, &mut build, options.patience.unwrap_or(PATIENCE), progress)?;
-    let (fresh, old) = (Arc::clone(build.index()), change.replace_index(name, options.patience, progress)?);
+    let (fresh, old) = (Arc::clone(build.index()), change.replace_index(name, options.patience, progress).map_err(stopped)?);
     let pages_of = |index: &pagefold_engine::index::Index| u64::from(index.data_set().page_count());
     let bytes_of = |index: &pagefold_engine::index::Index| pages_of(index) * index.data_set().page_bytes() as u64;
     let report = ReorgReport {

@@ -22,6 +22,9 @@ pub(super) fn run(session: &Session, arguments: &EstimateArguments) -> Result<()
         let only = if table.is_some() { table.into_iter().collect() } else { arguments.tables.clone() };
         return foreign::estimate(session, &file, (&only, arguments.mixed_as_text), &options);
     }
+    if !arguments.tables.is_empty() || arguments.mixed_as_text {
+        return Err(foreign::not_for_files("--tables and --mixed-as-text"));
+    }
     let report = estimate(session, arguments, &options)?;
     session.bars.clear();
     if session.global.json { session.print_json(&document(session, &report)) } else { session.print(&text(session, arguments, &report)) }

@@ -52,6 +52,11 @@ pub(super) fn of_load(arguments: &LoadArguments) -> Result<Option<From>> {
     }
 }
 
+/// Options that only a database of another kind has.
+pub(super) fn not_for_files(options: &str) -> Failure {
+    Failure::Usage(format!("{options} are for SQLite files"))
+}
+
 fn open(file: &Path, mixed_as_text: bool) -> Result<SqliteFile> {
     let mixed = if mixed_as_text { Mixed::AsText } else { Mixed::Refuse };
     Ok(SqliteFile::open(file, mixed).map_err(Error::from)?)

@@ -22,6 +22,9 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     if let Some(from) = foreign::of_load(arguments)? {
         return foreign::load(session, arguments, &from, &options);
     }
+    if !arguments.tables.is_empty() || arguments.mixed_as_text || arguments.no_compare {
+        return Err(foreign::not_for_files("--tables, --mixed-as-text and --no-compare"));
+    }
     // Read before the database is opened: who waits for standard input keeps no other waiting.
     let inputs = Inputs::open(&OsStorage, &find_files(&arguments.files)?)?;
     let (database, new) = session.open_or_create(&arguments.database)?;

@@ -21,6 +21,7 @@ use crate::pool::Frees;
 use crate::table_space::{Table, TableAttributes};
 use crate::transaction::{Mode, TransactionState};
 use crate::{Error, Progress, Result, Unit};
+use pagefold_io::{Clock, OsClock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -223,7 +224,7 @@ impl<'a> Change<'a> {
         mut prepare: impl FnMut() -> Result<()>,
     ) -> Result<()> {
         let (locks, id) = (&self.database.core.locks, self.state.id());
-        let (patience, mut waited) = (patience.unwrap_or(self.lock_timeout), Duration::ZERO);
+        let (patience, began) = (patience.unwrap_or(self.lock_timeout), OsClock.monotonic());
         locks.yield_in_deadlocks(id);
         loop {
             prepare()?;
@@ -232,13 +233,28 @@ impl<'a> Change<'a> {
             }
             match locks.lock_whole(id, table.object_id, Mode::Exclusive, DRAIN.min(patience)) {
                 Ok(()) => return Ok(()),
-                Err(error) if waited >= patience => return Err(error.into()),
-                Err(_) if progress.interrupted() => return Err(Error::Interrupted),
-                Err(_) => {
-                    locks.wait_for_end(&others(&self.database.state, table, &self.state), PAUSE);
-                    waited += DRAIN + PAUSE;
-                }
+                Err(error) if OsClock.monotonic().saturating_sub(began) >= patience => return Err(error.into()),
+                Err(_) => self.pause(table, progress)?,
             }
+        }
+    }
+
+    /// Lets all go on, for [`PAUSE`] or until those who have changed something in the table have ended.
+    fn pause(&self, table: &Table, progress: &dyn Progress) -> Result<()> {
+        let (locks, end) = (&self.database.core.locks, OsClock.monotonic() + PAUSE);
+        let mut users = others(&self.database.state, table, &self.state);
+        loop {
+            if progress.interrupted() {
+                return Err(Error::Interrupted);
+            }
+            let left = end.saturating_sub(OsClock.monotonic());
+            if users.is_empty() || left.is_zero() {
+                return Ok(());
+            }
+            // It returns whenever somebody ends.
+            locks.wait_for_end(&users, left);
+            let still = locks.users_of(table.object_id);
+            users.retain(|user| still.contains(user));
         }
     }
 

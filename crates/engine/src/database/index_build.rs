@@ -28,10 +28,11 @@ use crate::index::{Entries, EntryQueue, Index, IndexBuilder};
 use crate::pool::{By, MiniTransaction};
 use crate::table_space::row_gate::RowObserver;
 use crate::table_space::{DataPages, RowBuffer, Table};
-use crate::transaction::{LockError, Mode, Resource, Snapshot, TransactionState};
+use crate::transaction::{LockError, Mode, REMOVER, Resource, Snapshot, TransactionState};
 use crate::{Error, Progress, Result};
 use pagefold_format::index::build::BuiltTree;
 use pagefold_format::log::{Leftover, Undo};
+use pagefold_io::{Clock, OsClock};
 use pagefold_types::{Rid, text};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -318,18 +319,18 @@ impl IndexBuild {
         progress: &dyn Progress,
         step: impl Fn(&mut IndexBuild) -> Result<bool>,
     ) -> Result<()> {
-        let mut waited = Duration::ZERO;
+        let began = OsClock.monotonic();
         while !step(self)? {
             if progress.interrupted() {
                 return Err(Error::Interrupted);
             }
             let Some(holder) = self.waited_for().first().copied() else { continue };
+            let waited = OsClock.monotonic().saturating_sub(began);
             if waited >= patience {
                 let resource = Resource::Object(self.table.object_id);
                 return Err(LockError::Timeout { waiter: self.state.id(), resource, holder, waited }.into());
             }
             self.wait();
-            waited += WAIT;
         }
         Ok(())
     }
@@ -527,7 +528,7 @@ pub(super) fn name_row(table: &Table, record: &[u8], rid: Rid) -> String {
 /// The other transactions that may have changed rows of a table.
 pub(super) fn others(database: &DatabaseState, table: &Table, own: &TransactionState) -> Vec<u64> {
     let mut users = database.core.locks.users_of(table.object_id);
-    users.retain(|user| *user != own.id());
+    users.retain(|user| *user != own.id() && *user != REMOVER);
     users
 }
 

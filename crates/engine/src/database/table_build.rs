@@ -91,17 +91,36 @@ impl RowObserver for Shadow {
     }
 
     fn row_changed(&self, table: &Table, rid: Rid, _: Option<&[u8]>, _: Option<&[u8]>) {
+        if self.table.lifetime.has_ended() {
+            // It was given up.
+            return;
+        }
         if !self.is_at_once.load(Ordering::Acquire) || self.noted.check().is_err() {
             return self.noted.put(&[], rid);
         }
         self.at_once.fetch_add(1, Ordering::Relaxed);
         // Nobody but who looks at notes is told of an error: the one who changes the row does not fail for it.
-        let settled = self.database.core.manager.prepare_log().and_then(|()| self.settle(table, rid, &mut Buffers::default()));
-        match settled {
+        let settled = self.database.core.manager.prepare_log().map_err(Unsettled::Table);
+        match settled.and_then(|()| self.settle(table, rid, &mut Buffers::default())) {
             Ok(()) => {}
-            Err(error) if is_of_row(&error) => self.noted.put(&[], rid),
-            Err(error) => self.noted.fail(error),
+            Err(Unsettled::Row(error)) if is_of_row(&error) => self.noted.put(&[], rid),
+            Err(Unsettled::Row(error) | Unsettled::Table(error)) => self.noted.fail(error),
         }
+    }
+}
+
+/// Why a row is not settled.
+#[derive(Debug)]
+enum Unsettled {
+    /// It cannot be read, or brought into the new form. In the new table nothing has changed.
+    Row(Error),
+    /// Something else, or in the midst of it: the new table is of no use any more.
+    Table(Error),
+}
+
+impl From<Error> for Unsettled {
+    fn from(error: Error) -> Unsettled {
+        Unsettled::Table(error)
     }
 }
 
@@ -268,8 +287,34 @@ impl TableBuild {
         if self.table().lifetime.has_ended() {
             return Err(Error::Stale { object: self.table().object(), why: "was taken back" });
         }
+        self.check_keys()?;
         self.stage = Stage::Complete;
         self.complete.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Refuses a key that two rows have in a unique index of columns without NULL: the old index was wrong, and has let it pass.
+    fn check_keys(&self) -> Result<()> {
+        let columns = self.table().attributes().schema.columns();
+        for index in self.indexes() {
+            let attributes = index.attributes();
+            let has_twice = {
+                let facts = index.data_set.facts();
+                facts.keys < facts.rows
+            };
+            if !attributes.unique || !has_twice || attributes.columns.iter().any(|(column, _)| columns[*column].nullable) {
+                continue;
+            }
+            let mut last: Option<Vec<u8>> = None;
+            index.tree().check(&mut |key, _| {
+                if last.as_deref() == Some(key) {
+                    return Err(index.duplicate(key));
+                }
+                last.get_or_insert_default().clear();
+                last.get_or_insert_default().extend_from_slice(key);
+                Ok(())
+            })?;
+        }
         Ok(())
     }
 
@@ -303,16 +348,12 @@ impl TableBuild {
             self.database.core.manager.prepare_log()?;
             match (self.shadow.settle(&self.old, rid, &mut buffers), progress) {
                 (Ok(()), _) => {}
-                (Err(error), Some(_)) => {
-                    let record = self.old.read(rid, &mut RowBuffer::default(), <[u8]>::to_vec)?;
-                    match record {
-                        Some(record) => self.check_changing(rid, &record, error)?,
-                        None if is_of_row(&error) => self.shadow.noted.put(&[], rid),
-                        None => return Err(error),
-                    }
+                (Err(Unsettled::Row(error)), Some(_)) => {
+                    self.check_changing(rid, &buffers.record, error)?;
                     self.counts.again += 1;
                 }
-                (Err(error), None) => return Err(self.of_row(rid, error)),
+                (Err(Unsettled::Row(error)), None) => return Err(self.of_row(rid, error)),
+                (Err(Unsettled::Table(error)), _) => return Err(error),
             }
             if let Some(progress) = progress
                 && settled.is_multiple_of(ROWS_PER_LOOK)
@@ -355,16 +396,16 @@ impl TableBuild {
 
 impl Shadow {
     /// Makes a row in the new table what it is now in the old one.
-    fn settle(&self, old: &Table, rid: Rid, buffers: &mut Buffers) -> Result<()> {
+    fn settle(&self, old: &Table, rid: Rid, buffers: &mut Buffers) -> std::result::Result<(), Unsettled> {
         let Buffers { rows, record, fresh, before, keys } = buffers;
         let Some(places) = self.places.get() else { return Ok(()) };
         // Before the look at it: who changes it meanwhile settles it afterwards, or has noted it.
         let place = places.of(rid);
         record.clear();
-        let is_there = old.read(rid, rows, |bytes| record.extend_from_slice(bytes))?.is_some();
+        let is_there = old.read(rid, rows, |bytes| record.extend_from_slice(bytes)).map_err(Unsettled::Row)?.is_some();
         let Some(new) = place.new else {
             if is_there {
-                self.anew(old, record, fresh)?;
+                self.anew(old, record, fresh).map_err(Unsettled::Row)?;
                 let new = self.table.insert_record(By::Nobody, fresh)?;
                 self.move_entries(None, Some(fresh), new, keys)?;
                 place.set(Some(new));
@@ -375,7 +416,7 @@ impl Shadow {
         let was_there = self.table.read(new, rows, |bytes| before.extend_from_slice(bytes))?.is_some();
         if !was_there {
             let reason = format!("no row in slot {}, where one was written", new.slot());
-            return Err(Error::corrupt(self.table.object(), new.page(), reason));
+            return Err(Error::corrupt(self.table.object(), new.page(), reason).into());
         }
         if !is_there {
             self.move_entries(Some(before), None, new, keys)?;
@@ -384,13 +425,13 @@ impl Shadow {
             return Ok(());
         }
         let large = self.large_values(&self.table, before)?;
-        self.anew(old, record, fresh)?;
+        self.anew(old, record, fresh).map_err(Unsettled::Row)?;
         if large.is_empty() && fresh == before {
             return Ok(());
         }
         self.move_entries(Some(before), Some(fresh), new, keys)?;
         self.table.replace_record(By::Nobody, new, fresh)?;
-        large.into_iter().try_for_each(|value| self.table.free_large(value))
+        Ok(large.into_iter().try_for_each(|value| self.table.free_large(value))?)
     }
 
     /// A row has this record instead of that one: so have its entries.

@@ -314,8 +314,9 @@ impl Table {
     /// # Errors
     /// When another one is at it.
     pub(crate) fn begin_build(&self, transaction: u64, what: String) -> Result<()> {
-        self.check_no_build(0)?;
-        *self.builder.lock() = Some((transaction, what));
+        let mut builder = self.builder.lock();
+        refuse_beside(&builder, 0)?;
+        *builder = Some((transaction, what));
         Ok(())
     }
 
@@ -326,10 +327,7 @@ impl Table {
 
     /// Refuses who would wait for the end of a build, and keep all others waiting behind him; not the one who builds.
     pub(crate) fn check_no_build(&self, transaction: u64) -> Result<()> {
-        match &*self.builder.lock() {
-            Some((builder, what)) if *builder != transaction => Err(Error::Busy(format!("{what}; wait for it, or stop it"))),
-            _ => Ok(()),
-        }
+        refuse_beside(&self.builder.lock(), transaction)
     }
 
     /// One of its indexes goes with the commit of this timestamp.
@@ -396,5 +394,13 @@ impl Table {
     #[must_use]
     pub fn manager(&self) -> &BufferManager {
         &self.core.manager
+    }
+}
+
+/// Refuses whoever is not the one that builds something of a table, if there is one.
+fn refuse_beside(builder: &Option<(u64, String)>, transaction: u64) -> Result<()> {
+    match builder {
+        Some((builder, what)) if *builder != transaction => Err(Error::Busy(format!("{what}; wait for it, or stop it"))),
+        _ => Ok(()),
     }
 }

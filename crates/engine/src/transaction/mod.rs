@@ -28,7 +28,6 @@ pub use chain::{Before, Seen};
 pub use lock_error::{LockError, WaitFor};
 pub use lock_queue::{Mode, Resource};
 pub use locks::LockTable;
-#[cfg(test)]
 pub(crate) use locks::REMOVER;
 pub use manager::Transactions;
 pub(crate) use page_filter::PageFilter;

@@ -15,7 +15,8 @@ use pagefold_types::{Column, DataType, Direction, KeyRange, Schema, Value, Value
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -205,16 +206,22 @@ impl Drop for Ends<'_> {
     }
 }
 
+/// However the processors are shared, the writer has done half as much as there are copies; or has failed, which is seen when it is joined.
+fn wait_for(done: &AtomicU64, copies: u64, writer: &ScopedJoinHandle<'_, ()>) {
+    while done.load(Ordering::Relaxed) < copies / 2 && !writer.is_finished() {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn copies_beside_tables_that_come_and_go() {
     let place = Place::new(Arc::new(OsClock));
     let database = place.open("db", OpenMode::Write).unwrap();
     place.create_table(&database, "kept", 10);
     place.create_table(&database, "replaced", 10);
-    let is_done = AtomicBool::new(false);
+    let (is_done, replaced) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let mut replaced = 0;
             while !is_done.load(Ordering::Relaxed) {
                 let mut change = database.change();
                 change.drop_table("replaced").unwrap();
@@ -222,14 +229,13 @@ fn copies_beside_tables_that_come_and_go() {
                 let table = change.create_table(TableAttributes::new("replaced", schema)).unwrap();
                 (0..10).for_each(|n| _ = table.insert(&[ValueRef::Int(n)]).unwrap());
                 change.commit().unwrap();
-                replaced += 1;
+                let replaced = replaced.fetch_add(1, Ordering::Relaxed) + 1;
                 // A file that comes and goes faster than a copy can open it is in none.
                 std::thread::sleep(Duration::from_millis(2));
                 if replaced % 7 == 0 {
                     database.checkpoint().unwrap();
                 }
             }
-            replaced
         });
         let ends = Ends(&is_done);
         for number in 0..COPIES {
@@ -250,11 +256,11 @@ fn copies_beside_tables_that_come_and_go() {
                 drop(view);
                 copy.close().unwrap();
             }
+            wait_for(&replaced, number, &writer);
         }
         drop(ends);
-        let replaced: u64 = writer.join().unwrap();
-        println!("{COPIES} copies, {replaced} replacements");
-        assert!(replaced > COPIES / 2, "{replaced} replacements only");
+        writer.join().unwrap();
+        println!("{COPIES} copies, {} replacements", replaced.load(Ordering::Relaxed));
     });
 }
 
@@ -262,10 +268,10 @@ fn copies_beside_tables_that_come_and_go() {
 #[test]
 fn copies_beside_processes_that_write_a_little() {
     let place = Place::new(Arc::new(OsClock));
-    let is_done = AtomicBool::new(false);
+    let (is_done, closed) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let (mut number, mut closed) = (1 << 30, 0);
+            let mut number = 1 << 30;
             while !is_done.load(Ordering::Relaxed) {
                 let database = place.open("db", OpenMode::Write).unwrap();
                 for _ in 0..5 {
@@ -273,9 +279,8 @@ fn copies_beside_processes_that_write_a_little() {
                     crate::insert(&database, number, "a row that comes and goes");
                 }
                 database.close().unwrap();
-                closed += 1;
+                closed.fetch_add(1, Ordering::Relaxed);
             }
-            closed
         });
         let ends = Ends(&is_done);
         for number in 0..COPIES {
@@ -284,10 +289,10 @@ fn copies_beside_processes_that_write_a_little() {
             copy_to_directory(&place.storage, &place.clock, Path::new("db"), path, settings(), &Silent).unwrap();
             let report = pagefold_utility::check_files(place.storage.as_ref(), path, &Silent).unwrap();
             assert!(report.errors.is_empty(), "copy {number}: {:?}", report.errors);
+            wait_for(&closed, number, &writer);
         }
         drop(ends);
-        let closed: u64 = writer.join().unwrap();
-        println!("{COPIES} copies, closed {closed} times");
-        assert!(closed > COPIES / 2, "closed {closed} times only");
+        writer.join().unwrap();
+        println!("{COPIES} copies, closed {} times", closed.load(Ordering::Relaxed));
     });
 }

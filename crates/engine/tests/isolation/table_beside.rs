@@ -13,7 +13,7 @@ use pagefold_utility::{ReorgOptions, Setting, reorg};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LEVELS: [Isolation; 3] = [ReadCommitted, RepeatableRead, Serializable];
 const NUMBERS: u64 = 60;
@@ -432,7 +432,9 @@ fn a_transaction_that_does_not_end_keeps_the_table_from_being_replaced() {
             }
         });
         let options = ReorgOptions { patience: Some(Duration::from_millis(900)), ..to(Method::Row) };
+        let began = Instant::now();
         let failed = reorg(&world.database, "t", &options, &Silent);
+        assert!(began.elapsed() >= Duration::from_millis(900), "whoever else ends meanwhile does not shorten it");
         assert!(matches!(failed, Err(pagefold_utility::Error::Engine(Error::Lock(LockError::Timeout { .. })))), "{failed:?}");
         let failed = reorg(&world.database, "value", &ReorgOptions { method: None, ..options }, &Silent);
         assert!(matches!(failed, Err(pagefold_utility::Error::Engine(Error::Lock(LockError::Timeout { .. })))), "{failed:?}");
@@ -677,4 +679,21 @@ fn a_row_that_does_not_fit_is_named() {
     assert_eq!(world.database.table("wide").unwrap().row_count(), 1);
     let options = ReorgOptions { page_bytes: Some(8192), ..options };
     assert_eq!(reorg(&world.database, "wide", &options, &Silent).unwrap().rows, 1);
+}
+
+/// The old index has lost an entry, so that a key came a second time: the new one does not pass for one that has each key once.
+#[test]
+fn a_key_that_two_rows_have_is_found() {
+    let world = World::new();
+    world.fill((0..300).map(|number| (number, number)));
+    let mut key = Vec::new();
+    world.by_number.key_layout().encode(&[ValueRef::Int(7)], &mut key).unwrap();
+    let rid = world.find(&mut world.begin(ReadCommitted), 7).unwrap();
+    assert!(world.by_number.tree().delete(&key, rid).unwrap());
+    world.fill([(7, 1)]);
+    let failed = reorg(&world.database, "t", &to(Method::Page), &Silent);
+    assert!(
+        matches!(&failed, Err(pagefold_utility::Error::Engine(Error::DuplicateKey { index, key })) if index == "number" && key.contains('7')),
+        "{failed:?}"
+    );
 }
