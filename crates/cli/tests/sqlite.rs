@@ -71,7 +71,9 @@ fn what_cannot_be_loaded_leaves_nothing() {
     place.run(&["load", "db", "app.sqlite"]).fails(1, &["table \"order line\", column \"item\"", "texts: 3, first in row 21"]);
     assert!(!place.path("db").exists());
     place.run(&["load", "db", "app.sqlite", "--mixed-as-text"]).ok();
-    place.run(&["load", "db", "app.sqlite", "--mixed-as-text"]).fails(1, &["the database has item, item_name, order line already"]);
+    place
+        .run(&["load", "db", "app.sqlite", "--mixed-as-text"])
+        .fails(1, &["the database has item, item_pk, item_name, order line, order line_pk already"]);
     assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
     place.write("t.csv", "a\n1\n");
     place.run(&["load", "db", "t", "t.csv", "--no-compare"]).fails(2, &["are for SQLite files"]);

@@ -1,7 +1,7 @@
 //! What the tables of a foreign database would take.
 
 use crate::foreign::{Foreign, ForeignTable};
-use pagefold_utility::{EstimateOptions, EstimateReport, Progress, Proposal, Result, Scratch, Unit, estimate_source};
+use pagefold_utility::{Error, EstimateOptions, EstimateReport, Progress, Proposal, Result, Scratch, Unit, estimate_source};
 
 /// A table, and what it would take.
 #[derive(Clone, Debug)]
@@ -74,6 +74,10 @@ pub fn estimate(
             ..options.clone()
         };
         let report = estimate_source(source.as_mut(), scratch, &options, progress)?;
+        if report.rows != table.rows {
+            let reason = format!("{} rows of table \"{}\" came, and it has {}", report.rows, table.name, table.rows);
+            return Err(Error::Data(format!("{}: {reason}", foreign.path().display())));
+        }
         estimates.tables.push(TableEstimates { table: (*table).clone(), report });
     }
     Ok(estimates)

@@ -260,3 +260,32 @@ fn chinook() {
         |of: fn(&pagefold_migrate::Compared) -> u64| loaded.tables.iter().map(|table| of(table.compared.as_ref().unwrap())).sum::<u64>();
     assert_eq!((sum(|c| c.rows), sum(|c| c.values), sum(|c| c.entries)), (15_607, 66_439, 48_852));
 }
+
+/// Names that are given here, keys that are too long here, lengths that no type has here.
+#[test]
+fn what_sqlite_allows_and_is_otherwise_here() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = made(
+        &directory,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a VARCHAR(2147483647), b TEXT UNIQUE, c NUMERIC(10,2));
+         CREATE INDEX t_pk ON t (a); CREATE INDEX t_key1 ON t (c);
+         CREATE TABLE k (name TEXT COLLATE NOCASE PRIMARY KEY) WITHOUT ROWID;
+         INSERT INTO t VALUES (1, 'short', 'x', 0.5), (2, printf('%.3000c', 'y'), 'z', 7); INSERT INTO k VALUES ('A'), ('b');",
+    );
+    let file = SqliteFile::open(&path, Mixed::Refuse).unwrap();
+    let database = new_database();
+    let loaded = load(&database, &file, &all(&file), &LoadOptions::default(), true, &Silent).unwrap();
+    let t = file.table("t").unwrap();
+    let mut names: Vec<&str> = t.indexes.iter().map(|index| index.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["t_key1", "t_key1_2", "t_pk_2"]);
+    assert_eq!(loaded.tables[1].left_out.len(), 1, "{:?}", loaded.tables[1].left_out);
+    assert!(loaded.tables[1].left_out[0].contains("t_pk_2"), "its key is too long");
+    let columns = database.table("t").unwrap().attributes().schema.columns().to_vec();
+    assert_eq!((columns[1].data_type, columns[3].data_type), (DataType::Varchar(None), DataType::Decimal { precision: 10, scale: 2 }));
+    assert!(file.table("k").unwrap().left_out.iter().any(|what| what.contains("NOCASE")));
+    assert_eq!(database.index_names(), ["k_pk", "t_key1", "t_key1_2", "t_pk"]);
+    // A table that has the name of another one's key.
+    let path = made(&directory, "CREATE TABLE t (id INTEGER PRIMARY KEY); CREATE TABLE t_pk (n);");
+    refused(&path, "would be called t_pk");
+}

@@ -69,12 +69,19 @@ fn chosen<'f>(foreign: &'f SqliteFile, only: &[String]) -> Result<Vec<&'f Foreig
     }
     let known = || foreign.tables().iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
-        foreign.table(name).ok_or_else(|| {
+        foreign.table(name).ok_or_else(|| -> Failure {
             let reason = format!("it has no table \"{name}\"; there are: {}", known());
             Error::Interchange(InterchangeError::File { path: foreign.path().to_owned(), reason }).into()
         })
     };
-    only.iter().map(find).collect()
+    let mut tables: Vec<&ForeignTable> = Vec::with_capacity(only.len());
+    for name in only {
+        let table = find(name)?;
+        if !tables.iter().any(|other| other.name == table.name) {
+            tables.push(table);
+        }
+    }
+    Ok(tables)
 }
 
 /// LOAD of all tables, or some.
@@ -115,7 +122,8 @@ pub(super) fn load(session: &Session, arguments: &LoadArguments, from: &From, op
     };
     let sum = |of: &dyn Fn(&LoadedTable) -> u64| loaded.tables.iter().map(of).sum::<u64>();
     let (size, index_size) = (sum(&|t| t.report.size_bytes), sum(&|t| t.index_bytes));
-    let left_out = left_out(&foreign, &refs, from.only.is_empty());
+    let mut left_out = left_out(&foreign, &refs, from.only.is_empty());
+    left_out.extend(loaded.tables.iter().flat_map(|table| table.left_out.iter().map(|what| format!("{}: {what}", table.name))));
     if session.global.json {
         let table = |(there, here): (&&ForeignTable, &LoadedTable)| {
             json!({

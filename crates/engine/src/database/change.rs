@@ -26,6 +26,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Until a lock is asked for again that nobody seems to have.
+const MOMENT: Duration = Duration::from_millis(5);
+
 /// A change that is being prepared.
 #[derive(Debug)]
 pub struct Change<'a> {
@@ -35,6 +38,8 @@ pub struct Change<'a> {
     defining: Defining,
     /// Of each index that is built beside writers: is it complete?
     builds: Vec<Arc<AtomicBool>>,
+    /// Tables that are written anew: those who change their rows write into new ones of this change.
+    rewritten: Vec<Arc<Table>>,
     /// It is committed, or nobody knows.
     ended: bool,
 }
@@ -42,7 +47,7 @@ pub struct Change<'a> {
 impl<'a> Change<'a> {
     pub(super) fn new(database: &'a Database, lock_timeout: Duration) -> Change<'a> {
         let state = database.core.transactions.begin();
-        Change { database, state, lock_timeout, defining: Defining::default(), builds: Vec::new(), ended: false }
+        Change { database, state, lock_timeout, defining: Defining::default(), builds: Vec::new(), rewritten: Vec::new(), ended: false }
     }
 
     /// Does something to the set of tables and indexes, or nothing if it fails.
@@ -166,6 +171,7 @@ impl<'a> Change<'a> {
         });
         let (table, indexes) = built?;
         self.builds.push(Arc::clone(&complete));
+        self.rewritten.push(Arc::clone(old));
         Ok(TableBuild::begin(&self.database.state, &state, (Arc::clone(old), table), indexes, complete))
     }
 
@@ -243,6 +249,10 @@ impl<'a> Change<'a> {
     fn pause(&self, table: &Table, progress: &dyn Progress) -> Result<()> {
         let (locks, end) = (&self.database.core.locks, OsClock.monotonic() + PAUSE);
         let mut users = others(&self.database.state, table, &self.state);
+        if users.is_empty() {
+            // It was something else that was in the way, for a moment.
+            OsClock.sleep(MOMENT);
+        }
         loop {
             if progress.interrupted() {
                 return Err(Error::Interrupted);
@@ -439,6 +449,8 @@ impl<'a> Change<'a> {
     }
 
     fn roll_back(&mut self) {
+        // Nobody writes into what is about to go.
+        self.rewritten.iter().for_each(|old| *old.gate.close() = None);
         let core = &self.database.core;
         core.leftovers.taken_back(self.state.id(), 0);
         let taken_back = self.database.take_back(&self.state, 0).and_then(|()| self.database.log_rolled_back(&self.state));

@@ -34,7 +34,7 @@ use crate::table_space::row_gate::RowObserver;
 use crate::table_space::{BulkLoader, DataPages, RowBuffer, Table};
 use crate::transaction::TransactionState;
 use crate::{Error, Progress, Result};
-use pagefold_types::{LargeValueRef, Rid, key_bytes_max};
+use pagefold_types::{DataType, LargeValueRef, Rid, key_bytes_max};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -112,7 +112,7 @@ impl RowObserver for Shadow {
 /// Why a row is not settled.
 #[derive(Debug)]
 enum Unsettled {
-    /// It cannot be read, or brought into the new form. In the new table nothing has changed.
+    /// It cannot be brought into the new form, or a large value of it be read. In the new table nothing has changed.
     Row(Error),
     /// Something else, or in the midst of it: the new table is of no use any more.
     Table(Error),
@@ -293,10 +293,15 @@ impl TableBuild {
         Ok(())
     }
 
-    /// Refuses a key that two rows have in a unique index of columns without NULL: the old index was wrong, and has let it pass.
+    /// Refuses an index that has not as many entries as there are rows; and a key that two rows have in a unique index of columns without NULL: the old index was wrong, and has let it pass.
     fn check_keys(&self) -> Result<()> {
         let columns = self.table().attributes().schema.columns();
         for index in self.indexes() {
+            let (entries, rows) = (index.data_set.facts().rows, self.table().row_count());
+            if entries != rows {
+                let reason = format!("it has {entries} entries for {rows} rows after the table was written anew");
+                return Err(Error::Damaged { path: index.object(), reason });
+            }
             let attributes = index.attributes();
             let has_twice = {
                 let facts = index.data_set.facts();
@@ -402,7 +407,7 @@ impl Shadow {
         // Before the look at it: who changes it meanwhile settles it afterwards, or has noted it.
         let place = places.of(rid);
         record.clear();
-        let is_there = old.read(rid, rows, |bytes| record.extend_from_slice(bytes)).map_err(Unsettled::Row)?.is_some();
+        let is_there = old.read(rid, rows, |bytes| record.extend_from_slice(bytes))?.is_some();
         let Some(new) = place.new else {
             if is_there {
                 self.anew(old, record, fresh).map_err(Unsettled::Row)?;
@@ -468,7 +473,11 @@ impl Shadow {
             self.table.build_record(By::Nobody, &refs, fresh)?;
         }
         let mut key = Vec::new();
-        let has_key = |index: &&Arc<Index>| is_same && fresh.len() < key_bytes_max(index.data_set.page_bytes()) / SHORT_PART;
+        let columns = self.table.attributes().schema.columns();
+        // In keys CHAR is padded.
+        let is_padded = |index: &Index| index.attributes().columns.iter().any(|(c, _)| matches!(columns[*c].data_type, DataType::Char(_)));
+        let is_short = |index: &Index| fresh.len() < key_bytes_max(index.data_set.page_bytes()) / SHORT_PART;
+        let has_key = |index: &&Arc<Index>| is_same && is_short(index) && !is_padded(index);
         let keys = self.indexes.iter().filter(|index| !has_key(index)).try_for_each(|index| key_of(&self.table, index, fresh, &mut key));
         if keys.is_err() && !is_same {
             // The row does not come, and nothing names them.

@@ -12,7 +12,7 @@ use crate::foreign::{Foreign, ForeignColumn, ForeignIndex, ForeignTable};
 use pagefold_interchange::{InterchangeError, Source};
 use pagefold_types::{DataType, Direction, Value};
 use rusqlite::{Connection, OpenFlags};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -157,10 +157,31 @@ impl SqliteFile {
             self.tables.push(read.0);
             self.queries.push(read.1);
         }
+        self.name_indexes();
         for entry in schema.iter().filter(|entry| entry.kind == "view" || entry.kind == "trigger") {
             self.left_out.push(format!("{} \"{}\"", entry.kind, entry.name));
         }
         Ok(())
+    }
+
+    /// No index has the name that the index of a primary key is to have here, nor that of another one.
+    fn name_indexes(&mut self) {
+        let keys = self.tables.iter().map(|table| format!("{}_pk", table.name));
+        let mut known: HashSet<String> = self.tables.iter().map(|table| table.name.clone()).chain(keys).collect();
+        for table in &mut self.tables {
+            for index in &mut table.indexes {
+                let there = index.name.clone();
+                for number in 2.. {
+                    if known.insert(index.name.clone()) {
+                        break;
+                    }
+                    index.name = format!("{there}_{number}");
+                }
+                if index.name != there {
+                    table.left_out.push(format!("the name of index \"{there}\": here it is \"{}\"", index.name));
+                }
+            }
+        }
     }
 
     fn query_of(&self, table: &ForeignTable) -> Result<&str, InterchangeError> {
@@ -256,11 +277,13 @@ fn read_table(connection: &Connection, name: &str, sizes: &HashMap<String, u64>)
     let table = quoted(name);
     // In the order of the rows' numbers, or of the key where they have none.
     let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
-    let query = format!("SELECT {} FROM {table}", list.join(", "));
+    // An index that has all columns may be wrong where the table is right, and has another order.
+    let query = format!("SELECT {} FROM {table} NOT INDEXED", list.join(", "));
     if !primary_key.is_empty() {
         let has_null: Vec<String> = primary_key.iter().map(|column| format!("{} IS NULL", list[*column])).collect();
         let nulls: u64 =
-            connection.query_row(&format!("SELECT count(*) FROM {table} WHERE {}", has_null.join(" OR ")), [], |row| row.get(0))?;
+            connection
+                .query_row(&format!("SELECT count(*) FROM {table} NOT INDEXED WHERE {}", has_null.join(" OR ")), [], |row| row.get(0))?;
         if nulls > 0 {
             left_out.push(format!("the primary key: {nulls} rows have a NULL in it"));
             primary_key.clear();
@@ -268,7 +291,7 @@ fn read_table(connection: &Connection, name: &str, sizes: &HashMap<String, u64>)
             primary_key.iter().for_each(|column| columns[*column].nullable = false);
         }
     }
-    let rows = connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
+    let rows = connection.query_row(&format!("SELECT count(*) FROM {table} NOT INDEXED"), [], |row| row.get(0))?;
     let mut statement = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?1")?;
     let of_indexes = statement.query_map([name], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
     let index_bytes = (!sizes.is_empty()).then(|| of_indexes.iter().filter_map(|index| sizes.get(index)).sum());
@@ -312,6 +335,10 @@ fn read_indexes(connection: &Connection, table: &mut ForeignTable) -> rusqlite::
     for index in indexes {
         let (name, unique, origin, partial) = index?;
         if origin == "pk" {
+            let other = "SELECT coll FROM pragma_index_xinfo(?1) WHERE key = 1 AND coll <> 'BINARY'";
+            if let Ok(order) = connection.query_row(other, [&name], |row| row.get::<_, String>(0)) {
+                table.left_out.push(format!("the order {order} of the primary key: here it is that of the bytes"));
+            }
             continue;
         }
         if partial {

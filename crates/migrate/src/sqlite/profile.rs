@@ -59,7 +59,8 @@ impl Declared {
     /// By the words that SQLite goes by, and those that programs use.
     fn of(text: &str) -> Declared {
         let text = text.trim().to_ascii_uppercase();
-        let (word, arguments) = text.split_once('(').map_or((text.as_str(), ""), |(word, rest)| (word.trim(), rest.trim_end_matches(')')));
+        let (word, arguments) =
+            text.split_once('(').map_or((text.as_str(), ""), |(word, rest)| (word.trim(), rest.split(')').next().unwrap_or_default()));
         let numbers: Vec<u32> = arguments.split(',').filter_map(|number| number.trim().parse().ok()).collect();
         match word {
             "BOOLEAN" | "BOOL" => return Declared::Boolean,
@@ -154,7 +155,9 @@ impl Found {
     /// The type of the column, or why there is none.
     fn decide(&self, declared: Declared, mixed: Mixed) -> Result<DataType, String> {
         let numbers = self.integers.is_some() || self.reals.is_some();
-        let varchar = |limit: Option<u32>| DataType::Varchar(limit.filter(|limit| self.characters <= *limit));
+        let varchar = |limit: Option<u32>| {
+            DataType::Varchar(limit.filter(|limit| self.characters <= *limit && DataType::Varchar(Some(*limit)).is_valid()))
+        };
         let kinds = [("integers", self.integers), ("floating-point numbers", self.reals), ("texts", self.texts), ("blobs", self.blobs)];
         let refuse = || {
             let mut found: Vec<_> = kinds.iter().filter_map(|(kind, found)| found.map(|(row, count)| (count, *kind, row))).collect();

@@ -279,7 +279,10 @@ impl Source for SqliteSource {
         let (query, schema, rows) = (self.query.clone(), self.schema.clone(), Arc::clone(&self.read));
         rows.store(0, Ordering::Relaxed);
         let run = move || {
-            let Ok(connection) = connection.lock() else { return };
+            let Ok(connection) = connection.lock() else {
+                let _ = sender.send(Err(InterchangeError::File { path, reason: "a thread that read it has failed".into() }));
+                return;
+            };
             let send = |batch: Sent| {
                 rows.fetch_add(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64), Ordering::Relaxed);
                 sender.send(batch).is_ok()
