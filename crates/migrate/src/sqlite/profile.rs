@@ -98,8 +98,15 @@ impl Declared {
     }
 }
 
-/// The number without its point, if a floating-point number is a decimal of so many digits behind it: the nearest one to that is this.
+/// Powers of ten up to this are floating-point numbers.
+const EXACT_POWER: i8 = 22;
+
+/// The number without its point, if a floating-point number is a decimal of so many digits behind it: the nearest one to that is this. Both sides of
+/// the division are exact, so it is rounded once, as a text would be. -0 is no decimal.
 pub(super) fn decimal_of(number: f64, scale: i8) -> Option<i128> {
+    if scale > EXACT_POWER || (number == 0.0 && number.is_sign_negative()) {
+        return None;
+    }
     let factor = 10f64.powi(scale.into());
     let scaled = (number * factor).round();
     (scaled.abs() < EXACT as f64 && scaled / factor == number).then_some(scaled as i128)
@@ -264,7 +271,7 @@ mod tests {
         use ValueRef::{Blob, Integer, Null, Real};
         let seconds = DataType::Timestamp { unit: TimeUnit::Second, with_zone: false };
         let millis = DataType::Timestamp { unit: TimeUnit::Milli, with_zone: false };
-        let cases: [(&str, &[ValueRef<'_>], DataType); 22] = [
+        let cases: [(&str, &[ValueRef<'_>], DataType); 24] = [
             ("INTEGER", &[Integer(1), Null], DataType::BigInt),
             ("smallint", &[Integer(1), Integer(-32_768)], DataType::SmallInt),
             ("smallint", &[Integer(1), Integer(40_000)], DataType::BigInt),
@@ -272,6 +279,8 @@ mod tests {
             ("BOOLEAN", &[Integer(2)], DataType::BigInt),
             ("NUMERIC(10,2)", &[Real(0.99), Integer(3), Real(-17.5)], DataType::Decimal { precision: 10, scale: 2 }),
             ("NUMERIC(10,2)", &[Real(0.999)], DataType::Double),
+            ("NUMERIC(10,2)", &[Real(-0.0)], DataType::Double),
+            ("NUMERIC(38,30)", &[Real(0.5)], DataType::Double),
             ("NUMERIC(4,2)", &[Integer(100)], DataType::BigInt),
             ("DECIMAL(12)", &[Integer(100)], DataType::Decimal { precision: 12, scale: 0 }),
             ("REAL", &[Integer(100), Real(0.5)], DataType::Double),

@@ -9,15 +9,25 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use std::path::Path;
 
-/// A value as a column of this type has it. It is made by another way than the one that loads it where there is one: what comes back must
-/// be what SQLite has.
+/// A value as a column of this type has it, which must come back as what SQLite has: a time as the same text, a decimal as a text that is
+/// the same floating-point number.
 fn value_of(value: ValueRef<'_>, data_type: &DataType) -> Option<Value> {
     Some(match (value, data_type) {
         (ValueRef::Null, _) => Value::Null,
         (ValueRef::Integer(number @ (0 | 1)), DataType::Boolean) => Value::Boolean(number == 1),
         (ValueRef::Integer(number), DataType::SmallInt | DataType::Integer | DataType::BigInt) => Value::Int(number),
         (_, DataType::Double) => Value::Double(number_of(value)?),
-        (_, DataType::Decimal { scale, .. }) => Value::Decimal(decimal(value, *scale)?),
+        (_, DataType::Decimal { scale, .. }) => {
+            let unscaled = Value::Decimal(decimal(value, *scale)?);
+            let is_same =
+                |number: f64| text::to_text(unscaled.as_ref(), data_type).parse().is_ok_and(|back: f64| back.to_bits() == number.to_bits());
+            if let ValueRef::Real(number) = value
+                && !is_same(number)
+            {
+                return None;
+            }
+            unscaled
+        }
         (ValueRef::Text(bytes), DataType::Date | DataType::Timestamp { .. }) => {
             let known = std::str::from_utf8(bytes).ok()?;
             let parsed = text::parse(known, data_type).ok()?;
