@@ -21,4 +21,4 @@ pub mod sqlite;
 pub use compare::{Compared, compare};
 pub use estimate::{ForeignEstimate, TableEstimates, estimate};
 pub use foreign::{Foreign, ForeignColumn, ForeignIndex, ForeignTable};
-pub use load::{ForeignLoad, LoadedTable, load, names_taken};
+pub use load::{ForeignLoad, LoadedTable, load};

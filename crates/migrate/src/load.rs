@@ -41,8 +41,7 @@ fn names<'t>(tables: &'t [&ForeignTable]) -> impl Iterator<Item = String> + 't {
 }
 
 /// Which of the names of tables, keys and indexes are there already.
-#[must_use]
-pub fn names_taken(database: &Database, tables: &[&ForeignTable]) -> Vec<String> {
+fn names_taken(database: &Database, tables: &[&ForeignTable]) -> Vec<String> {
     let (known, indexes) = (database.table_names(), database.index_names());
     names(tables).filter(|name| known.contains(name) || indexes.contains(name)).collect()
 }
