@@ -133,6 +133,16 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A row belongs in no partition of the table, or in another one.
+    #[error("{object}: the key {key} {why}")]
+    OutOfRange {
+        /// The table.
+        object: String,
+        /// The values of the columns by which it is divided.
+        key: String,
+        /// What is wrong with them.
+        why: &'static str,
+    },
     /// A value cannot be stored.
     #[error("{0}")]
     Value(String),
@@ -227,6 +237,7 @@ impl Error {
             Error::Exists { kind: "table", .. } => "42P07",
             Error::Exists { .. } => "42710",
             Error::DuplicateKey { .. } => "23505",
+            Error::OutOfRange { .. } => "23514",
             Error::Value(_) => "22000",
             Error::Parameter(_) => "22023",
         }

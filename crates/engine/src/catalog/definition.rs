@@ -5,7 +5,7 @@
 use super::entries::{IndexEntry, OtherEntry, TableEntry};
 use crate::data_set::{DataSetEntry, Extents};
 use crate::index::{IndexAttributes, IndexFormat};
-use crate::table_space::{Method, TableAttributes};
+use crate::table_space::{Method, RangeOf, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::FormatError;
 use pagefold_format::catalog::attributes::{Attribute, Attributes, must_be_known, put, put_number, unknown};
@@ -94,6 +94,9 @@ pub(crate) fn table_definition(table: &TableEntry) -> Result<Vec<u8>> {
     put_data_sets(&mut out, &table.data_sets);
     if !a.source_schema.is_empty() {
         put(&mut out, tag::SOURCE_SCHEMA, &a.source_schema);
+    }
+    if let Some(range) = &a.range {
+        range.written().map_err(|e| Error::Parameter(format!("table \"{}\": {e}", a.name)))?.write_with(&[], &mut out);
     }
     definition(DefinedKind::Table, &out, &a.notes, &a.name)
 }
@@ -213,6 +216,22 @@ pub(crate) fn definition_data_sets(bytes: &[u8]) -> Result<Vec<DataSetEntry>> {
     Ok(parts.data_sets)
 }
 
+/// Of which rows of a partitioned table the table of a definition is a partition.
+///
+/// # Errors
+/// When the bytes are none.
+pub(crate) fn definition_range(bytes: &[u8]) -> Result<Option<RangeOf>> {
+    let view = DefinitionView::new(bytes).map_err(|e| damaged(&e))?;
+    let mut range = Notes::default();
+    for attribute in view.attributes() {
+        let attribute = attribute.map_err(|e| damaged(&e))?;
+        if matches!(attribute.tag, tag::RANGE_COLUMNS | tag::RANGE_PARTITION) {
+            range.take(attribute).map_err(|e| damaged(&e))?;
+        }
+    }
+    RangeOf::read(&range).map_err(|e| damaged(&format!("{} \"{}\": {e}", view.kind.name(), view.name)))
+}
+
 /// What a definition says beside what the engine acts on.
 ///
 /// # Errors
@@ -281,6 +300,8 @@ struct Parts {
     data_sets: Vec<DataSetEntry>,
     source_schema: Vec<u8>,
     damaged: Option<String>,
+    /// What is said of the range of a range partition.
+    range: Notes,
     notes: Notes,
 }
 
@@ -329,10 +350,7 @@ impl Parts {
                     return Err(refuse("it has lost columns, which this version cannot read"));
                 }
             }
-            tag::RANGE_COLUMNS | tag::RANGE_PARTITION if of_table => {
-                self.notes.take(attribute)?;
-                return Err(refuse("it is divided by ranges, which this version cannot read"));
-            }
+            tag::RANGE_COLUMNS | tag::RANGE_PARTITION if of_table => self.range.take(attribute)?,
             other if kind_is_later(kind) && !must_be_known(other) => self.notes.take(attribute)?,
             other if kind_is_later(kind) => {
                 // Nothing is done with it, and its bytes stay as they are.
@@ -375,6 +393,7 @@ impl Parts {
             pool: self.pool.ok_or_else(|| missing("pool"))?,
             primary_key: self.key.into_iter().map(|(column, _)| column).collect(),
             source_schema: self.source_schema,
+            range: RangeOf::read(&self.range)?,
             notes: self.notes,
         };
         Ok(TableEntry { object_id, attributes, data_sets: self.data_sets })

@@ -12,8 +12,8 @@ mod tests;
 
 pub use definition::{Defined, read_definition};
 pub(crate) use definition::{
-    definition_damage, definition_data_sets, definition_notes, in_place_of, index_definition, other_definition, table_definition,
-    with_data_sets,
+    definition_damage, definition_data_sets, definition_notes, definition_range, in_place_of, index_definition, other_definition,
+    table_definition, with_data_sets,
 };
 pub use entries::{CatalogEntries, IndexEntry, OtherEntry, TableEntry};
 pub use rows::{CatalogParts, catalog_attributes};

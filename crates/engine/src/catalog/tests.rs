@@ -126,7 +126,7 @@ fn what_a_later_version_has_added() {
     refused(&[(91, b"")], "attribute 91, which a later version has written");
     refused(&[(tag::LAYOUT_VERSION, &[2])], "have had 2 layouts before");
     refused(&[(tag::NEXT_COLUMN, &[3])], "lost columns");
-    refused(&[(tag::RANGE_COLUMNS, &[0])], "divided by ranges");
+    refused(&[(tag::RANGE_COLUMNS, &[0])], "said to be a range partition, but not which");
     let mut column = Vec::new();
     for (tag, value) in [(tag::COLUMN_NAME, b"c".as_slice()), (tag::COLUMN_TYPE, b"INTEGER"), (tag::COLUMN_SINCE, &[1])] {
         put(&mut column, tag, value);

@@ -51,7 +51,7 @@ impl<'a> Change<'a> {
     }
 
     /// Does something to the set of tables and indexes, or nothing if it fails.
-    fn define<R>(&mut self, define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<R>) -> Result<R> {
+    pub(super) fn define<R>(&mut self, define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<R>) -> Result<R> {
         self.database.core.check_writable()?;
         let len = self.defining.len();
         let by = Definer { database: self.database, state: &self.state, lock_timeout: self.lock_timeout };

@@ -41,7 +41,7 @@ impl Definer<'_> {
     }
 
     /// Waits until no other transaction gives this name to something, or takes it away.
-    fn lock_name(&self, name: &str) -> Result<()> {
+    pub(super) fn lock_name(&self, name: &str) -> Result<()> {
         let core = &self.database.core;
         let key = Resource::Key(CATALOG_OBJECT, xxhash_rust::xxh3::xxh3_64(name.as_bytes()));
         core.locks.lock_past_removals(self.state.id(), key, Mode::Exclusive, self.lock_timeout)?;
@@ -257,6 +257,9 @@ impl Defining {
 
     fn note_table(&mut self, by: Definer<'_>, attributes: TableAttributes, replaced: Option<u32>) -> Result<Arc<Table>> {
         let core = Arc::clone(&by.database.core);
+        if let Some(range) = &attributes.range {
+            self.check_range(by.database, &attributes.name, range, replaced)?;
+        }
         let mut table = Table::create(Arc::clone(&core), core.take_object_id(), attributes)?;
         table.lifetime = Lifetime::staged(by.state.id(), 0);
         self.take_name(by, table.name(), replaced)?;
@@ -392,6 +395,12 @@ impl Defining {
         by.lock_name(index.name())?;
         self.note(by, Defined::DroppedIndex(Arc::clone(index)));
         Ok(())
+    }
+
+    /// What it has made that has no pages, and not dropped.
+    pub(super) fn others_made(&self) -> impl Iterator<Item = &Arc<OtherEntry>> {
+        let made = self.done.iter().filter_map(|(_, defined)| if let Defined::Other(other) = defined { Some(other) } else { None });
+        made.filter(|other| !self.has_dropped(other.object_id))
     }
 
     /// What it has made that has no pages and this name.

@@ -63,6 +63,14 @@ impl Former {
         all(&self.lists.lock()).iter().find(|object| is_it(object)).cloned()
     }
 
+    /// Former tables for which this is true.
+    fn tables(&self, is_it: impl Fn(&Table) -> bool) -> Vec<Arc<Table>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return Vec::new();
+        }
+        self.lists.lock().tables.iter().filter(|table| is_it(table)).cloned().collect()
+    }
+
     /// The former indexes of a table.
     pub(super) fn indexes_of(&self, table_id: u32) -> Vec<Arc<Index>> {
         if self.count.load(Ordering::Acquire) == 0 {
@@ -109,6 +117,16 @@ impl DatabaseState {
         let is_it = |table: &Table| table.name() == name && table.lifetime.covers(timestamp);
         // From the live ones it goes to the former ones.
         Ok(live.filter(|table| is_it(table)).or_else(|| self.former.find(|lists| &lists.tables, is_it)))
+    }
+
+    /// Tables that were dropped or replaced, and that a snapshot may still see, for which this is true.
+    pub(super) fn former_tables(&self, is_it: impl Fn(&Table) -> bool) -> Vec<Arc<Table>> {
+        self.former.tables(is_it)
+    }
+
+    /// The table of a number that somebody has used and that is there.
+    pub(super) fn opened_table(&self, object_id: u32) -> Option<Arc<Table>> {
+        self.objects.read().tables.by_id(object_id)?.opened()
     }
 
     /// The index of a name that counts for the snapshot of this timestamp.

@@ -1,6 +1,7 @@
 //! A database directory: opening, and changing atomically what is in it.
 
 mod change;
+mod change_partitions;
 mod checkpoint;
 mod damage;
 mod defining;
@@ -14,6 +15,7 @@ mod log_hold;
 mod lookup;
 mod maintenance;
 mod open;
+mod partitioned;
 mod read_view;
 mod reading;
 mod renewal;
@@ -32,6 +34,7 @@ mod scaling_tests;
 #[cfg(test)]
 mod tests;
 
+pub use crate::objects::{PartitionedTable, RangePartition};
 pub use crate::recovery::{GiveUp, GivenUp};
 pub use change::Change;
 pub use checkpoint::read_checkpoint;
@@ -40,6 +43,7 @@ pub use log_archive::{ArchiveState, archive_state};
 pub(crate) use log_hold::LogHold;
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
+pub use partitioned::{PartitionSpec, limit_key};
 pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
 pub use table_build::{DRAIN, TableBuild, TableBuildCounts};

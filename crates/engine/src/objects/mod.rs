@@ -2,6 +2,8 @@
 //!
 //! * `places`: where they are found, by name and by number
 //! * `opening`: opening them
+//! * `members`: the range partitions of partitioned tables
+//! * `partitioned`: a partitioned table as a value: which partition has which keys
 //! * `beside`: what the catalog's data set does not say yet
 //!
 //! Invariants:
@@ -10,11 +12,15 @@
 //! - nothing is read of the files of a table that nobody has used, unless the log has something for it.
 
 mod beside;
+mod members;
 mod opening;
+mod partitioned;
 mod places;
 
 pub(crate) use beside::Beside;
 pub(crate) use opening::{Broken, Headers, KnownDataSets, Opening, open_index, open_table, reason_of};
+pub(crate) use partitioned::SEPARATOR;
+pub use partitioned::{PartitionedTable, RangePartition};
 pub(crate) use places::Place;
 
 use crate::catalog::{
@@ -27,6 +33,7 @@ use crate::index::Index;
 use crate::steps::stepping;
 use crate::table_space::Table;
 use crate::{Error, Result};
+use members::Members;
 use pagefold_format::catalog::{DefinedKind, DefinitionView};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::log::{Checkpoint, DataSetState};
@@ -60,6 +67,8 @@ pub(crate) struct Objects {
     pub(crate) indexes: Directory<Index>,
     /// What has no pages.
     pub(crate) others: Directory<OtherEntry>,
+    /// Which of the tables are range partitions, of which partitioned table.
+    pub(crate) members: Members,
     /// Places of indexes, by table and index.
     of_tables: BTreeMap<(u32, u32), Arc<Place<Index>>>,
     pub(crate) catalog: Arc<DataSet>,
@@ -77,6 +86,7 @@ impl Objects {
             tables: Directory::default(),
             indexes: Directory::default(),
             others: Directory::default(),
+            members: Members::default(),
             of_tables: BTreeMap::new(),
             catalog,
             beside: Beside::default(),
@@ -93,6 +103,21 @@ impl Objects {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.tables.len() + self.indexes.len() + self.others.len()
+    }
+
+    /// Adds a table. False when its name or number is taken, or it has the range of another one.
+    ///
+    /// # Errors
+    /// When its definition makes no sense.
+    pub(crate) fn insert_table(&mut self, place: Arc<Place<Table>>) -> Result<bool> {
+        Ok(self.members.insert(&place)? && self.tables.insert(place))
+    }
+
+    /// Takes the table of this number out.
+    pub(crate) fn remove_table(&mut self, object_id: u32) -> Option<Arc<Place<Table>>> {
+        let place = self.tables.remove(object_id)?;
+        self.members.remove(&place);
+        Some(place)
     }
 
     /// Adds an index. False when its name or number is taken.
@@ -139,7 +164,7 @@ impl Objects {
             self.beside.defined(index.object_id);
         }
         for table in &replaced.dropped_tables {
-            self.tables.remove(table.object_id);
+            self.remove_table(table.object_id);
             self.beside.defined(table.object_id);
         }
         for other in &replaced.dropped_others {
@@ -147,8 +172,8 @@ impl Objects {
             self.beside.defined(other.object_id);
         }
         for table in &replaced.tables {
-            let is_new = self.tables.insert(Arc::new(Place::open(Arc::clone(table))));
-            debug_assert!(is_new, "the change has locked its name");
+            let is_new = self.insert_table(Arc::new(Place::open(Arc::clone(table))));
+            debug_assert!(matches!(is_new, Ok(true)), "the change has locked its name");
             self.beside.defined(table.object_id);
         }
         for index in &replaced.indexes {
@@ -311,7 +336,7 @@ impl Objects {
         let view = DefinitionView::new(&definition).map_err(|e| damaged(format!("object number {object_id}: {e}")))?;
         let (kind, name) = (view.kind, view.name.to_owned());
         let is_new = match kind {
-            DefinedKind::Table => self.tables.insert(Arc::new(Place::described(object_id, object_id, &name, definition))),
+            DefinedKind::Table => self.insert_table(Arc::new(Place::described(object_id, object_id, &name, definition)))?,
             DefinedKind::Index => {
                 let table = view.table().map_err(|e| damaged(format!("index \"{name}\": {e}")))?;
                 self.insert_index(Arc::new(Place::described(object_id, table, &name, definition)))

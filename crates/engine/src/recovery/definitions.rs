@@ -275,12 +275,12 @@ impl Definitions {
             let object_id = what.object_id();
             self.objects.beside.defined(object_id);
             let fits = match what {
-                What::Table(table) => self.objects.tables.insert(Arc::new(Place::open(table))),
+                What::Table(table) => self.objects.insert_table(Arc::new(Place::open(table)))?,
                 What::Index(index) => self.objects.insert_index(Arc::new(Place::open(index))),
                 What::Other(object_id, definition) => self.objects.insert_described(object_id, definition).is_ok(),
                 What::Altered(object_id, definition) => self.objects.alter(object_id, &definition)?,
                 What::Gone(object_id) => {
-                    let table = self.objects.tables.remove(object_id);
+                    let table = self.objects.remove_table(object_id);
                     let index = self.objects.remove_index(object_id);
                     let found = table.is_some() || index.is_some() || self.objects.others.remove(object_id).is_some();
                     // Of what nobody had used there is nothing in memory, and its files are among those that nobody names.
@@ -331,7 +331,7 @@ impl Definitions {
         for object_id in indexes.into_iter().chain([table]) {
             self.objects.beside.defined(object_id);
             let index = self.objects.remove_index(object_id).and_then(|place| place.opened());
-            let table = self.objects.tables.remove(object_id).and_then(|place| place.opened());
+            let table = self.objects.remove_table(object_id).and_then(|place| place.opened());
             self.is_gone(index.iter().map(|index| &index.data_set), data_sets);
             table.iter().for_each(|table| self.is_gone(table.data_sets(), data_sets));
         }

@@ -1,5 +1,6 @@
 //! What a user chooses for a table.
 
+use super::range_of::RangeOf;
 use crate::data_set::Extents;
 use crate::names::check_name;
 use crate::{Error, Result};
@@ -94,6 +95,8 @@ pub struct TableAttributes {
     pub primary_key: Vec<usize>,
     /// The schema of the source, serialised by whoever loaded it, so that an export has the same types. The engine does not look into it.
     pub source_schema: Vec<u8>,
+    /// Which range partition it is, if it is one.
+    pub range: Option<RangeOf>,
     /// What is said of it that the engine does not act on. Of a table that is there, [`Table::notes`](super::Table::notes) are the present ones.
     pub notes: Notes,
 }
@@ -115,6 +118,7 @@ impl TableAttributes {
             pool: table_pool(page_bytes),
             primary_key: Vec::new(),
             source_schema: Vec::new(),
+            range: None,
             notes: Notes::default(),
         }
     }
@@ -150,7 +154,10 @@ impl TableAttributes {
             return refuse(format!("MAXROWS {} is not between 1 and {}", self.maxrows, SLOT_MAX + 1));
         }
         if !self.notes.ranges().1.is_empty() || !self.notes.ranges().0.is_empty() {
-            return refuse("it cannot be divided by ranges yet".into());
+            return refuse("of which range it is a partition is no note".into());
+        }
+        if let Some(Err(reason)) = self.range.as_ref().map(|range| range.check(&self.schema)) {
+            return refuse(reason);
         }
         let first = self.extents.first_bytes;
         if first == 0 || first > 1 << 40 || self.extents.second_bytes > 1 << 40 {

@@ -93,7 +93,7 @@ impl<'a> BulkLoader<'a> {
     /// # Errors
     /// When it is longer, a write fails, or `placed` does.
     pub fn push<E: From<Error>>(&mut self, record: &[u8], mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>) -> Placed<E> {
-        self.check_length(record)?;
+        self.check_record(record)?;
         if let Some(columns) = &mut self.columns {
             columns.push(record).map_err(|e| Error::Value(format!("{}: {e}", self.table.object())))?;
             return self.put_pages(false, &mut placed);
@@ -116,7 +116,7 @@ impl<'a> BulkLoader<'a> {
         (form, stored): (u16, &[u8]),
         mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>,
     ) -> Placed<E> {
-        self.check_length(record)?;
+        self.check_record(record)?;
         let rid = self.put(Stored::Home(forms::body(form, record, stored)))?;
         placed(rid, record)
     }
@@ -135,7 +135,7 @@ impl<'a> BulkLoader<'a> {
         mut first: usize,
         mut placed: impl FnMut(Rid, &[u8]) -> Placed<E>,
     ) -> Placed<E> {
-        records.iter().try_for_each(|record| self.check_length(record))?;
+        records.iter().try_for_each(|record| self.check_record(record))?;
         while !records.is_empty() {
             let columns = self.columns.as_mut().expect("rows are taken apart for a table by column");
             let rows =
@@ -146,11 +146,11 @@ impl<'a> BulkLoader<'a> {
         Ok(())
     }
 
-    fn check_length(&self, record: &[u8]) -> Result<()> {
+    fn check_record(&self, record: &[u8]) -> Result<()> {
         if record.len() > self.table.record_bytes_max() {
             return Err(Error::Value(format!("{}: a record of {} bytes", self.table.object(), record.len())));
         }
-        Ok(())
+        self.table.check_range(record)
     }
 
     /// Puts a row by itself behind the others.

@@ -6,6 +6,7 @@
 use super::attributes::{Method, TableAttributes};
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
 use super::partition::{Partition, Partitions};
+use super::range_of::range_key_layout;
 use super::row_gate::RowGate;
 use crate::core::{Core, Lifetime};
 use crate::data_set::{DataSet, DataSetAttributes};
@@ -16,7 +17,7 @@ use pagefold_format::catalog::Notes;
 use pagefold_format::data::forms::{RecordDecoder, RecordEncoder};
 use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder};
 use pagefold_format::data_set_header::ObjectKind;
-use pagefold_types::{CompactLayout, PARTITION_MAX, Rid, RowLayout};
+use pagefold_types::{CompactLayout, KeyLayout, PARTITION_MAX, Rid, RowLayout};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -29,6 +30,8 @@ pub struct Table {
     pub(crate) lifetime: Lifetime,
     pub(crate) attributes: TableAttributes,
     pub(crate) layout: RowLayout,
+    /// How a row's key of ranges is made, of a range partition.
+    pub(super) range_key: Option<KeyLayout>,
     pub(super) decoder: RecordDecoder,
     /// Under the methods `row` and `page`.
     pub(super) compact_encoder: Option<RecordEncoder>,
@@ -78,6 +81,7 @@ impl Table {
             core,
             object_id,
             lifetime: Lifetime::default(),
+            range_key: attributes.range.as_ref().map(|range| range_key_layout(&attributes.name, &attributes.schema, &range.columns)),
             decoder: RecordDecoder::new(&layout, attributes.page_bytes),
             compact_encoder: by_value.then(|| RecordEncoder::Compact(CompactLayout::new(layout.clone()))),
             builders: Mutex::new(Vec::new()),

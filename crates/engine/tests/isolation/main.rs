@@ -18,6 +18,7 @@ mod locking;
 mod model;
 mod no_room;
 mod open_scans;
+mod partitions;
 mod processes;
 mod read_views;
 mod readers;

@@ -3,7 +3,7 @@
 //! | Offset | Size | Field of a definition |
 //! |---|---|---|
 //! | 0 | 1 | form of the definition: 1 |
-//! | 1 | 1 | kind: 1 table, 2 index, 3 view, 4 sequence, 5 schema. One of 128 and above that a reader does not know it keeps as it is; one below it refuses |
+//! | 1 | 1 | kind: 1 table, 2 index, 3 view, 4 sequence, 5 schema, 6 partitioned table, 7 partitioned index. One of 128 and above that a reader does not know it keeps as it is; one below it refuses |
 //! | 2 | | attributes; the first is the name |
 //!
 //! | Offset | Size | Field of a row of the catalog |
@@ -70,14 +70,16 @@ pub mod tag {
     pub const COLUMN_NOTES: u32 = 67;
     /// A list: constraints ([`Constraint`](crate::catalog::Constraint)).
     pub const CONSTRAINT: u32 = 69;
-    /// Ids of the columns by which a table is divided.
+    /// Of a partitioned table, and of each of its range partitions: ids of the columns by which it is divided.
     pub const RANGE_COLUMNS: u32 = 71;
-    /// A list: ranges ([`RangePartition`](crate::catalog::RangePartition)).
+    /// Of a table that is a range partition: which one ([`RangePartition`](crate::catalog::RangePartition)).
     pub const RANGE_PARTITION: u32 = 73;
     /// What a view selects, as text.
     pub const TEXT: u32 = 75;
     /// How the numbers of a sequence go ([`Sequence`](crate::catalog::Sequence)).
     pub const SEQUENCE: u32 = 77;
+    /// Of a partitioned index: object id of its partitioned table.
+    pub const PARTITIONED_TABLE: u32 = 79;
 
     /// Name of a column.
     pub const COLUMN_NAME: u32 = 1;
@@ -123,12 +125,24 @@ pub enum DefinedKind {
     Sequence,
     /// A schema: what has names of its own.
     Schema,
+    /// A table that is divided by ranges: each of them is a table.
+    PartitionedTable,
+    /// An index of a partitioned table: each of its tables has an index.
+    PartitionedIndex,
     /// Something that a later version has made, by its number.
     Later(u8),
 }
 
 impl DefinedKind {
-    const KNOWN: [DefinedKind; 5] = [DefinedKind::Table, DefinedKind::Index, DefinedKind::View, DefinedKind::Sequence, DefinedKind::Schema];
+    const KNOWN: [DefinedKind; 7] = [
+        DefinedKind::Table,
+        DefinedKind::Index,
+        DefinedKind::View,
+        DefinedKind::Sequence,
+        DefinedKind::Schema,
+        DefinedKind::PartitionedTable,
+        DefinedKind::PartitionedIndex,
+    ];
 
     /// Its number in a definition.
     #[must_use]
@@ -139,6 +153,8 @@ impl DefinedKind {
             DefinedKind::View => 3,
             DefinedKind::Sequence => 4,
             DefinedKind::Schema => 5,
+            DefinedKind::PartitionedTable => 6,
+            DefinedKind::PartitionedIndex => 7,
             DefinedKind::Later(number) => number,
         }
     }
@@ -152,6 +168,8 @@ impl DefinedKind {
             DefinedKind::View => "view",
             DefinedKind::Sequence => "sequence",
             DefinedKind::Schema => "schema",
+            DefinedKind::PartitionedTable => "partitioned table",
+            DefinedKind::PartitionedIndex => "partitioned index",
             DefinedKind::Later(_) => "object of a later version",
         }
     }

@@ -183,6 +183,22 @@ impl Notes {
         self.set(tag::RANGE_PARTITION, ranges.iter().map(RangePartition::encode))
     }
 
+    /// Of a partitioned index: object id of its partitioned table.
+    #[must_use]
+    pub fn partitioned_table(&self) -> Option<u32> {
+        self.get(tag::PARTITIONED_TABLE)?.number().ok()
+    }
+
+    /// Sets of which partitioned table an index is.
+    ///
+    /// # Errors
+    /// When too much is said already.
+    pub fn set_partitioned_table(&mut self, table: u32) -> Result<(), FormatError> {
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, table.into());
+        self.set(tag::PARTITIONED_TABLE, Some(bytes))
+    }
+
     /// What a view selects.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
@@ -216,7 +232,7 @@ impl Notes {
 fn check(attribute: Attribute<'_>) -> Result<(), FormatError> {
     match attribute.tag {
         tag::COMMENT | tag::TEXT => attribute.text().map(drop),
-        tag::SCHEMA => attribute.number::<u32>().map(drop),
+        tag::SCHEMA | tag::PARTITIONED_TABLE => attribute.number::<u32>().map(drop),
         tag::COLUMN_NOTES => ColumnNotes::decode(attribute.bytes).map(drop),
         tag::CONSTRAINT => Constraint::decode(attribute.bytes).map(drop),
         tag::RANGE_COLUMNS => attribute.numbers().map(drop),

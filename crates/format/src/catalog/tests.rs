@@ -35,7 +35,14 @@ fn full() -> Notes {
     ];
     notes.set_constraints(&constraints).unwrap();
     let ranges = [
-        RangePartition { number: 0, limit: Some(vec![1, 0]), method: Some("page".into()), page_bytes: Some(16384), kept: kept() },
+        RangePartition {
+            number: 0,
+            limit: Some(vec![1, 0]),
+            method: Some("page".into()),
+            page_bytes: Some(16384),
+            kept: kept(),
+            ..RangePartition::default()
+        },
         RangePartition { number: 1, ..RangePartition::default() },
     ];
     notes.set_ranges(&[1], &ranges).unwrap();
@@ -70,6 +77,8 @@ fn everything_comes_back() {
     assert_eq!(notes.constraints().len(), 3);
     assert_eq!(notes.constraints()[1].reference.as_ref().unwrap().actions, [2, 3]);
     assert_eq!(notes.ranges().1[0].method.as_deref(), Some("page"));
+    let partition = RangePartition { number: 4095, start: Some(vec![3]), table: Some(70_000), ..RangePartition::default() };
+    assert_eq!(RangePartition::decode(&partition.encode()).unwrap(), partition);
     assert_eq!((notes.text(), notes.sequence().unwrap().increment), (Some("select 1"), -1));
     // Said no more, nothing is left of it.
     let mut empty = notes;

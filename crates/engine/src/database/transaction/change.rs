@@ -77,6 +77,7 @@ impl Transaction<'_> {
     }
 
     pub(super) fn insert_record(&mut self, table: &Table, record: &[u8], looked_at: Option<&[Arc<Index>]>) -> Result<Rid> {
+        table.check_range(record)?;
         self.check_damaged(table, None, record)?;
         let gate = table.gate.pass();
         let rid = table.insert_record(By::Transaction(&self.state), record)?;
@@ -111,7 +112,9 @@ impl Transaction<'_> {
             let observer = gate.as_ref().filter(|observer| changes.iter().any(|(changed, _)| observer.has_column(*changed)));
             let is_in_the_way = observer.is_some_and(|observer| observer.wants_records());
             let concerns = |index: &Arc<Index>| index.has_column(|column| changes.iter().any(|(changed, _)| *changed == column));
+            let moves = table.is_of_range(changes.iter().map(|(column, _)| *column));
             if !is_in_the_way
+                && !moves
                 && !t.damaged_unique_indexes(table).iter().any(concerns)
                 && t.indexes_of(table).iter().all(|index| !concerns(index))
                 && let Some(found) = table.update_fixed(By::Transaction(&t.state), rid, changes)?
@@ -130,6 +133,7 @@ impl Transaction<'_> {
             let Some(before) = table.read(rid, &mut buffer, <[u8]>::to_vec)? else { return Ok(false) };
             let (mut after, mut unused) = (Vec::new(), Vec::new());
             table.changed_record(By::Transaction(&t.state), &before, changes, &mut after, &mut unused)?;
+            table.check_range(&after)?;
             t.check_damaged(table, Some(&before), &after)?;
             let (mut old, mut new) = (Vec::new(), Vec::new());
             for value in unused {

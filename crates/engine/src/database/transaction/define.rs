@@ -60,8 +60,19 @@ impl Transaction<'_> {
     /// # Errors
     /// When there is none; those of locks; when there is no room in the log.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
+        self.drop_named_table(name, false)
+    }
+
+    /// `frees_range`: another partition takes the place of one.
+    fn drop_named_table(&mut self, name: &str, frees_range: bool) -> Result<()> {
         self.define(Some(Frees::Objects), |t| {
-            let table = t.note_definition(|defining, by| defining.drop_table(by, name))?;
+            let table = t.note_definition(|defining, by| {
+                let table = defining.drop_table(by, name)?;
+                match (frees_range, table.range()) {
+                    (false, Some(_)) => Err(Error::Parameter(format!("{} is a partition: it goes as one of its table", table.object()))),
+                    _ => Ok(table),
+                }
+            })?;
             t.check_seen(&table.lifetime, || table.object())?;
             t.log_definitions()
         })
@@ -101,7 +112,7 @@ impl Transaction<'_> {
         let stays = |index: &&Arc<Index>| !self.defining.has_dropped(index.object_id);
         let indexes: Vec<IndexAttributes> = old.all_indexes().iter().filter(stays).map(again).collect();
         let attributes = TableAttributes { notes: (*self.notes_of_table(&old)).clone(), ..old.attributes().clone() };
-        self.drop_table(name)?;
+        self.drop_named_table(name, true)?;
         let table = self.create_table(attributes)?;
         for attributes in indexes {
             self.create_index(&table, attributes)?;
@@ -192,7 +203,7 @@ impl Transaction<'_> {
     }
 
     /// Refuses what others have made since the snapshot of the transaction, if it has one.
-    fn check_seen(&self, lifetime: &Lifetime, object: impl FnOnce() -> String) -> Result<()> {
+    pub(super) fn check_seen(&self, lifetime: &Lifetime, object: impl FnOnce() -> String) -> Result<()> {
         match &self.snapshot {
             Some(snapshot) if !lifetime.is_staged() => lifetime.check(Some(snapshot.timestamp()), self.state.id(), object),
             _ => Ok(()),
@@ -200,7 +211,7 @@ impl Transaction<'_> {
     }
 
     /// Runs a statement that makes or drops something; what it did is taken back when it fails.
-    fn define<R>(&mut self, frees: Option<Frees>, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    pub(super) fn define<R>(&mut self, frees: Option<Frees>, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         self.prepare(frees)?;
         let result = self.or_nothing(run);
         self.database.checkpoint_when_due();
@@ -208,13 +219,13 @@ impl Transaction<'_> {
     }
 
     /// Something is defined, and not logged yet.
-    fn note_definition<R>(&mut self, define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<R>) -> Result<R> {
+    pub(super) fn note_definition<R>(&mut self, define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<R>) -> Result<R> {
         let by = Definer { database: &self.database, state: &self.state, lock_timeout: self.options.lock_timeout };
         define(&mut self.defining, by)
     }
 
     /// Logs what has been defined since the last time.
-    fn log_definitions(&mut self) -> Result<()> {
+    pub(super) fn log_definitions(&mut self) -> Result<()> {
         self.defining.log(&self.database, &self.state, true)
     }
 

@@ -73,6 +73,9 @@ impl Transaction<'_> {
     }
 
     fn insert_records(&mut self, table: &Table, records: &RecordList) -> Result<()> {
+        if table.range().is_some() {
+            (0..records.len()).try_for_each(|number| table.check_range(records.get(number)))?;
+        }
         let state = Arc::clone(&self.state);
         let mut filling = Filling::MuchRoom;
         let (mut next, mut looks_at) = (0, 0);

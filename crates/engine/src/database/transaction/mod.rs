@@ -19,6 +19,7 @@ mod insert_rows;
 mod insert_rows_tests;
 mod known_keys;
 mod lock;
+mod partitions;
 mod read;
 
 pub use change::Insertion;

@@ -1,0 +1,229 @@
+//! A partitioned table as a value: which partition has which keys.
+//!
+//! Invariants:
+//! - partitions are in the order of their keys, and no key belongs to two;
+//! - a value never changes: when partitions come or go, another one is made.
+
+use crate::table_space::{RangeOf, Table, range_key_layout};
+use crate::{Error, Result};
+use pagefold_types::{KeyLayout, KeyRange, PARTITION_MAX, Schema, ValueRef};
+use std::sync::Arc;
+
+/// Between the name of a partitioned table, or index, and that of a partition.
+pub(crate) const SEPARATOR: char = '/';
+
+/// A partition of a partitioned table: a table.
+#[derive(Clone, Debug)]
+pub struct RangePartition {
+    object_id: u32,
+    table: Arc<str>,
+    range: Arc<RangeOf>,
+}
+
+impl RangePartition {
+    pub(crate) fn new(object_id: u32, table: &str, range: RangeOf) -> RangePartition {
+        RangePartition { object_id, table: table.into(), range: Arc::new(range) }
+    }
+
+    pub(crate) fn of(table: &Table) -> Option<RangePartition> {
+        Some(RangePartition::new(table.object_id, table.name(), table.range()?.clone()))
+    }
+
+    pub(crate) fn object_id(&self) -> u32 {
+        self.object_id
+    }
+
+    /// The name of its table.
+    #[must_use]
+    pub fn table_name(&self) -> &str {
+        &self.table
+    }
+
+    /// Its name among the partitions: what follows the name of the partitioned table.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.table.rsplit_once(SEPARATOR).map_or(&self.table, |(_, name)| name)
+    }
+
+    /// Its number among the partitions.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.range.number
+    }
+
+    /// The keys that its rows have.
+    #[must_use]
+    pub fn keys(&self) -> &KeyRange {
+        &self.range.keys
+    }
+
+    pub(crate) fn range(&self) -> &RangeOf {
+        &self.range
+    }
+
+    /// Can a key in this range, or one that begins with such, be in it?
+    fn touches(&self, range: &KeyRange) -> bool {
+        let own = &self.range.keys;
+        let begins_before = own.end.as_ref().is_none_or(|end| range.start < *end);
+        // A key of more columns than the range has lies behind the start of it that it begins with.
+        begins_before && range.end.as_ref().is_none_or(|end| own.start < *end)
+    }
+}
+
+/// A table that is divided by ranges of keys.
+#[derive(Debug)]
+pub struct PartitionedTable {
+    object_id: u32,
+    name: String,
+    schema: Schema,
+    columns: Vec<usize>,
+    primary_key: Vec<usize>,
+    layout: KeyLayout,
+    partitions: Vec<RangePartition>,
+}
+
+impl PartitionedTable {
+    /// Of partitions in the order of their keys, of which `first` is one.
+    pub(crate) fn new(object_id: u32, name: &str, first: &Table, partitions: Vec<RangePartition>) -> Result<PartitionedTable> {
+        let damaged = |reason: &str| Error::Damaged { path: "catalog".into(), reason: format!("partitioned table \"{name}\": {reason}") };
+        let range = first.range().ok_or_else(|| damaged("a table without a range is a partition"))?;
+        for pair in partitions.windows(2) {
+            if pair[0].keys().end.as_ref().is_none_or(|end| *end > pair[1].keys().start) {
+                return Err(damaged(&format!("partitions \"{}\" and \"{}\" overlap", pair[0].name(), pair[1].name())));
+            }
+        }
+        let attributes = first.attributes();
+        Ok(PartitionedTable {
+            object_id,
+            name: name.into(),
+            schema: attributes.schema.clone(),
+            columns: range.columns.clone(),
+            primary_key: attributes.primary_key.clone(),
+            layout: range_key_layout(name, &attributes.schema, &range.columns),
+            partitions,
+        })
+    }
+
+    pub(crate) fn object_id(&self) -> u32 {
+        self.object_id
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What errors call it.
+    #[must_use]
+    pub fn object(&self) -> String {
+        format!("partitioned table \"{}\"", self.name)
+    }
+
+    /// Its columns.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The columns by which it is divided, by number.
+    #[must_use]
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// The columns of its primary key, by number.
+    #[must_use]
+    pub fn primary_key(&self) -> &[usize] {
+        &self.primary_key
+    }
+
+    /// How these make a key.
+    #[must_use]
+    pub fn key_layout(&self) -> &KeyLayout {
+        &self.layout
+    }
+
+    /// The name that the index of a partition has that belongs to an index of the whole.
+    #[must_use]
+    pub fn index_name(index: &str, partition: &RangePartition) -> String {
+        format!("{index}{SEPARATOR}{}", partition.name())
+    }
+
+    /// Its partitions, in the order of their keys.
+    #[must_use]
+    pub fn partitions(&self) -> &[RangePartition] {
+        &self.partitions
+    }
+
+    /// The partition of this name.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub fn partition(&self, name: &str) -> Result<&RangePartition> {
+        let found = self.partitions.iter().find(|partition| partition.name() == name);
+        found.ok_or_else(|| {
+            const SHOWN: usize = 20;
+            let names: Vec<&str> = self.partitions.iter().take(SHOWN).map(RangePartition::name).collect();
+            let more = if self.partitions.len() > SHOWN { ", ..." } else { "" };
+            let hint = format!(" of \"{}\"; there are: {}{more}", self.name, names.join(", "));
+            Error::Unknown { kind: "partition", name: name.into(), hint }
+        })
+    }
+
+    /// A number that no partition has.
+    ///
+    /// # Errors
+    /// When there are all that can be.
+    pub(crate) fn free_number(&self, also_taken: &[u16]) -> Result<u16> {
+        let mut taken: Vec<u16> = self.partitions.iter().map(RangePartition::number).chain(also_taken.iter().copied()).collect();
+        taken.sort_unstable();
+        taken.dedup();
+        let next = taken.last().map_or(0, |last| last.saturating_add(1));
+        if next <= PARTITION_MAX {
+            return Ok(next);
+        }
+        let gap = taken.iter().enumerate().find_map(|(at, number)| (at != usize::from(*number)).then_some(at as u16));
+        gap.filter(|_| taken.len() <= usize::from(PARTITION_MAX)).ok_or_else(|| self.is_full())
+    }
+
+    fn is_full(&self) -> Error {
+        Error::Parameter(format!("{} has all {} partitions it can have", self.object(), u32::from(PARTITION_MAX) + 1))
+    }
+
+    /// The key of a row, given all of its values.
+    ///
+    /// # Errors
+    /// When a value does not fit.
+    pub fn key(&self, values: &[ValueRef<'_>], key: &mut Vec<u8>) -> Result<()> {
+        key.clear();
+        self.layout.encode_from_values(values, key).map(drop).map_err(|e| Error::Value(format!("{}: {e}", self.object())))
+    }
+
+    /// Number in the list of the partition that has a key, if one has.
+    #[must_use]
+    pub fn find(&self, key: &[u8]) -> Option<usize> {
+        let behind = self.partitions.partition_point(|partition| partition.keys().start.as_slice() <= key);
+        let at = behind.checked_sub(1)?;
+        self.partitions[at].keys().end.as_deref().is_none_or(|end| key < end).then_some(at)
+    }
+
+    /// The same, where a row is to go there.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn find_for(&self, key: &[u8]) -> Result<usize> {
+        self.find(key).ok_or_else(|| Error::OutOfRange {
+            object: self.object(),
+            key: self.layout.describe(key),
+            why: "belongs in no partition",
+        })
+    }
+
+    /// Numbers in the list of the partitions that may have keys in one of these ranges, in order. Keys may have more columns behind those by
+    /// which the table is divided.
+    #[must_use]
+    pub fn find_ranges(&self, ranges: &[KeyRange]) -> Vec<usize> {
+        (0..self.partitions.len()).filter(|at| ranges.iter().any(|range| self.partitions[*at].touches(range))).collect()
+    }
+}

@@ -1,0 +1,245 @@
+//! Partitioned tables: rows in their ranges, partitions that come and go in transactions, savepoints, beside older snapshots, and after crashes.
+
+use pagefold_engine::Error;
+use pagefold_engine::database::{
+    Database, Isolation, OpenMode, PartitionSpec, PartitionedTable, Settings, Transaction, TransactionOptions, limit_key,
+};
+use pagefold_engine::index::IndexAttributes;
+use pagefold_engine::pool::PoolSettings;
+use pagefold_engine::table_space::{Method, TableAttributes};
+use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, DataType, Direction, KeyRange, Schema, Value, ValueRef};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn open(storage: &FaultStorage, mode: OpenMode) -> Database {
+    let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 0, ..PoolSettings::default() };
+    let storage: Arc<dyn Storage> = Arc::new(storage.clone());
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    Database::open(storage, clock, Path::new("db"), mode, Settings { pools, ..Settings::default() }).unwrap()
+}
+
+/// `day` and `id` make the key; the table is divided by `day`.
+fn attributes() -> TableAttributes {
+    let columns = vec![
+        Column::new("id", DataType::BigInt, false),
+        Column::new("day", DataType::Integer, false),
+        Column::new("text", DataType::Varchar(None), true),
+    ];
+    TableAttributes { primary_key: vec![1, 0], ..TableAttributes::new("sales", Schema::new(columns).unwrap()) }
+}
+
+fn limit(day: i64) -> Option<Vec<u8>> {
+    limit_key(&attributes(), &[1], &[Some(ValueRef::Int(day))]).unwrap()
+}
+
+fn spec(name: &str, day: Option<i64>) -> PartitionSpec {
+    PartitionSpec { name: name.into(), limit: day.and_then(limit), ..PartitionSpec::default() }
+}
+
+fn begin(database: &Database) -> Transaction<'_> {
+    database.begin(TransactionOptions::default())
+}
+
+fn snapshot(database: &Database) -> Transaction<'_> {
+    database.begin(TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() })
+}
+
+/// Days below 10, 20 and 30, and an index of the key.
+fn create(database: &Database) {
+    let mut t = begin(database);
+    let specs = [
+        spec("a", Some(10)),
+        PartitionSpec { method: Some(Method::Page), page_bytes: Some(16384), ..spec("b", Some(20)) },
+        spec("c", Some(30)),
+    ];
+    t.create_partitioned_table(&attributes(), &[1], &specs).unwrap();
+    t.create_partitioned_index(
+        "sales",
+        &IndexAttributes::new("sales_pk", vec![(1, Direction::Ascending), (0, Direction::Ascending)], true),
+    )
+    .unwrap();
+    t.commit().unwrap();
+}
+
+fn insert(t: &mut Transaction<'_>, id: i64, day: i64) -> Result<(), Error> {
+    let whole = t.partitioned_table("sales")?;
+    let values = [ValueRef::Int(id), ValueRef::Int(day), ValueRef::Text("row")];
+    let mut key = Vec::new();
+    whole.key(&values, &mut key)?;
+    let table = t.table_of_partition(&whole.partitions()[whole.find_for(&key)?])?;
+    t.insert(&table, &values).map(drop)
+}
+
+fn names(whole: &PartitionedTable) -> Vec<&str> {
+    whole.partitions().iter().map(|partition| partition.name()).collect()
+}
+
+/// All rows that a transaction sees, by day.
+fn days(t: &mut Transaction<'_>) -> Vec<i64> {
+    let whole = t.partitioned_table("sales").unwrap();
+    let mut days = Vec::new();
+    for partition in whole.partitions() {
+        let table = t.table_of_partition(partition).unwrap();
+        let index = t.index_of_partition(partition, &table, "sales_pk").unwrap().unwrap();
+        let view = t.read_view().unwrap();
+        let all = KeyRange { start: Vec::new(), end: None };
+        let keys: Vec<i64> = view
+            .keys(&table, &index, all, pagefold_engine::btree::Direction::Forward)
+            .unwrap()
+            .map(|key| if let Value::Int(day) = key.unwrap().1[0] { day } else { panic!("a day") })
+            .collect();
+        let rows = view.scan(&table, &pagefold_engine::database::ScanRequest::default()).unwrap();
+        assert_eq!(rows.map(|batch| batch.unwrap().len()).sum::<usize>(), keys.len(), "rows and entries of {}", partition.name());
+        days.extend(keys);
+    }
+    days
+}
+
+/// What is committed is there after a crash now, and after the database was closed.
+fn everywhere(storage: &FaultStorage, look: impl Fn(&Database)) {
+    for policy in [CrashPolicy::DropAll, CrashPolicy::KeepAll] {
+        let image = storage.crash_image(policy);
+        for _ in 0..2 {
+            let again = open(&image, OpenMode::Write);
+            look(&again);
+            again.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn each_row_is_in_the_partition_of_its_key() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    create(&database);
+    let mut t = begin(&database);
+    for (id, day) in [(1, -5), (2, 9), (3, 10), (4, 19), (5, 20), (6, 29)] {
+        insert(&mut t, id, day).unwrap();
+    }
+    let refused = insert(&mut t, 7, 30).unwrap_err();
+    assert_eq!((refused.sqlstate(), refused.to_string().contains("belongs in no partition")), ("23514", true), "{refused}");
+    // Whoever goes to a partition by itself is held to its range: one row, many, and changes.
+    let b = t.table("sales/b").unwrap();
+    assert_eq!((b.attributes().method, b.attributes().page_bytes), (Method::Page, 16384));
+    let row = |day| [ValueRef::Int(8), ValueRef::Int(day), ValueRef::Null];
+    assert!(matches!(t.insert(&b, &row(20)), Err(Error::OutOfRange { .. })));
+    assert!(matches!(t.insert_rows(&b, |rows| rows.push(&row(9))), Err(Error::OutOfRange { .. })));
+    let rid = t.insert(&b, &row(15)).unwrap();
+    assert!(matches!(t.update(&b, rid, &[(1, ValueRef::Int(20))]), Err(Error::OutOfRange { .. })));
+    assert!(t.update(&b, rid, &[(1, ValueRef::Int(11))]).unwrap());
+    t.commit().unwrap();
+    let whole = database.partitioned_table("sales").unwrap();
+    assert_eq!(names(&whole), ["a", "b", "c"]);
+    let rows = |name: &str| database.table(name).unwrap().row_count();
+    assert_eq!((rows("sales/a"), rows("sales/b"), rows("sales/c")), (2, 3, 2));
+    everywhere(&storage, |database| {
+        assert_eq!(days(&mut begin(database)), [-5, 9, 10, 11, 19, 20, 29]);
+        assert_eq!(database.partitioned_indexes_of(&database.partitioned_table("sales").unwrap()), ["sales_pk"]);
+    });
+}
+
+#[test]
+fn partitions_come_and_go_in_transactions() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    create(&database);
+    let mut t = begin(&database);
+    (1..29).for_each(|day| insert(&mut t, day, day).unwrap());
+    t.commit().unwrap();
+    let mut old = snapshot(&database);
+    assert_eq!(days(&mut old).len(), 28);
+    // A window that goes on; a savepoint takes it back.
+    let mut t = begin(&database);
+    let savepoint = t.savepoint();
+    assert_eq!(t.rotate_partition("sales", &spec("d", Some(40))).unwrap(), "a");
+    insert(&mut t, 35, 35).unwrap();
+    assert_eq!(names(&t.partitioned_table("sales").unwrap()), ["b", "c", "d"]);
+    t.roll_back_to(savepoint).unwrap();
+    assert_eq!(names(&t.partitioned_table("sales").unwrap()), ["a", "b", "c"]);
+    assert!(matches!(insert(&mut t, 35, 35), Err(Error::OutOfRange { .. })));
+    t.rotate_partition("sales", &spec("d", Some(40))).unwrap();
+    // Others see it with the commit, the older snapshot never.
+    assert_eq!(names(&database.partitioned_table("sales").unwrap()), ["a", "b", "c"]);
+    insert(&mut t, 35, 35).unwrap();
+    t.commit().unwrap();
+    assert_eq!(names(&database.partitioned_table("sales").unwrap()), ["b", "c", "d"]);
+    assert_eq!((days(&mut old).len(), names(&old.partitioned_table("sales").unwrap())), (28, vec!["a", "b", "c"]));
+    drop(old);
+    let now: Vec<i64> = (10..29).chain([35]).collect();
+    assert_eq!(days(&mut begin(&database)), now);
+    everywhere(&storage, |database| {
+        assert_eq!(days(&mut begin(database)), now);
+        // What was made is like what was there, with its index; numbers of partitions are not given twice.
+        let whole = database.partitioned_table("sales").unwrap();
+        let numbers: Vec<u16> = whole.partitions().iter().map(|partition| partition.number()).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+        let mut t = begin(database);
+        assert!(matches!(insert(&mut t, 35, 35), Err(Error::DuplicateKey { .. })));
+    });
+    let mut t = begin(&database);
+    t.drop_partition("sales", "c").unwrap();
+    assert!(matches!(insert(&mut t, 25, 25), Err(Error::OutOfRange { .. })), "no partition takes its keys");
+    t.commit().unwrap();
+    let mut t = begin(&database);
+    t.drop_partitioned_table("sales").unwrap();
+    t.commit().unwrap();
+    everywhere(&storage, |database| {
+        assert!(database.table_names().is_empty() && database.index_names().is_empty() && database.partitioned_names().is_empty());
+    });
+    create(&database);
+}
+
+#[test]
+fn what_cannot_be() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    create(&database);
+    let mut t = begin(&database);
+    let refused = |result: Result<(), Error>, says: &str| {
+        let error = result.unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    };
+    let other = TableAttributes { name: "other".into(), ..attributes() };
+    let specs = |limits: &[Option<i64>]| limits.iter().enumerate().map(|(at, day)| spec(&format!("p{at}"), *day)).collect::<Vec<_>>();
+    refused(t.create_partitioned_table(&other, &[1], &specs(&[Some(5), Some(5)])).map(drop), "is not above that of the one before");
+    refused(t.create_partitioned_table(&other, &[1], &specs(&[None, Some(5)])).map(drop), "comes behind one without a limit");
+    refused(t.create_partitioned_table(&other, &[1], &[]).map(drop), "0 partitions");
+    refused(t.create_partitioned_table(&other, &[7], &specs(&[None])).map(drop), "columns of its range");
+    refused(t.add_partition("sales", &spec("d", Some(30))).map(drop), "is not above that of the last one");
+    refused(t.add_partition("sales", &spec("d/e", Some(50))).map(drop), "is no name for a partition");
+    refused(t.drop_table("sales/a"), "is a partition");
+    refused(t.drop_partition("sales", "z"), "no partition \"z\" of \"sales\"; there are: a, b, c");
+    let by_id = IndexAttributes::new("by_id", vec![(0, Direction::Ascending)], true);
+    refused(t.create_partitioned_index("sales", &by_id), "lacks column \"day\"");
+    refused(t.create_partitioned_table(&attributes(), &[1], &specs(&[None])).map(drop), "already exists");
+    // One that overlaps, whoever makes it.
+    let mut range = t.table("sales/b").unwrap().range().unwrap().clone();
+    range.keys.start = limit(15).unwrap();
+    let overlapping = TableAttributes { name: "x".into(), range: Some(range.clone()), ..attributes() };
+    refused(t.create_table(overlapping.clone()).map(drop), "overlaps that of \"sales/b\"");
+    range.table = 9999;
+    refused(t.create_table(TableAttributes { range: Some(range), ..overlapping }).map(drop), "a table that is not there");
+    // Nothing is left of what was refused.
+    assert_eq!(names(&t.partitioned_table("sales").unwrap()), ["a", "b", "c"]);
+    t.add_partition("sales", &spec("d", None)).unwrap();
+    refused(t.add_partition("sales", &spec("e", None)).map(drop), "has no limit: split it");
+    t.commit().unwrap();
+    assert_eq!((database.table_names().len(), database.index_names().len()), (4, 4));
+    everywhere(&storage, |database| assert_eq!(names(&database.partitioned_table("sales").unwrap()), ["a", "b", "c", "d"]));
+}
+
+#[test]
+fn limits_of_several_columns() {
+    let attributes = attributes();
+    let key = |values: &[Option<i64>]| {
+        let values: Vec<Option<ValueRef<'_>>> = values.iter().map(|value| value.map(ValueRef::Int)).collect();
+        limit_key(&attributes, &[1, 0], &values)
+    };
+    let [plain, first, second, above] =
+        [&[Some(5)][..], &[Some(5), Some(1)], &[Some(5), None], &[Some(6)]].map(|values| key(values).unwrap().unwrap());
+    assert!(plain < first && first < second && second <= above, "{plain:?} {first:?} {second:?} {above:?}");
+    assert_eq!((key(&[None]).unwrap(), key(&[None, Some(5)]).unwrap()), (None, None));
+    assert!(key(&[]).is_err() && key(&[Some(1), Some(2), Some(3)]).is_err() && key(&[Some(1 << 40)]).is_err());
+}
