@@ -2,16 +2,16 @@
 //!
 //! Columns come as the table has them: under `page` from the page's columns into arrays, without a row in between.
 
-use crate::select::Select;
+use crate::select::{Batches, Select};
 use crate::table::Table;
 use crate::{Error, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pagefold_engine::database::Scan;
 use pagefold_engine::table_space as space;
 use pagefold_interchange::{BatchBuilder, ColumnView, InterchangeError, TableSchema};
 use pagefold_types::ValueRef;
 use pagefold_utility::push_rows;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rows of a batch, at least, but for the last one; fewer where values are long.
@@ -20,7 +20,7 @@ const BATCH_ROWS: usize = 8192;
 /// Record batches of the rows of a [`Select`]. It owns what it needs, can go to another thread, and holds nobody up between two batches.
 #[derive(Debug)]
 pub struct RecordBatches {
-    scan: Scan,
+    scan: Batches,
     table: Arc<space::Table>,
     schema: TableSchema,
     output: SchemaRef,
@@ -49,8 +49,10 @@ impl Select<'_> {
     /// # Errors
     /// When the table does not count for the transaction any more.
     pub fn record_batches(self) -> Result<RecordBatches> {
-        let (scan, table) = self.scan()?;
-        let (schema, table) = (table.table_schema()?, Arc::clone(table.inner()));
+        let scan = self.scan()?;
+        // Of a partitioned table one of its partitions: all have the same columns.
+        let table = if let Batches::Table(_, table) = &scan { Arc::clone(table) } else { Arc::clone(self.table.inner()) };
+        let schema = pagefold_utility::table_schema(&table).map_err(|e| from_utility(table.name(), e))?;
         let output = schema.project(&self.columns).map_err(|e| from_interchange(table.name(), e))?;
         let output = Arc::clone(output.arrow());
         Ok(RecordBatches { scan, table, schema, output, columns: self.columns, is_done: false })
@@ -84,8 +86,8 @@ impl RecordBatches {
         let builder = BatchBuilder::new(&self.schema, self.table.layout(), &self.columns, BATCH_ROWS);
         let mut builder = builder.map_err(|e| from_interchange(name, e))?;
         while !self.is_done && !builder.is_full() {
-            let Some(batch) = self.scan.next().transpose()? else { break };
-            push_rows(&mut builder, &self.table, &batch).map_err(|e| from_utility(name, e))?;
+            let Some((table, batch)) = self.scan.next().transpose()? else { break };
+            push_rows(&mut builder, &table, &batch).map_err(|e| from_utility(name, e))?;
         }
         if builder.is_empty() { Ok(None) } else { builder.finish().map(Some).map_err(|e| from_interchange(name, e)) }
     }
@@ -130,12 +132,12 @@ impl Table<'_> {
             view.map_err(|e| from_interchange(name, e))
         });
         let views = views.collect::<Result<Vec<ColumnView>>>()?;
-        let insert = |table: &Table<'_>| {
+        let insert = |table: &Table<'_>, mut numbers: &mut dyn Iterator<Item = usize>| {
             table.transaction().with(|t| {
                 let savepoint = t.savepoint();
                 let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(views.len());
                 let inserted = t.insert_rows(table.inner(), |rows| {
-                    (0..batch.num_rows()).try_for_each(|number| {
+                    (&mut numbers).try_for_each(|number| {
                         row.clear();
                         row.extend(views.iter().map(|view| view.value(number)));
                         rows.push(&row)
@@ -145,6 +147,22 @@ impl Table<'_> {
                 inserted.inspect_err(|_| drop(t.roll_back_to(savepoint)))
             })
         };
-        self.following(insert)
+        let Some(whole) = self.whole() else { return self.following(|table| insert(table, &mut (0..batch.num_rows()))) };
+        whole.run(|partitions| {
+            let mut of_partitions: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(views.len());
+            for number in 0..batch.num_rows() {
+                row.clear();
+                row.extend(views.iter().map(|view| view.value(number)));
+                of_partitions.entry(partitions.place_of_values(&row)?).or_default().push(number);
+            }
+            let savepoint = self.transaction().savepoint();
+            let mut rows = 0;
+            for (at, numbers) in &of_partitions {
+                let inserted = partitions.table(*at)?.following(|table| insert(table, &mut numbers.iter().copied()));
+                rows += inserted.inspect_err(|_| drop(self.transaction().roll_back_to(savepoint)))?;
+            }
+            Ok(rows)
+        })
     }
 }

@@ -1,9 +1,11 @@
 //! What a table is to be like.
 
+use crate::row::{Fitted, IntoValues, fit};
 use crate::{Error, Result};
+use pagefold_engine::database::{PartitionSpec, limit_key};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, TableAttributes};
-use pagefold_types::{Column, DataType, Direction, Schema};
+use pagefold_types::{Column, DataType, Direction, Schema, Value, ValueRef};
 
 /// Page size of tables.
 const PAGE_BYTES: usize = 16 * 1024;
@@ -17,6 +19,8 @@ pub struct TableDefinition {
     primary_key: Vec<String>,
     method: Method,
     page_bytes: usize,
+    partition_by: Vec<String>,
+    partitions: Vec<PartitionDefinition>,
 }
 
 impl Default for TableDefinition {
@@ -29,7 +33,14 @@ impl TableDefinition {
     /// No columns yet; rows by column in pages of 16 KB.
     #[must_use]
     pub fn new() -> TableDefinition {
-        TableDefinition { columns: Vec::new(), primary_key: Vec::new(), method: Method::Page, page_bytes: PAGE_BYTES }
+        TableDefinition {
+            columns: Vec::new(),
+            primary_key: Vec::new(),
+            method: Method::Page,
+            page_bytes: PAGE_BYTES,
+            partition_by: Vec::new(),
+            partitions: Vec::new(),
+        }
     }
 
     /// One more column, which is never NULL.
@@ -67,6 +78,27 @@ impl TableDefinition {
         self
     }
 
+    /// Divides the table by ranges of the values of these columns, which a primary key must have among its own. [`partition`](Self::partition)
+    /// says which ranges.
+    #[must_use]
+    pub fn partition_by<N: Into<String>>(mut self, columns: impl IntoIterator<Item = N>) -> TableDefinition {
+        self.partition_by = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// One more partition, behind those that were said before.
+    #[must_use]
+    pub fn partition(mut self, partition: PartitionDefinition) -> TableDefinition {
+        self.partitions.push(partition);
+        self
+    }
+
+    /// The columns by which the table is divided, and its partitions, if it is.
+    pub(crate) fn take_partitions(&mut self) -> Option<(Vec<String>, Vec<PartitionDefinition>)> {
+        let (columns, partitions) = (std::mem::take(&mut self.partition_by), std::mem::take(&mut self.partitions));
+        (!columns.is_empty() || !partitions.is_empty()).then_some((columns, partitions))
+    }
+
     pub(crate) fn attributes(self, name: &str) -> Result<TableAttributes> {
         let refused = |e: &dyn std::fmt::Display| Error::Parameter(format!("table \"{name}\": {e}"));
         let schema = Schema::new(self.columns).map_err(|e| refused(&e))?;
@@ -75,6 +107,60 @@ impl TableDefinition {
         let mut attributes = TableAttributes::new(name, schema).with_page_bytes(self.page_bytes);
         (attributes.method, attributes.primary_key) = (self.method, primary_key);
         Ok(attributes)
+    }
+}
+
+/// A range partition that is to be made: the rows that are below its limit, and not below that of the partition before.
+#[derive(Clone, Debug)]
+pub struct PartitionDefinition {
+    name: String,
+    limit: Option<Vec<Value>>,
+    method: Option<Method>,
+    page_bytes: Option<usize>,
+}
+
+impl PartitionDefinition {
+    /// Of rows whose values are less than these: one for each column by which the table is divided, or for the first of them.
+    #[must_use]
+    pub fn below(name: impl Into<String>, limit: impl IntoValues) -> PartitionDefinition {
+        let limit = Some(limit.values().iter().map(ValueRef::to_owned).collect());
+        PartitionDefinition { name: name.into(), limit, method: None, page_bytes: None }
+    }
+
+    /// Of all rows that are not below the limit of the partition before.
+    #[must_use]
+    pub fn rest(name: impl Into<String>) -> PartitionDefinition {
+        PartitionDefinition { name: name.into(), limit: None, method: None, page_bytes: None }
+    }
+
+    /// How its rows are compressed, if not like those of the others.
+    #[must_use]
+    pub fn method(mut self, method: Method) -> PartitionDefinition {
+        self.method = Some(method);
+        self
+    }
+
+    /// Its page size, likewise.
+    #[must_use]
+    pub fn page_bytes(mut self, bytes: usize) -> PartitionDefinition {
+        self.page_bytes = Some(bytes);
+        self
+    }
+
+    pub(crate) fn spec(&self, attributes: &TableAttributes, columns: &[usize]) -> Result<PartitionSpec> {
+        let limit = match &self.limit {
+            None => None,
+            Some(values) => {
+                let own = attributes.schema.columns();
+                let fitted = values.iter().zip(columns).map(|(value, column)| fit(value.as_ref(), &own[*column]));
+                let fitted = fitted.collect::<Result<Vec<Fitted<'_>>>>()?;
+                let mut limit: Vec<Option<ValueRef<'_>>> = fitted.iter().map(|value| Some(value.as_ref())).collect();
+                // What is too much is refused there.
+                limit.extend(values.iter().skip(columns.len()).map(|value| Some(value.as_ref())));
+                limit_key(attributes, columns, &limit)?
+            }
+        };
+        Ok(PartitionSpec { name: self.name.clone(), limit, method: self.method, page_bytes: self.page_bytes })
     }
 }
 

@@ -6,8 +6,9 @@ use crate::row::{IntoValues, Row};
 use crate::table::{ByIndex, Table};
 use crate::{Error, IntoCondition, Result};
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{RowScan, Scan, ScanRequest};
-use pagefold_types::{Condition, KeyRange, Schema};
+use pagefold_engine::database::{PartRows, PartScan, RowScan, Scan, ScanRequest};
+use pagefold_engine::table_space::{self as space, ColumnBatch};
+use pagefold_types::{Condition, KeyRange, Schema, Value};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -38,14 +39,61 @@ enum Path<'t> {
 #[derive(Debug)]
 pub struct Rows {
     schema: Arc<Schema>,
-    scan: RowScan,
+    scan: RowsOf,
+}
+
+#[derive(Debug)]
+enum RowsOf {
+    Table(RowScan),
+    Partitions(PartRows),
+}
+
+impl RowsOf {
+    fn next(&mut self) -> Option<Result<Vec<Value>>> {
+        match self {
+            RowsOf::Table(rows) => Some(rows.next()?.map(|(_, values)| values)),
+            RowsOf::Partitions(rows) => rows.next(),
+        }
+    }
+}
+
+/// Batches of rows of a table, or of partitions, each with the table that it is of.
+#[derive(Debug)]
+pub(crate) enum Batches {
+    Table(Scan, Arc<space::Table>),
+    Partitions(PartScan),
+}
+
+impl Batches {
+    #[cfg(feature = "arrow")]
+    pub(crate) fn next(&mut self) -> Option<Result<(Arc<space::Table>, ColumnBatch)>> {
+        match self {
+            Batches::Table(scan, table) => Some(scan.next()?.map(|batch| (Arc::clone(table), batch))),
+            Batches::Partitions(scan) => scan.next(),
+        }
+    }
+
+    #[cfg(feature = "arrow")]
+    pub(crate) fn split(self, parts: usize) -> Vec<Batches> {
+        match self {
+            Batches::Table(scan, table) => scan.split(parts).into_iter().map(|scan| Batches::Table(scan, Arc::clone(&table))).collect(),
+            Batches::Partitions(scan) => scan.split(parts).into_iter().map(Batches::Partitions).collect(),
+        }
+    }
+
+    fn into_rows(self) -> RowsOf {
+        match self {
+            Batches::Table(scan, _) => RowsOf::Table(scan.into_rows()),
+            Batches::Partitions(scan) => RowsOf::Partitions(scan.into_rows()),
+        }
+    }
 }
 
 impl Iterator for Rows {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
-        self.scan.next().map(|next| next.map(|(_, values)| Row::new(&self.schema, values)))
+        self.scan.next().map(|next| next.map(|values| Row::new(&self.schema, values)))
     }
 }
 
@@ -186,15 +234,32 @@ impl<'t> Select<'t> {
     }
 
     /// The engine's scan, and the table that it is of: the one that has come in the place of this one, if it has been written anew.
-    pub(crate) fn scan(&self) -> Result<(Scan, Table<'t>)> {
+    pub(crate) fn scan(&self) -> Result<Batches> {
         let bound = self.condition.clone().map(|condition| condition.bind(self.table.schema()));
         let condition = bound.transpose().map_err(|e| Error::Parameter(e.to_string()))?;
         let request = ScanRequest { columns: Some(self.columns.clone()), condition, limit: self.limit, rids: false };
+        if let Some(whole) = self.table.whole() {
+            let scan = whole.run(|partitions| {
+                let condition = request.condition.as_ref();
+                let (parts, order) = match &self.path {
+                    Path::Pages => partitions.all_parts(condition)?,
+                    Path::Index { index, ranges, direction } => {
+                        let name = index.of_whole().unwrap_or_else(|| index.name());
+                        partitions.index_parts(name, index.inner(), ranges, *direction, condition)?
+                    }
+                };
+                self.table.read_view()?.parts(parts, order, &request)
+            });
+            return scan.map(Batches::Partitions);
+        }
         match &self.path {
-            Path::Pages => self.table.following(|table| Ok((table.read_view()?.scan(table.inner(), &request)?, table.clone()))),
+            Path::Pages => self
+                .table
+                .following(|table| Ok(Batches::Table(table.read_view()?.scan(table.inner(), &request)?, Arc::clone(table.inner())))),
             Path::Index { index, ranges, direction } => index.following(|by| {
                 let (view, table) = (by.table().read_view()?, by.table());
-                Ok((view.ranges(table.inner(), by.inner(), ranges.clone(), *direction, &request)?, table.clone()))
+                let scan = view.ranges(table.inner(), by.inner(), ranges.clone(), *direction, &request)?;
+                Ok(Batches::Table(scan, Arc::clone(table.inner())))
             }),
         }
     }
@@ -211,6 +276,6 @@ impl<'t> Select<'t> {
             let columns = self.columns.iter().map(|column| all.columns()[*column].clone()).collect();
             Arc::new(Schema::new(columns).map_err(|e| Error::Value(e.to_string()))?)
         };
-        Ok(Rows { schema, scan: self.scan()?.0.into_rows() })
+        Ok(Rows { schema, scan: self.scan()?.into_rows() })
     }
 }

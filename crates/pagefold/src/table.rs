@@ -2,7 +2,10 @@
 //!
 //! A table may be written anew while a transaction has it (REORG), and an index too. Under READ COMMITTED what is called then goes on with
 //! the new one, which has the same rows: nothing of the call has happened before, as it is refused before it does something.
+//!
+//! A partitioned table goes by its partitions, each of which is a table.
 
+use crate::partitions::{Partitions, Whole};
 use crate::row::{AsValue, Fitted, IntoValues, Row, fit};
 use crate::select::Rows;
 use crate::transaction::Transaction;
@@ -10,8 +13,9 @@ use crate::{Error, IntoCondition, Result};
 use pagefold_engine::database::{Isolation, ReadView};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space as space;
-use pagefold_types::{KeyRange, Rid, Schema, ValueRef, prefix_end};
+use pagefold_types::{KeyRange, Rid, Schema, Value, ValueRef, prefix_end};
 use std::ops::{Bound, RangeBounds};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A table, in a transaction.
@@ -22,6 +26,8 @@ pub struct Table<'t> {
     schema: Arc<Schema>,
     /// That of the primary key.
     primary: Option<Arc<Index>>,
+    /// Of a partitioned table. Its first partition is then `table`, and stands for the columns and indexes of all.
+    whole: Option<Rc<Whole<'t>>>,
 }
 
 /// An index of a table, in a transaction: another way to the same rows.
@@ -29,6 +35,8 @@ pub struct Table<'t> {
 pub struct ByIndex<'t> {
     table: Table<'t>,
     index: Arc<Index>,
+    /// Of a partitioned table: its name. Then `index` is that of the first partition.
+    of_whole: Option<String>,
 }
 
 impl<'t> Table<'t> {
@@ -38,13 +46,35 @@ impl<'t> Table<'t> {
         // That of the transaction's snapshot: the present one may have been built later.
         let primary = transaction.with(|t| t.indexes(&table))?.into_iter().find(is_primary);
         let schema = Arc::new(attributes.schema.clone());
-        Ok(Table { transaction, table, schema, primary })
+        Ok(Table { transaction, table, schema, primary, whole: None })
+    }
+
+    /// A partitioned table.
+    pub(crate) fn of_partitions(transaction: &'t Transaction, name: &str) -> Result<Table<'t>> {
+        let whole = Rc::new(Whole::new(transaction, name));
+        let first = whole.run(|partitions| partitions.table(0).cloned())?;
+        Ok(Table { whole: Some(whole), ..first })
+    }
+
+    /// Its partitions, if it is divided.
+    pub(crate) fn whole(&self) -> Option<&Rc<Whole<'t>>> {
+        self.whole.as_ref()
+    }
+
+    /// Names of its partitions, in the order of their keys; none of a table that is not divided. The rows of each are also found as those of the
+    /// table `<table>/<partition>`.
+    ///
+    /// # Errors
+    /// When it is not there any more.
+    pub fn partitions(&self) -> Result<Vec<String>> {
+        let Some(whole) = &self.whole else { return Ok(Vec::new()) };
+        Ok(whole.now()?.whole.partitions().iter().map(|partition| partition.name().to_owned()).collect())
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.table.name()
+        self.whole.as_ref().map_or_else(|| self.table.name(), |whole| whole.name())
     }
 
     /// Its columns.
@@ -72,7 +102,7 @@ impl<'t> Table<'t> {
 
     /// The table that has come in the place of this one, or the same with another index of its primary key. It has the same columns.
     fn successor(&self) -> Option<Table<'t>> {
-        if self.transaction.isolation() != Isolation::ReadCommitted {
+        if self.transaction.isolation() != Isolation::ReadCommitted || self.whole.is_some() {
             return None;
         }
         let found = self.transaction.table(self.name()).ok()?;
@@ -94,7 +124,7 @@ impl<'t> Table<'t> {
 
     pub(crate) fn primary(&self) -> Result<ByIndex<'t>> {
         match &self.primary {
-            Some(index) => Ok(ByIndex { table: self.clone(), index: Arc::clone(index) }),
+            Some(index) => Ok(self.by_first(index)),
             None => {
                 let key = &self.table.attributes().primary_key;
                 let damaged = self.table.damaged_indexes();
@@ -102,6 +132,12 @@ impl<'t> Table<'t> {
                 Err(Error::Parameter(format!("table \"{}\" has no primary key", self.name())))
             }
         }
+    }
+
+    /// By an index, of which a partitioned table's first partition has this one.
+    fn by_first(&self, index: &Arc<Index>) -> ByIndex<'t> {
+        let name = self.whole.as_ref().and_then(|_| index.name().rsplit_once('/')).map(|(name, _)| name.to_owned());
+        ByIndex { table: self.clone(), index: Arc::clone(index), of_whole: name }
     }
 
     /// The same rows by an index of the table.
@@ -113,12 +149,15 @@ impl<'t> Table<'t> {
     }
 
     fn by_now(&self, index: &str) -> Result<ByIndex<'t>> {
+        if let Some(whole) = &self.whole {
+            return Ok(self.by_first(&whole.run(|partitions| partitions.index(0, index))?));
+        }
         let found = self.transaction.with(|t| t.indexes(&self.table))?.into_iter().find(|own| own.name() == index);
         let Some(index) = found else {
             let index = self.transaction.with(|t| t.index(index))?;
             return Err(Error::Parameter(format!("index \"{}\" is none of table \"{}\"", index.name(), self.name())));
         };
-        Ok(ByIndex { table: self.clone(), index })
+        Ok(ByIndex { table: self.clone(), index, of_whole: None })
     }
 
     /// Inserts a row: values for all columns, in their order.
@@ -128,7 +167,15 @@ impl<'t> Table<'t> {
     pub fn insert(&self, row: impl IntoValues) -> Result<()> {
         let values = row.values();
         let values = self.fitted(&values)?;
-        self.following(|table| table.insert_values(&values))
+        self.in_place_of(&values, |table| table.insert_values(&values))
+    }
+
+    /// Runs a call with the table that has rows of these values: this one, or a partition.
+    fn in_place_of<R>(&self, values: &[Fitted<'_>], run: impl Fn(&Table<'t>) -> Result<R>) -> Result<R> {
+        match &self.whole {
+            Some(whole) => whole.run(|partitions| partitions.table(partitions.place_of(values)?)?.following(&run)),
+            None => self.following(run),
+        }
     }
 
     fn fitted<'v>(&self, values: &[ValueRef<'v>]) -> Result<Vec<Fitted<'v>>> {
@@ -156,7 +203,7 @@ impl<'t> Table<'t> {
     pub fn upsert(&self, row: impl IntoValues) -> Result<bool> {
         let values = row.values();
         let values = self.fitted(&values)?;
-        self.following(|table| table.upsert_values(&values))
+        self.in_place_of(&values, |table| table.upsert_values(&values))
     }
 
     fn upsert_values(&self, values: &[Fitted<'_>]) -> Result<bool> {
@@ -194,6 +241,11 @@ impl<'t> Table<'t> {
         });
         let fitted = fitted.collect::<Result<Vec<_>>>()?;
         let changes: Vec<(usize, ValueRef<'_>)> = fitted.iter().map(|(column, value)| (*column, value.as_ref())).collect();
+        if let Some(whole) = &self.whole
+            && changes.iter().any(|(column, _)| whole.now().is_ok_and(|now| now.whole.columns().contains(column)))
+        {
+            return self.move_row(whole, &key.values(), &changes);
+        }
         self.with_row(&key.values(), |t, table, rid| t.update(table, rid, &changes))
     }
 
@@ -203,9 +255,58 @@ impl<'t> Table<'t> {
         key: &[ValueRef<'_>],
         run: impl Fn(&mut pagefold_engine::database::Transaction<'static>, &space::Table, Rid) -> Result<bool>,
     ) -> Result<bool> {
-        self.following(|table| match table.primary()?.rid(key)? {
+        let run = |table: &Table<'t>| match table.primary()?.rid(key)? {
             Some(rid) => table.transaction.with(|t| run(t, &table.table, rid)),
             None => Ok(false),
+        };
+        let Some(whole) = &self.whole else { return self.following(run) };
+        let key = self.primary()?.fitted_key(key)?;
+        whole.run(|partitions| match self.partition_with_key(partitions, &key)? {
+            Some(at) => partitions.table(at)?.following(run),
+            None => Ok(false),
+        })
+    }
+
+    /// Which partition has the rows of a primary key.
+    fn partition_with_key(&self, partitions: &Partitions<'t>, key: &[Fitted<'_>]) -> Result<Option<usize>> {
+        let (primary, values) = (self.primary()?, key.iter().map(Fitted::as_ref).collect::<Vec<ValueRef<'_>>>());
+        let columns = &primary.index.attributes().columns;
+        let found = partitions.whole.key_from(columns, &values)?;
+        let found = found.ok_or_else(|| Error::Value(format!("table \"{}\": a row is named by its whole primary key", self.name())))?;
+        Ok(partitions.whole.find(&found))
+    }
+
+    /// Changes a row, and moves it to another partition if its key is in the range of that.
+    fn move_row(&self, whole: &Whole<'t>, key: &[ValueRef<'_>], changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        let key = self.primary()?.fitted_key(key)?;
+        whole.run(|partitions| {
+            let Some(from) = self.partition_with_key(partitions, &key)? else { return Ok(false) };
+            let key: Vec<ValueRef<'_>> = key.iter().map(Fitted::as_ref).collect();
+            partitions.table(from)?.following(|table| {
+                let Some(rid) = table.primary()?.rid(&key)? else { return Ok(false) };
+                self.transaction.with(|t| {
+                    // It stays as it is from here on.
+                    if !t.lock(&table.table, rid)? {
+                        return Ok(false);
+                    }
+                    let Some(mut row) = t.row(&table.table, rid)? else { return Ok(false) };
+                    for (column, value) in changes {
+                        row[*column] = value.to_owned();
+                    }
+                    let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+                    let mut place = Vec::new();
+                    partitions.whole.key(&values, &mut place)?;
+                    let to = partitions.whole.find_for(&place)?;
+                    if to == from {
+                        return t.update(&table.table, rid, changes);
+                    }
+                    let other = t.table_of_partition(&partitions.whole.partitions()[to])?;
+                    let savepoint = t.savepoint();
+                    let moved = t.delete(&table.table, rid).and_then(|_| t.insert(&other, &values));
+                    // Where only rollback is left, that takes it back, too.
+                    moved.inspect_err(|_| drop(t.roll_back_to(savepoint))).map(|_| true)
+                })
+            })
         })
     }
 
@@ -272,13 +373,13 @@ impl<'t> ByIndex<'t> {
     /// The index that has come in the place of this one, of the same columns.
     fn successor(&self) -> Option<ByIndex<'t>> {
         let table = self.table.successor().unwrap_or_else(|| self.table.clone());
-        if table.transaction.isolation() != Isolation::ReadCommitted {
+        if table.transaction.isolation() != Isolation::ReadCommitted || self.of_whole.is_some() {
             return None;
         }
         let own = self.index.attributes();
         let indexes = table.transaction.with(|t| t.indexes(&table.table)).ok()?;
         let index = indexes.into_iter().find(|index| index.name() == self.index.name() && index.attributes().columns == own.columns)?;
-        (!Arc::ptr_eq(&index, &self.index)).then_some(ByIndex { table, index })
+        (!Arc::ptr_eq(&index, &self.index)).then_some(ByIndex { table, index, of_whole: None })
     }
 
     /// The first row that has this key, or these first values of a key.
@@ -287,11 +388,52 @@ impl<'t> ByIndex<'t> {
     /// When a value is none of its column.
     pub fn get(&self, key: impl IntoValues) -> Result<Option<Row>> {
         let values = key.values();
+        if let (Some(whole), Some(name)) = (&self.table.whole, &self.of_whole) {
+            return self.get_in_partitions(whole, name, &values);
+        }
         let found = self.following(|by| {
             let table = &by.table.table;
             by.with_key(&values, |t, key| t.get(table, &by.index, key, |_, record| table.values(record)))
         })?;
         found.transpose().map(|values| values.map(|values| Row::new(&self.table.schema, values)))
+    }
+
+    fn get_in_partitions(&self, whole: &Whole<'t>, name: &str, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
+        let fitted = self.fitted_key(key)?;
+        let values: Vec<ValueRef<'_>> = fitted.iter().map(Fitted::as_ref).collect();
+        let found = whole.run(|partitions| {
+            let Some(key) = partitions.whole.key_from(&self.index.attributes().columns, &values)? else { return Ok(None) };
+            let Some(at) = partitions.whole.find(&key) else { return Ok(Some(None)) };
+            let (table, index) = (partitions.table(at)?.clone(), partitions.index(at, name)?);
+            ByIndex { table, index, of_whole: None }.get(values.iter().map(|value| value.to_owned()).collect::<Vec<Value>>()).map(Some)
+        })?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        // The first one of all partitions.
+        let all: Vec<Value> = values.iter().map(|value| value.to_owned()).collect();
+        self.ordered(self.table.all()).range(all.clone()..=all)?.limit(1).rows()?.next().transpose()
+    }
+
+    /// The values of a key as the columns of the index have them.
+    fn fitted_key<'v>(&self, values: &[ValueRef<'v>]) -> Result<Vec<Fitted<'v>>> {
+        let columns = &self.index.attributes().columns;
+        if values.is_empty() || values.len() > columns.len() {
+            let (name, most) = (self.name(), columns.len());
+            return Err(Error::Value(format!("index \"{name}\": a key has 1 to {most} values, {} were given", values.len())));
+        }
+        let schema = self.table.schema.columns();
+        values.iter().zip(columns).map(|(value, (column, _))| fit(*value, &schema[*column])).collect()
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.of_whole.as_deref().unwrap_or_else(|| self.index.name())
+    }
+
+    /// Its name, if it is one of a partitioned table.
+    pub(crate) fn of_whole(&self) -> Option<&str> {
+        self.of_whole.as_deref()
     }
 
     /// The rows whose keys are in a range, in the order of the keys. A bound may have the first values of a key only: `("Fram",)..=("Fram",)` are all that begin so.
@@ -356,14 +498,7 @@ impl<'t> ByIndex<'t> {
         values: &[ValueRef<'_>],
         run: impl FnOnce(&mut pagefold_engine::database::Transaction<'static>, &[ValueRef<'_>]) -> Result<T>,
     ) -> Result<T> {
-        let columns = &self.index.attributes().columns;
-        if values.is_empty() || values.len() > columns.len() {
-            let (name, most) = (self.index.name(), columns.len());
-            return Err(Error::Value(format!("index \"{name}\": a key has 1 to {most} values, {} were given", values.len())));
-        }
-        let schema = self.table.schema.columns();
-        let fitted = values.iter().zip(columns).map(|(value, (column, _))| fit(*value, &schema[*column]));
-        let fitted = fitted.collect::<Result<Vec<_>>>()?;
+        let fitted = self.fitted_key(values)?;
         let values: Vec<ValueRef<'_>> = fitted.iter().map(Fitted::as_ref).collect();
         self.table.transaction.with(|t| run(t, &values))
     }

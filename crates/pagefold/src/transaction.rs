@@ -1,6 +1,6 @@
 //! Transactions.
 
-use crate::definition::{IndexDefinition, TableDefinition};
+use crate::definition::{IndexDefinition, PartitionDefinition, TableDefinition};
 use crate::table::Table;
 use crate::{Error, Result};
 use pagefold_engine::database::{self as engine, Isolation, Savepoint};
@@ -38,7 +38,10 @@ impl Transaction {
     /// [`Error::Unknown`] when there is none.
     pub fn table(&self, name: &str) -> Result<Table<'_>> {
         loop {
-            let table = self.with(|t| t.table(name))?;
+            let table = match self.with(|t| t.table(name)) {
+                Err(Error::Unknown { .. }) if self.is_partitioned(name)? => return Table::of_partitions(self, name),
+                found => found?,
+            };
             match Table::new(self, Arc::clone(&table)) {
                 // It was written anew between the look at its name and the one at its indexes.
                 Err(Error::Stale { .. }) if self.isolation() == Isolation::ReadCommitted && !self.is_still(name, &table) => {}
@@ -52,11 +55,23 @@ impl Transaction {
         self.with(|t| t.table(name)).is_ok_and(|now| Arc::ptr_eq(&now, table))
     }
 
+    /// Is there a partitioned table of this name?
+    fn is_partitioned(&self, name: &str) -> Result<bool> {
+        match self.with(|t| t.partitioned_table(name)) {
+            Ok(_) => Ok(true),
+            Err(Error::Unknown { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes a table, and with a primary key the index on it, `<table>_pk`. Others see it after the commit.
     ///
     /// # Errors
     /// [`Error::Exists`] when the name is taken; when a column, type or page size cannot be.
-    pub fn create_table(&self, name: &str, definition: TableDefinition) -> Result<Table<'_>> {
+    pub fn create_table(&self, name: &str, mut definition: TableDefinition) -> Result<Table<'_>> {
+        if let Some(divided) = definition.take_partitions() {
+            return self.create_partitioned_table(name, definition, &divided);
+        }
         let attributes = definition.attributes(name)?;
         let table = self.with(|t| {
             let savepoint = t.savepoint();
@@ -75,13 +90,84 @@ impl Transaction {
         Table::new(self, table)
     }
 
+    fn create_partitioned_table(
+        &self,
+        name: &str,
+        definition: TableDefinition,
+        (columns, partitions): &(Vec<String>, Vec<PartitionDefinition>),
+    ) -> Result<Table<'_>> {
+        let attributes = definition.attributes(name)?;
+        let column = |column: &String| attributes.schema.index_of(column).map_err(|e| Error::Parameter(format!("table \"{name}\": {e}")));
+        let columns = columns.iter().map(column).collect::<Result<Vec<usize>>>()?;
+        let specs = partitions.iter().map(|partition| partition.spec(&attributes, &columns)).collect::<Result<Vec<_>>>()?;
+        let key: Vec<_> = attributes.primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
+        self.or_back(|t| {
+            t.create_partitioned_table(&attributes, &columns, &specs)?;
+            if key.is_empty() {
+                return Ok(());
+            }
+            let index = IndexAttributes::new(format!("{name}_pk"), key, true).with_format(IndexFormat::Prefix, 8192);
+            t.create_partitioned_index(name, &index)
+        })?;
+        Table::of_partitions(self, name)
+    }
+
+    /// Runs something, and takes it back when it fails.
+    fn or_back<R>(&self, run: impl FnOnce(&mut engine::Transaction<'static>) -> Result<R>) -> Result<R> {
+        self.with(|t| {
+            let savepoint = t.savepoint();
+            // Where only rollback is left, that takes it back, too.
+            run(t).inspect_err(|_| drop(t.roll_back_to(savepoint)))
+        })
+    }
+
+    /// What a partition is to be, for a table that is there.
+    fn spec(&self, table: &str, partition: &PartitionDefinition) -> Result<engine::PartitionSpec> {
+        self.with(|t| {
+            let whole = t.partitioned_table(table)?;
+            let first = t.table_of_partition(whole.first())?;
+            partition.spec(first.attributes(), whole.columns())
+        })
+    }
+
+    /// Adds a partition to a partitioned table, behind the last one, which it is like, with its indexes.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] when the last one has no limit, or the new one is not above that; [`Error::Exists`]; [`Error::Unknown`]; those of locks.
+    pub fn add_partition(&self, table: &str, partition: &PartitionDefinition) -> Result<()> {
+        let spec = self.spec(table, partition)?;
+        self.with(|t| t.add_partition(table, &spec)).map(drop)
+    }
+
+    /// Drops a partition with its rows, however many there are. Who has an older snapshot goes on with them.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`]; [`Error::Parameter`] when it is the only one; those of locks.
+    pub fn drop_partition(&self, table: &str, partition: &str) -> Result<()> {
+        self.with(|t| t.drop_partition(table, partition))
+    }
+
+    /// Drops the first partition with its rows, and adds one behind the last: a window of time that goes on. Returns the name of the one that was
+    /// dropped.
+    ///
+    /// # Errors
+    /// As [`add_partition`](Self::add_partition) and [`drop_partition`](Self::drop_partition).
+    pub fn rotate_partition(&self, table: &str, partition: &PartitionDefinition) -> Result<String> {
+        let spec = self.spec(table, partition)?;
+        self.with(|t| t.rotate_partition(table, &spec))
+    }
+
     /// Makes an index of the rows that a table has now. It is used by this transaction at once, by others after the commit.
     ///
     /// # Errors
     /// [`Error::DuplicateKey`] when it is to be unique and the rows are not; [`Error::Exists`]; when there is no such column; those of locks.
     pub fn create_index(&self, name: &str, table: &str, definition: IndexDefinition) -> Result<()> {
         self.with(|t| {
-            let table = t.table(table)?;
+            let found = t.table(table);
+            if let (Err(Error::Unknown { .. }), Ok(whole)) = (&found, t.partitioned_table(table)) {
+                return t.create_partitioned_index(table, &definition.attributes(name, whole.schema())?);
+            }
+            let table = found?;
             let attributes = definition.attributes(name, &table.attributes().schema)?;
             t.create_index(&table, attributes).map(drop)
         })
@@ -92,7 +178,13 @@ impl Transaction {
     /// # Errors
     /// [`Error::Unknown`]; those of locks.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.with(|t| t.drop_table(name))
+        self.with(|t| match t.drop_table(name) {
+            Err(unknown @ Error::Unknown { .. }) => match t.partitioned_table(name) {
+                Ok(_) => t.drop_partitioned_table(name),
+                Err(_) => Err(unknown),
+            },
+            dropped => dropped,
+        })
     }
 
     /// Takes all rows of a table away at once, however many there are. Who has an older snapshot goes on with them; a handle of
@@ -101,6 +193,13 @@ impl Transaction {
     /// # Errors
     /// [`Error::Unknown`]; those of locks.
     pub fn truncate_table(&self, name: &str) -> Result<Table<'_>> {
+        if self.with(|t| t.table(name)).is_err() && self.is_partitioned(name)? {
+            self.or_back(|t| {
+                let whole = t.partitioned_table(name)?;
+                whole.partitions().iter().try_for_each(|partition| t.truncate_table(partition.table_name()).map(drop))
+            })?;
+            return Table::of_partitions(self, name);
+        }
         Table::new(self, self.with(|t| t.truncate_table(name))?)
     }
 
@@ -109,7 +208,13 @@ impl Transaction {
     /// # Errors
     /// [`Error::Unknown`]; those of locks.
     pub fn drop_index(&self, name: &str) -> Result<()> {
-        self.with(|t| t.drop_index(name))
+        self.with(|t| match t.drop_index(name) {
+            Err(unknown @ Error::Unknown { .. }) => match t.drop_partitioned_index(name) {
+                Err(Error::Unknown { .. }) => Err(unknown),
+                dropped => dropped,
+            },
+            dropped => dropped,
+        })
     }
 
     /// A point to come back to.

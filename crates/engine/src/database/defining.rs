@@ -22,6 +22,7 @@ use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Who defines, and how long it waits.
@@ -635,6 +636,7 @@ impl DatabaseState {
             self.former.replaced(&replaced, timestamp);
             objects.replace(&replaced, timestamp);
         });
+        self.changes.fetch_add(1, Ordering::Release);
         drop(objects);
         self.definitions.ended(state.id());
         self.former.leave(left);

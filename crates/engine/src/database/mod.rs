@@ -44,7 +44,7 @@ pub(crate) use log_hold::LogHold;
 pub use open::{Database, DatabaseState, OpenMode, Settings};
 pub(crate) use open::{core_parts, new_id};
 pub use partitioned::{PartitionSpec, limit_key};
-pub use read_view::{ReadView, RowScan, Scan, ScanRequest};
+pub use read_view::{Part, PartOrder, PartRows, PartScan, ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
 pub use table_build::{DRAIN, TableBuild, TableBuildCounts};
 pub use transaction::{

@@ -98,6 +98,8 @@ pub struct DatabaseState {
     /// Held for changing by who commits tables and indexes that come or go. Comes before `objects` and all that a commit locks.
     pub(super) defining: RwLock<()>,
     pub(super) definitions: RunningDefinitions,
+    /// How often a commit has changed what there is.
+    pub(super) changes: AtomicU64,
     /// Where the log ended when the database was opened, if there was nothing to be done.
     pub(super) found_in_order: AtomicU64,
     /// The catalog that the other control slot names.
@@ -312,6 +314,7 @@ impl Database {
             former: Former::default(),
             defining: RwLock::default(),
             definitions: RunningDefinitions::default(),
+            changes: AtomicU64::new(0),
             found_in_order: AtomicU64::new(0),
             other_catalog: Mutex::new(other_catalog),
             checkpointing: Mutex::default(),

@@ -279,7 +279,7 @@ impl Defining {
     /// When its range is empty or belongs to another one, or the name is taken.
     pub(super) fn add_partition(&mut self, by: Definer<'_>, table: &PartitionedTable, spec: &PartitionSpec) -> Result<Arc<Table>> {
         let refuse = |why: String| Err(Error::Parameter(format!("{}: {why}", table.object())));
-        let Some(last) = table.partitions().last() else { return refuse("it has no partition".into()) };
+        let last = table.last();
         let Some(start) = last.keys().end.clone() else {
             return refuse(format!("its last partition \"{}\" has no limit: split it", last.name()));
         };

@@ -1,12 +1,12 @@
 //! A partitioned table as a value: which partition has which keys.
 //!
 //! Invariants:
-//! - partitions are in the order of their keys, and no key belongs to two;
+//! - there is a partition; they are in the order of their keys, and no key belongs to two;
 //! - a value never changes: when partitions come or go, another one is made.
 
 use crate::table_space::{RangeOf, Table, range_key_layout};
 use crate::{Error, Result};
-use pagefold_types::{KeyLayout, KeyRange, PARTITION_MAX, Schema, ValueRef};
+use pagefold_types::{Direction, KeyLayout, KeyRange, PARTITION_MAX, Schema, ValueRef};
 use std::sync::Arc;
 
 /// Between the name of a partitioned table, or index, and that of a partition.
@@ -87,6 +87,9 @@ impl PartitionedTable {
     pub(crate) fn new(object_id: u32, name: &str, first: &Table, partitions: Vec<RangePartition>) -> Result<PartitionedTable> {
         let damaged = |reason: &str| Error::Damaged { path: "catalog".into(), reason: format!("partitioned table \"{name}\": {reason}") };
         let range = first.range().ok_or_else(|| damaged("a table without a range is a partition"))?;
+        if partitions.is_empty() {
+            return Err(damaged("it has no partition"));
+        }
         for pair in partitions.windows(2) {
             if pair[0].keys().end.as_ref().is_none_or(|end| *end > pair[1].keys().start) {
                 return Err(damaged(&format!("partitions \"{}\" and \"{}\" overlap", pair[0].name(), pair[1].name())));
@@ -148,6 +151,18 @@ impl PartitionedTable {
     #[must_use]
     pub fn index_name(index: &str, partition: &RangePartition) -> String {
         format!("{index}{SEPARATOR}{}", partition.name())
+    }
+
+    /// The partition with the least keys.
+    #[must_use]
+    pub fn first(&self) -> &RangePartition {
+        &self.partitions[0]
+    }
+
+    /// The partition with the greatest keys.
+    #[must_use]
+    pub fn last(&self) -> &RangePartition {
+        &self.partitions[self.partitions.len() - 1]
     }
 
     /// Its partitions, in the order of their keys.
@@ -218,6 +233,26 @@ impl PartitionedTable {
             key: self.layout.describe(key),
             why: "belongs in no partition",
         })
+    }
+
+    /// Does an index of these columns have keys in the order of the partitions? Then ranges of it tell which partitions have them.
+    #[must_use]
+    pub fn is_in_order_of(&self, columns: &[(usize, Direction)]) -> bool {
+        let shared = self.columns.len().min(columns.len());
+        let same = self.columns.iter().zip(columns).all(|(own, (other, direction))| own == other && *direction == Direction::Ascending);
+        shared > 0 && same
+    }
+
+    /// The key of ranges that rows have whose columns `columns` have these values, if these are enough to tell. Values may be of the first columns only.
+    ///
+    /// # Errors
+    /// When a value does not fit.
+    pub fn key_from(&self, columns: &[(usize, Direction)], values: &[ValueRef<'_>]) -> Result<Option<Vec<u8>>> {
+        let value_of = |column: &usize| columns.iter().position(|(own, _)| own == column).and_then(|at| values.get(at).copied());
+        let Some(values) = self.columns.iter().map(value_of).collect::<Option<Vec<ValueRef<'_>>>>() else { return Ok(None) };
+        let mut key = Vec::new();
+        self.layout.encode(&values, &mut key).map_err(|e| Error::Value(format!("{}: {e}", self.object())))?;
+        Ok(Some(key))
     }
 
     /// Numbers in the list of the partitions that may have keys in one of these ranges, in order. Keys may have more columns behind those by

@@ -1,6 +1,7 @@
 //! What a statement sees, as a value: shared by the threads of a query, held by scans that are pulled, kept for as long as somebody has it.
 //!
 //! * `walk`: how a scan comes to its rows: page by page, by an index, by a list of RIDs
+//! * `partitions`: scans of several tables that are partitions of one
 //! * `scan`: what it makes of them: batches of columns, or rows
 //!
 //! Invariants:
@@ -10,11 +11,13 @@
 //! - versions that a view of a transaction with changes needs stay after its commit, though no snapshot separates them: they are marked;
 //! - when that transaction has been rolled back, or the database is closed, or somebody has cancelled the view, scans end with an error.
 
+mod partitions;
 mod scan;
 mod walk;
 
 pub(in crate::database) use walk::PageWalk;
 
+pub use partitions::{Part, PartOrder, PartRows, PartScan};
 pub use scan::{RowScan, Scan, ScanRequest};
 
 use super::open::DatabaseState;

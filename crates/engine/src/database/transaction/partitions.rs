@@ -5,12 +5,13 @@
 use super::super::defining::Defining;
 use super::super::partitioned::PartitionSpec;
 use super::Transaction;
+use crate::Result;
 use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
 use crate::pool::Frees;
 use crate::table_space::{Table, TableAttributes};
-use crate::{Error, Result};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Transaction<'_> {
     /// A partitioned table by its name, with the partitions that this transaction sees: under READ COMMITTED those that there are now.
@@ -20,6 +21,12 @@ impl Transaction<'_> {
     pub fn partitioned_table(&mut self, name: &str) -> Result<Arc<PartitionedTable>> {
         let timestamp = self.snapshot.as_ref().map(|snapshot| snapshot.timestamp());
         self.defining.partitioned_table(&self.database, name, timestamp)
+    }
+
+    /// What changes whenever a commit, or this transaction, has changed which tables and indexes there are: what was found out of them before is found out again then.
+    #[must_use]
+    pub fn definitions_version(&self) -> (u64, usize) {
+        (self.database.changes.load(Ordering::Acquire), self.defining.len())
     }
 
     /// The table of a partition.
@@ -112,8 +119,7 @@ impl Transaction<'_> {
             let (made, indexes) = t.note_definition(|defining, by| {
                 let whole = defining.lock_partitioned(by, table)?;
                 let made = defining.add_partition(by, &whole, partition)?;
-                let like = whole.partitions().last().ok_or(Error::Cancelled)?;
-                let indexes = defining.member_indexes(by.database, &whole, like, &partition.name)?;
+                let indexes = defining.member_indexes(by.database, &whole, whole.last(), &partition.name)?;
                 Ok((made, indexes))
             })?;
             t.have_partitions(&[Arc::clone(&made)])?;
@@ -155,8 +161,7 @@ impl Transaction<'_> {
 
     fn rotate(&mut self, table: &str, partition: &PartitionSpec) -> Result<String> {
         self.add_partition(table, partition)?;
-        let whole = self.partitioned_table(table)?;
-        let first = whole.partitions().first().ok_or(Error::Cancelled)?.name().to_owned();
+        let first = self.partitioned_table(table)?.first().name().to_owned();
         self.drop_partition(table, &first)?;
         Ok(first)
     }
