@@ -1,17 +1,19 @@
 //! The command line.
 
 mod copies;
+mod partitions;
 
 use crate::size::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pagefold::engine::index::IndexFormat;
 use pagefold::engine::table::Method;
-use pagefold::utility::Setting;
+use pagefold::utility::{Division, Setting};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 pub(crate) use copies::{ArchiveLogArguments, CopyArguments, RecoverArguments, time_text};
+pub(crate) use partitions::{PartitionArguments, PartitionCommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -94,6 +96,8 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Decode a page, damaged ones too
     Print(PrintArguments),
+    /// List the partitions of a table, add, drop, rotate, split or merge them
+    Partition(PartitionArguments),
     /// Write a table or index anew, with another compression, format or page size
     Reorg(ReorgArguments),
     /// Copy a database while it is used: into one file, whole or what has changed, or into a new database
@@ -241,6 +245,10 @@ pub(crate) struct LoadArguments {
     /// Bytes of a partition; the row after that opens another
     #[arg(long, value_name = "SIZE", default_value = "64G")]
     pub(crate) partition_size: ByteSize,
+    /// Divide the table by ranges: columns, a colon, and the limit behind each partition, with a name if wanted: 'day: 2024-01-01, 2024-07-01,
+    /// last = MAXVALUE'; 'year, month: (2024, 7), (2025, MAXVALUE)'
+    #[arg(long, value_name = "COLUMNS: LIMITS", conflicts_with = "append")]
+    pub(crate) partition_by: Option<Division>,
     /// Types of all columns of a text file: 'id bigint not null, name char(20), price decimal(9,2)'
     #[arg(long, value_name = "LIST")]
     pub(crate) columns: Option<String>,

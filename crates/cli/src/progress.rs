@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn templates_are_valid() {
         for total in [None, Some(7)] {
-            for unit in [Unit::Bytes, Unit::Rows, Unit::Pages] {
+            for unit in [Unit::Bytes, Unit::Rows, Unit::Pages, Unit::Partitions] {
                 assert!(ProgressStyle::with_template(template(total, unit)).is_ok());
             }
         }

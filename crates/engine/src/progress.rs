@@ -21,6 +21,8 @@ pub enum Unit {
     Rows,
     /// Pages.
     Pages,
+    /// Partitions of a table.
+    Partitions,
 }
 
 /// Tells nobody, and never stops.

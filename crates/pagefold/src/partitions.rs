@@ -135,26 +135,8 @@ impl<'t> Partitions<'t> {
         let part = |at: usize, ranges: Vec<KeyRange>| {
             Ok(Part { table: Arc::clone(self.table(at)?.inner()), by: Some((self.index(at, index)?, ranges)) })
         };
-        if !self.whole.is_in_order_of(&like.attributes().columns) {
-            let parts = chosen.into_iter().map(|at| part(at, ranges.to_vec())).collect::<Result<_>>()?;
-            return Ok((parts, PartOrder::Keys(direction)));
-        }
-        // One range after the other, each in the order of the partitions: those of one partition that follow each other go together.
-        let mut parts: Vec<(usize, Vec<KeyRange>)> = Vec::new();
-        for range in ranges {
-            let mut found = self.whole.find_ranges(std::slice::from_ref(range));
-            found.retain(|at| chosen.binary_search(at).is_ok());
-            if direction == Direction::Backward {
-                found.reverse();
-            }
-            for at in found {
-                match parts.last_mut() {
-                    Some((last, ranges)) if *last == at => ranges.push(range.clone()),
-                    _ => parts.push((at, vec![range.clone()])),
-                }
-            }
-        }
+        let (parts, is_in_order) = self.whole.plan(&like.attributes().columns, ranges, &chosen, direction == Direction::Backward);
         let parts = parts.into_iter().map(|(at, ranges)| part(at, ranges)).collect::<Result<_>>()?;
-        Ok((parts, PartOrder::Parts(direction)))
+        Ok((parts, if is_in_order { PartOrder::Parts(direction) } else { PartOrder::Keys(direction) }))
     }
 }

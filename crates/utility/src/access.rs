@@ -1,9 +1,10 @@
 //! Reading rows: EXPORT, scan, get.
 
 use crate::load::table_schema;
+use crate::partitions::Tables;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::btree::Direction as CursorDirection;
-use pagefold_engine::database::{self, Database, ReadView, ScanRequest, TransactionOptions};
+use pagefold_engine::database::{Database, Part, PartOrder, ReadView, ScanRequest, TransactionOptions};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::{BatchValues, ColumnBatch, Table};
 use pagefold_interchange::{BatchBuilder, ColumnSlice, ColumnValues, InterchangeError, Sink, TableSchema};
@@ -32,11 +33,14 @@ pub struct ScanOptions {
 /// A scan that is ready to run. It reads what was committed when it was prepared.
 pub struct Scan {
     view: ReadView,
-    table: Arc<Table>,
+    tables: Tables,
     schema: TableSchema,
     columns: Vec<usize>,
     condition: Option<Predicate>,
-    index: Option<Arc<Index>>,
+    /// By table: that index, in these ranges; nothing of a table that cannot have rows for which the condition is true.
+    parts: Vec<Part>,
+    order: PartOrder,
+    index_name: Option<String>,
     limit: Option<u64>,
 }
 
@@ -47,33 +51,30 @@ impl Scan {
     /// When the table, a column or the index does not exist, or the condition cannot be understood.
     pub fn new(database: &Database, table: &str, options: &ScanOptions) -> Result<Scan> {
         let view = database.read_view();
-        let table = database.table(table)?;
-        let schema = table_schema(&table)?;
-        let own = &table.attributes().schema;
-        let usage = |e: &dyn std::fmt::Display| Error::Usage(format!("table \"{}\": {e}", table.name()));
+        let tables = Tables::find(database, table)?;
+        let schema = table_schema(tables.first())?;
+        let own = &tables.first().attributes().schema;
+        let usage = |e: &dyn std::fmt::Display| Error::Usage(format!("table \"{table}\": {e}"));
         let columns = match &options.columns {
             Some(names) => names.iter().map(|name| own.index_of(name).map_err(|e| usage(&e))).collect::<Result<Vec<usize>>>()?,
             None => (0..own.len()).collect(),
         };
         let condition = options.condition.as_deref().map(|text| Predicate::parse(text, own).map_err(|e| usage(&e))).transpose()?;
-        let index = options.index.as_deref().map(|name| database.index(name)).transpose()?;
-        if let Some(index) = &index {
-            if !table.all_indexes().iter().any(|own| Arc::ptr_eq(own, index)) {
-                return Err(usage(&format!("index \"{}\" belongs to another table", index.name())));
-            }
-            index.check_usable()?;
-        }
-        let index = match (index, &condition) {
-            (None, Some(condition)) => narrow_index(database, &view, &table, condition)?,
-            (index, _) => index,
-        };
-        Ok(Scan { view, schema, columns, condition, index, limit: options.limit, table })
+        let (parts, order) = parts(database, &view, &tables, options.index.as_deref(), condition.as_ref())?;
+        let by = |part: &Part| part.by.as_ref().map(|(index, _)| index.name().to_owned());
+        let index_name = options.index.clone().or_else(|| parts.first().and_then(by));
+        Ok(Scan { view, tables, schema, columns, condition, parts, order, index_name, limit: options.limit })
     }
 
-    /// The index that it reads through.
+    /// The index that it reads through; of a partitioned table, where the condition chose one for each partition, that of the first.
     #[must_use]
     pub fn index_name(&self) -> Option<&str> {
-        self.index.as_ref().map(|index| index.name())
+        self.index_name.as_deref()
+    }
+
+    /// Names of the tables that it reads: of a partitioned table the partitions that can have rows for which the condition is true.
+    pub fn tables(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().map(|part| part.table.name())
     }
 
     /// The columns that come out.
@@ -89,12 +90,15 @@ impl Scan {
     /// # Errors
     /// When a page is damaged or the sink fails.
     pub fn run(&self, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<u64> {
-        progress.start(&format!("reading {}", self.table.name()), Some(self.table.row_count()), Unit::Rows);
-        let builder = BatchBuilder::new(&self.schema, self.table.layout(), &self.columns, BATCH_ROWS)?;
-        let mut output = Output { scan: self, builder, rows: 0, sink };
-        for batch in self.scan()? {
-            let batch = batch?;
-            output.take(&batch)?;
+        let rows = self.parts.iter().map(|part| part.table.row_count()).sum();
+        progress.start(&format!("reading {}", self.tables.name()), Some(rows), Unit::Rows);
+        let builder = BatchBuilder::new(&self.schema, self.tables.first().layout(), &self.columns, BATCH_ROWS)?;
+        let mut output = Output { builder, rows: 0, sink };
+        let (condition, limit) = (self.condition.clone(), self.limit);
+        let request = ScanRequest { columns: Some(self.columns.clone()), condition, limit, rids: false };
+        for batch in self.view.parts(self.parts.clone(), self.order, &request)? {
+            let (table, batch) = batch?;
+            output.take(&table, &batch)?;
             progress.advance(batch.rows_looked_at() as u64);
             if progress.interrupted() {
                 return Err(Error::Interrupted);
@@ -104,16 +108,58 @@ impl Scan {
         progress.finish();
         Ok(rows)
     }
+}
 
-    fn scan(&self) -> Result<database::Scan> {
-        let (condition, limit) = (self.condition.clone(), self.limit);
-        let request = ScanRequest { columns: Some(self.columns.clone()), condition, limit, rids: false };
-        let Some(index) = &self.index else { return Ok(self.view.scan(&self.table, &request)?) };
-        let ranges = match &self.condition {
-            Some(condition) => condition.key_ranges(index.key_layout()),
-            None => vec![KeyRange { start: Vec::new(), end: None }],
-        };
-        Ok(self.view.ranges(&self.table, index, ranges, CursorDirection::Forward, &request)?)
+/// How the rows of a condition are come to in each table, and in which order the tables are.
+fn parts(
+    database: &Database,
+    view: &ReadView,
+    tables: &Tables,
+    index: Option<&str>,
+    condition: Option<&Predicate>,
+) -> Result<(Vec<Part>, PartOrder)> {
+    let forward = PartOrder::Parts(CursorDirection::Forward);
+    let ranges_of = |index: &Index| match condition {
+        Some(condition) => condition.key_ranges(index.key_layout()),
+        None => vec![KeyRange { start: Vec::new(), end: None }],
+    };
+    let chosen: Vec<usize> = match (&tables.whole, condition) {
+        (Some(whole), Some(condition)) => whole.find_ranges(&condition.key_ranges(whole.key_layout())),
+        _ => (0..tables.tables.len()).collect(),
+    };
+    match (index, &tables.whole) {
+        (None, _) => {
+            let part = |at: &usize| {
+                let table = Arc::clone(&tables.tables[*at]);
+                let narrow = condition.map(|condition| narrow_index(database, view, &table, condition)).transpose()?.flatten();
+                let by = narrow.map(|index| (Arc::clone(&index), ranges_of(&index)));
+                Ok(Part { table, by })
+            };
+            Ok((chosen.iter().map(part).collect::<Result<_>>()?, forward))
+        }
+        (Some(name), None) => {
+            let (index, table) = (database.index(name)?, tables.first());
+            if !table.all_indexes().iter().any(|own| Arc::ptr_eq(own, &index)) {
+                return Err(Error::Usage(format!("table \"{}\": index \"{name}\" belongs to another table", table.name())));
+            }
+            index.check_usable()?;
+            let ranges = ranges_of(&index);
+            Ok((vec![Part { table: Arc::clone(table), by: Some((index, ranges)) }], forward))
+        }
+        (Some(name), Some(whole)) => {
+            if !database.partitioned_indexes_of(whole).iter().any(|own| own == name) {
+                return Err(Error::Usage(format!("{} has no index \"{name}\" of all partitions", whole.object())));
+            }
+            let like = database.index_of_partition(whole.first(), name)?;
+            let (planned, is_in_order) = whole.plan(&like.attributes().columns, &ranges_of(&like), &chosen, false);
+            let part = |(at, ranges): (usize, Vec<KeyRange>)| {
+                let index = database.index_of_partition(&whole.partitions()[at], name)?;
+                index.check_usable()?;
+                Ok(Part { table: Arc::clone(&tables.tables[at]), by: Some((index, ranges)) })
+            };
+            let parts = planned.into_iter().map(part).collect::<Result<_>>()?;
+            Ok((parts, if is_in_order { forward } else { PartOrder::Keys(CursorDirection::Forward) }))
+        }
     }
 }
 
@@ -159,15 +205,14 @@ fn count_entries(view: &ReadView, table: &Arc<Table>, index: &Arc<Index>, range:
 
 /// Rows on their way to the sink.
 struct Output<'s, 'l> {
-    scan: &'l Scan,
     builder: BatchBuilder<'l>,
     rows: u64,
     sink: &'s mut dyn Sink,
 }
 
 impl Output<'_, '_> {
-    fn take(&mut self, batch: &ColumnBatch) -> Result<()> {
-        push_rows(&mut self.builder, &self.scan.table, batch)?;
+    fn take(&mut self, table: &Table, batch: &ColumnBatch) -> Result<()> {
+        push_rows(&mut self.builder, table, batch)?;
         self.rows += batch.len() as u64;
         if self.builder.is_full() {
             self.sink.write(&self.builder.finish()?)?;
@@ -214,20 +259,16 @@ pub fn export(database: &Database, table: &str, sink: &mut dyn Sink, progress: &
 /// # Errors
 /// When the table has no primary key, the number of values or one of them does not fit, or a page is damaged.
 pub fn get(database: &Database, table: &str, key: &[String]) -> Result<Option<Vec<Value>>> {
-    let table = database.table(table)?;
-    let columns = &table.attributes().primary_key;
+    let tables = Tables::find(database, table)?;
+    let columns = &tables.first().attributes().primary_key;
+    let name = tables.name();
     if columns.is_empty() {
-        return Err(Error::Data(format!("table \"{}\" has no primary key; load it with --primary-key", table.name())));
+        return Err(Error::Data(format!("table \"{}\" has no primary key; load it with --primary-key", name)));
     }
-    let own = table.attributes().schema.columns();
+    let own = tables.first().attributes().schema.columns();
     if key.len() != columns.len() {
         let names: Vec<&str> = columns.iter().map(|column| own[*column].name.as_str()).collect();
-        return Err(Error::Usage(format!(
-            "the primary key of \"{}\" is ({}); {} values were given",
-            table.name(),
-            names.join(", "),
-            key.len()
-        )));
+        return Err(Error::Usage(format!("the primary key of \"{}\" is ({}); {} values were given", name, names.join(", "), key.len())));
     }
     let mut values = Vec::with_capacity(key.len());
     for (column, word) in columns.iter().zip(key) {
@@ -235,10 +276,12 @@ pub fn get(database: &Database, table: &str, key: &[String]) -> Result<Option<Ve
         values.push(text::parse(word, &column.data_type).map_err(|e| Error::Usage(format!("column \"{}\": {e}", column.name)))?);
     }
     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-    let index = primary_key_index(&table)?;
+    let Some(place) = tables.place_of_key(&refs)? else { return Ok(None) };
+    let table = &tables.tables[place];
+    let index = primary_key_index(table)?;
     index.key_layout().encode(&refs, &mut Vec::new()).map_err(|e| Error::Usage(e.to_string()))?;
     let mut transaction = database.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
-    Ok(transaction.get(&table, &index, &refs, |_, record| table.values(record))?.transpose()?)
+    Ok(transaction.get(table, &index, &refs, |_, record| table.values(record))?.transpose()?)
 }
 
 /// The index of a table's primary key, to find rows by.

@@ -8,12 +8,14 @@
 use crate::access::primary_key_index;
 use crate::load::table_schema;
 use crate::load_threads::with_batches;
+use crate::partitions::Tables;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::{Database, Transaction, TransactionOptions};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
 use pagefold_interchange::{Inputs, InterchangeError, OpenSource, Packer, Source, TableSchema};
 use pagefold_types::{Column, ColumnValue, DataType, PackedRow, RowLayout, Schema, Value, ValueRef};
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,9 +84,9 @@ pub fn upsert_inputs(
     open.csv.schema = Some(target.schema.schema().clone());
     let mut source = inputs.source(database.outside().as_ref(), &open)?;
     let columns = target.schema.match_source(source.table(), !source.has_names())?;
-    let packer = Packer::new(&target.schema, target.table.layout(), columns, target.table.record_bytes_max());
+    let packer = Packer::new(&target.schema, target.first().layout(), columns, target.tables.record_bytes_max());
     progress.start(&format!("changing {table}"), source.row_count(), Unit::Rows);
-    let layout = target.table.layout();
+    let layout = target.first().layout();
     let per_transaction = options.rows_per_transaction;
     run(database, source.as_mut(), &packer, layout, per_transaction, progress, |transaction, report, row| {
         target.upsert(transaction, report, row)
@@ -117,7 +119,7 @@ pub fn delete_inputs(
     progress: &dyn Progress,
 ) -> Result<ChangeRowsReport> {
     let target = Target::find(database, table)?;
-    let key_columns = &target.table.attributes().primary_key;
+    let key_columns = &target.first().attributes().primary_key;
     let keys = target.schema.project(key_columns)?;
     let storage = database.outside().as_ref();
     progress.start("reading", None, Unit::Bytes);
@@ -130,7 +132,7 @@ pub fn delete_inputs(
     let positions = if source.has_names() { by_name(source.table(), &keys)? } else { positions };
     keys.match_source(&source.table().project(&positions)?, true)?;
     let layout = RowLayout::new(keys.schema()).map_err(InterchangeError::from)?;
-    let packer = Packer::new(&keys, &layout, positions, target.table.record_bytes_max());
+    let packer = Packer::new(&keys, &layout, positions, target.tables.record_bytes_max());
     progress.start(&format!("deleting from {table}"), source.row_count(), Unit::Rows);
     let per_transaction = options.rows_per_transaction;
     run(database, source.as_mut(), &packer, &layout, per_transaction, progress, |transaction, report, key| {
@@ -141,16 +143,16 @@ pub fn delete_inputs(
 /// Adds the rows of a source to a table. Returns how many, and the bytes of their records.
 pub(crate) fn append_rows(
     database: &Database,
-    table: &Table,
+    tables: &Tables,
     source: &mut dyn Source,
     rows_per_transaction: Option<NonZeroU64>,
     progress: &dyn Progress,
 ) -> Result<(u64, u64)> {
-    let schema = table_schema(table)?;
+    let schema = table_schema(tables.first())?;
     let columns = schema.match_source(source.table(), !source.has_names())?;
-    let packer = Packer::new(&schema, table.layout(), columns, table.record_bytes_max());
-    progress.start(&format!("adding to {}", table.name()), source.row_count(), Unit::Rows);
-    let report = run_batches(database, source, &packer, rows_per_transaction, progress, |work, rows| work.append(table, rows, progress))?;
+    let packer = Packer::new(&schema, tables.first().layout(), columns, tables.record_bytes_max());
+    progress.start(&format!("adding to {}", tables.name()), source.row_count(), Unit::Rows);
+    let report = run_batches(database, source, &packer, rows_per_transaction, progress, |work, rows| work.append(tables, rows, progress))?;
     Ok((report.rows, report.record_bytes))
 }
 
@@ -158,7 +160,7 @@ pub(crate) fn append_rows(
 fn key_positions(source: &dyn Source, target: &Target, keys: &TableSchema) -> Result<(Schema, Vec<usize>)> {
     let found = source.table().schema().columns();
     let own = target.schema.schema();
-    let key_columns = &target.table.attributes().primary_key;
+    let key_columns = &target.first().attributes().primary_key;
     let (names, positions): (Vec<&str>, Vec<usize>) = if source.has_names() {
         (found.iter().map(|c| c.name.as_str()).collect(), by_name(source.table(), keys)?)
     } else if found.len() == keys.schema().len() {
@@ -191,26 +193,35 @@ fn by_name(source: &TableSchema, keys: &TableSchema) -> Result<Vec<usize>> {
 
 /// The table whose rows change.
 struct Target {
-    table: Arc<Table>,
+    tables: Tables,
     schema: TableSchema,
-    index: Arc<Index>,
+    /// Of the primary key, by table.
+    indexes: Vec<Arc<Index>>,
 }
 
 impl Target {
     fn find(database: &Database, table: &str) -> Result<Target> {
-        let table = database.table(table)?;
-        if table.attributes().primary_key.is_empty() {
-            return Err(Error::Data(format!("table \"{}\" has no primary key: its rows cannot be told apart", table.name())));
+        let tables = Tables::find(database, table)?;
+        if tables.first().attributes().primary_key.is_empty() {
+            return Err(Error::Data(format!("table \"{table}\" has no primary key: its rows cannot be told apart")));
         }
-        Ok(Target { schema: table_schema(&table)?, index: primary_key_index(&table)?, table })
+        let indexes = tables.tables.iter().map(|table| primary_key_index(table)).collect::<Result<_>>()?;
+        Ok(Target { schema: table_schema(tables.first())?, indexes, tables })
+    }
+
+    fn first(&self) -> &Table {
+        self.tables.first()
     }
 
     fn upsert(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, row: &[ValueRef<'_>]) -> Result<()> {
-        let key: Vec<ValueRef<'_>> = self.table.attributes().primary_key.iter().map(|column| row[*column]).collect();
-        let found = transaction.find(&self.table, &self.index, &key)?;
-        let before = found.first().map(|rid| transaction.row(&self.table, *rid).map(|row| (*rid, row))).transpose()?;
+        let key: Vec<ValueRef<'_>> = self.first().attributes().primary_key.iter().map(|column| row[*column]).collect();
+        // Its key has the columns by which the table is divided: who is there with this key is in the same partition.
+        let place = self.tables.place_of(row, &mut Vec::new())?;
+        let (table, index) = (&self.tables.tables[place], &self.indexes[place]);
+        let found = transaction.find(table, index, &key)?;
+        let before = found.first().map(|rid| transaction.row(table, *rid).map(|row| (*rid, row))).transpose()?;
         let Some((rid, Some(before))) = before else {
-            transaction.insert(&self.table, row)?;
+            transaction.insert(table, row)?;
             report.inserted += 1;
             return Ok(());
         };
@@ -219,20 +230,25 @@ impl Target {
             both.filter(|(_, (new, old))| !is_same(**new, old.as_ref())).map(|(i, (new, _))| (i, *new)).collect();
         if changes.is_empty() {
             report.unchanged += 1;
-        } else if transaction.update(&self.table, rid, &changes)? {
+        } else if transaction.update(table, rid, &changes)? {
             report.updated += 1;
         } else {
             // Another transaction has deleted it since.
-            transaction.insert(&self.table, row)?;
+            transaction.insert(table, row)?;
             report.inserted += 1;
         }
         Ok(())
     }
 
     fn delete(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, key: &[ValueRef<'_>]) -> Result<()> {
-        let found = transaction.find(&self.table, &self.index, key)?;
+        let Some(place) = self.tables.place_of_key(key)? else {
+            report.not_found += 1;
+            return Ok(());
+        };
+        let (table, index) = (&self.tables.tables[place], &self.indexes[place]);
+        let found = transaction.find(table, index, key)?;
         match found.first() {
-            Some(rid) if transaction.delete(&self.table, *rid)? => report.deleted += 1,
+            Some(rid) if transaction.delete(table, *rid)? => report.deleted += 1,
             _ => report.not_found += 1,
         }
         Ok(())
@@ -360,8 +376,20 @@ impl<'d> Work<'d> {
         Ok(())
     }
 
-    /// Adds rows to a table.
-    fn append(&mut self, table: &Table, rows: &[PackedRow<'_>], progress: &dyn Progress) -> Result<()> {
+    /// Adds rows to a table, or each to its partition.
+    fn append(&mut self, tables: &Tables, rows: &[PackedRow<'_>], progress: &dyn Progress) -> Result<()> {
+        if tables.whole.is_none() {
+            return self.append_to(tables.first(), rows, progress);
+        }
+        let (mut of_tables, mut key): (BTreeMap<usize, Vec<PackedRow<'_>>>, Vec<u8>) = (BTreeMap::new(), Vec::new());
+        for (number, row) in rows.iter().enumerate() {
+            let place = tables.place_of_row(*row, &mut key).map_err(|error| error.at_row(self.report.rows + number as u64))?;
+            of_tables.entry(place).or_default().push(*row);
+        }
+        of_tables.iter().try_for_each(|(place, rows)| self.append_to(&tables.tables[*place], rows, progress))
+    }
+
+    fn append_to(&mut self, table: &Table, rows: &[PackedRow<'_>], progress: &dyn Progress) -> Result<()> {
         let database = self.database;
         let transaction = self.transaction.get_or_insert_with(|| database.begin(TransactionOptions::default()));
         let at_once = transaction.insert_rows(table, |batch| {

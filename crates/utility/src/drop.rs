@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::access::find_primary_key_index;
+use crate::partitions::drop_partitioned;
 use pagefold_engine::Error;
 use pagefold_engine::database::Database;
 use std::sync::Arc;
@@ -24,6 +25,9 @@ pub struct DropReport {
 /// # Errors
 /// When there is none.
 pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
+    if let Some(report) = drop_partitioned(database, name)? {
+        return Ok(report);
+    }
     let mut report = DropReport::default();
     let mut change = database.change();
     match (database.table(name), database.index(name)) {
@@ -42,6 +46,10 @@ pub fn drop_object(database: &Database, name: &str) -> Result<DropReport> {
         _ => {
             report.kind = "table";
             let table = change.drop_unread_table(name)?;
+            if table.range().is_some() {
+                let what = format!("\"{name}\" is a partition: `pagefold partition drop` drops it");
+                return Err(crate::Error::Usage(what));
+            }
             let indexes = table.all_indexes();
             let data_sets = table.data_sets().chain(indexes.iter().map(|index| index.data_set()));
             report.freed_bytes = Some(data_sets.map(|data_set| data_set.allocated_bytes()).sum());

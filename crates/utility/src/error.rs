@@ -63,7 +63,9 @@ impl Error {
     pub(crate) fn at_row(self, row: u64) -> Error {
         use pagefold_engine::Error as Engine;
         match self {
-            Error::Engine(error @ (Engine::DuplicateKey { .. } | Engine::Value(_))) => Error::Row { row, reason: error.to_string() },
+            Error::Engine(error @ (Engine::DuplicateKey { .. } | Engine::OutOfRange { .. } | Engine::Value(_))) => {
+                Error::Row { row, reason: error.to_string() }
+            }
             Error::Interchange(InterchangeError::Value { error, .. }) => Error::Row { row, reason: error.to_string() },
             other => other,
         }

@@ -3,6 +3,7 @@
 use crate::estimate::{Proposal, choose_format_of};
 use crate::key_sort::KeySorter;
 use crate::options::INDEX_PAGE_BYTES;
+use crate::partitions::{Tables, create_partitioned_index};
 use crate::{Error, IndexOptions, Progress, Result, Setting, Unit};
 use pagefold_advisor::Choice;
 use pagefold_engine::database::{Change, Database, IndexBuild};
@@ -144,7 +145,8 @@ pub fn create_index(
     options: &IndexOptions,
     progress: &dyn Progress,
 ) -> Result<IndexReport> {
-    let table = database.table(table)?;
+    let tables = Tables::find(database, table)?;
+    let table = tables.first();
     let mut numbers = Vec::with_capacity(columns.len());
     for (column, direction) in columns {
         let number = table.attributes().schema.index_of(column).map_err(|e| Error::Usage(format!("table \"{}\": {e}", table.name())))?;
@@ -161,15 +163,31 @@ pub fn create_index(
     };
     let attributes =
         IndexAttributes { pctfree: options.pctfree, ..IndexAttributes::new(name, numbers, options.unique).with_format(format, page_bytes) };
+    let built = match &tables.whole {
+        Some(whole) => create_partitioned_index(database, whole, &attributes, options, progress)?,
+        None => build_index(database, table.name(), attributes, options, progress)?,
+    };
+    Ok(IndexReport { choice, ..built })
+}
+
+/// Builds an index of these attributes beside transactions that change rows of its table.
+pub(crate) fn build_index(
+    database: &Database,
+    table: &str,
+    attributes: IndexAttributes,
+    options: &IndexOptions,
+    progress: &dyn Progress,
+) -> Result<IndexReport> {
+    let schema = database.table(table)?.attributes().schema.clone();
     let mut change = database.change();
-    let mut build = change.begin_index(table.name(), attributes)?;
-    if !Arc::ptr_eq(build.table(), &table) {
-        return Err(pagefold_engine::Error::Busy(format!("table \"{}\" was replaced just now", table.name())).into());
+    let mut build = change.begin_index(table, attributes)?;
+    if build.table().attributes().schema != schema {
+        return Err(pagefold_engine::Error::Busy(format!("table \"{table}\" was replaced just now")).into());
     }
     let built = fill(database, &build, options.sort_bytes, progress)?;
     finish(&mut change, &mut build, options.patience, progress)?;
     change.commit()?;
-    Ok(index_report(build.index(), built, choice))
+    Ok(index_report(build.index(), built, None))
 }
 
 /// Fills an index that is built beside writers with what its table has now.

@@ -11,6 +11,7 @@ mod key_sort;
 mod load;
 mod load_threads;
 mod options;
+mod partitions;
 mod print;
 mod rebuild_index;
 mod reorg;
@@ -33,6 +34,10 @@ pub use load::{LoadReport, load, load_inputs, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting};
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler};
 pub use pagefold_engine::{Progress, Silent, Unit};
+pub use partitions::{
+    Division, MovedRows, PartitionLine, PartitionText, add_partition, drop_partition, first_table, list_partitions, merge_partitions,
+    rotate_partition, split_partition,
+};
 pub use print::{DatabaseFiles, PrintWhat, Printed, print};
 pub use rebuild_index::rebuild_index;
 pub use reorg::{ReorgReport, reorg};

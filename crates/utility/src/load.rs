@@ -7,13 +7,14 @@ use crate::estimate::choose_for_load;
 use crate::index_build::{KeyCollector, KeyCollectors};
 use crate::load_threads::{Batches, with_batches};
 use crate::options::INDEX_PAGE_BYTES;
+use crate::partitions::{Tables, load_partitioned};
 use crate::sample::sample_source;
 use crate::{Error, LoadMode, LoadOptions, Progress, Result, Setting, Unit};
 use pagefold_advisor::{Choice, TableOptions};
 use pagefold_engine::database::{Change, Database};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::pool::By;
-use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
+use pagefold_engine::table_space::{BulkLoader, Method, RangeOf, Table, TableAttributes};
 use pagefold_interchange::{
     Decided, Inputs, InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes,
 };
@@ -70,8 +71,8 @@ pub fn load_inputs(
 ) -> Result<LoadReport> {
     progress.start("reading", None, Unit::Bytes);
     let mut open = options.source.clone();
-    if let (Ok(existing), None) = (database.table(table), &open.csv.schema) {
-        let columns = Some(table_schema(&existing)?.schema().clone());
+    if let (Ok(existing), None) = (Tables::find(database, table), &open.csv.schema) {
+        let columns = Some(table_schema(existing.first())?.schema().clone());
         match options.mode {
             // Text has the types of the table: it says none itself.
             LoadMode::Append => open.csv.schema = columns,
@@ -95,8 +96,12 @@ pub fn load_source(
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadReport> {
-    if let (Ok(target), LoadMode::Append) = (database.table(table), options.mode) {
-        return append(database, &target, source, options, progress);
+    let target = Tables::find(database, table);
+    if let (Ok(target), LoadMode::Append) = (&target, options.mode) {
+        return append(database, target, source, options, progress);
+    }
+    if options.division.is_some() || target.is_ok_and(|target| target.whole.is_some()) {
+        return load_partitioned(database, table, source, options, progress);
     }
     let mut change = database.change();
     let mut report = LoadReport { source_bytes: source.bytes_total(), decided: source.decided(), ..LoadReport::default() };
@@ -131,7 +136,7 @@ pub fn load_source(
 }
 
 /// Names the rows that have the same key: reads the source again.
-fn find_twice(error: Error, source: &mut dyn Source, packer: &Packer<'_>, table: &Table) -> Error {
+pub(crate) fn find_twice(error: Error, source: &mut dyn Source, packer: &Packer<'_>, table: &Table) -> Error {
     let Error::KeyTwice { index, key: twice, reason } = error else { return error };
     let (mut found, mut number) = (Vec::new(), 0u64);
     let (mut rows, mut key) = (PackedRows::default(), Vec::new());
@@ -163,7 +168,7 @@ fn find_twice(error: Error, source: &mut dyn Source, packer: &Packer<'_>, table:
 }
 
 /// Why a row could not be stored; of one that is too wide for its page with the page size that would do.
-fn wide_row(error: &dyn std::fmt::Display, table: &Table, values: &[ValueRef<'_>]) -> String {
+pub(crate) fn wide_row(error: &dyn std::fmt::Display, table: &Table, values: &[ValueRef<'_>]) -> String {
     let attributes = table.attributes();
     let planned = table.layout().plan_large(values, table.record_bytes_max(), &attributes.primary_key);
     let Err(ValueError::TooWide { bytes, .. }) = planned else { return error.to_string() };
@@ -179,23 +184,23 @@ fn wide_row(error: &dyn std::fmt::Display, table: &Table, values: &[ValueRef<'_>
 /// Adds rows to a table that is in use.
 fn append(
     database: &Database,
-    table: &Arc<Table>,
+    tables: &Tables,
     source: &mut dyn Source,
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadReport> {
     let mut report = LoadReport { source_bytes: source.bytes_total(), decided: source.decided(), ..LoadReport::default() };
-    (report.rows, report.record_bytes) = append_rows(database, table, source, options.rows_per_transaction, progress)?;
-    report.note_table(table);
-    for index in database.indexes_of(table) {
+    (report.rows, report.record_bytes) = append_rows(database, tables, source, options.rows_per_transaction, progress)?;
+    tables.tables.iter().for_each(|table| report.note_table(table));
+    for index in tables.tables.iter().flat_map(|table| database.indexes_of(table)) {
         report.index_bytes += u64::from(index.data_set().page_count()) * index.data_set().page_bytes() as u64;
     }
     Ok(report)
 }
 
 impl LoadReport {
-    fn note_table(&mut self, table: &Table) {
-        self.dictionary = table.dictionary().is_some();
+    pub(crate) fn note_table(&mut self, table: &Table) {
+        self.dictionary |= table.dictionary().is_some();
         for data_set in table.data_sets() {
             self.pages += u64::from(data_set.page_count());
             self.size_bytes += u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
@@ -239,6 +244,7 @@ fn prepare<'a>(
     let attributes = TableAttributes {
         method,
         notes: notes.unwrap_or_default(),
+        range: range_kept(existing.as_deref(), &defaults)?,
         pctfree: options.pctfree,
         maxrows: options.maxrows.unwrap_or(defaults.maxrows),
         extents: options.extents,
@@ -272,7 +278,7 @@ fn prepare<'a>(
         let kept = existing.filter(|_| options.keep_dictionary).and_then(|old| old.dictionary());
         match kept {
             Some(old) => table.set_dictionary(old.dictionary().clone())?,
-            None => train(&table, &schema, source, progress)?,
+            None => train_dictionary(&[Arc::clone(&table)], &schema, source, progress)?,
         }
     }
     let mut collectors = KeyCollectors::default();
@@ -295,6 +301,20 @@ fn prepare<'a>(
         collectors.push(KeyCollector::new(database, index, options.sort_bytes));
     }
     Ok((table, schema, collectors))
+}
+
+/// The range of a partition whose rows are replaced: it keeps its columns.
+fn range_kept(existing: Option<&Table>, new: &TableAttributes) -> Result<Option<RangeOf>> {
+    let Some((old, range)) = existing.and_then(|old| Some((old, old.range()?))) else { return Ok(None) };
+    if old.attributes().schema.columns().iter().map(|c| (&c.name, c.data_type)).ne(new
+        .schema
+        .columns()
+        .iter()
+        .map(|c| (&c.name, c.data_type)))
+    {
+        return Err(Error::Data(format!("table \"{}\" is a partition: it keeps the columns that it has", old.name())));
+    }
+    Ok(Some(range.clone()))
 }
 
 /// The columns of the primary key by number; they become NOT NULL.
@@ -328,7 +348,14 @@ pub fn table_schema(table: &Table) -> Result<TableSchema> {
     Ok(TableSchema::from_parts(arrow_schema_from_bytes(&attributes.source_schema)?, attributes.schema.clone())?)
 }
 
-fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress: &dyn Progress) -> Result<()> {
+/// Trains a dictionary of a sample of a source for the tables whose method has one. They have the same columns.
+pub(crate) fn train_dictionary(
+    tables: &[Arc<Table>],
+    schema: &TableSchema,
+    source: &mut dyn Source,
+    progress: &dyn Progress,
+) -> Result<()> {
+    let Some(table) = tables.iter().find(|table| table.attributes().method.dictionary_type().is_some()) else { return Ok(()) };
     progress.start(&format!("training the dictionary of {}", table.name()), None, Unit::Rows);
     let columns = schema.match_source(source.table(), !source.has_names())?;
     debug_assert!(columns.is_sorted());
@@ -340,8 +367,16 @@ fn train(table: &Table, schema: &TableSchema, source: &mut dyn Source, progress:
     // A source that does not know has at least the rows that came.
     let rows_total = source.row_count().unwrap_or(sampler.seen());
     let sample = sampler.into_sample();
-    if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows_total, table.attributes().page_fill()) {
-        table.set_dictionary(dictionary)?;
+    let mut trained: Vec<(Method, usize, Option<_>)> = Vec::new();
+    for table in tables.iter().filter(|table| table.attributes().method.dictionary_type().is_some()) {
+        let (method, page_bytes) = (table.attributes().method, table.attributes().page_bytes);
+        if !trained.iter().any(|known| (known.0, known.1) == (method, page_bytes)) {
+            trained.push((method, page_bytes, sample.train(method, table.layout(), rows_total, table.attributes().page_fill())));
+        }
+        let known = trained.iter().find(|known| (known.0, known.1) == (method, page_bytes));
+        if let Some(dictionary) = known.and_then(|known| known.2.clone()) {
+            table.set_dictionary(dictionary)?;
+        }
     }
     progress.finish();
     Ok(())

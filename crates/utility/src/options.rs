@@ -1,6 +1,6 @@
 //! Options of the utilities, with their defaults.
 
-use crate::Costs;
+use crate::{Costs, Division};
 use pagefold_engine::Extents;
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
@@ -77,6 +77,8 @@ pub struct LoadOptions {
     pub extents: Extents,
     /// Bytes of a partition.
     pub partition_bytes: Option<u64>,
+    /// By which columns the table is to be divided, and where.
+    pub division: Option<Division>,
     /// With `Append`: rows in a transaction; all in one when `None`.
     pub rows_per_transaction: Option<NonZeroU64>,
     /// With `Replace`: keep the dictionary instead of training another.
@@ -105,6 +107,7 @@ impl Default for LoadOptions {
             maxrows: None,
             extents: Extents::default(),
             partition_bytes: None,
+            division: None,
             rows_per_transaction: None,
             keep_dictionary: false,
             costs: Costs::default(),

@@ -4,6 +4,7 @@ use crate::drop::no_object;
 use crate::estimate::{choose_format, choose_method};
 use crate::index_build::{KeyCollector, KeyCollectors, fill, finish, stopped};
 use crate::options::PATIENCE;
+use crate::partitions::reorg_partitioned;
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
 use pagefold_engine::database::Database;
@@ -36,6 +37,14 @@ pub struct ReorgReport {
 /// # Errors
 /// When there is none, an option does not go with it, or there is no room. The database is then as it was.
 pub fn reorg(database: &Database, object: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
+    match reorg_partitioned(database, object, options, progress)? {
+        Some(report) => Ok(report),
+        None => reorg_one(database, object, options, progress),
+    }
+}
+
+/// The same of one that is not divided, or a partition.
+pub(crate) fn reorg_one(database: &Database, object: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
     match (database.table(object), database.index(object)) {
         (Ok(_), _) => reorg_table(database, object, options, progress),
         (Err(_), Ok(_)) => reorg_index(database, object, options, progress),

@@ -24,7 +24,11 @@ pub(super) fn run(session: &Session, arguments: &CreateIndexArguments) -> Result
     let database = session.open(&arguments.database, OpenMode::Write)?;
     let built = utility::create_index(&database, &arguments.name, &table, &columns, &options, &session.bars)?;
     session.bars.clear();
-    let index = database.index(&arguments.name)?;
+    // Of a partitioned table: the index of its first partition.
+    let index = match database.partitioned_index(&arguments.name)? {
+        Some((whole, _)) => database.index_of_partition(whole.first(), &arguments.name)?,
+        None => database.index(&arguments.name)?,
+    };
     let facts = index.data_set().facts().clone();
     let attributes = index.attributes();
     let (levels, leaf_pages) = (facts.levels, facts.data_pages);

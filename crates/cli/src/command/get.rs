@@ -14,7 +14,7 @@ pub(super) fn run(session: &Session, arguments: &GetArguments) -> Result<()> {
     let Some(values) = found else {
         return Err(Failure::Failed(format!("table \"{}\" has no row with primary key ({})", arguments.table, arguments.key.join(", "))));
     };
-    let table = database.table(&arguments.table)?;
+    let table = utility::first_table(&database, &arguments.table)?;
     if !session.global.json {
         return session.print(&listing(&values, table.attributes().schema.columns()));
     }

@@ -28,7 +28,7 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     // Read before the database is opened: who waits for standard input keeps no other waiting.
     let inputs = Inputs::open(&OsStorage, &find_files(&arguments.files)?)?;
     let (database, new) = session.open_or_create(&arguments.database)?;
-    if let (None, true, Ok(table)) = (arguments.compress, arguments.replace, database.table(&arguments.table)) {
+    if let (None, true, Ok(table)) = (arguments.compress, arguments.replace, utility::first_table(&database, &arguments.table)) {
         options.method = Setting::Given(table.attributes().method);
     }
     let outcome = utility::load_inputs(&database, &arguments.table, &inputs, &options, &session.bars);
@@ -45,7 +45,7 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     }
     let loaded = outcome?;
     let rejected = rejects.map(Rejects::rows);
-    let table = database.table(&arguments.table)?;
+    let table = utility::first_table(&database, &arguments.table)?;
     let attributes = table.attributes();
     let (elapsed_s, cpu_s) = (session.elapsed_s(), session.cpu_s());
     if session.global.json {
@@ -149,6 +149,7 @@ fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> 
         maxrows: arguments.maxrows,
         extents: Extents { first_bytes: arguments.first_extent.0, second_bytes: arguments.second_extent.0 },
         partition_bytes: Some(arguments.partition_size.0),
+        division: arguments.partition_by.clone(),
         rows_per_transaction: arguments.rows_per_transaction,
         keep_dictionary: arguments.keep_dictionary,
         costs: Costs::Measured,

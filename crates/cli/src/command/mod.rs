@@ -14,6 +14,7 @@ mod foreign;
 mod get;
 mod load;
 mod output_file;
+mod partition;
 mod print;
 mod rebuild_index;
 mod recover;
@@ -42,6 +43,7 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Report(arguments) => report::run(session, &arguments),
         Command::Check(arguments) => check::run(session, &arguments),
         Command::Print(arguments) => print::run(session, &arguments),
+        Command::Partition(arguments) => partition::run(session, &arguments),
         Command::Reorg(arguments) => reorg::run(session, &arguments),
         Command::Copy(arguments) => copy::run(session, &arguments),
         Command::Recover(arguments) => recover::run(session, &arguments),

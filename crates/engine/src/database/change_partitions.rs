@@ -5,12 +5,15 @@
 use super::change::Change;
 use super::defining::Defining;
 use super::partitioned::PartitionSpec;
-use crate::Result;
 use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
 use crate::table_space::{Table, TableAttributes};
+use crate::{Error, Result};
 use pagefold_types::KeyRange;
 use std::sync::Arc;
+
+/// A partition that is to be filled, and its indexes.
+pub type FreshPartition = (Arc<Table>, Vec<Arc<Index>>);
 
 impl Change<'_> {
     /// A partitioned table and its partitions, in the order of their keys, which are to be filled.
@@ -49,24 +52,60 @@ impl Change<'_> {
         })
     }
 
-    /// A partition with keys that none has, like one that there is, and its indexes.
+    /// Puts other partitions in the place of some, which are gone then and can still be read: each with its keys, and indexes like those of the
+    /// first one that goes. What was dropped; what is to be filled.
     ///
     /// # Errors
-    /// When a name is taken, or the range belongs to another partition.
-    pub fn create_partition(
+    /// When a name is taken, ranges overlap, or an index is of one of these partitions alone.
+    pub fn replace_partitions(
         &mut self,
         whole: &PartitionedTable,
-        like: &RangePartition,
-        keys: KeyRange,
-        partition: &PartitionSpec,
-    ) -> Result<(Arc<Table>, Vec<Arc<Index>>)> {
+        old: &[&RangePartition],
+        new: &[(KeyRange, PartitionSpec)],
+    ) -> Result<(Vec<Arc<Table>>, Vec<FreshPartition>)> {
         self.define(|defining, by| {
-            let table = defining.table_of(by.database, like)?;
-            let indexes = defining.member_indexes(by.database, whole, like, &partition.name)?;
-            let made = defining.add_like(by, whole, &table, keys, partition)?;
-            let indexes = indexes.into_iter().map(|attributes| defining.create_index(by, &made, attributes));
+            let Some(like) = old.first() else { return Ok((Vec::new(), Vec::new())) };
+            let template = defining.table_of(by.database, like)?;
+            let indexes = new.iter().map(|(_, spec)| defining.member_indexes(by.database, whole, like, &spec.name));
             let indexes = indexes.collect::<Result<Vec<_>>>()?;
-            Ok((made, indexes))
+            for partition in old {
+                let table = defining.table_of(by.database, partition)?;
+                let names = defining.partitioned_indexes(by.database, whole);
+                let is_of_whole = |index: &Index| names.iter().any(|name| PartitionedTable::index_name(name, partition) == index.name());
+                if let Some(alone) = table.all_indexes().iter().find(|index| !is_of_whole(index)) {
+                    return Err(Error::Parameter(format!(
+                        "{} is of partition \"{}\" alone: drop it first",
+                        alone.object(),
+                        partition.name()
+                    )));
+                }
+            }
+            let dropped = old.iter().map(|partition| defining.drop_table(by, partition.table_name()));
+            let dropped = dropped.collect::<Result<Vec<_>>>()?;
+            let mut made = Vec::with_capacity(new.len());
+            for ((keys, spec), indexes) in new.iter().zip(indexes) {
+                let table = defining.add_like(by, whole, &template, keys.clone(), spec)?;
+                let indexes = indexes.into_iter().map(|attributes| defining.create_index(by, &table, attributes));
+                made.push((Arc::clone(&table), indexes.collect::<Result<Vec<_>>>()?));
+            }
+            Ok((dropped, made))
+        })
+    }
+
+    /// An index of all partitions of a table, of which each has its own by now. If some lack theirs, they are named, and the change is to be dropped.
+    ///
+    /// # Errors
+    /// As [`Self::create_partitioned_index`].
+    pub fn complete_partitioned_index(&mut self, table: &str, attributes: &IndexAttributes) -> Result<Vec<RangePartition>> {
+        self.define(|defining, by| {
+            let whole = defining.lock_partitioned(by, table)?;
+            defining.create_partitioned_index(by, &whole, attributes)?;
+            let lacks = |partition: &&RangePartition| {
+                let index = by.database.index(&PartitionedTable::index_name(&attributes.name, partition));
+                !index
+                    .is_ok_and(|index| (&index.attributes().columns, index.attributes().unique) == (&attributes.columns, attributes.unique))
+            };
+            Ok(whole.partitions().iter().filter(lacks).cloned().collect())
         })
     }
 

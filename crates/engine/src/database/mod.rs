@@ -37,6 +37,7 @@ mod tests;
 pub use crate::objects::{PartitionedTable, RangePartition};
 pub use crate::recovery::{GiveUp, GivenUp};
 pub use change::Change;
+pub use change_partitions::FreshPartition;
 pub use checkpoint::read_checkpoint;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};
 pub use log_archive::{ArchiveState, archive_state};

@@ -118,6 +118,22 @@ impl DatabaseState {
         all.filter(|name| self.is_index_of(name, table)).collect()
     }
 
+    /// The partitioned table of a partitioned index, and the names of the indexes that its partitions have; `None` when there is none of this name.
+    ///
+    /// # Errors
+    /// When a partition cannot be opened.
+    pub fn partitioned_index(&self, name: &str) -> Result<Option<(Arc<PartitionedTable>, Vec<String>)>> {
+        let Some(index) = self.other(DefinedKind::PartitionedIndex, name)? else { return Ok(None) };
+        for whole in self.partitioned_names() {
+            let whole = self.partitioned_table(&whole)?;
+            if Some(whole.object_id()) == index.notes.partitioned_table() {
+                let names = whole.partitions().iter().map(|partition| PartitionedTable::index_name(name, partition)).collect();
+                return Ok(Some((whole, names)));
+            }
+        }
+        Ok(None)
+    }
+
     fn is_index_of(&self, index: &str, table: &PartitionedTable) -> bool {
         let other = self.other(DefinedKind::PartitionedIndex, index);
         matches!(other, Ok(Some(other)) if other.notes.partitioned_table() == Some(table.object_id()))

@@ -255,6 +255,37 @@ impl PartitionedTable {
         Ok(Some(key))
     }
 
+    /// How these ranges of an index of these columns are read: which partitions, by their numbers in the list, in which order, each in which ranges; and
+    /// whether that is the order of the keys, range by range as they are listed. If not, all are to be read by key. Of `chosen` partitions only.
+    #[must_use]
+    pub fn plan(
+        &self,
+        columns: &[(usize, Direction)],
+        ranges: &[KeyRange],
+        chosen: &[usize],
+        backward: bool,
+    ) -> (Vec<(usize, Vec<KeyRange>)>, bool) {
+        if !self.is_in_order_of(columns) {
+            return (chosen.iter().map(|at| (*at, ranges.to_vec())).collect(), false);
+        }
+        let mut parts: Vec<(usize, Vec<KeyRange>)> = Vec::new();
+        for range in ranges {
+            let mut found = self.find_ranges(std::slice::from_ref(range));
+            found.retain(|at| chosen.binary_search(at).is_ok());
+            if backward {
+                found.reverse();
+            }
+            for at in found {
+                // Those of one partition that follow each other go together.
+                match parts.last_mut() {
+                    Some((last, ranges)) if *last == at => ranges.push(range.clone()),
+                    _ => parts.push((at, vec![range.clone()])),
+                }
+            }
+        }
+        (parts, true)
+    }
+
     /// Numbers in the list of the partitions that may have keys in one of these ranges, in order. Keys may have more columns behind those by
     /// which the table is divided.
     #[must_use]

@@ -12,7 +12,7 @@ use pagefold_format::page;
 use pagefold_io::AlignedBuffer;
 
 /// Bytes of a cluster.
-const CLUSTER_BYTES: usize = 1 << 20;
+pub const BULK_WRITE_BYTES: usize = 1 << 20;
 
 /// Writes fresh pages of one data set.
 pub struct BulkWriter<'a> {
@@ -26,7 +26,13 @@ impl<'a> BulkWriter<'a> {
     /// A writer for a data set.
     #[must_use]
     pub fn new(data_set: &'a DataSet) -> BulkWriter<'a> {
-        let bytes = CLUSTER_BYTES / data_set.page_bytes() * data_set.page_bytes();
+        BulkWriter::with_buffer(data_set, BULK_WRITE_BYTES)
+    }
+
+    /// The same with clusters of about so many bytes: a page at least.
+    #[must_use]
+    pub fn with_buffer(data_set: &'a DataSet, bytes: usize) -> BulkWriter<'a> {
+        let bytes = (bytes.min(BULK_WRITE_BYTES) / data_set.page_bytes()).max(1) * data_set.page_bytes();
         BulkWriter { data_set, buffer: AlignedBuffer::new(bytes, 4096), first: 0, count: 0 }
     }
 

@@ -20,7 +20,7 @@ mod tests;
 mod work_area;
 
 pub use background::Prefetch;
-pub use bulk_write::BulkWriter;
+pub use bulk_write::{BULK_WRITE_BYTES, BulkWriter};
 pub(crate) use deferred_write::Protection;
 pub use guard::{ExclusivePage, SharedPage};
 pub use manager::{Access, BufferManager, PoolSettings};

@@ -8,7 +8,7 @@
 use super::page_search::page_room;
 use super::partition::Partition;
 use super::table::Table;
-use crate::pool::BulkWriter;
+use crate::pool::{BULK_WRITE_BYTES, BulkWriter};
 use crate::{Error, Result};
 use pagefold_codec::page::{PreparedRows, RowPreparer};
 use pagefold_format::data::forms::RecordEncoder;
@@ -33,6 +33,8 @@ pub enum LoadEncoder<'a> {
 pub struct BulkLoader<'a> {
     table: &'a Table,
     writer: BulkWriter<'a>,
+    /// Bytes of what it writes at once.
+    buffer: usize,
     partition: &'a Partition,
     packer: PagePacker,
     /// Where rows lie by column: those of pages to come.
@@ -59,6 +61,14 @@ impl<'a> BulkLoader<'a> {
     /// # Errors
     /// When the data set or the dictionary cannot be written.
     pub fn new(table: &'a Table) -> Result<BulkLoader<'a>> {
+        BulkLoader::with_buffer(table, BULK_WRITE_BYTES)
+    }
+
+    /// The same, with a buffer of so many bytes for pages that are to be written: for who fills many tables at once.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_buffer(table: &'a Table, buffer: usize) -> Result<BulkLoader<'a>> {
         table.check_dictionaries()?;
         let partition = table.last_partition()?;
         table.store_dictionaries(partition)?;
@@ -67,7 +77,8 @@ impl<'a> BulkLoader<'a> {
         let columns = table.by_column().then(|| Box::new(table.column_packer(attributes.pctfree)));
         Ok(BulkLoader {
             table,
-            writer: BulkWriter::new(partition),
+            writer: BulkWriter::with_buffer(partition, buffer),
+            buffer,
             partition,
             packer: PagePacker::new(attributes.page_bytes, attributes.pctfree, attributes.maxrows),
             columns,
@@ -212,7 +223,7 @@ impl<'a> BulkLoader<'a> {
             self.book_rows();
             self.partition = self.table.add_partition()?;
             self.table.store_dictionaries(self.partition)?;
-            self.writer = BulkWriter::new(self.partition);
+            self.writer = BulkWriter::with_buffer(self.partition, self.buffer);
         }
         let number = self.writer.data_set().append_page(CLASS_FULL)?;
         DataOp::Format { page_number: number, dictionary_version }
