@@ -3,6 +3,7 @@
 use super::findings::Context;
 use super::headers::take_from_files;
 use super::log::{KnownLog, apply_checkpoint};
+use super::partitions::check_partitions;
 use super::table::{TableFiles, Visit, table_object};
 use crate::Result;
 use pagefold_engine::catalog::{CatalogEntries, CatalogParts, TableEntry, catalog_attributes};
@@ -62,6 +63,7 @@ pub(crate) fn read_entries(
         context.error(&object, 0, reason(error));
     }
     check_entries(&entries, slot, &object, context);
+    check_partitions(&entries, &object, context);
     Ok((entries, pages_are_whole && errors.is_empty() && log.says_all))
 }
 

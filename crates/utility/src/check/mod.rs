@@ -34,6 +34,7 @@ mod findings;
 mod headers;
 mod large;
 mod log;
+mod partitions;
 mod run;
 mod table;
 mod tree;

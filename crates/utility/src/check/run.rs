@@ -15,6 +15,7 @@ use pagefold_engine::database::{Database, GiveUp, GivenUp, Settings};
 use pagefold_engine::directory::{control_path, lock_path, read_control};
 use pagefold_engine::pool::double_write;
 use pagefold_engine::readers::Snapshot;
+use pagefold_engine::table_space::range_key_layout;
 use pagefold_format::control::SlotState;
 use pagefold_io::{Clock, Storage};
 use pagefold_types::{KeyError, Rid, RowLayout};
@@ -242,8 +243,21 @@ fn check_table(
     progress.start(&format!("checking {}", table_object(entry)), Some(table.page_count()), Unit::Pages);
     let layout = table.layout.clone();
     let (mut key, mut scratch) = (Vec::new(), Vec::new());
+    let range = entry.attributes.range.as_ref();
+    let range = range.map(|range| (range, range_key_layout(&entry.attributes.name, &entry.attributes.schema, &range.columns)));
     table.check(context, &mut |context, what| {
         let Visit::Row { rid, page, record, .. } = what else { return };
+        if let Some((range, keys)) = &range {
+            key.clear();
+            let encoded = keys.encode_from_record(&layout, record, &mut key);
+            if encoded.is_err() || key < range.keys.start || range.keys.end.as_ref().is_some_and(|end| key >= *end) {
+                context.error(
+                    &table_object(entry),
+                    page,
+                    format!("row {rid} has the key {}, which belongs in another partition", keys.describe(&key)),
+                );
+            }
+        }
         for index in &mut compared {
             match key_of(&index.file, &layout, record, &mut key) {
                 Ok(()) => index.of_rows.add(hash(&key, rid, &mut scratch)),

@@ -31,6 +31,9 @@ const BUFFER_BYTES: usize = 64 << 20;
 /// Memory for sorting the keys of an index of one partition, at least.
 const SORT_BYTES_MIN: usize = 256 << 10;
 
+/// Those of one partition.
+type Indexes = Vec<Arc<Index>>;
+
 /// Rows on their way to the partitions of one thread.
 #[derive(Default)]
 struct Routed {
@@ -78,7 +81,7 @@ fn prepare(
     options: &LoadOptions,
     report: &mut LoadReport,
     progress: &dyn Progress,
-) -> Result<(Tables, TableSchema, Vec<Vec<Arc<Index>>>)> {
+) -> Result<(Tables, TableSchema, Vec<Indexes>)> {
     let existing = match Tables::find(database, name) {
         Err(Error::Engine(EngineError::Unknown { .. })) => None,
         found => Some(found?),
@@ -134,7 +137,7 @@ fn prepare(
     }
     let tables = change.create_partitioned_table(&attributes, &columns, &specs)?;
     let whole = change.lock_partitioned_table(name)?;
-    let mut of_tables: Vec<Vec<Arc<Index>>> = vec![Vec::new(); tables.len()];
+    let mut of_tables: Vec<Indexes> = vec![Vec::new(); tables.len()];
     for index in &indexes {
         let made = change.create_partitioned_index(&whole, index)?;
         of_tables.iter_mut().zip(made).for_each(|(own, index)| own.push(index));
@@ -229,7 +232,7 @@ fn store(
     source: &mut dyn Source,
     packer: &Packer<'_>,
     tables: &Tables,
-    indexes: Vec<Vec<Arc<Index>>>,
+    indexes: Vec<Indexes>,
     options: &LoadOptions,
     report: &mut LoadReport,
     progress: &dyn Progress,
@@ -241,7 +244,7 @@ fn store(
     let threads = threads.clamp(1, tables.tables.len());
     let sorters = indexes.iter().map(Vec::len).sum::<usize>().max(1);
     let (buffer, sort) = (BUFFER_BYTES / tables.tables.len(), (options.sort_bytes / sorters).max(SORT_BYTES_MIN));
-    let mut of_threads: Vec<Vec<(&Arc<Table>, Vec<Arc<Index>>)>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut of_threads: Vec<Vec<(&Arc<Table>, Indexes)>> = (0..threads).map(|_| Vec::new()).collect();
     for (at, pair) in tables.tables.iter().zip(indexes).enumerate() {
         of_threads[at % threads].push(pair);
     }
@@ -325,7 +328,7 @@ impl Routed {
 /// Fills the partitions of one thread, and builds their indexes when all rows have come.
 fn fill(
     database: &Database,
-    partitions: Vec<(&Arc<Table>, Vec<Arc<Index>>)>,
+    partitions: Vec<(&Arc<Table>, Indexes)>,
     rows: &Receiver<Option<Routed>>,
     (buffer, sort): (usize, usize),
 ) -> Result<Filled> {
