@@ -1,9 +1,10 @@
 //! Sorting (key, RID) entries in bounded memory: an external merge sort.
 //!
-//! Entries that arrive in order are only stored, never compared again. When memory is full, a sorted run goes to a temporary file.
+//! Entries that arrive in order are only stored, never compared again. When memory is full, a sorted run goes to a temporary file, which has all runs.
 //!
 //! Invariants:
 //! - a run is ascending by (key, RID);
+//! - the last run is at the end of the file, so that it can go on;
 //! - temporary files are removed when the sorter is dropped; after a crash the next writer removes them.
 
 use crate::{Error, Result};
@@ -20,6 +21,8 @@ use std::thread::Builder;
 /// An entry in memory: key length (u16), RID, key.
 const ENTRY_HEADER: usize = 2 + RID_BYTES;
 const ENTRY_BYTES_MAX: usize = ENTRY_HEADER + u16::MAX as usize;
+/// Less memory does not sort.
+const MEMORY_MIN: usize = 64 * 1024;
 /// Bytes read, written or handed over at a time.
 const BLOCK_BYTES: usize = 256 * 1024;
 /// Blocks that wait to be visited.
@@ -38,19 +41,28 @@ pub(crate) struct KeySorter {
     ascending: bool,
     slot_max: u16,
     count: u64,
+    /// From the first run on.
+    file: Option<Arc<RunFile>>,
     runs: Vec<Run>,
 }
 
-struct Run {
+/// The temporary file.
+struct RunFile {
     storage: Arc<dyn Storage>,
     path: PathBuf,
     file: Arc<dyn File>,
+}
+
+struct Run {
+    file: Arc<RunFile>,
+    /// Where it begins.
+    start: u64,
     bytes: u64,
     /// Its last entry.
     last: (Vec<u8>, Rid),
 }
 
-impl Drop for Run {
+impl Drop for RunFile {
     fn drop(&mut self) {
         // What stays is removed at the next open.
         let _ = self.storage.remove(&self.path);
@@ -71,12 +83,13 @@ impl KeySorter {
             storage,
             directory,
             name: name.to_string(),
-            memory_bytes: memory_bytes.clamp(1 << 20, 1 << 30),
+            memory_bytes: memory_bytes.clamp(MEMORY_MIN, 1 << 30),
             bytes: Vec::new(),
             starts: Vec::new(),
             ascending: true,
             slot_max: 0,
             count: 0,
+            file: None,
             runs: Vec::new(),
         }
     }
@@ -122,19 +135,29 @@ impl KeySorter {
         }
     }
 
+    fn run_file(&mut self) -> Result<Arc<RunFile>> {
+        if let Some(file) = &self.file {
+            return Ok(Arc::clone(file));
+        }
+        let path = self.directory.join(format!("{}.tmp", self.name));
+        let file = self.storage.open(&path, &OpenOptions::create())?;
+        let made = Arc::new(RunFile { storage: Arc::clone(&self.storage), path, file });
+        made.file.set_len(0)?;
+        Ok(Arc::clone(self.file.insert(made)))
+    }
+
     fn spill(&mut self) -> Result<()> {
         self.sort();
-        let Some((first, last)) = self.starts.first().zip(self.starts.last()) else { return Ok(()) };
-        let [first, last] = [first, last].map(|start| entry(&self.bytes, *start as usize));
+        let Some((first, last)) = self.starts.first().copied().zip(self.starts.last().copied()) else { return Ok(()) };
+        let file = self.run_file()?;
+        let [first, last] = [first, last].map(|start| entry(&self.bytes, start as usize));
         // What goes on where a run ends is more of that run: entries that come in order are one.
         let goes_on = self.runs.last().is_some_and(|run| (&run.last.0[..], run.last.1) <= first);
         let mut run = match self.runs.pop_if(|_| goes_on) {
             Some(run) => run,
             None => {
-                let path = self.directory.join(format!("{}-{}.tmp", self.name, self.runs.len()));
-                let file = self.storage.open(&path, &OpenOptions::create())?;
-                file.set_len(0)?;
-                Run { storage: Arc::clone(&self.storage), path, file, bytes: 0, last: (Vec::new(), Rid::default()) }
+                let start = self.runs.last().map_or(0, |run| run.start + run.bytes);
+                Run { file, start, bytes: 0, last: (Vec::new(), Rid::default()) }
             }
         };
         run.last = (last.0.to_vec(), last.1);
@@ -253,7 +276,7 @@ fn entry(bytes: &[u8], at: usize) -> (&[u8], Rid) {
 
 impl Run {
     fn append(&mut self, block: &mut Vec<u8>) -> Result<()> {
-        self.file.write_at(block, self.bytes)?;
+        self.file.file.write_at(block, self.start + self.bytes)?;
         self.bytes += block.len() as u64;
         block.clear();
         Ok(())
@@ -287,7 +310,7 @@ impl<'a> RunReader<'a> {
         rid.copy_from_slice(&header[2..]);
         key.resize(usize::from(u16::from_le_bytes([header[0], header[1]])), 0);
         if !self.fill(&mut key)? && !key.is_empty() {
-            return Err(Error::Data(format!("{} ends in the middle of an entry", self.run.path.display())));
+            return Err(Error::Data(format!("{} ends in the middle of an entry", self.run.file.path.display())));
         }
         Ok(Some((key, Rid::from_bytes(rid))))
     }
@@ -301,7 +324,7 @@ impl<'a> RunReader<'a> {
                 if left == 0 {
                     return Ok(false);
                 }
-                pagefold_io::read_exact_at(self.run.file.as_ref(), &mut self.buffer[..left], self.offset)?;
+                pagefold_io::read_exact_at(self.run.file.file.as_ref(), &mut self.buffer[..left], self.run.start + self.offset)?;
                 self.offset += left as u64;
                 self.at = 0;
                 self.end = left;
@@ -327,7 +350,7 @@ mod tests {
         let storage = MemoryStorage::new();
         let directory = PathBuf::from("sorted");
         storage.create_directory(&directory).unwrap();
-        KeySorter::in_directory(Arc::new(storage), directory, "keys", 0)
+        KeySorter::in_directory(Arc::new(storage), directory, "keys", 1 << 20)
     }
 
     fn key(number: u32) -> (Vec<u8>, Rid) {
@@ -372,7 +395,7 @@ mod tests {
             let mut sorter = sorter();
             (0..count).rev().for_each(|number| sorter.push(&key(number).0, key(number).1).unwrap());
             let run = &sorter.runs[0];
-            run.file.set_len(run.bytes / 2).unwrap();
+            run.file.file.set_len(run.start + run.bytes / 2).unwrap();
             let mut seen = 0;
             let outcome = sorter.drain(|_, _| {
                 seen += 1;

@@ -6,12 +6,14 @@
 
 use super::open::DatabaseState;
 use crate::Result;
+use crate::catalog::OtherEntry;
 use crate::data_set::DataSet;
 use crate::gate::Gate;
 use crate::index::Index;
 use crate::objects::Replaced;
 use crate::pool::BufferManager;
 use crate::table_space::Table;
+use pagefold_format::catalog::DefinedKind;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +22,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Lists {
     tables: Vec<Arc<Table>>,
     indexes: Vec<Arc<Index>>,
+    /// What has no pages, and the commit that dropped it.
+    others: Vec<(Arc<OtherEntry>, u64)>,
     /// Of objects that no snapshot counts, and catalogs of before.
     data_sets: Vec<Arc<DataSet>>,
 }
@@ -42,6 +46,7 @@ impl Former {
         let mut lists = self.lists.lock();
         lists.tables.extend(replaced.dropped_tables.iter().cloned());
         lists.indexes.extend(replaced.dropped_indexes.iter().cloned());
+        lists.others.extend(replaced.dropped_others.iter().map(|other| (Arc::clone(other), timestamp)));
         self.counted(&lists);
     }
 
@@ -53,7 +58,7 @@ impl Former {
     }
 
     fn counted(&self, lists: &Lists) {
-        self.count.store(lists.tables.len() + lists.indexes.len() + lists.data_sets.len(), Ordering::Release);
+        self.count.store(lists.tables.len() + lists.indexes.len() + lists.others.len() + lists.data_sets.len(), Ordering::Release);
     }
 
     fn find<T>(&self, all: impl FnOnce(&Lists) -> &Vec<Arc<T>>, is_it: impl Fn(&T) -> bool) -> Option<Arc<T>> {
@@ -61,6 +66,17 @@ impl Former {
             return None;
         }
         all(&self.lists.lock()).iter().find(|object| is_it(object)).cloned()
+    }
+
+    /// What had this name and kind, and no pages, when the snapshot of this timestamp was taken, if it was dropped since.
+    fn other(&self, kind: DefinedKind, name: &str, timestamp: u64) -> Option<Arc<OtherEntry>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let lists = self.lists.lock();
+        let of_name = lists.others.iter().filter(|(other, until)| other.kind == kind && other.name == name && *until > timestamp);
+        // Of those that had the name one after the other.
+        of_name.min_by_key(|(_, until)| *until).map(|(other, _)| Arc::clone(other))
     }
 
     /// Former tables for which this is true.
@@ -84,7 +100,8 @@ impl Former {
         let mut unused = Vec::new();
         {
             let mut lists = self.lists.lock();
-            let Lists { tables, indexes, data_sets } = &mut *lists;
+            let Lists { tables, indexes, others, data_sets } = &mut *lists;
+            others.retain(|(_, until)| *until > oldest);
             for table in tables.extract_if(.., |table| table.lifetime.until() <= oldest) {
                 data_sets.extend(table.data_sets().cloned());
             }
@@ -117,6 +134,11 @@ impl DatabaseState {
         let is_it = |table: &Table| table.name() == name && table.lifetime.covers(timestamp);
         // From the live ones it goes to the former ones.
         Ok(live.filter(|table| is_it(table)).or_else(|| self.former.find(|lists| &lists.tables, is_it)))
+    }
+
+    /// What has no pages, was dropped, and counts for the snapshot of this timestamp.
+    pub(super) fn former_other(&self, kind: DefinedKind, name: &str, timestamp: u64) -> Option<Arc<OtherEntry>> {
+        self.former.other(kind, name, timestamp)
     }
 
     /// Tables that were dropped or replaced, and that a snapshot may still see, for which this is true.

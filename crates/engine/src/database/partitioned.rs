@@ -158,12 +158,15 @@ impl Defining {
             Error::Unknown { name, hint, .. } => Error::Unknown { kind: "partitioned table", name, hint },
             other => other,
         };
-        let other = self.other(database, DefinedKind::PartitionedTable, name).map_err(unknown)?;
+        // For an older snapshot one that was dropped since comes first.
+        let dropped = timestamp.and_then(|timestamp| database.former_other(DefinedKind::PartitionedTable, name, timestamp));
+        let is_dropped = dropped.is_some();
+        let other = dropped.map_or_else(|| self.other(database, DefinedKind::PartitionedTable, name).map_err(unknown), Ok)?;
         let is_seen = |table: &Arc<Table>| timestamp.is_none_or(|timestamp| table.lifetime.covers(timestamp));
         let is_member = |table: &Table| table.range().is_some_and(|range| range.table == other.object_id);
         let former = timestamp.map(|timestamp| database.former_tables(|table| is_member(table) && table.lifetime.covers(timestamp)));
         let former = former.unwrap_or_default();
-        if self.is_empty() && former.is_empty() {
+        if self.is_empty() && former.is_empty() && !is_dropped {
             let live = database.partitioned_table(name)?;
             let opened = |partition: &RangePartition| database.opened_table(partition.object_id());
             if timestamp.is_none() || live.partitions().iter().filter_map(opened).all(|table| is_seen(&table)) {

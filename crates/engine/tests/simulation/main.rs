@@ -5,6 +5,7 @@
 //! * `model`: what must be there
 //! * `run`, `images`: one history, and a crash before each call of the disk; `shrink`: one that fails, made shorter
 //! * `coverage`, `kinds`: what the images went through
+//! * `partitions`: histories of a partitioned table, with a model of their own
 //! * `disk_full`, `kills`, `io_errors`, `lost_writes`, `flips`, `hostile_log`, `queue`, `single`: other things that go wrong
 //!
 //! A run is given by its seed. Longer runs: `PAGEFOLD_SIMULATION_IMAGES=10000000 cargo test --release -p pagefold-engine --test simulation -- --nocapture`.
@@ -23,6 +24,7 @@ mod kills;
 mod kinds;
 mod lost_writes;
 mod model;
+mod partitions;
 mod player;
 mod queue;
 mod run;

@@ -29,7 +29,7 @@ const BATCHES_WAITING: usize = 4;
 /// Memory of all buffers of pages that are to be written.
 const BUFFER_BYTES: usize = 64 << 20;
 /// Memory for sorting the keys of an index of one partition, at least.
-const SORT_BYTES_MIN: usize = 256 << 10;
+const SORT_BYTES_MIN: usize = 128 << 10;
 
 /// Those of one partition.
 type Indexes = Vec<Arc<Index>>;
@@ -119,7 +119,7 @@ fn prepare(
     };
     let (columns, specs) = division(name, &attributes, existing.as_ref(), options)?;
     let mut indexes = kept_indexes(database, &attributes, existing.as_ref())?;
-    if !primary_key.is_empty() && !indexes.iter().any(|index| index.name == format!("{name}_pk")) {
+    if !primary_key.is_empty() && !indexes.iter().any(|index| index.is_of_key(&primary_key)) {
         let of_key = primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
         let (format, page_bytes) = match key {
             Some((format, page_bytes, choice)) => {
