@@ -468,6 +468,14 @@ impl Defining {
             by.lock_whole(table)?;
         }
         let table = self.must_be_there(by, table)?;
+        self.note_table_notes(by, &table, notes)
+    }
+
+    /// The definition of a table that says this of it, not logged yet.
+    ///
+    /// # Errors
+    /// When too much is said.
+    pub(super) fn note_table_notes(&mut self, by: Definer<'_>, table: &Table, notes: Notes) -> Result<()> {
         let attributes = TableAttributes { notes: notes.clone(), ..table.attributes.clone() };
         attributes.check()?;
         let definition = table_definition(&TableEntry { object_id: table.object_id, attributes, data_sets: Vec::new() })?;
@@ -485,9 +493,17 @@ impl Defining {
         }
         index.lifetime.check(None, by.state.id(), || index.object())?;
         self.check_not_dropped(index.object_id, || index.object())?;
+        self.note_index_notes(by, index, notes, None)
+    }
+
+    /// The definition of an index that says this of it, and perhaps that it is damaged, not logged yet.
+    ///
+    /// # Errors
+    /// When too much is said.
+    pub(super) fn note_index_notes(&mut self, by: Definer<'_>, index: &Index, notes: Notes, damaged: Option<String>) -> Result<()> {
         let attributes = IndexAttributes { notes: notes.clone(), ..index.attributes.clone() };
         let (object_id, table_id) = (index.object_id, index.table_id);
-        let entry = IndexEntry { object_id, table_id, attributes, data_sets: Vec::new(), damaged: None };
+        let entry = IndexEntry { object_id, table_id, attributes, data_sets: Vec::new(), damaged };
         self.note(by, Defined::Altered(index.object_id, index_definition(&entry)?.into(), Arc::new(notes)));
         Ok(())
     }
@@ -533,12 +549,7 @@ impl Defining {
     /// # Errors
     /// When too much is said.
     pub(super) fn mark_damaged(&mut self, by: Definer<'_>, index: &Index, reason: &str) -> Result<()> {
-        let attributes = index.attributes_now();
-        let notes = Arc::new(attributes.notes.clone());
-        let (object_id, table_id, damaged) = (index.object_id, index.table_id, Some(reason.to_owned()));
-        let entry = IndexEntry { object_id, table_id, attributes, data_sets: Vec::new(), damaged };
-        self.note(by, Defined::Altered(object_id, index_definition(&entry)?.into(), notes));
-        Ok(())
+        self.note_index_notes(by, index, Notes::clone(&index.notes()), Some(reason.to_owned()))
     }
 
     /// Indexes of a table as this transaction has them, damaged ones too.

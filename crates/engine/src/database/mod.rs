@@ -20,6 +20,7 @@ mod read_view;
 mod reading;
 mod renewal;
 mod row_places;
+mod statistics;
 mod table_build;
 mod transaction;
 
@@ -47,6 +48,7 @@ pub(crate) use open::{core_parts, new_id};
 pub use partitioned::{PartitionSpec, limit_key};
 pub use read_view::{Part, PartOrder, PartRows, PartScan, ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
+pub use statistics::GatheredStatistics;
 pub use table_build::{DRAIN, TableBuild, TableBuildCounts};
 pub use transaction::{
     Durability, Insertion, Isolation, LockWait, Locked, RowLock, RowsToCome, Savepoint, Transaction, TransactionOptions,

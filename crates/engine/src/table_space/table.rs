@@ -54,6 +54,8 @@ pub struct Table {
     builder: Mutex<Option<(u64, String)>>,
     /// What is said of it at present.
     notes: RwLock<Arc<Notes>>,
+    /// Changes of rows since its statistics were gathered, or it was opened.
+    rows_changed: AtomicU64,
     /// The last commit that dropped or replaced one of them.
     index_lost: AtomicU64,
     pub(crate) dictionaries: DictionarySet,
@@ -95,6 +97,7 @@ impl Table {
             gate: RowGate::default(),
             builder: Mutex::default(),
             notes: RwLock::new(Arc::new(attributes.notes.clone())),
+            rows_changed: AtomicU64::new(0),
             index_lost: AtomicU64::new(0),
             dictionaries: DictionarySet::default(),
             watch: attributes.method.dictionary_type().map(|_| Watch::default()),
@@ -240,6 +243,23 @@ impl Table {
     /// This is said of it from now on.
     pub(crate) fn set_notes(&self, notes: Notes) {
         *self.notes.write() = Arc::new(notes);
+    }
+
+    /// A row was inserted, updated or deleted.
+    #[inline]
+    pub(crate) fn count_changed_row(&self) {
+        self.rows_changed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often rows were inserted, updated or deleted since its statistics were gathered, or else since it was opened. What was taken back counts, too.
+    #[must_use]
+    pub fn rows_changed(&self) -> u64 {
+        self.rows_changed.load(Ordering::Relaxed)
+    }
+
+    /// Statistics have so many of the changes.
+    pub(crate) fn forget_changed_rows(&self, covered: u64) {
+        self.rows_changed.fetch_sub(covered.min(self.rows_changed()), Ordering::Relaxed);
     }
 
     /// Its attributes with what is said of it at present: those of another table that takes its place.

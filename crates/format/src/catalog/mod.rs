@@ -4,7 +4,7 @@
 //! * `attributes`: tags, lengths, and what a reader does with a tag that it does not know
 //! * `definition`: what an object is; parts of it as rows
 //! * `notes`: what is said of an object that the store itself does not act on
-//! * `constraint`, `column`, `sequence`, `partition`: values of attributes that have attributes of their own
+//! * `constraint`, `column`, `sequence`, `partition`, `statistics`: values of attributes that have attributes of their own
 
 pub mod attributes;
 mod column;
@@ -13,6 +13,7 @@ mod definition;
 mod notes;
 mod partition;
 mod sequence;
+mod statistics;
 #[cfg(test)]
 mod tests;
 
@@ -22,3 +23,4 @@ pub use definition::{DEFINITION_BYTES_MAX, DefinedKind, DefinitionView, ROW_BYTE
 pub use notes::Notes;
 pub use partition::RangePartition;
 pub use sequence::Sequence;
+pub use statistics::{ColumnStatistics, Figure, Figures, Looked, STATISTICS_BYTES_MAX, Statistics, figure};

@@ -29,6 +29,29 @@ impl KeyLayout {
         if reader.is_at_end() { Ok(values) } else { Err(KeyError::Bytes { offset: reader.offset() }) }
     }
 
+    /// Where the columns of a key end in its bytes, in key order: keys that are the same up to there have the same values in so many columns. Bytes are untrusted.
+    ///
+    /// # Errors
+    /// [`KeyError::Bytes`] when these bytes are no key of this layout.
+    pub fn column_ends(&self, key: &[u8], ends: &mut Vec<usize>) -> Result<(), KeyError> {
+        ends.clear();
+        let mut reader = KeyReader::new(key);
+        for column in &self.columns {
+            let damaged = KeyError::Bytes { offset: reader.offset() };
+            reader.flip = if column.direction == Direction::Descending { 0xFF } else { 0 };
+            let null = column.nullable && reader.byte().ok_or_else(|| damaged.clone())? != 0;
+            if !null {
+                match column.physical.fixed_width() {
+                    Some(width) => reader.skip(width),
+                    None => reader.value(column.physical).map(drop),
+                }
+                .ok_or(damaged)?;
+            }
+            ends.push(reader.offset());
+        }
+        if reader.is_at_end() { Ok(()) } else { Err(KeyError::Bytes { offset: reader.offset() }) }
+    }
+
     /// The key's values as a message shows them: `(7, "Smith", NULL)`; of damaged keys their bytes.
     #[must_use]
     pub fn describe(&self, key: &[u8]) -> String {

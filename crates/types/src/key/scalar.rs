@@ -96,6 +96,11 @@ impl<'k> KeyReader<'k> {
         Some(byte)
     }
 
+    pub(super) fn skip(&mut self, bytes: usize) -> Option<()> {
+        self.at = self.at.checked_add(bytes).filter(|at| *at <= self.key.len())?;
+        Some(())
+    }
+
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let mut bytes: [u8; N] = self.key.get(self.at..self.at + N)?.try_into().ok()?;
         bytes.iter_mut().for_each(|b| *b ^= self.flip);

@@ -200,6 +200,7 @@ impl Transaction<'_> {
 
     /// A row was changed: its versions are this transaction's, and who has read it is concerned.
     pub(super) fn wrote_row(&mut self, table: &Table, rid: Rid) -> Result<()> {
+        table.count_changed_row();
         match self.serializable() {
             Some(serializable) => Ok(serializable.on_write_row(self.state.id(), table.object_id, rid)?),
             None => Ok(()),
