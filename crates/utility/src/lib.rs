@@ -1,4 +1,4 @@
-//! LOAD, UPSERT, DELETE, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT: what commands do, without a command line.
+//! LOAD, UPSERT, DELETE, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT, RUNSTATS: what commands do, without a command line.
 
 mod access;
 mod change_rows;
@@ -16,6 +16,7 @@ mod print;
 mod rebuild_index;
 mod reorg;
 mod report;
+mod runstats;
 mod salvage;
 mod sample;
 
@@ -42,5 +43,9 @@ pub use print::{DatabaseFiles, PrintWhat, Printed, print};
 pub use rebuild_index::rebuild_index;
 pub use reorg::{ReorgReport, reorg};
 pub use report::{DamagedObject, DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
+pub use runstats::{
+    IndexRunstats, RunstatsOptions, RunstatsReport, SAMPLE_PAGES_MIN, Sample, TableRunstats, is_stale, kept_statistics, runstats,
+    runstats_if_stale,
+};
 pub use salvage::{LostKeys, LostValue, SalvageReport, Salvaged, salvage};
 pub use sample::sample_source;

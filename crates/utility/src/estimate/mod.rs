@@ -21,7 +21,7 @@ mod index;
 mod neighbours;
 mod options;
 mod proposed;
-mod random;
+pub(crate) mod random;
 mod ranges;
 mod report;
 mod source;

@@ -1,11 +1,19 @@
-//! Which pages a sample takes: simple random sampling without replacement, by seed.
+//! Which pages a sample takes: simple random sampling without replacement, by seed. RUNSTATS draws with the same numbers.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
-pub(super) struct SplitMix64(pub(super) u64);
+pub(crate) struct SplitMix64(pub(crate) u64);
+
+/// A number whose bits depend on all bits of another one; different numbers give different ones.
+#[inline]
+pub(crate) fn mixed(z: u64) -> u64 {
+    let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
 
 impl SplitMix64 {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -13,12 +21,12 @@ impl SplitMix64 {
     }
 
     /// Below `n`, which is not 0. The bias of the product is below n / 2^64.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
     /// Moves `count` random elements to the front, in random order; gives how many.
-    pub(super) fn choose<T>(&mut self, items: &mut [T], count: u64) -> usize {
+    pub(crate) fn choose<T>(&mut self, items: &mut [T], count: u64) -> usize {
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(items.len());
         for i in 0..count {
             let other = i + self.below((items.len() - i) as u64) as usize;
