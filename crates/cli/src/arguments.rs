@@ -2,6 +2,7 @@
 
 mod copies;
 mod partitions;
+mod runstats;
 
 use crate::size::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -14,6 +15,7 @@ use std::str::FromStr;
 
 pub(crate) use copies::{ArchiveLogArguments, CopyArguments, RecoverArguments, time_text};
 pub(crate) use partitions::{PartitionArguments, PartitionCommand};
+pub(crate) use runstats::RunstatsArguments;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,6 +94,8 @@ pub(crate) enum Command {
     Estimate(EstimateArguments),
     /// Say what tables and indexes take: pages, levels, ratios, pools, counters
     Report(ReportArguments),
+    /// Gather statistics of tables, columns and indexes, from all pages or a sample, each with a bound; they are kept
+    Runstats(RunstatsArguments),
     /// Verify every page, every row and every index entry
     Check(CheckArguments),
     /// Decode a page, damaged ones too

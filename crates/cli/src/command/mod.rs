@@ -20,6 +20,7 @@ mod rebuild_index;
 mod recover;
 mod reorg;
 mod report;
+mod runstats;
 mod salvage;
 mod scan;
 
@@ -41,6 +42,7 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Scan(arguments) => scan::run(session, &arguments),
         Command::Estimate(arguments) => estimate::run(session, &arguments),
         Command::Report(arguments) => report::run(session, &arguments),
+        Command::Runstats(arguments) => runstats::run(session, &arguments),
         Command::Check(arguments) => check::run(session, &arguments),
         Command::Print(arguments) => print::run(session, &arguments),
         Command::Partition(arguments) => partition::run(session, &arguments),

@@ -4,6 +4,7 @@
 //! so many pages, evenly spread, are read.
 
 use super::{counters_json, ratio, rounded};
+use crate::runstats::kept;
 use crate::{Error, Progress, Result};
 use pagefold_engine::CounterValues;
 use pagefold_engine::database::{ReadView, ScanRequest};
@@ -61,6 +62,8 @@ pub struct TableStatistics {
     pub moved_share: f64,
     /// Bytes that the table would take without compression, from the rows that were read.
     pub uncompressed_size_bytes: u64,
+    /// When RUNSTATS gathered the statistics that are kept of it: milliseconds since 1970-01-01 UTC.
+    pub statistics_unix_ms: Option<u64>,
     /// What was asked of its pages since the database was opened.
     pub counters: CounterValues,
 }
@@ -88,6 +91,7 @@ impl TableStatistics {
             method: attributes.method.name().into(),
             page_bytes: attributes.page_bytes,
             rows: table.row_count(),
+            statistics_unix_ms: kept(&table.notes()).map(|statistics| statistics.gathered_ms),
             ..TableStatistics::default()
         };
         for data_set in table.data_sets() {
@@ -148,6 +152,7 @@ impl TableStatistics {
             "moved_share": rounded(self.moved_share),
             "uncompressed_size_bytes": self.uncompressed_size_bytes,
             "ratio": rounded(self.ratio()),
+            "statistics_unix_ms": self.statistics_unix_ms,
             "counters": counters_json(&self.counters),
         })
     }

@@ -2,6 +2,7 @@
 
 use super::{DatabaseReport, IndexStatistics, TableStatistics};
 use crate::print::columns::{Align, Grid, count, size};
+use crate::runstats::time_text;
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -115,6 +116,9 @@ fn notes(table: &TableStatistics, out: &mut String) {
     }
     if table.pages_read < table.npages {
         notes.push(format!("averages and ratio from {} pages", count(table.pages_read)));
+    }
+    if let Some(gathered_ms) = table.statistics_unix_ms {
+        notes.push(format!("statistics of {} UTC", time_text(gathered_ms)));
     }
     if !notes.is_empty() {
         out.push_str(&format!("  {}: {}\n", table.name, notes.join("; ")));

@@ -1,6 +1,7 @@
 //! Figures with their intervals, from sums over pages.
 //!
-//! A page is a cluster: its rows are alike, so what varies is taken from page to page, never from row to row. All intervals are of 95 %.
+//! A page is a cluster: its rows are alike, so what varies is taken from page to page, never from row to row. All intervals are of 95 %: they
+//! are those of 98 % for sums that vary like normal ones, as sums over few pages, and of what is rare, do not.
 //!
 //! * Means are ratios of sums over clusters, with the variance of the linearised ratio, the part of the pages that was read, and Student's t (Cochran, Sampling Techniques, 3rd edition, 1977,
 //!   sections 6.3 and 9A).
@@ -10,10 +11,14 @@
 use pagefold_advisor::t_quantile;
 use pagefold_format::catalog::Figure;
 
-/// Half of what may be outside of an interval.
-const TAIL: f64 = 0.025;
-/// The point of the normal distribution above which that lies.
+/// Half of what would be outside of an interval if all were normal.
+const TAIL: f64 = 0.01;
+/// The point of the normal distribution above which 2.5 % lie, as those of Student's are given.
 const NORMAL: f64 = 1.959_964;
+/// That above which [`TAIL`] lies, over it.
+const WIDER: f64 = 2.326_348 / NORMAL;
+/// Part of all samples that may have none of what is there.
+const UNSEEN: f64 = 0.02;
 
 /// Sums over clusters of `x` (rows, say) and `y` (something of them).
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,8 +76,13 @@ impl RatioSums {
         self.ratio(left).1
     }
 
-    /// The point of Student's distribution for so many clusters.
+    /// As many standard errors as make half of an interval.
     pub(super) fn t(&self) -> f64 {
+        WIDER * self.student()
+    }
+
+    /// The 97.5 % point of Student's distribution for so many clusters.
+    fn student(&self) -> f64 {
         t_quantile((self.clusters.saturating_sub(1)).max(1) as usize)
     }
 
@@ -83,14 +93,14 @@ impl RatioSums {
         Figure::within(ratio, (ratio - half).max(0.0), ratio + half)
     }
 
-    /// The share `y` has of `x`. `percent`: how sure, given as the part that may be outside on each side; several shares that are to hold together have less each.
+    /// The share `y` has of `x`. `tail`: what may be outside on each side; several shares that are to hold together have less each.
     pub(super) fn share_of(&self, left: f64, tail: f64) -> Figure {
         let (share, error) = self.ratio(left);
         if left <= 0.0 || self.x <= 0.0 {
             return if self.x <= 0.0 && left > 0.0 { Figure::within(0.0, 0.0, 1.0) } else { Figure::exact(share) };
         }
         let share = share.clamp(0.0, 1.0);
-        let narrower = NORMAL / self.t();
+        let narrower = NORMAL / self.student();
         // As many independent rows as would say as much; of none fewer than pages where pages are all alike, and never more than there were.
         let rows = if error > 0.0 { (share * (1.0 - share) / (error * error)).min(self.x / left) } else { self.clusters as f64 / left };
         let rows = (rows * narrower * narrower).max(1.0);
@@ -118,7 +128,7 @@ pub(super) fn unseen_part(clusters: u64, left: f64) -> f64 {
     } else if clusters == 0 {
         1.0
     } else {
-        1.0 - (2.0 * TAIL).powf(1.0 / clusters as f64)
+        1.0 - UNSEEN.powf(1.0 / clusters as f64)
     }
 }
 
@@ -216,13 +226,13 @@ mod tests {
         let mut sums = RatioSums::default();
         (0..60).for_each(|_| sums.push(100.0, 0.0));
         let share = sums.share(0.99);
-        assert!(share.value == 0.0 && share.low == 0.0 && (0.03..0.09).contains(&share.high), "{share:?}");
+        assert!(share.value == 0.0 && share.low == 0.0 && (0.05..0.11).contains(&share.high), "{share:?}");
         let mut sums = RatioSums::default();
         (0..60).for_each(|_| sums.push(100.0, 100.0));
         let share = sums.share(0.99);
-        assert!(share.value == 1.0 && share.high == 1.0 && (0.91..0.97).contains(&share.low), "{share:?}");
+        assert!(share.value == 1.0 && share.high == 1.0 && (0.89..0.95).contains(&share.low), "{share:?}");
         assert_eq!(unseen_part(60, 0.0), 0.0);
-        assert!((unseen_part(60, 0.9) - 0.0487).abs() < 1e-3);
+        assert!((unseen_part(60, 0.9) - 0.0631).abs() < 1e-3);
     }
 
     /// Pages whose rows are alike: by rows the intervals would be far too narrow.

@@ -248,9 +248,8 @@ impl ColumnCollector {
         out.least = self.least.as_ref().and_then(|held| self.shape.key(held));
         out.greatest = self.greatest.as_ref().and_then(|held| self.shape.key(held));
         out.figures.set(figure::BEYOND_SHARE, Figure::within(0.0, 0.0, unseen_part(self.nulls.clusters(), reading.left_pages)));
-        let order = self.table.in_order();
-        let Some(shares) = Shares::new(&self, &order) else { return out };
-        self.histogram(reading, &order, &shares, &mut out);
+        let Some(shares) = Shares::new(&self) else { return out };
+        self.histogram(reading, &shares, &mut out);
         out.frequent = self.frequent(reading);
         out.figures.set(figure::CORRELATION, self.correlation(reading, &shares));
         out
@@ -291,7 +290,8 @@ impl ColumnCollector {
         Figure::within(guess.clamp(found, high), found, high)
     }
 
-    fn histogram(&self, reading: &Reading, order: &[u32], shares: &Shares, out: &mut ColumnStatistics) {
+    fn histogram(&self, reading: &Reading, shares: &Shares, out: &mut ColumnStatistics) {
+        let order = &shares.order;
         let steps = STEPS.min(shares.values as usize);
         let mut at = 0;
         for step in 0..=steps {
@@ -346,60 +346,83 @@ impl ColumnCollector {
             }
             sums.iter_mut().zip(counts).for_each(|(sums, count)| sums.push(run.len() as f64, f64::from(count)));
         }
-        // They were chosen because there were many of them: the intervals are to hold for all that could have been.
-        let share = |sums: &RatioSums| sums.share_among(reading.left_rows, FREQUENT_MAX);
-        let all = candidates.iter().zip(&sums);
-        all.filter_map(|(number, sums)| Some((self.shape.key(&self.table.held(*number))?, share(sums)))).collect()
+        // They were chosen because there were many of them: the intervals are to hold for all that could have been. What may be no more frequent than others is left out.
+        let share = |sums: &RatioSums| sums.share_among(reading.left_rows, self.seen.len().max(FREQUENT_MAX));
+        let average = average / self.numbers.len().max(1) as f64;
+        let stands_out = |share: &Figure| is_whole || self.seen.len() <= FREQUENT_MAX || share.low > average;
+        let all = candidates.iter().zip(&sums).map(|(number, sums)| (*number, share(sums)));
+        let kept = all.filter(|(_, share)| stands_out(share));
+        kept.filter_map(|(number, share)| Some((self.shape.key(&self.table.held(number))?, share))).collect()
     }
 
-    /// Spearman's: of the ranks of the values, those of equal ones in the middle, and the order of the rows.
+    /// Spearman's: of the ranks of the values, those of equal ones in the middle, and the order of the rows. NULLs do not count.
+    ///
+    /// Its variance is that of its projection (Hajek): what each row adds to the mean product of the ranks, by its own ranks and by being counted in those of others; summed over pages.
     fn correlation(&self, reading: &Reading, shares: &Shares) -> Figure {
-        let (mut n, mut x_sum, mut y_sum, mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
-        let count = self.numbers.len().max(1) as f64;
-        let place = |at: usize| at as f64 / count - 0.5;
-        let rank = |number: u32| shares.middle(number) / shares.values - 0.5;
-        for (at, number) in self.numbers.iter().enumerate().filter(|(_, number)| **number != NULL) {
-            let (x, y) = (place(at), rank(*number));
-            n += 1.0;
-            (x_sum, y_sum) = (x_sum + x, y_sum + y);
-            (xx, xy, yy) = (xx + x * x, xy + x * y, yy + y * y);
+        let n = shares.values;
+        let there = || self.numbers.iter().copied().filter(|number| *number != NULL);
+        // Both from 0 to 1, 1/2 in the middle.
+        let place = |at: usize| (at as f64 + 0.5) / n;
+        let rank = |number: u32| shares.middle(number) / n;
+        let (mut product, mut square) = (0.0, 0.0);
+        // Of each value: the places of its rows, summed.
+        let mut places_of = vec![0.0; self.seen.len()];
+        for (at, number) in there().enumerate() {
+            let (x, y) = (place(at), rank(number));
+            product += x * y;
+            square += y * y;
+            places_of[number as usize] += x;
         }
-        let (x_mean, y_mean) = (x_sum / n, y_sum / n);
-        let (x_var, y_var) = (xx / n - x_mean * x_mean, yy / n - y_mean * y_mean);
-        if n < 2.0 || x_var <= 1e-15 || y_var <= 1e-15 {
+        let place_variance = (1.0 - 1.0 / (n * n)) / 12.0;
+        let (covariance, rank_variance) = (product / n - 0.25, square / n - 0.25);
+        if n < 2.0 || rank_variance <= 1e-12 {
             // One value, or one row: no order.
             return if reading.left_rows > 0.0 { Figure::within(0.0, -1.0, 1.0) } else { Figure::exact(0.0) };
         }
-        let r = ((xy / n - x_mean * y_mean) / (x_var * y_var).sqrt()).clamp(-1.0, 1.0);
+        let r = (covariance / (place_variance * rank_variance).sqrt()).clamp(-1.0, 1.0);
         if reading.left_rows <= 0.0 {
             return Figure::exact(r);
         }
-        // What each row adds (the influence function of the coefficient), summed over pages.
-        let (mut squares, mut at, mut runs) = (0.0, 0, 0.0);
+        // Of each value: sums of places, and of ranks, over all rows of greater ones and half of its own.
+        let mut above = vec![(0.0, 0.0); self.seen.len()];
+        let (mut places, mut ranks) = (0.0, 0.0);
+        for number in shares.order.iter().rev() {
+            let (own_places, own_ranks) = (places_of[*number as usize], f64::from(self.seen[*number as usize].rows) * rank(*number));
+            above[*number as usize] = ((places + own_places / 2.0) / n, (ranks + own_ranks / 2.0) / n);
+            (places, ranks) = (places + own_places, ranks + own_ranks);
+        }
+        let scale = 1.0 / (place_variance * rank_variance).sqrt();
+        let mut ranks_before = 0.0;
+        let mut at = 0;
+        let mut sums = RatioSums::default();
         for run in self.runs(reading) {
-            let mut sum = 0.0;
-            for number in run {
-                if *number != NULL {
-                    let (x, y) = ((place(at) - x_mean) / x_var.sqrt(), (rank(*number) - y_mean) / y_var.sqrt());
-                    sum += x * y - r * (x * x + y * y) / 2.0;
-                }
+            let (mut rows, mut sum) = (0.0, 0.0);
+            for number in run.iter().filter(|number| **number != NULL) {
+                let (x, y) = (place(at), rank(*number));
+                // Rows behind this one, and half of it.
+                let ranks_behind = 0.5 - (ranks_before + y / 2.0) / n;
+                let (places_above, ranks_above) = above[*number as usize];
+                let of_product = x * y + ranks_behind + places_above;
+                let of_square = y * y + 2.0 * ranks_above;
+                sum += scale * of_product - 0.5 * r / rank_variance * of_square;
+                rows += 1.0;
+                ranks_before += y;
                 at += 1;
             }
-            squares += sum * sum;
-            runs += 1.0;
+            sums.push(rows, sum);
         }
-        let error = (reading.left_rows * squares * runs / (runs - 1.0_f64).max(1.0)).sqrt() / n;
-        // What breaks the order on pages that nobody has seen: a part of the rows moves the coefficient by six times as much at most.
-        let unseen = unseen_part(reading.run_ends.len() as u64, reading.left_rows);
-        let least = if error * self.nulls.t() < 0.01 * (1.0 - r.abs()) || r.abs() > 0.999_999 {
-            6.0 * unseen * (1.0 - r * r).max(0.01)
-        } else {
-            0.0
-        };
+        // The mean of what rows add is a constant; how it varies from page to page is not.
+        let error = sums.standard_error(reading.left_rows);
         let slope = (1.0 - r * r).max(1e-9);
-        let half = self.nulls.t() * error / slope;
+        let half = sums.t() * error / slope;
         let middle = r.clamp(-0.999_999_999, 0.999_999_999).atanh();
-        Figure::within(r, ((middle - half).tanh() - least).max(-1.0), ((middle + half).tanh() + least).min(1.0))
+        let (low, high) = ((middle - half).tanh(), (middle + half).tanh());
+        // Where rows lie in order on all pages that were read, some may not on others: a part of the rows moves the coefficient by six times as much at most.
+        let unseen = 6.0 * unseen_part(reading.run_ends.len() as u64, reading.left_rows);
+        let is_ordered = r.abs() > 0.999 && high - low < 0.001;
+        let (less, more) =
+            if is_ordered { (if r > 0.0 { unseen } else { 0.001 }, if r > 0.0 { 0.001 } else { unseen }) } else { (0.0, 0.0) };
+        Figure::within(r, (low - less).max(-1.0), (high + more).min(1.0))
     }
 }
 
@@ -407,18 +430,21 @@ impl ColumnCollector {
 struct Shares {
     /// By number: rows with smaller values, and with this one.
     places: Vec<(u32, u32)>,
+    /// Numbers, in order.
+    order: Vec<u32>,
     values: f64,
 }
 
 impl Shares {
-    fn new(collector: &ColumnCollector, order: &[u32]) -> Option<Shares> {
+    fn new(collector: &ColumnCollector) -> Option<Shares> {
+        let order = collector.table.in_order();
         let (mut places, mut before) = (vec![(0, 0); order.len()], 0);
-        for number in order {
+        for number in &order {
             let rows = collector.seen[*number as usize].rows;
             places[*number as usize] = (before, rows);
             before += rows;
         }
-        (before > 0).then_some(Shares { places, values: f64::from(before) })
+        (before > 0).then_some(Shares { places, order, values: f64::from(before) })
     }
 
     /// Rows with values up to this one.

@@ -17,6 +17,8 @@ mod table;
 mod text;
 mod values;
 
+pub(crate) use text::time_text;
+
 pub use sample::{SAMPLE_PAGES_MIN, Sample};
 
 use crate::{Error, Progress, Result};
@@ -140,7 +142,7 @@ fn rows_changed(table: &Table, statistics: &Statistics) -> u64 {
 }
 
 /// Statistics that are kept of an object. Those that cannot be read are none: they come again.
-fn kept(notes: &pagefold_format::catalog::Notes) -> Option<Statistics> {
+pub(crate) fn kept(notes: &pagefold_format::catalog::Notes) -> Option<Statistics> {
     Statistics::decode(notes.statistics()?).ok()
 }
 

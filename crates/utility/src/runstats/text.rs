@@ -39,14 +39,15 @@ fn cut(text: String) -> String {
     if text.chars().count() <= SHOWN { text } else { text.chars().take(SHOWN - 3).chain("...".chars()).collect() }
 }
 
-fn time(gathered_ms: u64) -> String {
+/// A time, to the second.
+pub(crate) fn time_text(gathered_ms: u64) -> String {
     let data_type = DataType::Timestamp { unit: TimeUnit::Second, with_zone: false };
     i64::try_from(gathered_ms / 1000).map_or_else(|_| "?".into(), |seconds| to_text(ValueRef::Int(seconds), &data_type))
 }
 
 fn table(table: &TableRunstats, out: &mut String) {
     let (figures, looked) = (&table.statistics.figures, &table.statistics.looked);
-    out.push_str(&format!("TABLE {}, {} UTC\n", table.name, time(table.statistics.gathered_ms)));
+    out.push_str(&format!("TABLE {}, {} UTC\n", table.name, time_text(table.statistics.gathered_ms)));
     let of = if table.statistics.seed.is_some() { format!(" of {}", count(looked.pages)) } else { String::new() };
     out.push_str(&format!("  read: {}{of} pages, {} rows", count(looked.pages_read), count(looked.rows_read)));
     out.push_str(if table.statistics.seed.is_some() { "; in brackets the 95 % interval\n" } else { "\n" });

@@ -1,0 +1,8 @@
+//! RUNSTATS against brute force over the rows, samples against the whole, and what becomes of statistics that are kept.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod coverage;
+mod full;
+mod keeping;
+mod world;
