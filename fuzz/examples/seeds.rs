@@ -99,6 +99,7 @@ fn whole_pages() {
     put("copy", "header", &[&[0], &CopyHeader { copy_id: 9, manifest: 64, length: 200 }.build()[8..]].concat());
     let block = CopyBlock::Pages { file_id: 3, page_bytes: 4096, first: 7 }.build(&page, 9, 64);
     put("copy", "pages", &[&[1], &block[..], &page].concat());
+    put("statistics", "all", include_bytes!("../../crates/format/src/catalog/golden/statistics_1.bin"));
     put("control", "slot", &[&[1], &slot.build()[8..96]].concat());
 }
 
