@@ -3,6 +3,7 @@
 use crate::data_set::DataSet;
 use crate::index::Index;
 use crate::pool::Access;
+use crate::space_map::SpaceMap;
 use pagefold_format::index::leaf_view::LeafView;
 use pagefold_format::page::{self, PageType};
 use pagefold_format::space_map::{CLASS_FULL, CLASS_UNALLOCATED, is_map_page};
@@ -12,31 +13,37 @@ use std::collections::HashSet;
 const PAGES_PER_DRAW: u64 = 8;
 /// Numbers drawn for each page that is wanted, at most: then pages of the kind are few, and are listed.
 const DRAWS_PER_PAGE: u64 = 32;
+/// Numbers drawn at once: who changes pages waits for the space map for so long at most.
+const DRAWS_PER_LOCK: u64 = 256;
 
 impl DataSet {
     /// Numbers of so many random data pages, or of all pages of an index but header and map pages: each has the same chance, none comes twice. `below` gives a random number below another one.
     /// Takes time for the pages that are wanted, not for those that there are, unless that is most of them.
     #[must_use]
     pub fn draw_pages(&self, wanted: u64, of_index: bool, mut below: impl FnMut(u64) -> u64) -> Vec<u32> {
-        let (space, page_bytes) = (self.space(), self.page_bytes());
-        let pages = space.page_count();
-        let is_one = |page: u32| match space.word(page).class() {
+        let page_bytes = self.page_bytes();
+        let is_one = |space: &SpaceMap, page: u32| match space.word(page).class() {
             class if of_index => class != CLASS_UNALLOCATED && !is_map_page(page, page_bytes),
             class => class >= CLASS_FULL,
         };
+        let pages = self.page_count();
         if wanted.saturating_mul(PAGES_PER_DRAW) < u64::from(pages) {
             let (mut drawn, mut seen) = (Vec::with_capacity(wanted as usize), HashSet::with_capacity(wanted as usize));
-            for _ in 0..wanted * DRAWS_PER_PAGE {
-                if drawn.len() as u64 == wanted {
-                    return drawn;
-                }
-                let page = 1 + below(u64::from(pages) - 1) as u32;
-                if is_one(page) && seen.insert(page) {
-                    drawn.push(page);
+            for _ in 0..(wanted * DRAWS_PER_PAGE).div_ceil(DRAWS_PER_LOCK) {
+                let space = self.space();
+                for _ in 0..DRAWS_PER_LOCK {
+                    if drawn.len() as u64 == wanted {
+                        return drawn;
+                    }
+                    let page = 1 + below(u64::from(pages) - 1) as u32;
+                    if is_one(&space, page) && seen.insert(page) {
+                        drawn.push(page);
+                    }
                 }
             }
         }
-        let mut all: Vec<u32> = (1..pages).filter(|page| is_one(*page)).collect();
+        let space = self.space();
+        let mut all: Vec<u32> = (1..space.page_count()).filter(|page| is_one(&space, *page)).collect();
         drop(space);
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(all.len());
         for at in 0..wanted {

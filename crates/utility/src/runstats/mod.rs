@@ -209,15 +209,20 @@ fn of_table(database: &Database, table: &Arc<Table>, options: &RunstatsOptions, 
     Ok(out)
 }
 
-/// The number of distinct values of a column that an index begins with is known better by the index: there equal values are neighbours.
+/// The number of distinct values of a column that an index begins with is known by the index, too: there equal values are neighbours. Both intervals hold, so what both have does.
 fn closer(column: &mut pagefold_format::catalog::ColumnStatistics, of_index: Figure, nullable: bool) {
-    let Some(known) = column.figures.get(figure::DISTINCT) else { return };
-    // NULL is a key, and no value.
-    let has_nulls = column.figures.get(figure::NULL_SHARE).is_none_or(|share| share.value > 0.0);
-    let (less_low, less) = if nullable { (1.0, f64::from(u8::from(has_nulls))) } else { (0.0, 0.0) };
-    let high = if nullable && has_nulls { of_index.high - 1.0 } else { of_index.high };
-    let better = Figure::within((of_index.value - less).max(0.0), (of_index.low - less_low).max(0.0), high.max(0.0));
-    if !known.is_exact() && better.high - better.low < known.high - known.low {
-        column.figures.set(figure::DISTINCT, better);
+    let Some(known) = column.figures.get(figure::DISTINCT).filter(|known| !known.is_exact()) else { return };
+    // NULL is a key, and no value; who has seen none of it does not know that there is none.
+    let has_nulls = nullable && column.figures.get(figure::NULL_SHARE).is_none_or(|share| share.value > 0.0);
+    let less = |is_less: bool| if is_less { 1.0 } else { 0.0 };
+    let of_index =
+        Figure { value: of_index.value - less(has_nulls), low: of_index.low - less(nullable), high: of_index.high - less(has_nulls) };
+    let (low, high) = (known.low.max(of_index.low), known.high.min(of_index.high));
+    if low > high {
+        // One of them does not hold. What was seen is there.
+        return column.figures.set(figure::DISTINCT, Figure::within(known.low, known.low, known.high.max(of_index.high)));
     }
+    let is_closer = of_index.high - of_index.low < known.high - known.low;
+    let value = if is_closer { of_index.value } else { known.value };
+    column.figures.set(figure::DISTINCT, Figure::within(value.clamp(low, high), low, high));
 }

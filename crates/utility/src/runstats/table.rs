@@ -9,10 +9,11 @@ use crate::estimate::random::SplitMix64;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::DataSet;
 use pagefold_engine::database::{ReadView, ScanRequest};
-use pagefold_engine::pool::{Access, Prefetch};
-use pagefold_engine::table_space::Table;
+use pagefold_engine::pool::Access;
+use pagefold_engine::table_space::{ColumnBatch, Table};
 use pagefold_format::catalog::{Figure, Looked, Statistics, figure};
 use pagefold_format::data::{Body, DataPage, Stored};
+use pagefold_format::page::{self, PageType};
 use std::sync::Arc;
 
 /// Rows in the runs of all pages together, about: what a column keeps of each is bounded by this.
@@ -21,7 +22,7 @@ const RUN_ROWS: u64 = 24 * 1024;
 const RUN_ROWS_OF_ALL: u64 = 256 * 1024;
 /// The shortest run.
 const RUN_MIN: u64 = 4;
-/// Pages that are asked for ahead.
+/// Pages between two looks at whether to stop.
 const WINDOW: usize = 32;
 
 /// How rows lie on one page.
@@ -99,6 +100,9 @@ impl Gathered {
     /// How the rows of a page lie, committed or not.
     fn look_at(&mut self, table: &Table, data_set: &DataSet, number: u32) -> Result<()> {
         let page = table.manager().shared(data_set, number, Access::Scan)?;
+        if page::page_type(&page) != Some(PageType::Data) {
+            return Err(data_set.corrupt(number, "not a data page").into());
+        }
         let view = DataPage::new(&page);
         let mut lying = Lying { stored_bytes: view.column_part().map_or(0, |part| part.area().len()) as u64, ..Lying::default() };
         for slot in 0..view.slot_count() {
@@ -120,21 +124,14 @@ impl Gathered {
         Ok(())
     }
 
-    /// The rows whose home is a page.
-    fn read(&mut self, view: &ReadView, table: &Arc<Table>, page: (u16, u32), run_max: u64, random: &mut SplitMix64) -> Result<()> {
-        let fixed_bytes = table.layout().fixed_len() as u64;
-        let (mut rows, mut variable_bytes, mut run_rows) = (0u64, 0u64, 0u64);
-        let run_number = self.run_ends.len() as u32 + 1;
-        for batch in view.scan_pages(table, vec![page], &ScanRequest::default())? {
-            let batch = batch?;
-            let length = (batch.len() as u64).min(run_max - run_rows);
-            let start = if length == 0 { 0 } else { random.below(batch.len() as u64 - length + 1) };
-            for (column, collector) in batch.columns().iter().zip(&mut self.columns) {
-                variable_bytes += collector.push(column, batch.len(), start as usize..(start + length) as usize, run_number);
-            }
-            rows += batch.len() as u64;
-            run_rows += length;
-        }
+    /// The rows whose home is a page, of which so many are in its run; `fixed_bytes` has every record.
+    fn read(&mut self, batch: &ColumnBatch, fixed_bytes: u64, run_max: u64, random: &mut SplitMix64) {
+        let rows = batch.len() as u64;
+        let run_rows = rows.min(run_max);
+        let start = if run_rows == 0 { 0 } else { random.below(rows - run_rows + 1) };
+        let (run, run_number) = (start as usize..(start + run_rows) as usize, self.run_ends.len() as u32 + 1);
+        let columns = batch.columns().iter().zip(&mut self.columns);
+        let variable_bytes: u64 = columns.map(|(column, collector)| collector.push(column, batch.len(), run.clone(), run_number)).sum();
         if run_max > 0 {
             self.run_rows += run_rows;
             self.run_ends.push(self.run_rows as usize);
@@ -143,7 +140,6 @@ impl Gathered {
         self.columns.iter_mut().for_each(|column| column.end_page(rows));
         self.with_rows.push(1.0, if rows > 0 { 1.0 } else { 0.0 });
         self.record_bytes.push(rows as f64, (rows * fixed_bytes + variable_bytes) as f64);
-        Ok(())
     }
 
     fn finish(self, table: &Table, pages: u64, is_all: bool) -> Statistics {
@@ -196,17 +192,6 @@ fn pages_of(table: &Table, wanted: Option<u64>, random: &mut SplitMix64) -> Vec<
     pages
 }
 
-/// Asks for pages that will be read soon.
-fn ask_for(table: &Table, pages: &[(u16, u32)]) {
-    for of_partition in pages.chunk_by(|a, b| a.0 == b.0) {
-        let ranges = of_partition.chunk_by(|a, b| a.1.checked_add(1) == Some(b.1));
-        let ranges = ranges.map(|run| run[0].1..run[run.len() - 1].1.saturating_add(1)).collect();
-        if let Some(data_set) = table.data_sets().nth(usize::from(of_partition[0].0)) {
-            table.manager().prefetch(data_set, Prefetch::List, ranges, None);
-        }
-    }
-}
-
 /// Gathers statistics of a table.
 ///
 /// # Errors
@@ -225,14 +210,13 @@ pub(super) fn gather(view: &ReadView, table: &Arc<Table>, sample: Sample, seed: 
     let mut gathered = Gathered::new(table, is_all && rows_expected > rows_max);
     progress.start(&format!("reading {}{}", if is_all { "" } else { "a sample of " }, table.name()), Some(pages.len() as u64), Unit::Pages);
     let data_sets: Vec<&Arc<DataSet>> = table.data_sets().collect();
-    ask_for(table, &pages[..pages.len().min(WINDOW)]);
+    let fixed_bytes = table.layout().fixed_len() as u64;
+    let mut scan = view.scan_pages(table, pages.clone(), &ScanRequest::default())?;
     for (first, window) in (0..).step_by(WINDOW).zip(pages.chunks(WINDOW)) {
-        let ahead = (first + WINDOW).min(pages.len());
-        ask_for(table, &pages[ahead..(ahead + WINDOW).min(pages.len())]);
         for (at, (partition, number)) in (first..).zip(window) {
-            let run_max = if runs.has(at) { runs.rows } else { 0 };
+            let Some(batch) = scan.next_page()? else { break };
+            gathered.read(&batch, fixed_bytes, if runs.has(at) { runs.rows } else { 0 }, &mut random);
             gathered.look_at(table, data_sets[usize::from(*partition)], *number)?;
-            gathered.read(view, table, (*partition, *number), run_max, &mut random)?;
         }
         progress.advance(window.len() as u64);
         if progress.interrupted() {

@@ -36,6 +36,8 @@ fn shown(figures: &Figures, number: u32, show: fn(Figure) -> String) -> String {
 }
 
 fn cut(text: String) -> String {
+    // A line stays one.
+    let text: String = text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect();
     if text.chars().count() <= SHOWN { text } else { text.chars().take(SHOWN - 3).chain("...".chars()).collect() }
 }
 

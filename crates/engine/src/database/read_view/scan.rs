@@ -101,6 +101,22 @@ impl Scan {
         }
     }
 
+    /// The rows of the next page by themselves, of a scan by pages: as many batches come as there are pages, in their order, those of pages without a row too. A limit does not count.
+    ///
+    /// # Errors
+    /// As for the iterator.
+    pub fn next_page(&mut self) -> Result<Option<ColumnBatch>> {
+        let batch = ColumnBatch::new(&self.table, &self.columns, &self.sizes)?;
+        let mut gathering = Gathering { table: &self.table, batch, filter: self.filter.as_deref() };
+        self.view.check()?;
+        if !self.walk.step(&self.view.reading(), &self.table, &mut self.buffer, &mut gathering)? {
+            return Ok(None);
+        }
+        gathering.settle()?;
+        gathering.batch.sizes(&mut self.sizes);
+        Ok(Some(gathering.batch))
+    }
+
     fn next_batch(&mut self) -> Result<Option<ColumnBatch>> {
         let batch = ColumnBatch::new(&self.table, &self.columns, &self.sizes)?;
         let batch = if self.rids { batch.with_rids() } else { batch };
