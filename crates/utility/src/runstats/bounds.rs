@@ -1,7 +1,7 @@
 //! Figures with their intervals, from sums over pages.
 //!
 //! A page is a cluster: its rows are alike, so what varies is taken from page to page, never from row to row. All intervals are of 95 %: they
-//! are those of 98 % for sums that vary like normal ones, as sums over few pages, and of what is rare, do not.
+//! are those of 99 % for sums that vary like normal ones, as sums over few pages, and of what is rare, do not.
 //!
 //! * Means are ratios of sums over clusters, with the variance of the linearised ratio, the part of the pages that was read, and Student's t (Cochran, Sampling Techniques, 3rd edition, 1977,
 //!   sections 6.3 and 9A).
@@ -12,11 +12,11 @@ use pagefold_advisor::t_quantile;
 use pagefold_format::catalog::Figure;
 
 /// Half of what would be outside of an interval if all were normal.
-const TAIL: f64 = 0.01;
+const TAIL: f64 = 0.005;
 /// The point of the normal distribution above which 2.5 % lie, as those of Student's are given.
 const NORMAL: f64 = 1.959_964;
 /// That above which [`TAIL`] lies, over it.
-const WIDER: f64 = 2.326_348 / NORMAL;
+const WIDER: f64 = 2.575_829 / NORMAL;
 /// Part of all samples that may have none of what is there.
 const UNSEEN: f64 = 0.02;
 

@@ -29,6 +29,8 @@ const FREQUENT_RATIO: f64 = 1.25;
 const KOLMOGOROV: f64 = 1.358 / 0.5;
 /// Expected number of events above which nobody has seen none, with 95 %.
 const RULE_OF_THREE: f64 = 3.0;
+/// Fewer rows are no sum that varies like a normal one.
+const FEW_ROWS: f64 = 50.0;
 /// In the place of the number of a value.
 const NULL: u32 = u32::MAX;
 
@@ -414,7 +416,9 @@ impl ColumnCollector {
         // The mean of what rows add is a constant; how it varies from page to page is not.
         let error = sums.standard_error(reading.left_rows);
         let slope = (1.0 - r * r).max(1e-9);
-        let half = sums.t() * error / slope;
+        // So few say less than they seem to: no less than that of as many independent rows is their error.
+        let few = if n < FEW_ROWS { 1.0 / (n - 3.0).max(0.5).sqrt() } else { 0.0 };
+        let half = sums.t() * (error / slope).max(few);
         let middle = r.clamp(-0.999_999_999, 0.999_999_999).atanh();
         let (low, high) = ((middle - half).tanh(), (middle + half).tanh());
         // Where rows lie in order on all pages that were read, some may not on others: a part of the rows moves the coefficient by six times as much at most.
