@@ -319,6 +319,60 @@ impl<'a> LeafView<'a> {
         Ok(())
     }
 
+    /// Visits `count` pairs, or as many as there are, from number `from` on: what lies before is passed over without a look at it.
+    ///
+    /// # Errors
+    /// As [`Self::for_each`].
+    pub fn for_some<E>(
+        &self,
+        from: usize,
+        count: usize,
+        mut visit: impl FnMut(&[u8], Rid) -> Result<(), E>,
+        damaged: impl FnOnce(FormatError) -> E,
+    ) -> Result<(), E> {
+        let (mut before, mut left) = (from, count);
+        match self {
+            LeafView::Plain(leaf) => {
+                for entry in leaf.entries() {
+                    let rids = entry.rid_count();
+                    for i in before.min(rids)..rids {
+                        if left == 0 {
+                            return Ok(());
+                        }
+                        visit(entry.key, leaf::rid(&entry, i))?;
+                        left -= 1;
+                    }
+                    before = before.saturating_sub(rids);
+                }
+                Ok(())
+            }
+            LeafView::Prefix(leaf) => {
+                let mut block = 0;
+                while let Some(pairs) = leaf.block(block).map(|block| block.pair_count()).filter(|pairs| before >= *pairs) {
+                    before -= pairs;
+                    block += 1;
+                }
+                let mut reader = PairReader::new();
+                let sought = reader.seek(leaf, Place { entry: block, rid: before });
+                let mut next = |reader: &mut PairReader| match reader.next(leaf) {
+                    Ok(Some((key, rid))) => Ok(Some(visit(key, rid))),
+                    Ok(None) => Ok(None),
+                    Err(error) => Err(error),
+                };
+                let mut failed = sought.err();
+                while left > 0 && failed.is_none() {
+                    match next(&mut reader) {
+                        Ok(Some(visited)) => visited?,
+                        Ok(None) => break,
+                        Err(error) => failed = Some(error),
+                    }
+                    left -= 1;
+                }
+                failed.map_or(Ok(()), |error| Err(damaged(error)))
+            }
+        }
+    }
+
     /// Works out an insert.
     ///
     /// # Errors

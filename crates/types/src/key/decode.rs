@@ -37,15 +37,16 @@ impl KeyLayout {
         ends.clear();
         let mut reader = KeyReader::new(key);
         for column in &self.columns {
-            let damaged = KeyError::Bytes { offset: reader.offset() };
+            let offset = reader.offset();
             reader.flip = if column.direction == Direction::Descending { 0xFF } else { 0 };
-            let null = column.nullable && reader.byte().ok_or_else(|| damaged.clone())? != 0;
-            if !null {
-                match column.physical.fixed_width() {
-                    Some(width) => reader.skip(width),
-                    None => reader.value(column.physical).map(drop),
-                }
-                .ok_or(damaged)?;
+            let null = column.nullable && reader.byte().ok_or(KeyError::Bytes { offset })? != 0;
+            let passed = match column.physical.fixed_width() {
+                _ if null => Some(()),
+                Some(width) => reader.skip(width),
+                None => reader.value(column.physical).map(drop),
+            };
+            if passed.is_none() {
+                return Err(KeyError::Bytes { offset });
             }
             ends.push(reader.offset());
         }

@@ -24,6 +24,8 @@ const UNSEEN: f64 = 0.02;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RatioSums {
     clusters: u64,
+    /// As much of `x` as was looked at.
+    looked: f64,
     x: f64,
     y: f64,
     xx: f64,
@@ -34,7 +36,13 @@ pub(super) struct RatioSums {
 impl RatioSums {
     /// A cluster. One without anything counts, too.
     pub(super) fn push(&mut self, x: f64, y: f64) {
+        self.push_part(x, y, x);
+    }
+
+    /// A cluster of which a part was looked at: what it would have of both, and of how much of `x` that is said.
+    pub(super) fn push_part(&mut self, x: f64, y: f64, looked: f64) {
         self.clusters += 1;
+        self.looked += looked;
         self.x += x;
         self.y += y;
         self.xx += x * x;
@@ -102,7 +110,8 @@ impl RatioSums {
         let share = share.clamp(0.0, 1.0);
         let narrower = NORMAL / self.student();
         // As many independent rows as would say as much; of none fewer than pages where pages are all alike, and never more than there were.
-        let rows = if error > 0.0 { (share * (1.0 - share) / (error * error)).min(self.x / left) } else { self.clusters as f64 / left };
+        let rows =
+            if error > 0.0 { (share * (1.0 - share) / (error * error)).min(self.looked / left) } else { self.clusters as f64 / left };
         let rows = (rows * narrower * narrower).max(1.0);
         let found = share * rows;
         let low = if found <= 0.0 { 0.0 } else { beta_quantile(tail, found, rows - found + 1.0) };
@@ -151,15 +160,20 @@ fn ln_gamma(x: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * t.ln() - t + sum.ln()
 }
 
+/// ln of the beta function.
+fn ln_beta(a: f64, b: f64) -> f64 {
+    ln_gamma(a) + ln_gamma(b) - ln_gamma(a + b)
+}
+
 /// The regularised incomplete beta function, by its continued fraction (Lentz).
-fn beta_share(x: f64, a: f64, b: f64) -> f64 {
+fn beta_share(x: f64, a: f64, b: f64, ln_beta: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }
     if x > (a + 1.0) / (a + b + 2.0) {
-        return 1.0 - beta_share(1.0 - x, b, a);
+        return 1.0 - beta_share(1.0 - x, b, a, ln_beta);
     }
-    let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p()).exp() / a;
+    let front = (a * x.ln() + b * (-x).ln_1p() - ln_beta).exp() / a;
     let tiny = 1e-300;
     let keep = |value: f64| if value.abs() < tiny { tiny } else { value };
     let (mut c, mut d) = (1.0, 1.0 / keep(1.0 - (a + b) * x / (a + 1.0)));
@@ -173,21 +187,33 @@ fn beta_share(x: f64, a: f64, b: f64) -> f64 {
             c = keep(1.0 + numerator / c);
             fraction *= c * d;
         }
-        if (c * d - 1.0).abs() < 1e-12 {
+        if (c * d - 1.0).abs() < 1e-10 {
             break;
         }
     }
     (front * fraction).clamp(0.0, 1.0)
 }
 
-/// The point of the beta distribution below which lies a part `p`.
+/// The point of the beta distribution below which lies a part `p`: Newton's steps where they stay within what is known, halves where not.
 fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
+    let ln_beta = ln_beta(a, b);
+    let (mut low, mut high, mut x) = (0.0, 1.0, a / (a + b));
     for _ in 0..60 {
-        let middle = 0.5 * (low + high);
-        if beta_share(middle, a, b) < p { low = middle } else { high = middle }
+        let share = beta_share(x, a, b, ln_beta);
+        if share < p {
+            low = x
+        } else {
+            high = x
+        }
+        let density = ((a - 1.0) * x.ln() + (b - 1.0) * (-x).ln_1p() - ln_beta).exp();
+        let step = x - (share - p) / density;
+        let next = if step > low && step < high { step } else { 0.5 * (low + high) };
+        if (next - x).abs() <= 1e-9 * x.min(1.0 - x).max(1e-12) {
+            return next;
+        }
+        x = next;
     }
-    0.5 * (low + high)
+    x
 }
 
 #[cfg(test)]
@@ -207,7 +233,7 @@ mod tests {
         ] {
             assert!((beta_quantile(p, a, b) - quantile).abs() < 6e-5, "{p} {a} {b}: {}", beta_quantile(p, a, b));
         }
-        assert!((beta_share(0.3, 1e5, 2.4e5) - 1.0).abs() < 1e-6);
+        assert!((beta_share(0.3, 1e5, 2.4e5, ln_beta(1e5, 2.4e5)) - 1.0).abs() < 1e-6);
         assert!((ln_gamma(10.0) - 362_880f64.ln()).abs() < 1e-10);
     }
 

@@ -1,6 +1,7 @@
 //! Statistics of an index: levels, leaf pages, RIDs and distinct keys are known; what neighbours have in common is seen on leaves, all of them or random ones.
 //!
-//! A leaf is taken with the first entry of the one after it: so every two neighbours belong to one leaf, and what is counted on random leaves is, for each pair, as likely as for any other.
+//! A leaf is taken with the first entry of the one after it: so every two neighbours belong to one leaf. Of a random leaf a run of neighbours is looked at, from a random one on, and counts for all of
+//! the leaf.
 
 use super::bounds::RatioSums;
 use super::sample::Sample;
@@ -14,6 +15,8 @@ use pagefold_types::Rid;
 
 /// Leaves that are asked for ahead, and between two looks at whether to stop.
 const WINDOW: usize = 32;
+/// Neighbours that are looked at of each leaf of a sample: leaves differ more than parts of one do.
+const RUN_PAIRS: usize = 64;
 /// Distance of two pages of one row after the other from which on the second is waited for by itself: the next page comes with the one before.
 const NEXT: u32 = 1;
 
@@ -26,6 +29,8 @@ struct Neighbours<'a> {
     far: RatioSums,
     /// Pairs, and those that differ in the first columns.
     differ: Vec<RatioSums>,
+    /// Of those that were seen.
+    differing: Vec<u64>,
     key_bytes: RatioSums,
     entries: u64,
     ends: Vec<usize>,
@@ -53,6 +58,7 @@ impl<'a> Neighbours<'a> {
             near: RatioSums::default(),
             far: RatioSums::default(),
             differ: vec![RatioSums::default(); columns],
+            differing: vec![0; columns],
             key_bytes: RatioSums::default(),
             entries: 0,
             ends: Vec::new(),
@@ -101,20 +107,36 @@ impl<'a> Neighbours<'a> {
         leaf.for_each(|key, rid| self.push(key, rid, true), |e| Error::Data(e.to_string()))
     }
 
-    fn end_leaf(&mut self) {
+    /// Some neighbours of a leaf. Its entries, and whether the first entry of the leaf after it is the last one's neighbour and wanted.
+    fn some_of(&mut self, leaf: &LeafView<'_>, random: &mut SplitMix64) -> Result<(usize, bool)> {
+        let entries = leaf.rid_count();
+        // The last entry of the leaf has its neighbour in the one after it: all entries begin a pair.
+        let pairs = entries.min(RUN_PAIRS);
+        let from = random.below((entries - pairs) as u64 + 1) as usize;
+        leaf.for_some(from, pairs + 1, |key, rid| self.push(key, rid, true), |e| Error::Data(e.to_string()))?;
+        Ok((entries, from + pairs == entries))
+    }
+
+    /// The leaf has so many entries: what was seen of some of them counts for all.
+    fn end_leaf(&mut self, entries: Option<usize>) {
         let columns = self.page.differ.len();
         let page = std::mem::replace(&mut self.page, PageCounts { differ: vec![0; columns], ..PageCounts::default() });
-        self.near.push(page.pairs as f64, page.near as f64);
-        self.far.push(page.changes as f64, page.far as f64);
-        self.key_bytes.push(page.entries as f64, page.key_bytes as f64);
-        self.differ.iter_mut().zip(page.differ).for_each(|(sums, differ)| sums.push(page.pairs as f64, differ as f64));
+        let differing = page.differ.clone();
+        let scale = entries.map_or(1.0, |entries| entries as f64 / page.pairs.max(1) as f64);
+        let push = |sums: &mut RatioSums, x: u64, y: u64| sums.push_part(x as f64 * scale, y as f64 * scale, x as f64);
+        push(&mut self.near, page.pairs, page.near);
+        push(&mut self.far, page.changes, page.far);
+        push(&mut self.key_bytes, page.entries, page.key_bytes);
+        self.differ.iter_mut().zip(page.differ).for_each(|(sums, differ)| push(sums, page.pairs, differ));
+        self.differing.iter_mut().zip(&differing).for_each(|(sum, differ)| *sum += differ);
         self.entries += page.entries;
     }
 
     fn finish(self, leaves: u64, is_all: bool) -> Statistics {
         let facts = self.index.data_set().facts().clone();
         let (leaves_read, columns) = (self.near.clusters(), self.differ.len());
-        let left = if is_all { 0.0 } else { 1.0 - leaves_read as f64 / leaves.max(1) as f64 };
+        // Runs are parts of leaves: what is left of those counts, too.
+        let left = if is_all { 0.0 } else { (1.0 - self.entries as f64 / facts.rows.max(1) as f64).clamp(1e-9, 1.0) };
         let mut out =
             Statistics { looked: Looked { pages_read: leaves_read, pages: leaves, rows_read: self.entries }, ..Statistics::default() };
         for (number, figure) in [
@@ -132,21 +154,18 @@ impl<'a> Neighbours<'a> {
         // There is one more value than there are neighbours that differ.
         let pairs = facts.rows.saturating_sub(1) as f64;
         let most = facts.keys as f64;
-        let distinct = |sums: &RatioSums| {
+        let distinct = |(sums, seen): (&RatioSums, &u64)| {
             let share = sums.share(left);
             let of = |share: f64| if facts.rows == 0 { 0.0 } else { (1.0 + share * pairs).min(most) };
             // What was seen is there.
-            Figure::within(of(share.value), of(share.low).max((1.0 + sums.y()).min(most)).min(of(share.value)), of(share.high))
+            Figure::within(of(share.value), of(share.low).max((1.0 + *seen as f64).min(most)).min(of(share.value)), of(share.high))
         };
-        out.prefixes = self.differ.iter().take(columns - 1).map(distinct).collect();
-        if is_all {
-            out.prefixes = self
-                .differ
-                .iter()
-                .take(columns - 1)
-                .map(|sums| Figure::exact(if self.entries == 0 { 0.0 } else { 1.0 + sums.y() }))
-                .collect();
-        }
+        let seen = self.differ.iter().zip(&self.differing).take(columns - 1);
+        out.prefixes = if is_all {
+            seen.map(|(_, seen)| Figure::exact(if self.entries == 0 { 0.0 } else { 1.0 + *seen as f64 })).collect()
+        } else {
+            seen.map(distinct).collect()
+        };
         out.prefixes.push(Figure::exact(most));
         out
     }
@@ -181,12 +200,12 @@ pub(super) fn gather(index: &Index, sample: Sample, seed: u64, progress: &dyn Pr
                 break;
             }
             neighbours.last = None;
-            let next = index.visit_leaf(*page, |leaf| neighbours.leaf(leaf).map(|()| leaf.next()))?;
-            let Some(next) = next else { continue };
-            if next != 0 {
+            let seen = index.visit_leaf(*page, |leaf| neighbours.some_of(leaf, &mut random).map(|seen| (seen, leaf.next())))?;
+            let Some(((entries, is_end), next)) = seen else { continue };
+            if is_end && next != 0 {
                 index.visit_leaf(next, |leaf| first_pair(leaf, &mut neighbours))?;
             }
-            neighbours.end_leaf();
+            neighbours.end_leaf(Some(entries));
         }
         progress.advance(neighbours.near.clusters() - before);
         if progress.interrupted() {
@@ -217,7 +236,7 @@ fn all(neighbours: &mut Neighbours<'_>, leaves: u64, progress: &dyn Progress) ->
     while let Some(run) = cursor.next_run()? {
         // A pair over the end of a leaf counts with the leaf in which it ends: all are there.
         neighbours.leaf(&run.leaf)?;
-        neighbours.end_leaf();
+        neighbours.end_leaf(None);
         read += 1;
         progress.advance(1);
         if read.is_multiple_of(WINDOW) && progress.interrupted() {
