@@ -67,13 +67,13 @@ impl HyperLogLog {
             State::Exact(hashes) => {
                 hashes.insert(hash);
                 if hashes.len() > HASHES_MAX {
-                    self.to_registers();
+                    self.registers();
                 }
             }
         }
     }
 
-    fn to_registers(&mut self) -> &mut [u8] {
+    fn registers(&mut self) -> &mut [u8] {
         if let State::Exact(hashes) = &self.0 {
             let mut registers = vec![0; REGISTERS].into_boxed_slice();
             hashes.iter().for_each(|hash| put(&mut registers, *hash));
@@ -91,7 +91,7 @@ impl HyperLogLog {
         match &other.0 {
             State::Exact(hashes) => hashes.iter().for_each(|hash| self.push(*hash)),
             State::Registers(theirs) => {
-                self.to_registers().iter_mut().zip(theirs).for_each(|(own, their)| *own = (*own).max(*their));
+                self.registers().iter_mut().zip(theirs).for_each(|(own, their)| *own = (*own).max(*their));
             }
         }
     }

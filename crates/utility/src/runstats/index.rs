@@ -184,7 +184,7 @@ pub(super) fn gather(index: &Index, sample: Sample, seed: u64, progress: &dyn Pr
         let read = neighbours.near.clusters();
         return Ok(neighbours.finish(read, true));
     };
-    let mut random = SplitMix64(seed ^ 0x696E_6465_78);
+    let mut random = SplitMix64(seed ^ 0x0069_6E64_6578);
     // Pages above the leaves are drawn, too, and passed over.
     let with_others = wanted + wanted / 8 + 8;
     let pages = index.data_set().draw_pages(with_others, true, |n| random.below(n));

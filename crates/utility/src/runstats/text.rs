@@ -10,6 +10,9 @@ use pagefold_types::{DataType, TimeUnit, ValueRef};
 /// Characters of a value that are shown.
 const SHOWN: usize = 24;
 
+/// What a line says, of which figure, and how.
+type Line = (&'static str, u32, fn(Figure) -> String);
+
 fn with_interval(figure: Figure, show: impl Fn(f64) -> String) -> String {
     let (value, low, high) = (show(figure.value), show(figure.low), show(figure.high));
     if low == high { value } else { format!("{value} ({low} to {high})") }
@@ -56,7 +59,7 @@ fn table(table: &TableRunstats, out: &mut String) {
     if table.rows_changed > 0 {
         out.push_str(&format!("  rows that have changed since: {}\n", count(table.rows_changed)));
     }
-    let lines: [(&str, u32, fn(Figure) -> String); 8] = [
+    let lines: [Line; 8] = [
         ("rows", figure::ROWS, whole),
         ("pages for rows", figure::DATA_PAGES, whole),
         ("pages in use", figure::PAGES, whole),
@@ -110,7 +113,7 @@ fn of_index(index: &IndexRunstats, out: &mut String) {
         index.columns.join(", "),
         count(looked.pages_read)
     ));
-    let lines: [(&str, u32, fn(Figure) -> String); 8] = [
+    let lines: [Line; 8] = [
         ("levels", figure::LEVELS, whole),
         ("leaf pages", figure::DATA_PAGES, whole),
         ("pages in use", figure::PAGES, whole),
