@@ -43,7 +43,8 @@ fn statistics_are_gathered_kept_and_printed() {
     let index = table["indexes"].as_array().unwrap().iter().find(|index| index["name"] == "t_kind").unwrap();
     assert_eq!(values(index, "keys"), [30_000.0; 3]);
     assert_eq!(values(&index["prefixes"][0], "distinct_values"), [100.0; 3]);
-    assert!(values(index, "cluster_ratio")[0] < 0.7 && values(index, "levels")[0] >= 2.0);
+    // Rows of one kind are a hundred apart: on one page, or the next.
+    assert!(values(index, "cluster_ratio")[0] > 0.9 && values(index, "levels")[0] >= 2.0, "{index}");
 
     let printed = place.run(&["runstats", "db", "t", "--print", "--json"]).ok().json();
     let without = |mut table: Json| {
