@@ -45,7 +45,7 @@ pub struct Rows {
 #[derive(Debug)]
 enum RowsOf {
     Table(RowScan),
-    Partitions(PartRows),
+    Partitions(Box<PartRows>),
 }
 
 impl RowsOf {
@@ -61,7 +61,7 @@ impl RowsOf {
 #[derive(Debug)]
 pub(crate) enum Batches {
     Table(Scan, Arc<space::Table>),
-    Partitions(PartScan),
+    Partitions(Box<PartScan>),
 }
 
 impl Batches {
@@ -77,14 +77,14 @@ impl Batches {
     pub(crate) fn split(self, parts: usize) -> Vec<Batches> {
         match self {
             Batches::Table(scan, table) => scan.split(parts).into_iter().map(|scan| Batches::Table(scan, Arc::clone(&table))).collect(),
-            Batches::Partitions(scan) => scan.split(parts).into_iter().map(Batches::Partitions).collect(),
+            Batches::Partitions(scan) => scan.split(parts).into_iter().map(|scan| Batches::Partitions(Box::new(scan))).collect(),
         }
     }
 
     fn into_rows(self) -> RowsOf {
         match self {
             Batches::Table(scan, _) => RowsOf::Table(scan.into_rows()),
-            Batches::Partitions(scan) => RowsOf::Partitions(scan.into_rows()),
+            Batches::Partitions(scan) => RowsOf::Partitions(Box::new(scan.into_rows())),
         }
     }
 }
@@ -250,7 +250,7 @@ impl<'t> Select<'t> {
                 };
                 self.table.read_view()?.parts(parts, order, &request)
             });
-            return scan.map(Batches::Partitions);
+            return scan.map(|scan| Batches::Partitions(Box::new(scan)));
         }
         match &self.path {
             Path::Pages => self

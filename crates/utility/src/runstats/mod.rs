@@ -21,6 +21,7 @@ pub(crate) use text::time_text;
 
 pub use sample::{SAMPLE_PAGES_MIN, Sample};
 
+use crate::partitions::Tables;
 use crate::{Error, Progress, Result};
 use pagefold_engine::database::{Database, GatheredStatistics};
 use pagefold_engine::table_space::Table;
@@ -93,7 +94,7 @@ pub fn runstats(database: &Database, tables: &[String], options: &RunstatsOption
     {
         return Err(Error::Usage(format!("a sample of {percent} %: more than 0, and 100 at most, can be read")));
     }
-    let names = if tables.is_empty() { database.table_names() } else { tables.to_vec() };
+    let names = names_of(database, tables)?;
     let mut report = RunstatsReport::default();
     for name in names {
         match database.table(&name).map_err(Error::from).and_then(|table| of_table(database, &table, options, progress)) {
@@ -104,6 +105,18 @@ pub fn runstats(database: &Database, tables: &[String], options: &RunstatsOption
         }
     }
     Ok(report)
+}
+
+/// All tables when none is named; of a partitioned table its partitions.
+fn names_of(database: &Database, tables: &[String]) -> Result<Vec<String>> {
+    if tables.is_empty() {
+        return Ok(database.table_names());
+    }
+    let mut names = Vec::with_capacity(tables.len());
+    for name in tables {
+        names.extend(Tables::find(database, name)?.tables.iter().map(|table| table.name().to_owned()));
+    }
+    Ok(names)
 }
 
 /// The same, of the tables of which more than a share of the rows has changed since, or of which nothing is known. What changed is known as long as the database is open; of the time before, how
@@ -151,7 +164,7 @@ pub(crate) fn kept(notes: &pagefold_format::catalog::Notes) -> Option<Statistics
 /// # Errors
 /// When there is no such table, or it cannot be opened.
 pub fn kept_statistics(database: &Database, tables: &[String]) -> Result<RunstatsReport> {
-    let names = if tables.is_empty() { database.table_names() } else { tables.to_vec() };
+    let names = names_of(database, tables)?;
     let mut report = RunstatsReport::default();
     for name in names {
         let table = database.table(&name)?;
