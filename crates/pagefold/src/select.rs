@@ -43,9 +43,10 @@ pub struct Rows {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each scan")]
 enum RowsOf {
     Table(RowScan),
-    Partitions(Box<PartRows>),
+    Partitions(PartRows),
 }
 
 impl RowsOf {
@@ -59,9 +60,10 @@ impl RowsOf {
 
 /// Batches of rows of a table, or of partitions, each with the table that it is of.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each scan")]
 pub(crate) enum Batches {
     Table(Scan, Arc<space::Table>),
-    Partitions(Box<PartScan>),
+    Partitions(PartScan),
 }
 
 impl Batches {
@@ -77,14 +79,14 @@ impl Batches {
     pub(crate) fn split(self, parts: usize) -> Vec<Batches> {
         match self {
             Batches::Table(scan, table) => scan.split(parts).into_iter().map(|scan| Batches::Table(scan, Arc::clone(&table))).collect(),
-            Batches::Partitions(scan) => scan.split(parts).into_iter().map(|scan| Batches::Partitions(Box::new(scan))).collect(),
+            Batches::Partitions(scan) => scan.split(parts).into_iter().map(Batches::Partitions).collect(),
         }
     }
 
     fn into_rows(self) -> RowsOf {
         match self {
             Batches::Table(scan, _) => RowsOf::Table(scan.into_rows()),
-            Batches::Partitions(scan) => RowsOf::Partitions(Box::new(scan.into_rows())),
+            Batches::Partitions(scan) => RowsOf::Partitions(scan.into_rows()),
         }
     }
 }
@@ -250,7 +252,7 @@ impl<'t> Select<'t> {
                 };
                 self.table.read_view()?.parts(parts, order, &request)
             });
-            return scan.map(|scan| Batches::Partitions(Box::new(scan)));
+            return scan.map(Batches::Partitions);
         }
         match &self.path {
             Path::Pages => self
