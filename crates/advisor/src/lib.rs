@@ -5,12 +5,16 @@
 //! * [`TableEstimator`]: records into data pages, for any number of methods and page sizes at once
 //! * [`IndexEstimator`]: all entries in order, for any number of formats and page sizes at once
 //! * [`IndexSampler`]: the same for a sample of key ranges or leaves
+//! * [`KeyLocator`]: on which pages keys lie, for any number of formats and page sizes at once
+//! * [`levels_saved`]: the smallest page size that saves a level
+//! * [`StackDistances`], [`Shards`], [`MissRatioCurve`], [`ClockPool`]: what pools of any size would hit
 //! * [`Interval`], [`RatioEstimator`]: what a sample says about the whole
 //! * [`choose_method`], [`choose_format`]: which to choose, and why
 //! * [`data_set_pages`]: header and space-map pages
 //!
 //! Invariant: fed with all rows, or all entries, it gives the pages that LOAD, or CREATE INDEX, then takes: to the page.
 
+mod cache_model;
 mod choice;
 mod error;
 mod index;
@@ -18,12 +22,14 @@ mod pages;
 mod sample;
 mod table;
 
+pub use cache_model::{ClockPool, DistanceCounts, MissRatioCurve, Shards, StackDistances};
 pub use choice::{Alternative, Choice, Cost, READ_MAX, WRITE_MAX, choose, choose_format, choose_method, table_advice};
 pub use error::{AdvisorError, Result};
 pub use index::{
-    IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, LeafFormat, buffer_unused, index_candidates,
-    index_candidates_of,
+    IndexCandidate, IndexEstimate, IndexEstimator, IndexKeys, IndexSampler, KeyLocator, LeafFormat, LevelPlaces, LevelSaved, NOT_SAMPLED,
+    buffer_unused, index_candidates, index_candidates_of, levels_saved, sizes_between,
 };
+pub use pagefold_format::key_trace::KeySpan;
 pub use pages::{PageCounter, data_set_pages};
 pub use sample::{Interval, RatioEstimator, Shares, t_quantile};
 pub use table::{Correction, Saving, TableEstimate, TableEstimator, TableOptions, TablePacker};

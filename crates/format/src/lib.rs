@@ -10,6 +10,7 @@ pub mod data;
 pub mod data_set_header;
 mod error;
 pub mod index;
+pub mod key_trace;
 pub mod log;
 pub mod op;
 pub mod page;

@@ -12,6 +12,7 @@ mod load;
 mod load_threads;
 mod options;
 mod partitions;
+mod page_sizes;
 mod print;
 mod rebuild_index;
 mod reorg;
@@ -33,6 +34,7 @@ pub use estimate::{
 pub use index_build::{IndexReport, create_index};
 pub use load::{LoadReport, load, load_inputs, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting};
+pub use page_sizes::{PageSizeLine, PageSizeOptions, PageSizeReport, PoolForecast, forecast, page_sizes};
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler};
 pub use pagefold_engine::{Progress, Silent, Unit};
 pub use partitions::{

@@ -23,12 +23,12 @@ const RUN_ENTRIES: u64 = 4 * pagefold_codec::index::prefix::PAIRS_MAX as u64;
 /// Fewer runs say too little about how the parts of the index differ.
 const RUNS_MIN: u64 = 32;
 
-fn keys(index: &Index, slot_max: u16) -> IndexKeys {
+pub(crate) fn index_keys(index: &Index, slot_max: u16) -> IndexKeys {
     IndexKeys { unique: index.attributes().unique, fixed_key_bytes: index.key_layout().fixed_len(), slot_max }
 }
 
 /// All candidates, that which the index is among them, and its number.
-fn candidates(index: &Index, options: &EstimateOptions) -> (Vec<IndexCandidate>, usize) {
+pub(crate) fn present_among_candidates(index: &Index, options: &EstimateOptions) -> (Vec<IndexCandidate>, usize) {
     let own = index.attributes();
     let format = match own.format {
         IndexFormat::Plain => LeafFormat::Plain,
@@ -52,7 +52,7 @@ pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions
     let index = database.index(name)?;
     let rids = index.data_set().facts().rows;
     let leaves = u64::from(index.data_set().facts().data_pages);
-    let (candidates, present) = candidates(&index, options);
+    let (candidates, present) = present_among_candidates(&index, options);
     let sample = options.sample_of(leaves, index.attributes().page_bytes);
     let (estimates, keys, sample, leaf_pages) = match sample {
         Some(pages) => sampled(&index, pages, options.seed, &candidates, rids, progress)?,
@@ -71,7 +71,7 @@ pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions
         size_bytes: pages * data_set.page_bytes() as u64,
     };
     let table = database.table_of(&index)?;
-    let text = columns_text(&table.attributes().schema, &index.attributes().columns);
+    let text = columns_of(database, &index)?;
     let (columns, unique) = (&index.attributes().columns, index.attributes().unique);
     let keys_of = KeysOf { schema: &table.attributes().schema, columns, unique };
     let costs = options.costs.of_formats(&keys_of, keys, &estimates)?;
@@ -79,13 +79,18 @@ pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions
     Ok(EstimateReport { object: name.into(), rows: rids, now: Some(now), indexes: vec![estimate], sample, ..EstimateReport::default() })
 }
 
+/// The columns of an index, as text.
+pub(crate) fn columns_of(database: &Database, index: &Index) -> Result<String> {
+    Ok(columns_text(&database.table_of(index)?.attributes().schema, &index.attributes().columns))
+}
+
 /// Every entry of a leaf, in order.
-fn for_each_entry(leaf: &LeafView<'_>, visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
+pub(crate) fn for_each_entry(leaf: &LeafView<'_>, visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
     leaf.for_each(visit, |e| Error::Data(e.to_string()))
 }
 
 /// Every leaf, in key order; gives their number.
-fn for_each_leaf(index: &Index, progress: &dyn Progress, mut visit: impl FnMut(&LeafView<'_>) -> Result<u64>) -> Result<u64> {
+pub(crate) fn for_each_leaf(index: &Index, progress: &dyn Progress, mut visit: impl FnMut(&LeafView<'_>) -> Result<u64>) -> Result<u64> {
     let mut cursor = index.tree().all(Direction::Forward);
     let mut leaves = 0u64;
     while let Some(run) = cursor.next_run()? {
@@ -99,8 +104,8 @@ fn for_each_leaf(index: &Index, progress: &dyn Progress, mut visit: impl FnMut(&
     Ok(leaves)
 }
 
-fn full(index: &Index, candidates: &[IndexCandidate], rids: u64, progress: &dyn Progress) -> Result<(Vec<IndexEstimate>, KeySample, u64)> {
-    // How many bits slots take in a fold is settled before the first leaf is built.
+/// The greatest slot of all RIDs, and the number of leaves: how many bits slots take in a fold is settled before the first leaf is built.
+pub(crate) fn slot_max(index: &Index, rids: u64, progress: &dyn Progress) -> Result<(u16, u64)> {
     let mut slot_max = 0;
     progress.start(&format!("reading the RIDs of {}", index.name()), Some(rids), Unit::Rows);
     let leaves = for_each_leaf(index, progress, |leaf| {
@@ -111,8 +116,27 @@ fn full(index: &Index, candidates: &[IndexCandidate], rids: u64, progress: &dyn 
         Ok(leaf.rid_count() as u64)
     })?;
     progress.finish();
+    Ok((slot_max, leaves))
+}
+
+/// What candidates would take: from a sample of so many leaves, or from all entries.
+pub(crate) fn estimates(
+    index: &Index,
+    candidates: &[IndexCandidate],
+    (sample, seed): (Option<u64>, u64),
+    rids: u64,
+    progress: &dyn Progress,
+) -> Result<Vec<IndexEstimate>> {
+    match sample {
+        Some(pages) => Ok(sampled(index, pages, seed, candidates, rids, progress)?.0),
+        None => Ok(full(index, candidates, rids, progress)?.0),
+    }
+}
+
+fn full(index: &Index, candidates: &[IndexCandidate], rids: u64, progress: &dyn Progress) -> Result<(Vec<IndexEstimate>, KeySample, u64)> {
+    let (slot_max, leaves) = slot_max(index, rids, progress)?;
     progress.start(&format!("estimating {}", index.name()), Some(rids), Unit::Rows);
-    let mut estimator = IndexEstimator::new(keys(index, slot_max), candidates);
+    let mut estimator = IndexEstimator::new(index_keys(index, slot_max), candidates);
     let mut sample = KeySample::default();
     for_each_leaf(index, progress, |leaf| {
         for_each_entry(leaf, |key, rid| {
@@ -197,7 +221,7 @@ fn sampled(
     // Folded leaves tell how many bits the slots of all RIDs take, plain ones do not.
     let known = index.attributes().format == IndexFormat::Fold;
     let slot_max = if known { slot_max } else { sampler.slot_max() };
-    let estimates = sampler.finish(keys(index, slot_max), known, candidates, rids);
+    let estimates = sampler.finish(index_keys(index, slot_max), known, candidates, rids);
     let facts = SampleFacts { pages: pages_read, rows: sampler.len() as u64, clusters: sampler.run_count() as u64, all_keys: false };
     Ok((estimates, KeySample::of(&sampler), Some(facts), leaves as u64))
 }

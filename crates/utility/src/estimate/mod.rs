@@ -17,7 +17,7 @@ mod candidates;
 mod choose;
 mod costs;
 mod dictionary;
-mod index;
+pub(crate) mod index;
 mod neighbours;
 mod options;
 mod proposed;

@@ -94,7 +94,7 @@ impl Default for EstimateOptions {
 
 impl EstimateOptions {
     /// Pages to read, of this size each, where a sample is wanted and there are enough pages (`total`) that it is cheaper than all of them.
-    pub(super) fn sample_of(&self, total: u64, page_bytes: usize) -> Option<u64> {
+    pub(crate) fn sample_of(&self, total: u64, page_bytes: usize) -> Option<u64> {
         let pages = self.sample_pages?.max(SAMPLE_BYTES_MIN.div_ceil(page_bytes as u64));
         (pages.saturating_mul(2) < total).then_some(pages)
     }

@@ -29,6 +29,9 @@ pub trait PageSink {
         true
     }
 
+    /// The next page of a level (0: leaves) begins at this separator: what is below it lies in the pages before. It is said of every page but the first of its level, from left to right.
+    fn begins(&mut self, _level: usize, _separator: &[u8]) {}
+
     /// Takes a finished page (empty, when images are not wanted).
     ///
     /// # Errors
@@ -231,6 +234,7 @@ impl<S: PageSink> TreeBuilder<S> {
     /// Finishes the leaf; the next one begins behind the separator.
     fn next_leaf(&mut self, separator: Vec<u8>) -> Result<(), S::Error> {
         let next = self.sink.allocate(true)?;
+        self.sink.begins(0, &separator);
         self.finish_leaf(next)?;
         (self.first, self.number, self.separator) = (false, next, separator);
         Ok(())
@@ -295,6 +299,7 @@ impl<S: PageSink> TreeBuilder<S> {
             let (number, low_separator) = self.finish_non_leaf(level)?;
             self.add_child(level + 1, &low_separator, number)?;
             self.levels[level].start(separator, child);
+            self.sink.begins(level + 1, separator);
         }
         Ok(())
     }

@@ -1,0 +1,6 @@
+//! Advice on page sizes against indexes that are really built, at every page size and in every format.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod built;
+mod data;
