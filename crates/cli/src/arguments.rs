@@ -92,6 +92,8 @@ pub(crate) enum Command {
     Scan(ScanArguments),
     /// Say what each compression and page size would give, before anything is changed
     Estimate(EstimateArguments),
+    /// Say what an index would take at each page size, and how it would be read
+    PageSizes(PageSizesArguments),
     /// Say what tables and indexes take: pages, levels, ratios, pools, counters
     Report(ReportArguments),
     /// Gather statistics of tables, columns and indexes, from all pages or a sample, each with a bound; they are kept
@@ -467,6 +469,35 @@ pub(crate) struct EstimateArguments {
     pub(crate) mixed_as_text: bool,
     #[command(flatten)]
     pub(crate) text: TextArguments,
+}
+
+/// For page sizes of 2 to 32 KB and each format: levels, pages and bytes, as `reorg` would make them, and the smallest page size that saves a level. With a key trace, which a program records by
+/// `Database::record_keys`, also what a pool of some size would hit.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pagefold page-sizes shop.db by_date\n  pagefold page-sizes shop.db by_date --trace by_date.trace --pool 512MB"
+)]
+pub(crate) struct PageSizesArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Name of the index
+    pub(crate) index: String,
+    /// Keys that were asked for
+    #[arg(long, value_name = "FILE", conflicts_with = "sample_pages")]
+    pub(crate) trace: Option<PathBuf>,
+    /// With --trace: bytes of the pool [default: those of --memory]
+    #[arg(long, value_name = "SIZE", requires = "trace")]
+    pub(crate) pool: Option<ByteSize>,
+    /// Percent of each leaf left free; by default as it is
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=99))]
+    pub(crate) pctfree: Option<u8>,
+    /// Read only so many leaves, 512 KB at least
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) sample_pages: Option<u64>,
+    /// Which sample
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 /// Says what tables and indexes take.

@@ -3,6 +3,7 @@
 use crate::transaction::Transaction;
 use crate::{Error, Result};
 use pagefold_engine::database::{self as engine, OpenMode, Settings, TransactionOptions};
+use pagefold_engine::index::RecordOptions;
 use pagefold_io::{Clock, MemoryStorage, OsClock, OsStorage, Storage};
 use std::path::Path;
 use std::sync::Arc;
@@ -162,6 +163,23 @@ impl Database {
                 },
             }
         }
+    }
+
+    /// From now on records which keys of an index are asked for, while it is used, until [`stop_recording_keys`](Self::stop_recording_keys): for `pagefold page-sizes --trace`. What is kept is bounded;
+    /// when it has come to its limit, recording ends by itself. An index that is built anew in the meantime is another one: of it nothing is recorded.
+    ///
+    /// # Errors
+    /// When there is no such index, its keys are being recorded already, or a page of it cannot be read.
+    pub fn record_keys(&self, index: &str, options: &RecordOptions) -> Result<()> {
+        self.inner.index(index)?.record_keys(options)
+    }
+
+    /// Ends recording, and gives the trace as the content of a file; `None` when nothing was recorded.
+    ///
+    /// # Errors
+    /// When there is no such index.
+    pub fn stop_recording_keys(&self, index: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.inner.index(index)?.stop_recording_keys().map(|trace| trace.encode()))
     }
 
     /// Closes the database in order. Dropping the last handle does the same, but keeps errors to itself.

@@ -31,7 +31,9 @@ pub mod table {
 /// Indexes: B+trees ordered by (key, RID).
 pub mod index {
     pub use pagefold_engine::btree::{BTree, Cursor, Direction as CursorDirection, TreeLevel};
-    pub use pagefold_engine::index::{FOLDED_DISK_BYTES, Index, IndexAttributes, IndexBuilder, IndexFormat};
+    pub use pagefold_engine::index::{
+        FOLDED_DISK_BYTES, Index, IndexAttributes, IndexBuilder, IndexFormat, KeySpan, KeyTrace, RecordOptions,
+    };
 }
 
 /// Buffer pools and their counters.

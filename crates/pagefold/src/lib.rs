@@ -60,7 +60,7 @@ pub use condition::IntoCondition;
 pub use database::{Database, Options};
 pub use definition::{IndexDefinition, PartitionDefinition, TableDefinition};
 pub use pagefold_engine::database::{Durability, Isolation, Savepoint, TransactionOptions};
-pub use pagefold_engine::index::IndexFormat;
+pub use pagefold_engine::index::{IndexFormat, RecordOptions};
 pub use pagefold_engine::table_space::Method;
 pub use pagefold_engine::{Error, Result};
 pub use pagefold_types::{Condition, DataType, Value, column, not};

@@ -15,6 +15,7 @@ mod get;
 mod load;
 mod output_file;
 mod partition;
+mod page_sizes;
 mod print;
 mod rebuild_index;
 mod recover;
@@ -41,6 +42,7 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Get(arguments) => get::run(session, &arguments),
         Command::Scan(arguments) => scan::run(session, &arguments),
         Command::Estimate(arguments) => estimate::run(session, &arguments),
+        Command::PageSizes(arguments) => page_sizes::run(session, &arguments),
         Command::Report(arguments) => report::run(session, &arguments),
         Command::Runstats(arguments) => runstats::run(session, &arguments),
         Command::Check(arguments) => check::run(session, &arguments),

@@ -3,6 +3,7 @@
 //! * `tree`: descents; what latches are taken in which order
 //! * `search`: look-ups; [`Cursor`]: ranges both ways
 //! * `insert`, `level`, `split`; `delete`, `merge`, `shrink`; `neighbours`: the leaves that level and merge
+//! * `record`: which spans of keys are recorded
 //! * `inspect`: levels, and the check of the whole tree
 
 mod cursor;
@@ -16,6 +17,9 @@ mod merge;
 mod merge_tests;
 mod moves;
 mod neighbours;
+mod record;
+#[cfg(test)]
+mod record_tests;
 #[cfg(test)]
 mod scan_tests;
 mod search;

@@ -56,7 +56,16 @@ pub(super) enum Target<'k> {
     Before(Option<&'k [u8]>),
 }
 
-impl Target<'_> {
+impl<'k> Target<'k> {
+    /// The key that is looked for; none where it is the last one.
+    #[inline]
+    fn key(self) -> Option<&'k [u8]> {
+        match self {
+            Target::At(search) => Some(search),
+            Target::Before(search) => search,
+        }
+    }
+
     pub(super) fn child(self, node: &NonLeaf<'_>) -> usize {
         match self {
             Target::At(search) => node.child_for(search),
@@ -226,6 +235,7 @@ impl<'a> BTree<'a> {
                 }
             }
             self.expect(page.number(), &page, 0)?;
+            self.index.note_request(page.number(), target.key());
             return Ok(Some(page));
         }
     }
@@ -246,6 +256,12 @@ impl<'a> BTree<'a> {
     /// Descends with shared latches to a leaf latched exclusively. `visit` as for [`Self::leaf`].
     pub(super) fn leaf_for_change(&self, search: &[u8], visit: impl FnMut(Step<'_>)) -> Result<Option<ExclusivePage<'a>>> {
         self.page_for_change(search, 0, &mut Retry::default(), visit)
+    }
+
+    fn note_change(&self, level: u16, page: u32, search: &[u8]) {
+        if level == 0 {
+            self.index.note_request(page, Some(search));
+        }
     }
 
     /// Descends with shared latches to a page of this level, so many levels above the leaves, latched exclusively; `None` when the tree has no such level.
@@ -272,6 +288,7 @@ impl<'a> BTree<'a> {
                 };
                 if self.root() == (root, levels) {
                     self.expect(root, &page, level)?;
+                    self.note_change(level, root, search);
                     return Ok(Some(page));
                 }
                 continue;
@@ -295,6 +312,7 @@ impl<'a> BTree<'a> {
                 if below == level {
                     if let Some(found) = self.manager.exclusive_resident(self.data_set, child)? {
                         self.expect(child, &found, level)?;
+                        self.note_change(level, child, search);
                         return Ok(Some(found));
                     }
                 } else if let Some(next) = self.manager.shared_resident(self.data_set, child) {

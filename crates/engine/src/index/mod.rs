@@ -3,10 +3,14 @@
 mod attributes;
 mod build;
 mod entry_queue;
+mod key_recorder;
 mod known_keys;
 mod space;
 
 pub use attributes::{FOLDED_DISK_BYTES, IndexAttributes, IndexFormat};
 pub use build::IndexBuilder;
 pub(crate) use entry_queue::{Entries, EntryQueue};
+pub use key_recorder::RecordOptions;
+pub(crate) use key_recorder::Spans;
+pub use pagefold_format::key_trace::{KeySpan, KeyTrace};
 pub use space::Index;

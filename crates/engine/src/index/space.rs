@@ -1,6 +1,7 @@
 //! An index space: one index, its attributes, its data set.
 
 use super::attributes::IndexAttributes;
+use super::key_recorder::KeyRecorder;
 use super::known_keys::KnownKeys;
 use crate::core::{Core, Lifetime};
 use crate::data_set::{DataSet, DataSetAttributes, DataSetEntry};
@@ -34,6 +35,8 @@ pub struct Index {
     pub(crate) key_layout: KeyLayout,
     pub(crate) data_set: Arc<DataSet>,
     pub(crate) known_keys: KnownKeys,
+    /// Made when its keys are first recorded.
+    recorder: OnceLock<Box<KeyRecorder>>,
     /// What is said of it at present.
     notes: RwLock<Arc<Notes>>,
     /// Its data set as the catalog has it, if it was damaged when it was opened.
@@ -87,6 +90,7 @@ impl Index {
             key_layout,
             data_set,
             known_keys: KnownKeys::default(),
+            recorder: OnceLock::new(),
             found: None,
             damage: OnceLock::new(),
         }
@@ -191,6 +195,26 @@ impl Index {
     #[must_use]
     pub fn table_id(&self) -> u32 {
         self.table_id
+    }
+
+    /// A descent for this key has come to this leaf. Costs a look at whether keys are recorded.
+    #[inline]
+    pub(crate) fn note_request(&self, leaf: u32, key: Option<&[u8]>) {
+        if let (Some(recorder), Some(key)) = (self.recorder.get(), key)
+            && recorder.is_on()
+        {
+            recorder.note(leaf, key, || self.manager().clock().monotonic());
+        }
+    }
+
+    /// What records its keys, if that ever was asked for.
+    pub(crate) fn recorder(&self) -> Option<&KeyRecorder> {
+        self.recorder.get().map(Box::as_ref)
+    }
+
+    /// What records its keys.
+    pub(crate) fn recorder_made(&self) -> &KeyRecorder {
+        self.recorder.get_or_init(Box::default)
     }
 
     /// The buffer manager.

@@ -73,15 +73,18 @@ fn samples_are_near() {
         let sample =
             page_sizes(&database, "i", &PageSizeOptions { sample_pages: Some(64), ..PageSizeOptions::default() }, &Silent).unwrap();
         assert!(sample.is_sample && !whole.is_sample);
-        let mut farthest = 0.0f64;
+        let (mut farthest, mut other_levels) = (0.0f64, 0);
         for (a, b) in sample.lines.iter().zip(&whole.lines).filter(|(a, b)| a.estimate.candidate == b.estimate.candidate) {
             let (leaves, truth) = (a.estimate.leaf_pages.value as f64, b.estimate.leaf_pages.value as f64);
             // One page more or less of few is not far.
             farthest = farthest.max(((leaves - truth).abs() - 1.0).max(0.0) / truth);
-            assert_eq!(a.estimate.levels.len(), b.estimate.levels.len(), "{columns:?} {:?}", a.estimate.candidate);
+            // Of a sample, as many leaves as a page above has children may be a few more, or a few less.
+            let (levels, truth) = (a.estimate.levels.len(), b.estimate.levels.len());
+            assert!(levels.abs_diff(truth) <= 1, "{columns:?} {:?}", a.estimate.candidate);
+            other_levels += u32::from(levels != truth);
         }
         println!("{columns:?}: leaf pages of a sample of 64 pages are off by {:.2} % at most", farthest * 100.0);
-        assert!(farthest < 0.05, "{columns:?}: {farthest}");
+        assert!(farthest < 0.05 && other_levels <= 1, "{columns:?}: {farthest}, {other_levels} with other levels");
         drop_object(&database, "i").unwrap();
     }
 }

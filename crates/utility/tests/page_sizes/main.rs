@@ -4,3 +4,4 @@
 
 mod built;
 mod data;
+mod traces;
