@@ -18,6 +18,7 @@ use pagefold_format::index::leaf::{Leaf, Place};
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::index::prefix::PrefixLeaf;
+use pagefold_format::key_trace::{KeySpan, KeyTrace};
 use pagefold_format::log::{
     Action, Change, Checkpoint, CheckpointDefinition, CheckpointLeftover, Commit, Counts, DataSetOp, DataSetState, Earlier, EntryList,
     Role, RunningTransaction, Undo, put_change,
@@ -101,6 +102,19 @@ fn whole_pages() {
     put("copy", "pages", &[&[1], &block[..], &page].concat());
     put("statistics", "all", include_bytes!("../../crates/format/src/catalog/golden/statistics_1.bin"));
     put("control", "slot", &[&[1], &slot.build()[8..96]].concat());
+    let key = |n: u32| format!("key {n:05}").into_bytes();
+    let trace = KeyTrace {
+        spans: vec![KeySpan { low: key(10), high: Some(key(40)) }, KeySpan { low: key(60), high: None }],
+        keys: (10..40).chain(60..90).map(key).collect(),
+        references: (0..200u32).map(|n| n * n % 60).collect(),
+        requests: 1_000,
+        requests_seen: 500,
+        elapsed_ns: 1 << 40,
+        entries: 90,
+        full: false,
+    };
+    let bytes = trace.encode();
+    put("key_trace", "small", &bytes[10..bytes.len() - 8]);
 }
 
 fn index_pages() {

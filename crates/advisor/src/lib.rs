@@ -8,12 +8,14 @@
 //! * [`KeyLocator`]: on which pages keys lie, for any number of formats and page sizes at once
 //! * [`levels_saved`]: the smallest page size that saves a level
 //! * [`StackDistances`], [`Shards`], [`MissRatioCurve`], [`ClockPool`]: what pools of any size would hit
+//! * [`assign`]: memory divided among objects
 //! * [`Interval`], [`RatioEstimator`]: what a sample says about the whole
 //! * [`choose_method`], [`choose_format`]: which to choose, and why
 //! * [`data_set_pages`]: header and space-map pages
 //!
 //! Invariant: fed with all rows, or all entries, it gives the pages that LOAD, or CREATE INDEX, then takes: to the page.
 
+mod assignment;
 mod cache_model;
 mod choice;
 mod error;
@@ -22,6 +24,7 @@ mod pages;
 mod sample;
 mod table;
 
+pub use assignment::{Assigned, StoredAs, assign};
 pub use cache_model::{ClockPool, DistanceCounts, MissRatioCurve, Shards, StackDistances};
 pub use choice::{Alternative, Choice, Cost, READ_MAX, WRITE_MAX, choose, choose_format, choose_method, table_advice};
 pub use error::{AdvisorError, Result};

@@ -475,18 +475,19 @@ pub(crate) struct EstimateArguments {
 /// `Database::record_keys`, also what a pool of some size would hit.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pagefold page-sizes shop.db by_date\n  pagefold page-sizes shop.db by_date --trace by_date.trace --pool 512MB"
+    after_help = "Examples:\n  pagefold page-sizes shop.db by_date\n  pagefold page-sizes shop.db by_date --trace by_date.trace --pool 512MB\n  pagefold page-sizes shop.db by_date orders_pk --trace by_date.trace --trace orders_pk.trace --pool 512MB"
 )]
 pub(crate) struct PageSizesArguments {
     /// Directory of the database
     #[arg(value_name = "DB")]
     pub(crate) database: PathBuf,
-    /// Name of the index
-    pub(crate) index: String,
-    /// Keys that were asked for
+    /// Names of indexes; with traces of several, the best division of the pool among them is named, too
+    #[arg(required = true, value_name = "INDEX")]
+    pub(crate) indexes: Vec<String>,
+    /// Keys that were asked for: one file for each index, in their order
     #[arg(long, value_name = "FILE", conflicts_with = "sample_pages")]
-    pub(crate) trace: Option<PathBuf>,
-    /// With --trace: bytes of the pool [default: those of --memory]
+    pub(crate) trace: Vec<PathBuf>,
+    /// With --trace: bytes of the pool, or of the pools of all these indexes together [default: those of --memory]
     #[arg(long, value_name = "SIZE", requires = "trace")]
     pub(crate) pool: Option<ByteSize>,
     /// Percent of each leaf left free; by default as it is

@@ -222,6 +222,9 @@ fn read_key(reader: &mut Reader<'_>, before: Option<&Vec<u8>>, memory: &mut Memo
     let mut key = Vec::with_capacity(length);
     key.extend_from_slice(start);
     key.extend_from_slice(reader.take(rest)?);
+    if before.is_some_and(|before| common_prefix(before, &key) != shared) {
+        return Err(FormatError::new("a key of a key trace that shares more than it says"));
+    }
     if before.is_some_and(|before| *before >= key) {
         return Err(FormatError::new("keys of a key trace that do not ascend"));
     }
@@ -285,7 +288,9 @@ mod tests {
             for change in [1u8, 0x80, 0xFF] {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= change;
-                if let Ok(read) = KeyTrace::decode(&sealed(damaged)) {
+                let damaged = sealed(damaged);
+                if let Ok(read) = KeyTrace::decode(&damaged) {
+                    assert!(read.encode() == damaged, "a trace has one form");
                     assert!(read.keys.is_sorted() && read.references.iter().all(|n| (*n as usize) < read.keys.len()));
                     assert!(read.spans.windows(2).all(|pair| pair[0].ends_before(&pair[1].low)));
                 }
@@ -311,13 +316,16 @@ mod tests {
         put_varint(&mut bytes, key.len() as u64);
         bytes.extend_from_slice(&key);
         for n in 1..keys as u32 {
-            // A counter in the last four bytes, with a byte that always differs.
-            let shared = key.len() - 4;
-            key[shared..].copy_from_slice(&(n + 0x0101_0101).to_be_bytes());
+            // A counter in the last four bytes.
+            let before = key.clone();
+            let counter = key.len() - 4;
+            key[counter..].copy_from_slice(&(n + 0x0101_0101).to_be_bytes());
+            let shared = common_prefix(&before, &key);
             put_varint(&mut bytes, shared as u64);
-            put_varint(&mut bytes, 4);
+            put_varint(&mut bytes, (key.len() - shared) as u64);
             bytes.extend_from_slice(&key[shared..]);
         }
+        assert!(bytes.len() < TRACE_MEMORY_MAX / 50);
         bytes.extend_from_slice(&[0; CHECKSUM_BYTES]);
         let error = KeyTrace::decode(&sealed(bytes)).unwrap_err().to_string();
         assert!(error.contains("too large"), "{error}");

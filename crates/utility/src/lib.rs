@@ -34,7 +34,7 @@ pub use estimate::{
 pub use index_build::{IndexReport, create_index};
 pub use load::{LoadReport, load, load_inputs, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting};
-pub use page_sizes::{PageSizeLine, PageSizeOptions, PageSizeReport, PoolForecast, forecast, page_sizes};
+pub use page_sizes::{IndexAssignment, PageSizeLine, PageSizeOptions, PageSizeReport, PoolForecast, divide_memory, forecast, page_sizes};
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler};
 pub use pagefold_engine::{Progress, Silent, Unit};
 pub use partitions::{

@@ -1,12 +1,12 @@
 //! `pagefold estimate`
 
-use super::{choice, foreign};
+use super::{choice, foreign, page_sizes};
 use crate::arguments::EstimateArguments;
 use crate::column_list::{column_names, key_columns};
 use crate::failure::{Failure, Result};
 use crate::session::{Session, find_files, page_bytes};
 use crate::size::{grouped, size_text};
-use pagefold::advisor::{Interval, Saving};
+use pagefold::advisor::{self, IndexEstimate, Interval, LevelSaved, Saving};
 use pagefold::engine::OpenMode;
 use pagefold::interchange::{OpenSource, open_source};
 use pagefold::io::{OsStorage, Storage};
@@ -108,10 +108,12 @@ pub(super) fn document(session: &Session, report: &EstimateReport) -> Json {
         })
     });
     let indexes = report.indexes.iter().flat_map(|index| index.lines.iter().map(move |line| index_json(index, line)));
-    let index_advice = report
-        .indexes
-        .iter()
-        .map(|i| json!({ "name": i.name, "advice": i.advice, "choice": choice::json(i.choice.as_ref()), "now": now_json(i.now.as_ref()) }));
+    let index_advice = report.indexes.iter().map(|i| {
+        json!({
+            "name": i.name, "advice": i.advice, "choice": choice::json(i.choice.as_ref()), "now": now_json(i.now.as_ref()),
+            "levels_saved": levels_saved(i).iter().map(page_sizes::saved_json).collect::<Vec<Json>>(),
+        })
+    });
     let sample =
         report.sample.as_ref().map(|s| json!({ "pages": s.pages, "rows": s.rows, "clusters": s.clusters, "all_keys": s.all_keys }));
     json!({
@@ -258,13 +260,14 @@ fn index_text(index: &IndexesEstimate) -> String {
             size_text(now.size_bytes)
         );
     }
-    let mut rows = vec![words(["format", "page size", "leaf pages", "all pages", "size", "leaf space saved", "buffer unused"])];
+    let mut rows = vec![words(["format", "page size", "levels", "leaf pages", "all pages", "size", "leaf space saved", "buffer unused"])];
     for line in &index.lines {
         let e = &line.estimate;
         let mut row = vec![e.candidate.format().to_owned(), size_text(e.candidate.page_bytes as u64)];
         match e.key_too_long {
             Some(bytes) => row.push(format!("a key of {bytes} bytes is too long")),
             None => row.extend([
+                e.levels.len().to_string(),
                 interval(e.leaf_pages),
                 interval(e.pages),
                 size_text(e.size_bytes()),
@@ -274,5 +277,15 @@ fn index_text(index: &IndexesEstimate) -> String {
         }
         rows.push(row);
     }
-    out + &aligned(&rows) + &format!("{}\n", index.advice)
+    out += &aligned(&rows);
+    levels_saved(index).iter().for_each(|saved| out += &format!("A level less: {}", page_sizes::saved_text(saved)));
+    out + &format!("{}\n", index.advice)
+}
+
+/// Which of the page sizes save a level: against what is there now or, for an index that is not there, against plain leaves of 8 KB.
+fn levels_saved(index: &IndexesEstimate) -> Vec<LevelSaved> {
+    let (format, page_bytes) = index.now.as_ref().map_or(("plain", 8192), |now| (now.method.as_str(), now.page_bytes));
+    let estimates: Vec<IndexEstimate> = index.lines.iter().map(|line| line.estimate.clone()).collect();
+    let before = estimates.iter().find(|e| e.candidate.format() == format && e.candidate.page_bytes == page_bytes);
+    before.map(|before| advisor::levels_saved(&estimates, before)).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use pagefold::advisor::{IndexCandidate, LevelSaved};
 use pagefold::engine::OpenMode;
 use pagefold::engine::index::KeyTrace;
 use pagefold::io::{OpenOptions, OsStorage, Storage};
-use pagefold::utility::{self, PageSizeLine, PageSizeOptions, PageSizeReport, PoolForecast};
+use pagefold::utility::{self, IndexAssignment, PageSizeLine, PageSizeOptions, PageSizeReport, PoolForecast};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 
@@ -17,18 +17,72 @@ use std::path::Path;
 const TRACE_FILE_MAX: u64 = 256 << 20;
 
 pub(super) fn run(session: &Session, arguments: &PageSizesArguments) -> Result<()> {
-    let trace = arguments.trace.as_deref().map(read_trace).transpose()?;
-    let options = PageSizeOptions {
-        sample_pages: arguments.sample_pages,
-        seed: arguments.seed,
-        pctfree: arguments.pctfree,
-        trace,
-        pool_bytes: arguments.pool.map_or(session.memory_bytes(), |pool| pool.0),
-    };
+    let PageSizesArguments { indexes, trace, .. } = arguments;
+    if !trace.is_empty() && trace.len() != indexes.len() {
+        return Err(Failure::Usage(format!("{} of --trace for {} indexes: give one for each, in their order", trace.len(), indexes.len())));
+    }
+    let traces = trace.iter().map(|path| read_trace(path)).collect::<Result<Vec<KeyTrace>>>()?;
+    let pool_bytes = arguments.pool.map_or(session.memory_bytes(), |pool| pool.0);
     let database = session.open(&arguments.database, OpenMode::Read)?;
-    let report = utility::page_sizes(&database, &arguments.index, &options, &session.bars)?;
+    let mut traces = traces.into_iter();
+    let mut reports = Vec::with_capacity(indexes.len());
+    for index in indexes {
+        let options = PageSizeOptions {
+            sample_pages: arguments.sample_pages,
+            seed: arguments.seed,
+            pctfree: arguments.pctfree,
+            trace: traces.next(),
+            pool_bytes,
+        };
+        reports.push(utility::page_sizes(&database, index, &options, &session.bars)?);
+    }
+    let division = if reports.len() > 1 { utility::divide_memory(&reports, pool_bytes) } else { None };
     session.bars.clear();
-    if session.global.json { session.print_json(&document(session, &report)) } else { session.print(&text(session, &report)) }
+    if session.global.json {
+        let division = division.as_ref().map(|all| all.iter().map(assignment_json).collect::<Vec<Json>>());
+        return session.print_json(&json!({
+            "indexes": reports.iter().map(document).collect::<Vec<Json>>(),
+            "division": division,
+            "elapsed_s": session.elapsed_s(),
+            "cpu_s": session.cpu_s(),
+        }));
+    }
+    let mut out: String = reports.iter().map(|report| text(report) + "\n").collect();
+    if let Some(division) = division {
+        out += &division_text(&division, pool_bytes);
+    }
+    session.print(&(out + &format!("{:.2} s\n", session.elapsed_s())))
+}
+
+fn assignment_json(own: &IndexAssignment) -> Json {
+    json!({
+        "index": own.index,
+        "format": own.candidate.format(),
+        "page_size_bytes": own.candidate.page_bytes,
+        "pool_bytes": own.pool_bytes,
+        "reads_per_s": own.reads,
+        "reads_now_per_s": own.reads_now,
+        "size_bytes": own.size_bytes,
+    })
+}
+
+fn division_text(division: &[IndexAssignment], pool_bytes: u64) -> String {
+    let mut rows = vec![["index", "format", "page size", "pool", "reads a second", "as it is now", "size"].map(str::to_owned).to_vec()];
+    let reads = |reads: f64| grouped(reads.round() as u64);
+    for own in division {
+        rows.push(vec![
+            own.index.clone(),
+            own.candidate.format().to_owned(),
+            size_text(own.candidate.page_bytes as u64),
+            size_text(own.pool_bytes),
+            reads(own.reads),
+            reads(own.reads_now),
+            size_text(own.size_bytes),
+        ]);
+    }
+    let all = division.iter().map(|own| own.reads).sum();
+    let title = format!("With {} of pools together this is best, with {} reads a second:", size_text(pool_bytes), reads(all));
+    format!("{title}\n{}", aligned(&rows))
 }
 
 fn read_trace(path: &Path) -> Result<KeyTrace> {
@@ -42,17 +96,7 @@ fn read_trace(path: &Path) -> Result<KeyTrace> {
     KeyTrace::decode(&content).map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))
 }
 
-fn document(session: &Session, report: &PageSizeReport) -> Json {
-    let saved = report.levels_saved.iter().map(|saved| {
-        json!({
-            "format": saved.candidate.format(),
-            "page_size_bytes": saved.candidate.page_bytes,
-            "levels": saved.levels,
-            "levels_before": saved.levels_before,
-            "more_bytes": saved.more_bytes,
-            "more_leaf_bytes": saved.more_leaf_bytes,
-        })
-    });
+fn document(report: &PageSizeReport) -> Json {
     json!({
         "index": report.index,
         "columns": report.columns,
@@ -68,9 +112,18 @@ fn document(session: &Session, report: &PageSizeReport) -> Json {
             "size_bytes": report.now.size_bytes,
         },
         "page_sizes": report.lines.iter().map(line_json).collect::<Vec<Json>>(),
-        "levels_saved": saved.collect::<Vec<Json>>(),
-        "elapsed_s": session.elapsed_s(),
-        "cpu_s": session.cpu_s(),
+        "levels_saved": report.levels_saved.iter().map(saved_json).collect::<Vec<Json>>(),
+    })
+}
+
+pub(super) fn saved_json(saved: &LevelSaved) -> Json {
+    json!({
+        "format": saved.candidate.format(),
+        "page_size_bytes": saved.candidate.page_bytes,
+        "levels": saved.levels,
+        "levels_before": saved.levels_before,
+        "more_bytes": saved.more_bytes,
+        "more_leaf_bytes": saved.more_leaf_bytes,
     })
 }
 
@@ -107,7 +160,7 @@ fn name(candidate: &IndexCandidate) -> String {
     format!("{}, {}", candidate.format(), size_text(candidate.page_bytes as u64))
 }
 
-fn saved_text(saved: &LevelSaved) -> String {
+pub(super) fn saved_text(saved: &LevelSaved) -> String {
     let signed = |bytes: i64| format!("{}{}", if bytes < 0 { "-" } else { "+" }, size_text(bytes.unsigned_abs()));
     format!(
         "{}: {} levels where there are {}, for {} on disk and {} for each leaf that is read.\n",
@@ -119,7 +172,7 @@ fn saved_text(saved: &LevelSaved) -> String {
     )
 }
 
-fn text(session: &Session, report: &PageSizeReport) -> String {
+fn text(report: &PageSizeReport) -> String {
     let unique = if report.unique { ", unique" } else { "" };
     let mut out = format!("Index {} ({}){unique}: {} rows\n", report.index, report.columns, grouped(report.rids));
     out += &format!(
@@ -165,5 +218,5 @@ fn text(session: &Session, report: &PageSizeReport) -> String {
     if forecast.is_some_and(|forecast| !forecast.is_warm) {
         out += "The trace is too short to fill the pool: what is said of hits is of a pool that still fills.\n";
     }
-    out + &format!("\n{:.2} s\n", session.elapsed_s())
+    out
 }

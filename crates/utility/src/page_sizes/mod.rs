@@ -2,14 +2,17 @@
 //!
 //! * [`PageSizeOptions`], [`PageSizeReport`]: what is asked, and what came out
 //! * `advise`: levels, pages and bytes by the arithmetic of the estimator
+//! * `divide`: one memory for several indexes
 //! * `replay`: from a key trace, what a pool of so many bytes would hit
 //!
 //! Invariant: without a sample the pages are those that REORG would make, on every level.
 
 mod advise;
+mod divide;
 mod replay;
 
 pub use advise::page_sizes;
+pub use divide::{IndexAssignment, divide_memory};
 pub use replay::{PoolForecast, forecast};
 
 use crate::ObjectNow;

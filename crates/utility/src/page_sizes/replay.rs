@@ -29,10 +29,40 @@ pub struct PoolForecast {
     pub reads_per_request: f64,
     /// Pages read a second, at as many requests a second as there were; none when the trace does not say.
     pub reads_per_s: Option<f64>,
+    /// Requests of the trace.
+    pub requests: f64,
+    /// Requests a second; none when the trace does not say.
+    pub requests_per_s: Option<f64>,
     /// Were there requests enough to fill the pool, or for all leaves, before those that count?
     pub is_warm: bool,
     /// Hit ratio of leaves for any number of frames, by least recently used, from an empty pool on.
     pub curve: MissRatioCurve,
+    format: FrameNeeds,
+}
+
+impl PoolForecast {
+    /// Pages read for a request with a pool of so many bytes that forgets the least recently used page, once each page has been read.
+    #[must_use]
+    pub fn reads_with(&self, pool_bytes: u64) -> f64 {
+        if pool_bytes < CHUNK_BYTES {
+            return 1.0;
+        }
+        let frames = self.format.frames(pool_bytes).leaves;
+        // In a pool that they share with the leaves pages above them have frames, too.
+        let leaves = if self.format.shares { frames.saturating_sub(self.format.upper) } else { frames };
+        (1.0 - self.curve.hit_ratio(leaves) - self.curve.first_ratio()).max(0.0)
+    }
+}
+
+/// What decides how many frames leaves have.
+#[derive(Clone, Copy, Debug)]
+struct FrameNeeds {
+    page_bytes: u64,
+    folds: bool,
+    /// Pages above the leaves.
+    upper: u64,
+    /// They are simulated with the leaves.
+    shares: bool,
 }
 
 /// Frames of leaves and, where pages above them come and go in the same pool, whether they do.
@@ -41,17 +71,24 @@ struct Frames {
     shares_with_upper: bool,
 }
 
-fn frames(candidate: &IndexCandidate, levels: &[LevelPlaces], pool_bytes: u64) -> Frames {
-    let chunks = (pool_bytes / CHUNK_BYTES).max(1);
-    let per_chunk = CHUNK_BYTES / candidate.page_bytes as u64;
-    let upper: u64 = levels.iter().skip(1).map(|level| level.pages).sum();
-    if candidate.folds() {
-        let of_upper = (upper * FOLDED_PAGE_BYTES as u64).div_ceil(CHUNK_BYTES).min(chunks / 2);
-        return Frames { leaves: (chunks - of_upper).max(1) * per_chunk, shares_with_upper: false };
+impl FrameNeeds {
+    fn of(candidate: &IndexCandidate, levels: &[LevelPlaces]) -> FrameNeeds {
+        FrameNeeds {
+            page_bytes: candidate.page_bytes as u64,
+            folds: candidate.folds(),
+            upper: levels.iter().skip(1).map(|level| level.pages).sum(),
+            shares: !candidate.folds() && levels.iter().all(|level| level.pages_sampled == level.pages),
+        }
     }
-    let all = chunks * per_chunk;
-    let all_known = levels.iter().all(|level| level.pages_sampled == level.pages);
-    Frames { leaves: if all_known { all } else { all.saturating_sub(upper).max(1) }, shares_with_upper: all_known }
+
+    fn frames(&self, pool_bytes: u64) -> Frames {
+        let chunks = (pool_bytes / CHUNK_BYTES).max(1);
+        let per_chunk = CHUNK_BYTES / self.page_bytes;
+        let of_upper = if self.folds { (self.upper * FOLDED_PAGE_BYTES as u64).div_ceil(CHUNK_BYTES).min(chunks / 2) } else { 0 };
+        let all = (chunks - of_upper).max(1) * per_chunk;
+        let leaves = if self.folds || self.shares { all } else { all.saturating_sub(self.upper).max(1) };
+        Frames { leaves, shares_with_upper: self.shares }
+    }
 }
 
 /// Puts the requests of a trace to a pool for an index whose keys lie on these pages of each level; none when the trace says nothing about it.
@@ -61,8 +98,9 @@ pub fn forecast(trace: &KeyTrace, candidate: &IndexCandidate, levels: &[LevelPla
     if trace.references.is_empty() || trace.requests_seen == 0 {
         return None;
     }
+    let format = FrameNeeds::of(candidate, levels);
     let rate = leaves.pages_sampled as f64 / leaves.pages as f64;
-    let Frames { leaves: leaf_frames, shares_with_upper } = frames(candidate, levels, pool_bytes);
+    let Frames { leaves: leaf_frames, shares_with_upper } = format.frames(pool_bytes);
     let pool_frames = ((leaf_frames as f64 * rate).round() as usize).max(1);
     let mut pool = ClockPool::new(pool_frames);
     let (mut distances, mut counts) = (StackDistances::default(), DistanceCounts::default());
@@ -97,7 +135,10 @@ pub fn forecast(trace: &KeyTrace, candidate: &IndexCandidate, levels: &[LevelPla
         hit_ratio: 1.0 - leaf_reads,
         reads_per_request,
         reads_per_s: requests_per_s.map(|per_s| per_s * reads_per_request),
+        requests: trace.requests as f64,
+        requests_per_s,
         is_warm,
+        format,
         curve: counts.curve(trace.requests_seen as f64, rate),
     })
 }

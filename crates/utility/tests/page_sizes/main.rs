@@ -4,4 +4,5 @@
 
 mod built;
 mod data;
+mod divided;
 mod traces;
