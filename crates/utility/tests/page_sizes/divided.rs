@@ -9,10 +9,10 @@ use pagefold_utility::{IndexOptions, PageSizeOptions, PageSizeReport, Silent, di
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const ROWS: u64 = 120_000;
+const ROWS: u64 = 200_000;
 const CHUNK_BYTES: usize = 256 << 10;
 /// Memory, in chunks.
-const CHUNKS: usize = 7;
+const CHUNKS: usize = 5;
 const CANDIDATES: [(IndexFormat, usize); 6] = [
     (IndexFormat::Plain, 2048),
     (IndexFormat::Plain, 8192),
@@ -38,7 +38,7 @@ fn requests(column: &str) -> Vec<u64> {
         _ if random.below(10) < 8 => ROWS / 2 + random.below(ROWS / 6),
         _ => random.below(ROWS),
     };
-    (0..if column == "random" { 60_000 } else { 120_000 }).map(|_| one()).collect()
+    (0..if column == "random" { 40_000 } else { 80_000 }).map(|_| one()).collect()
 }
 
 fn ask(index: &Index, column: &str, requests: &[u64]) {
@@ -119,7 +119,7 @@ fn no_other_division_reads_much_less() {
         "{division:?}\nforetold {foretold:.0}, measured {really:.0}, best of all divisions measured {best:.0}, plain with halves {as_now:.0}"
     );
     assert!(division.iter().map(|own| own.pool_bytes).sum::<u64>() <= (CHUNKS * CHUNK_BYTES) as u64);
-    assert!(best < 0.8 * as_now, "there is something to choose");
+    assert!(best > 1_000.0 && best < 0.8 * as_now, "there is something to choose");
     assert!(really <= 1.05 * best, "{really} {best}");
     assert!((foretold - really).abs() <= 0.1 * really.max(1.0) + 2_000.0, "{foretold} {really}");
 }
