@@ -184,6 +184,10 @@ fn a_clock_keeps_what_is_used() {
     assert!([1, 2, 3].iter().all(|page| pool.request(*page)));
     // The hand takes all uses in three rounds, then the first page.
     assert!(!pool.request(4) && pool.request(2) && pool.request(3) && !pool.request(1));
+    // A page that was read just now has as many uses as one that is asked for again and again: the hand takes the first.
+    let mut pool = ClockPool::new(2);
+    assert!(!pool.request(1) && !pool.request(2) && (0..5).all(|_| pool.request(1)));
+    assert!(!pool.request(3) && pool.request(2) && !pool.request(1));
     assert!(!ClockPool::new(0).request(1));
 }
 
