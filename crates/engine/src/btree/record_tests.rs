@@ -100,7 +100,7 @@ fn small_indexes_are_recorded_in_windows() {
     with_index(10_000, IndexFormat::Plain, 4096, |index| {
         let (tree, mut random) = (index.tree(), Random(6));
         index.record_keys(&RecordOptions { bytes_max: 32 << 20, one_in: 4 }).unwrap();
-        const REQUESTS: u64 = (1 << 17) * 8;
+        const REQUESTS: u64 = (1 << 16) * 8;
         for _ in 0..REQUESTS {
             tree.first_rid(&key(index, SHAPE, 2 * random.below(10_000))).unwrap();
         }

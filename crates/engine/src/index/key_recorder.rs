@@ -23,7 +23,7 @@ use std::time::Duration;
 const COUNTED_ONE_IN: u32 = 61;
 
 /// Requests of a window of time.
-const WINDOW_REQUESTS: u64 = 1 << 17;
+const WINDOW_REQUESTS: u64 = 1 << 16;
 
 const WORD_BITS: u32 = 64;
 const FIRST_BITS: u32 = 4;
@@ -39,7 +39,7 @@ pub struct RecordOptions {
 
 impl Default for RecordOptions {
     fn default() -> RecordOptions {
-        RecordOptions { bytes_max: 16 << 20, one_in: 8 }
+        RecordOptions { bytes_max: 16 << 20, one_in: 16 }
     }
 }
 
@@ -124,7 +124,7 @@ impl KeyRecorder {
         if counted {
             self.count();
         }
-        if self.may_have(leaf) && self.open.load(Ordering::Relaxed) {
+        if self.open.load(Ordering::Relaxed) && self.may_have(leaf) {
             self.keep(key, now);
         }
     }
@@ -136,6 +136,7 @@ impl KeyRecorder {
     }
 
     #[cold]
+    #[inline(never)]
     fn count(&self) {
         let more = u64::from(COUNTED_ONE_IN);
         let before = self.requests.fetch_add(more, Ordering::Relaxed);
@@ -149,6 +150,7 @@ impl KeyRecorder {
     }
 
     #[cold]
+    #[inline(never)]
     fn keep(&self, key: &[u8], now: impl FnOnce() -> Duration) {
         let key = &key[..key.len().min(TRACED_KEY_BYTES_MAX)];
         let mut state = self.state.lock();

@@ -2,8 +2,9 @@
 //!
 //! `cargo run --release -p pagefold-lab-engine --bin key_trace -- [--pools]`
 //!
-//! Cost: look-ups of the index alone, all of it in memory, on one thread, in turns of some ten thousand: without a recorder ever, with one that is switched off, with one that is on. What is timed is
-//! the look-ups, by processor time of the thread; ratios are within rounds, in an order that rotates. Two indexes: one of which spans are recorded, and a small one, of which windows of time are.
+//! Cost: look-ups of the index alone, all of it in memory, on one thread, by its processor time. Two indexes of the same entries are asked the same, a few thousand look-ups in turn, so that
+//! whatever else the machine does falls on both; first neither is recorded, then the one, then the other. A round has a million look-ups, sixteen windows of time; what is printed is the median
+//! of the rounds, with the least and the greatest. So for a large index, of which spans are recorded, and for a small one, of which windows of time are.
 //!
 //! Pools: three traces of different skew, recorded in an index of plain leaves of 8 KB; then the index is built in each format and at each page size, with a pool of an eighth of its plain size, and
 //! asked the same: the pages read for each request of the second half, beside those that were foretold.
@@ -32,11 +33,11 @@ struct Options {
     /// Entries of the small index.
     #[arg(long, default_value_t = 100_000)]
     small: u64,
-    /// Look-ups of a turn.
-    #[arg(long, default_value_t = 40_000)]
+    /// Look-ups of a round.
+    #[arg(long, default_value_t = 1 << 20)]
     lookups: usize,
     /// Rounds.
-    #[arg(long, default_value_t = 61)]
+    #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// Compare with pools instead.
     #[arg(long)]
@@ -45,9 +46,12 @@ struct Options {
     #[arg(long, default_value_t = 1_000_000)]
     requests: usize,
     /// One of so many requests is kept.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 16)]
     one_in: u32,
 }
+
+/// Look-ups of a turn.
+const TURN: usize = 4096;
 
 /// Numbers that ascend and are not close together.
 fn number(place: u64) -> i64 {
@@ -108,52 +112,46 @@ fn ask(index: &Index, keys: &[Vec<u8>], requests: impl Iterator<Item = usize>) -
     Ok(())
 }
 
-fn cost(lab: &Lab, name: &str, entries: u64, (lookups, rounds): (usize, usize), options: &Options) -> Outcome<()> {
-    // One that was never recorded, and one that is switched: of the same entries.
-    let never = lab.build(&format!("{name} never"), entries, IndexFormat::Prefix, 8192)?;
-    let switched = lab.build(&format!("{name} switched"), entries, IndexFormat::Prefix, 8192)?;
-    let keys = keys_of(&never, entries)?;
-    let all = || 0..keys.len();
-    ask(&never, &keys, all())?;
-    ask(&switched, &keys, all())?;
+/// What a recorder that is on takes over one that is off.
+fn cost(lab: &Lab, name: &str, entries: u64, options: &Options) -> Outcome<()> {
+    let indexes = [
+        lab.build(&format!("{name} a"), entries, IndexFormat::Prefix, 8192)?,
+        lab.build(&format!("{name} b"), entries, IndexFormat::Prefix, 8192)?,
+    ];
+    let keys = keys_of(&indexes[0], entries)?;
+    indexes.iter().try_for_each(|index| ask(index, &keys, 0..keys.len()))?;
     let mut random = Random(9);
     let record = RecordOptions { one_in: options.one_in, bytes_max: 64 << 20 };
-    let (mut seconds, mut kept) = ([const { Vec::new() }; 3], Vec::new());
-    let mut round = |round: usize, timed: bool| -> Outcome<()> {
-        let requests: Vec<usize> = (0..lookups).map(|_| random.below(keys.len())).collect();
-        for turn in 0..3 {
-            let mode = (round + turn) % 3;
-            let index = if mode == 0 { &never } else { &switched };
-            if mode == 2 {
-                index.record_keys(&record)?;
-            }
-            let start = Clock::Thread.now_s();
-            ask(index, &keys, requests.iter().copied())?;
-            let spent = Clock::Thread.now_s() - start;
-            if let Some(trace) = index.stop_recording_keys() {
-                kept.push(trace.references.len() as f64 / lookups as f64);
-            }
-            if timed {
-                seconds[mode].push(spent);
-            }
+    // By which of the two is recorded: neither, the first, the second.
+    let mut medians = Vec::new();
+    for recorded in [None, Some(0), Some(1)] {
+        if let Some(recorded) = recorded {
+            indexes[recorded].record_keys(&record)?;
         }
-        Ok(())
-    };
-    for at in 0..rounds + 3 {
-        round(at, at >= 3)?;
+        let (mut ratios, mut per_s) = (Vec::new(), Vec::new());
+        for _ in 0..options.rounds {
+            let mut seconds = [0.0; 2];
+            for turn in 0..options.lookups / TURN {
+                let requests: Vec<usize> = (0..TURN).map(|_| random.below(keys.len())).collect();
+                for which in [turn % 2, 1 - turn % 2] {
+                    let start = Clock::Thread.now_s();
+                    ask(&indexes[which], &keys, requests.iter().copied())?;
+                    seconds[which] += Clock::Thread.now_s() - start;
+                }
+            }
+            ratios.push(seconds[0] / seconds[1]);
+            per_s.push(options.lookups as f64 / seconds[1] / 1e3);
+        }
+        let (ratio, per_s) = (Spread::of(ratios), Spread::of(per_s).median);
+        let kept = match recorded.and_then(|recorded| indexes[recorded].stop_recording_keys()) {
+            Some(trace) => format!("{:.3} of the requests kept", trace.references.len() as f64 / trace.requests as f64),
+            None => "nothing recorded".into(),
+        };
+        println!("{name}, {kept}: time of a over b {:.4} ({:.4}-{:.4}); b {per_s:.0} k/s", ratio.median, ratio.low, ratio.high);
+        medians.push(ratio.median);
     }
-    let per_s = Spread::of(seconds[1].iter().map(|s| lookups as f64 / s / 1e3));
-    println!(
-        "{name}: {entries} entries, look-ups with a recorder that is off {:.0} k/s ({:.0}-{:.0})",
-        per_s.median, per_s.low, per_s.high
-    );
-    println!("  of the requests {:.3} were kept (median of turns)", Spread::of(kept).median);
-    for (title, a, b) in [("off over never made", 1, 0), ("on over off", 2, 1)] {
-        let mut ratios: Vec<f64> = seconds[a].iter().zip(&seconds[b]).map(|(a, b)| a / b).collect();
-        ratios.sort_unstable_by(f64::total_cmp);
-        let at = |part: f64| ratios[((ratios.len() - 1) as f64 * part) as usize];
-        println!("  time, {title}: {:.4} (quartiles {:.4}-{:.4}, all {:.4}-{:.4})", at(0.5), at(0.25), at(0.75), at(0.0), at(1.0));
-    }
+    // Where the two lie in memory makes a difference, which comes once with each sign.
+    println!("{name}: {entries} entries, time with recording on over off {:.4}", (medians[1] / medians[2]).sqrt());
     Ok(())
 }
 
@@ -276,7 +274,6 @@ fn main() -> Outcome<()> {
         return pools(&options);
     }
     let lab = Lab::new(512 << 20)?;
-    cost(&lab, "large", options.entries, (options.lookups, options.rounds), &options)?;
-    // As many look-ups in a turn as make eight windows of time, of which one is recorded.
-    cost(&lab, "small", options.small, (1 << 20, options.rounds.div_ceil(4)), &options)
+    cost(&lab, "large", options.entries, &options)?;
+    cost(&lab, "small", options.small, &options)
 }
