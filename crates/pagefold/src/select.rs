@@ -7,7 +7,9 @@ use crate::table::{ByIndex, Table};
 use crate::{Error, IntoCondition, Result};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::{PartRows, PartScan, RowScan, Scan, ScanRequest};
-use pagefold_engine::table_space::{self as space, ColumnBatch};
+use pagefold_engine::table_space as space;
+#[cfg(feature = "arrow")]
+use pagefold_engine::table_space::ColumnBatch;
 use pagefold_types::{Condition, KeyRange, Schema, Value};
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -61,6 +63,7 @@ impl RowsOf {
 /// Batches of rows of a table, or of partitions, each with the table that it is of.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one for each scan")]
+#[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "who makes arrays of batches needs the table of each"))]
 pub(crate) enum Batches {
     Table(Scan, Arc<space::Table>),
     Partitions(PartScan),
