@@ -166,3 +166,72 @@ fn what_is_refused_says_why_and_changes_nothing() {
     assert_eq!(place.run(&["report", "db", "--json"]).ok().json()["tables"].as_array().unwrap().len(), 4);
     check(&place);
 }
+
+#[test]
+fn what_belongs_together_stays_together() {
+    let place = place();
+    place.run(&["create-index", "db", "by_shop", "sales(shop)"]).ok();
+    std::fs::write(place.path("p1.csv"), format!("id,day,shop,note\n{}", row(12))).unwrap();
+    let refused: [(&[&str], &str); 5] = [
+        (&["load", "db", "sales/p1", "p1.csv", "--replace", "--primary-key", "id,day"], "the primary key of the others"),
+        (&["load", "db", "sales/p1", "p1.csv", "--replace", "--partition-by", "day: MAXVALUE"], "it is not divided once more"),
+        (&["drop", "db", "by_shop/p2"], "that goes as a whole"),
+        (&["drop", "db", "sales_pk/p1"], "that goes as a whole"),
+        (&["load", "db", "new", "sales.csv", "--partition-by", "day: p = 2024-03-01, p = 2025-01-01"], "two partitions are called \"p\""),
+    ];
+    for (arguments, says) in refused {
+        let run = place.run(arguments);
+        assert!(run.code != Some(0) && run.err.contains(says), "{arguments:?}: {run:?}");
+    }
+    // A partition whose rows are replaced keeps its shares of all indexes.
+    place.run(&["load", "db", "sales/p1", "p1.csv", "--replace", "--primary-key", "day,id"]).ok();
+    assert_eq!(rows(&place, "sales", &["--index", "by_shop"]).len(), 1 + ROWS as usize / 4 * 3);
+    assert!(place.run(&["get", "db", "sales", "2024-01-02", "12"]).ok().out.contains("shop 12"));
+    check(&place);
+    // With another key all have another one; each keeps its method.
+    place.run(&["reorg", "db", "sales/p2", "--compress", "none"]).ok();
+    place.run(&["load", "db", "sales", "sales.csv", "--replace", "--primary-key", "id,day"]).ok();
+    let listed = place.run(&["partition", "list", "db", "sales", "--json"]).ok().json();
+    let methods: Vec<_> = listed["partitions"].as_array().unwrap().iter().map(|line| line["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["page", "none", "page", "page"]);
+    assert!(place.run(&["get", "db", "sales", "28", "2024-05-03"]).ok().out.contains("shop 28"));
+    check(&place);
+}
+
+#[test]
+fn an_index_that_cannot_be_built_leaves_nothing() {
+    let place = place();
+    std::fs::write(place.path("twice.csv"), "id,day,shop,note\n100001,2024-11-11,x,same\n100002,2024-11-11,x,same\n").unwrap();
+    place.run(&["load", "db", "sales", "twice.csv", "--append"]).ok();
+    let before = place.run(&["report", "db", "--json"]).ok().json()["indexes"].as_array().unwrap().len();
+    let refused = place.run(&["create-index", "db", "one", "sales(day, shop)", "--unique"]);
+    assert!(refused.code == Some(1) && refused.err.contains("duplicate key"), "{refused:?}");
+    assert_eq!(place.run(&["report", "db", "--json"]).ok().json()["indexes"].as_array().unwrap().len(), before);
+    check(&place);
+}
+
+/// A partition whose header is damaged is in the way of none of the others, and can be dropped.
+#[test]
+fn one_damaged_partition_is_one_damaged_partition() {
+    let place = place();
+    place.run(&["load", "db", "other", "sales.csv", "--primary-key", "day,id", "--partition-by", LIMITS]).ok();
+    place.run(&["create-index", "db", "by_shop", "other(shop)"]).ok();
+    for (partition, day) in [("p1", "2024-05-01"), ("p2", "2024-08-01")] {
+        let printed = place.run(&["print", "db", &format!("sales/{partition}")]).ok().out;
+        let file = printed.lines().find_map(|line| line.strip_prefix("file")).unwrap().trim().to_owned();
+        let path = place.path("db").join("data").join(format!("{file}.pfd"));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[200..260].fill(0xAA);
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(
+            rows(&place, "sales", &["--where", &format!("day = '{day}'")]).len(),
+            ROWS as usize / 12 / 28 + usize::from(ROWS as usize / 12 % 28 > 0)
+        );
+        assert_ne!(place.run(&["scan", "db", "sales", "--limit", "100000", "--format", "csv"]).code, Some(0));
+        assert!(place.run(&["partition", "list", "db", "other"]).ok().out.contains("q3"));
+        place.run(&["reorg", "db", "by_shop", "--format", "prefix"]).ok();
+        place.run(&["partition", "drop", "db", "sales", partition]).ok();
+        check(&place);
+    }
+    assert_eq!(names(&place), ["q3", "p4"]);
+}

@@ -4,7 +4,7 @@ use crate::load::table_schema;
 use crate::partitions::Tables;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::btree::Direction as CursorDirection;
-use pagefold_engine::database::{Database, Part, PartOrder, ReadView, ScanRequest, TransactionOptions};
+use pagefold_engine::database::{Database, Part, PartOrder, PartitionedTable, ReadView, ScanRequest, TransactionOptions};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::{BatchValues, ColumnBatch, Table};
 use pagefold_interchange::{BatchBuilder, ColumnSlice, ColumnValues, InterchangeError, Sink, TableSchema};
@@ -33,7 +33,9 @@ pub struct ScanOptions {
 /// A scan that is ready to run. It reads what was committed when it was prepared.
 pub struct Scan {
     view: ReadView,
-    tables: Tables,
+    name: String,
+    /// It stands for the columns.
+    first: Arc<Table>,
     schema: TableSchema,
     columns: Vec<usize>,
     condition: Option<Predicate>,
@@ -63,7 +65,8 @@ impl Scan {
         let (parts, order) = parts(database, &view, &tables, options.index.as_deref(), condition.as_ref())?;
         let by = |part: &Part| part.by.as_ref().map(|(index, _)| index.name().to_owned());
         let index_name = options.index.clone().or_else(|| parts.first().and_then(by));
-        Ok(Scan { view, tables, schema, columns, condition, parts, order, index_name, limit: options.limit })
+        let (name, first) = (tables.name().to_owned(), Arc::clone(tables.first()));
+        Ok(Scan { view, name, first, schema, columns, condition, parts, order, index_name, limit: options.limit })
     }
 
     /// The index that it reads through; of a partitioned table, where the condition chose one for each partition, that of the first.
@@ -91,8 +94,8 @@ impl Scan {
     /// When a page is damaged or the sink fails.
     pub fn run(&self, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<u64> {
         let rows = self.parts.iter().map(|part| part.table.row_count()).sum();
-        progress.start(&format!("reading {}", self.tables.name()), Some(rows), Unit::Rows);
-        let builder = BatchBuilder::new(&self.schema, self.tables.first().layout(), &self.columns, BATCH_ROWS)?;
+        progress.start(&format!("reading {}", self.name), Some(rows), Unit::Rows);
+        let builder = BatchBuilder::new(&self.schema, self.first.layout(), &self.columns, BATCH_ROWS)?;
         let mut output = Output { builder, rows: 0, sink };
         let (condition, limit) = (self.condition.clone(), self.limit);
         let request = ScanRequest { columns: Some(self.columns.clone()), condition, limit, rids: false };
@@ -114,7 +117,7 @@ impl Scan {
 fn parts(
     database: &Database,
     view: &ReadView,
-    tables: &Tables,
+    tables: &Tables<'_>,
     index: Option<&str>,
     condition: Option<&Predicate>,
 ) -> Result<(Vec<Part>, PartOrder)> {
@@ -125,12 +128,12 @@ fn parts(
     };
     let chosen: Vec<usize> = match (&tables.whole, condition) {
         (Some(whole), Some(condition)) => whole.find_ranges(&condition.key_ranges(whole.key_layout())),
-        _ => (0..tables.tables.len()).collect(),
+        _ => (0..tables.len()).collect(),
     };
     match (index, &tables.whole) {
         (None, _) => {
             let part = |at: &usize| {
-                let table = Arc::clone(&tables.tables[*at]);
+                let table = Arc::clone(tables.table(*at)?);
                 let narrow = condition.map(|condition| narrow_index(database, view, &table, condition)).transpose()?.flatten();
                 let by = narrow.map(|index| (Arc::clone(&index), ranges_of(&index)));
                 Ok(Part { table, by })
@@ -150,17 +153,29 @@ fn parts(
             if !database.partitioned_indexes_of(whole).iter().any(|own| own == name) {
                 return Err(Error::Usage(format!("{} has no index \"{name}\" of all partitions", whole.object())));
             }
-            let like = database.index_of_partition(whole.first(), name)?;
+            let like = like_index(database, whole, name)?;
             let (planned, is_in_order) = whole.plan(&like.attributes().columns, &ranges_of(&like), &chosen, false);
             let part = |(at, ranges): (usize, Vec<KeyRange>)| {
                 let index = database.index_of_partition(&whole.partitions()[at], name)?;
                 index.check_usable()?;
-                Ok(Part { table: Arc::clone(&tables.tables[at]), by: Some((index, ranges)) })
+                Ok(Part { table: Arc::clone(tables.table(at)?), by: Some((index, ranges)) })
             };
             let parts = planned.into_iter().map(part).collect::<Result<_>>()?;
             Ok((parts, if is_in_order { forward } else { PartOrder::Keys(CursorDirection::Forward) }))
         }
     }
+}
+
+/// The index that some partition has of an index of the whole.
+pub(crate) fn like_index(database: &Database, whole: &PartitionedTable, name: &str) -> Result<Arc<Index>> {
+    let mut refused = None;
+    for partition in whole.partitions() {
+        match database.index_of_partition(partition, name) {
+            Ok(index) => return Ok(index),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    Err(refused.map_or_else(|| Error::Data(format!("{} has no partition", whole.object())), Error::from))
 }
 
 /// The index that has the fewest entries in the ranges that the condition leaves, if that are few: entries are counted, up to the fewest so far.
@@ -277,7 +292,7 @@ pub fn get(database: &Database, table: &str, key: &[String]) -> Result<Option<Ve
     }
     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
     let Some(place) = tables.place_of_key(&refs)? else { return Ok(None) };
-    let table = &tables.tables[place];
+    let table = tables.table(place)?;
     let index = primary_key_index(table)?;
     index.key_layout().encode(&refs, &mut Vec::new()).map_err(|e| Error::Usage(e.to_string()))?;
     let mut transaction = database.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });

@@ -11,14 +11,12 @@ use crate::load_threads::with_batches;
 use crate::partitions::Tables;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::{Database, Transaction, TransactionOptions};
-use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
 use pagefold_interchange::{Inputs, InterchangeError, OpenSource, Packer, Source, TableSchema};
 use pagefold_types::{Column, ColumnValue, DataType, PackedRow, RowLayout, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Rows between two looks at whether to stop.
 const ROWS_PER_LOOK: u64 = 256;
@@ -143,7 +141,7 @@ pub fn delete_inputs(
 /// Adds the rows of a source to a table. Returns how many, and the bytes of their records.
 pub(crate) fn append_rows(
     database: &Database,
-    tables: &Tables,
+    tables: &Tables<'_>,
     source: &mut dyn Source,
     rows_per_transaction: Option<NonZeroU64>,
     progress: &dyn Progress,
@@ -157,7 +155,7 @@ pub(crate) fn append_rows(
 }
 
 /// Where the columns of the key are in a source, and the columns to read it with if it is text.
-fn key_positions(source: &dyn Source, target: &Target, keys: &TableSchema) -> Result<(Schema, Vec<usize>)> {
+fn key_positions(source: &dyn Source, target: &Target<'_>, keys: &TableSchema) -> Result<(Schema, Vec<usize>)> {
     let found = source.table().schema().columns();
     let own = target.schema.schema();
     let key_columns = &target.first().attributes().primary_key;
@@ -192,21 +190,21 @@ fn by_name(source: &TableSchema, keys: &TableSchema) -> Result<Vec<usize>> {
 }
 
 /// The table whose rows change.
-struct Target {
-    tables: Tables,
+struct Target<'d> {
+    tables: Tables<'d>,
     schema: TableSchema,
-    /// Of the primary key, by table.
-    indexes: Vec<Arc<Index>>,
 }
 
-impl Target {
-    fn find(database: &Database, table: &str) -> Result<Target> {
+impl<'d> Target<'d> {
+    fn find(database: &'d Database, table: &str) -> Result<Target<'d>> {
         let tables = Tables::find(database, table)?;
         if tables.first().attributes().primary_key.is_empty() {
             return Err(Error::Data(format!("table \"{table}\" has no primary key: its rows cannot be told apart")));
         }
-        let indexes = tables.tables.iter().map(|table| primary_key_index(table)).collect::<Result<_>>()?;
-        Ok(Target { schema: table_schema(tables.first())?, indexes, tables })
+        if tables.whole.is_none() {
+            primary_key_index(tables.first())?;
+        }
+        Ok(Target { schema: table_schema(tables.first())?, tables })
     }
 
     fn first(&self) -> &Table {
@@ -217,7 +215,8 @@ impl Target {
         let key: Vec<ValueRef<'_>> = self.first().attributes().primary_key.iter().map(|column| row[*column]).collect();
         // Its key has the columns by which the table is divided: who is there with this key is in the same partition.
         let place = self.tables.place_of(row, &mut Vec::new())?;
-        let (table, index) = (&self.tables.tables[place], &self.indexes[place]);
+        let table = self.tables.table(place)?;
+        let index = &primary_key_index(table)?;
         let found = transaction.find(table, index, &key)?;
         let before = found.first().map(|rid| transaction.row(table, *rid).map(|row| (*rid, row))).transpose()?;
         let Some((rid, Some(before))) = before else {
@@ -245,7 +244,8 @@ impl Target {
             report.not_found += 1;
             return Ok(());
         };
-        let (table, index) = (&self.tables.tables[place], &self.indexes[place]);
+        let table = self.tables.table(place)?;
+        let index = &primary_key_index(table)?;
         let found = transaction.find(table, index, key)?;
         match found.first() {
             Some(rid) if transaction.delete(table, *rid)? => report.deleted += 1,
@@ -377,7 +377,7 @@ impl<'d> Work<'d> {
     }
 
     /// Adds rows to a table, or each to its partition.
-    fn append(&mut self, tables: &Tables, rows: &[PackedRow<'_>], progress: &dyn Progress) -> Result<()> {
+    fn append(&mut self, tables: &Tables<'_>, rows: &[PackedRow<'_>], progress: &dyn Progress) -> Result<()> {
         if tables.whole.is_none() {
             return self.append_to(tables.first(), rows, progress);
         }
@@ -386,7 +386,7 @@ impl<'d> Work<'d> {
             let place = tables.place_of_row(*row, &mut key).map_err(|error| error.at_row(self.report.rows + number as u64))?;
             of_tables.entry(place).or_default().push(*row);
         }
-        of_tables.iter().try_for_each(|(place, rows)| self.append_to(&tables.tables[*place], rows, progress))
+        of_tables.iter().try_for_each(|(place, rows)| self.append_to(tables.table(*place)?, rows, progress))
     }
 
     fn append_to(&mut self, table: &Table, rows: &[PackedRow<'_>], progress: &dyn Progress) -> Result<()> {

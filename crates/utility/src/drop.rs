@@ -65,6 +65,10 @@ pub(crate) fn no_object(database: &Database, name: &str) -> crate::Error {
     let names: Vec<String> = database.table_names().into_iter().chain(database.index_names()).collect();
     crate::Error::Data(match names.as_slice() {
         [] => format!("no table or index \"{name}\"; there are none"),
-        names => format!("no table or index \"{name}\"; there are: {}", names.join(", ")),
+        names => {
+            const SHOWN: usize = 20;
+            let more = if names.len() > SHOWN { ", ..." } else { "" };
+            format!("no table or index \"{name}\"; there are: {}{more}", names[..names.len().min(SHOWN)].join(", "))
+        }
     })
 }

@@ -100,6 +100,13 @@ pub fn load_source(
     if let (Ok(target), LoadMode::Append) = (&target, options.mode) {
         return append(database, target, source, options, progress);
     }
+    if let (Ok(Tables { whole: None, .. }), Some(_)) = (&target, &options.division)
+        && database.table(table).is_ok_and(|table| table.range().is_some())
+    {
+        return Err(Error::Usage(format!(
+            "\"{table}\" is a partition: it is not divided once more; `pagefold partition split` divides it"
+        )));
+    }
     if options.division.is_some() || target.is_ok_and(|target| target.whole.is_some()) {
         return load_partitioned(database, table, source, options, progress);
     }
@@ -184,15 +191,15 @@ pub(crate) fn wide_row(error: &dyn std::fmt::Display, table: &Table, values: &[V
 /// Adds rows to a table that is in use.
 fn append(
     database: &Database,
-    tables: &Tables,
+    tables: &Tables<'_>,
     source: &mut dyn Source,
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadReport> {
     let mut report = LoadReport { source_bytes: source.bytes_total(), decided: source.decided(), ..LoadReport::default() };
     (report.rows, report.record_bytes) = append_rows(database, tables, source, options.rows_per_transaction, progress)?;
-    tables.tables.iter().for_each(|table| report.note_table(table));
-    for index in tables.tables.iter().flat_map(|table| database.indexes_of(table)) {
+    tables.usable().for_each(|table| report.note_table(table));
+    for index in tables.usable().flat_map(|table| database.indexes_of(table)) {
         report.index_bytes += u64::from(index.data_set().page_count()) * index.data_set().page_bytes() as u64;
     }
     Ok(report)
@@ -282,7 +289,9 @@ fn prepare<'a>(
         }
     }
     let mut collectors = KeyCollectors::default();
-    let is_kept = !report.primary_key_kept.is_empty() && kept_indexes.iter().any(|index| index.name == format!("{name}_pk"));
+    // A partition keeps its share of the index of the whole.
+    let is_share = table.range().is_some() && kept_indexes.iter().any(|index| index.is_of_key(&primary_key));
+    let is_kept = is_share || !report.primary_key_kept.is_empty() && kept_indexes.iter().any(|index| index.name == format!("{name}_pk"));
     if !primary_key.is_empty() && !is_kept {
         let key_name = format!("{name}_pk");
         kept_indexes.retain(|index| index.name != key_name);

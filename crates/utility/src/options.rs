@@ -83,6 +83,8 @@ pub struct LoadOptions {
     pub rows_per_transaction: Option<NonZeroU64>,
     /// With `Replace`: keep the dictionary instead of training another.
     pub keep_dictionary: bool,
+    /// With `Replace` of a partitioned table: each partition keeps its method.
+    pub keep_methods: bool,
     /// What methods and formats cost, where they are chosen.
     pub costs: Costs,
     /// How to read the files.
@@ -110,6 +112,7 @@ impl Default for LoadOptions {
             division: None,
             rows_per_transaction: None,
             keep_dictionary: false,
+            keep_methods: false,
             costs: Costs::default(),
             source: OpenSource::default(),
             sort_bytes: 64 << 20,

@@ -30,6 +30,7 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     let (database, new) = session.open_or_create(&arguments.database)?;
     if let (None, true, Ok(table)) = (arguments.compress, arguments.replace, utility::first_table(&database, &arguments.table)) {
         options.method = Setting::Given(table.attributes().method);
+        options.keep_methods = true;
     }
     let outcome = utility::load_inputs(&database, &arguments.table, &inputs, &options, &session.bars);
     session.bars.clear();
@@ -152,6 +153,7 @@ fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> 
         division: arguments.partition_by.clone(),
         rows_per_transaction: arguments.rows_per_transaction,
         keep_dictionary: arguments.keep_dictionary,
+        keep_methods: false,
         costs: Costs::Measured,
         source: OpenSource { csv: CsvOptions { schema, types, rejects, ..arguments.text.options()? } },
         sort_bytes: session.sort_bytes(),

@@ -37,7 +37,11 @@ pub(super) fn run(session: &Session, arguments: &PartitionArguments) -> Result<(
         PartitionCommand::Rotate { limit, .. } => {
             let (database, table) = open(OpenMode::Write)?;
             let (dropped, added) = utility::rotate_partition(&database, table, limit)?;
-            done(session, table, "added", &added, &format!("Partition \"{dropped}\" of \"{table}\" dropped, \"{added}\" added"))
+            if session.global.json {
+                let told = json!({ "table": table, "dropped": dropped, "added": added, "elapsed_s": session.elapsed_s() });
+                return session.told(session.print_json(&told));
+            }
+            session.told(session.print(&format!("Partition \"{dropped}\" of \"{table}\" dropped, \"{added}\" added")))
         }
         PartitionCommand::Split { partition, limit, .. } => {
             let (database, table) = open(OpenMode::Write)?;

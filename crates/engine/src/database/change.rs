@@ -325,7 +325,10 @@ impl<'a> Change<'a> {
     /// # Errors
     /// When there is none of this name; as [`Self::lock_table`].
     pub fn drop_index(&mut self, name: &str) -> Result<Arc<Index>> {
-        self.define(|defining, by| defining.drop_index(by, name))
+        self.define(|defining, by| {
+            let index = defining.drop_index(by, name)?;
+            defining.check_alone(by, &index).map(|()| index)
+        })
     }
 
     /// A copy of a live table that takes its place: its pages are copied as they are, so RIDs stay. Add the indexes with [`Self::fork_index`].

@@ -259,7 +259,7 @@ impl Defining {
     fn note_table(&mut self, by: Definer<'_>, attributes: TableAttributes, replaced: Option<u32>) -> Result<Arc<Table>> {
         let core = Arc::clone(&by.database.core);
         if let Some(range) = &attributes.range {
-            self.check_range(by.database, &attributes.name, range, replaced)?;
+            self.check_range(by.database, &attributes, range, replaced)?;
         }
         let mut table = Table::create(Arc::clone(&core), core.take_object_id(), attributes)?;
         table.lifetime = Lifetime::staged(by.state.id(), 0);

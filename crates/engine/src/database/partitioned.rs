@@ -11,6 +11,7 @@
 
 use super::defining::{Definer, Defining};
 use super::open::DatabaseState;
+use crate::catalog::{Defined, read_definition};
 use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition, SEPARATOR};
 use crate::table_space::{Method, RangeOf, Table, TableAttributes, range_key_layout};
@@ -96,8 +97,8 @@ impl DatabaseState {
 
     fn partitioned_of(&self, object_id: u32, name: &str, members: Vec<RangePartition>) -> Result<PartitionedTable> {
         let none = || Error::Damaged { path: "catalog".into(), reason: format!("partitioned table \"{name}\" has no partition") };
-        let first = self.table_of_partition(members.first().ok_or_else(none)?)?;
-        PartitionedTable::new(object_id, name, &first, members)
+        let attributes = self.attributes_of(members.first().ok_or_else(none)?)?;
+        PartitionedTable::new(object_id, name, &attributes, members)
     }
 
     /// The table of a partition.
@@ -109,6 +110,20 @@ impl DatabaseState {
             object: format!("table \"{}\"", partition.table_name()),
             why: "was dropped or replaced: look it up again",
         })
+    }
+
+    /// What the catalog says of a partition, whatever state its files are in: they are not looked at.
+    fn attributes_of(&self, partition: &RangePartition) -> Result<TableAttributes> {
+        let place = self.objects.read().tables.by_id(partition.object_id()).cloned();
+        let described = place.as_ref().and_then(|place| place.definition());
+        match described.map(|definition| read_definition(partition.object_id(), &definition, |_| None)).transpose()? {
+            Some(Defined::Table(entry)) => Ok(entry.attributes),
+            // Somebody has used it, or it is a former one.
+            _ => match place.and_then(|place| place.opened()) {
+                Some(table) => Ok(table.attributes_now()),
+                None => Ok(self.table_of_partition(partition)?.attributes_now()),
+            },
+        }
     }
 
     /// Names of the indexes of a partitioned table, in their order.
@@ -124,9 +139,11 @@ impl DatabaseState {
     /// When a partition cannot be opened.
     pub fn partitioned_index(&self, name: &str) -> Result<Option<(Arc<PartitionedTable>, Vec<String>)>> {
         let Some(index) = self.other(DefinedKind::PartitionedIndex, name)? else { return Ok(None) };
-        for whole in self.partitioned_names() {
-            let whole = self.partitioned_table(&whole)?;
-            if Some(whole.object_id()) == index.notes.partitioned_table() {
+        for name_of_whole in self.partitioned_names() {
+            // Others are not looked at, as they may be damaged.
+            let whole = self.other(DefinedKind::PartitionedTable, &name_of_whole)?.map(|whole| whole.object_id);
+            if whole.is_some() && whole == index.notes.partitioned_table() {
+                let whole = self.partitioned_table(&name_of_whole)?;
                 let names = whole.partitions().iter().map(|partition| PartitionedTable::index_name(name, partition)).collect();
                 return Ok(Some((whole, names)));
             }
@@ -186,14 +203,36 @@ impl Defining {
         members.dedup_by_key(|partition| partition.object_id());
         match members.first() {
             Some(first) => {
-                let first = self.table_of(database, first)?;
-                Ok(Arc::new(PartitionedTable::new(other.object_id, name, &first, members)?))
+                let attributes = self.attributes_of(database, first)?;
+                Ok(Arc::new(PartitionedTable::new(other.object_id, name, &attributes, members)?))
             }
             None => Err(Error::Stale {
                 object: format!("partitioned table \"{name}\""),
                 why: "was made after the snapshot of this transaction",
             }),
         }
+    }
+
+    fn attributes_of(&self, database: &DatabaseState, partition: &RangePartition) -> Result<TableAttributes> {
+        match self.table(partition.table_name()) {
+            Some(own) if own.object_id == partition.object_id() => Ok(own.attributes_now()),
+            _ => database.attributes_of(partition),
+        }
+    }
+
+    /// Refuses to drop by itself an index that is a partition's share of an index of the whole.
+    pub(super) fn check_alone(&self, by: Definer<'_>, index: &Index) -> Result<()> {
+        let Some((whole, partition)) = index.name().rsplit_once(SEPARATOR) else { return Ok(()) };
+        let Ok(other) = self.other(by.database, DefinedKind::PartitionedIndex, whole) else { return Ok(()) };
+        let table = self.tables().find(|own| own.object_id == index.table_id).cloned();
+        let table = table.map_or_else(|| by.database.table_of(index), Ok)?;
+        if table.range().is_some_and(|range| Some(range.table) == other.notes.partitioned_table()) {
+            return Err(Error::Parameter(format!(
+                "{} is what partition \"{partition}\" has of index \"{whole}\": that goes as a whole",
+                index.object()
+            )));
+        }
+        Ok(())
     }
 
     /// The table of a partition, as this transaction has it.
@@ -219,6 +258,9 @@ impl Defining {
         if partitions.is_empty() || partitions.len() > usize::from(PARTITION_MAX) + 1 {
             return refuse(format!("{} partitions, not 1 to {}", partitions.len(), u32::from(PARTITION_MAX) + 1));
         }
+        if let Some(twice) = partitions.iter().enumerate().find(|(at, spec)| partitions[..*at].iter().any(|own| own.name == spec.name)) {
+            return refuse(format!("two partitions are called \"{}\"", twice.1.name));
+        }
         let numbers: Vec<u32> = columns.iter().map(|column| *column as u32).collect();
         let mut notes = attributes.notes.clone();
         notes.set_ranges(&numbers, &[]).map_err(|e| Error::Parameter(e.to_string()))?;
@@ -241,7 +283,14 @@ impl Defining {
     }
 
     /// Refuses a partition of keys that another one has, or of nothing. `replaced`: the table that it is to replace, as it is now.
-    pub(super) fn check_range(&self, database: &DatabaseState, name: &str, range: &RangeOf, replaced: Option<u32>) -> Result<()> {
+    pub(super) fn check_range(
+        &self,
+        database: &DatabaseState,
+        attributes: &TableAttributes,
+        range: &RangeOf,
+        replaced: Option<u32>,
+    ) -> Result<()> {
+        let name = &attributes.name;
         let is_other = |object_id: u32| replaced != Some(object_id) && !self.has_dropped(object_id);
         let overlaps = |own: &RangeOf| {
             let begins_before = |a: &KeyRange, b: &KeyRange| b.end.as_ref().is_none_or(|end| a.start < *end);
@@ -258,9 +307,24 @@ impl Defining {
         if let Some(taken) = live.chain(own).next() {
             return refuse(format!("its range overlaps that of \"{taken}\""));
         }
+        drop(objects);
+        // All have the same columns and the same key; one that is about to be replaced has them, too.
+        let known = match self.tables().find(|own| own.range().is_some_and(|own| own.table == range.table)) {
+            Some(own) => Some(own.attributes_now()),
+            None => match database.objects.read().members.of(range.table).first() {
+                Some(first) => Some(database.attributes_of(first)?),
+                None => None,
+            },
+        };
+        let of_range = |own: &TableAttributes| own.range.as_ref().map(|range| range.columns.clone());
+        if let Some(known) = known
+            && (&known.schema, &known.primary_key, of_range(&known)) != (&attributes.schema, &attributes.primary_key, of_range(attributes))
+        {
+            return refuse(format!("a partition has the columns and the primary key of the others, as of \"{}\"", known.name));
+        }
         let is_whole = |object_id: u32| object_id == range.table && !self.has_dropped(object_id);
         let made = self.others_made().any(|other| is_whole(other.object_id));
-        if made || objects.others.by_id(range.table).is_some_and(|place| is_whole(place.object_id)) {
+        if made || database.objects.read().others.by_id(range.table).is_some_and(|place| is_whole(place.object_id)) {
             return Ok(());
         }
         refuse("it is to be a partition of a table that is not there".into())
@@ -324,7 +388,7 @@ impl Defining {
             .filter_map(|own| own.range().filter(|range| range.table == whole.object_id()))
             .map(|range| range.number)
             .collect();
-        let number = whole.free_number(&taken)?;
+        let number = whole.free_number(|partition| !self.has_dropped(partition.object_id()), &taken)?;
         let range = RangeOf { table: whole.object_id(), number, columns: whole.columns().to_vec(), keys };
         self.create_member(by, &like.attributes_now(), whole.name(), range, spec)
     }

@@ -4,7 +4,7 @@
 //! - there is a partition; they are in the order of their keys, and no key belongs to two;
 //! - a value never changes: when partitions come or go, another one is made.
 
-use crate::table_space::{RangeOf, Table, range_key_layout};
+use crate::table_space::{RangeOf, Table, TableAttributes, range_key_layout};
 use crate::{Error, Result};
 use pagefold_types::{Direction, KeyLayout, KeyRange, PARTITION_MAX, Schema, ValueRef};
 use std::sync::Arc;
@@ -83,10 +83,15 @@ pub struct PartitionedTable {
 }
 
 impl PartitionedTable {
-    /// Of partitions in the order of their keys, of which `first` is one.
-    pub(crate) fn new(object_id: u32, name: &str, first: &Table, partitions: Vec<RangePartition>) -> Result<PartitionedTable> {
+    /// Of partitions in the order of their keys, one of which has these attributes.
+    pub(crate) fn new(
+        object_id: u32,
+        name: &str,
+        attributes: &TableAttributes,
+        partitions: Vec<RangePartition>,
+    ) -> Result<PartitionedTable> {
         let damaged = |reason: &str| Error::Damaged { path: "catalog".into(), reason: format!("partitioned table \"{name}\": {reason}") };
-        let range = first.range().ok_or_else(|| damaged("a table without a range is a partition"))?;
+        let range = attributes.range.as_ref().ok_or_else(|| damaged("a table without a range is a partition"))?;
         if partitions.is_empty() {
             return Err(damaged("it has no partition"));
         }
@@ -95,7 +100,6 @@ impl PartitionedTable {
                 return Err(damaged(&format!("partitions \"{}\" and \"{}\" overlap", pair[0].name(), pair[1].name())));
             }
         }
-        let attributes = first.attributes();
         Ok(PartitionedTable {
             object_id,
             name: name.into(),
@@ -186,12 +190,13 @@ impl PartitionedTable {
         })
     }
 
-    /// A number that no partition has.
+    /// A number that none of the partitions has that stay.
     ///
     /// # Errors
     /// When there are all that can be.
-    pub(crate) fn free_number(&self, also_taken: &[u16]) -> Result<u16> {
-        let mut taken: Vec<u16> = self.partitions.iter().map(RangePartition::number).chain(also_taken.iter().copied()).collect();
+    pub(crate) fn free_number(&self, stays: impl Fn(&RangePartition) -> bool, also_taken: &[u16]) -> Result<u16> {
+        let own = self.partitions.iter().filter(|partition| stays(partition)).map(RangePartition::number);
+        let mut taken: Vec<u16> = own.chain(also_taken.iter().copied()).collect();
         taken.sort_unstable();
         taken.dedup();
         let next = taken.last().map_or(0, |last| last.saturating_add(1));

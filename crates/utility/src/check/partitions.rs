@@ -46,9 +46,10 @@ fn check_members(whole: &str, members: &[&TableEntry], indexes: &[&str], all: &[
         if let Some(next) = members.get(at + 1).filter(|next| end.is_none_or(|end| end > start(next))) {
             faults.push(format!("the ranges of tables \"{name}\" and \"{}\" overlap", next.attributes.name));
         }
-        if table.attributes.schema != first.attributes.schema || columns_of(table) != columns_of(first) {
+        let key = |table: &TableEntry| table.attributes.primary_key.clone();
+        if table.attributes.schema != first.attributes.schema || columns_of(table) != columns_of(first) || key(table) != key(first) {
             faults.push(format!(
-                "table \"{name}\" has other columns than \"{}\", which is a partition of the same table",
+                "table \"{name}\" has other columns, or another key, than \"{}\", which is a partition of the same table",
                 first.attributes.name
             ));
         }
@@ -58,8 +59,21 @@ fn check_members(whole: &str, members: &[&TableEntry], indexes: &[&str], all: &[
         };
         for index in indexes {
             let wanted = format!("{index}/{partition}");
-            if !all.iter().any(|own| own.table_id == table.object_id && own.attributes.name == wanted) {
+            let share_of =
+                |table: &TableEntry, wanted: &str| all.iter().find(|own| own.table_id == table.object_id && own.attributes.name == wanted);
+            let Some(own) = share_of(table, &wanted) else {
                 faults.push(format!("table \"{name}\" lacks index \"{wanted}\""));
+                continue;
+            };
+            let of_first = first.attributes.name.strip_prefix(whole).map(|rest| format!("{index}{rest}"));
+            let like = of_first.and_then(|wanted| share_of(first, &wanted));
+            if like
+                .is_some_and(|like| (&like.attributes.columns, like.attributes.unique) != (&own.attributes.columns, own.attributes.unique))
+            {
+                faults.push(format!(
+                    "index \"{wanted}\" has other columns than that of \"{}\", or is unique where that is not",
+                    first.attributes.name
+                ));
             }
         }
     }
@@ -99,6 +113,8 @@ mod tests {
         assert!(faults(&[a.clone(), member(3, "t/b", &[4], None)], &both).contains("\"t/a\" and \"t/b\" overlap"));
         assert!(faults(&[member(2, "t/a", &[], None), b.clone()], &both).contains("overlap"));
         assert!(faults(&[a.clone(), b.clone()], &both[..1]).contains("\"t/b\" lacks index \"i/b\""));
+        let unique = IndexEntry { attributes: IndexAttributes { unique: true, ..both[1].attributes.clone() }, ..both[1].clone() };
+        assert!(faults(&[a.clone(), b.clone()], &[both[0].clone(), unique]).contains("is unique where that is not"));
         assert!(faults(&[a.clone(), member(3, "u/b", &[5], None)], &both).contains("not called so"));
         let mut other = b;
         other.attributes.schema = Schema::new(vec![Column::new("b", DataType::BigInt, false)]).unwrap();

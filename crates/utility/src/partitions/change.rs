@@ -5,7 +5,8 @@
 //! - while rows are written anew, those of the partitions concerned are read and not changed; other partitions are changed by anybody.
 
 use crate::index_build::{KeyCollector, KeyCollectors};
-use crate::partitions::PartitionText;
+use crate::partitions::{PartitionText, Tables};
+use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::{
     Change, Database, FreshPartition, PartitionSpec, PartitionedTable, RangePartition, ReadView, ScanRequest, TransactionOptions,
@@ -31,13 +32,13 @@ pub struct MovedRows {
 
 fn spec(database: &Database, table: &str, partition: &PartitionText) -> Result<PartitionSpec> {
     let whole = database.partitioned_table(table)?;
-    let first = database.table_of_partition(whole.first())?;
-    partition.spec(first.attributes(), whole.columns(), || free_name(&whole))
+    let tables = Tables::of(database, Arc::clone(&whole), Vec::new())?;
+    partition.spec(tables.first().attributes(), whole.columns(), || free_name(database, &whole))
 }
 
 /// `p` and a number that no partition has.
-fn free_name(whole: &PartitionedTable) -> String {
-    let taken = |name: &String| whole.partitions().iter().any(|partition| partition.name() == name);
+fn free_name(database: &Database, whole: &PartitionedTable) -> String {
+    let taken = |name: &String| database.table(&format!("{}/{name}", whole.name())).is_ok();
     (whole.partitions().len() + 1..).map(|number| format!("p{number}")).find(|name| !taken(name)).unwrap_or_default()
 }
 
@@ -59,7 +60,8 @@ pub fn add_partition(database: &Database, table: &str, partition: &PartitionText
 /// When there is none, or it is the only one.
 pub fn drop_partition(database: &Database, table: &str, partition: &str) -> Result<u64> {
     let whole = database.partitioned_table(table)?;
-    let freed = allocated(&*database.table_of_partition(whole.partition(partition)?)?);
+    // One that is damaged goes, too.
+    let freed = database.table_of_partition(whole.partition(partition)?).map_or(0, |table| allocated(&table));
     let mut transaction = database.begin(TransactionOptions::default());
     transaction.drop_partition(table, partition)?;
     transaction.commit()?;
@@ -164,11 +166,14 @@ fn fill(
 ) -> Result<()> {
     let mut filling = Vec::with_capacity(fresh.len());
     for (table, indexes) in fresh {
+        // Of the rows of the largest.
         if table.attributes().method.dictionary_type().is_some()
-            && let Some(trained) = old.first().and_then(|old| old.dictionary())
-            && old.first().is_some_and(|old| old.attributes().method == table.attributes().method)
+            && let Some(largest) = old.iter().max_by_key(|old| old.row_count())
         {
-            table.set_dictionary(trained.dictionary().clone())?;
+            let (sample, rows) = (sample_table(largest, progress)?, old.iter().map(|old| old.row_count()).sum());
+            if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows, table.attributes().page_fill()) {
+                table.set_dictionary(dictionary)?;
+            }
         }
         let mut collectors = KeyCollectors::default();
         indexes.iter().for_each(|index| collectors.push(KeyCollector::new(database, Arc::clone(index), SORT_BYTES)));

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - partitions are independent of each other: one that is done stays done, whatever becomes of the next;
-//! - an index of all partitions is one when each has its own, and not before; those that were built before an interrupt are found when it is begun again.
+//! - an index of all partitions is one when each has its own, and not before; when it cannot be built, what was built of it goes. After a crash those of single partitions are there, and are found when
+//!   it is begun again.
 
 use super::each;
 use crate::drop::DropReport;
@@ -12,7 +13,7 @@ use crate::{Error, IndexOptions, Progress, ReorgOptions, Result, Setting};
 use pagefold_engine::Error as EngineError;
 use pagefold_engine::database::{Database, PartitionedTable, RangePartition};
 use pagefold_engine::index::IndexAttributes;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Builds an index of each partition beside writers, several at once; then it is one of the table.
 pub(crate) fn create_partitioned_index(
@@ -24,6 +25,7 @@ pub(crate) fn create_partitioned_index(
 ) -> Result<IndexReport> {
     let mut report = IndexReport::default();
     let sort_bytes = (options.sort_bytes / 4).max(1 << 20);
+    let made = Mutex::new(Vec::new());
     // What cannot be is refused before anything is built.
     let lacking = || -> Result<Option<Vec<RangePartition>>> {
         let mut change = database.change();
@@ -37,9 +39,13 @@ pub(crate) fn create_partitioned_index(
     while let Some(lacking) = lacking()? {
         let build = |partition: &RangePartition, progress: &dyn Progress| {
             let own = IndexAttributes { name: PartitionedTable::index_name(&attributes.name, partition), ..attributes.clone() };
-            build_index(database, partition.table_name(), own, &IndexOptions { sort_bytes, ..options.clone() }, progress)
+            let name = own.name.clone();
+            let built = build_index(database, partition.table_name(), own, &IndexOptions { sort_bytes, ..options.clone() }, progress)?;
+            made.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+            Ok(built)
         };
-        for built in each(&format!("building index {}", attributes.name), &lacking, 0, progress, build)? {
+        let built = each(&format!("building index {}", attributes.name), &lacking, 0, progress, build);
+        for built in built.map_err(|error| without(database, &made, error))? {
             report.rids += built.rids;
             report.keys += built.keys;
             report.pages += built.pages;
@@ -48,6 +54,17 @@ pub(crate) fn create_partitioned_index(
         // Partitions that have come meanwhile get theirs.
     }
     Ok(report)
+}
+
+/// Drops what was built of an index before an error; the error.
+fn without(database: &Database, made: &Mutex<Vec<String>>, error: Error) -> Error {
+    for name in made.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let mut change = database.change();
+        if let Err(left) = change.drop_index(&name).and_then(|_| change.commit()) {
+            return Error::Data(format!("{error}; index \"{name}\" of one partition is there already, and could not be dropped: {left}"));
+        }
+    }
+    error
 }
 
 /// Writes all partitions of a table, or all of an index, anew, several at once.
@@ -89,7 +106,7 @@ pub(crate) fn drop_partitioned(database: &Database, name: &str) -> Result<Option
     let mut change = database.change();
     if let Some((_, indexes)) = database.partitioned_index(name)? {
         for index in indexes {
-            freed(database.index(&index)?.data_set().allocated_bytes());
+            freed(database.index(&index).map_or(0, |index| index.data_set().allocated_bytes()));
         }
         change.drop_partitioned_index(name)?;
         change.commit()?;

@@ -3,6 +3,7 @@
 use crate::Result;
 use pagefold_engine::database::{Database, PartitionedTable};
 use pagefold_engine::table_space::{Method, range_key_layout};
+use pagefold_types::Value;
 
 /// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +61,17 @@ fn limit_text(whole: &PartitionedTable, limit: &[u8]) -> String {
     // It may have values of the first columns only.
     for count in (1..=whole.columns().len()).rev() {
         let layout = range_key_layout(whole.name(), whole.schema(), &whole.columns()[..count]);
-        if layout.decode(limit).is_ok() {
+        if layout.decode(limit).is_ok_and(|values| !values.contains(&Value::Null)) {
             return layout.describe(limit);
+        }
+        // What comes behind all that begin with these values.
+        let mut before = limit.to_vec();
+        if let Some(last) = before.last_mut().filter(|last| **last > 0) {
+            *last -= 1;
+            if layout.decode(&before).is_ok() {
+                let values = layout.describe(&before);
+                return format!("{}, MAXVALUE)", values.trim_end_matches(')'));
+            }
         }
     }
     whole.key_layout().describe(limit)

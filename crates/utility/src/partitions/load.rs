@@ -5,6 +5,7 @@
 //! - memory does not grow with the number of partitions beyond a page being filled, a small buffer and a share of the memory for sorting for each;
 //! - the table appears with all partitions, rows and indexes, or not at all.
 
+use crate::access::like_index;
 use crate::error::no_thread;
 use crate::estimate::choose_for_load;
 use crate::index_build::{KeyCollector, KeyCollectors};
@@ -67,21 +68,21 @@ pub(crate) fn load_partitioned(
         other => other.placed(source),
     })?;
     progress.finish();
-    tables.tables.iter().for_each(|table| report.note_table(table));
+    tables.usable().for_each(|table| report.note_table(table));
     change.commit()?;
     Ok(report)
 }
 
 /// The partitions to fill, their columns, and the indexes of each.
-fn prepare(
-    database: &Database,
+fn prepare<'d>(
+    database: &'d Database,
     change: &mut Change<'_>,
     name: &str,
     source: &mut dyn Source,
     options: &LoadOptions,
     report: &mut LoadReport,
     progress: &dyn Progress,
-) -> Result<(Tables, TableSchema, Vec<Indexes>)> {
+) -> Result<(Tables<'d>, TableSchema, Vec<Indexes>)> {
     let existing = match Tables::find(database, name) {
         Err(Error::Engine(EngineError::Unknown { .. })) => None,
         found => Some(found?),
@@ -120,6 +121,8 @@ fn prepare(
     let (columns, specs) = division(name, &attributes, existing.as_ref(), options)?;
     let mut indexes = kept_indexes(database, &attributes, existing.as_ref())?;
     if !primary_key.is_empty() && !indexes.iter().any(|index| index.is_of_key(&primary_key)) {
+        // That of another key goes.
+        indexes.retain(|index| index.name != format!("{name}_pk"));
         let of_key = primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
         let (format, page_bytes) = match key {
             Some((format, page_bytes, choice)) => {
@@ -146,14 +149,14 @@ fn prepare(
         // Trained once, of a sample of all rows: REORG of a partition gives it one of its own.
         train_dictionary(&tables, &schema, source, progress)?;
     }
-    Ok((Tables { whole: Some(whole), tables }, schema, of_tables))
+    Ok((Tables::of(database, whole, tables)?, schema, of_tables))
 }
 
 /// How the table is to be divided: as is said, or as it was.
 fn division(
     name: &str,
     attributes: &TableAttributes,
-    existing: Option<&Tables>,
+    existing: Option<&Tables<'_>>,
     options: &LoadOptions,
 ) -> Result<(Vec<usize>, Vec<PartitionSpec>)> {
     if let Some(division) = &options.division {
@@ -161,10 +164,10 @@ fn division(
         let specs = division.specs(attributes, &columns)?;
         return Ok((columns, specs));
     }
-    let Some(Tables { whole: Some(whole), tables }) = existing else {
+    let Some((whole, tables)) = existing.and_then(|existing| Some((existing.whole.as_ref()?, existing))) else {
         return Err(Error::Usage(format!("\"{name}\" is not divided, and it is not said how it is to be")));
     };
-    let before = tables[0].attributes().schema.columns();
+    let before = tables.first().attributes().schema.columns();
     let columns = whole.columns().iter().map(|column| {
         let found = attributes
             .schema
@@ -176,23 +179,27 @@ fn division(
         })
     });
     let columns = columns.collect::<Result<Vec<usize>>>()?;
-    let spec = |(partition, table): (&pagefold_engine::database::RangePartition, &Arc<Table>)| PartitionSpec {
-        name: partition.name().to_owned(),
-        limit: partition.keys().end.clone(),
-        method: (options.method.given().is_none()).then_some(table.attributes().method),
-        page_bytes: Some(table.attributes().page_bytes),
+    let spec = |(at, partition): (usize, &pagefold_engine::database::RangePartition)| {
+        // One that is damaged becomes like the others.
+        let table = tables.table(at).unwrap_or_else(|_| tables.first());
+        PartitionSpec {
+            name: partition.name().to_owned(),
+            limit: partition.keys().end.clone(),
+            method: options.keep_methods.then_some(table.attributes().method),
+            page_bytes: Some(table.attributes().page_bytes),
+        }
     };
-    Ok((columns, whole.partitions().iter().zip(tables).map(spec).collect()))
+    Ok((columns, whole.partitions().iter().enumerate().map(spec).collect()))
 }
 
 /// The indexes that a table had, for the columns of these names wherever they are now.
-fn kept_indexes(database: &Database, attributes: &TableAttributes, existing: Option<&Tables>) -> Result<Vec<IndexAttributes>> {
+fn kept_indexes(database: &Database, attributes: &TableAttributes, existing: Option<&Tables<'_>>) -> Result<Vec<IndexAttributes>> {
     let Some(old) = existing else { return Ok(Vec::new()) };
     let found: Vec<IndexAttributes> = match &old.whole {
         None => old.first().all_indexes().iter().map(|index| index.attributes_now()).collect(),
         Some(whole) => {
             let of = |name: String| {
-                let index = database.index_of_partition(whole.first(), &name)?;
+                let index = like_index(database, whole, &name)?;
                 Ok(IndexAttributes { name, ..index.attributes_now() })
             };
             database.partitioned_indexes_of(whole).into_iter().map(of).collect::<Result<_>>()?
@@ -231,7 +238,7 @@ fn store(
     database: &Database,
     source: &mut dyn Source,
     packer: &Packer<'_>,
-    tables: &Tables,
+    tables: &Tables<'_>,
     indexes: Vec<Indexes>,
     options: &LoadOptions,
     report: &mut LoadReport,
@@ -241,11 +248,12 @@ fn store(
         0 => std::thread::available_parallelism().map_or(1, usize::from).min(4),
         wanted => wanted,
     };
-    let threads = threads.clamp(1, tables.tables.len());
+    let all = tables.all()?;
+    let threads = threads.clamp(1, all.len());
     let sorters = indexes.iter().map(Vec::len).sum::<usize>().max(1);
-    let (buffer, sort) = (BUFFER_BYTES / tables.tables.len(), (options.sort_bytes / sorters).max(SORT_BYTES_MIN));
+    let (buffer, sort) = (BUFFER_BYTES / all.len(), (options.sort_bytes / sorters).max(SORT_BYTES_MIN));
     let mut of_threads: Vec<Vec<(&Arc<Table>, Indexes)>> = (0..threads).map(|_| Vec::new()).collect();
-    for (at, pair) in tables.tables.iter().zip(indexes).enumerate() {
+    for (at, pair) in all.iter().zip(indexes).enumerate() {
         of_threads[at % threads].push(pair);
     }
     std::thread::scope(|scope| {

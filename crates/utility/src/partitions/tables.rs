@@ -1,19 +1,24 @@
 //! A table, or the partitions of one, as where rows go.
+//!
+//! Invariant: a partition is opened when something of it is asked for: one that is damaged is in the way of none of the others.
 
 use crate::{Error, Result};
 use pagefold_engine::Error as EngineError;
 use pagefold_engine::database::{Database, PartitionedTable};
 use pagefold_engine::table_space::Table;
 use pagefold_types::{Direction, PackedRow, Value, ValueRef};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One table, or all partitions of a partitioned one, in the order of their keys.
-pub(crate) struct Tables {
+pub(crate) struct Tables<'d> {
+    database: &'d Database,
     pub(crate) whole: Option<Arc<PartitionedTable>>,
-    pub(crate) tables: Vec<Arc<Table>>,
+    /// The one, or a partition that can be used.
+    first: Arc<Table>,
+    tables: Vec<OnceLock<Arc<Table>>>,
 }
 
-/// The table of this name; of a partitioned one its first partition, which stands for the columns of all.
+/// The table of this name; of a partitioned one a partition, which stands for the columns of all.
 ///
 /// # Errors
 /// When there is none, or it cannot be opened.
@@ -21,35 +26,84 @@ pub fn first_table(database: &Database, name: &str) -> Result<Arc<Table>> {
     Ok(Arc::clone(Tables::find(database, name)?.first()))
 }
 
-impl Tables {
+impl<'d> Tables<'d> {
     /// What has this name.
-    pub(crate) fn find(database: &Database, name: &str) -> Result<Tables> {
+    ///
+    /// # Errors
+    /// When there is none, or no partition can be opened.
+    pub(crate) fn find(database: &'d Database, name: &str) -> Result<Tables<'d>> {
         match database.table(name) {
             Err(unknown @ EngineError::Unknown { .. }) => match database.partitioned_table(name) {
                 Err(EngineError::Unknown { .. }) => Err(unknown.into()),
-                whole => {
-                    let whole = whole?;
-                    let tables = whole.partitions().iter().map(|partition| database.table_of_partition(partition));
-                    Ok(Tables { tables: tables.collect::<pagefold_engine::Result<_>>()?, whole: Some(whole) })
-                }
+                whole => Tables::of(database, whole?, Vec::new()),
             },
-            table => Ok(Tables { whole: None, tables: vec![table?] }),
+            table => {
+                let first = table?;
+                Ok(Tables { database, whole: None, tables: vec![OnceLock::from(Arc::clone(&first))], first })
+            }
         }
     }
 
-    /// The one, or the first: it stands for the columns.
+    /// The partitions of a table, of which these are known; none: they are found when they are asked for.
+    pub(crate) fn of(database: &'d Database, whole: Arc<PartitionedTable>, known: Vec<Arc<Table>>) -> Result<Tables<'d>> {
+        let tables: Vec<OnceLock<Arc<Table>>> = match known.is_empty() {
+            true => whole.partitions().iter().map(|_| OnceLock::new()).collect(),
+            false => known.into_iter().map(OnceLock::from).collect(),
+        };
+        let mut refused = None;
+        for (cell, partition) in tables.iter().zip(whole.partitions()) {
+            let found = cell.get().map_or_else(|| database.table_of_partition(partition), |table| Ok(Arc::clone(table)));
+            match found {
+                Ok(first) => return Ok(Tables { database, whole: Some(whole), first, tables }),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.map_or_else(|| Error::Data(format!("{} has no partition", whole.object())), Error::from))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// One of them, by its number in the order of keys.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) fn table(&self, at: usize) -> Result<&Arc<Table>> {
+        if let (None, Some(whole)) = (self.tables[at].get(), &self.whole) {
+            let table = self.database.table_of_partition(&whole.partitions()[at])?;
+            return Ok(self.tables[at].get_or_init(|| table));
+        }
+        Ok(self.tables[at].get().unwrap_or(&self.first))
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// When one cannot be opened.
+    pub(crate) fn all(&self) -> Result<Vec<Arc<Table>>> {
+        (0..self.len()).map(|at| self.table(at).cloned()).collect()
+    }
+
+    /// Those that can be opened.
+    pub(crate) fn usable(&self) -> impl Iterator<Item = &Arc<Table>> {
+        (0..self.len()).filter_map(|at| self.table(at).ok())
+    }
+
+    /// The one, or a partition that stands for the columns.
     pub(crate) fn first(&self) -> &Arc<Table> {
-        &self.tables[0]
+        &self.first
     }
 
     /// The name of the whole.
     pub(crate) fn name(&self) -> &str {
-        self.whole.as_ref().map_or_else(|| self.first().name(), |whole| whole.name())
+        self.whole.as_ref().map_or_else(|| self.first.name(), |whole| whole.name())
     }
 
     /// The longest record that each takes.
     pub(crate) fn record_bytes_max(&self) -> usize {
-        self.tables.iter().map(|table| table.record_bytes_max()).min().unwrap_or_default()
+        self.usable().map(|table| table.record_bytes_max()).min().unwrap_or_else(|| self.first.record_bytes_max())
     }
 
     /// Where a row of these values goes.
@@ -76,7 +130,7 @@ impl Tables {
             PackedRow::Wide(values) => self.place_of(&values.iter().map(Value::as_ref).collect::<Vec<_>>(), key),
             PackedRow::Record(record) => {
                 key.clear();
-                let encoded = whole.key_layout().encode_from_record(self.first().layout(), record, key);
+                let encoded = whole.key_layout().encode_from_record(self.first.layout(), record, key);
                 encoded.map_err(|e| Error::Data(format!("table \"{}\": {e}", self.name())))?;
                 Ok(whole.find_for(key)?)
             }

@@ -29,7 +29,17 @@ pub(super) fn render(report: &DatabaseReport) -> String {
         }
         out.push_str(&grid.to_string());
         report.tables.iter().for_each(|table| notes(table, &mut out));
-        report.tables.iter().for_each(|table| columns(table, &mut out));
+        // Those of a partition are those of the others.
+        let is_like = |a: &TableStatistics, b: &TableStatistics| {
+            a.name.rsplit_once('/').zip(b.name.rsplit_once('/')).is_some_and(|(a, b)| a.0 == b.0) && a.columns == b.columns
+        };
+        let mut before: Option<&TableStatistics> = None;
+        for table in &report.tables {
+            if before.is_none_or(|before| !is_like(before, table)) {
+                columns(table, &mut out);
+            }
+            before = Some(table);
+        }
     }
     for index in &report.indexes {
         out.push('\n');

@@ -114,7 +114,7 @@ fn names_of(database: &Database, tables: &[String]) -> Result<Vec<String>> {
     }
     let mut names = Vec::with_capacity(tables.len());
     for name in tables {
-        names.extend(Tables::find(database, name)?.tables.iter().map(|table| table.name().to_owned()));
+        names.extend(Tables::find(database, name)?.all()?.iter().map(|table| table.name().to_owned()));
     }
     Ok(names)
 }

@@ -84,7 +84,10 @@ impl Transaction<'_> {
     /// As [`drop_table`](Self::drop_table).
     pub fn drop_index(&mut self, name: &str) -> Result<()> {
         self.define(Some(Frees::Objects), |t| {
-            let index = t.note_definition(|defining, by| defining.drop_index(by, name))?;
+            let index = t.note_definition(|defining, by| {
+                let index = defining.drop_index(by, name)?;
+                defining.check_alone(by, &index).map(|()| index)
+            })?;
             t.check_seen(&index.lifetime, || index.object())?;
             t.log_definitions()
         })

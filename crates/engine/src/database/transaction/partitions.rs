@@ -160,9 +160,16 @@ impl Transaction<'_> {
     }
 
     fn rotate(&mut self, table: &str, partition: &PartitionSpec) -> Result<String> {
-        self.add_partition(table, partition)?;
-        let first = self.partitioned_table(table)?.first().name().to_owned();
-        self.drop_partition(table, &first)?;
+        let whole = self.partitioned_table(table)?;
+        let first = whole.first().name().to_owned();
+        // What goes makes room for what comes; the only one cannot go first.
+        if whole.partitions().len() > 1 {
+            self.drop_partition(table, &first)?;
+            self.add_partition(table, partition)?;
+        } else {
+            self.add_partition(table, partition)?;
+            self.drop_partition(table, &first)?;
+        }
         Ok(first)
     }
 
