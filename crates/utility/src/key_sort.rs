@@ -308,8 +308,13 @@ impl<'a> RunReader<'a> {
         }
         let mut rid = [0; RID_BYTES];
         rid.copy_from_slice(&header[2..]);
-        key.resize(usize::from(u16::from_le_bytes([header[0], header[1]])), 0);
-        if !self.fill(&mut key)? && !key.is_empty() {
+        let length = usize::from(u16::from_le_bytes([header[0], header[1]]));
+        if length == 0 {
+            // No key is empty: what was written is not there.
+            return Err(Error::Data(format!("{} has an entry without a key", self.run.file.path.display())));
+        }
+        key.resize(length, 0);
+        if !self.fill(&mut key)? {
             return Err(Error::Data(format!("{} ends in the middle of an entry", self.run.file.path.display())));
         }
         Ok(Some((key, Rid::from_bytes(rid))))

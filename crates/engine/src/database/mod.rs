@@ -5,6 +5,7 @@ mod change_partitions;
 mod checkpoint;
 mod damage;
 mod defining;
+mod defining_partitions;
 mod definitions;
 mod former;
 mod index_build;

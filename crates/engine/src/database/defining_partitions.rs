@@ -1,0 +1,363 @@
+//! What makes, changes and drops partitioned tables, as part of what one transaction defines.
+//!
+//! Invariants:
+//! - while partitions come or go, or an index of all of them does, the name of the partitioned table is locked: one transaction at a time;
+//! - a partitioned table has at least one partition, and all have the same columns and the same primary key;
+//! - a unique index of a partitioned table has the columns by which that is divided: so a key is in one partition only;
+//! - what a partition has of an index of the whole goes with that, or with the partition.
+
+use super::defining::{Definer, Defining};
+use super::open::DatabaseState;
+use super::partitioned::{PartitionSpec, member_name};
+use crate::index::{Index, IndexAttributes};
+use crate::objects::{PartitionedTable, RangePartition, SEPARATOR};
+use crate::table_space::{RangeOf, Table, TableAttributes};
+use crate::{Error, Result};
+use pagefold_format::catalog::{DefinedKind, Notes};
+use pagefold_types::{KeyRange, PARTITION_MAX};
+use std::sync::Arc;
+
+/// The index of a partition that belongs to this index of the whole.
+fn member_index(table: &Table, part: &str, index: &str) -> Option<Arc<Index>> {
+    let name = member_name(index, part);
+    table.all_indexes().into_iter().find(|own| own.name() == name)
+}
+
+impl Defining {
+    /// A partitioned table as this transaction has it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn partitioned_table(&self, database: &DatabaseState, name: &str, timestamp: Option<u64>) -> Result<Arc<PartitionedTable>> {
+        let unknown = |error| match error {
+            Error::Unknown { name, hint, .. } => Error::Unknown { kind: "partitioned table", name, hint },
+            other => other,
+        };
+        // For an older snapshot one that was dropped since comes first.
+        let dropped = timestamp.and_then(|timestamp| database.former_other(DefinedKind::PartitionedTable, name, timestamp));
+        let is_dropped = dropped.is_some();
+        let other = dropped.map_or_else(|| self.other(database, DefinedKind::PartitionedTable, name).map_err(unknown), Ok)?;
+        let is_seen = |table: &Arc<Table>| timestamp.is_none_or(|timestamp| table.lifetime.covers(timestamp));
+        let is_member = |table: &Table| table.range().is_some_and(|range| range.table == other.object_id);
+        let former = timestamp.map(|timestamp| database.former_tables(|table| is_member(table) && table.lifetime.covers(timestamp)));
+        let former = former.unwrap_or_default();
+        if self.is_empty() && former.is_empty() && !is_dropped {
+            let live = database.partitioned_table(name)?;
+            let opened = |partition: &RangePartition| database.opened_table(partition.object_id());
+            if timestamp.is_none() || live.partitions().iter().filter_map(opened).all(|table| is_seen(&table)) {
+                return Ok(live);
+            }
+        }
+        // What there is, and is seen; what was there, and is seen; what it has made. Not what it has dropped.
+        let live = database.objects.read().members.of(other.object_id);
+        let is_there = |partition: &RangePartition| {
+            !self.has_dropped(partition.object_id()) && database.opened_table(partition.object_id()).is_none_or(|table| is_seen(&table))
+        };
+        let mut members: Vec<RangePartition> = live.into_iter().filter(is_there).collect();
+        let made = self.tables().filter(|table| is_member(table));
+        let of_others = former.iter().filter(|table| !self.has_dropped(table.object_id));
+        members.extend(made.chain(of_others).filter_map(|table| RangePartition::of(table)));
+        members.sort_by(|a, b| a.keys().start.cmp(&b.keys().start));
+        members.dedup_by_key(|partition| partition.object_id());
+        match members.first() {
+            Some(first) => {
+                let attributes = self.attributes_of(database, first)?;
+                Ok(Arc::new(PartitionedTable::new(other.object_id, name, &attributes, members)?))
+            }
+            None => Err(Error::Stale {
+                object: format!("partitioned table \"{name}\""),
+                why: "was made after the snapshot of this transaction",
+            }),
+        }
+    }
+
+    fn attributes_of(&self, database: &DatabaseState, partition: &RangePartition) -> Result<TableAttributes> {
+        match self.table(partition.table_name()) {
+            Some(own) if own.object_id == partition.object_id() => Ok(own.attributes_now()),
+            _ => database.attributes_of(partition),
+        }
+    }
+
+    /// Refuses to drop by itself an index that is a partition's share of an index of the whole.
+    pub(super) fn check_alone(&self, by: Definer<'_>, index: &Index) -> Result<()> {
+        let Some((whole, partition)) = index.name().rsplit_once(SEPARATOR) else { return Ok(()) };
+        let Ok(other) = self.other(by.database, DefinedKind::PartitionedIndex, whole) else { return Ok(()) };
+        let table = self.tables().find(|own| own.object_id == index.table_id).cloned();
+        let table = table.map_or_else(|| by.database.table_of(index), Ok)?;
+        if table.range().is_some_and(|range| Some(range.table) == other.notes.partitioned_table()) {
+            return Err(Error::Parameter(format!(
+                "{} is what partition \"{partition}\" has of index \"{whole}\": that goes as a whole",
+                index.object()
+            )));
+        }
+        Ok(())
+    }
+
+    /// The table of a partition, as this transaction has it.
+    pub(super) fn table_of(&self, database: &DatabaseState, partition: &RangePartition) -> Result<Arc<Table>> {
+        match self.table(partition.table_name()) {
+            Some(own) if own.object_id == partition.object_id() => Ok(Arc::clone(own)),
+            _ => database.table_of_partition(partition),
+        }
+    }
+
+    /// A partitioned table and its partitions, not logged yet. `attributes` are those of each partition, but for the name.
+    ///
+    /// # Errors
+    /// When a name is taken, there is no partition, limits do not ascend, or an attribute is out of range.
+    pub(super) fn create_partitioned_table(
+        &mut self,
+        by: Definer<'_>,
+        attributes: &TableAttributes,
+        columns: &[usize],
+        partitions: &[PartitionSpec],
+    ) -> Result<Vec<Arc<Table>>> {
+        let refuse = |why: String| Err(Error::Parameter(format!("partitioned table \"{}\": {why}", attributes.name)));
+        if partitions.is_empty() || partitions.len() > usize::from(PARTITION_MAX) + 1 {
+            return refuse(format!("{} partitions, not 1 to {}", partitions.len(), u32::from(PARTITION_MAX) + 1));
+        }
+        if let Some(twice) = partitions.iter().enumerate().find(|(at, spec)| partitions[..*at].iter().any(|own| own.name == spec.name)) {
+            return refuse(format!("two partitions are called \"{}\"", twice.1.name));
+        }
+        let numbers: Vec<u32> = columns.iter().map(|column| *column as u32).collect();
+        let mut notes = attributes.notes.clone();
+        notes.set_ranges(&numbers, &[]).map_err(|e| Error::Parameter(e.to_string()))?;
+        let whole = self.create_other(by, DefinedKind::PartitionedTable, &attributes.name, notes)?;
+        let mut start = Vec::new();
+        let mut made = Vec::with_capacity(partitions.len());
+        for (number, spec) in partitions.iter().enumerate() {
+            if number > 0 && start.is_empty() {
+                return refuse(format!("partition \"{}\" comes behind one without a limit", spec.name));
+            }
+            let keys = KeyRange { start: std::mem::take(&mut start), end: spec.limit.clone() };
+            if keys.end.as_ref().is_some_and(|end| *end <= keys.start) {
+                return refuse(format!("the limit of partition \"{}\" is not above that of the one before", spec.name));
+            }
+            start = spec.limit.clone().unwrap_or_default();
+            let range = RangeOf { table: whole.object_id, number: number as u16, columns: columns.to_vec(), keys };
+            made.push(self.create_member(by, attributes, &attributes.name, range, spec)?);
+        }
+        Ok(made)
+    }
+
+    /// Refuses a partition of keys that another one has, or of nothing. `replaced`: the table that it is to replace, as it is now.
+    pub(super) fn check_range(
+        &self,
+        database: &DatabaseState,
+        attributes: &TableAttributes,
+        range: &RangeOf,
+        replaced: Option<u32>,
+    ) -> Result<()> {
+        let name = &attributes.name;
+        let is_other = |object_id: u32| replaced != Some(object_id) && !self.has_dropped(object_id);
+        let overlaps = |own: &RangeOf| {
+            let begins_before = |a: &KeyRange, b: &KeyRange| b.end.as_ref().is_none_or(|end| a.start < *end);
+            own.table == range.table && begins_before(&own.keys, &range.keys) && begins_before(&range.keys, &own.keys)
+        };
+        let objects = database.objects.read();
+        let live = objects.members.of(range.table);
+        let live = live
+            .iter()
+            .filter(|partition| is_other(partition.object_id()) && overlaps(partition.range()))
+            .map(|partition| partition.table_name());
+        let own = self.tables().filter(|table| is_other(table.object_id) && table.range().is_some_and(overlaps)).map(|table| table.name());
+        let refuse = |why: String| Err(Error::Parameter(format!("table \"{name}\": {why}")));
+        if let Some(taken) = live.chain(own).next() {
+            return refuse(format!("its range overlaps that of \"{taken}\""));
+        }
+        drop(objects);
+        // All have the same columns and the same key; one that is about to be replaced has them, too.
+        let known = match self.tables().find(|own| own.range().is_some_and(|own| own.table == range.table)) {
+            Some(own) => Some(own.attributes_now()),
+            None => match database.objects.read().members.of(range.table).first() {
+                Some(first) => Some(database.attributes_of(first)?),
+                None => None,
+            },
+        };
+        let of_range = |own: &TableAttributes| own.range.as_ref().map(|range| range.columns.clone());
+        if let Some(known) = known
+            && (&known.schema, &known.primary_key, of_range(&known)) != (&attributes.schema, &attributes.primary_key, of_range(attributes))
+        {
+            return refuse(format!("a partition has the columns and the primary key of the others, as of \"{}\"", known.name));
+        }
+        let is_whole = |object_id: u32| object_id == range.table && !self.has_dropped(object_id);
+        let made = self.others_made().any(|other| is_whole(other.object_id));
+        if made || database.objects.read().others.by_id(range.table).is_some_and(|place| is_whole(place.object_id)) {
+            return Ok(());
+        }
+        refuse("it is to be a partition of a table that is not there".into())
+    }
+
+    fn create_member(
+        &mut self,
+        by: Definer<'_>,
+        attributes: &TableAttributes,
+        whole: &str,
+        range: RangeOf,
+        spec: &PartitionSpec,
+    ) -> Result<Arc<Table>> {
+        if spec.name.is_empty() || spec.name.contains(SEPARATOR) {
+            return Err(Error::Parameter(format!("\"{}\" is no name for a partition: it is empty, or has a slash", spec.name)));
+        }
+        let mut own = TableAttributes { range: Some(range), notes: Notes::default(), ..attributes.clone() };
+        if let Some(page_bytes) = spec.page_bytes {
+            own = own.with_page_bytes(page_bytes);
+        }
+        own.name = member_name(whole, &spec.name);
+        own.method = spec.method.unwrap_or(own.method);
+        self.create_table(by, own)
+    }
+
+    /// Locks a partitioned table against others who would change what it consists of.
+    pub(super) fn lock_partitioned(&self, by: Definer<'_>, name: &str) -> Result<Arc<PartitionedTable>> {
+        by.lock_name(name)?;
+        self.partitioned_table(by.database, name, None)
+    }
+
+    /// A partition in the place of none, not logged yet, like the one before it, or the first: from the key on with which that ends.
+    ///
+    /// # Errors
+    /// When its range is empty or belongs to another one, or the name is taken.
+    pub(super) fn add_partition(&mut self, by: Definer<'_>, table: &PartitionedTable, spec: &PartitionSpec) -> Result<Arc<Table>> {
+        let refuse = |why: String| Err(Error::Parameter(format!("{}: {why}", table.object())));
+        let last = table.last();
+        let Some(start) = last.keys().end.clone() else {
+            return refuse(format!("its last partition \"{}\" has no limit: split it", last.name()));
+        };
+        if spec.limit.as_ref().is_some_and(|limit| *limit <= start) {
+            return refuse(format!("the limit of partition \"{}\" is not above that of the last one, \"{}\"", spec.name, last.name()));
+        }
+        let keys = KeyRange { start, end: spec.limit.clone() };
+        let like = self.table_of(by.database, last)?;
+        self.add_like(by, table, &like, keys, spec)
+    }
+
+    /// A partition with these keys, which none has, that is else like one that there is.
+    pub(super) fn add_like(
+        &mut self,
+        by: Definer<'_>,
+        whole: &PartitionedTable,
+        like: &Table,
+        keys: KeyRange,
+        spec: &PartitionSpec,
+    ) -> Result<Arc<Table>> {
+        let taken: Vec<u16> = self
+            .tables()
+            .filter_map(|own| own.range().filter(|range| range.table == whole.object_id()))
+            .map(|range| range.number)
+            .collect();
+        let number = whole.free_number(|partition| !self.has_dropped(partition.object_id()), &taken)?;
+        let range = RangeOf { table: whole.object_id(), number, columns: whole.columns().to_vec(), keys };
+        self.create_member(by, &like.attributes_now(), whole.name(), range, spec)
+    }
+
+    /// What the indexes of a new partition are to be: as those that another one has of indexes of the whole.
+    pub(super) fn member_indexes(
+        &self,
+        database: &DatabaseState,
+        whole: &PartitionedTable,
+        like: &RangePartition,
+        new: &str,
+    ) -> Result<Vec<IndexAttributes>> {
+        let table = self.table_of(database, like)?;
+        let names = self.partitioned_indexes(database, whole);
+        let own: Vec<Arc<Index>> = self.indexes_of(&table);
+        let again = |index: &String| {
+            let name = member_name(index, like.name());
+            let found = own.iter().find(|own| own.name() == name)?;
+            Some(IndexAttributes { name: member_name(index, new), ..found.attributes_now() })
+        };
+        Ok(names.iter().filter_map(again).collect())
+    }
+
+    /// Names of the indexes of a partitioned table, as this transaction has them.
+    pub(super) fn partitioned_indexes(&self, database: &DatabaseState, whole: &PartitionedTable) -> Vec<String> {
+        let mut names = database.partitioned_indexes_of(whole);
+        let is_there = |name: &str| {
+            let other = self.other(database, DefinedKind::PartitionedIndex, name);
+            other.is_ok_and(|other| other.notes.partitioned_table() == Some(whole.object_id()))
+        };
+        names.extend(self.others_made().filter(|other| other.kind == DefinedKind::PartitionedIndex).map(|other| other.name.clone()));
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| is_there(name));
+        names
+    }
+
+    /// The name of an index of all partitions; its indexes are made by themselves.
+    ///
+    /// # Errors
+    /// When the name is taken, or the index is unique and lacks a column of the ranges.
+    pub(super) fn create_partitioned_index(
+        &mut self,
+        by: Definer<'_>,
+        table: &PartitionedTable,
+        attributes: &IndexAttributes,
+    ) -> Result<()> {
+        let has = |column: &usize| attributes.columns.iter().any(|(own, _)| own == column);
+        if let Some(missing) = table.columns().iter().find(|column| attributes.unique && !has(column)) {
+            let name = &table.schema().columns()[*missing].name;
+            return Err(Error::Parameter(format!(
+                "unique index \"{}\" lacks column \"{name}\", by which {} is divided",
+                attributes.name,
+                table.object()
+            )));
+        }
+        let mut notes = attributes.notes.clone();
+        notes.set_partitioned_table(table.object_id()).map_err(|e| Error::Parameter(e.to_string()))?;
+        self.create_other(by, DefinedKind::PartitionedIndex, &attributes.name, notes).map(drop)
+    }
+
+    /// The attributes of the index of a partition that belongs to an index of the whole.
+    pub(super) fn member_index_attributes(attributes: &IndexAttributes, partition: &str) -> IndexAttributes {
+        IndexAttributes { name: member_name(&attributes.name, partition), notes: Notes::default(), ..attributes.clone() }
+    }
+
+    /// Drops a partition: a table.
+    ///
+    /// # Errors
+    /// When it is the only one.
+    pub(super) fn drop_partition(&mut self, by: Definer<'_>, table: &PartitionedTable, name: &str) -> Result<Arc<Table>> {
+        let partition = table.partition(name)?;
+        if table.partitions().len() == 1 {
+            return Err(Error::Parameter(format!("{}: \"{name}\" is its only partition; drop the table", table.object())));
+        }
+        self.drop_table(by, partition.table_name())
+    }
+
+    /// Drops a partitioned table, its indexes and its partitions.
+    ///
+    /// # Errors
+    /// When there is none; those of locks.
+    pub(super) fn drop_partitioned_table(&mut self, by: Definer<'_>, name: &str) -> Result<Vec<Arc<Table>>> {
+        let table = self.lock_partitioned(by, name)?;
+        for index in self.partitioned_indexes(by.database, &table) {
+            self.drop_other(by, DefinedKind::PartitionedIndex, &index)?;
+        }
+        let dropped = table.partitions().iter().map(|partition| self.drop_table(by, partition.table_name()));
+        let dropped = dropped.collect::<Result<Vec<_>>>()?;
+        self.drop_other(by, DefinedKind::PartitionedTable, name)?;
+        Ok(dropped)
+    }
+
+    /// Drops an index of a partitioned table, with those of its partitions.
+    ///
+    /// # Errors
+    /// When there is none; those of locks.
+    pub(super) fn drop_partitioned_index(&mut self, by: Definer<'_>, name: &str) -> Result<()> {
+        let other = self.other(by.database, DefinedKind::PartitionedIndex, name)?;
+        let of = |whole: &String| by.database.other(DefinedKind::PartitionedTable, whole).ok().flatten().map(|found| found.object_id);
+        let whole = by.database.partitioned_names().into_iter().find(|whole| of(whole) == other.notes.partitioned_table());
+        let own = self.others_made().find(|own| Some(own.object_id) == other.notes.partitioned_table()).map(|own| own.name.clone());
+        if let Some(whole) = own.or(whole) {
+            let table = self.lock_partitioned(by, &whole)?;
+            for partition in table.partitions() {
+                let found = self.table_of(by.database, partition)?;
+                if member_index(&found, partition.name(), name).is_some() {
+                    self.drop_index(by, &member_name(name, partition.name()))?;
+                }
+            }
+        }
+        self.drop_other(by, DefinedKind::PartitionedIndex, name)
+    }
+}
