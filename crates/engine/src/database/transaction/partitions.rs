@@ -32,7 +32,7 @@ impl Transaction<'_> {
     /// The table of a partition.
     ///
     /// # Errors
-    /// [`Error::Stale`] when it was dropped or replaced since; when it cannot be opened.
+    /// [`Error::Stale`](crate::Error::Stale) when it was dropped or replaced since; when it cannot be opened.
     pub fn table_of_partition(&mut self, partition: &RangePartition) -> Result<Arc<Table>> {
         self.defining.table_of(&self.database, partition)
     }
