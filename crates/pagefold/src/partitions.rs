@@ -110,16 +110,12 @@ impl<'t> Partitions<'t> {
 
     /// What is to be read for a condition, as rows lie.
     pub(crate) fn all_parts(&self, condition: Option<&Predicate>) -> Result<(Vec<Part>, PartOrder)> {
-        let parts = self.chosen(condition).into_iter().map(|at| Ok(Part { table: Arc::clone(self.table(at)?.inner()), by: None }));
+        let parts = self
+            .whole
+            .find_for_condition(condition)
+            .into_iter()
+            .map(|at| Ok(Part { table: Arc::clone(self.table(at)?.inner()), by: None }));
         Ok((parts.collect::<Result<_>>()?, PartOrder::Parts(Direction::Forward)))
-    }
-
-    /// Those that may have rows for which a condition is true.
-    fn chosen(&self, condition: Option<&Predicate>) -> Vec<usize> {
-        match condition {
-            Some(condition) => self.whole.find_ranges(&condition.key_ranges(self.whole.key_layout())),
-            None => (0..self.whole.partitions().len()).collect(),
-        }
     }
 
     /// What is to be read by an index of the whole, in these ranges.
@@ -131,7 +127,7 @@ impl<'t> Partitions<'t> {
         direction: Direction,
         condition: Option<&Predicate>,
     ) -> Result<(Vec<Part>, PartOrder)> {
-        let chosen = self.chosen(condition);
+        let chosen = self.whole.find_for_condition(condition);
         let part = |at: usize, ranges: Vec<KeyRange>| {
             Ok(Part { table: Arc::clone(self.table(at)?.inner()), by: Some((self.index(at, index)?, ranges)) })
         };

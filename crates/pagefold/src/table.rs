@@ -10,7 +10,7 @@ use crate::row::{AsValue, Fitted, IntoValues, Row, fit};
 use crate::select::Rows;
 use crate::transaction::Transaction;
 use crate::{Error, IntoCondition, Result};
-use pagefold_engine::database::{Isolation, ReadView};
+use pagefold_engine::database::{Isolation, ReadView, split_partition_name};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space as space;
 use pagefold_types::{KeyRange, Rid, Schema, Value, ValueRef, prefix_end};
@@ -136,7 +136,7 @@ impl<'t> Table<'t> {
 
     /// By an index, of which a partitioned table's first partition has this one.
     fn by_first(&self, index: &Arc<Index>) -> ByIndex<'t> {
-        let name = self.whole.as_ref().and_then(|_| index.name().rsplit_once('/')).map(|(name, _)| name.to_owned());
+        let name = self.whole.as_ref().and_then(|_| split_partition_name(index.name())).map(|(name, _)| name.to_owned());
         ByIndex { table: self.clone(), index: Arc::clone(index), of_whole: name }
     }
 
@@ -242,7 +242,7 @@ impl<'t> Table<'t> {
         let fitted = fitted.collect::<Result<Vec<_>>>()?;
         let changes: Vec<(usize, ValueRef<'_>)> = fitted.iter().map(|(column, value)| (*column, value.as_ref())).collect();
         if let Some(whole) = &self.whole
-            && changes.iter().any(|(column, _)| whole.now().is_ok_and(|now| now.whole.columns().contains(column)))
+            && whole.now().is_ok_and(|now| changes.iter().any(|(column, _)| now.whole.columns().contains(column)))
         {
             return self.move_row(whole, &key.values(), &changes);
         }

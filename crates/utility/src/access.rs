@@ -126,10 +126,7 @@ fn parts(
         Some(condition) => condition.key_ranges(index.key_layout()),
         None => vec![KeyRange { start: Vec::new(), end: None }],
     };
-    let chosen: Vec<usize> = match (&tables.whole, condition) {
-        (Some(whole), Some(condition)) => whole.find_ranges(&condition.key_ranges(whole.key_layout())),
-        _ => (0..tables.len()).collect(),
-    };
+    let chosen = tables.whole.as_ref().map_or_else(|| vec![0], |whole| whole.find_for_condition(condition));
     match (index, &tables.whole) {
         (None, _) => {
             let part = |at: &usize| {

@@ -18,7 +18,7 @@ use pagefold_engine::table_space::{BulkLoader, Method, RangeOf, Table, TableAttr
 use pagefold_interchange::{
     Decided, Inputs, InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes,
 };
-use pagefold_types::{Direction, PackedRow, PackedRows, Rid, Schema, Value, ValueError, ValueRef};
+use pagefold_types::{Column, Direction, PackedRow, PackedRows, Rid, Schema, Value, ValueError, ValueRef};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -245,39 +245,17 @@ fn prepare<'a>(
     let (method, choice) = method.unzip();
     report.choice = choice;
     let method = method.or(options.method.given()).unwrap_or(Method::None);
-    let defaults = TableAttributes::new(name, schema.schema().clone()).with_page_bytes(options.page_bytes);
+    let fresh = attributes_of(name, &schema, method, &primary_key, options);
     // What was said of a table stays with the table that takes its place, if that has the same columns.
-    let notes = existing.as_ref().filter(|old| old.attributes().schema == defaults.schema).map(|old| (*old.notes()).clone());
-    let attributes = TableAttributes {
-        method,
-        notes: notes.unwrap_or_default(),
-        range: range_kept(existing.as_deref(), &defaults)?,
-        pctfree: options.pctfree,
-        maxrows: options.maxrows.unwrap_or(defaults.maxrows),
-        extents: options.extents,
-        partition_bytes: options.partition_bytes.unwrap_or(defaults.partition_bytes),
-        primary_key: primary_key.clone(),
-        source_schema: arrow_schema_to_bytes(schema.arrow()),
-        ..defaults
-    };
+    let notes = existing.as_ref().filter(|old| old.attributes().schema == fresh.schema).map(|old| (*old.notes()).clone());
+    let (notes, range) = (notes.unwrap_or_default(), range_kept(existing.as_deref(), &fresh)?);
+    let attributes = TableAttributes { notes, range, ..fresh };
     let mut kept_indexes = Vec::new();
     if let Some(old) = &existing {
         // Of columns with these names, wherever they are now and whatever their types.
         let before = old.attributes().schema.columns();
         for index in old.all_indexes() {
-            let mut kept = index.attributes_now();
-            for (column, _) in &mut kept.columns {
-                let number = attributes.schema.columns().iter().position(|c| c.name == before[*column].name);
-                let lost = || {
-                    Error::Data(format!(
-                        "index \"{}\" has column \"{}\", which the new rows lack; drop it first",
-                        index.name(),
-                        before[*column].name
-                    ))
-                };
-                *column = number.ok_or_else(lost)?;
-            }
-            kept_indexes.push(kept);
+            kept_indexes.push(moved_index(index.attributes_now(), before, &attributes.schema)?);
         }
     }
     let table = change.create_table(attributes)?;
@@ -295,21 +273,64 @@ fn prepare<'a>(
     if !primary_key.is_empty() && !is_kept {
         let key_name = format!("{name}_pk");
         kept_indexes.retain(|index| index.name != key_name);
-        let columns = primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
-        let (format, page_bytes) = match key {
-            Some((format, page_bytes, choice)) => {
-                report.key_choice = Some(choice);
-                (format, page_bytes)
-            }
-            None => (options.key_format.given().unwrap_or(IndexFormat::Prefix), options.key_page_bytes.unwrap_or(INDEX_PAGE_BYTES)),
-        };
-        kept_indexes.push(IndexAttributes::new(key_name, columns, true).with_format(format, page_bytes));
+        kept_indexes.push(key_index(key_name, &primary_key, key, options, report));
     }
     for attributes in kept_indexes {
         let index = change.create_index(&table, attributes)?;
         collectors.push(KeyCollector::new(database, index, options.sort_bytes));
     }
     Ok((table, schema, collectors))
+}
+
+/// An index of a table that is replaced, for the columns of these names, wherever they are now.
+pub(crate) fn moved_index(mut index: IndexAttributes, before: &[Column], now: &Schema) -> Result<IndexAttributes> {
+    for (column, _) in &mut index.columns {
+        let name = &before[*column].name;
+        let number = now.columns().iter().position(|own| own.name == *name);
+        let lost = || Error::Data(format!("index \"{}\" has column \"{name}\", which the new rows lack; drop it first", index.name));
+        *column = number.ok_or_else(lost)?;
+    }
+    Ok(index)
+}
+
+/// What the index of the primary key is to be: as was chosen, or as the options say.
+pub(crate) fn key_index(
+    name: String,
+    primary_key: &[usize],
+    chosen: Option<(IndexFormat, usize, Choice)>,
+    options: &LoadOptions,
+    report: &mut LoadReport,
+) -> IndexAttributes {
+    let (format, page_bytes) = match chosen {
+        Some((format, page_bytes, choice)) => {
+            report.key_choice = Some(choice);
+            (format, page_bytes)
+        }
+        None => (options.key_format.given().unwrap_or(IndexFormat::Prefix), options.key_page_bytes.unwrap_or(INDEX_PAGE_BYTES)),
+    };
+    let columns = primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
+    IndexAttributes::new(name, columns, true).with_format(format, page_bytes)
+}
+
+/// What the options say of a table that is to be made.
+pub(crate) fn attributes_of(
+    name: &str,
+    schema: &TableSchema,
+    method: Method,
+    primary_key: &[usize],
+    options: &LoadOptions,
+) -> TableAttributes {
+    let defaults = TableAttributes::new(name, schema.schema().clone()).with_page_bytes(options.page_bytes);
+    TableAttributes {
+        method,
+        pctfree: options.pctfree,
+        maxrows: options.maxrows.unwrap_or(defaults.maxrows),
+        extents: options.extents,
+        partition_bytes: options.partition_bytes.unwrap_or(defaults.partition_bytes),
+        primary_key: primary_key.to_vec(),
+        source_schema: arrow_schema_to_bytes(schema.arrow()),
+        ..defaults
+    }
 }
 
 /// The range of a partition whose rows are replaced: it keeps its columns.

@@ -109,14 +109,6 @@ impl Change<'_> {
         })
     }
 
-    /// Drops a partition, which is not the only one; what was dropped.
-    ///
-    /// # Errors
-    /// As [`Transaction::drop_partition`](super::Transaction::drop_partition).
-    pub fn drop_partition(&mut self, whole: &PartitionedTable, partition: &str) -> Result<Arc<Table>> {
-        self.define(|defining, by| defining.drop_partition(by, whole, partition))
-    }
-
     /// Drops a partitioned table; the partitions, which can still be read.
     ///
     /// # Errors

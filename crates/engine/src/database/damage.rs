@@ -8,7 +8,6 @@ use crate::Result;
 use crate::index::Index;
 use crate::table_space::Table;
 use std::sync::Arc;
-use std::time::Duration;
 
 impl DatabaseState {
     /// Makes sure that the log says of each damaged index of a table that it is damaged, before rows are changed without it: should its data set come
@@ -26,7 +25,6 @@ impl DatabaseState {
         if let Some(refusal) = table.damaged_indexes().iter().find_map(|index| index.refusal().cloned()) {
             return if self.core.writable { Err(refusal) } else { Ok(()) };
         }
-        let core = &self.core;
         let guard = self.defining.write();
         // Another thread may have done it by now, or dropped the index.
         let is_there = |index: &&Arc<Index>| self.objects.read().indexes.by_id(index.object_id).is_some_and(|place| place.has(index));
@@ -35,21 +33,9 @@ impl DatabaseState {
         if unknown.is_empty() {
             return Ok(());
         }
-        let state = core.transactions.begin();
-        let mut defining = Defining::default();
-        let by = Definer { database: self, state: &state, lock_timeout: Duration::ZERO };
-        let marked = unknown.iter().try_for_each(|index| defining.mark_damaged(by, index, index.damage().unwrap_or_default()));
-        let logged = marked.and_then(|()| defining.log(self, &state, false)).and_then(|()| core.log_commit(&state));
-        match &logged {
-            Ok(_) => self.publish(&state, &mut defining, |timestamp| core.leftovers.committed(state.id(), timestamp, Vec::new())),
-            Err(_) => {
-                // Without its commit it has changed nothing, now or after a crash.
-                self.definitions.ended(state.id());
-                core.transactions.abort(&state);
-            }
-        }
-        drop(guard);
-        core.release_undo_room(&state);
-        logged.map(drop)
+        let mark = |defining: &mut Defining, by: Definer<'_>| {
+            unknown.iter().try_for_each(|index| defining.mark_damaged(by, index, index.damage().unwrap_or_default()))
+        };
+        self.commit_alone(guard, mark).map(drop)
     }
 }

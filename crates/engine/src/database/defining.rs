@@ -20,6 +20,7 @@ use crate::table_space::{Table, TableAttributes};
 use crate::transaction::{Mode, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
+use parking_lot::RwLockWriteGuard;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -636,6 +637,31 @@ impl DatabaseState {
             catalog::Defined::Other(other) if other.kind == kind => Ok(Some(Arc::new(other))),
             _ => Ok(None),
         }
+    }
+
+    /// A transaction that defines something and nothing else, beside all others: it locks no table and no row, and is committed at once. `defining` is held for writing since before it was looked at what
+    /// there is. Where its commit ends in the log; on an error nothing has happened.
+    pub(super) fn commit_alone(
+        &self,
+        held: RwLockWriteGuard<'_, ()>,
+        define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<()>,
+    ) -> Result<Option<Lsn>> {
+        let core = &self.core;
+        let state = core.transactions.begin();
+        let mut defining = Defining::default();
+        let by = Definer { database: self, state: &state, lock_timeout: Duration::ZERO };
+        let logged = define(&mut defining, by).and_then(|()| defining.log(self, &state, false)).and_then(|()| core.log_commit(&state));
+        match &logged {
+            Ok(_) => self.publish(&state, &mut defining, |timestamp| core.leftovers.committed(state.id(), timestamp, Vec::new())),
+            Err(_) => {
+                // Without its commit it has changed nothing, now or after a crash.
+                self.definitions.ended(state.id());
+                core.transactions.abort(&state);
+            }
+        }
+        drop(held);
+        core.release_undo_room(&state);
+        logged
     }
 
     /// Publishes the commit of a transaction that has defined something, in the order of commits. To be called with `defining` held for writing since before the record of the commit.

@@ -8,9 +8,9 @@
 
 use super::defining::{Definer, Defining};
 use super::open::DatabaseState;
-use super::partitioned::{PartitionSpec, member_name};
+use super::partitioned::PartitionSpec;
 use crate::index::{Index, IndexAttributes};
-use crate::objects::{PartitionedTable, RangePartition, SEPARATOR};
+use crate::objects::{PartitionedTable, RangePartition, SEPARATOR, partition_name, split_partition_name};
 use crate::table_space::{RangeOf, Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The index of a partition that belongs to this index of the whole.
 fn member_index(table: &Table, part: &str, index: &str) -> Option<Arc<Index>> {
-    let name = member_name(index, part);
+    let name = partition_name(index, part);
     table.all_indexes().into_iter().find(|own| own.name() == name)
 }
 
@@ -80,7 +80,7 @@ impl Defining {
 
     /// Refuses to drop by itself an index that is a partition's share of an index of the whole.
     pub(super) fn check_alone(&self, by: Definer<'_>, index: &Index) -> Result<()> {
-        let Some((whole, partition)) = index.name().rsplit_once(SEPARATOR) else { return Ok(()) };
+        let Some((whole, partition)) = split_partition_name(index.name()) else { return Ok(()) };
         let Ok(other) = self.other(by.database, DefinedKind::PartitionedIndex, whole) else { return Ok(()) };
         let table = self.tables().find(|own| own.object_id == index.table_id).cloned();
         let table = table.map_or_else(|| by.database.table_of(index), Ok)?;
@@ -156,29 +156,29 @@ impl Defining {
         };
         let objects = database.objects.read();
         let live = objects.members.of(range.table);
-        let live = live
+        let others = live
             .iter()
             .filter(|partition| is_other(partition.object_id()) && overlaps(partition.range()))
             .map(|partition| partition.table_name());
         let own = self.tables().filter(|table| is_other(table.object_id) && table.range().is_some_and(overlaps)).map(|table| table.name());
         let refuse = |why: String| Err(Error::Parameter(format!("table \"{name}\": {why}")));
-        if let Some(taken) = live.chain(own).next() {
+        if let Some(taken) = others.chain(own).next() {
             return refuse(format!("its range overlaps that of \"{taken}\""));
         }
         drop(objects);
         // All have the same columns and the same key; one that is about to be replaced has them, too.
-        let known = match self.tables().find(|own| own.range().is_some_and(|own| own.table == range.table)) {
-            Some(own) => Some(own.attributes_now()),
-            None => match database.objects.read().members.of(range.table).first() {
-                Some(first) => Some(database.attributes_of(first)?),
-                None => None,
-            },
-        };
         let of_range = |own: &TableAttributes| own.range.as_ref().map(|range| range.columns.clone());
-        if let Some(known) = known
-            && (&known.schema, &known.primary_key, of_range(&known)) != (&attributes.schema, &attributes.primary_key, of_range(attributes))
-        {
-            return refuse(format!("a partition has the columns and the primary key of the others, as of \"{}\"", known.name));
+        let check = |known: &TableAttributes| {
+            let same =
+                (&known.schema, &known.primary_key, of_range(known)) == (&attributes.schema, &attributes.primary_key, of_range(attributes));
+            match same {
+                true => Ok(()),
+                false => refuse(format!("a partition has the columns and the primary key of the others, as of \"{}\"", known.name)),
+            }
+        };
+        match self.tables().find(|own| own.range().is_some_and(|own| own.table == range.table)) {
+            Some(own) => check(own.attributes())?,
+            None => live.first().map_or(Ok(()), |first| check(&database.attributes_of(first)?))?,
         }
         let is_whole = |object_id: u32| object_id == range.table && !self.has_dropped(object_id);
         let made = self.others_made().any(|other| is_whole(other.object_id));
@@ -203,7 +203,7 @@ impl Defining {
         if let Some(page_bytes) = spec.page_bytes {
             own = own.with_page_bytes(page_bytes);
         }
-        own.name = member_name(whole, &spec.name);
+        own.name = partition_name(whole, &spec.name);
         own.method = spec.method.unwrap_or(own.method);
         self.create_table(by, own)
     }
@@ -263,9 +263,9 @@ impl Defining {
         let names = self.partitioned_indexes(database, whole);
         let own: Vec<Arc<Index>> = self.indexes_of(&table);
         let again = |index: &String| {
-            let name = member_name(index, like.name());
+            let name = partition_name(index, like.name());
             let found = own.iter().find(|own| own.name() == name)?;
-            Some(IndexAttributes { name: member_name(index, new), ..found.attributes_now() })
+            Some(IndexAttributes { name: partition_name(index, new), ..found.attributes_now() })
         };
         Ok(names.iter().filter_map(again).collect())
     }
@@ -310,7 +310,7 @@ impl Defining {
 
     /// The attributes of the index of a partition that belongs to an index of the whole.
     pub(super) fn member_index_attributes(attributes: &IndexAttributes, partition: &str) -> IndexAttributes {
-        IndexAttributes { name: member_name(&attributes.name, partition), notes: Notes::default(), ..attributes.clone() }
+        IndexAttributes { name: partition_name(&attributes.name, partition), notes: Notes::default(), ..attributes.clone() }
     }
 
     /// Drops a partition: a table.
@@ -354,7 +354,7 @@ impl Defining {
             for partition in table.partitions() {
                 let found = self.table_of(by.database, partition)?;
                 if member_index(&found, partition.name(), name).is_some() {
-                    self.drop_index(by, &member_name(name, partition.name()))?;
+                    self.drop_index(by, &partition_name(name, partition.name()))?;
                 }
             }
         }

@@ -36,7 +36,7 @@ mod scaling_tests;
 #[cfg(test)]
 mod tests;
 
-pub use crate::objects::{PartitionedTable, RangePartition};
+pub use crate::objects::{PartitionedTable, RangePartition, partition_name, split_partition_name};
 pub use crate::recovery::{GiveUp, GivenUp};
 pub use change::Change;
 pub use change_partitions::FreshPartition;

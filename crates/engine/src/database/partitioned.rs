@@ -7,7 +7,7 @@
 use super::open::DatabaseState;
 use crate::catalog::{Defined, read_definition};
 use crate::index::Index;
-use crate::objects::{PartitionedTable, RangePartition, SEPARATOR};
+use crate::objects::{PartitionedTable, RangePartition};
 use crate::table_space::{Method, Table, TableAttributes, range_key_layout};
 use crate::{Error, Result};
 use pagefold_format::catalog::DefinedKind;
@@ -46,10 +46,6 @@ pub fn limit_key(attributes: &TableAttributes, columns: &[usize], values: &[Opti
     layout.encode(&given, &mut key).map_err(|e| refuse(&e))?;
     // Behind all keys that begin with what is before a MAXVALUE.
     Ok((given.len() == values.len() || prefix_end(&mut key)).then_some(key))
-}
-
-pub(super) fn member_name(whole: &str, part: &str) -> String {
-    format!("{whole}{SEPARATOR}{part}")
 }
 
 impl DatabaseState {
@@ -149,6 +145,6 @@ impl DatabaseState {
     /// # Errors
     /// [`Error::Unknown`] when there is none.
     pub fn index_of_partition(&self, partition: &RangePartition, index: &str) -> Result<Arc<Index>> {
-        self.index(&member_name(index, partition.name()))
+        self.index(&PartitionedTable::index_name(index, partition))
     }
 }

@@ -6,15 +6,12 @@
 //!
 //! Invariant: of an index that is known to be damaged the log goes on to say so.
 
-use super::defining::{Definer, Defining};
 use super::open::DatabaseState;
 use crate::index::Index;
-use crate::log::Lsn;
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::catalog::Notes;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Statistics of a table and of indexes of it, as bytes, and how many of the changes of its rows they have.
 #[derive(Debug, Default)]
@@ -46,10 +43,7 @@ impl DatabaseState {
         if !self.objects.read().tables.by_id(table.object_id).is_some_and(|place| place.has(table)) {
             return Err(Error::Stale { object: table.object(), why: "was dropped or replaced" });
         }
-        let state = core.transactions.begin();
-        let mut defining = Defining::default();
-        let by = Definer { database: self, state: &state, lock_timeout: Duration::ZERO };
-        let end = (|| {
+        let end = self.commit_alone(guard, |defining, by| {
             if let Some(statistics) = gathered.table {
                 let notes = with(table.notes(), statistics, &|| table.object())?;
                 defining.note_table_notes(by, table, notes)?;
@@ -60,20 +54,8 @@ impl DatabaseState {
                     defining.note_index_notes(by, &index, notes, index.recorded_damage().map(str::to_owned))?;
                 }
             }
-            defining.log(self, &state, false)?;
-            core.log_commit(&state)
-        })();
-        match &end {
-            Ok(_) => self.publish(&state, &mut defining, |timestamp| core.leftovers.committed(state.id(), timestamp, Vec::new())),
-            Err(_) => {
-                // Without its commit it has changed nothing, now or after a crash.
-                self.definitions.ended(state.id());
-                core.transactions.abort(&state);
-            }
-        }
-        drop(guard);
-        core.release_undo_room(&state);
-        let end: Option<Lsn> = end?;
+            Ok(())
+        })?;
         table.forget_changed_rows(gathered.rows_changed);
         self.checkpoint_when_due();
         match (end, core.log()) {

@@ -6,11 +6,23 @@
 
 use crate::table_space::{RangeOf, Table, TableAttributes, range_key_layout};
 use crate::{Error, Result};
-use pagefold_types::{Direction, KeyLayout, KeyRange, PARTITION_MAX, Schema, ValueRef};
+use pagefold_types::{Direction, KeyLayout, KeyRange, PARTITION_MAX, Predicate, Schema, ValueRef};
 use std::sync::Arc;
 
 /// Between the name of a partitioned table, or index, and that of a partition.
 pub(crate) const SEPARATOR: char = '/';
+
+/// The name that a partition has of its own, or its share of an index: that of the whole, then that of the partition.
+#[must_use]
+pub fn partition_name(whole: &str, partition: &str) -> String {
+    format!("{whole}{SEPARATOR}{partition}")
+}
+
+/// Such a name in its parts: the whole, the partition; `None`: it is none.
+#[must_use]
+pub fn split_partition_name(name: &str) -> Option<(&str, &str)> {
+    name.rsplit_once(SEPARATOR)
+}
 
 /// A partition of a partitioned table: a table.
 #[derive(Clone, Debug)]
@@ -42,7 +54,7 @@ impl RangePartition {
     /// Its name among the partitions: what follows the name of the partitioned table.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.table.rsplit_once(SEPARATOR).map_or(&self.table, |(_, name)| name)
+        split_partition_name(&self.table).map_or(&self.table, |(_, name)| name)
     }
 
     /// Its number among the partitions.
@@ -154,7 +166,7 @@ impl PartitionedTable {
     /// The name that the index of a partition has that belongs to an index of the whole.
     #[must_use]
     pub fn index_name(index: &str, partition: &RangePartition) -> String {
-        format!("{index}{SEPARATOR}{}", partition.name())
+        partition_name(index, partition.name())
     }
 
     /// The partition with the least keys.
@@ -289,6 +301,15 @@ impl PartitionedTable {
             }
         }
         (parts, true)
+    }
+
+    /// Numbers in the list of the partitions that may have rows for which a condition is true, in order; of all where there is none.
+    #[must_use]
+    pub fn find_for_condition(&self, condition: Option<&Predicate>) -> Vec<usize> {
+        match condition {
+            Some(condition) => self.find_ranges(&condition.key_ranges(&self.layout)),
+            None => (0..self.partitions.len()).collect(),
+        }
     }
 
     /// Numbers in the list of the partitions that may have keys in one of these ranges, in order. Keys may have more columns behind those by

@@ -2,6 +2,7 @@
 
 use super::findings::Context;
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
+use pagefold_engine::database::{partition_name, split_partition_name};
 use pagefold_format::catalog::DefinedKind;
 use std::collections::BTreeMap;
 
@@ -53,19 +54,19 @@ fn check_members(whole: &str, members: &[&TableEntry], indexes: &[&str], all: &[
                 first.attributes.name
             ));
         }
-        let Some(partition) = name.strip_prefix(whole).and_then(|rest| rest.strip_prefix('/')) else {
+        let Some((_, partition)) = split_partition_name(name).filter(|(of, _)| *of == whole) else {
             faults.push(format!("table \"{name}\" is a partition of \"{whole}\", and not called so"));
             continue;
         };
         for index in indexes {
-            let wanted = format!("{index}/{partition}");
+            let wanted = partition_name(index, partition);
             let share_of =
                 |table: &TableEntry, wanted: &str| all.iter().find(|own| own.table_id == table.object_id && own.attributes.name == wanted);
             let Some(own) = share_of(table, &wanted) else {
                 faults.push(format!("table \"{name}\" lacks index \"{wanted}\""));
                 continue;
             };
-            let of_first = first.attributes.name.strip_prefix(whole).map(|rest| format!("{index}{rest}"));
+            let of_first = split_partition_name(&first.attributes.name).map(|(_, partition)| partition_name(index, partition));
             let like = of_first.and_then(|wanted| share_of(first, &wanted));
             if like
                 .is_some_and(|like| (&like.attributes.columns, like.attributes.unique) != (&own.attributes.columns, own.attributes.unique))

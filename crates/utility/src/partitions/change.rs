@@ -8,6 +8,7 @@ use crate::index_build::{KeyCollector, KeyCollectors};
 use crate::partitions::{PartitionText, Tables};
 use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
+use pagefold_engine::database::partition_name;
 use pagefold_engine::database::{
     Change, Database, FreshPartition, PartitionSpec, PartitionedTable, RangePartition, ReadView, ScanRequest, TransactionOptions,
 };
@@ -38,7 +39,7 @@ fn spec(database: &Database, table: &str, partition: &PartitionText) -> Result<P
 
 /// `p` and a number that no partition has.
 fn free_name(database: &Database, whole: &PartitionedTable) -> String {
-    let taken = |name: &String| database.table(&format!("{}/{name}", whole.name())).is_ok();
+    let taken = |name: &String| database.table(&partition_name(whole.name(), name)).is_ok();
     (whole.partitions().len() + 1..).map(|number| format!("p{number}")).find(|name| !taken(name)).unwrap_or_default()
 }
 

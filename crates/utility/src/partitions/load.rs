@@ -9,18 +9,17 @@ use crate::access::like_index;
 use crate::error::no_thread;
 use crate::estimate::choose_for_load;
 use crate::index_build::{KeyCollector, KeyCollectors};
-use crate::load::{LoadReport, find_twice, primary_key, table_schema, train_dictionary, wide_row};
+use crate::load::{LoadReport, attributes_of, find_twice, key_index, moved_index, primary_key, table_schema, train_dictionary, wide_row};
 use crate::load_threads::with_batches;
-use crate::options::INDEX_PAGE_BYTES;
 use crate::partitions::Tables;
 use crate::{Error, LoadMode, LoadOptions, Progress, Result, Silent, Unit};
 use pagefold_engine::Error as EngineError;
 use pagefold_engine::database::{Change, Database, PartitionSpec};
-use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
+use pagefold_engine::index::{Index, IndexAttributes};
 use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, Method, Table, TableAttributes};
-use pagefold_interchange::{Packer, Source, TableSchema, arrow_schema_to_bytes};
-use pagefold_types::{Direction, PackedRow, Value, ValueRef};
+use pagefold_interchange::{Packer, Source, TableSchema};
+use pagefold_types::{PackedRow, Value, ValueRef};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Builder;
@@ -107,31 +106,15 @@ fn prepare<'d>(
     let (method, key) = choose_for_load(database, name, source, options, progress)?;
     let (method, choice) = method.unzip();
     report.choice = choice;
-    let defaults = TableAttributes::new(name, schema.schema().clone()).with_page_bytes(options.page_bytes);
-    let attributes = TableAttributes {
-        method: method.or(options.method.given()).unwrap_or(Method::None),
-        pctfree: options.pctfree,
-        maxrows: options.maxrows.unwrap_or(defaults.maxrows),
-        extents: options.extents,
-        partition_bytes: options.partition_bytes.unwrap_or(defaults.partition_bytes),
-        primary_key: primary_key.clone(),
-        source_schema: arrow_schema_to_bytes(schema.arrow()),
-        ..defaults
-    };
+    let method = method.or(options.method.given()).unwrap_or(Method::None);
+    let attributes = attributes_of(name, &schema, method, &primary_key, options);
     let (columns, specs) = division(name, &attributes, existing.as_ref(), options)?;
     let mut indexes = kept_indexes(database, &attributes, existing.as_ref())?;
     if !primary_key.is_empty() && !indexes.iter().any(|index| index.is_of_key(&primary_key)) {
         // That of another key goes.
-        indexes.retain(|index| index.name != format!("{name}_pk"));
-        let of_key = primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
-        let (format, page_bytes) = match key {
-            Some((format, page_bytes, choice)) => {
-                report.key_choice = Some(choice);
-                (format, page_bytes)
-            }
-            None => (options.key_format.given().unwrap_or(IndexFormat::Prefix), options.key_page_bytes.unwrap_or(INDEX_PAGE_BYTES)),
-        };
-        indexes.push(IndexAttributes::new(format!("{name}_pk"), of_key, true).with_format(format, page_bytes));
+        let key_name = format!("{name}_pk");
+        indexes.retain(|index| index.name != key_name);
+        indexes.push(key_index(key_name, &primary_key, key, options, report));
     }
     match &existing {
         Some(Tables { whole: Some(_), .. }) => drop(change.drop_partitioned_table(name)?),
@@ -206,17 +189,7 @@ fn kept_indexes(database: &Database, attributes: &TableAttributes, existing: Opt
         }
     };
     let before = old.first().attributes().schema.columns();
-    let moved = |mut index: IndexAttributes| {
-        for (column, _) in &mut index.columns {
-            let name = &before[*column].name;
-            let number = attributes.schema.columns().iter().position(|own| own.name == *name);
-            *column = number.ok_or_else(|| {
-                Error::Data(format!("index \"{}\" has column \"{name}\", which the new rows lack; drop it first", index.name))
-            })?;
-        }
-        Ok(index)
-    };
-    found.into_iter().map(moved).collect()
+    found.into_iter().map(|index| moved_index(index, before, &attributes.schema)).collect()
 }
 
 /// A partition that is being filled.

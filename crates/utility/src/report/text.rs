@@ -3,6 +3,7 @@
 use super::{DatabaseReport, IndexStatistics, TableStatistics};
 use crate::print::columns::{Align, Grid, count, size};
 use crate::runstats::time_text;
+use pagefold_engine::database::split_partition_name;
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -31,7 +32,7 @@ pub(super) fn render(report: &DatabaseReport) -> String {
         report.tables.iter().for_each(|table| notes(table, &mut out));
         // Those of a partition are those of the others.
         let is_like = |a: &TableStatistics, b: &TableStatistics| {
-            a.name.rsplit_once('/').zip(b.name.rsplit_once('/')).is_some_and(|(a, b)| a.0 == b.0) && a.columns == b.columns
+            split_partition_name(&a.name).zip(split_partition_name(&b.name)).is_some_and(|(a, b)| a.0 == b.0) && a.columns == b.columns
         };
         let mut before: Option<&TableStatistics> = None;
         for table in &report.tables {

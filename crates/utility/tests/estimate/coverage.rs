@@ -4,7 +4,8 @@
 //! `PAGEFOLD_COVERAGE_MB` the size of a file (5), `PAGEFOLD_COVERAGE_FILES` other files of the same kinds (1000), `PAGEFOLD_COVERAGE_PAGES` of a sample (100),
 //! `PAGEFOLD_COVERAGE_ONLY` one file by its name.
 
-use crate::tables::{Rng, Rows, SAME, database};
+use crate::random::Rng;
+use crate::tables::{Rows, SAME, database};
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{Field, Schema};
 use pagefold_advisor::Interval;

@@ -5,5 +5,7 @@
 mod auto;
 mod coverage;
 mod exact;
+#[path = "../common/random.rs"]
+mod random;
 mod samples;
 mod tables;

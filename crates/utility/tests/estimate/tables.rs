@@ -1,5 +1,6 @@
 //! Tables to estimate, and databases to load them into.
 
+use crate::random::Rng;
 use arrow_array::{ArrayRef, Date32Array, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use pagefold_advisor::Cost;
@@ -11,21 +12,6 @@ use pagefold_utility::{Costs, Scratch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tpchgen::generators::{LineItem, LineItemGenerator};
-
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 /// What everything costs in tests that are not about costs.
 pub(crate) const SAME: Costs = Costs::Given(|_, _| Cost { read_ns: 1.0, write_ns: 1.0 });

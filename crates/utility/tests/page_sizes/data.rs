@@ -1,5 +1,6 @@
 //! Tables whose indexes are built at every page size.
 
+use crate::random::Rng;
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::index::Index;
 use pagefold_engine::pool::PoolSettings;
@@ -9,25 +10,6 @@ use pagefold_types::{Column, DataType, Direction, Schema, Value, ValueRef};
 use pagefold_utility::{IndexOptions, Silent, create_index};
 use std::path::Path;
 use std::sync::Arc;
-
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// A database with a table of so many rows: `up` ascends, `random` does not, both are unique; `few` has 500 values; `name` is a text, of which three rows in a row have the same.
 pub(crate) fn database(rows: u64, memory_bytes: usize) -> Database {
@@ -43,7 +25,7 @@ pub(crate) fn database(rows: u64, memory_bytes: usize) -> Database {
     ];
     let mut transaction = database.begin(pagefold_engine::database::TransactionOptions::default());
     let table = transaction.create_table(TableAttributes::new("t", Schema::new(columns).unwrap())).unwrap();
-    let mut random = Random(1);
+    let mut random = Rng(1);
     let mut batch: Vec<[Value; 4]> = Vec::new();
     for row in 0..rows {
         // A permutation: odd multipliers are, modulo a power of two.

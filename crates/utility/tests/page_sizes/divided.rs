@@ -1,6 +1,7 @@
 //! One memory for two indexes: the division that is named against all divisions, really measured.
 
-use crate::data::{Random, build, database};
+use crate::data::{build, database};
+use crate::random::Rng;
 use pagefold_advisor::IndexCandidate;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat, RecordOptions};
@@ -32,7 +33,7 @@ fn key(index: &Index, column: &str, row: u64) -> Vec<u8> {
 
 /// Rows asked for: of one index all alike, of the other mostly some neighbours.
 fn requests(column: &str) -> Vec<u64> {
-    let mut random = Random(21);
+    let mut random = Rng(21);
     let mut one = || match column {
         "random" => random.below(ROWS),
         _ if random.below(10) < 8 => ROWS / 2 + random.below(ROWS / 6),

@@ -5,4 +5,6 @@
 mod built;
 mod data;
 mod divided;
+#[path = "../common/random.rs"]
+mod random;
 mod traces;

@@ -1,6 +1,7 @@
 //! What traces say of pools, against pools of that size that are asked the same, at every page size and in every format.
 
-use crate::data::{Random, build, database};
+use crate::data::{build, database};
+use crate::random::Rng;
 use pagefold_engine::index::{Index, IndexFormat, RecordOptions};
 use pagefold_format::key_trace::KeyTrace;
 use pagefold_types::ValueRef;
@@ -13,7 +14,7 @@ const CHUNK_BYTES: u64 = 256 << 10;
 
 /// Places in key order that are asked for, one after the other.
 fn requests(kind: &str) -> Vec<u64> {
-    let mut random = Random(11);
+    let mut random = Rng(11);
     let exponent = if kind == "zipf 0.9" { 0.9 } else { 1.2 };
     let mut sum = 0.0;
     let weights: Vec<f64> = (1..=ROWS)
@@ -32,7 +33,7 @@ fn requests(kind: &str) -> Vec<u64> {
             scan += 3;
             return scan % ROWS;
         }
-        let at = random.unit() * sum;
+        let at = (random.next() >> 11) as f64 / (1u64 << 53) as f64 * sum;
         let rank = weights.partition_point(|weight| *weight < at) as u64;
         // Popular keys lie side by side, or anywhere.
         if kind == "zipf 0.9" { rank.wrapping_mul(0x9E37_79B1) % ROWS } else { (rank + ROWS / 3) % ROWS }

@@ -1,6 +1,7 @@
 //! Everything is read: what comes out is what brute force over the rows gives.
 
-use super::world::{Rng, columns, insert, make, open, rows, storage};
+use super::random::Rng;
+use super::world::{columns, insert, make, open, rows, storage};
 use pagefold_engine::database::{Database, OpenMode, TransactionOptions};
 use pagefold_engine::table_space::{Method, Table};
 use pagefold_format::catalog::{Figure, Statistics, figure};

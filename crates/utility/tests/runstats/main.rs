@@ -5,4 +5,6 @@
 mod coverage;
 mod full;
 mod keeping;
+#[path = "../common/random.rs"]
+mod random;
 mod world;

@@ -1,5 +1,6 @@
 //! A table of every kind of column, and the rows that are in it.
 
+use crate::random::Rng;
 use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings, TransactionOptions};
 use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::pool::PoolSettings;
@@ -9,21 +10,6 @@ use pagefold_types::{Column, DataType, Direction, Rid, Schema, Value, ValueRef};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 pub(crate) fn open(storage: &Arc<dyn Storage>, mode: OpenMode) -> Database {
     let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 1, ..PoolSettings::default() };
