@@ -9,9 +9,9 @@ use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Serializable, Snapshot, TransactionState};
 use crate::{Error, Result};
-use pagefold_types::{KeyRange, Rid};
+use pagefold_types::{KeyRange, Rid, prefix_end};
 use parking_lot::Mutex;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// The tables and indexes that a serializable transaction has read, by number: its own, and those of its read views.
@@ -41,6 +41,14 @@ pub(super) struct Reading<'a> {
     pub(super) serializable: Option<&'a Serializable>,
     pub(super) read: Option<&'a ObjectsRead>,
     pub(super) snapshot: &'a Snapshot,
+}
+
+/// Entries that have a key, or first values of one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sought<'k> {
+    pub(super) key: &'k [u8],
+    /// So many values.
+    pub(super) values: usize,
 }
 
 impl Reading<'_> {
@@ -114,6 +122,35 @@ impl Reading<'_> {
             Ok::<_, Error>((own == key).then(|| visit(record)))
         })?;
         Ok(read.transpose()?.flatten())
+    }
+
+    /// Calls `visit` with the rows of a key, or the beginning of one, in the order of the index.
+    pub(super) fn rows_of(
+        &self,
+        table: &Table,
+        index: &Index,
+        sought: Sought<'_>,
+        buffer: &mut RowBuffer,
+        mut visit: impl FnMut(Rid, &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut end = sought.key.to_vec();
+        let end = prefix_end(&mut end).then_some(end);
+        let low = Bound::Included(sought.key);
+        // Of a whole key no other one is in the range.
+        let is_whole = sought.values == index.key_layout().column_count();
+        let high = if is_whole { low } else { end.as_deref().map_or(Bound::Unbounded, Bound::Excluded) };
+        self.note_range(table, index, (low, high))?;
+        let mut entries = Entries::new(KeyRange { start: sought.key.to_vec(), end }, Direction::Forward);
+        let mut doubt = Doubt::default();
+        while let Some((key, rid, is_doubtful)) = entries.next(self, table, index)? {
+            let _visiting = table.visit();
+            let key = is_doubtful.then_some(key);
+            let flow = self.read_of_entry((table, index), (key, rid), buffer, &mut doubt, |record| visit(rid, record))?;
+            if flow.is_some_and(|flow| flow.is_break()) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Others have changed what was read in a way that the snapshot does not see.

@@ -21,15 +21,15 @@ pub use partitions::{Part, PartOrder, PartRows, PartScan};
 pub use scan::{RowScan, Scan, ScanRequest};
 
 use super::open::DatabaseState;
-use super::reading::{ObjectsRead, Reading};
+use super::reading::{ObjectsRead, Reading, Sought};
 use crate::btree::Direction;
 use crate::index::Index;
 use crate::table_space::{DataPages, RowBuffer, Table};
 use crate::transaction::{Snapshot, TransactionState};
 use crate::{Error, Result};
-use pagefold_types::{KeyRange, Rid, Value};
+use pagefold_types::{KeyRange, Rid, Value, ValueRef};
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use walk::Walk;
@@ -188,6 +188,25 @@ impl ReadView {
     pub fn keys(&self, table: &Arc<Table>, index: &Arc<Index>, range: KeyRange, direction: Direction) -> Result<RowScan> {
         let walk = self.entries(table, index, vec![range], direction, true)?;
         Ok(RowScan::of_keys(self.clone(), Arc::clone(table), Arc::clone(index), walk))
+    }
+
+    /// Calls `visit` with RID and record of each row that has this key, or these first values of a key, in the order of the index, until it says that this is enough. The buffer may be
+    /// one [for some columns](RowBuffer::for_columns). A page is latched meanwhile: what `visit` reads elsewhere are rows of no transaction that changes any.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan); when a value does not fit the key.
+    pub fn find(
+        &self,
+        table: &Table,
+        index: &Index,
+        key: &[ValueRef<'_>],
+        buffer: &mut RowBuffer,
+        visit: impl FnMut(Rid, &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.check_objects(table, Some(index))?;
+        let mut encoded = Vec::with_capacity(64);
+        index.key_layout().encode(key, &mut encoded).map_err(|e| Error::Value(format!("{}: {e}", index.object())))?;
+        self.reading().rows_of(table, index, Sought { key: &encoded, values: key.len() }, buffer, visit)
     }
 
     fn entries(&self, table: &Table, index: &Arc<Index>, ranges: Vec<KeyRange>, direction: Direction, keys_only: bool) -> Result<Walk> {

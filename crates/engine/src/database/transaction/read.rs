@@ -3,23 +3,15 @@
 //! A visitor of a single row is called while its page is latched. It cannot change rows of any table, by whatever transaction: that is an error. It may read.
 
 use super::super::read_view::ReadView;
-use super::super::reading::{Doubt, Entries, Reading};
+use super::super::reading::{Reading, Sought};
 use super::{Isolation, Transaction};
-use crate::btree::Direction;
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::Snapshot;
 use crate::{Error, Result};
-use pagefold_types::{KeyRange, Rid, Value, ValueRef};
+use pagefold_types::{Rid, Value, ValueRef};
 use std::mem;
-use std::ops::{Bound, ControlFlow};
-
-/// Entries that have a key, or first values of one.
-struct Sought<'k> {
-    key: &'k [u8],
-    /// So many values.
-    values: usize,
-}
+use std::ops::ControlFlow;
 
 impl Transaction<'_> {
     /// What a statement sees, as a value from which scans are pulled: under READ COMMITTED a statement that begins now, otherwise what the transaction sees. Of rows that this transaction itself changes later,
@@ -181,28 +173,10 @@ impl Transaction<'_> {
         index: &Index,
         sought: Sought<'_>,
         buffer: &mut RowBuffer,
-        mut visit: impl FnMut(Rid, &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(Rid, &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
         let snapshot = self.snapshot()?;
         self.check_objects(table, index, Some(snapshot.timestamp()))?;
-        let reading = self.reading(&snapshot);
-        let mut end = sought.key.to_vec();
-        let end = pagefold_types::prefix_end(&mut end).then_some(end);
-        let low = Bound::Included(sought.key);
-        // Of a whole key no other one is in the range.
-        let is_whole = sought.values == index.key_layout().column_count();
-        let high = if is_whole { low } else { end.as_deref().map_or(Bound::Unbounded, Bound::Excluded) };
-        reading.note_range(table, index, (low, high))?;
-        let mut entries = Entries::new(KeyRange { start: sought.key.to_vec(), end }, Direction::Forward);
-        let mut doubt = Doubt::default();
-        while let Some((key, rid, is_doubtful)) = entries.next(&reading, table, index)? {
-            let _visiting = table.visit();
-            let key = is_doubtful.then_some(key);
-            let flow = reading.read_of_entry((table, index), (key, rid), buffer, &mut doubt, |record| visit(rid, record))?;
-            if flow.is_some_and(|flow| flow.is_break()) {
-                break;
-            }
-        }
-        Ok(())
+        self.reading(&snapshot).rows_of(table, index, sought, buffer, visit)
     }
 }
