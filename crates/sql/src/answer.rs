@@ -1,0 +1,182 @@
+//! What a statement gives: rows that are pulled, or how many have changed.
+
+use crate::bind::Output;
+use crate::execute::{Execution, Operator};
+use crate::session::{Done, Ran, Session};
+use crate::{SqlError, SqlResult};
+use pagefold_types::{DataType, Value};
+use std::sync::Arc;
+
+/// A column of an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Column<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its type.
+    pub data_type: DataType,
+}
+
+/// The answer to a statement. Rows are computed as they are pulled. A statement that changes rows has done so before there is an answer.
+pub struct Answer<'s> {
+    session: &'s mut Session,
+    outputs: Arc<[Output]>,
+    rows: Rows,
+    tag: String,
+    /// Rows that were given, or changed.
+    count: u64,
+    counts: bool,
+    /// Nothing more comes, and the statement's own transaction has ended.
+    is_done: bool,
+}
+
+enum Rows {
+    Pulled { operator: Box<dyn Operator>, execution: Box<Execution> },
+    Kept(std::vec::IntoIter<Vec<Value>>),
+}
+
+impl std::fmt::Debug for Answer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("outputs", &self.outputs).field("tag", &self.tag).field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+impl<'s> Answer<'s> {
+    pub(crate) fn of(session: &'s mut Session, ran: Ran) -> Answer<'s> {
+        let (outputs, tag, rows, count) = match ran {
+            Ran::Rows { planned, operator, execution } => {
+                let rows = Rows::Pulled { operator, execution };
+                (Arc::clone(&planned.outputs), planned.tag.to_owned(), rows, 0)
+            }
+            Ran::Row { planned, row } => {
+                let rows: Vec<Vec<Value>> = row.into_iter().collect();
+                let count = rows.len() as u64;
+                (Arc::clone(&planned.outputs), planned.tag.to_owned(), Rows::Kept(rows.into_iter()), count)
+            }
+            Ran::Changed { planned, changed } => {
+                (Arc::clone(&planned.outputs), planned.tag.to_owned(), Rows::Kept(changed.returned.into_iter()), changed.rows)
+            }
+        };
+        Answer { session, outputs, rows, tag, count, counts: true, is_done: false }
+    }
+
+    pub(crate) fn command(session: &'s mut Session, done: Done) -> Answer<'s> {
+        match done.rows {
+            None => Answer {
+                session,
+                outputs: Arc::new([]),
+                rows: Rows::Kept(Vec::new().into_iter()),
+                tag: done.tag,
+                count: 0,
+                counts: false,
+                is_done: false,
+            },
+            Some((name, lines)) => Answer::lines(session, &done.tag, &name, lines),
+        }
+    }
+
+    pub(crate) fn lines(session: &'s mut Session, tag: &str, name: &str, lines: Vec<String>) -> Answer<'s> {
+        let outputs = [Output { name: name.to_owned(), data_type: DataType::Varchar(None) }];
+        let rows: Vec<Vec<Value>> = lines.into_iter().map(|line| vec![Value::Text(line)]).collect();
+        Answer {
+            session,
+            outputs: Arc::new(outputs),
+            rows: Rows::Kept(rows.into_iter()),
+            tag: tag.into(),
+            count: 0,
+            counts: false,
+            is_done: false,
+        }
+    }
+
+    /// Its columns; none of a statement that gives no rows.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = Column<'_>> {
+        self.outputs.iter().map(|output| Column { name: &output.name, data_type: output.data_type })
+    }
+
+    /// The next row. `None` at the end: a statement without BEGIN is committed then.
+    ///
+    /// # Errors
+    /// What goes wrong with the row, or the commit. Nothing more comes then.
+    pub fn next_row(&mut self) -> SqlResult<Option<Vec<Value>>> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let next = match &mut self.rows {
+            Rows::Pulled { operator, execution } => {
+                let next = operator.next(&execution.context());
+                if let Ok(Some(_)) = &next {
+                    self.count += 1;
+                }
+                next
+            }
+            Rows::Kept(rows) => Ok(rows.next()),
+        };
+        match next {
+            Ok(Some(row)) => Ok(Some(row)),
+            Ok(None) => self.finish().map(|()| None),
+            Err(error) => {
+                self.is_done = true;
+                self.rows = Rows::Kept(Vec::new().into_iter());
+                self.session.end_failed_statement();
+                Err(error)
+            }
+        }
+    }
+
+    fn finish(&mut self) -> SqlResult<()> {
+        if self.is_done {
+            return Ok(());
+        }
+        self.is_done = true;
+        // What reads the transaction's rows goes before it.
+        self.rows = Rows::Kept(Vec::new().into_iter());
+        self.session.end_statement()
+    }
+
+    /// All rows.
+    ///
+    /// # Errors
+    /// As [`next_row`](Self::next_row).
+    pub fn rows(mut self) -> SqlResult<Vec<Vec<Value>>> {
+        let mut rows = Vec::new();
+        while let Some(row) = self.next_row()? {
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Pulls all rows that are left, and says what was done, as PostgreSQL does: `SELECT 3`, `INSERT 0 1`, `CREATE TABLE`.
+    ///
+    /// # Errors
+    /// As [`next_row`](Self::next_row).
+    pub fn tag(mut self) -> SqlResult<String> {
+        while self.next_row()?.is_some() {}
+        Ok(if self.counts { format!("{} {}", self.tag, self.count) } else { self.tag.clone() })
+    }
+
+    /// Rows that a statement has changed; of a query those given so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What was done, without the number of rows: `SELECT`, `CREATE TABLE`.
+    #[must_use]
+    pub fn command_tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Does a tag have a number of rows?
+    #[must_use]
+    pub fn counts_rows(&self) -> bool {
+        self.counts
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        // Who wants to know whether the commit went well asks for all rows.
+        let finished: Result<(), SqlError> = self.finish();
+        drop(finished);
+    }
+}

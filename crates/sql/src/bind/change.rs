@@ -1,0 +1,484 @@
+//! INSERT, UPDATE, DELETE.
+//!
+//! UPDATE and DELETE are a query first: for each row that is to change where it is (part and RID, two columns behind those of the table) and what
+//! it is to have. Its rows are collected completely, and then applied: a statement never meets what it has changed itself.
+
+use super::from::conjuncts;
+use super::select::{From, Limit, Select};
+use super::{Binder, Output, Source};
+use crate::catalog::TableRef;
+use crate::expression::{Expr, Typed, make};
+use crate::parse::{At, identifier, nearest, object_name, parse_expression};
+use crate::plan::{self, Plan};
+use crate::{SqlError, SqlResult};
+use pagefold_types::{DataType, Value};
+use sqlparser::ast::{self, Spanned};
+use std::sync::Arc;
+
+/// Rows that come into a table.
+#[derive(Debug)]
+pub(crate) struct InsertPlan {
+    pub(crate) table: Arc<TableRef>,
+    pub(crate) source: Plan,
+    /// For each column of the table, of a row of the source.
+    pub(crate) exprs: Vec<Expr>,
+    pub(crate) rules: RowRules,
+    pub(crate) conflict: Option<Conflict>,
+    pub(crate) returning: Option<Returning>,
+    /// The source reads the table: all its rows come before the first is inserted.
+    pub(crate) reads_own: bool,
+}
+
+/// What every row of a table has to meet. Expressions are of all columns of the table.
+#[derive(Debug, Default)]
+pub(crate) struct RowRules {
+    pub(crate) checks: Vec<(String, Expr)>,
+    /// Columns whose values are computed, before anything is checked.
+    pub(crate) generated: Vec<(usize, Expr)>,
+}
+
+/// ON CONFLICT.
+#[derive(Debug)]
+pub(crate) struct Conflict {
+    /// Of this index alone, by number; of any.
+    pub(crate) index: Option<usize>,
+    pub(crate) update: Option<ConflictUpdate>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ConflictUpdate {
+    /// Of the row that is there, and behind it the row that was to come.
+    pub(crate) assignments: Vec<(usize, Expr)>,
+    pub(crate) condition: Option<Expr>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Returning {
+    pub(crate) outputs: Vec<Output>,
+    /// Of all columns of the table.
+    pub(crate) exprs: Vec<Expr>,
+}
+
+/// Rows that change, or go.
+#[derive(Debug)]
+pub(crate) struct ChangePlan {
+    pub(crate) table: Arc<TableRef>,
+    /// Part, RID, values of the assigned columns; all columns, if they are wanted.
+    pub(crate) source: Plan,
+    /// Columns that are assigned; of DELETE none.
+    pub(crate) columns: Vec<usize>,
+    pub(crate) is_delete: bool,
+    /// Old values of all columns follow those that are assigned.
+    pub(crate) has_all: bool,
+    pub(crate) rules: RowRules,
+    pub(crate) returning: Option<Returning>,
+}
+
+/// A value that a column is given.
+enum Given {
+    Default,
+    Value(Typed),
+}
+
+impl Binder<'_> {
+    fn target(&mut self, name: &ast::ObjectName) -> SqlResult<Arc<TableRef>> {
+        let wanted = object_name(name)?;
+        match TableRef::find(self.transaction, &wanted) {
+            Err(error) if error.sqlstate() == "42P01" => Err(crate::catalog::unknown_table(&wanted, &self.names).at_span(name.span())),
+            found => found.at_span(name.span()),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, insert: &ast::Insert) -> SqlResult<InsertPlan> {
+        if insert.or.is_some()
+            || insert.ignore
+            || insert.overwrite
+            || insert.partitioned.is_some()
+            || insert.replace_into
+            || !insert.assignments.is_empty()
+        {
+            return Err(SqlError::unsupported("this form of INSERT"));
+        }
+        let ast::TableObject::TableName(name) = &insert.table else { return Err(SqlError::unsupported("INSERT into a function")) };
+        let table = self.target(name)?;
+        let targets = self.target_columns(&table, &insert.columns)?;
+        let (source, exprs) = self.insert_source(&table, insert, &targets)?;
+        let reads_own = reads(&source, &table) || self.subplans.iter().any(|plan| reads(plan, &table));
+        let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |alias| identifier(&alias.alias));
+        let conflict = match &insert.on {
+            None => None,
+            Some(ast::OnInsert::OnConflict(conflict)) => Some(self.conflict(&table, &alias, conflict)?),
+            Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE").with_hint("ON CONFLICT (...) DO UPDATE SET ...")),
+        };
+        let returning = self.returning_of(&table, &alias, insert.returning.as_deref())?;
+        let rules = self.row_rules(&table)?;
+        Ok(InsertPlan { table, source, exprs, rules, conflict, returning, reads_own })
+    }
+
+    /// Columns that are named, by number; all but generated ones where none are.
+    fn target_columns(&mut self, table: &TableRef, names: &[ast::ObjectName]) -> SqlResult<Vec<usize>> {
+        if names.is_empty() {
+            return Ok((0..table.schema.len()).filter(|column| table.rules.generated[*column].is_none()).collect());
+        }
+        let mut columns = Vec::with_capacity(names.len());
+        for name in names {
+            let parts = crate::parse::parts(name)?;
+            let [ident] = parts.as_slice() else { return Err(SqlError::syntax(format!("{name} is no column"))) };
+            let column = column_of(table, ident)?;
+            if columns.contains(&column) {
+                return Err(
+                    SqlError::new("42701", format!("column \"{}\" specified more than once", identifier(ident))).at_span(ident.span)
+                );
+            }
+            columns.push(column);
+        }
+        Ok(columns)
+    }
+
+    /// The rows of INSERT, and for each column of the table what it gets of them.
+    fn insert_source(&mut self, table: &TableRef, insert: &ast::Insert, targets: &[usize]) -> SqlResult<(Plan, Vec<Expr>)> {
+        let Some(query) = &insert.source else {
+            // DEFAULT VALUES
+            let exprs = (0..table.schema.len()).map(|column| self.default_of(table, column)).collect::<SqlResult<_>>()?;
+            return Ok((Plan::values(vec![Vec::new()]), exprs));
+        };
+        let too_many = |given: usize| {
+            let few = if given > targets.len() {
+                "INSERT has more expressions than target columns"
+            } else {
+                "INSERT has more target columns than expressions"
+            };
+            SqlError::syntax(few)
+        };
+        // Rows of VALUES are cast one by one, and may say DEFAULT.
+        if let ast::SetExpr::Values(values) = &*query.body
+            && query.with.is_none()
+            && query.order_by.is_none()
+            && query.limit_clause.is_none()
+        {
+            let mut rows = Vec::with_capacity(values.rows.len());
+            for row in &values.rows {
+                let row = &row.content;
+                // Fewer values than columns are those of the first, where no columns were named.
+                if row.len() > targets.len() || (row.len() < targets.len() && !insert.columns.is_empty()) {
+                    return Err(too_many(row.len()));
+                }
+                let mut exprs = Vec::with_capacity(table.schema.len());
+                for column in 0..table.schema.len() {
+                    let given = match targets.iter().position(|target| *target == column).and_then(|at| row.get(at)) {
+                        None => Given::Default,
+                        Some(expr) => self.given(expr)?,
+                    };
+                    exprs.push(self.column_value(table, column, given)?);
+                }
+                rows.push(exprs);
+            }
+            let exprs = (0..table.schema.len()).map(Expr::Slot).collect();
+            return Ok((Plan::values(rows), exprs));
+        }
+        let (planned, _) = self.subquery(query)?;
+        if planned.outputs.len() > targets.len() || (planned.outputs.len() < targets.len() && !insert.columns.is_empty()) {
+            return Err(too_many(planned.outputs.len()));
+        }
+        let mut exprs = Vec::with_capacity(table.schema.len());
+        for column in 0..table.schema.len() {
+            let given = match targets.iter().position(|target| *target == column).filter(|at| *at < planned.outputs.len()) {
+                None => Given::Default,
+                Some(at) => Given::Value(Typed::of(Expr::Slot(at), planned.outputs[at].data_type)),
+            };
+            exprs.push(self.column_value(table, column, given)?);
+        }
+        Ok((planned.plan, exprs))
+    }
+
+    fn given(&mut self, expr: &ast::Expr) -> SqlResult<Given> {
+        match expr {
+            ast::Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default") => Ok(Given::Default),
+            expr => Ok(Given::Value(self.without_aggregates("VALUES", |binder| binder.expression(expr))?)),
+        }
+    }
+
+    fn column_value(&mut self, table: &TableRef, column: usize, given: Given) -> SqlResult<Expr> {
+        let own = &table.schema.columns()[column];
+        match given {
+            Given::Default => self.default_of(table, column),
+            Given::Value(_) if table.rules.generated[column].is_some() => {
+                let error = SqlError::new("428C9", format!("cannot insert a non-DEFAULT value into column \"{}\"", own.name));
+                Err(error.with_detail("It is a generated column.").of_column(&table.name, &own.name))
+            }
+            Given::Value(_) if table.rules.identity[column].is_some_and(|identity| identity.always) => {
+                let error = SqlError::new("428C9", format!("cannot insert a non-DEFAULT value into column \"{}\"", own.name));
+                Err(error.with_detail("It is an identity column defined as GENERATED ALWAYS.").of_column(&table.name, &own.name))
+            }
+            Given::Value(typed) => Ok(make::assign(typed, &own.data_type, &own.name, self.params)?.expr),
+        }
+    }
+
+    /// What a column has that is given no value.
+    pub(crate) fn default_of(&mut self, table: &TableRef, column: usize) -> SqlResult<Expr> {
+        let own = &table.schema.columns()[column];
+        match &table.rules.defaults[column] {
+            None => Ok(Expr::Literal(Value::Null)),
+            Some(text) => self.default_expression(text, &own.data_type, &own.name),
+        }
+    }
+
+    /// A default, from its text.
+    pub(crate) fn default_expression(&mut self, text: &str, data_type: &DataType, column: &str) -> SqlResult<Expr> {
+        let expr = parse_expression(text)?;
+        let scopes = std::mem::take(&mut self.scopes);
+        let typed = self.without_aggregates("DEFAULT expressions", |binder| binder.expression(&expr));
+        self.scopes = scopes;
+        Ok(make::assign(typed?, data_type, column, self.params)?.expr)
+    }
+
+    /// Conditions and generated columns, of rows with all columns of the table.
+    pub(crate) fn row_rules(&mut self, table: &Arc<TableRef>) -> SqlResult<RowRules> {
+        let mut rules = RowRules::default();
+        for (column, generated) in table.rules.generated.iter().enumerate() {
+            let Some(text) = generated else { continue };
+            let own = &table.schema.columns()[column];
+            let typed = self.of_row(table, text, |binder, expr| binder.expression(expr))?;
+            let mut expr = make::assign(typed, &own.data_type, &own.name, self.params)?.expr;
+            to_slots(&mut expr);
+            rules.generated.push((column, expr));
+        }
+        for (name, text) in table.rules.checks() {
+            let mut expr = self.of_row(table, text, |binder, expr| binder.condition(expr, "CHECK"))?;
+            to_slots(&mut expr);
+            rules.checks.push((name.to_owned(), expr));
+        }
+        Ok(rules)
+    }
+
+    /// Binds an expression of the catalog on a row of a table.
+    pub(crate) fn of_row<R>(
+        &mut self,
+        table: &Arc<TableRef>,
+        text: &str,
+        bind: impl FnOnce(&mut Self, &ast::Expr) -> SqlResult<R>,
+    ) -> SqlResult<R> {
+        let expr = parse_expression(text)?;
+        let scopes = std::mem::take(&mut self.scopes);
+        self.scope().add(table.name.clone(), super::scope::table_columns(table), Source::Given)?;
+        let bound = self.without_aggregates("constraints", |binder| bind(binder, &expr));
+        self.scopes = scopes;
+        bound
+    }
+
+    fn conflict(&mut self, table: &Arc<TableRef>, alias: &str, conflict: &ast::OnConflict) -> SqlResult<Conflict> {
+        let index = match &conflict.conflict_target {
+            None => None,
+            Some(ast::ConflictTarget::Columns(names)) => {
+                let mut columns = names.iter().map(|name| column_of(table, name)).collect::<SqlResult<Vec<usize>>>()?;
+                columns.sort_unstable();
+                let is_of = |index: &usize| {
+                    let mut own: Vec<usize> = table.index_columns(*index).iter().map(|(column, _)| *column).collect();
+                    own.sort_unstable();
+                    table.is_unique(*index) && own == columns
+                };
+                let found = (0..table.index_count()).find(is_of);
+                Some(found.ok_or_else(|| {
+                    SqlError::new("42P10", "there is no unique or exclusion constraint matching the ON CONFLICT specification")
+                })?)
+            }
+            Some(ast::ConflictTarget::OnConstraint(name)) => {
+                let wanted = object_name(name)?;
+                let is_of = |index: &usize| table.first().indexes[*index].name() == wanted && table.is_unique(*index);
+                let found = (0..table.index_count()).find(is_of);
+                Some(found.ok_or_else(|| {
+                    SqlError::new("42704", format!("constraint \"{wanted}\" for table \"{}\" does not exist", table.name))
+                })?)
+            }
+        };
+        let update = match &conflict.action {
+            ast::OnConflictAction::DoNothing => None,
+            ast::OnConflictAction::DoUpdate(_) if index.is_none() => {
+                return Err(SqlError::syntax("ON CONFLICT DO UPDATE requires inference specification or constraint name"));
+            }
+            ast::OnConflictAction::DoUpdate(update) => {
+                let scopes = std::mem::take(&mut self.scopes);
+                self.scope().add(alias.to_owned(), super::scope::table_columns(table), Source::Given)?;
+                self.scope().add("excluded".into(), super::scope::table_columns(table), Source::Given)?;
+                let bound = self.conflict_update(table, update);
+                self.scopes = scopes;
+                Some(bound?)
+            }
+        };
+        Ok(Conflict { index, update })
+    }
+
+    fn conflict_update(&mut self, table: &Arc<TableRef>, update: &ast::DoUpdate) -> SqlResult<ConflictUpdate> {
+        // Columns alone mean those of the row that is there: `excluded` is always named.
+        self.scope().relations[1].is_visible = true;
+        let width = table.schema.len();
+        let mut assignments = self.assignments(table, &update.assignments)?;
+        let mut condition = update.selection.as_ref().map(|condition| self.condition(condition, "WHERE")).transpose()?;
+        let place = |expr: &mut Expr| {
+            expr.rewrite(&mut |expr| {
+                if let Expr::Column { relation, column } = expr {
+                    *expr = Expr::Slot(*relation * width + *column);
+                }
+            });
+        };
+        assignments.iter_mut().for_each(|(_, expr)| place(expr));
+        condition.iter_mut().for_each(place);
+        Ok(ConflictUpdate { assignments, condition })
+    }
+
+    /// SET: columns by number with what they get; not yet placed.
+    fn assignments(&mut self, table: &TableRef, assignments: &[ast::Assignment]) -> SqlResult<Vec<(usize, Expr)>> {
+        let mut bound: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
+        for assignment in assignments {
+            let pairs: Vec<(&ast::ObjectName, &ast::Expr)> = match (&assignment.target, &assignment.value) {
+                (ast::AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
+                (ast::AssignmentTarget::Tuple(names), ast::Expr::Tuple(values)) if names.len() == values.len() => {
+                    names.iter().zip(values).collect()
+                }
+                (ast::AssignmentTarget::Tuple(names), ast::Expr::Nested(value)) if names.len() == 1 => vec![(&names[0], value)],
+                _ => return Err(SqlError::unsupported("SET of several columns but by as many values")),
+            };
+            for (name, value) in pairs {
+                let parts = crate::parse::parts(name)?;
+                let [ident] = parts.as_slice() else {
+                    return Err(SqlError::syntax(format!("{name} is no column of the table that is changed")));
+                };
+                let column = column_of(table, ident)?;
+                if bound.iter().any(|(known, _)| *known == column) {
+                    return Err(
+                        SqlError::syntax(format!("multiple assignments to same column \"{}\"", identifier(ident))).at_span(ident.span)
+                    );
+                }
+                let own = &table.schema.columns()[column];
+                if table.rules.generated[column].is_some() {
+                    return Err(SqlError::new("428C9", format!("column \"{}\" can only be updated to DEFAULT", own.name))
+                        .with_detail("It is a generated column."));
+                }
+                let expr = match self.given(value)? {
+                    Given::Default => self.default_of(table, column)?,
+                    Given::Value(typed) => make::assign(typed, &own.data_type, &own.name, self.params).at_span(value.span())?.expr,
+                };
+                bound.push((column, expr));
+            }
+        }
+        Ok(bound)
+    }
+
+    pub(crate) fn update(&mut self, update: &ast::Update) -> SqlResult<ChangePlan> {
+        if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() || !update.table.joins.is_empty() {
+            return Err(SqlError::unsupported("this form of UPDATE"));
+        }
+        let (table, alias) = self.target_relation(&update.table.relation)?;
+        let mut from = vec![From::Relation(0)];
+        match &update.from {
+            None => {}
+            Some(ast::UpdateTableFromKind::AfterSet(items) | ast::UpdateTableFromKind::BeforeSet(items)) => from.extend(self.from(items)?),
+        }
+        let assignments = self.without_aggregates("UPDATE", |binder| binder.assignments(&table, &update.assignments))?;
+        self.change(table, &alias, from, assignments, update.selection.as_ref(), update.returning.as_deref(), false)
+    }
+
+    pub(crate) fn delete(&mut self, delete: &ast::Delete) -> SqlResult<ChangePlan> {
+        let (ast::FromTable::WithFromKeyword(items) | ast::FromTable::WithoutKeyword(items)) = &delete.from;
+        let [item] = items.as_slice() else { return Err(SqlError::unsupported("DELETE from several tables")) };
+        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() || !item.joins.is_empty() {
+            return Err(SqlError::unsupported("this form of DELETE"));
+        }
+        let (table, alias) = self.target_relation(&item.relation)?;
+        let mut from = vec![From::Relation(0)];
+        if let Some(items) = &delete.using {
+            from.extend(self.from(items)?);
+        }
+        self.change(table, &alias, from, Vec::new(), delete.selection.as_ref(), delete.returning.as_deref(), true)
+    }
+
+    /// The table that changes, as the first relation, with its two columns more.
+    fn target_relation(&mut self, factor: &ast::TableFactor) -> SqlResult<(Arc<TableRef>, String)> {
+        let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
+            return Err(SqlError::unsupported("changing what is no table"));
+        };
+        let table = self.target(name)?;
+        let short = table.name.rsplit_once('.').map_or(table.name.as_str(), |(_, name)| name).to_owned();
+        let alias = alias.as_ref().map_or(short, |alias| identifier(&alias.name));
+        let mut columns = super::scope::table_columns(&table);
+        // Nobody can name them.
+        columns.extend(["\u{0}part", "\u{0}rid"].map(|name| Output { name: name.into(), data_type: DataType::BigInt }));
+        self.scope().add(alias.clone(), columns, Source::Table(Arc::clone(&table)))?;
+        Ok((table, alias))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the clauses of the statement")]
+    fn change(
+        &mut self,
+        table: Arc<TableRef>,
+        alias: &str,
+        from: Vec<From>,
+        assignments: Vec<(usize, Expr)>,
+        selection: Option<&ast::Expr>,
+        returning: Option<&[ast::SelectItem]>,
+        is_delete: bool,
+    ) -> SqlResult<ChangePlan> {
+        let conditions = match selection {
+            Some(condition) => conjuncts(self.without_aggregates("WHERE", |binder| binder.condition(condition, "WHERE"))?),
+            None => Vec::new(),
+        };
+        let rules = if is_delete { RowRules::default() } else { self.row_rules(&table)? };
+        let columns: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
+        let moves = columns.iter().any(|column| table.range_columns().contains(column));
+        let has_all = returning.is_some() || !rules.checks.is_empty() || !rules.generated.is_empty() || moves || table.has_references();
+        let mut projection: Vec<Expr> = table.place_columns().into_iter().map(|column| self.scope().column(0, column).expr).collect();
+        projection.extend(assignments.into_iter().map(|(_, expr)| expr));
+        if has_all {
+            projection.extend((0..table.schema.len()).map(|column| self.scope().column(0, column).expr));
+        }
+        let visible = projection.len();
+        let limit = Limit::default();
+        let select = Select { from, conditions, groups: None, projection, visible, distinct: false, order: Vec::new(), limit };
+        let source = plan::select::plan(self, select)?;
+        let returning = self.returning_of(&table, alias, returning)?;
+        Ok(ChangePlan { table, source, columns, is_delete, has_all, rules, returning })
+    }
+
+    fn returning_of(&mut self, table: &Arc<TableRef>, alias: &str, items: Option<&[ast::SelectItem]>) -> SqlResult<Option<Returning>> {
+        let Some(items) = items else { return Ok(None) };
+        let scopes = std::mem::take(&mut self.scopes);
+        self.scope().add(alias.to_owned(), super::scope::table_columns(table), Source::Given)?;
+        let bound = self.returning(items);
+        self.scopes = scopes;
+        let (outputs, mut exprs) = bound?;
+        exprs.iter_mut().for_each(to_slots);
+        Ok(Some(Returning { outputs, exprs }))
+    }
+}
+
+/// Columns of the one relation at their places.
+pub(crate) fn to_slots(expr: &mut Expr) {
+    expr.rewrite(&mut |expr| {
+        if let Expr::Column { relation: 0, column } = expr {
+            *expr = Expr::Slot(*column);
+        }
+    });
+}
+
+/// A column of a table by name.
+pub(crate) fn column_of(table: &TableRef, name: &ast::Ident) -> SqlResult<usize> {
+    let wanted = identifier(name);
+    let columns = table.schema.columns();
+    let exact = columns.iter().position(|column| column.name == wanted);
+    let found = exact.or_else(|| {
+        let mut like = (0..columns.len()).filter(|at| name.quote_style.is_none() && columns[*at].name.eq_ignore_ascii_case(&wanted));
+        like.next().filter(|_| like.next().is_none())
+    });
+    found.ok_or_else(|| {
+        let error = SqlError::new("42703", format!("column \"{wanted}\" of relation \"{}\" does not exist", table.name)).at_span(name.span);
+        match nearest(&wanted, columns.iter().map(|column| column.name.as_str())) {
+            Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),
+            None => error,
+        }
+    })
+}
+
+/// Does a plan read a table?
+fn reads(plan: &Plan, table: &TableRef) -> bool {
+    plan.any_table(&|own| own.name == table.name)
+}

@@ -1,0 +1,536 @@
+//! Expressions.
+
+use super::aggregates::Noted;
+use super::{Binder, TEXT, types};
+use crate::expression::arithmetic::Operation;
+use crate::expression::{Comparison, Expr, ParamTypes, SubqueryKind, Typed, aggregate, function, is_aggregate, make};
+use crate::parse::{At, identifier, parts};
+use crate::sequences::SequenceRef;
+use crate::{SqlError, SqlResult};
+use pagefold_format::catalog::DefinedKind;
+use pagefold_types::{DataType, Value};
+use sqlparser::ast::{self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned, UnaryOperator};
+
+/// Levels of expressions within each other.
+const DEPTH_MAX: usize = 500;
+
+impl Binder<'_> {
+    /// Binds an expression; errors without a place get its.
+    pub(crate) fn expression(&mut self, expr: &ast::Expr) -> SqlResult<Typed> {
+        self.bound_expression(expr, 0)
+    }
+
+    /// One that is a condition.
+    pub(crate) fn condition(&mut self, expr: &ast::Expr, place: &str) -> SqlResult<Expr> {
+        let typed = self.expression(expr)?;
+        match typed.data_type {
+            None | Some(DataType::Boolean) => Ok(make::coerce(typed, &DataType::Boolean, self.params)?.expr),
+            Some(other) => {
+                Err(SqlError::types(format!("argument of {place} must be type boolean, not type {}", types_name(&other)))
+                    .at_span(expr.span()))
+            }
+        }
+    }
+
+    fn bound_expression(&mut self, expr: &ast::Expr, depth: usize) -> SqlResult<Typed> {
+        if depth > DEPTH_MAX {
+            return Err(SqlError::new("54001", format!("an expression of more than {DEPTH_MAX} levels")));
+        }
+        self.bind_node(expr, depth + 1).map_err(|error| error.at_span(expr.span()))
+    }
+
+    fn bind_node(&mut self, expr: &ast::Expr, depth: usize) -> SqlResult<Typed> {
+        use ast::Expr as Node;
+        let params = self.params;
+        match expr {
+            Node::Identifier(name) => self.find_column(None, name),
+            Node::CompoundIdentifier(names) => match names.as_slice() {
+                [relation, column] => self.find_column(Some(relation), column),
+                [schema, relation, column] if identifier(schema) == "public" => self.find_column(Some(relation), column),
+                _ => Err(SqlError::unsupported(format!("the name {expr}"))),
+            },
+            Node::Nested(inner) => self.bound_expression(inner, depth),
+            Node::Value(value) => self.literal(&value.value),
+            Node::TypedString(typed) => {
+                let to = types::data_type(&typed.data_type)?;
+                let text = string(&typed.value.value).ok_or_else(|| SqlError::syntax(format!("{expr} is no literal")))?;
+                make::cast(Typed::unknown_text(text), to, params)
+            }
+            Node::IsNull(of) => make::is_null(self.bound_expression(of, depth)?, false, params),
+            Node::IsNotNull(of) => make::is_null(self.bound_expression(of, depth)?, true, params),
+            Node::IsTrue(of) => make::is_truth(self.bound_expression(of, depth)?, Some(true), false, params),
+            Node::IsNotTrue(of) => make::is_truth(self.bound_expression(of, depth)?, Some(true), true, params),
+            Node::IsFalse(of) => make::is_truth(self.bound_expression(of, depth)?, Some(false), false, params),
+            Node::IsNotFalse(of) => make::is_truth(self.bound_expression(of, depth)?, Some(false), true, params),
+            Node::IsUnknown(of) => make::is_truth(self.bound_expression(of, depth)?, None, false, params),
+            Node::IsNotUnknown(of) => make::is_truth(self.bound_expression(of, depth)?, None, true, params),
+            Node::IsDistinctFrom(a, b) => {
+                let (a, b) = (self.bound_expression(a, depth)?, self.bound_expression(b, depth)?);
+                make::is_distinct(a, b, false, params)
+            }
+            Node::IsNotDistinctFrom(a, b) => {
+                let (a, b) = (self.bound_expression(a, depth)?, self.bound_expression(b, depth)?);
+                make::is_distinct(a, b, true, params)
+            }
+            Node::InList { expr: of, list, negated } => self.in_list(of, list, *negated, depth),
+            Node::InSubquery { expr: of, subquery, negated } => {
+                if let Node::Tuple(_) = &**of {
+                    return Err(SqlError::unsupported("IN with rows of several columns and a subquery"));
+                }
+                let of = self.bound_expression(of, depth)?;
+                self.in_subquery(of, subquery, *negated)
+            }
+            Node::Between { expr: of, negated, low, high } => {
+                let of = self.bound_expression(of, depth)?;
+                let (low, high) = (self.bound_expression(low, depth)?, self.bound_expression(high, depth)?);
+                make::between(of, low, high, *negated, false, params)
+            }
+            Node::BinaryOp { left, op, right } => self.binary(left, op, right, depth),
+            Node::UnaryOp { op, expr: of } => self.unary(op, of, depth),
+            Node::Like { negated, any: false, expr: of, pattern, escape_char } => {
+                self.like(of, pattern, escape_char.as_ref(), (false, *negated), depth)
+            }
+            Node::ILike { negated, any: false, expr: of, pattern, escape_char } => {
+                self.like(of, pattern, escape_char.as_ref(), (true, *negated), depth)
+            }
+            Node::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr: of, data_type, array: false, format: None } => {
+                let of = self.bound_expression(of, depth)?;
+                if types::is_any_number(data_type) {
+                    return make::cast_to_number(of, params);
+                }
+                make::cast(of, types::data_type(data_type)?, params)
+            }
+            Node::Case { operand, conditions, else_result, .. } => {
+                let operand = operand.as_ref().map(|operand| self.bound_expression(operand, depth)).transpose()?;
+                let mut branches = Vec::with_capacity(conditions.len());
+                for branch in conditions {
+                    branches.push((self.bound_expression(&branch.condition, depth)?, self.bound_expression(&branch.result, depth)?));
+                }
+                let otherwise = else_result.as_ref().map(|otherwise| self.bound_expression(otherwise, depth)).transpose()?;
+                make::case(operand, branches, otherwise, params)
+            }
+            Node::Extract { field, expr: of, .. } => {
+                let field = Typed::unknown_text(field.to_string().to_lowercase());
+                self.call_bound("extract", vec![field], &[of], depth)
+            }
+            Node::Ceil { expr: of, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
+                self.call_bound("ceil", vec![], &[of], depth)
+            }
+            Node::Floor { expr: of, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
+                self.call_bound("floor", vec![], &[of], depth)
+            }
+            Node::Position { expr: what, r#in } => {
+                let what = self.bound_expression(what, depth)?;
+                let within = self.bound_expression(r#in, depth)?;
+                function::call("strpos", vec![within, what], params)
+            }
+            Node::Substring { expr: of, substring_from, substring_for, .. } => {
+                let of = self.bound_expression(of, depth)?;
+                let from = match substring_from {
+                    Some(from) => self.bound_expression(from, depth)?,
+                    None => Typed::of(Expr::Literal(Value::Int(1)), DataType::Integer),
+                };
+                let mut arguments = vec![of, from];
+                if let Some(count) = substring_for {
+                    arguments.push(self.bound_expression(count, depth)?);
+                }
+                function::call("substring", arguments, params)
+            }
+            Node::Trim { trim_where, trim_what, expr: of, trim_characters } => {
+                let name = match trim_where {
+                    None | Some(ast::TrimWhereField::Both) => "btrim",
+                    Some(ast::TrimWhereField::Leading) => "ltrim",
+                    Some(ast::TrimWhereField::Trailing) => "rtrim",
+                };
+                let mut arguments = vec![self.bound_expression(of, depth)?];
+                if let Some(what) = trim_what {
+                    arguments.push(self.bound_expression(what, depth)?);
+                }
+                for what in trim_characters.iter().flatten() {
+                    arguments.push(self.bound_expression(what, depth)?);
+                }
+                function::call(name, arguments, params)
+            }
+            Node::Collate { expr: of, collation } => match collation.to_string().trim_matches('"').to_lowercase().as_str() {
+                "c" | "posix" | "ucs_basic" | "default" => self.bound_expression(of, depth),
+                _ => Err(SqlError::unsupported(format!("collation {collation}")).with_hint("Text is ordered by its bytes: COLLATE \"C\".")),
+            },
+            Node::Function(call) => self.function(call, depth),
+            Node::Exists { subquery, negated } => {
+                let subquery = self.subplan(subquery, None)?;
+                let exists = Typed::of(subquery.expr(SubqueryKind::Exists), DataType::Boolean);
+                if *negated { make::not(exists, params) } else { Ok(exists) }
+            }
+            Node::Subquery(query) => {
+                let subquery = self.subplan(query, Some(1))?;
+                let data_type = subquery.data_type;
+                Ok(Typed::of(subquery.expr(SubqueryKind::Scalar), data_type))
+            }
+            Node::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false, depth),
+            Node::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, depth),
+            Node::Interval(_) => Err(SqlError::unsupported("an INTERVAL that is not added to a date or time, or taken from it")),
+            Node::Tuple(_) => Err(SqlError::unsupported("a row of several values here")),
+            other => Err(SqlError::unsupported(format!("the expression {other}"))),
+        }
+    }
+
+    fn literal(&mut self, value: &ast::Value) -> SqlResult<Typed> {
+        Ok(match value {
+            ast::Value::Number(text, _) => Typed::number(text)?,
+            ast::Value::Boolean(value) => Typed::of(Expr::Literal(Value::Boolean(*value)), DataType::Boolean),
+            ast::Value::Null => Typed::null(),
+            ast::Value::HexStringLiteral(digits) => make::cast(Typed::unknown_text(format!("\\x{digits}")), DataType::Bytea, self.params)?,
+            ast::Value::Placeholder(name) => {
+                let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
+                match number {
+                    Some(number @ 1..=65_535) => {
+                        let mut types = self.params.0.borrow_mut();
+                        if types.len() < number {
+                            types.resize(number, None);
+                        }
+                        let data_type = types[number - 1];
+                        Typed { expr: Expr::Param(number - 1), data_type }
+                    }
+                    _ => return Err(SqlError::syntax(format!("{name} is no parameter: they are $1, $2, ... (or ?)"))),
+                }
+            }
+            other => match string(other) {
+                Some(text) => Typed::unknown_text(text),
+                None => return Err(SqlError::unsupported(format!("the literal {other}"))),
+            },
+        })
+    }
+
+    fn in_list(&mut self, of: &ast::Expr, list: &[ast::Expr], negated: bool, depth: usize) -> SqlResult<Typed> {
+        let params = self.params;
+        if let ast::Expr::Tuple(columns) = of {
+            // (a, b) IN ((1, 2), (3, 4)): one of the rows has equal values.
+            let mut any = Vec::with_capacity(list.len());
+            for row in list {
+                let ast::Expr::Tuple(values) = row else { return Err(SqlError::types(format!("{row} has not {} values", columns.len()))) };
+                any.push(self.equal_rows(columns, values, depth)?);
+            }
+            let any = self.joined(any, make::or)?;
+            return if negated { make::not(any, params) } else { Ok(any) };
+        }
+        let of = self.bound_expression(of, depth)?;
+        let list = list.iter().map(|value| self.bound_expression(value, depth)).collect::<SqlResult<Vec<_>>>()?;
+        make::in_list(of, list, negated, params)
+    }
+
+    /// All of these by AND, or by OR.
+    fn joined(&self, terms: Vec<Typed>, join: fn(Typed, Typed, &ParamTypes) -> SqlResult<Typed>) -> SqlResult<Typed> {
+        let mut terms = terms.into_iter();
+        let first = terms.next().unwrap_or_else(|| Typed::boolean(true));
+        terms.try_fold(first, |all, term| join(all, term, self.params))
+    }
+
+    fn equal_rows(&mut self, left: &[ast::Expr], right: &[ast::Expr], depth: usize) -> SqlResult<Typed> {
+        if left.len() != right.len() {
+            return Err(SqlError::syntax(format!("rows of {} and of {} values cannot be compared", left.len(), right.len())));
+        }
+        let mut all = Vec::with_capacity(left.len());
+        for (left, right) in left.iter().zip(right) {
+            let (left, right) = (self.bound_expression(left, depth)?, self.bound_expression(right, depth)?);
+            all.push(make::compare(Comparison::Equal, left, right, self.params)?);
+        }
+        self.joined(all, make::and)
+    }
+
+    fn binary(&mut self, left: &ast::Expr, operator: &BinaryOperator, right: &ast::Expr, depth: usize) -> SqlResult<Typed> {
+        let params = self.params;
+        if matches!(operator, BinaryOperator::And | BinaryOperator::Or) {
+            // Long chains lean to the left: they are walked, not descended.
+            let (mut chain, mut rest) = (vec![right], left);
+            while let ast::Expr::BinaryOp { left, op, right } = rest
+                && op == operator
+            {
+                chain.push(right);
+                rest = left;
+            }
+            chain.push(rest);
+            let terms = chain.into_iter().rev().map(|term| self.bound_expression(term, depth)).collect::<SqlResult<Vec<_>>>()?;
+            return self.joined(terms, if *operator == BinaryOperator::And { make::and } else { make::or });
+        }
+        if let (ast::Expr::Tuple(a), ast::Expr::Tuple(b)) = (left, right) {
+            return match operator {
+                BinaryOperator::Eq => self.equal_rows(a, b, depth),
+                BinaryOperator::NotEq => {
+                    let equal = self.equal_rows(a, b, depth)?;
+                    make::not(equal, params)
+                }
+                _ => Err(SqlError::unsupported("comparing rows but for equality")),
+            };
+        }
+        let subtract = *operator == BinaryOperator::Minus;
+        if matches!(operator, BinaryOperator::Plus | BinaryOperator::Minus) {
+            if let Some(interval) = self.interval(right)? {
+                return make::add_interval(self.bound_expression(left, depth)?, interval, subtract, params);
+            }
+            if !subtract && let Some(interval) = self.interval(left)? {
+                return make::add_interval(self.bound_expression(right, depth)?, interval, false, params);
+            }
+        }
+        let (left, right) = (self.bound_expression(left, depth)?, self.bound_expression(right, depth)?);
+        let comparison = match operator {
+            BinaryOperator::Eq => Some(Comparison::Equal),
+            BinaryOperator::NotEq => Some(Comparison::NotEqual),
+            BinaryOperator::Lt => Some(Comparison::Less),
+            BinaryOperator::LtEq => Some(Comparison::LessOrEqual),
+            BinaryOperator::Gt => Some(Comparison::Greater),
+            BinaryOperator::GtEq => Some(Comparison::GreaterOrEqual),
+            _ => None,
+        };
+        if let Some(comparison) = comparison {
+            return make::compare(comparison, left, right, params);
+        }
+        let operation = match operator {
+            BinaryOperator::Plus => Operation::Add,
+            BinaryOperator::Minus => Operation::Subtract,
+            BinaryOperator::Multiply => Operation::Multiply,
+            BinaryOperator::Divide => Operation::Divide,
+            BinaryOperator::Modulo => Operation::Remainder,
+            BinaryOperator::PGExp => Operation::Power,
+            BinaryOperator::BitwiseAnd => Operation::BitAnd,
+            BinaryOperator::BitwiseOr => Operation::BitOr,
+            BinaryOperator::PGBitwiseXor => Operation::BitXor,
+            BinaryOperator::PGBitwiseShiftLeft => Operation::ShiftLeft,
+            BinaryOperator::PGBitwiseShiftRight => Operation::ShiftRight,
+            BinaryOperator::StringConcat => return make::concat(left, right, params),
+            BinaryOperator::PGLikeMatch => return make::like(left, right, None, false, false, params),
+            BinaryOperator::PGNotLikeMatch => return make::like(left, right, None, false, true, params),
+            BinaryOperator::PGILikeMatch => return make::like(left, right, None, true, false, params),
+            BinaryOperator::PGNotILikeMatch => return make::like(left, right, None, true, true, params),
+            BinaryOperator::PGStartsWith => return function::call("starts_with", vec![left, right], params),
+            other => return Err(SqlError::unsupported(format!("the operator {other}"))),
+        };
+        make::arithmetic(operation, left, right, params)
+    }
+
+    fn interval(&mut self, expr: &ast::Expr) -> SqlResult<Option<crate::expression::Interval>> {
+        match expr {
+            ast::Expr::Nested(inner) => self.interval(inner),
+            ast::Expr::Interval(interval) => {
+                let text = match &*interval.value {
+                    ast::Expr::Value(value) => match &value.value {
+                        ast::Value::Number(text, _) => Some(text.clone()),
+                        other => string(other),
+                    },
+                    _ => None,
+                };
+                let Some(text) = text else { return Err(SqlError::unsupported("an INTERVAL that is no literal")) };
+                let unit = interval.leading_field.as_ref().map(|field| field.to_string().to_lowercase());
+                crate::expression::parse_interval(&text, unit.as_deref()).map(Some)
+            }
+            ast::Expr::Cast { expr: of, data_type: ast::DataType::Interval { .. }, .. } => match &**of {
+                ast::Expr::Value(value) if let Some(text) = string(&value.value) => {
+                    crate::expression::parse_interval(&text, None).map(Some)
+                }
+                _ => Err(SqlError::unsupported("an INTERVAL that is no literal")),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn unary(&mut self, operator: &UnaryOperator, of: &ast::Expr, depth: usize) -> SqlResult<Typed> {
+        if let (UnaryOperator::Minus, ast::Expr::Value(value)) = (operator, of)
+            && let ast::Value::Number(text, _) = &value.value
+        {
+            // The least integers are numbers only with their sign.
+            return Typed::number(&format!("-{text}"));
+        }
+        let typed = self.bound_expression(of, depth)?;
+        match operator {
+            UnaryOperator::Not => make::not(typed, self.params),
+            UnaryOperator::Minus => make::negate(typed, self.params),
+            UnaryOperator::Plus => Ok(typed),
+            other => Err(SqlError::unsupported(format!("the operator {other}"))),
+        }
+    }
+
+    fn like(
+        &mut self,
+        of: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        (ignores_case, negated): (bool, bool),
+        depth: usize,
+    ) -> SqlResult<Typed> {
+        let (of, pattern) = (self.bound_expression(of, depth)?, self.bound_expression(pattern, depth)?);
+        let escape = match escape.map(|escape| string(&escape.value)) {
+            None => None,
+            Some(Some(text)) => {
+                let mut characters = text.chars();
+                let escape = characters.next();
+                if characters.next().is_some() {
+                    return Err(SqlError::new("22019", "invalid escape string: it has one character, or none"));
+                }
+                Some(escape)
+            }
+            Some(None) => return Err(SqlError::syntax("behind ESCAPE stands a text")),
+        };
+        make::like(of, pattern, escape, ignores_case, negated, self.params)
+    }
+
+    fn call_bound(&mut self, name: &str, mut arguments: Vec<Typed>, more: &[&ast::Expr], depth: usize) -> SqlResult<Typed> {
+        for argument in more {
+            arguments.push(self.bound_expression(argument, depth)?);
+        }
+        function::call(name, arguments, self.params)
+    }
+
+    fn function(&mut self, call: &ast::Function, depth: usize) -> SqlResult<Typed> {
+        let name = match parts(&call.name)?.as_slice() {
+            [name] => identifier(name),
+            [schema, name] if identifier(schema) == "pg_catalog" => identifier(name),
+            _ => return Err(SqlError::new("42883", format!("function {} does not exist", call.name))),
+        };
+        if call.over.is_some() {
+            return Err(SqlError::unsupported("a window function (OVER)"));
+        }
+        if call.null_treatment.is_some() || !call.within_group.is_empty() || !matches!(call.parameters, FunctionArguments::None) {
+            return Err(SqlError::unsupported(format!("this form of {name}")));
+        }
+        let (arguments, distinct, clauses): (&[FunctionArg], bool, usize) = match &call.args {
+            FunctionArguments::None => (&[], false, 0),
+            FunctionArguments::List(list) => {
+                (&list.args, matches!(list.duplicate_treatment, Some(ast::DuplicateTreatment::Distinct)), list.clauses.len())
+            }
+            FunctionArguments::Subquery(_) => return Err(SqlError::unsupported(format!("{name} of a subquery"))),
+        };
+        if clauses > 0 {
+            return Err(SqlError::unsupported(format!("clauses within the parentheses of {name}")));
+        }
+        if is_aggregate(&name) {
+            return self.aggregate(&name, call, arguments, distinct);
+        }
+        if name == "nextval" {
+            return self.next_value(arguments);
+        }
+        if call.filter.is_some() || distinct {
+            return Err(SqlError::new("42809", format!("{name} is no aggregate function")));
+        }
+        let mut bound = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else {
+                return Err(SqlError::unsupported(format!("the argument {argument} of {name}")));
+            };
+            bound.push(self.bound_expression(argument, depth)?);
+        }
+        function::call(&name, bound, self.params)
+    }
+
+    /// NEXTVAL of a sequence that is named.
+    fn next_value(&mut self, arguments: &[FunctionArg]) -> SqlResult<Typed> {
+        let name = match arguments {
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Value(value)))] => string(&value.value),
+            _ => None,
+        };
+        let Some(name) = name else { return Err(SqlError::unsupported("nextval of what is no name in quotes")) };
+        let name = crate::define::sequence::name_of(&name)?;
+        let found = match self.transaction.object(DefinedKind::Sequence, &name) {
+            Err(pagefold_engine::Error::Unknown { .. }) => {
+                return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist")));
+            }
+            found => found?,
+        };
+        let numbers = found.notes.sequence().ok_or_else(|| SqlError::new("XX001", format!("sequence \"{name}\" has no numbers")))?;
+        let sequence = SequenceRef { id: found.object_id, name: name.into(), numbers };
+        Ok(Typed::of(Expr::NextValue(std::sync::Arc::new(sequence)), DataType::BigInt))
+    }
+
+    fn aggregate(&mut self, name: &str, call: &ast::Function, arguments: &[FunctionArg], distinct: bool) -> SqlResult<Typed> {
+        let (bound, filter) = self.without_aggregates("the argument of an aggregate function", |binder| {
+            let mut bound = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                match argument {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => bound.push(binder.expression(argument)?),
+                    FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" && arguments.len() == 1 => {}
+                    other => return Err(SqlError::syntax(format!("{name}({other}) is no call of an aggregate function"))),
+                }
+            }
+            let filter = call.filter.as_ref().map(|filter| binder.condition(filter, "FILTER")).transpose()?;
+            Ok((bound, filter))
+        })?;
+        let aggregate = aggregate(name, bound, distinct, self.params)?;
+        self.note_aggregate(name, Noted { aggregate, filter })
+    }
+
+    fn in_subquery(&mut self, of: Typed, query: &ast::Query, negated: bool) -> SqlResult<Typed> {
+        let subquery = self.subplan(query, Some(1))?;
+        let (of, subquery) = self.same_type(of, subquery)?;
+        Ok(Typed::of(subquery.expr(SubqueryKind::In { of: Box::new(of), negated }), DataType::Boolean))
+    }
+
+    fn quantified(&mut self, left: &ast::Expr, operator: &BinaryOperator, right: &ast::Expr, all: bool, depth: usize) -> SqlResult<Typed> {
+        let comparison = match operator {
+            BinaryOperator::Eq => Comparison::Equal,
+            BinaryOperator::NotEq => Comparison::NotEqual,
+            BinaryOperator::Lt => Comparison::Less,
+            BinaryOperator::LtEq => Comparison::LessOrEqual,
+            BinaryOperator::Gt => Comparison::Greater,
+            BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+            other => return Err(SqlError::syntax(format!("{other} is no comparison"))),
+        };
+        let ast::Expr::Subquery(query) = right else { return Err(SqlError::unsupported("ANY and ALL of an array")) };
+        let of = self.bound_expression(left, depth)?;
+        let subquery = self.subplan(query, Some(1))?;
+        let (of, subquery) = self.same_type(of, subquery)?;
+        Ok(Typed::of(subquery.expr(SubqueryKind::Quantified { of: Box::new(of), comparison, all }), DataType::Boolean))
+    }
+
+    /// Brings what is compared with a subquery, and that one's column, to one type.
+    fn same_type(&mut self, of: Typed, subquery: Subplan) -> SqlResult<(Expr, Subplan)> {
+        let column = Typed::of(Expr::Slot(0), subquery.data_type);
+        let compared = make::compare(Comparison::Equal, of, column, self.params)?;
+        let Expr::Compare { left, right, .. } = compared.expr else {
+            return Err(SqlError::types("this cannot be compared with the column of the subquery"));
+        };
+        if *right != Expr::Slot(0) {
+            let plan = std::mem::take(&mut self.subplans[subquery.number]);
+            self.subplans[subquery.number] = plan.projected(vec![*right]);
+        }
+        Ok((*left, subquery))
+    }
+
+    /// Plans a subquery of this many columns.
+    fn subplan(&mut self, query: &ast::Query, columns: Option<usize>) -> SqlResult<Subplan> {
+        let (planned, outer) = self.subquery(query)?;
+        if columns.is_some_and(|columns| columns != planned.outputs.len()) {
+            return Err(SqlError::syntax(format!("subquery must return only one column, this has {}", planned.outputs.len())));
+        }
+        let data_type = planned.outputs.first().map_or(TEXT, |output| output.data_type);
+        self.subplans.push(planned.plan);
+        Ok(Subplan { number: self.subplans.len() - 1, outer, data_type })
+    }
+}
+
+struct Subplan {
+    number: usize,
+    outer: Vec<Expr>,
+    data_type: DataType,
+}
+
+impl Subplan {
+    fn expr(self, kind: SubqueryKind) -> Expr {
+        Expr::Subquery { number: self.number, kind, outer: self.outer }
+    }
+}
+
+/// The text of a literal that is one.
+pub(crate) fn string(value: &ast::Value) -> Option<String> {
+    use ast::Value as Literal;
+    match value {
+        Literal::SingleQuotedString(text)
+        | Literal::EscapedStringLiteral(text)
+        | Literal::UnicodeStringLiteral(text)
+        | Literal::NationalStringLiteral(text) => Some(text.clone()),
+        Literal::DollarQuotedString(text) => Some(text.value.clone()),
+        _ => None,
+    }
+}
+
+/// A type as messages have it.
+pub(crate) fn types_name(data_type: &DataType) -> String {
+    data_type.to_string().to_lowercase()
+}

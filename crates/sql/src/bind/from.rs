@@ -1,0 +1,324 @@
+//! FROM: tables, views, queries of WITH, subqueries, joins.
+
+use super::scope::{Merged, table_columns};
+use super::select::From;
+use super::{Binder, Output, Source, settled};
+use crate::catalog::{self, Found};
+use crate::expression::{Comparison, Expr, Typed, make};
+use crate::parse::{At, identifier, object_name, parse};
+use crate::plan::{JoinKind, Plan};
+use crate::{SqlError, SqlResult};
+use sqlparser::ast::{self, JoinConstraint, JoinOperator, Spanned, Statement, TableFactor};
+
+impl Binder<'_> {
+    /// The relations of FROM come into the scope.
+    pub(crate) fn from(&mut self, from: &[ast::TableWithJoins]) -> SqlResult<Vec<From>> {
+        from.iter().map(|item| self.joins(item)).collect()
+    }
+
+    fn joins(&mut self, item: &ast::TableWithJoins) -> SqlResult<From> {
+        let first = self.scope().relations.len();
+        let mut left = self.factor(&item.relation)?;
+        for join in &item.joins {
+            let middle = self.scope().relations.len();
+            let right = self.factor(&join.relation)?;
+            let end = self.scope().relations.len();
+            let (kind, swapped, constraint) = match &join.join_operator {
+                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (JoinKind::Inner, false, constraint),
+                JoinOperator::CrossJoin(constraint) => (JoinKind::Inner, false, constraint),
+                JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (JoinKind::Left, false, constraint),
+                JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (JoinKind::Left, true, constraint),
+                JoinOperator::FullOuter(constraint) => (JoinKind::Full, false, constraint),
+                _ => return Err(SqlError::unsupported("this kind of join").at_span(join.relation.span())),
+            };
+            let on = match constraint {
+                JoinConstraint::On(condition) => {
+                    let condition = self.without_aggregates("JOIN conditions", |binder| binder.condition(condition, "JOIN/ON"))?;
+                    conjuncts(condition)
+                }
+                JoinConstraint::Using(names) => {
+                    let names = names.iter().map(|name| Ok(crate::parse::parts(name)?[0].clone())).collect::<SqlResult<Vec<_>>>()?;
+                    self.using(&names, first..middle, middle..end, (kind, swapped))?
+                }
+                JoinConstraint::Natural => {
+                    let own = |range: std::ops::Range<usize>, binder: &mut Self| -> Vec<String> {
+                        let relations = &binder.scope().relations[range];
+                        relations.iter().flat_map(|relation| relation.columns.iter().map(|column| column.name.clone())).collect()
+                    };
+                    let (left, right) = (own(first..middle, self), own(middle..end, self));
+                    let mut names: Vec<String> = left.into_iter().filter(|name| right.contains(name)).collect();
+                    names.dedup();
+                    let names: Vec<ast::Ident> = names.into_iter().map(|name| ast::Ident::with_quote('"', name)).collect();
+                    self.using(&names, first..middle, middle..end, (kind, swapped))?
+                }
+                JoinConstraint::None => Vec::new(),
+            };
+            let (a, b) = if swapped { (right, left) } else { (left, right) };
+            left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
+        }
+        Ok(left)
+    }
+
+    /// Columns of the same names on both sides: equal, and one from now on.
+    fn using(
+        &mut self,
+        names: &[ast::Ident],
+        left: std::ops::Range<usize>,
+        right: std::ops::Range<usize>,
+        (kind, swapped): (JoinKind, bool),
+    ) -> SqlResult<Vec<Expr>> {
+        let mut on = Vec::with_capacity(names.len());
+        for name in names {
+            let (a, mut hides) = self.one_column(name, left.clone())?;
+            let (b, more) = self.one_column(name, right.clone())?;
+            hides.extend(more);
+            let equal = make::compare(Comparison::Equal, a.clone(), b.clone(), self.params)?;
+            on.push(equal.expr);
+            let typed = match (kind, swapped) {
+                (JoinKind::Full, _) => crate::expression::function::call("coalesce", vec![a, b], self.params)?,
+                (_, true) => b,
+                _ => a,
+            };
+            self.scope().merged.push(Merged { name: identifier(name), typed, hides });
+        }
+        Ok(on)
+    }
+
+    /// The one column of this name in some relations.
+    fn one_column(&mut self, name: &ast::Ident, relations: std::ops::Range<usize>) -> SqlResult<(Typed, Vec<(usize, usize)>)> {
+        let wanted = identifier(name);
+        let scope = self.scope();
+        let is_within = |merged: &&Merged| merged.name == wanted && merged.hides.iter().all(|(relation, _)| relations.contains(relation));
+        if let Some(merged) = scope.merged.iter().rev().find(is_within) {
+            return Ok((merged.typed.clone(), merged.hides.clone()));
+        }
+        let mut found = Vec::new();
+        for relation in relations {
+            let columns = scope.relations[relation].columns.iter().enumerate();
+            found.extend(columns.filter(|(_, column)| column.name == wanted).map(|(column, _)| (relation, column)));
+        }
+        match found.as_slice() {
+            [(relation, column)] => Ok((scope.column(*relation, *column), vec![(*relation, *column)])),
+            [] => Err(SqlError::new("42703", format!("column \"{wanted}\" specified in USING clause does not exist on both sides"))
+                .at_span(name.span)),
+            _ => {
+                Err(SqlError::new("42702", format!("common column name \"{wanted}\" appears more than once on one side"))
+                    .at_span(name.span))
+            }
+        }
+    }
+
+    fn factor(&mut self, factor: &TableFactor) -> SqlResult<From> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                with_hints,
+                version: None,
+                with_ordinality: false,
+                partitions,
+                json_path: None,
+                sample: None,
+                index_hints,
+            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
+                self.named(name, alias.as_ref()).map_err(|error| error.at_span(name.span())).map(From::Relation)
+            }
+            TableFactor::Table { name, alias, args: Some(arguments), .. } => {
+                self.table_function(name, alias.as_ref(), &arguments.args).map(From::Relation)
+            }
+            TableFactor::Function { lateral: false, name, args, alias, .. } => {
+                self.table_function(name, alias.as_ref(), args).map(From::Relation)
+            }
+            TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
+                self.derived(subquery, alias.as_ref()).map(From::Relation)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => self.joins(table_with_joins),
+            TableFactor::Derived { lateral: true, .. } => Err(SqlError::unsupported("LATERAL")),
+            other => Err(SqlError::unsupported(format!("{other} in FROM")).at_span(other.span())),
+        }
+    }
+
+    fn named(&mut self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>) -> SqlResult<usize> {
+        let wanted = object_name(name)?;
+        if name.0.len() == 1
+            && let Some((level, with)) = self.with_query(&wanted)
+        {
+            let (query, columns) = (with.query.clone(), with.columns.clone());
+            let hidden = self.hide_with(level, &with.before);
+            let planned = self.derived_query(&query);
+            self.show_with(hidden);
+            let (plan, outputs) = planned?;
+            let outputs = renamed(outputs, &columns)?;
+            return self.add(alias, &wanted, outputs, Source::Plan(plan));
+        }
+        let found = match catalog::find(self.transaction, &wanted) {
+            Err(error) if error.sqlstate() == "42P01" => return Err(self.unknown_table(&wanted)),
+            found => found?,
+        };
+        match found {
+            Found::Table(table) => {
+                let columns = table_columns(&table);
+                let short = wanted.rsplit_once('.').map_or(wanted.as_str(), |(_, name)| name).to_owned();
+                self.add(alias, &short, columns, Source::Table(table))
+            }
+            Found::View(text) => {
+                let query = match parse(&text)?.pop() {
+                    Some(Statement::Query(query)) => query,
+                    _ => return Err(SqlError::new("XX001", format!("view \"{wanted}\" has no query"))),
+                };
+                // Names in a view are those that its maker meant: neither WITH nor columns of this statement.
+                let (with, scopes) = (std::mem::take(&mut self.with), std::mem::take(&mut self.scopes));
+                let planned = self.subquery(&query);
+                (self.with, self.scopes) = (with, scopes);
+                let (planned, _) = planned.map_err(|error| error.with_detail(format!("in view \"{wanted}\"")))?;
+                self.add(alias, &wanted, planned.outputs, Source::Plan(planned.plan))
+            }
+        }
+    }
+
+    fn unknown_table(&mut self, wanted: &str) -> SqlError {
+        let known = crate::bind::known_names(self);
+        catalog::unknown_table(wanted, &known)
+    }
+
+    /// A query in FROM, which does not see what stands beside it.
+    fn derived_query(&mut self, query: &ast::Query) -> SqlResult<(Plan, Vec<Output>)> {
+        let beside = {
+            let scope = self.scope();
+            (std::mem::take(&mut scope.relations), std::mem::take(&mut scope.merged))
+        };
+        let planned = self.subquery(query);
+        let scope = self.scope();
+        (scope.relations, scope.merged) = beside;
+        let (planned, outer) = planned?;
+        let plan = if outer.is_empty() { planned.plan } else { planned.plan.within(outer) };
+        Ok((plan, planned.outputs))
+    }
+
+    fn derived(&mut self, query: &ast::Query, alias: Option<&ast::TableAlias>) -> SqlResult<usize> {
+        let (plan, outputs) = self.derived_query(query)?;
+        // Without a name its columns are named alone.
+        let unnamed = format!("\u{0}subquery {}", self.scope().relations.len());
+        self.add(alias, &unnamed, outputs, Source::Plan(plan))
+    }
+
+    /// generate_series(from, to [, step]).
+    fn table_function(
+        &mut self,
+        name: &ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+        arguments: &[ast::FunctionArg],
+    ) -> SqlResult<usize> {
+        let function = object_name(name)?;
+        if function != "generate_series" {
+            return Err(SqlError::new("42883", format!("function {function} does not exist, or gives no rows")).at_span(name.span()));
+        }
+        let mut bound = Vec::with_capacity(3);
+        for argument in arguments {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument)) = argument else {
+                return Err(SqlError::unsupported(format!("the argument {argument} of {function}")));
+            };
+            let beside = std::mem::take(&mut self.scope().relations);
+            let typed = self.without_aggregates("functions in FROM", |binder| binder.expression(argument));
+            self.scope().relations = beside;
+            bound.push(make::coerce(typed?, &pagefold_types::DataType::BigInt, self.params)?.expr);
+        }
+        if !(2..=3).contains(&bound.len()) {
+            return Err(SqlError::new("42883", format!("{function} takes two or three numbers")));
+        }
+        let plan = Plan::series(bound);
+        let column = Output { name: function.clone(), data_type: pagefold_types::DataType::BigInt };
+        // The one column is called as the relation is.
+        let output = match alias {
+            Some(alias) if alias.columns.is_empty() => Output { name: identifier(&alias.name), ..column },
+            _ => column,
+        };
+        self.add(alias, &function, vec![output], Source::Plan(plan))
+    }
+
+    fn add(&mut self, alias: Option<&ast::TableAlias>, name: &str, columns: Vec<Output>, source: Source) -> SqlResult<usize> {
+        let Some(alias) = alias else { return self.scope().add(name.to_owned(), columns, source) };
+        let names: Vec<String> = alias.columns.iter().map(|column| identifier(&column.name)).collect();
+        let columns = renamed(columns, &names)?;
+        self.scope().add(identifier(&alias.name), columns, source).at_span(alias.name.span)
+    }
+
+    /// VALUES as rows of a query.
+    pub(crate) fn values(&mut self, rows: &[Vec<ast::Expr>]) -> SqlResult<(Plan, Vec<Output>)> {
+        let width = rows.first().map_or(0, Vec::len);
+        let mut bound: Vec<Vec<Typed>> = Vec::with_capacity(rows.len());
+        for row in rows {
+            if row.len() != width {
+                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+            }
+            bound.push(self.without_aggregates("VALUES", |binder| row.iter().map(|value| binder.expression(value)).collect())?);
+        }
+        let mut outputs = Vec::with_capacity(width);
+        for column in 0..width {
+            let types = bound.iter().map(|row| row[column].data_type);
+            let data_type = crate::expression::common_type(types, "VALUES")?.unwrap_or(super::TEXT);
+            for row in &mut bound {
+                let typed = std::mem::replace(&mut row[column], Typed::null());
+                row[column] = make::coerce(typed, &data_type, self.params)?;
+            }
+            outputs.push(Output { name: format!("column{}", column + 1), data_type });
+        }
+        let rows = bound.into_iter().map(|row| row.into_iter().map(|typed| typed.expr).collect()).collect();
+        Ok((Plan::values(rows), outputs))
+    }
+
+    /// An expression whose type is known.
+    pub(crate) fn settled(&self, typed: Typed) -> SqlResult<(Expr, pagefold_types::DataType)> {
+        settled(typed, self.params)
+    }
+}
+
+/// The terms of an AND, or the condition alone.
+pub(crate) fn conjuncts(condition: Expr) -> Vec<Expr> {
+    match condition {
+        Expr::And(terms) => terms.into_iter().flat_map(conjuncts).collect(),
+        Expr::Literal(pagefold_types::Value::Boolean(true)) => Vec::new(),
+        Expr::Or(branches) => common_terms(branches),
+        other => vec![other],
+    }
+}
+
+/// What all branches of an OR demand is demanded by itself: such a term may join two tables, or be answered by an index.
+fn common_terms(branches: Vec<Expr>) -> Vec<Expr> {
+    let mut branches: Vec<Vec<Expr>> = branches.into_iter().map(conjuncts).collect();
+    let Some((first, others)) = branches.split_first() else { return Vec::new() };
+    let is_common = |term: &&Expr| others.iter().all(|branch| branch.contains(term));
+    // One that is not the same each time it is asked stays where it is.
+    let common: Vec<Expr> = first.iter().filter(is_common).filter(|term| !is_volatile(term)).cloned().collect();
+    branches.iter_mut().for_each(|branch| branch.retain(|term| !common.contains(term)));
+    let mut all = common;
+    if branches.iter().all(|branch| !branch.is_empty()) {
+        all.push(Expr::Or(branches.into_iter().filter_map(crate::plan::together).collect()));
+    }
+    all
+}
+
+/// Does it take a number of a sequence, or draw one?
+fn is_volatile(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.visit(&mut |part| {
+        found |= match part {
+            Expr::NextValue(_) => true,
+            Expr::Call { function, .. } => function.is_volatile(),
+            _ => false,
+        };
+    });
+    found
+}
+
+/// The first columns with other names.
+fn renamed(mut columns: Vec<Output>, names: &[String]) -> SqlResult<Vec<Output>> {
+    if names.len() > columns.len() {
+        return Err(SqlError::new("42P10", format!("{} columns available but {} columns specified", columns.len(), names.len())));
+    }
+    for (column, name) in columns.iter_mut().zip(names) {
+        column.name.clone_from(name);
+    }
+    Ok(columns)
+}

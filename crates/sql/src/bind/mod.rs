@@ -1,0 +1,122 @@
+//! From the syntax tree to a query whose names and types are known.
+//!
+//! * `scope`: names of relations and columns, and where they are found; subqueries that name columns around them
+//! * `expression`: expressions
+//! * `aggregates`: GROUP BY and aggregates
+//! * `from`: FROM: tables, views, joins, subqueries
+//! * `select`: SELECT, set operations, ORDER BY, LIMIT, WITH
+//! * `change`: INSERT, UPDATE, DELETE
+//! * `types`: types as they are written
+//!
+//! Invariants:
+//! - after binding no name is looked up again;
+//! - what a subquery needs of the query around it is a list of expressions of that query ([`Expr::Subquery`]'s `outer`), so that each query knows only its own relations;
+//! - views and WITH queries are bound where they are used, as subqueries in FROM.
+
+mod aggregates;
+pub(crate) mod change;
+mod expression;
+mod from;
+mod scope;
+mod select;
+pub(crate) mod types;
+
+pub(crate) use aggregates::{AGGREGATES, KEYS, Noted};
+pub(crate) use scope::{Relation, Scope, Source};
+pub(crate) use select::{From, Groups, Limit, Select, SetOperation, SortKey};
+
+use crate::expression::{Expr, ParamTypes, Typed};
+use crate::plan::Plan;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::database::Transaction;
+use pagefold_types::DataType;
+use sqlparser::ast;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Views and subqueries within each other.
+const DEPTH_MAX: usize = 60;
+
+/// Binds one statement.
+pub(crate) struct Binder<'b> {
+    pub(crate) transaction: &'b mut Transaction<'static>,
+    pub(crate) params: &'b ParamTypes,
+    /// Scopes of the queries around, the innermost last.
+    pub(crate) scopes: Vec<Scope>,
+    /// Plans of subqueries in expressions, by number.
+    pub(crate) subplans: Vec<Plan>,
+    /// Queries of WITH that can be seen, the innermost last.
+    with: Vec<HashMap<String, Arc<WithQuery>>>,
+    depth: usize,
+    /// A query is bound whose rows are locked.
+    locks: bool,
+    /// Names of tables, for hints.
+    pub(crate) names: Vec<String>,
+}
+
+/// A query of WITH.
+struct WithQuery {
+    query: ast::Query,
+    columns: Vec<String>,
+    /// So many of the WITH clauses around it does it see.
+    sees: usize,
+    /// Of that clause, these names: those before its own.
+    before: Vec<String>,
+}
+
+impl<'b> Binder<'b> {
+    pub(crate) fn new(transaction: &'b mut Transaction<'static>, params: &'b ParamTypes) -> Binder<'b> {
+        Binder {
+            transaction,
+            params,
+            scopes: Vec::new(),
+            subplans: Vec::new(),
+            with: Vec::new(),
+            depth: 0,
+            locks: false,
+            names: Vec::new(),
+        }
+    }
+
+    /// One level deeper.
+    fn deeper<R>(&mut self, run: impl FnOnce(&mut Self) -> SqlResult<R>) -> SqlResult<R> {
+        if self.depth == DEPTH_MAX {
+            return Err(SqlError::new("54001", format!("more than {DEPTH_MAX} views and subqueries within each other")));
+        }
+        self.depth += 1;
+        let done = run(self);
+        self.depth -= 1;
+        done
+    }
+
+    pub(crate) fn scope(&mut self) -> &mut Scope {
+        if self.scopes.is_empty() {
+            self.scopes.push(Scope::default());
+        }
+        let last = self.scopes.len() - 1;
+        &mut self.scopes[last]
+    }
+}
+
+/// A column that comes out of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Output {
+    pub(crate) name: String,
+    pub(crate) data_type: DataType,
+}
+
+/// The text type that has any value.
+pub(crate) const TEXT: DataType = DataType::Varchar(None);
+
+/// An expression whose type is known: what has none becomes text.
+pub(crate) fn settled(typed: Typed, params: &ParamTypes) -> SqlResult<(Expr, DataType)> {
+    let typed = crate::expression::make::settle(typed, params)?;
+    Ok((typed.expr, typed.data_type.unwrap_or(TEXT)))
+}
+
+/// Names of tables that a message may hint at.
+pub(crate) fn known_names(binder: &Binder<'_>) -> Vec<String> {
+    binder.names.clone()
+}
+
+pub(crate) use expression::{string, types_name as type_name};

@@ -1,0 +1,606 @@
+//! SELECT, set operations, ORDER BY, LIMIT, WITH.
+
+use super::Source;
+use super::aggregates::{AGGREGATES, Keys, Noted, Place};
+use super::from::conjuncts;
+use super::{Binder, Output, WithQuery};
+use crate::expression::{Expr, Typed, make};
+use crate::parse::{At, identifier};
+use crate::plan::{self, JoinKind, Plan};
+use crate::planned::LockingPlan;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::database::{LockWait, RowLock};
+use pagefold_types::{DataType, Value};
+use sqlparser::ast::{self, GroupByExpr, LimitClause, OrderByKind, SelectItem, SetExpr, SetQuantifier, Spanned};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A query that is planned.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pub(crate) plan: Plan,
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// A join tree, of relations by number.
+#[derive(Debug)]
+pub(crate) enum From {
+    Relation(usize),
+    Join { kind: JoinKind, left: Box<From>, right: Box<From>, on: Vec<Expr> },
+}
+
+/// A SELECT, bound.
+#[derive(Debug)]
+pub(crate) struct Select {
+    pub(crate) from: Vec<From>,
+    pub(crate) conditions: Vec<Expr>,
+    /// Keys, aggregates, HAVING.
+    pub(crate) groups: Option<Groups>,
+    /// What comes out, and behind it what rows are ordered by.
+    pub(crate) projection: Vec<Expr>,
+    /// So many of the projection come out.
+    pub(crate) visible: usize,
+    pub(crate) distinct: bool,
+    /// By place in the projection.
+    pub(crate) order: Vec<SortKey>,
+    pub(crate) limit: Limit,
+}
+
+#[derive(Debug)]
+pub(crate) struct Groups {
+    pub(crate) keys: Vec<Expr>,
+    pub(crate) aggregates: Vec<Noted>,
+    pub(crate) having: Vec<Expr>,
+}
+
+/// What rows are ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SortKey {
+    pub(crate) slot: usize,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// LIMIT and OFFSET: expressions of no columns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limit {
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetOperation {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// ORDER BY and LIMIT of a query, as they are written.
+#[derive(Clone, Copy)]
+struct Tail<'q> {
+    order: &'q [ast::OrderByExpr],
+    limit: Option<&'q LimitClause>,
+    fetch: Option<&'q ast::Fetch>,
+}
+
+impl Binder<'_> {
+    /// A query with a scope of its own; what it needs of those around it.
+    pub(crate) fn subquery(&mut self, query: &ast::Query) -> SqlResult<(Query, Vec<Expr>)> {
+        self.deeper(|binder| {
+            binder.scopes.push(super::Scope::default());
+            let planned = binder.query(query);
+            let scope = binder.scopes.pop().unwrap_or_default();
+            Ok((planned?, scope.outer))
+        })
+    }
+
+    /// A query in the innermost scope.
+    pub(crate) fn query(&mut self, query: &ast::Query) -> SqlResult<Query> {
+        if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() || !query.pipe_operators.is_empty() {
+            return Err(SqlError::unsupported("this form of a query"));
+        }
+        if !query.locks.is_empty() {
+            return Err(SqlError::unsupported("FOR UPDATE and FOR SHARE within a query"));
+        }
+        self.query_without_locks(query)
+    }
+
+    /// SELECT ... FOR UPDATE or FOR SHARE. Its rows are those of one table, so that each can be locked.
+    pub(crate) fn locking_query(&mut self, query: &ast::Query) -> SqlResult<(LockingPlan, Vec<Output>)> {
+        let [lock] = query.locks.as_slice() else { return Err(SqlError::unsupported("several FOR UPDATE or FOR SHARE")) };
+        let wrong = |what: &str| SqlError::new("0A000", format!("FOR UPDATE and FOR SHARE are not allowed with {what}"));
+        let SetExpr::Select(select) = &*query.body else { return Err(wrong("UNION, VALUES and the like")) };
+        if query.with.is_some() || select.distinct.is_some() || select.having.is_some() {
+            return Err(wrong("WITH, DISTINCT and HAVING"));
+        }
+        let order = match query.order_by.as_ref().map(|order| &order.kind) {
+            None => &[][..],
+            Some(OrderByKind::Expressions(order)) => order.as_slice(),
+            Some(OrderByKind::All(_)) => return Err(SqlError::unsupported("ORDER BY ALL")),
+        };
+        self.locks = true;
+        let planned = self.select(select, Tail { order, limit: None, fetch: None });
+        self.locks = false;
+        let mut planned = planned?;
+        let limit = self.limit(Tail { order: &[], limit: query.limit_clause.as_ref(), fetch: query.fetch.as_ref() })?;
+        let table = match self.scope().relations.as_slice() {
+            [relation] => match &relation.source {
+                Source::Table(table) => Arc::clone(table),
+                _ => return Err(wrong("what is no table")),
+            },
+            _ => return Err(wrong("joins")),
+        };
+        let columns = planned.outputs.len() - 2;
+        planned.outputs.truncate(columns);
+        let plan = LockingPlan {
+            table,
+            source: planned.plan,
+            columns,
+            limit,
+            lock: match lock.lock_type {
+                ast::LockType::Share => RowLock::Shared,
+                ast::LockType::Update => RowLock::Exclusive,
+            },
+            wait: match lock.nonblock {
+                None => LockWait::Wait,
+                Some(ast::NonBlock::Nowait) => LockWait::NoWait,
+                Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
+            },
+        };
+        Ok((plan, planned.outputs))
+    }
+
+    /// Part and RID come out behind the columns of a query that locks rows.
+    fn place_columns(&mut self, outputs: &mut Vec<Output>, projection: &mut Vec<Expr>) -> SqlResult<()> {
+        let [relation] = self.scope().relations.as_mut_slice() else {
+            return Err(SqlError::unsupported("FOR UPDATE and FOR SHARE of several tables"));
+        };
+        let Source::Table(table) = &relation.source else {
+            return Err(SqlError::unsupported("FOR UPDATE and FOR SHARE of what is no table"));
+        };
+        let places = table.place_columns();
+        for column in places {
+            let output = Output { name: "\u{0}place".into(), data_type: DataType::BigInt };
+            relation.columns.push(output.clone());
+            relation.used.insert(column);
+            outputs.push(output);
+            projection.push(Expr::Column { relation: 0, column });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn query_without_locks(&mut self, query: &ast::Query) -> SqlResult<Query> {
+        let levels = self.with.len();
+        let planned = self.with_queries(query.with.as_ref()).and_then(|()| {
+            let order = match query.order_by.as_ref().map(|order| &order.kind) {
+                None => &[][..],
+                Some(OrderByKind::Expressions(order)) => order.as_slice(),
+                Some(OrderByKind::All(_)) => return Err(SqlError::unsupported("ORDER BY ALL")),
+            };
+            let tail = Tail { order, limit: query.limit_clause.as_ref(), fetch: query.fetch.as_ref() };
+            self.body(&query.body, tail)
+        });
+        self.with.truncate(levels);
+        planned
+    }
+
+    fn with_queries(&mut self, with: Option<&ast::With>) -> SqlResult<()> {
+        let Some(with) = with else { return Ok(()) };
+        if with.recursive {
+            return Err(SqlError::unsupported("WITH RECURSIVE"));
+        }
+        self.with.push(HashMap::new());
+        let level = self.with.len();
+        let mut before = Vec::new();
+        for query in &with.cte_tables {
+            let name = identifier(&query.alias.name);
+            if !matches!(*query.query.body, SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } | SetExpr::Values(_)) {
+                return Err(SqlError::unsupported("a statement in WITH that changes rows"));
+            }
+            let columns = query.alias.columns.iter().map(|column| identifier(&column.name)).collect();
+            let made = WithQuery { query: (*query.query).clone(), columns, sees: level, before: before.clone() };
+            if self.with[level - 1].insert(name.clone(), Arc::new(made)).is_some() {
+                return Err(SqlError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
+            }
+            before.push(name);
+        }
+        Ok(())
+    }
+
+    /// The innermost query of WITH of this name.
+    pub(super) fn with_query(&self, name: &str) -> Option<(usize, Arc<WithQuery>)> {
+        self.with.iter().rev().find_map(|level| level.get(name)).map(|found| (found.sees, Arc::clone(found)))
+    }
+
+    /// While a query of WITH is bound, it sees those before it, and no more.
+    pub(super) fn hide_with(&mut self, sees: usize, before: &[String]) -> Vec<HashMap<String, Arc<WithQuery>>> {
+        let own: HashMap<String, Arc<WithQuery>> = (self.with[sees - 1].iter())
+            .filter(|(name, _)| before.contains(name))
+            .map(|(name, query)| (name.clone(), Arc::clone(query)))
+            .collect();
+        let mut seen: Vec<_> = self.with[..sees - 1].iter().map(clone_level).collect();
+        seen.push(own);
+        std::mem::replace(&mut self.with, seen)
+    }
+
+    pub(super) fn show_with(&mut self, hidden: Vec<HashMap<String, Arc<WithQuery>>>) {
+        self.with = hidden;
+    }
+
+    fn body(&mut self, body: &SetExpr, tail: Tail<'_>) -> SqlResult<Query> {
+        match body {
+            SetExpr::Select(select) => self.select(select, tail),
+            SetExpr::Query(inner) => {
+                let planned = self.deeper(|binder| binder.query(inner))?;
+                self.ordered(planned, tail)
+            }
+            SetExpr::Values(values) => {
+                let rows: Vec<Vec<ast::Expr>> = values.rows.iter().map(|row| row.content.clone()).collect();
+                let (plan, outputs) = self.values(&rows)?;
+                self.ordered(Query { plan, outputs }, tail)
+            }
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                let planned = self.deeper(|binder| binder.set_operation(left, *op, *set_quantifier, right))?;
+                self.ordered(planned, tail)
+            }
+            SetExpr::Table(table) => {
+                let name = table.table_name.clone().unwrap_or_default();
+                let text = format!("SELECT * FROM {}", ast::Ident::with_quote('"', name));
+                match crate::parse::parse(&text)?.pop() {
+                    Some(ast::Statement::Query(query)) => self.body(&query.body, tail),
+                    _ => Err(SqlError::syntax("TABLE without a name")),
+                }
+            }
+            _ => Err(SqlError::unsupported("a statement within a query")),
+        }
+    }
+
+    fn arm(&mut self, body: &SetExpr) -> SqlResult<Query> {
+        // Its relations are its own; what it needs of queries around is the outer row of all.
+        let outer = std::mem::take(&mut self.scope().outer);
+        *self.scope() = super::Scope { outer, ..super::Scope::default() };
+        self.body(body, Tail { order: &[], limit: None, fetch: None })
+    }
+
+    fn set_operation(
+        &mut self,
+        left: &SetExpr,
+        operator: ast::SetOperator,
+        quantifier: SetQuantifier,
+        right: &SetExpr,
+    ) -> SqlResult<Query> {
+        let all = match quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::Distinct | SetQuantifier::None => false,
+            _ => return Err(SqlError::unsupported("UNION BY NAME")),
+        };
+        let (name, operation) = match operator {
+            ast::SetOperator::Union => ("UNION", SetOperation::Union),
+            ast::SetOperator::Intersect => ("INTERSECT", SetOperation::Intersect),
+            ast::SetOperator::Except | ast::SetOperator::Minus => ("EXCEPT", SetOperation::Except),
+        };
+        let (left, right) = (self.arm(left)?, self.arm(right)?);
+        if left.outputs.len() != right.outputs.len() {
+            return Err(SqlError::syntax(format!("each {name} query must have the same number of columns")));
+        }
+        let mut outputs = Vec::with_capacity(left.outputs.len());
+        let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
+        for (at, (a, b)) in left.outputs.iter().zip(&right.outputs).enumerate() {
+            let common = crate::expression::common_type([Some(a.data_type), Some(b.data_type)].into_iter(), name)?;
+            let data_type = common.unwrap_or(super::TEXT);
+            of_left.push(make::coerce(Typed::of(Expr::Slot(at), a.data_type), &data_type, self.params)?.expr);
+            of_right.push(make::coerce(Typed::of(Expr::Slot(at), b.data_type), &data_type, self.params)?.expr);
+            outputs.push(Output { name: a.name.clone(), data_type });
+        }
+        let plan = Plan::set_operation(operation, all, left.plan.projected(of_left), right.plan.projected(of_right));
+        Ok(Query { plan, outputs })
+    }
+
+    /// ORDER BY and LIMIT of what is no SELECT: by columns that come out.
+    fn ordered(&mut self, query: Query, tail: Tail<'_>) -> SqlResult<Query> {
+        let mut order = Vec::with_capacity(tail.order.len());
+        for key in tail.order {
+            let slot = match output_place(&key.expr, &query.outputs)? {
+                Some(slot) => slot,
+                None => {
+                    let error = SqlError::unsupported("ORDER BY of a set operation by anything but a column that comes out");
+                    return Err(error.at_span(key.expr.span()));
+                }
+            };
+            order.push(sort_key(slot, key));
+        }
+        let limit = self.limit(tail)?;
+        let Query { plan, outputs } = query;
+        Ok(Query { plan: plan.sorted(order).limited(limit), outputs })
+    }
+
+    fn limit(&mut self, tail: Tail<'_>) -> SqlResult<Limit> {
+        let (limit, offset) = match tail.limit {
+            None => (None, None),
+            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
+            Some(_) => return Err(SqlError::unsupported("LIMIT BY")),
+        };
+        let fetch = match tail.fetch {
+            None => None,
+            Some(ast::Fetch { with_ties: false, percent: false, quantity }) => Some(quantity.as_ref()),
+            Some(_) => return Err(SqlError::unsupported("FETCH WITH TIES or PERCENT")),
+        };
+        let mut bind = |expr: &ast::Expr, name: &'static str| -> SqlResult<Expr> {
+            let relations = std::mem::take(&mut self.scope().relations);
+            let typed = self.without_aggregates(name, |binder| binder.expression(expr));
+            self.scope().relations = relations;
+            Ok(make::coerce(typed?, &DataType::BigInt, self.params)?.expr)
+        };
+        let limit = match (limit, fetch) {
+            (Some(limit), _) => Some(bind(limit, "LIMIT")?),
+            (None, Some(Some(quantity))) => Some(bind(quantity, "FETCH")?),
+            (None, Some(None)) => Some(Expr::Literal(Value::Int(1))),
+            (None, None) => None,
+        };
+        let offset = offset.map(|offset| bind(offset, "OFFSET")).transpose()?;
+        Ok(Limit { limit, offset })
+    }
+
+    fn select(&mut self, select: &ast::Select, tail: Tail<'_>) -> SqlResult<Query> {
+        refuse_other_clauses(select)?;
+        let from = self.from(&select.from)?;
+        let conditions = match &select.selection {
+            Some(condition) => conjuncts(self.without_aggregates("WHERE", |binder| binder.condition(condition, "WHERE"))?),
+            None => Vec::new(),
+        };
+        self.scope().aggregates = Place::Noted(Vec::new());
+        let mut outputs = Vec::new();
+        let mut projection = Vec::new();
+        for item in &select.projection {
+            self.select_item(item, &mut outputs, &mut projection)?;
+        }
+        if self.locks {
+            self.place_columns(&mut outputs, &mut projection)?;
+        }
+        if select.projection.is_empty() && select.from.is_empty() {
+            return Err(SqlError::syntax("SELECT without anything"));
+        }
+        let keys = self.group_keys(&select.group_by, &outputs, &projection)?;
+        let having = match &select.having {
+            Some(having) => conjuncts(self.condition(having, "HAVING")?),
+            None => Vec::new(),
+        };
+        let distinct = match &select.distinct {
+            None | Some(ast::Distinct::All) => false,
+            Some(ast::Distinct::Distinct) => true,
+            Some(ast::Distinct::On(_)) => return Err(SqlError::unsupported("DISTINCT ON")),
+        };
+        let visible = projection.len();
+        let mut order = Vec::with_capacity(tail.order.len());
+        for key in tail.order {
+            let slot = match output_place(&key.expr, &outputs)? {
+                Some(slot) => slot,
+                None => {
+                    let typed = self.expression(&key.expr)?;
+                    let (expr, _) = self.settled(typed)?;
+                    match projection.iter().position(|known| *known == expr) {
+                        Some(slot) => slot,
+                        None if distinct => {
+                            let error = SqlError::new("42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list");
+                            return Err(error.at_span(key.expr.span()));
+                        }
+                        None => {
+                            projection.push(expr);
+                            projection.len() - 1
+                        }
+                    }
+                }
+            };
+            order.push(sort_key(slot, key));
+        }
+        let limit = self.limit(tail)?;
+        let aggregates = self.scope().aggregates.take();
+        if self.locks && (keys.is_some() || !aggregates.is_empty()) {
+            return Err(SqlError::new("0A000", "FOR UPDATE and FOR SHARE are not allowed with GROUP BY and aggregate functions"));
+        }
+        let is_grouped = keys.is_some() || !aggregates.is_empty() || select.having.is_some();
+        let (groups, projection) = if is_grouped {
+            let last = self.scopes.len() - 1;
+            let scope = &self.scopes[last];
+            let mut keys = Keys::new(keys.unwrap_or_default(), scope);
+            let mut of_groups =
+                |exprs: Vec<Expr>| exprs.into_iter().map(|expr| keys.of_groups(expr, scope)).collect::<SqlResult<Vec<Expr>>>();
+            let (having, projection) = (of_groups(having)?, of_groups(projection)?);
+            let keys = keys.keys.into_iter().map(|(key, _)| key).collect();
+            (Some(Groups { keys, aggregates, having }), projection)
+        } else {
+            (None, projection)
+        };
+        let select = Select { from, conditions, groups, projection, visible, distinct, order, limit };
+        let plan = plan::select::plan(self, select)?;
+        Ok(Query { plan, outputs })
+    }
+
+    fn select_item(&mut self, item: &SelectItem, outputs: &mut Vec<Output>, projection: &mut Vec<Expr>) -> SqlResult<()> {
+        let (name, expr) = match item {
+            SelectItem::UnnamedExpr(expr) => (output_name(expr), expr),
+            SelectItem::ExprWithAlias { expr, alias } => (identifier(alias), expr),
+            SelectItem::Wildcard(options) => {
+                refuse_wildcard_options(options)?;
+                if self.scope().relations.is_empty() {
+                    return Err(SqlError::syntax("SELECT * with no tables specified is not valid"));
+                }
+                return self.all_columns(None, outputs, projection);
+            }
+            SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                refuse_wildcard_options(options)?;
+                let parts = crate::parse::parts(name)?;
+                let relation = parts.last().and_then(|name| self.scope().relation_named(name));
+                let Some(relation) = relation else {
+                    return Err(SqlError::new("42P01", format!("missing FROM-clause entry for table \"{name}\"")).at_span(name.span()));
+                };
+                return self.all_columns(Some(relation), outputs, projection);
+            }
+            other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
+        };
+        let typed = self.expression(expr)?;
+        let (expr, data_type) = self.settled(typed)?;
+        outputs.push(Output { name, data_type });
+        projection.push(expr);
+        Ok(())
+    }
+
+    fn all_columns(&mut self, relation: Option<usize>, outputs: &mut Vec<Output>, projection: &mut Vec<Expr>) -> SqlResult<()> {
+        for (name, typed) in self.scope().all_columns(relation) {
+            let (expr, data_type) = self.settled(typed)?;
+            outputs.push(Output { name, data_type });
+            projection.push(expr);
+        }
+        Ok(())
+    }
+
+    /// What comes out of RETURNING.
+    pub(crate) fn returning(&mut self, items: &[SelectItem]) -> SqlResult<(Vec<Output>, Vec<Expr>)> {
+        let (mut outputs, mut projection) = (Vec::new(), Vec::new());
+        self.without_aggregates("RETURNING", |binder| {
+            items.iter().try_for_each(|item| binder.select_item(item, &mut outputs, &mut projection))
+        })?;
+        Ok((outputs, projection))
+    }
+
+    fn group_keys(&mut self, group_by: &GroupByExpr, outputs: &[Output], projection: &[Expr]) -> SqlResult<Option<Vec<(Expr, DataType)>>> {
+        let exprs = match group_by {
+            GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
+            _ => return Err(SqlError::unsupported("GROUP BY ALL, ROLLUP, CUBE and GROUPING SETS")),
+        };
+        if exprs.is_empty() {
+            return Ok(None);
+        }
+        let mut keys: Vec<(Expr, DataType)> = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            let place = match expr {
+                // A column goes before what comes out by its name.
+                ast::Expr::Identifier(name) => match self.without_aggregates("GROUP BY", |binder| binder.find_column(None, name)) {
+                    Ok(typed) => Err(typed),
+                    Err(error) => Ok(output_place(expr, outputs)?.ok_or(error)?),
+                },
+                ast::Expr::Value(_) => match output_place(expr, outputs)? {
+                    Some(place) => Ok(place),
+                    None => return Err(SqlError::syntax("non-integer constant in GROUP BY").at_span(expr.span())),
+                },
+                ast::Expr::Rollup(_) | ast::Expr::Cube(_) | ast::Expr::GroupingSets(_) => {
+                    return Err(SqlError::unsupported("GROUP BY ROLLUP, CUBE and GROUPING SETS"));
+                }
+                _ => Err(self.without_aggregates("GROUP BY", |binder| binder.expression(expr))?),
+            };
+            let key = match place {
+                Ok(place) => {
+                    let key = projection[place].clone();
+                    if has_aggregate(&key) {
+                        return Err(SqlError::new("42803", "aggregate functions are not allowed in GROUP BY").at_span(expr.span()));
+                    }
+                    (key, outputs[place].data_type)
+                }
+                Err(typed) => self.settled(typed)?,
+            };
+            if !keys.iter().any(|(known, _)| *known == key.0) {
+                keys.push(key);
+            }
+        }
+        Ok(Some(keys))
+    }
+}
+
+fn clone_level(level: &HashMap<String, Arc<WithQuery>>) -> HashMap<String, Arc<WithQuery>> {
+    level.iter().map(|(name, query)| (name.clone(), Arc::clone(query))).collect()
+}
+
+fn has_aggregate(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.visit(&mut |expr| found |= matches!(expr, Expr::Column { relation: AGGREGATES, .. }));
+    found
+}
+
+fn sort_key(slot: usize, key: &ast::OrderByExpr) -> SortKey {
+    let descending = key.options.asc == Some(false);
+    SortKey { slot, descending, nulls_first: key.options.nulls_first.unwrap_or(descending) }
+}
+
+/// The place of what comes out that a number, or a name alone, in ORDER BY or GROUP BY means.
+fn output_place(expr: &ast::Expr, outputs: &[Output]) -> SqlResult<Option<usize>> {
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(text, _) => {
+                let place = text.parse::<usize>().ok().filter(|place| (1..=outputs.len()).contains(place));
+                let error = || SqlError::new("42P10", format!("position {text} is not in select list")).at_span(expr.span());
+                place.map(|place| Some(place - 1)).ok_or_else(error)
+            }
+            _ => Ok(None),
+        },
+        ast::Expr::Identifier(name) => {
+            let wanted = identifier(name);
+            let mut found = outputs.iter().enumerate().filter(|(_, output)| output.name == wanted).map(|(place, _)| place);
+            Ok(found.next())
+        }
+        _ => Ok(None),
+    }
+}
+
+/// What a column without a name is called, as in PostgreSQL.
+fn output_name(expr: &ast::Expr) -> String {
+    match expr {
+        ast::Expr::Identifier(name) => identifier(name),
+        ast::Expr::CompoundIdentifier(names) => names.last().map_or_else(String::new, identifier),
+        ast::Expr::Function(call) => call.name.0.last().map_or_else(String::new, |name| name.to_string().trim_matches('"').to_lowercase()),
+        ast::Expr::Nested(inner) => output_name(inner),
+        ast::Expr::Cast { expr, .. } => match output_name(expr).as_str() {
+            "?column?" => "?column?".into(),
+            name => name.into(),
+        },
+        ast::Expr::Case { .. } => "case".into(),
+        ast::Expr::Exists { .. } => "exists".into(),
+        ast::Expr::Extract { .. } => "extract".into(),
+        ast::Expr::Substring { .. } => "substring".into(),
+        ast::Expr::Trim { .. } => "btrim".into(),
+        ast::Expr::Position { .. } => "position".into(),
+        ast::Expr::Ceil { .. } => "ceil".into(),
+        ast::Expr::Floor { .. } => "floor".into(),
+        ast::Expr::Subquery(query) => match &*query.body {
+            SetExpr::Select(select) => match select.projection.first() {
+                Some(SelectItem::UnnamedExpr(expr)) => output_name(expr),
+                Some(SelectItem::ExprWithAlias { alias, .. }) => identifier(alias),
+                _ => "?column?".into(),
+            },
+            _ => "?column?".into(),
+        },
+        _ => "?column?".into(),
+    }
+}
+
+fn refuse_wildcard_options(options: &ast::WildcardAdditionalOptions) -> SqlResult<()> {
+    let has = options.opt_ilike.is_some()
+        || options.opt_exclude.is_some()
+        || options.opt_except.is_some()
+        || options.opt_replace.is_some()
+        || options.opt_rename.is_some();
+    if has { Err(SqlError::unsupported("* with EXCLUDE, REPLACE or RENAME")) } else { Ok(()) }
+}
+
+fn refuse_other_clauses(select: &ast::Select) -> SqlResult<()> {
+    let unsupported = [
+        (select.top.is_some(), "TOP"),
+        (select.into.is_some(), "SELECT INTO"),
+        (!select.lateral_views.is_empty(), "LATERAL VIEW"),
+        (select.prewhere.is_some(), "PREWHERE"),
+        (!select.connect_by.is_empty(), "CONNECT BY"),
+        (!select.cluster_by.is_empty(), "CLUSTER BY"),
+        (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
+        (!select.sort_by.is_empty(), "SORT BY"),
+        (!select.named_window.is_empty(), "WINDOW"),
+        (select.qualify.is_some(), "QUALIFY"),
+        (select.value_table_mode.is_some(), "SELECT AS"),
+        (select.exclude.is_some(), "EXCLUDE"),
+    ];
+    match unsupported.into_iter().find(|(is_there, _)| *is_there) {
+        Some((_, name)) => Err(SqlError::unsupported(name)),
+        None => Ok(()),
+    }
+}

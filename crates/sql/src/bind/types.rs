@@ -1,0 +1,100 @@
+//! Types as they are written in SQL.
+
+use crate::{SqlError, SqlResult};
+use pagefold_types::DataType;
+use sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
+use std::str::FromStr;
+
+/// Digits of DECIMAL without any given: PostgreSQL's has as many as it needs, here a column has a number of them.
+const DECIMAL: DataType = DataType::Decimal { precision: 38, scale: 10 };
+
+/// NUMERIC without digits, which a cast takes from what it casts?
+pub(crate) fn is_any_number(written: &ast::DataType) -> bool {
+    use ast::DataType as Written;
+    matches!(
+        written,
+        Written::Numeric(ExactNumberInfo::None) | Written::Decimal(ExactNumberInfo::None) | Written::Dec(ExactNumberInfo::None)
+    )
+}
+
+/// What a type name means. `SERIAL` and its kin are the integers; that they count is for whoever makes a table.
+pub(crate) fn data_type(written: &ast::DataType) -> SqlResult<DataType> {
+    use ast::DataType as Written;
+    let unsupported = || SqlError::new("0A000", format!("type {written} is not supported"));
+    let found = match written {
+        Written::Boolean | Written::Bool => DataType::Boolean,
+        Written::SmallInt(_) | Written::Int2(_) | Written::TinyInt(_) => DataType::SmallInt,
+        Written::Int(_) | Written::Int4(_) | Written::Integer(_) | Written::MediumInt(_) => DataType::Integer,
+        Written::BigInt(_) | Written::Int8(_) => DataType::BigInt,
+        Written::Real | Written::Float4 => DataType::Real,
+        Written::Double(_) | Written::DoublePrecision | Written::Float8 => DataType::Double,
+        Written::Float(info) => match info {
+            ExactNumberInfo::Precision(bits) if *bits <= 24 => DataType::Real,
+            _ => DataType::Double,
+        },
+        Written::Numeric(info) | Written::Decimal(info) | Written::Dec(info) => decimal(info)?,
+        Written::Char(length) | Written::Character(length) => DataType::Char(characters(length.as_ref())?.unwrap_or(1)),
+        Written::Varchar(length) | Written::CharacterVarying(length) | Written::CharVarying(length) | Written::Nvarchar(length) => {
+            DataType::Varchar(characters(length.as_ref())?)
+        }
+        Written::Text | Written::String(_) | Written::TinyText | Written::MediumText | Written::LongText | Written::Clob(_) => {
+            DataType::Varchar(None)
+        }
+        Written::Bytea | Written::Blob(_) | Written::Binary(_) | Written::Varbinary(_) => DataType::Bytea,
+        Written::Uuid => DataType::Uuid,
+        Written::Date => DataType::Date,
+        Written::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => parsed("TIME", *digits, "")?,
+        Written::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) | Written::TimestampNtz(digits) => {
+            parsed("TIMESTAMP", *digits, "")?
+        }
+        Written::Datetime(digits) => parsed("TIMESTAMP", *digits, "")?,
+        Written::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => parsed("TIMESTAMP", *digits, " WITH TIME ZONE")?,
+        Written::Custom(name, modifiers) if modifiers.is_empty() => match name.to_string().to_lowercase().as_str() {
+            "serial" | "serial4" => DataType::Integer,
+            "bigserial" | "serial8" => DataType::BigInt,
+            "smallserial" | "serial2" => DataType::SmallInt,
+            _ => return Err(SqlError::new("42704", format!("type \"{written}\" does not exist"))),
+        },
+        _ => return Err(unsupported()),
+    };
+    if found.is_valid() {
+        Ok(found)
+    } else {
+        Err(SqlError::new("22023", format!("type {written} cannot be: its length or digits are out of range")))
+    }
+}
+
+/// Is it SERIAL, or one of its kin?
+pub(crate) fn is_serial(written: &ast::DataType) -> bool {
+    let ast::DataType::Custom(name, _) = written else { return false };
+    matches!(name.to_string().to_lowercase().as_str(), "serial" | "serial4" | "bigserial" | "serial8" | "smallserial" | "serial2")
+}
+
+fn characters(length: Option<&CharacterLength>) -> SqlResult<Option<u32>> {
+    match length {
+        None | Some(CharacterLength::Max) => Ok(None),
+        Some(CharacterLength::IntegerLength { length, .. }) => {
+            let characters = u32::try_from(*length).ok().filter(|length| *length > 0);
+            characters.map(Some).ok_or_else(|| SqlError::new("22023", format!("a length of {length} characters cannot be")))
+        }
+    }
+}
+
+fn decimal(info: &ExactNumberInfo) -> SqlResult<DataType> {
+    let (precision, scale) = match *info {
+        ExactNumberInfo::None => return Ok(DECIMAL),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    let (digits, behind) = (u8::try_from(precision), i8::try_from(scale));
+    match (digits, behind) {
+        (Ok(precision), Ok(scale)) if (DataType::Decimal { precision, scale }).is_valid() => Ok(DataType::Decimal { precision, scale }),
+        _ => Err(SqlError::new("22023", format!("NUMERIC({precision}, {scale}): at most 38 digits, no more of them behind the point"))),
+    }
+}
+
+fn parsed(name: &str, digits: Option<u64>, zone: &str) -> SqlResult<DataType> {
+    // The next finer unit that there is.
+    let digits = digits.map_or(6, |digits| [0, 3, 6, 9].into_iter().find(|own| *own >= digits).unwrap_or(9));
+    DataType::from_str(&format!("{name}({digits}){zone}")).map_err(|e| SqlError::types(e.to_string()))
+}

@@ -1,0 +1,237 @@
+//! Tables and views as a statement finds them.
+//!
+//! Invariant: a [`TableRef`] is what one transaction sees of a table at one version of the catalog. A table that is divided by ranges is a list of tables;
+//! its indexes have the same columns in all of them, in the same order.
+
+use crate::parse::nearest;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::Error;
+use pagefold_engine::database::{PartitionedTable, Transaction};
+use pagefold_engine::index::Index;
+use pagefold_engine::table_space::Table;
+use pagefold_format::catalog::{Constraint, ConstraintKind, DefinedKind, Identity, Notes};
+use pagefold_types::{Direction, Predicate, Schema, ValueRef};
+use std::sync::Arc;
+
+/// A table.
+#[derive(Debug)]
+pub(crate) struct TableRef {
+    pub(crate) name: String,
+    pub(crate) schema: Schema,
+    /// Columns by number; empty without one.
+    pub(crate) primary_key: Vec<usize>,
+    /// One, unless it is divided.
+    pub(crate) parts: Vec<Part>,
+    /// What is said of its columns and rows.
+    pub(crate) rules: Rules,
+    whole: Option<Arc<PartitionedTable>>,
+}
+
+/// Defaults and constraints of a table.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    /// For each column: what a row has in it that is given no value, as text.
+    pub(crate) defaults: Vec<Option<String>>,
+    /// For each column: its value is always this expression.
+    pub(crate) generated: Vec<Option<String>>,
+    /// For each column: its values come from a sequence of its own, and always do.
+    pub(crate) identity: Vec<Option<Identity>>,
+    pub(crate) constraints: Vec<Constraint>,
+}
+
+impl Rules {
+    fn of(notes: &Notes, columns: usize) -> Rules {
+        let mut rules = Rules {
+            defaults: vec![None; columns],
+            generated: vec![None; columns],
+            identity: vec![None; columns],
+            constraints: notes.constraints(),
+        };
+        for own in notes.columns() {
+            let column = own.column as usize;
+            if column < columns {
+                rules.defaults[column] = own.default;
+                rules.generated[column] = own.generated;
+                rules.identity[column] = own.identity;
+            }
+        }
+        rules
+    }
+
+    /// Defaults of columns whose numbers come from sequences of their own.
+    pub(crate) fn owned_sequences(&self) -> impl Iterator<Item = &str> {
+        self.defaults.iter().zip(&self.identity).filter(|(_, identity)| identity.is_some()).filter_map(|(default, _)| default.as_deref())
+    }
+
+    /// Names and conditions of CHECK.
+    pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, &str)> {
+        let checks = self.constraints.iter().filter(|constraint| constraint.kind == ConstraintKind::Check);
+        checks.filter_map(|constraint| Some((constraint.name.as_str(), constraint.condition.as_deref()?)))
+    }
+}
+
+/// A table of rows with its indexes.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) table: Arc<Table>,
+    pub(crate) indexes: Vec<Arc<Index>>,
+}
+
+/// What stands behind a name in FROM.
+pub(crate) enum Found {
+    Table(Arc<TableRef>),
+    /// The query of a view, as text.
+    View(String),
+}
+
+impl TableRef {
+    /// Finds a table.
+    pub(crate) fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Arc<TableRef>> {
+        match find(transaction, name)? {
+            Found::Table(table) => Ok(table),
+            Found::View(_) => Err(SqlError::new("42809", format!("\"{name}\" is a view, not a table"))),
+        }
+    }
+
+    fn undivided(transaction: &mut Transaction<'static>, table: Arc<Table>) -> SqlResult<TableRef> {
+        let mut indexes = transaction.indexes(&table)?;
+        indexes.sort_by(|a, b| a.name().cmp(b.name()));
+        let rules = Rules::of(&transaction.notes_of_table(&table), table.attributes().schema.len());
+        let attributes = table.attributes();
+        Ok(TableRef {
+            rules,
+            name: table.name().to_owned(),
+            schema: attributes.schema.clone(),
+            primary_key: attributes.primary_key.clone(),
+            parts: vec![Part { table, indexes }],
+            whole: None,
+        })
+    }
+
+    fn divided(transaction: &mut Transaction<'static>, whole: Arc<PartitionedTable>) -> SqlResult<TableRef> {
+        let names = transaction.partitioned_indexes_of(&whole);
+        let mut parts = Vec::with_capacity(whole.partitions().len());
+        for partition in whole.partitions() {
+            let table = transaction.table_of_partition(partition)?;
+            let mut indexes = Vec::with_capacity(names.len());
+            for name in &names {
+                let found = transaction.index_of_partition(partition, &table, name)?;
+                indexes.extend(found);
+            }
+            // One that is damaged somewhere is used nowhere.
+            parts.push((Part { table, indexes }, partition));
+        }
+        let is_everywhere = |name: &String| {
+            parts.iter().all(|(part, partition)| {
+                let own = PartitionedTable::index_name(name, partition);
+                part.indexes.iter().any(|index| index.name() == own)
+            })
+        };
+        let usable: Vec<&String> = names.iter().filter(|name| is_everywhere(name)).collect();
+        let keep = |(mut part, partition): (Part, _)| {
+            part.indexes.retain(|index| usable.iter().any(|name| PartitionedTable::index_name(name, partition) == index.name()));
+            part
+        };
+        let (schema, primary_key) = (whole.schema().clone(), whole.primary_key().to_vec());
+        let name = whole.name().to_owned();
+        let parts =
+            parts.iter().map(|(part, partition)| (Part { table: Arc::clone(&part.table), indexes: part.indexes.clone() }, *partition));
+        let parts: Vec<Part> = parts.map(keep).collect();
+        let rules = Rules::of(&transaction.notes_of_table(&parts[0].table), schema.len());
+        Ok(TableRef { name, schema, primary_key, parts, rules, whole: Some(whole) })
+    }
+
+    /// The first part, which stands for the columns and indexes of all.
+    pub(crate) fn first(&self) -> &Part {
+        &self.parts[0]
+    }
+
+    /// Columns of an index.
+    pub(crate) fn index_columns(&self, index: usize) -> &[(usize, Direction)] {
+        &self.first().indexes[index].attributes().columns
+    }
+
+    pub(crate) fn index_count(&self) -> usize {
+        self.first().indexes.len()
+    }
+
+    pub(crate) fn is_unique(&self, index: usize) -> bool {
+        let attributes = self.first().indexes[index].attributes();
+        // Of a table that is divided, keys are unique within each part; those with the columns of the ranges as a whole.
+        attributes.unique
+            && self.whole.as_ref().is_none_or(|whole| whole.columns().iter().all(|c| attributes.columns.iter().any(|(own, _)| own == c)))
+    }
+
+    /// Rows, as far as they are known.
+    pub(crate) fn rows(&self) -> u64 {
+        self.parts.iter().map(|part| part.table.row_count()).sum()
+    }
+
+    pub(crate) fn is_divided(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    /// Parts that have rows for which a condition may be true.
+    pub(crate) fn parts_for(&self, condition: Option<&Predicate>) -> Vec<usize> {
+        self.whole.as_ref().map_or_else(|| vec![0], |whole| whole.find_for_condition(condition))
+    }
+
+    /// The part for a row of these values, by number.
+    pub(crate) fn part_of(&self, values: &[ValueRef<'_>]) -> SqlResult<usize> {
+        let Some(whole) = &self.whole else { return Ok(0) };
+        let mut key = Vec::with_capacity(32);
+        whole.key(values, &mut key)?;
+        Ok(whole.find_for(&key)?)
+    }
+
+    /// Has it FOREIGN KEYs, or do those of others refer to it?
+    pub(crate) fn has_references(&self) -> bool {
+        self.rules.constraints.iter().any(|constraint| constraint.kind == ConstraintKind::ForeignKey)
+    }
+
+    /// Pseudo-columns behind the others: the number of the part that has a row, and its RID.
+    pub(crate) fn place_columns(&self) -> [usize; 2] {
+        [self.schema.len(), self.schema.len() + 1]
+    }
+
+    /// Columns that say to which part a row belongs.
+    pub(crate) fn range_columns(&self) -> &[usize] {
+        self.whole.as_ref().map_or(&[], |whole| whole.columns())
+    }
+}
+
+/// What the engine says of an object that the transaction itself has dropped: for a statement there is none.
+const DROPPED: &str = "was dropped by this transaction";
+
+/// Finds what has a name.
+pub(crate) fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Found> {
+    match transaction.table(name) {
+        Err(Error::Stale { why: DROPPED, .. }) => return Err(unknown_table(name, &[])),
+        Ok(table) => return Ok(Found::Table(Arc::new(TableRef::undivided(transaction, table)?))),
+        Err(Error::Unknown { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match transaction.partitioned_table(name) {
+        Ok(whole) => return Ok(Found::Table(Arc::new(TableRef::divided(transaction, whole)?))),
+        Err(Error::Unknown { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match transaction.object(DefinedKind::View, name) {
+        Ok(view) => {
+            let text = view.notes.text().map(str::to_owned);
+            return text.map(Found::View).ok_or_else(|| SqlError::new("XX001", format!("view \"{name}\" has no query")));
+        }
+        Err(Error::Unknown { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Err(unknown_table(name, &[]))
+}
+
+/// 42P01, with the nearest of these names.
+pub(crate) fn unknown_table(name: &str, known: &[String]) -> SqlError {
+    let error = SqlError::new("42P01", format!("relation \"{name}\" does not exist"));
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),
+        None => error,
+    }
+}

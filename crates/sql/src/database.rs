@@ -1,0 +1,42 @@
+//! A database that speaks SQL: what all its sessions share.
+
+use crate::sequences::{SequenceRef, Sequences};
+use crate::{Session, SqlResult};
+use pagefold_engine::database as engine;
+use std::sync::Arc;
+
+/// A database that speaks SQL. A clone is the same one.
+#[derive(Clone, Debug)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    engine: Arc<engine::Database>,
+    sequences: Sequences,
+}
+
+impl Database {
+    /// Over one that is open. Of one database there is to be one of these in a process: its sessions share numbers of sequences.
+    #[must_use]
+    pub fn new(engine: Arc<engine::Database>) -> Database {
+        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default() }) }
+    }
+
+    /// A new session, without a transaction.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+
+    /// The engine's own interface.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<engine::Database> {
+        &self.shared.engine
+    }
+
+    pub(crate) fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
+        self.shared.sequences.next(&self.shared.engine, sequence)
+    }
+}

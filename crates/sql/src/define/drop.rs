@@ -1,0 +1,148 @@
+//! DROP and TRUNCATE.
+
+use super::Defining;
+use super::sequence::of_default;
+use crate::catalog::{Found, TableRef, find};
+use crate::parse::object_name;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::Error;
+use pagefold_format::catalog::DefinedKind;
+use sqlparser::ast::{self, ObjectType};
+
+impl Defining<'_> {
+    pub(super) fn drop_objects(
+        &mut self,
+        kind: ObjectType,
+        if_exists: bool,
+        names: &[ast::ObjectName],
+        cascade: bool,
+    ) -> SqlResult<String> {
+        let tag = match kind {
+            ObjectType::Table => "DROP TABLE",
+            ObjectType::Index => "DROP INDEX",
+            ObjectType::View => "DROP VIEW",
+            ObjectType::Schema => "DROP SCHEMA",
+            ObjectType::Sequence => "DROP SEQUENCE",
+            other => return Err(SqlError::unsupported(format!("DROP {other}"))),
+        };
+        for name in names {
+            let name = object_name(name)?;
+            let dropped = match kind {
+                ObjectType::Table => self.drop_table(&name),
+                ObjectType::Index => self.drop_index(&name),
+                ObjectType::View => self.drop_view(&name),
+                ObjectType::Sequence => self.drop_sequence(&name),
+                _ => self.drop_schema(&name, cascade),
+            };
+            match dropped {
+                Err(error) if if_exists && is_unknown(&error) => {}
+                other => other?,
+            }
+        }
+        Ok(tag.into())
+    }
+
+    fn drop_table(&mut self, name: &str) -> SqlResult<()> {
+        match find(self.transaction, name) {
+            Ok(Found::Table(table)) => {
+                // Sequences of its columns go with it.
+                let owned: Vec<String> = table.rules.owned_sequences().filter_map(of_default).collect();
+                if table.is_divided() {
+                    self.transaction.drop_partitioned_table(name)?
+                } else {
+                    self.transaction.drop_table(name)?
+                }
+                for sequence in owned {
+                    match self.drop_sequence(&sequence) {
+                        Err(error) if is_unknown(&error) => {}
+                        dropped => dropped?,
+                    }
+                }
+                Ok(())
+            }
+            Ok(Found::View(_)) => {
+                Err(SqlError::new("42809", format!("\"{name}\" is not a table")).with_hint("Use DROP VIEW to remove a view."))
+            }
+            // One that is damaged can go, too.
+            Err(error) if error.sqlstate() == "42P01" => Err(SqlError::new("42P01", format!("table \"{name}\" does not exist"))),
+            Err(error) => match self.transaction.drop_table(name) {
+                Ok(()) => Ok(()),
+                Err(_) => Err(error),
+            },
+        }
+    }
+
+    fn drop_index(&mut self, name: &str) -> SqlResult<()> {
+        let unknown = || SqlError::new("42704", format!("index \"{name}\" does not exist"));
+        match self.transaction.index(name) {
+            Ok(index) => {
+                let key = self.transaction.table(self.run.database.engine().table_of(&index)?.name())?;
+                if index.attributes().is_of_key(&key.attributes().primary_key) {
+                    let message = format!("cannot drop index {name} because the primary key of table {} requires it", key.name());
+                    return Err(SqlError::new("2BP01", message));
+                }
+                Ok(self.transaction.drop_index(name)?)
+            }
+            Err(Error::Unknown { .. }) => match self.transaction.drop_partitioned_index(name) {
+                Err(Error::Unknown { .. }) => Err(unknown()),
+                dropped => Ok(dropped?),
+            },
+            // One that is damaged can go, too.
+            Err(_) => Ok(self.transaction.drop_index(name)?),
+        }
+    }
+
+    fn drop_view(&mut self, name: &str) -> SqlResult<()> {
+        match self.transaction.drop_object(DefinedKind::View, name) {
+            Err(Error::Unknown { .. }) => match find(self.transaction, name) {
+                Ok(Found::Table(_)) => {
+                    Err(SqlError::new("42809", format!("\"{name}\" is not a view")).with_hint("Use DROP TABLE to remove a table."))
+                }
+                _ => Err(SqlError::new("42P01", format!("view \"{name}\" does not exist"))),
+            },
+            dropped => Ok(dropped?),
+        }
+    }
+
+    fn drop_schema(&mut self, name: &str, cascade: bool) -> SqlResult<()> {
+        if name == "public" {
+            return Err(SqlError::new("2BP01", "schema public cannot be dropped"));
+        }
+        let prefix = format!("{name}.");
+        let own: Vec<String> = self.names.iter().filter(|table| table.starts_with(&prefix)).cloned().collect();
+        // Those that this transaction has dropped are no more.
+        let own: Vec<String> = own.into_iter().filter(|table| find(self.transaction, table).is_ok()).collect();
+        if !own.is_empty() && !cascade {
+            let error = SqlError::new("2BP01", format!("cannot drop schema {name} because other objects depend on it"));
+            return Err(error.with_detail(own.join(", ")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        for table in own {
+            self.drop_table(&table)?;
+        }
+        match self.transaction.drop_object(DefinedKind::Schema, name) {
+            Err(Error::Unknown { .. }) => Err(SqlError::new("3F000", format!("schema \"{name}\" does not exist"))),
+            dropped => Ok(dropped?),
+        }
+    }
+
+    pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> SqlResult<String> {
+        if truncate.partitions.is_some() || truncate.cascade.is_some() || truncate.identity.is_some() {
+            return Err(SqlError::unsupported("this form of TRUNCATE"));
+        }
+        for target in &truncate.table_names {
+            let name = object_name(&target.name)?;
+            let table = match TableRef::find(self.transaction, &name) {
+                Err(error) if error.sqlstate() == "42P01" && truncate.if_exists => continue,
+                found => found?,
+            };
+            for part in &table.parts {
+                self.transaction.truncate_table(part.table.name())?;
+            }
+        }
+        Ok("TRUNCATE TABLE".into())
+    }
+}
+
+fn is_unknown(error: &SqlError) -> bool {
+    matches!(error.sqlstate(), "42P01" | "42704" | "3F000")
+}

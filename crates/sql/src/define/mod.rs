@@ -1,0 +1,189 @@
+//! Statements that define something: tables, indexes, views, schemas, comments; and TRUNCATE.
+//!
+//! * `table`: CREATE TABLE, CREATE TABLE AS
+//! * `index`: CREATE INDEX
+//! * `alter`: ALTER TABLE, as far as definitions alone change
+//! * `drop`: DROP, TRUNCATE
+//! * `sequence`: CREATE SEQUENCE
+//! * `options`: storage parameters
+//!
+//! Invariant: all of it happens in the transaction of the session, and is taken back with it. Expressions of defaults and conditions are kept as text, and have been bound once before they are.
+
+mod alter;
+mod drop;
+mod index;
+mod options;
+pub(crate) mod sequence;
+mod table;
+
+use crate::bind::Binder;
+use crate::execute::Run;
+use crate::expression::ParamTypes;
+use crate::parse::object_name;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::Error;
+use pagefold_engine::database::Transaction;
+use pagefold_format::FormatError;
+use pagefold_format::catalog::{DefinedKind, Notes};
+use sqlparser::ast::{self, Statement as Node};
+
+/// Whoever runs a statement that defines something.
+pub(crate) struct Defining<'d> {
+    pub(crate) transaction: &'d mut Transaction<'static>,
+    pub(crate) run: Run<'d>,
+    /// Names of tables, for hints.
+    pub(crate) names: Vec<String>,
+}
+
+impl Defining<'_> {
+    /// Runs a statement; gives its tag.
+    pub(crate) fn define(&mut self, node: &Node) -> SqlResult<String> {
+        match node {
+            Node::CreateTable(table) => self.create_table(table),
+            Node::CreateIndex(index) => self.create_index(index),
+            Node::CreateView(view) => self.create_view(view),
+            Node::CreateSchema { schema_name: ast::SchemaName::Simple(name), if_not_exists, .. } => {
+                self.create_schema(name, *if_not_exists)
+            }
+            Node::Drop { object_type, if_exists, names, cascade, purge: false, temporary: false, table: None, .. } => {
+                self.drop_objects(*object_type, *if_exists, names, *cascade)
+            }
+            Node::CreateSequence { temporary: false, if_not_exists, name, data_type, sequence_options, owned_by: None } => {
+                self.create_sequence(name, data_type.as_ref(), sequence_options, *if_not_exists)
+            }
+            Node::Truncate(truncate) => self.truncate(truncate),
+            Node::AlterTable(alter) => self.alter_table(alter),
+            Node::Comment { object_type, object_name, comment, if_exists: false, .. } => {
+                self.comment(object_type, object_name, comment.as_deref())
+            }
+            other => Err(SqlError::unsupported(first_words(&other.to_string()))),
+        }
+    }
+
+    /// Binds something on no relation.
+    fn bind<R>(&mut self, bind: impl FnOnce(&mut Binder<'_>) -> SqlResult<R>) -> SqlResult<R> {
+        let types = ParamTypes::default();
+        let mut binder = Binder::new(self.transaction, &types);
+        binder.names.clone_from(&self.names);
+        let bound = bind(&mut binder)?;
+        if types.0.borrow().is_empty() { Ok(bound) } else { Err(SqlError::new("42P02", "parameters cannot be in a definition")) }
+    }
+
+    fn create_view(&mut self, view: &ast::CreateView) -> SqlResult<String> {
+        if view.materialized || view.temporary || view.or_alter || !view.cluster_by.is_empty() || view.to.is_some() {
+            return Err(SqlError::unsupported("this form of CREATE VIEW"));
+        }
+        let name = object_name(&view.name)?;
+        let mut text = view.query.to_string();
+        if !view.columns.is_empty() {
+            let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
+            text = format!("SELECT * FROM ({text}) AS v ({})", columns.join(", "));
+        }
+        // It is bound once, so that what is wrong shows now.
+        let query = match crate::parse::parse(&text)?.pop() {
+            Some(Node::Query(query)) => query,
+            _ => return Err(SqlError::syntax("a view is of a query")),
+        };
+        self.bind(|binder| binder.query(&query))?;
+        let mut notes = Notes::default();
+        notes.set_text(Some(&text)).map_err(too_much)?;
+        match self.transaction.object(DefinedKind::View, &name) {
+            Ok(_) if view.or_replace => self.transaction.alter_object(DefinedKind::View, &name, notes)?,
+            Ok(_) if view.if_not_exists => {}
+            _ => {
+                self.refuse_taken(&name)?;
+                self.transaction.create_object(DefinedKind::View, &name, notes).map_err(|error| taken(error, &name))?;
+            }
+        }
+        Ok("CREATE VIEW".into())
+    }
+
+    fn create_schema(&mut self, name: &ast::ObjectName, if_not_exists: bool) -> SqlResult<String> {
+        let name = object_name(name)?;
+        let is_there = name == "public" || self.transaction.object(DefinedKind::Schema, &name).is_ok();
+        match (is_there, if_not_exists) {
+            (true, true) => {}
+            (true, false) => return Err(SqlError::new("42P06", format!("schema \"{name}\" already exists"))),
+            _ => {
+                if name.contains(['.', '/']) {
+                    return Err(SqlError::new("42602", format!("\"{name}\" is no name of a schema: it has a point or a slash")));
+                }
+                self.transaction.create_object(DefinedKind::Schema, &name, Notes::default()).map_err(|error| taken(error, &name))?;
+            }
+        }
+        Ok("CREATE SCHEMA".into())
+    }
+
+    /// A name in a schema needs that schema.
+    fn check_schema(&mut self, name: &ast::ObjectName) -> SqlResult<String> {
+        let whole = object_name(name)?;
+        if let Some((schema, _)) = whole.split_once('.').filter(|_| name.0.len() == 2)
+            && let Err(error) = self.transaction.object(DefinedKind::Schema, schema)
+        {
+            return Err(match error {
+                Error::Unknown { .. } => SqlError::new("3F000", format!("schema \"{schema}\" does not exist")),
+                other => other.into(),
+            });
+        }
+        Ok(whole)
+    }
+
+    /// Is there anything of this name that can be selected from?
+    fn is_taken(&mut self, name: &str) -> SqlResult<bool> {
+        match crate::catalog::find(self.transaction, name) {
+            Ok(_) => Ok(true),
+            Err(error) if error.sqlstate() == "42P01" => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn refuse_taken(&mut self, name: &str) -> SqlResult<()> {
+        if self.is_taken(name)? { Err(SqlError::new("42P07", format!("relation \"{name}\" already exists"))) } else { Ok(()) }
+    }
+
+    fn comment(&mut self, kind: &ast::CommentObject, name: &ast::ObjectName, comment: Option<&str>) -> SqlResult<String> {
+        match kind {
+            ast::CommentObject::Table => {
+                let table = crate::catalog::TableRef::find(self.transaction, &object_name(name)?)?;
+                for part in &table.parts {
+                    let mut notes = (*self.transaction.notes_of_table(&part.table)).clone();
+                    notes.set_comment(comment).map_err(too_much)?;
+                    self.transaction.alter_table(&part.table, notes)?;
+                }
+            }
+            ast::CommentObject::Column => {
+                let mut parts = name.0.clone();
+                let column = parts.pop().ok_or_else(|| SqlError::syntax("COMMENT ON COLUMN needs a column"))?;
+                let table = crate::catalog::TableRef::find(self.transaction, &object_name(&ast::ObjectName(parts))?)?;
+                let ast::ObjectNamePart::Identifier(column) = column else { return Err(SqlError::syntax("this is no column")) };
+                let column = crate::bind::change::column_of(&table, &column)?;
+                let column = u32::try_from(column).map_err(|_| SqlError::new("XX000", "a column number"))?;
+                for part in &table.parts {
+                    let mut notes = (*self.transaction.notes_of_table(&part.table)).clone();
+                    let mut own = notes.column(column);
+                    own.comment = comment.map(str::to_owned);
+                    notes.set_column(&own).map_err(too_much)?;
+                    self.transaction.alter_table(&part.table, notes)?;
+                }
+            }
+            other => return Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
+        }
+        Ok("COMMENT".into())
+    }
+}
+
+fn first_words(text: &str) -> String {
+    text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+}
+
+fn too_much(error: FormatError) -> SqlError {
+    SqlError::new("54000", error.to_string())
+}
+
+/// A name that is taken, as PostgreSQL says it.
+fn taken(error: Error, name: &str) -> SqlError {
+    match error {
+        Error::Exists { .. } => SqlError::new("42P07", format!("relation \"{name}\" already exists")),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,105 @@
+//! Storage parameters: `WITH (compress = 'page', page_size = '16K', pctfree = 5)`.
+
+use crate::settings::text_of;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_engine::table_space::{Method, TableAttributes};
+use sqlparser::ast;
+
+/// Names and values of parameters.
+pub(super) fn pairs(options: &[ast::SqlOption]) -> SqlResult<Vec<(String, String)>> {
+    let pair = |option: &ast::SqlOption| match option {
+        ast::SqlOption::KeyValue { key, value } => Ok((key.value.to_lowercase(), text_of(value))),
+        other => Err(SqlError::syntax(format!("{other} is no storage parameter"))),
+    };
+    options.iter().map(pair).collect()
+}
+
+/// The same, of an index, where they are parsed as comparisons.
+pub(super) fn index_pairs(options: &[ast::Expr]) -> SqlResult<Vec<(String, String)>> {
+    let pair = |option: &ast::Expr| match option {
+        ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Eq, right } => Ok((left.to_string().to_lowercase(), text_of(right))),
+        other => Err(SqlError::syntax(format!("{other} is no storage parameter"))),
+    };
+    options.iter().map(pair).collect()
+}
+
+fn unknown(name: &str, known: &str) -> SqlError {
+    SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(format!("There are: {known}."))
+}
+
+fn wrong(name: &str, value: &str, what: &str) -> SqlError {
+    SqlError::new("22023", format!("invalid value for parameter \"{name}\": \"{value}\"")).with_hint(what.to_owned())
+}
+
+fn page_bytes(name: &str, value: &str) -> SqlResult<usize> {
+    let what = "Page sizes are 2K to 32K, in steps of 2K.";
+    let digits = value.trim().trim_end_matches(['b', 'B']).trim_end_matches(['k', 'K']);
+    let number: usize = digits.trim().parse().map_err(|_| wrong(name, value, what))?;
+    let bytes = if digits.len() < value.trim().len() { number.checked_mul(1024) } else { Some(number) };
+    bytes.filter(|bytes| (2048..=32_768).contains(bytes) && bytes % 2048 == 0).ok_or_else(|| wrong(name, value, what))
+}
+
+fn percent(name: &str, value: &str) -> SqlResult<u8> {
+    value.parse().ok().filter(|percent| *percent <= 99).ok_or_else(|| wrong(name, value, "0 to 99 percent are left free."))
+}
+
+/// How a table is stored.
+pub(super) fn of_table(mut attributes: TableAttributes, options: &[(String, String)]) -> SqlResult<TableAttributes> {
+    for (name, value) in options {
+        match name.as_str() {
+            "compress" | "compression" | "method" => attributes.method = method(name, value)?,
+            "page_size" => attributes = attributes.with_page_bytes(page_bytes(name, value)?),
+            "pctfree" => attributes.pctfree = percent(name, value)?,
+            // What PostgreSQL says of how full pages are.
+            "fillfactor" => {
+                let full: u8 =
+                    value.parse().ok().filter(|full| (1..=100).contains(full)).ok_or_else(|| wrong(name, value, "1 to 100 percent."))?;
+                attributes.pctfree = 100 - full;
+            }
+            "maxrows" => attributes.maxrows = value.parse().map_err(|_| wrong(name, value, "1 to 4096 rows on a page."))?,
+            "pool" => {}
+            _ => return Err(unknown(name, "compress, page_size, pctfree, maxrows, pool")),
+        }
+    }
+    // The pool goes with the page size, unless it is named.
+    for (_, value) in options.iter().filter(|(name, _)| name == "pool") {
+        attributes.pool.clone_from(value);
+    }
+    Ok(attributes)
+}
+
+fn method(name: &str, value: &str) -> SqlResult<Method> {
+    match value.to_lowercase().as_str() {
+        "yes" | "true" | "on" => Ok(Method::Page),
+        "no" | "false" | "off" => Ok(Method::None),
+        value => value.parse().map_err(|_| wrong(name, value, "Methods are none, row, page, fixed and huffman.")),
+    }
+}
+
+/// How an index is stored.
+pub(super) fn of_index(mut attributes: IndexAttributes, options: &[(String, String)]) -> SqlResult<IndexAttributes> {
+    let (mut format, mut bytes) = (attributes.format, attributes.page_bytes);
+    for (name, value) in options {
+        match name.as_str() {
+            "format" => {
+                let known = IndexFormat::ALL.into_iter().find(|format| format.name() == value.to_lowercase());
+                format = known.ok_or_else(|| wrong(name, value, "Formats are plain, fold and prefix."))?;
+            }
+            "page_size" => bytes = page_bytes(name, value)?,
+            "pctfree" => attributes.pctfree = percent(name, value)?,
+            "fillfactor" => {
+                let full: u8 =
+                    value.parse().ok().filter(|full| (1..=100).contains(full)).ok_or_else(|| wrong(name, value, "1 to 100 percent."))?;
+                attributes.pctfree = 100 - full;
+            }
+            "pool" => {}
+            _ => return Err(unknown(name, "format, page_size, pctfree, pool")),
+        }
+    }
+    attributes = attributes.with_format(format, bytes);
+    for (_, value) in options.iter().filter(|(name, _)| name == "pool") {
+        attributes.pool.clone_from(value);
+    }
+    Ok(attributes)
+}

@@ -1,0 +1,306 @@
+//! CREATE TABLE and CREATE TABLE AS.
+
+use super::options;
+use super::{Defining, taken, too_much};
+use crate::bind::types;
+use crate::catalog::TableRef;
+use crate::execute::Execution;
+use crate::parse::{At, identifier};
+use crate::{SqlError, SqlResult};
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_engine::table_space::{Method, TableAttributes};
+use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, Identity, Notes};
+use pagefold_types::{Column, Direction, Schema, ValueRef};
+use sqlparser::ast::{self, ColumnOption, TableConstraint};
+
+/// Page size of tables, where none is said.
+const PAGE_BYTES: usize = 16 * 1024;
+/// That of indexes of keys.
+const INDEX_PAGE_BYTES: usize = 8 * 1024;
+
+/// A table as it is said, step by step.
+#[derive(Default)]
+struct Said {
+    name: String,
+    columns: Vec<Column>,
+    notes: Vec<ColumnNotes>,
+    constraints: Vec<Constraint>,
+    /// Name and columns.
+    primary_key: Option<(Option<String>, Vec<usize>)>,
+    unique: Vec<(Option<String>, Vec<usize>)>,
+}
+
+impl Said {
+    fn column(&self, name: &ast::Ident) -> SqlResult<usize> {
+        let wanted = identifier(name);
+        let found = self.columns.iter().position(|column| column.name == wanted);
+        found.ok_or_else(|| SqlError::new("42703", format!("column \"{wanted}\" named in key does not exist")).at_span(name.span))
+    }
+
+    fn key_columns(&self, columns: &[ast::IndexColumn]) -> SqlResult<Vec<usize>> {
+        let mut found = Vec::with_capacity(columns.len());
+        for column in columns {
+            let ast::Expr::Identifier(name) = &column.column.expr else {
+                return Err(SqlError::unsupported(format!("the key column {}", column.column)));
+            };
+            let at = self.column(name)?;
+            if found.contains(&at) {
+                return Err(SqlError::new("42701", format!("column \"{}\" appears twice in a key", identifier(name))).at_span(name.span));
+            }
+            found.push(at);
+        }
+        Ok(found)
+    }
+
+    fn set_primary_key(&mut self, name: Option<String>, columns: Vec<usize>) -> SqlResult<()> {
+        if self.primary_key.is_some() {
+            return Err(SqlError::new("42P16", format!("multiple primary keys for table \"{}\" are not allowed", self.name)));
+        }
+        self.primary_key = Some((name, columns));
+        Ok(())
+    }
+
+    fn notes_of(&mut self, column: usize) -> &mut ColumnNotes {
+        let id = u32::try_from(column).unwrap_or(u32::MAX);
+        let at = self.notes.iter().position(|own| own.column == id).unwrap_or_else(|| {
+            self.notes.push(ColumnNotes::new(id));
+            self.notes.len() - 1
+        });
+        &mut self.notes[at]
+    }
+
+    /// A name for a constraint that has none: `<table>_<columns>_<what>`, with a number if there is one.
+    fn constraint_name(&self, columns: &[usize], what: &str) -> String {
+        let mut base = self.name.clone();
+        for column in columns {
+            base = format!("{base}_{}", self.columns[*column].name);
+        }
+        let is_taken = |name: &String| {
+            self.constraints.iter().any(|constraint| constraint.name == *name)
+                || self.unique.iter().any(|(own, _)| own.as_ref() == Some(name))
+        };
+        let first = format!("{base}_{what}");
+        if !is_taken(&first) {
+            return first;
+        }
+        (1_u32..).map(|number| format!("{base}_{what}{number}")).find(|name| !is_taken(name)).unwrap_or(first)
+    }
+
+    fn add_check(&mut self, name: Option<&ast::Ident>, columns: &[usize], condition: &ast::Expr) -> SqlResult<()> {
+        let name = name.map_or_else(|| self.constraint_name(columns, "check"), identifier);
+        if self.constraints.iter().any(|constraint| constraint.name == name) {
+            return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", self.name)));
+        }
+        let mut constraint = Constraint::new(ConstraintKind::Check, name);
+        constraint.condition = Some(condition.to_string());
+        self.constraints.push(constraint);
+        Ok(())
+    }
+}
+
+impl Defining<'_> {
+    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> SqlResult<String> {
+        refuse_other_clauses(create)?;
+        let name = self.check_schema(&create.name)?;
+        if self.is_taken(&name)? {
+            if create.if_not_exists {
+                return Ok("CREATE TABLE".into());
+            }
+            return Err(SqlError::new("42P07", format!("relation \"{name}\" already exists")));
+        }
+        let options = match &create.table_options {
+            ast::CreateTableOptions::None => Vec::new(),
+            ast::CreateTableOptions::With(options) => options::pairs(options)?,
+            _ => return Err(SqlError::unsupported("these table options").with_hint("WITH (compress = 'page', page_size = '16K')")),
+        };
+        if let Some(query) = &create.query {
+            return self.create_table_as(&name, create, query, &options);
+        }
+        let mut said = Said { name, ..Said::default() };
+        for column in &create.columns {
+            self.column(&mut said, column)?;
+        }
+        for constraint in &create.constraints {
+            table_constraint(&mut said, constraint)?;
+        }
+        self.make(said, &options)?;
+        Ok("CREATE TABLE".into())
+    }
+
+    fn column(&mut self, said: &mut Said, definition: &ast::ColumnDef) -> SqlResult<()> {
+        let name = identifier(&definition.name);
+        if said.columns.iter().any(|column| column.name == name) {
+            return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")).at_span(definition.name.span));
+        }
+        let data_type = types::data_type(&definition.data_type).at_span(definition.name.span)?;
+        said.columns.push(Column::new(name.clone(), data_type, true));
+        let at = said.columns.len() - 1;
+        if types::is_serial(&definition.data_type) {
+            self.count(said, at, false, &[])?;
+        }
+        for option in &definition.options {
+            let constraint_name = option.name.as_ref();
+            match &option.option {
+                ColumnOption::Null => {}
+                ColumnOption::NotNull => said.columns[at].nullable = false,
+                ColumnOption::Default(expr) => {
+                    let text = expr.to_string();
+                    self.bind(|binder| binder.default_expression(&text, &data_type, &name))?;
+                    said.notes_of(at).default = Some(text);
+                }
+                ColumnOption::PrimaryKey(_) => said.set_primary_key(constraint_name.map(identifier), vec![at])?,
+                ColumnOption::Unique(_) => {
+                    let name = constraint_name.map_or_else(|| said.constraint_name(&[at], "key"), identifier);
+                    said.unique.push((Some(name), vec![at]));
+                }
+                ColumnOption::Check(check) => said.add_check(constraint_name.or(check.name.as_ref()), &[at], &check.expr)?,
+                ColumnOption::Generated { generated_as, generation_expr: None, sequence_options, .. } => {
+                    let always = *generated_as == ast::GeneratedAs::Always;
+                    self.count(said, at, always, sequence_options.as_deref().unwrap_or(&[]))?;
+                }
+                ColumnOption::Generated { generation_expr: Some(expr), .. } => said.notes_of(at).generated = Some(expr.to_string()),
+                ColumnOption::Comment(text) => said.notes_of(at).comment = Some(text.clone()),
+                ColumnOption::ForeignKey(_) => return Err(SqlError::unsupported("FOREIGN KEY")),
+                ColumnOption::Collation(name) if name.to_string().trim_matches('"').eq_ignore_ascii_case("C") => {}
+                other => return Err(SqlError::unsupported(format!("the column option {other}")).at_span(definition.name.span)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a column numbers of a sequence of its own.
+    fn count(&mut self, said: &mut Said, column: usize, always: bool, options: &[ast::SequenceOptions]) -> SqlResult<()> {
+        let own = &said.columns[column];
+        let name = format!("{}_{}_seq", said.name, own.name);
+        let sequence = self.make_sequence(&name, &own.data_type, options)?;
+        said.columns[column].nullable = false;
+        let notes = said.notes_of(column);
+        notes.default = Some(super::sequence::literal(&name));
+        notes.identity = Some(Identity { sequence, always });
+        Ok(())
+    }
+
+    /// Makes the table with the indexes of its keys.
+    fn make(&mut self, mut said: Said, options: &[(String, String)]) -> SqlResult<()> {
+        if said.columns.is_empty() {
+            return Err(SqlError::new("42P16", "a table has at least one column"));
+        }
+        let primary_key = said.primary_key.take();
+        for column in primary_key.iter().flat_map(|(_, columns)| columns) {
+            said.columns[*column].nullable = false;
+        }
+        let schema = Schema::new(said.columns.clone()).map_err(|e| SqlError::new("42P16", format!("table \"{}\": {e}", said.name)))?;
+        let mut attributes = TableAttributes::new(said.name.clone(), schema).with_page_bytes(PAGE_BYTES);
+        attributes.method = Method::Page;
+        let mut attributes = options::of_table(attributes, options)?;
+        attributes.primary_key = primary_key.as_ref().map_or_else(Vec::new, |(_, columns)| columns.clone());
+        let mut notes = Notes::default();
+        said.notes.iter().try_for_each(|own| notes.set_column(own)).map_err(too_much)?;
+        notes.set_constraints(&said.constraints).map_err(too_much)?;
+        attributes.notes = notes;
+        attributes.check()?;
+        let table = self.transaction.create_table(attributes).map_err(|error| taken(error, &said.name))?;
+        let mut keys = Vec::new();
+        if let Some((name, columns)) = primary_key {
+            keys.push((name.unwrap_or_else(|| format!("{}_pkey", said.name)), columns));
+        }
+        for (name, columns) in &said.unique {
+            keys.push((name.clone().unwrap_or_else(|| said.constraint_name(columns, "key")), columns.clone()));
+        }
+        for (name, columns) in keys {
+            let columns = columns.into_iter().map(|column| (column, Direction::Ascending)).collect();
+            let index = IndexAttributes::new(name.clone(), columns, true).with_format(IndexFormat::Prefix, INDEX_PAGE_BYTES);
+            self.transaction.create_index(&table, index).map_err(|error| taken(error, &name))?;
+        }
+        // What cannot be bound is refused before a row needs it.
+        let found = TableRef::find(self.transaction, &said.name)?;
+        self.bind(|binder| binder.row_rules(&found))?;
+        Ok(())
+    }
+
+    fn create_table_as(
+        &mut self,
+        name: &str,
+        create: &ast::CreateTable,
+        query: &ast::Query,
+        options: &[(String, String)],
+    ) -> SqlResult<String> {
+        let (planned, subplans) = self.bind(|binder| {
+            let planned = binder.query(query)?;
+            Ok((planned, std::mem::take(&mut binder.subplans)))
+        })?;
+        let mut said = Said { name: name.to_owned(), ..Said::default() };
+        if create.columns.len() > planned.outputs.len() {
+            return Err(SqlError::syntax("too many column names were specified"));
+        }
+        for (at, output) in planned.outputs.iter().enumerate() {
+            let name = create.columns.get(at).map_or_else(|| output.name.clone(), |column| identifier(&column.name));
+            if said.columns.iter().any(|column| column.name == name) {
+                return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
+            }
+            said.columns.push(Column::new(name, output.data_type, true));
+        }
+        self.make(said, options)?;
+        let table = TableRef::find(self.transaction, name)?;
+        let view = self.transaction.read_view()?;
+        let execution = Execution::new(&self.run, view, Vec::new(), subplans.into());
+        let context = execution.context();
+        let mut operator = crate::execute::open(&planned.plan, &context)?;
+        let mut failed = None;
+        let inserted = self.transaction.insert_rows(&table.first().table, |rows| {
+            loop {
+                match operator.next(&context) {
+                    Ok(Some(row)) => {
+                        let values: Vec<ValueRef<'_>> = row.iter().map(pagefold_types::Value::as_ref).collect();
+                        rows.push(&values)?;
+                    }
+                    Ok(None) => return Ok(()),
+                    Err(error) => {
+                        failed = Some(error);
+                        return Err(pagefold_engine::Error::Cancelled);
+                    }
+                }
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(format!("SELECT {}", inserted?)),
+        }
+    }
+}
+
+fn table_constraint(said: &mut Said, constraint: &TableConstraint) -> SqlResult<()> {
+    match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            let columns = said.key_columns(&key.columns)?;
+            said.set_primary_key(key.name.as_ref().map(identifier), columns)
+        }
+        TableConstraint::Unique(unique) => {
+            let columns = said.key_columns(&unique.columns)?;
+            let name = unique.name.as_ref().map_or_else(|| said.constraint_name(&columns, "key"), identifier);
+            said.unique.push((Some(name), columns));
+            Ok(())
+        }
+        TableConstraint::Check(check) => said.add_check(check.name.as_ref(), &[], &check.expr),
+        TableConstraint::ForeignKey(_) => Err(SqlError::unsupported("FOREIGN KEY")),
+        other => Err(SqlError::unsupported(format!("the constraint {other}"))),
+    }
+}
+
+fn refuse_other_clauses(create: &ast::CreateTable) -> SqlResult<()> {
+    let unsupported = [
+        (create.or_replace, "OR REPLACE"),
+        (create.temporary, "TEMPORARY"),
+        (create.external, "EXTERNAL"),
+        (create.like.is_some(), "LIKE"),
+        (create.clone.is_some(), "CLONE"),
+        (create.partition_by.is_some() || create.partition_of.is_some(), "PARTITION BY in SQL"),
+        (create.inherits.is_some(), "INHERITS"),
+        (create.on_commit.is_some(), "ON COMMIT"),
+        (create.without_rowid || create.strict, "a table as SQLite has it"),
+    ];
+    match unsupported.into_iter().find(|(is_there, _)| *is_there) {
+        Some((_, name)) => Err(SqlError::unsupported(name)),
+        None => Ok(()),
+    }
+}

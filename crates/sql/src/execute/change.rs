@@ -1,0 +1,371 @@
+//! Rows that are inserted, changed, deleted.
+//!
+//! Invariants:
+//! - rows that change are known before the first of them changes;
+//! - whoever calls takes the statement back when it fails: nothing here does;
+//! - under READ COMMITTED a row that others changed since the statement saw it makes the statement begin again ([`Outcome::Again`]), with what
+//!   is committed now; rows that it has locked stay locked, so it comes to an end.
+
+use super::{Context, Execution, Tuple, bytes_of, open};
+use crate::bind::change::{ChangePlan, Conflict, InsertPlan, Returning, RowRules};
+use crate::catalog::TableRef;
+use crate::planned::LockingPlan;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::Error;
+use pagefold_engine::database::{Insertion, LockWait, Locked, RowLock, Transaction};
+use pagefold_types::{Rid, Value, ValueRef};
+
+/// What a statement has done.
+#[derive(Debug, Default)]
+pub(crate) struct Changed {
+    pub(crate) rows: u64,
+    pub(crate) returned: Vec<Tuple>,
+}
+
+pub(crate) enum Outcome {
+    Done(Changed),
+    Again,
+}
+
+/// Rows that are given together where nothing has to be known of each.
+const ROWS_TOGETHER: usize = 64;
+
+/// Runs an INSERT.
+pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<Outcome> {
+    let context = execution.context();
+    let mut source = open(&plan.source, &context)?;
+    let mut changed = Changed::default();
+    if plan.reads_own {
+        let mut rows = Vec::new();
+        while let Some(row) = source.next(&context)? {
+            execution.look()?;
+            execution.budget.take(bytes_of(&row))?;
+            rows.push(row);
+        }
+        source = Box::new(Given { rows: rows.into_iter() });
+    }
+    let mut next = |context: &Context<'_>| -> SqlResult<Option<Tuple>> {
+        let Some(row) = source.next(context)? else { return Ok(None) };
+        execution.look()?;
+        new_row(plan, context, &row).map(Some)
+    };
+    let is_plain = plan.conflict.is_none() && plan.returning.is_none() && !plan.table.has_references() && !plan.table.is_divided();
+    if is_plain {
+        // One alone is inserted by itself; of more, as many as fit pages come together.
+        let Some(first) = next(&context)? else { return Ok(Outcome::Done(changed)) };
+        let Some(second) = next(&context)? else {
+            insert_one(&plan.table, transaction, &first)?;
+            return Ok(Outcome::Done(Changed { rows: 1, ..changed }));
+        };
+        let table = &plan.table.first().table;
+        let mut failed = None;
+        let mut waiting = vec![first, second];
+        let inserted = transaction.insert_rows(table, |rows| {
+            loop {
+                for row in waiting.drain(..) {
+                    let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+                    rows.push(&values)?;
+                    changed.rows += 1;
+                }
+                while waiting.len() < ROWS_TOGETHER {
+                    match next(&context) {
+                        Ok(Some(row)) => waiting.push(row),
+                        Ok(None) => break,
+                        Err(error) => {
+                            failed = Some(error);
+                            return Err(Error::Cancelled);
+                        }
+                    }
+                }
+                if waiting.is_empty() {
+                    return Ok(());
+                }
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        inserted.map_err(|error| of_key(error, &plan.table))?;
+        return Ok(Outcome::Done(changed));
+    }
+    while let Some(row) = next(&context)? {
+        let (is_changed, row) = match &plan.conflict {
+            None => {
+                insert_one(&plan.table, transaction, &row)?;
+                (true, row)
+            }
+            Some(conflict) => match insert_or(plan, conflict, transaction, &context, row)? {
+                Some(done) => done,
+                None => return Ok(Outcome::Again),
+            },
+        };
+        if is_changed {
+            changed.rows += 1;
+            changed.give(plan.returning.as_ref(), &context, &row)?;
+        }
+    }
+    Ok(Outcome::Done(changed))
+}
+
+/// Rows that were collected.
+struct Given {
+    rows: std::vec::IntoIter<Tuple>,
+}
+
+impl super::Operator for Given {
+    fn next(&mut self, _: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        Ok(self.rows.next())
+    }
+}
+
+impl Changed {
+    /// RETURNING of a row.
+    fn give(&mut self, returning: Option<&Returning>, context: &Context<'_>, row: &[Value]) -> SqlResult<()> {
+        let Some(returning) = returning else { return Ok(()) };
+        let env = context.env(row);
+        let row = returning.exprs.iter().map(|expr| expr.evaluate(&env)).collect::<SqlResult<Tuple>>()?;
+        context.execution.budget.take(bytes_of(&row))?;
+        self.returned.push(row);
+        Ok(())
+    }
+}
+
+/// A row for all columns of the table, which meets all rules.
+fn new_row(plan: &InsertPlan, context: &Context<'_>, source: &[Value]) -> SqlResult<Tuple> {
+    let env = context.env(source);
+    let mut row = plan.exprs.iter().map(|expr| expr.evaluate(&env)).collect::<SqlResult<Tuple>>()?;
+    follow(&plan.table, &plan.rules, context, &mut row)?;
+    Ok(row)
+}
+
+/// Computes generated columns, and refuses a row that does not meet a rule.
+fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, row: &mut Tuple) -> SqlResult<()> {
+    for (column, expr) in &rules.generated {
+        row[*column] = context.evaluate(expr, row)?;
+    }
+    not_null(table, row.iter().enumerate())?;
+    for (name, condition) in &rules.checks {
+        if context.evaluate(condition, row)? == Value::Boolean(false) {
+            let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
+            return Err(SqlError::new("23514", message).with_detail(failing_row(table, row)).of_constraint(name, &table.name));
+        }
+    }
+    Ok(())
+}
+
+fn not_null<'v>(table: &TableRef, values: impl Iterator<Item = (usize, &'v Value)>) -> SqlResult<()> {
+    for (column, value) in values {
+        let own = &table.schema.columns()[column];
+        if *value == Value::Null && !own.nullable {
+            let message = format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", own.name, table.name);
+            return Err(SqlError::new("23502", message).of_column(&table.name, &own.name));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn failing_row(table: &TableRef, row: &[Value]) -> String {
+    let text = |(value, column): (&Value, &pagefold_types::Column)| match value {
+        Value::Null => "null".to_owned(),
+        value => pagefold_types::excerpt(value.as_ref(), &column.data_type),
+    };
+    let values: Vec<String> = row.iter().zip(table.schema.columns()).map(text).collect();
+    format!("Failing row contains ({}).", values.join(", "))
+}
+
+/// Names the constraint that a duplicate key violates.
+fn of_key(error: Error, table: &TableRef) -> SqlError {
+    match &error {
+        Error::DuplicateKey { index, .. } => {
+            let index = pagefold_engine::database::split_partition_name(index).map_or(index.as_str(), |(name, _)| name).to_owned();
+            SqlError::from(error).of_constraint(&index, &table.name)
+        }
+        _ => error.into(),
+    }
+}
+
+fn insert_one(table: &TableRef, transaction: &mut Transaction<'static>, row: &[Value]) -> SqlResult<()> {
+    let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+    let part = &table.parts[table.part_of(&values)?];
+    transaction.insert(&part.table, &values).map(drop).map_err(|error| of_key(error, table))
+}
+
+/// Inserts a row, or does what ON CONFLICT says. Whether a row has changed, and how it is now; `None`: begin again.
+fn insert_or(
+    plan: &InsertPlan,
+    conflict: &Conflict,
+    transaction: &mut Transaction<'static>,
+    context: &Context<'_>,
+    row: Tuple,
+) -> SqlResult<Option<(bool, Tuple)>> {
+    let table = &plan.table;
+    let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+    let part = &table.parts[table.part_of(&values)?];
+    let taken = transaction.insert_unless_taken(&part.table, &values).map_err(|error| of_key(error, table))?;
+    let (index, rid) = match taken {
+        Insertion::Inserted(_) => return Ok(Some((true, row))),
+        Insertion::Taken { index, rid } => (index, rid),
+    };
+    // Another index than the one that was named is an error as ever.
+    if let Some(own) = conflict.index
+        && part.indexes[own].name() != index.name()
+    {
+        insert_one(table, transaction, &row)?;
+        return Ok(Some((true, row)));
+    }
+    let Some(update) = &conflict.update else { return Ok(Some((false, row))) };
+    let Some(old) = transaction.row(&part.table, rid)? else {
+        // Of a snapshot: there is a row that it does not see.
+        if transaction.isolation() != pagefold_engine::database::Isolation::ReadCommitted {
+            return Err(Error::Conflict { object: part.table.name().into(), rid }.into());
+        }
+        return Ok(None);
+    };
+    let mut both = old.clone();
+    both.extend(row);
+    if let Some(condition) = &update.condition
+        && !context.is_true(condition, &both)?
+    {
+        return Ok(Some((false, old)));
+    }
+    let env = context.env(&both);
+    let mut new = old;
+    for (column, expr) in &update.assignments {
+        new[*column] = expr.evaluate(&env)?;
+    }
+    follow(table, &plan.rules, context, &mut new)?;
+    let columns: Vec<usize> = update.assignments.iter().map(|(column, _)| *column).collect();
+    let changes: Vec<(usize, ValueRef<'_>)> =
+        changes_of(&columns, &plan.rules).into_iter().map(|column| (column, new[column].as_ref())).collect();
+    let part = table.parts.iter().position(|own| own.table.name() == part.table.name()).unwrap_or(0);
+    put(table, transaction, (part, rid), &changes, Some(&new))?;
+    Ok(Some((true, new)))
+}
+
+/// Columns that change: those that are assigned, and generated ones.
+fn changes_of(assigned: &[usize], rules: &RowRules) -> Vec<usize> {
+    let mut columns = assigned.to_vec();
+    columns.extend(rules.generated.iter().map(|(column, _)| *column));
+    columns
+}
+
+/// Gives a row other values; into another part, if it belongs there. False when it is gone.
+fn put(
+    table: &TableRef,
+    transaction: &mut Transaction<'static>,
+    (part, rid): (usize, Rid),
+    changes: &[(usize, ValueRef<'_>)],
+    whole: Option<&[Value]>,
+) -> SqlResult<bool> {
+    let own = &table.parts[part];
+    if let Some(whole) = whole
+        && changes.iter().any(|(column, _)| table.range_columns().contains(column))
+    {
+        let values: Vec<ValueRef<'_>> = whole.iter().map(Value::as_ref).collect();
+        let to = table.part_of(&values)?;
+        if to != part {
+            let found = transaction.delete(&own.table, rid)?;
+            if found {
+                transaction.insert(&table.parts[to].table, &values).map_err(|error| of_key(error, table))?;
+            }
+            return Ok(found);
+        }
+    }
+    transaction.update(&own.table, rid, changes).map_err(|error| of_key(error, table))
+}
+
+/// Runs an UPDATE or DELETE.
+pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<Outcome> {
+    let context = execution.context();
+    let mut source = open(&plan.source, &context)?;
+    let mut rows = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    while let Some(row) = source.next(&context)? {
+        execution.look()?;
+        let place = place_of(&row)?;
+        // Of several partners that a join has for a row, the first counts, as in PostgreSQL.
+        if seen.insert((place.0, place.1.to_u64())) {
+            execution.budget.take(bytes_of(&row) + 32)?;
+            rows.push((place, row));
+        }
+    }
+    drop((source, seen));
+    let mut changed = Changed::default();
+    let table = &plan.table;
+    for ((part, rid), row) in rows {
+        execution.look()?;
+        let own = &table.parts[part];
+        match transaction.lock_seen(&execution.view, &own.table, rid, RowLock::Exclusive, LockWait::Wait)? {
+            Locked::Unchanged => {}
+            // By this statement: something that it did to another row has taken this one along.
+            Locked::Gone | Locked::Changed | Locked::Skipped => return Ok(Outcome::Again),
+        }
+        let (assigned, old) = row[2..].split_at(plan.columns.len());
+        if plan.is_delete {
+            if transaction.delete(&own.table, rid)? {
+                changed.rows += 1;
+                changed.give(plan.returning.as_ref(), &context, old)?;
+            }
+            continue;
+        }
+        let new = if plan.has_all {
+            let mut new = old.to_vec();
+            for (column, value) in plan.columns.iter().zip(assigned) {
+                new[*column] = value.clone();
+            }
+            follow(table, &plan.rules, &context, &mut new)?;
+            Some(new)
+        } else {
+            not_null(table, plan.columns.iter().copied().zip(assigned))?;
+            None
+        };
+        let changes: Vec<(usize, ValueRef<'_>)> = match &new {
+            Some(new) => changes_of(&plan.columns, &plan.rules).into_iter().map(|column| (column, new[column].as_ref())).collect(),
+            None => plan.columns.iter().zip(assigned).map(|(column, value)| (*column, value.as_ref())).collect(),
+        };
+        if put(table, transaction, (part, rid), &changes, new.as_deref())? {
+            changed.rows += 1;
+            if let Some(new) = &new {
+                changed.give(plan.returning.as_ref(), &context, new)?;
+            }
+        }
+    }
+    Ok(Outcome::Done(changed))
+}
+
+/// Part and RID of a row: its first two values.
+fn place_of(row: &[Value]) -> SqlResult<(usize, Rid)> {
+    let found = match row {
+        [Value::Int(part), Value::Int(rid), ..] => usize::try_from(*part).ok().zip(Rid::from_u64(rid.cast_unsigned())),
+        _ => None,
+    };
+    found.ok_or_else(|| SqlError::new("XX000", "a row that is to change without its place"))
+}
+
+/// Runs SELECT ... FOR UPDATE or FOR SHARE: rows are locked one by one, and given when all are.
+pub(crate) fn lock_rows(plan: &LockingPlan, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<Outcome> {
+    let context = execution.context();
+    let (mut skip, limit) = super::order::bounds(&plan.limit, &context)?;
+    let mut source = open(&plan.source, &context)?;
+    let mut changed = Changed::default();
+    while (changed.returned.len() as u64) < limit
+        && let Some(mut row) = source.next(&context)?
+    {
+        execution.look()?;
+        let (part, rid) = place_of(&row[plan.columns..])?;
+        match transaction.lock_seen(&execution.view, &plan.table.parts[part].table, rid, plan.lock, plan.wait)? {
+            Locked::Unchanged => {}
+            Locked::Skipped => continue,
+            Locked::Gone | Locked::Changed => return Ok(Outcome::Again),
+        }
+        if skip > 0 {
+            skip -= 1;
+            continue;
+        }
+        row.truncate(plan.columns);
+        execution.budget.take(bytes_of(&row))?;
+        changed.returned.push(row);
+    }
+    changed.rows = changed.returned.len() as u64;
+    Ok(Outcome::Done(changed))
+}

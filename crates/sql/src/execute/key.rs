@@ -1,0 +1,65 @@
+//! Values as bytes that are the same just when the values are equal: keys of hashes. Both sides have one type each.
+
+use pagefold_types::Value;
+
+/// Appends a value. NULL is one value.
+pub(crate) fn encode(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => out.push(0),
+        Value::Boolean(value) => out.extend([1, u8::from(*value)]),
+        Value::Int(value) => {
+            out.push(2);
+            out.extend(value.to_le_bytes());
+        }
+        Value::Decimal(value) => {
+            out.push(3);
+            out.extend(value.to_le_bytes());
+        }
+        Value::Real(value) => {
+            out.push(4);
+            // -0 equals 0, and each NaN the others.
+            let bits = if value.is_nan() { f32::NAN.to_bits() } else { (value + 0.0).to_bits() };
+            out.extend(bits.to_le_bytes());
+        }
+        Value::Double(value) => {
+            out.push(5);
+            let bits = if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() };
+            out.extend(bits.to_le_bytes());
+        }
+        Value::Text(text) => {
+            out.push(6);
+            out.extend((text.len() as u64).to_le_bytes());
+            out.extend(text.as_bytes());
+        }
+        Value::Bytes(bytes) => {
+            out.push(7);
+            out.extend((bytes.len() as u64).to_le_bytes());
+            out.extend(bytes);
+        }
+        Value::Uuid(bytes) => {
+            out.push(8);
+            out.extend(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn equal_values_are_equal_bytes() {
+        let bytes = |value: Value| {
+            let mut out = Vec::new();
+            encode(&value, &mut out);
+            out
+        };
+        assert_eq!(bytes(Value::Double(0.0)), bytes(Value::Double(-0.0)));
+        assert_eq!(bytes(Value::Double(f64::NAN)), bytes(Value::Double(-f64::NAN)));
+        assert_ne!(bytes(Value::Text("a".into())), bytes(Value::Text("b".into())));
+        assert_ne!(bytes(Value::Null), bytes(Value::Boolean(false)));
+        // Two texts behind each other are not two others.
+        let two = |a: &str, b: &str| [bytes(Value::Text(a.into())), bytes(Value::Text(b.into()))].concat();
+        assert_ne!(two("a", "bc"), two("ab", "c"));
+    }
+}

@@ -1,0 +1,358 @@
+//! Plans that run: rows are pulled, one after the other.
+//!
+//! * `scan`: rows of a table
+//! * `tests`: what the engine is asked, from tests and the values of the moment
+//! * `join`: look-ups, hashes, pairs
+//! * `aggregate`: groups; `column_aggregate`: of a whole table, column by column
+//! * `order`: sorting, distinct rows, set operations, limits
+//! * `key`: values as bytes that are equal when they are
+//! * `change`: rows that are inserted, changed, deleted
+//!
+//! Invariants:
+//! - what runs owns all that it needs, so that a program may pull as slowly as it likes;
+//! - memory that grows with rows is charged to the statement ([`Budget`]), which fails before it takes more than it may;
+//! - each loop over rows asks from time to time whether the statement was cancelled, or its time is over.
+
+mod aggregate;
+pub(crate) mod change;
+mod column_aggregate;
+mod join;
+mod key;
+mod order;
+mod scan;
+mod tests;
+
+pub(crate) use key::encode as encode_key;
+pub(crate) use scan::point;
+
+use crate::Database;
+use crate::expression::{Env, Expr, Subqueries};
+use crate::plan::Plan;
+use crate::sequences::SequenceRef;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::database::ReadView;
+use pagefold_io::Clock;
+use pagefold_types::Value;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Rows between two looks at the clock.
+const ROWS_PER_LOOK: u32 = 256;
+
+/// A row.
+pub(crate) type Tuple = Vec<Value>;
+
+/// What gives rows.
+pub(crate) trait Operator {
+    /// The next row. After an error nothing more is asked.
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>>;
+}
+
+/// A statement that runs.
+pub(crate) struct Execution {
+    pub(crate) database: Database,
+    pub(crate) view: ReadView,
+    pub(crate) params: Vec<Value>,
+    /// Microseconds since 1970 at which the transaction began.
+    pub(crate) now: i64,
+    pub(crate) subplans: Arc<[Plan]>,
+    pub(crate) budget: Budget,
+    pub(crate) limits: Limits,
+    /// First values of the rows of subqueries that need nothing of the row.
+    known: RefCell<HashMap<usize, Rc<[Value]>>>,
+    looks: Cell<u32>,
+}
+
+/// What all statements of a session are run with.
+#[derive(Debug)]
+pub(crate) struct Run<'r> {
+    pub(crate) database: &'r Database,
+    /// Microseconds since 1970 at which the transaction began.
+    pub(crate) now: i64,
+    /// Bytes that a statement may take for rows that it keeps.
+    pub(crate) memory: usize,
+    pub(crate) limits: Limits,
+}
+
+/// When a statement ends, done or not.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    pub(crate) cancelled: Arc<AtomicBool>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// On the monotonic clock.
+    pub(crate) deadline: Option<Duration>,
+}
+
+/// Memory that a statement may take for rows it keeps.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    most: usize,
+    taken: Cell<usize>,
+}
+
+impl Budget {
+    pub(crate) fn new(most: usize) -> Budget {
+        Budget { most, taken: Cell::new(0) }
+    }
+
+    pub(crate) fn take(&self, bytes: usize) -> SqlResult<()> {
+        let taken = self.taken.get().saturating_add(bytes);
+        if taken > self.most {
+            let error =
+                SqlError::new("53200", format!("the statement needs more than the {} MB of memory that work_mem allows", self.most >> 20));
+            return Err(error.with_hint("SET work_mem = '256MB' allows more."));
+        }
+        self.taken.set(taken);
+        Ok(())
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.taken.set(self.taken.get().saturating_sub(bytes));
+    }
+}
+
+/// Bytes that a row takes in memory.
+pub(crate) fn bytes_of(tuple: &[Value]) -> usize {
+    let heap = |value: &Value| match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    size_of_val(tuple) + tuple.iter().map(heap).sum::<usize>() + size_of::<Tuple>()
+}
+
+/// What an operator is run with.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'c> {
+    pub(crate) execution: &'c Execution,
+    /// The row around the subquery that it is of.
+    pub(crate) outer: &'c [Value],
+}
+
+impl<'c> Context<'c> {
+    pub(crate) fn env<'e>(&'e self, row: &'e [Value]) -> Env<'e>
+    where
+        'c: 'e,
+    {
+        Env { row, outer: self.outer, params: &self.execution.params, now: self.execution.now, subqueries: self.execution }
+    }
+
+    pub(crate) fn evaluate(&self, expr: &Expr, row: &[Value]) -> SqlResult<Value> {
+        expr.evaluate(&self.env(row))
+    }
+
+    pub(crate) fn is_true(&self, expr: &Expr, row: &[Value]) -> SqlResult<bool> {
+        expr.is_true(&self.env(row))
+    }
+}
+
+impl Execution {
+    pub(crate) fn new(run: &Run<'_>, view: ReadView, params: Vec<Value>, subplans: Arc<[Plan]>) -> Execution {
+        let (budget, known, looks) = (Budget::new(run.memory), RefCell::default(), Cell::new(0));
+        let (database, now, limits) = (run.database.clone(), run.now, run.limits.clone());
+        Execution { database, view, params, now, subplans, budget, limits, known, looks }
+    }
+
+    pub(crate) fn context(&self) -> Context<'_> {
+        Context { execution: self, outer: &[] }
+    }
+
+    /// Has it to end?
+    pub(crate) fn look(&self) -> SqlResult<()> {
+        let looks = self.looks.get();
+        self.looks.set(looks.wrapping_add(1));
+        if !looks.is_multiple_of(ROWS_PER_LOOK) {
+            return Ok(());
+        }
+        self.limits.check()
+    }
+}
+
+impl Limits {
+    pub(crate) fn check(&self) -> SqlResult<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(SqlError::new("57014", "canceling statement due to user request"));
+        }
+        match self.deadline {
+            Some(deadline) if self.clock.monotonic() > deadline => {
+                Err(SqlError::new("57014", "canceling statement due to statement timeout"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Subqueries for Execution {
+    fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
+        self.database.next_value(sequence)
+    }
+
+    fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+        let plan = &self.subplans[number];
+        let context = Context { execution: self, outer };
+        if outer.is_empty() {
+            // The same for each row: run once.
+            let known = self.known.borrow().get(&number).cloned();
+            let known = match known {
+                Some(known) => known,
+                None => {
+                    let mut values = Vec::new();
+                    let mut operator = open(plan, &context)?;
+                    while let Some(row) = operator.next(&context)? {
+                        let value = row.into_iter().next().unwrap_or(Value::Null);
+                        self.budget.take(bytes_of(std::slice::from_ref(&value)))?;
+                        values.push(value);
+                    }
+                    let values: Rc<[Value]> = values.into();
+                    self.known.borrow_mut().insert(number, Rc::clone(&values));
+                    values
+                }
+            };
+            for value in known.iter() {
+                if !visit(value.clone())? {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let mut operator = open(plan, &context)?;
+        while let Some(row) = operator.next(&context)? {
+            if !visit(row.into_iter().next().unwrap_or(Value::Null))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens a plan.
+pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>> {
+    Ok(match plan {
+        Plan::Values(rows) => Box::new(Rows { rows: Arc::clone(rows), at: 0 }),
+        Plan::Series(bounds) => Box::new(Series::open(bounds, context)?),
+        Plan::Scan(scan) => Box::new(scan::Scan::open(scan, context, &[])?),
+        Plan::Filter(plan) => Box::new(Filter { input: open(&plan.input, context)?, plan: Arc::clone(plan) }),
+        Plan::Project(plan) => Box::new(Project { input: open(&plan.input, context)?, plan: Arc::clone(plan) }),
+        Plan::Within(plan) => {
+            let outer = plan.outer.iter().map(|expr| context.evaluate(expr, &[])).collect::<SqlResult<Vec<Value>>>()?;
+            let inner = Context { execution: context.execution, outer: &outer };
+            let input = open(&plan.input, &inner)?;
+            Box::new(Within { outer, input })
+        }
+        Plan::LookUp(plan) => Box::new(join::LookUp::open(plan, context)?),
+        Plan::Hash(plan) => Box::new(join::Hash::open(plan, context)?),
+        Plan::Aggregate(plan) => Box::new(aggregate::Groups::open(plan, context)?),
+        Plan::Distinct(input) => Box::new(order::Distinct::open(input, context)?),
+        Plan::Sort(plan) => Box::new(order::Sort::open(plan, context)?),
+        Plan::Cut(plan) => Box::new(Cut { input: open(&plan.input, context)?, columns: plan.columns }),
+        Plan::Limit(plan) => Box::new(order::LimitRows::open(plan, context)?),
+        Plan::Set(plan) => order::open_set(plan, context)?,
+    })
+}
+
+struct Rows {
+    rows: Arc<Vec<Vec<Expr>>>,
+    at: usize,
+}
+
+impl Operator for Rows {
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        let Some(row) = self.rows.get(self.at) else { return Ok(None) };
+        self.at += 1;
+        row.iter().map(|expr| context.evaluate(expr, &[])).collect::<SqlResult<Tuple>>().map(Some)
+    }
+}
+
+struct Series {
+    next: Option<i64>,
+    last: i64,
+    step: i64,
+}
+
+impl Series {
+    fn open(bounds: &[Expr], context: &Context<'_>) -> SqlResult<Series> {
+        let mut numbers = [0, 0, 1];
+        for (at, bound) in bounds.iter().enumerate() {
+            match context.evaluate(bound, &[])? {
+                Value::Int(number) => numbers[at] = number,
+                _ => return Ok(Series { next: None, last: 0, step: 1 }),
+            }
+        }
+        let [first, last, step] = numbers;
+        if step == 0 {
+            return Err(SqlError::new("22023", "step size cannot equal zero"));
+        }
+        let is_within = if step > 0 { first <= last } else { first >= last };
+        Ok(Series { next: is_within.then_some(first), last, step })
+    }
+}
+
+impl Operator for Series {
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        let Some(number) = self.next else { return Ok(None) };
+        context.execution.look()?;
+        let (last, step) = (self.last, self.step);
+        self.next = number.checked_add(step).filter(|next| if step > 0 { *next <= last } else { *next >= last });
+        Ok(Some(vec![Value::Int(number)]))
+    }
+}
+
+struct Filter {
+    input: Box<dyn Operator>,
+    plan: Arc<crate::plan::FilterPlan>,
+}
+
+impl Operator for Filter {
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        while let Some(row) = self.input.next(context)? {
+            if context.is_true(&self.plan.condition, &row)? {
+                return Ok(Some(row));
+            }
+            context.execution.look()?;
+        }
+        Ok(None)
+    }
+}
+
+struct Project {
+    input: Box<dyn Operator>,
+    plan: Arc<crate::plan::ProjectPlan>,
+}
+
+impl Operator for Project {
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        let Some(row) = self.input.next(context)? else { return Ok(None) };
+        let env = context.env(&row);
+        self.plan.exprs.iter().map(|expr| expr.evaluate(&env)).collect::<SqlResult<Tuple>>().map(Some)
+    }
+}
+
+struct Within {
+    outer: Vec<Value>,
+    input: Box<dyn Operator>,
+}
+
+impl Operator for Within {
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        self.input.next(&Context { execution: context.execution, outer: &self.outer })
+    }
+}
+
+struct Cut {
+    input: Box<dyn Operator>,
+    columns: usize,
+}
+
+impl Operator for Cut {
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        let row = self.input.next(context)?;
+        Ok(row.map(|mut row| {
+            row.truncate(self.columns);
+            row
+        }))
+    }
+}

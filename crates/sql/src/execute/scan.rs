@@ -1,0 +1,244 @@
+//! Rows of a table.
+
+use super::tests::{Asked, ask, column_value};
+use super::{Context, Operator, Tuple};
+use crate::expression::Env;
+use crate::plan::access::TestKind;
+use crate::plan::{Access, ScanPlan};
+use crate::planned::PointPlan;
+use crate::{SqlError, SqlResult};
+use pagefold_engine::database::{RowScan, ScanRequest, Transaction};
+use pagefold_engine::table_space::RowBuffer;
+use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Rows of a table, part by part.
+pub(crate) struct Scan {
+    plan: Arc<ScanPlan>,
+    asked: Option<Predicate>,
+    /// Parts that are left, the next one last.
+    parts: Vec<usize>,
+    /// The one that is open.
+    part: usize,
+    /// Columns of the table; part and RID are not among them.
+    columns: Vec<usize>,
+    rows: RowsOf,
+}
+
+enum RowsOf {
+    None,
+    /// At most one, which was found.
+    One(Option<Tuple>),
+    Scan(Box<RowScan>),
+    /// Keys of an index, range by range; ranges that are left, the next one last.
+    Keys {
+        scan: Option<Box<RowScan>>,
+        index: usize,
+        ranges: Vec<KeyRange>,
+    },
+}
+
+impl Scan {
+    /// `row`: the one before, in a join.
+    pub(crate) fn open(plan: &Arc<ScanPlan>, context: &Context<'_>, row: &[Value]) -> SqlResult<Scan> {
+        let plan = Arc::clone(plan);
+        if let Access::Unique { index, tests } = &plan.access
+            && !plan.table.is_divided()
+            && tests.len() == plan.tests.len()
+            && let Some(found) = one_row(&plan, *index, tests, context, row)?
+        {
+            return Ok(Scan { plan, asked: None, parts: Vec::new(), part: 0, columns: Vec::new(), rows: RowsOf::One(found) });
+        }
+        let (asked, mut parts) = match ask(&plan, context, row)? {
+            Asked::None => (None, Vec::new()),
+            Asked::All => (None, plan.table.parts_for(None)),
+            Asked::Some(predicate) => {
+                let parts = plan.table.parts_for(Some(&predicate));
+                (Some(predicate), parts)
+            }
+        };
+        parts.reverse();
+        let columns = own_columns(&plan);
+        Ok(Scan { plan, asked, parts, part: 0, columns, rows: RowsOf::None })
+    }
+
+    /// Opens the next part. False without one.
+    fn open_part(&mut self, context: &Context<'_>) -> SqlResult<bool> {
+        let Some(at) = self.parts.pop() else { return Ok(false) };
+        self.part = at;
+        let part = &self.plan.table.parts[at];
+        let view = &context.execution.view;
+        let request = || ScanRequest { columns: Some(self.columns.clone()), condition: self.asked.clone(), limit: None, rids: false };
+        self.rows = match &self.plan.access {
+            Access::Pages => RowsOf::Scan(Box::new(view.scan(&part.table, &request())?.into_rows())),
+            Access::Index { index, direction, keys_only } => {
+                let of = &part.indexes[*index];
+                let mut ranges = ranges(self.asked.as_ref(), of);
+                // The last keys first, in the other direction.
+                if *direction == pagefold_engine::btree::Direction::Backward {
+                    ranges.reverse();
+                }
+                if *keys_only {
+                    ranges.reverse();
+                    RowsOf::Keys { scan: None, index: *index, ranges }
+                } else {
+                    RowsOf::Scan(Box::new(view.ranges(&part.table, of, ranges, *direction, &request())?.into_rows()))
+                }
+            }
+            Access::Unique { index, .. } => {
+                let of = &part.indexes[*index];
+                let ranges = ranges(self.asked.as_ref(), of);
+                RowsOf::Scan(Box::new(
+                    view.ranges(&part.table, of, ranges, pagefold_engine::btree::Direction::Forward, &request())?.into_rows(),
+                ))
+            }
+        };
+        Ok(true)
+    }
+
+    fn next_of_part(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        match &mut self.rows {
+            RowsOf::None => Ok(None),
+            RowsOf::One(row) => Ok(row.take()),
+            RowsOf::Scan(rows) => Ok(rows.next().transpose()?.map(|(rid, values)| with_place(&self.plan, (self.part, rid), values))),
+            RowsOf::Keys { scan, index, ranges } => loop {
+                let Access::Index { direction, .. } = &self.plan.access else { return Ok(None) };
+                let part = self.plan.table.first();
+                let columns = self.plan.table.index_columns(*index);
+                if scan.is_none() {
+                    let Some(range) = ranges.pop() else { return Ok(None) };
+                    *scan = Some(Box::new(context.execution.view.keys(&part.table, &part.indexes[*index], range, *direction)?));
+                }
+                let Some((rid, key)) = scan.as_mut().and_then(Iterator::next).transpose()? else {
+                    *scan = None;
+                    continue;
+                };
+                let value =
+                    |column: usize| columns.iter().position(|(own, _)| *own == column).map_or(ValueRef::Null, |at| key[at].as_ref());
+                if let Some(asked) = &self.asked {
+                    let holds = asked.eval(|column| Ok::<_, SqlError>(value(column)))?;
+                    if holds != Some(true) {
+                        context.execution.look()?;
+                        continue;
+                    }
+                }
+                let values = self.columns.iter().map(|column| value(*column).to_owned()).collect();
+                return Ok(Some(with_place(&self.plan, (self.part, rid), values)));
+            },
+        }
+    }
+}
+
+impl Operator for Scan {
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        loop {
+            context.execution.look()?;
+            let Some(row) = self.next_of_part(context)? else {
+                if !self.open_part(context)? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            match &self.plan.residual {
+                Some(condition) if !context.is_true(condition, &row)? => {}
+                _ => return Ok(Some(row)),
+            }
+        }
+    }
+}
+
+/// Columns that the table itself has.
+fn own_columns(plan: &ScanPlan) -> Vec<usize> {
+    let width = plan.table.schema.len();
+    plan.columns.iter().copied().filter(|column| *column < width).collect()
+}
+
+/// Part and RID, where they are wanted: they are the last columns.
+fn with_place(plan: &ScanPlan, (part, rid): (usize, Rid), mut values: Tuple) -> Tuple {
+    let width = plan.table.schema.len();
+    for column in plan.columns.iter().filter(|column| **column >= width) {
+        let number = if *column == width { part as u64 } else { rid.to_u64() };
+        values.push(Value::Int(number.cast_signed()));
+    }
+    values
+}
+
+/// Ranges of an index where rows are for which a condition may be true.
+fn ranges(asked: Option<&Predicate>, index: &pagefold_engine::index::Index) -> Vec<KeyRange> {
+    match asked {
+        Some(predicate) => predicate.key_ranges(index.key_layout()),
+        None => vec![KeyRange { start: Vec::new(), end: None }],
+    }
+}
+
+/// The key of a row, as its columns have it.
+enum Key {
+    Of(Vec<Value>),
+    /// Something is NULL: there is no row.
+    None,
+    /// A value is not as the column has it: who looks goes by a condition.
+    Other,
+}
+
+fn key_of(plan: &ScanPlan, tests: &[usize], env: &Env<'_>) -> SqlResult<Key> {
+    let schema = plan.table.schema.columns();
+    let mut key = Vec::with_capacity(tests.len());
+    for at in tests {
+        let TestKind::Compare { value, data_type, .. } = &plan.tests[*at].kind else { return Ok(Key::Other) };
+        let value = value.evaluate(env)?;
+        if value == Value::Null {
+            return Ok(Key::None);
+        }
+        if column_value(&value, data_type, &schema[plan.tests[*at].column].data_type).is_none() {
+            return Ok(Key::Other);
+        }
+        key.push(value);
+    }
+    Ok(Key::Of(key))
+}
+
+/// The row of a point plan: at most one. `None`: who looks goes by the plan itself.
+pub(crate) fn point(plan: &PointPlan, transaction: &mut Transaction<'static>, env: &Env<'_>) -> SqlResult<Option<Option<Tuple>>> {
+    let scan = &plan.scan;
+    let key = match key_of(scan, &plan.tests, env)? {
+        Key::Of(key) => key,
+        Key::None => return Ok(Some(None)),
+        Key::Other => return Ok(None),
+    };
+    let key: Vec<ValueRef<'_>> = key.iter().map(Value::as_ref).collect();
+    let part = scan.table.first();
+    let mut buffer = RowBuffer::for_columns(&part.table, &scan.columns);
+    let found = transaction
+        .get_with(&part.table, &part.indexes[plan.index], &key, &mut buffer, |_, record| part.table.values_of(record, &scan.columns))?;
+    let Some(row) = found.transpose()? else { return Ok(Some(None)) };
+    let env = Env { row: &row, ..*env };
+    if let Some(condition) = &scan.residual
+        && !condition.is_true(&env)?
+    {
+        return Ok(Some(None));
+    }
+    match &plan.exprs {
+        Some(exprs) => Ok(Some(Some(exprs.iter().map(|expr| expr.evaluate(&env)).collect::<SqlResult<Tuple>>()?))),
+        None => Ok(Some(Some(row))),
+    }
+}
+
+/// The one row of a unique key; `None` when a value is not as the column has it.
+fn one_row(plan: &ScanPlan, index: usize, tests: &[usize], context: &Context<'_>, row: &[Value]) -> SqlResult<Option<Option<Tuple>>> {
+    let part = plan.table.first();
+    let key = match key_of(plan, tests, &context.env(row))? {
+        Key::Of(key) => key,
+        Key::None => return Ok(Some(None)),
+        Key::Other => return Ok(None),
+    };
+    let key: Vec<ValueRef<'_>> = key.iter().map(Value::as_ref).collect();
+    let mut found = None;
+    let columns = own_columns(plan);
+    let mut buffer = RowBuffer::for_columns(&part.table, &columns);
+    context.execution.view.find(&part.table, &part.indexes[index], &key, &mut buffer, |rid, record| {
+        found = Some(part.table.values_of(record, &columns).map(|values| with_place(plan, (0, rid), values)));
+        ControlFlow::Break(())
+    })?;
+    Ok(Some(found.transpose()?))
+}

@@ -1,0 +1,124 @@
+//! What the engine is asked: tests of columns with the values of the moment, as a condition.
+
+use super::Context;
+use crate::expression::Comparison;
+use crate::plan::ScanPlan;
+use crate::plan::access::{Test, TestKind};
+use crate::{SqlError, SqlResult};
+use pagefold_types::{Condition, DataType, Operand, Predicate, Value, column, not};
+
+/// Which rows are asked for.
+pub(crate) enum Asked {
+    All,
+    Some(Predicate),
+    /// There can be none: something is compared with NULL.
+    None,
+}
+
+/// The tests of a scan as a condition. `row`: the one before, in a join.
+pub(crate) fn ask(plan: &ScanPlan, context: &Context<'_>, row: &[Value]) -> SqlResult<Asked> {
+    if plan.tests.is_empty() {
+        return Ok(Asked::All);
+    }
+    let mut conditions = Vec::with_capacity(plan.tests.len());
+    for test in &plan.tests {
+        match condition(plan, test, context, row)? {
+            Some(condition) => conditions.push(condition),
+            None => return Ok(Asked::None),
+        }
+    }
+    let bound = Condition::all(conditions).bind(&plan.table.schema);
+    bound.map(Asked::Some).map_err(|e| SqlError::new("XX000", format!("table \"{}\": {e}", plan.table.name)))
+}
+
+/// `None`: true of no row.
+fn condition(plan: &ScanPlan, test: &Test, context: &Context<'_>, row: &[Value]) -> SqlResult<Option<Condition>> {
+    let own = &plan.table.schema.columns()[test.column];
+    let name = || column(own.name.clone());
+    Ok(Some(match &test.kind {
+        TestKind::Compare { comparison, value, data_type } => {
+            let value = context.evaluate(value, row)?;
+            if value == Value::Null {
+                return Ok(None);
+            }
+            let (comparison, value, data_type) = match as_day(*comparison, &value, data_type, &own.data_type) {
+                Day::Same => (*comparison, value, *data_type),
+                Day::Other(comparison, value) => (comparison, value, DataType::Date),
+                Day::Always => return Ok(Some(name().is_not_null())),
+                Day::Never => return Ok(None),
+            };
+            let operand = Operand::of(value.as_ref(), &data_type);
+            match comparison {
+                Comparison::Equal => name().equal_to(operand),
+                Comparison::NotEqual => name().not_equal_to(operand),
+                Comparison::Less => name().less_than(operand),
+                Comparison::LessOrEqual => name().at_most(operand),
+                Comparison::Greater => name().greater_than(operand),
+                Comparison::GreaterOrEqual => name().at_least(operand),
+            }
+        }
+        TestKind::In { values, data_type, negated } => {
+            let mut operands = Vec::with_capacity(values.len());
+            for value in values {
+                operands.push(Operand::of(context.evaluate(value, row)?.as_ref(), data_type));
+            }
+            let among = name().in_list(operands);
+            if *negated { not(among) } else { among }
+        }
+        TestKind::Null { negated: false } => name().is_null(),
+        TestKind::Null { negated: true } => name().is_not_null(),
+        TestKind::Like { pattern, escape, negated } => {
+            let Value::Text(pattern) = context.evaluate(pattern, row)? else { return Ok(None) };
+            let like = match escape.flatten() {
+                Some(escape) => name().like_escaped(pattern, escape),
+                None => name().like(pattern),
+            };
+            if *negated { not(like) } else { like }
+        }
+        TestKind::Truth { negated } => {
+            if *negated {
+                not(name().is_true())
+            } else {
+                name().is_true()
+            }
+        }
+    }))
+}
+
+/// How a DATE is compared with a moment.
+enum Day {
+    /// It is none.
+    Same,
+    Other(Comparison, Value),
+    Always,
+    Never,
+}
+
+/// A comparison of a DATE column with a timestamp, as one with a date.
+fn as_day(comparison: Comparison, value: &Value, data_type: &DataType, column: &DataType) -> Day {
+    let (DataType::Date, DataType::Timestamp { unit, .. }, Value::Int(moment)) = (column, data_type, value) else { return Day::Same };
+    let day = Value::Int(moment.div_euclid(unit.per_day()));
+    if moment.rem_euclid(unit.per_day()) == 0 {
+        return Day::Other(comparison, day);
+    }
+    // The moment is within the day, behind its beginning.
+    match comparison {
+        Comparison::Equal => Day::Never,
+        Comparison::NotEqual => Day::Always,
+        Comparison::Less | Comparison::LessOrEqual => Day::Other(Comparison::LessOrEqual, day),
+        Comparison::Greater | Comparison::GreaterOrEqual => Day::Other(Comparison::Greater, day),
+    }
+}
+
+/// A value as a column of another type has it, if it has just this value and the two are of one kind. `None`: who compares goes another way.
+pub(crate) fn column_value<'v>(value: &'v Value, data_type: &DataType, column: &DataType) -> Option<&'v Value> {
+    use DataType::{BigInt, Char, Decimal, Integer, SmallInt, Varchar};
+    let is_same = match (data_type, column) {
+        (SmallInt | Integer | BigInt, SmallInt | Integer | BigInt) => true,
+        (Decimal { scale: a, .. }, Decimal { scale: b, .. }) => a == b,
+        (Varchar(_), Varchar(_)) => true,
+        (Char(a), Char(b)) => a == b,
+        (a, b) => a == b,
+    };
+    (is_same && value.as_ref().check(column, "").is_ok()).then_some(value)
+}

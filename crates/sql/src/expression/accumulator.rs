@@ -1,0 +1,233 @@
+//! The values of a group, taken in one by one.
+//!
+//! Invariants: NULLs do not count; without values the result is NULL, of count 0. A sum of integers or decimals is exact: it is held in 128 bits and
+//! an error when it leaves them, or its type in the end.
+
+use super::aggregate::{Aggregate, AggregateKind};
+use super::arithmetic::checked;
+use super::{cast, decimal, read};
+use crate::{SqlError, SqlResult};
+use pagefold_types::{DataType, Value, ValueRef};
+use std::collections::BTreeSet;
+
+/// Bytes that a value of a set takes beside its own: its place in a node.
+const ENTRY_BYTES: usize = 48;
+
+/// The most bytes of the text that string_agg makes.
+const TEXT_BYTES_MAX: usize = 256 << 20;
+
+#[derive(Debug)]
+enum State {
+    Count(i64),
+    /// Of integers and decimals, unscaled.
+    Whole {
+        sum: i128,
+        count: i64,
+    },
+    Float {
+        sum: f64,
+        count: i64,
+    },
+    /// The least or greatest until now.
+    Extreme {
+        best: Value,
+        least: bool,
+    },
+    /// All true, or one.
+    Truth {
+        so_far: Option<bool>,
+        all: bool,
+    },
+    Text {
+        text: Option<String>,
+    },
+    /// Number, mean, and sum of squares of the differences from it, as Welford keeps them.
+    Moments {
+        count: f64,
+        mean: f64,
+        squares: f64,
+    },
+    Bits {
+        bits: Option<i64>,
+        with: fn(i64, i64) -> i64,
+    },
+}
+
+/// What has been taken in of a group for one aggregate.
+#[derive(Debug)]
+pub(crate) struct Accumulator {
+    state: State,
+    kind: AggregateKind,
+    data_type: DataType,
+    /// What has been there already, of DISTINCT.
+    seen: Option<BTreeSet<Value>>,
+    /// Of `seen`.
+    seen_bytes: usize,
+}
+
+fn bytes_of(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Text(text) => text.len(),
+        ValueRef::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+impl Accumulator {
+    /// Counts rows, for `count(*)`.
+    pub(crate) fn count_rows(&mut self, rows: u64) -> SqlResult<()> {
+        let State::Count(count) = &mut self.state else { return Err(SqlError::new("XX000", "rows are counted by count(*) alone")) };
+        *count = count.checked_add_unsigned(rows).ok_or_else(|| SqlError::out_of_range("bigint"))?;
+        Ok(())
+    }
+
+    /// Takes in whole numbers, or decimal ones without their point, all at once, if that is what is added up here. False: nothing was done.
+    pub(crate) fn add_whole(&mut self, numbers: &[i64]) -> SqlResult<bool> {
+        match &mut self.state {
+            State::Count(count) if self.seen.is_none() => {
+                *count += numbers.len() as i64;
+                Ok(true)
+            }
+            State::Whole { sum, count } if self.seen.is_none() => {
+                // No number of rows leaves 128 bits so soon.
+                let all: i128 = numbers.iter().map(|number| i128::from(*number)).sum();
+                *sum = sum.checked_add(all).ok_or_else(|| SqlError::out_of_range("numeric"))?;
+                *count += numbers.len() as i64;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    pub(crate) fn new(aggregate: &Aggregate) -> Accumulator {
+        let float = matches!(aggregate.data_type, DataType::Real | DataType::Double);
+        let state = match aggregate.kind {
+            AggregateKind::Count => State::Count(0),
+            AggregateKind::FloatAverage => State::Float { sum: 0.0, count: 0 },
+            AggregateKind::Sum if float => State::Float { sum: 0.0, count: 0 },
+            AggregateKind::Sum | AggregateKind::Average { .. } => State::Whole { sum: 0, count: 0 },
+            AggregateKind::Min => State::Extreme { best: Value::Null, least: true },
+            AggregateKind::Max => State::Extreme { best: Value::Null, least: false },
+            AggregateKind::BoolAnd => State::Truth { so_far: None, all: true },
+            AggregateKind::BoolOr => State::Truth { so_far: None, all: false },
+            AggregateKind::StringAgg { .. } => State::Text { text: None },
+            AggregateKind::Variance { .. } => State::Moments { count: 0.0, mean: 0.0, squares: 0.0 },
+            AggregateKind::BitAnd => State::Bits { bits: None, with: |a, b| a & b },
+            AggregateKind::BitOr => State::Bits { bits: None, with: |a, b| a | b },
+            AggregateKind::BitXor => State::Bits { bits: None, with: |a, b| a ^ b },
+        };
+        let seen = aggregate.distinct.then(BTreeSet::new);
+        Accumulator { state, kind: aggregate.kind.clone(), data_type: aggregate.data_type, seen, seen_bytes: 0 }
+    }
+
+    /// Takes a value in. count(*) is told of each row by a value that is not NULL.
+    pub(crate) fn add(&mut self, value: ValueRef<'_>) -> SqlResult<()> {
+        if value.is_null() {
+            return Ok(());
+        }
+        if let Some(seen) = &mut self.seen {
+            if !seen.insert(value.to_owned()) {
+                return Ok(());
+            }
+            self.seen_bytes += ENTRY_BYTES + size_of::<Value>() + bytes_of(value);
+        }
+        match (&mut self.state, value) {
+            (State::Count(count), _) => *count += 1,
+            (State::Whole { sum, count }, ValueRef::Int(value)) => {
+                *sum = sum.checked_add(value.into()).ok_or_else(decimal::too_large)?;
+                *count += 1;
+            }
+            (State::Whole { sum, count }, ValueRef::Decimal(value)) => {
+                *sum = sum.checked_add(value).ok_or_else(decimal::too_large)?;
+                *count += 1;
+            }
+            (State::Float { sum, count }, ValueRef::Double(value)) => {
+                *sum = checked(*sum + value, [*sum, value], true)?;
+                *count += 1;
+            }
+            (State::Float { sum, count }, ValueRef::Real(value)) => {
+                *sum += f64::from(value);
+                *count += 1;
+            }
+            (State::Extreme { best, least }, value) => {
+                let before = best.as_ref();
+                let better = if *least { value < before } else { value > before };
+                if before.is_null() || better {
+                    *best = value.to_owned();
+                }
+            }
+            (State::Truth { so_far, all }, ValueRef::Boolean(value)) => {
+                *so_far = Some(so_far.map_or(value, |before| if *all { before && value } else { before || value }));
+            }
+            (State::Text { text }, ValueRef::Text(value)) => {
+                let text = match text {
+                    Some(text) => {
+                        if let AggregateKind::StringAgg { separator } = &self.kind {
+                            text.push_str(separator);
+                        }
+                        text
+                    }
+                    None => text.insert(String::new()),
+                };
+                if text.len() + value.len() > TEXT_BYTES_MAX {
+                    return Err(SqlError::new("54000", "string_agg makes a text that is too long"));
+                }
+                text.push_str(value);
+            }
+            (State::Moments { count, mean, squares }, ValueRef::Double(value)) => {
+                *count += 1.0;
+                let difference = value - *mean;
+                *mean += difference / *count;
+                *squares += difference * (value - *mean);
+            }
+            (State::Bits { bits, with }, ValueRef::Int(value)) => *bits = Some(bits.map_or(value, |before| with(before, value))),
+            _ => return Err(SqlError::new("XX000", format!("an aggregate of {} was given {}", self.data_type, value.kind()))),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> SqlResult<Value> {
+        Ok(match self.state {
+            State::Count(count) => Value::Int(count),
+            State::Whole { count: 0, .. } | State::Float { count: 0, .. } => Value::Null,
+            State::Whole { sum, count } => match (&self.kind, self.data_type) {
+                (AggregateKind::Average { from, to }, _) => {
+                    Value::Decimal(decimal::divide(sum, count.into(), i16::from(*to) - i16::from(*from))?)
+                }
+                (_, DataType::Decimal { .. }) => Value::Decimal(decimal::checked(sum)?),
+                (_, integer) => Value::Int(read::fit_integer(sum, &integer)?),
+            },
+            State::Float { sum, count } => match (&self.kind, self.data_type) {
+                (AggregateKind::FloatAverage, _) => Value::Double(sum / count as f64),
+                (_, DataType::Real) => Value::Real(if sum.is_infinite() || sum == 0.0 { sum as f32 } else { cast::to_real(sum)? }),
+                _ => Value::Double(sum),
+            },
+            State::Extreme { best, .. } => best,
+            State::Truth { so_far, .. } => so_far.map_or(Value::Null, Value::Boolean),
+            State::Text { text } => text.map_or(Value::Null, Value::Text),
+            State::Moments { count, squares, .. } => match self.kind {
+                AggregateKind::Variance { sample, root } => {
+                    let degrees = if sample { count - 1.0 } else { count };
+                    let variance = squares / degrees;
+                    match (degrees > 0.0, root) {
+                        (false, _) => Value::Null,
+                        (true, false) => Value::Double(variance),
+                        (true, true) => Value::Double(variance.sqrt()),
+                    }
+                }
+                _ => Value::Null,
+            },
+            State::Bits { bits, .. } => bits.map_or(Value::Null, Value::Int),
+        })
+    }
+
+    /// Memory that it takes: values of DISTINCT and texts, too.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_state = match &self.state {
+            State::Text { text } => text.as_ref().map_or(0, String::capacity),
+            State::Extreme { best, .. } => bytes_of(best.as_ref()),
+            _ => 0,
+        };
+        size_of::<Accumulator>() + of_state + self.seen_bytes
+    }
+}

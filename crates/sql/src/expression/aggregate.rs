@@ -1,0 +1,191 @@
+//! Aggregates: names, and the types of arguments and results.
+//!
+//! | | Of | Gives |
+//! |---|---|---|
+//! | count | rows, or values | BIGINT |
+//! | sum | SMALLINT, INTEGER | BIGINT |
+//! | | BIGINT | DECIMAL(38,0) |
+//! | | DECIMAL(p,s) | DECIMAL(38,s) |
+//! | | REAL, DOUBLE | the same |
+//! | avg | integers, DECIMAL(p,s) | DECIMAL(38, s or 16, whichever is more) |
+//! | | REAL, DOUBLE | DOUBLE |
+//! | min, max | anything | the same |
+//! | bool_and, every, bool_or | BOOLEAN | the same |
+//! | string_agg | text, and what goes between | text |
+//! | variance, var_samp, var_pop, stddev, stddev_samp, stddev_pop | numbers | DOUBLE |
+//! | bit_and, bit_or, bit_xor | integers | the same |
+
+use super::types::{self, Context, TEXT};
+use super::{Expr, ParamTypes, Typed, decimal, make};
+use crate::{SqlError, SqlResult};
+use pagefold_types::{DECIMAL_PRECISION_MAX, DataType, Value};
+
+/// What is computed of the values of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AggregateKind {
+    /// Without an argument it counts rows.
+    Count,
+    Sum,
+    /// Of integers and decimals: `from` is the scale of the argument, `to` that of the result.
+    Average {
+        from: i8,
+        to: i8,
+    },
+    /// Of floating-point numbers.
+    FloatAverage,
+    Min,
+    Max,
+    /// Are all true?
+    BoolAnd,
+    /// Is one true?
+    BoolOr,
+    StringAgg {
+        separator: String,
+    },
+    /// Of doubles.
+    Variance {
+        sample: bool,
+        root: bool,
+    },
+    BitAnd,
+    BitOr,
+    BitXor,
+}
+
+/// An aggregate with its types settled.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Aggregate {
+    pub(crate) kind: AggregateKind,
+    /// `None` of count(*).
+    pub(crate) argument: Option<Expr>,
+    pub(crate) distinct: bool,
+    pub(crate) data_type: DataType,
+}
+
+const NAMES: &[&str] = &[
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "bool_and",
+    "bool_or",
+    "count",
+    "every",
+    "max",
+    "min",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "string_agg",
+    "sum",
+    "var_pop",
+    "var_samp",
+    "variance",
+];
+
+/// Is there an aggregate of this name? In lower case.
+pub(crate) fn is_aggregate(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
+fn refused(name: &str, arguments: &[Typed]) -> SqlError {
+    let shown: Vec<&str> = arguments.iter().map(|argument| types::name_of(argument.data_type.as_ref())).collect();
+    SqlError::new("42883", format!("function {name}({}) does not exist", shown.join(", ")))
+        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+}
+
+/// An aggregate by its name, in lower case. No arguments: `count(*)`.
+pub(crate) fn aggregate(name: &str, arguments: Vec<Typed>, distinct: bool, params: &ParamTypes) -> SqlResult<Aggregate> {
+    let arguments: Vec<Typed> = arguments.into_iter().map(|argument| argument.known(params)).collect();
+    let error = refused(name, &arguments);
+    let mut rest = arguments.into_iter();
+    match (name, rest.next(), rest.next(), rest.next()) {
+        ("count", None, None, None) if !distinct => {
+            Ok(Aggregate { kind: AggregateKind::Count, argument: None, distinct: false, data_type: DataType::BigInt })
+        }
+        ("string_agg", Some(of), Some(separator), None) => string_agg(of, &separator, distinct, params, error),
+        (name, Some(of), None, None) if name != "string_agg" && is_aggregate(name) => of_one(name, of, distinct, params, error),
+        _ => Err(error),
+    }
+}
+
+fn string_agg(of: Typed, separator: &Typed, distinct: bool, params: &ParamTypes, error: SqlError) -> SqlResult<Aggregate> {
+    let is_text = |typed: &Typed| typed.data_type.is_none_or(|data_type| data_type.is_text());
+    if !is_text(&of) || !is_text(separator) {
+        return Err(error);
+    }
+    let separator = match separator.literal() {
+        Some(Value::Text(separator)) => separator.clone(),
+        // As PostgreSQL has it: nothing between.
+        Some(Value::Null) => String::new(),
+        _ => return Err(SqlError::unsupported("string_agg with a separator that is computed")),
+    };
+    let argument = Some(make::coerce(of, &TEXT, params)?.expr);
+    Ok(Aggregate { kind: AggregateKind::StringAgg { separator }, argument, distinct, data_type: TEXT })
+}
+
+fn of_one(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error: SqlError) -> SqlResult<Aggregate> {
+    let made =
+        |kind: AggregateKind, argument: Expr, data_type: DataType| Ok(Aggregate { kind, argument: Some(argument), distinct, data_type });
+    let to = |of: Typed, to: DataType, error: SqlError| {
+        let fits = of.data_type.is_none_or(|from| types::castable(&from, &to, Context::Implicit));
+        if fits { make::coerce(of, &to, params) } else { Err(error) }
+    };
+    match name {
+        "count" => made(AggregateKind::Count, make::settle(of, params)?.expr, DataType::BigInt),
+        "min" | "max" => {
+            let of = make::settle(of, params)?;
+            let kind = if name == "min" { AggregateKind::Min } else { AggregateKind::Max };
+            made(kind, of.expr, of.data_type.unwrap_or(TEXT))
+        }
+        "bool_and" | "every" => made(AggregateKind::BoolAnd, to(of, DataType::Boolean, error)?.expr, DataType::Boolean),
+        "bool_or" => made(AggregateKind::BoolOr, to(of, DataType::Boolean, error)?.expr, DataType::Boolean),
+        "sum" | "avg" => of_numbers(name, of, distinct, params, error),
+        "bit_and" | "bit_or" | "bit_xor" => {
+            let kind = match name {
+                "bit_and" => AggregateKind::BitAnd,
+                "bit_or" => AggregateKind::BitOr,
+                _ => AggregateKind::BitXor,
+            };
+            match of.data_type {
+                Some(data_type) if types::is_integer(&data_type) => made(kind, of.expr, data_type),
+                _ => Err(error),
+            }
+        }
+        _ => {
+            let (sample, root) = match name {
+                "var_pop" => (false, false),
+                "stddev_pop" => (false, true),
+                "stddev" | "stddev_samp" => (true, true),
+                _ => (true, false),
+            };
+            let of = to(of, DataType::Double, error)?;
+            made(AggregateKind::Variance { sample, root }, of.expr, DataType::Double)
+        }
+    }
+}
+
+fn of_numbers(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error: SqlError) -> SqlResult<Aggregate> {
+    // What has no type is a double: so PostgreSQL resolves sum('1').
+    let of = if of.data_type.is_some() { of } else { make::coerce(of, &DataType::Double, params)? };
+    let Some(from) = of.data_type.filter(types::is_number) else { return Err(error) };
+    let of = match from {
+        DataType::Decimal { scale, .. } if scale < 0 => {
+            make::cast(of, DataType::Decimal { precision: DECIMAL_PRECISION_MAX, scale: 0 }, params)?
+        }
+        _ => of,
+    };
+    let scale = if let DataType::Decimal { scale, .. } = from { scale.max(0) } else { 0 };
+    let decimal = |scale: i8| DataType::Decimal { precision: DECIMAL_PRECISION_MAX, scale };
+    let (kind, data_type) = match (name, from) {
+        ("sum", DataType::SmallInt | DataType::Integer) => (AggregateKind::Sum, DataType::BigInt),
+        ("sum", DataType::Real | DataType::Double) => (AggregateKind::Sum, from),
+        ("sum", _) => (AggregateKind::Sum, decimal(scale)),
+        (_, DataType::Real | DataType::Double) => (AggregateKind::FloatAverage, DataType::Double),
+        _ => {
+            let to = scale.max(decimal::QUOTIENT_SCALE.cast_signed());
+            (AggregateKind::Average { from: scale, to }, decimal(to))
+        }
+    };
+    Ok(Aggregate { kind, argument: Some(of.expr), distinct, data_type })
+}

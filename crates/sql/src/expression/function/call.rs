@@ -1,0 +1,271 @@
+//! Names of functions, their overloads, and the types of their results.
+
+use super::Apply::{Strict, Values};
+use super::number::Rounding;
+use super::{Apply, general, immutable, number, text, time};
+use crate::expression::types::{self, Context, TEXT, castable};
+use crate::expression::{ParamTypes, Typed, arithmetic, make};
+use crate::{SqlError, SqlResult};
+use pagefold_types::{DataType, TimeUnit};
+
+/// A function whose types are fixed. One name may have several; the first is the one for arguments without types.
+struct Signature {
+    name: &'static str,
+    parameters: &'static [DataType],
+    result: DataType,
+    apply: Apply,
+}
+
+const fn of(name: &'static str, parameters: &'static [DataType], result: DataType, apply: Apply) -> Signature {
+    Signature { name, parameters, result, apply }
+}
+
+const INT: DataType = DataType::Integer;
+const BIGINT: DataType = DataType::BigInt;
+const DOUBLE: DataType = DataType::Double;
+/// CHAR of any length, with the blanks at its end: never cast to.
+const CHAR: DataType = DataType::Char(1);
+const BYTEA: DataType = DataType::Bytea;
+const BOOLEAN: DataType = DataType::Boolean;
+const DATE: DataType = DataType::Date;
+const TIMESTAMP: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false };
+const TIMESTAMPTZ: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: true };
+
+const FIXED: &[Signature] = &[
+    of("lower", &[TEXT], TEXT, Strict(text::lower)),
+    of("upper", &[TEXT], TEXT, Strict(text::upper)),
+    of("initcap", &[TEXT], TEXT, Strict(text::initcap)),
+    of("length", &[TEXT], INT, Strict(text::length)),
+    of("length", &[BYTEA], INT, Strict(text::length)),
+    of("char_length", &[TEXT], INT, Strict(text::length)),
+    of("character_length", &[TEXT], INT, Strict(text::length)),
+    of("octet_length", &[TEXT], INT, Strict(text::octet_length)),
+    of("octet_length", &[CHAR], INT, Strict(text::octet_length)),
+    of("octet_length", &[BYTEA], INT, Strict(text::octet_length)),
+    of("bit_length", &[TEXT], INT, Strict(text::bit_length)),
+    of("bit_length", &[BYTEA], INT, Strict(text::bit_length)),
+    of("substring", &[TEXT, INT], TEXT, Strict(text::substring)),
+    of("substring", &[TEXT, INT, INT], TEXT, Strict(text::substring)),
+    of("substr", &[TEXT, INT], TEXT, Strict(text::substring)),
+    of("substr", &[TEXT, INT, INT], TEXT, Strict(text::substring)),
+    of("position", &[TEXT, TEXT], INT, Strict(text::position)),
+    of("strpos", &[TEXT, TEXT], INT, Strict(text::position)),
+    of("trim", &[TEXT], TEXT, Strict(text::btrim)),
+    of("trim", &[TEXT, TEXT], TEXT, Strict(text::btrim)),
+    of("btrim", &[TEXT], TEXT, Strict(text::btrim)),
+    of("btrim", &[TEXT, TEXT], TEXT, Strict(text::btrim)),
+    of("ltrim", &[TEXT], TEXT, Strict(text::ltrim)),
+    of("ltrim", &[TEXT, TEXT], TEXT, Strict(text::ltrim)),
+    of("rtrim", &[TEXT], TEXT, Strict(text::rtrim)),
+    of("rtrim", &[TEXT, TEXT], TEXT, Strict(text::rtrim)),
+    of("left", &[TEXT, INT], TEXT, Strict(text::left)),
+    of("right", &[TEXT, INT], TEXT, Strict(text::right)),
+    of("lpad", &[TEXT, INT], TEXT, Strict(text::lpad)),
+    of("lpad", &[TEXT, INT, TEXT], TEXT, Strict(text::lpad)),
+    of("rpad", &[TEXT, INT], TEXT, Strict(text::rpad)),
+    of("rpad", &[TEXT, INT, TEXT], TEXT, Strict(text::rpad)),
+    of("repeat", &[TEXT, INT], TEXT, Strict(text::repeat)),
+    of("replace", &[TEXT, TEXT, TEXT], TEXT, Strict(text::replace)),
+    of("translate", &[TEXT, TEXT, TEXT], TEXT, Strict(text::translate)),
+    of("reverse", &[TEXT], TEXT, Strict(text::reverse)),
+    of("split_part", &[TEXT, TEXT, INT], TEXT, Strict(text::split_part)),
+    of("starts_with", &[TEXT, TEXT], BOOLEAN, Strict(text::starts_with)),
+    of("ascii", &[TEXT], INT, Strict(text::ascii)),
+    of("chr", &[INT], TEXT, Strict(text::chr)),
+    of("to_hex", &[INT], TEXT, Strict(text::to_hex)),
+    of("to_hex", &[BIGINT], TEXT, Strict(text::to_hex_of_bigint)),
+    of("encode", &[BYTEA, TEXT], TEXT, Strict(text::encode)),
+    of("decode", &[TEXT, TEXT], BYTEA, Strict(text::decode)),
+    of("sqrt", &[DOUBLE], DOUBLE, Strict(number::sqrt)),
+    of("cbrt", &[DOUBLE], DOUBLE, Strict(number::cbrt)),
+    of("exp", &[DOUBLE], DOUBLE, Strict(number::exp)),
+    of("ln", &[DOUBLE], DOUBLE, Strict(number::ln)),
+    of("log", &[DOUBLE], DOUBLE, Strict(number::log10)),
+    of("log10", &[DOUBLE], DOUBLE, Strict(number::log10)),
+    of("log", &[DOUBLE, DOUBLE], DOUBLE, Strict(number::log)),
+    of("power", &[DOUBLE, DOUBLE], DOUBLE, Strict(number::power)),
+    of("pow", &[DOUBLE, DOUBLE], DOUBLE, Strict(number::power)),
+    of("degrees", &[DOUBLE], DOUBLE, Strict(number::degrees)),
+    of("radians", &[DOUBLE], DOUBLE, Strict(number::radians)),
+    of("sin", &[DOUBLE], DOUBLE, Strict(number::sin)),
+    of("cos", &[DOUBLE], DOUBLE, Strict(number::cos)),
+    of("tan", &[DOUBLE], DOUBLE, Strict(number::tan)),
+    of("atan", &[DOUBLE], DOUBLE, Strict(number::atan)),
+    of("atan2", &[DOUBLE, DOUBLE], DOUBLE, Strict(number::atan2)),
+    of("pi", &[], DOUBLE, Strict(number::pi)),
+    of("gcd", &[INT, INT], INT, Strict(number::gcd)),
+    of("gcd", &[BIGINT, BIGINT], BIGINT, Strict(number::gcd)),
+    of("make_date", &[INT, INT, INT], DATE, Strict(time::make_date)),
+    of("make_timestamp", &[INT, INT, INT, INT, INT, DOUBLE], TIMESTAMP, Strict(time::make_timestamp)),
+    of("to_timestamp", &[DOUBLE], TIMESTAMPTZ, Strict(time::to_timestamp)),
+];
+
+/// Functions whose types depend on those of their arguments.
+const OTHER: &[&str] = &[
+    "abs",
+    "ceil",
+    "ceiling",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "current_date",
+    "current_timestamp",
+    "date_part",
+    "date_trunc",
+    "extract",
+    "floor",
+    "gen_random_uuid",
+    "greatest",
+    "least",
+    "localtime",
+    "localtimestamp",
+    "mod",
+    "now",
+    "nullif",
+    "pg_typeof",
+    "random",
+    "round",
+    "sign",
+    "transaction_timestamp",
+    "trunc",
+];
+
+fn names() -> impl Iterator<Item = &'static str> {
+    FIXED.iter().map(|signature| signature.name).chain(OTHER.iter().copied())
+}
+
+/// As messages say it: `lower(integer)`.
+fn shown(name: &str, arguments: &[Typed]) -> String {
+    let types: Vec<&str> = arguments.iter().map(|argument| types::name_of(argument.data_type.as_ref())).collect();
+    format!("function {name}({}) does not exist", types.join(", "))
+}
+
+fn no_such_call(name: &str, arguments: &[Typed]) -> SqlError {
+    SqlError::new("42883", shown(name, arguments))
+        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+}
+
+/// How many letters differ, at most: inserted, deleted or other ones.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut before = i;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = before + usize::from(x != *y);
+            before = row.get(j + 1).copied().unwrap_or(usize::MAX);
+            let inserted = if j == 0 { i + 1 } else { row.get(j).copied().unwrap_or(usize::MAX) };
+            if j == 0
+                && let Some(first) = row.first_mut()
+            {
+                *first = i + 1;
+            }
+            let best = replaced.min(before.saturating_add(1)).min(inserted.saturating_add(1));
+            if let Some(cell) = row.get_mut(j + 1) {
+                *cell = best;
+            }
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+fn unknown(name: &str, arguments: &[Typed]) -> SqlError {
+    let error = SqlError::new("42883", shown(&crate::expression::read::shown(name), arguments));
+    // A longer name is none that was meant.
+    let near = (name.len() <= 64)
+        .then(|| names().map(|known| (distance(name, known), known)).min_by_key(|(far, _)| *far))
+        .flatten()
+        .filter(|(far, known)| *far * 2 < known.len().max(3));
+    match near {
+        Some((_, known)) => error.with_hint(format!("Perhaps you meant the function \"{known}\".")),
+        None => error,
+    }
+}
+
+/// A call of a function by its name, in lower case. `extract` and `date_part` take the field first, as a text; `position` takes the text first.
+pub(crate) fn call(name: &str, arguments: Vec<Typed>, params: &ParamTypes) -> SqlResult<Typed> {
+    let arguments: Vec<Typed> = arguments.into_iter().map(|argument| argument.known(params)).collect();
+    if FIXED.iter().any(|signature| signature.name == name) {
+        return fixed(name, arguments, params);
+    }
+    let Some(name) = OTHER.iter().copied().find(|known| *known == name) else { return Err(unknown(name, &arguments)) };
+    let refused = no_such_call(name, &arguments);
+    let numeric = |of: Typed, rounding: Rounding, refused: SqlError| {
+        let is_number = of.data_type.is_none_or(|data_type| types::is_number(&data_type));
+        if is_number { number::rounded(name, rounding, of, params) } else { Err(refused) }
+    };
+    let mut rest = arguments.into_iter();
+    match (name, rest.next(), rest.next(), rest.next()) {
+        ("coalesce" | "greatest" | "least" | "concat" | "concat_ws", Some(first), second, third) => {
+            let all: Vec<Typed> = [Some(first), second, third].into_iter().flatten().chain(rest).collect();
+            of_any_number(name, all, params, refused)
+        }
+        ("abs", Some(of), None, None) => numeric(of, Rounding::Abs, refused),
+        ("sign", Some(of), None, None) => numeric(of, Rounding::Sign, refused),
+        ("ceil" | "ceiling", Some(of), None, None) => numeric(of, Rounding::Ceil, refused),
+        ("floor", Some(of), None, None) => numeric(of, Rounding::Floor, refused),
+        ("round", Some(of), None, None) => numeric(of, Rounding::Round, refused),
+        ("trunc", Some(of), None, None) => numeric(of, Rounding::Trunc, refused),
+        ("round" | "trunc", Some(of), Some(digits), None) => {
+            let rounding = if name == "round" { Rounding::Round } else { Rounding::Trunc };
+            let takes = |typed: &Typed, to: &DataType| typed.data_type.is_none_or(|from| castable(&from, to, Context::Implicit));
+            let is_decimal = of.data_type.is_none_or(|data_type| types::as_decimal(&data_type).is_some());
+            if is_decimal && takes(&digits, &INT) { number::to_digits(name, rounding, of, digits, params) } else { Err(refused) }
+        }
+        ("mod", Some(left), Some(right), None) => make::arithmetic(arithmetic::Operation::Remainder, left, right, params),
+        ("nullif", Some(left), Some(right), None) => general::nullif(left, right, params),
+        ("pg_typeof", Some(of), None, None) => Ok(general::type_of(of, params)),
+        ("extract", Some(field), Some(of), None) => time::extract("extract", field, of, params),
+        ("date_part", Some(field), Some(of), None) => time::extract("date_part", field, of, params),
+        ("date_trunc", Some(field), Some(of), None) => time::date_trunc(field, of, params),
+        ("random", None, None, None) => Ok(number::make_random()),
+        ("gen_random_uuid", None, None, None) => Ok(general::make_random_uuid()),
+        (name, None, None, None) => time::now(name).ok_or(refused),
+        _ => Err(refused),
+    }
+}
+
+/// Functions of one argument or more.
+fn of_any_number(name: &'static str, all: Vec<Typed>, params: &ParamTypes, refused: SqlError) -> SqlResult<Typed> {
+    match name {
+        "coalesce" => general::coalesce(all, params),
+        "greatest" | "least" => general::extreme(name, all, params),
+        "concat_ws" if all.len() < 2 => Err(refused),
+        _ => {
+            // Values of any type, as texts.
+            let texts: SqlResult<Vec<_>> =
+                all.into_iter().map(|typed| Ok(make::cast(make::settle(typed, params)?, TEXT, params)?.expr)).collect();
+            let body = if name == "concat" { text::concat } else { text::concat_ws };
+            Ok(immutable(name, Values(body), texts?, TEXT))
+        }
+    }
+}
+
+/// The overload that takes most arguments as they are; the first of several such.
+fn fixed(name: &str, arguments: Vec<Typed>, params: &ParamTypes) -> SqlResult<Typed> {
+    let exact = |signature: &&Signature| {
+        let same = |(typed, to): (&Typed, &DataType)| {
+            typed.data_type.is_some_and(|from| std::mem::discriminant(&from) == std::mem::discriminant(to))
+        };
+        arguments.iter().zip(signature.parameters).filter(|pair| same(*pair)).count()
+    };
+    let fits = |signature: &&Signature| {
+        signature.name == name
+            && signature.parameters.len() == arguments.len()
+            && arguments
+                .iter()
+                .zip(signature.parameters)
+                .all(|(typed, to)| typed.data_type.is_none_or(|from| castable(&from, to, Context::Implicit)))
+    };
+    // The last of the best is what max gives, and so the first of them from the back.
+    let Some(found) = FIXED.iter().rev().filter(fits).max_by_key(exact) else { return Err(no_such_call(name, &arguments)) };
+    let converted: SqlResult<Vec<_>> = arguments
+        .into_iter()
+        .zip(found.parameters)
+        .map(|(typed, to)| match (to, typed.data_type) {
+            (DataType::Char(_), Some(DataType::Char(_))) => Ok(typed.expr),
+            _ => Ok(make::coerce(typed, to, params)?.expr),
+        })
+        .collect();
+    Ok(immutable(found.name, found.apply, converted?, found.result))
+}

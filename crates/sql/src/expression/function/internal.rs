@@ -1,0 +1,108 @@
+//! Functions without a name: what operators are made of that are no expressions of their own.
+
+use super::{Apply, Function, decimal_of, hidden, immutable, int, take};
+use crate::SqlResult;
+use crate::expression::datum::Datum;
+use crate::expression::{Expr, Interval, Typed, calendar, cast, decimal};
+use pagefold_types::{DataType, Value, ValueRef};
+use std::cmp::Ordering;
+
+/// The texts that one value may have together, so that no expression takes all memory.
+pub(super) const TEXT_BYTES_MAX: usize = 256 << 20;
+
+pub(super) fn too_long() -> crate::SqlError {
+    crate::SqlError::new("54000", "requested length too large")
+}
+
+/// A text that a column of this type takes; more than blanks too many are an error.
+pub(in crate::expression) fn fit_column(of: Expr, to: DataType) -> SqlResult<Typed> {
+    if let Expr::Literal(value) = &of {
+        // What can be said now is: no row would be taken.
+        let fitted = cast::fit_column(value.into(), &to)?.into_value();
+        return Ok(Typed::of(Expr::Literal(fitted), to));
+    }
+    Ok(immutable("assignment", Apply::Strict(fit_value), vec![of], to))
+}
+
+fn fit_value<'a>(function: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Datum<'a>> {
+    cast::fit_column(take(arguments, 0), &function.data_type)
+}
+
+/// Compares DECIMALs of two scales; the result is compared with 0.
+pub(in crate::expression) fn compare_decimals(left: Expr, left_scale: i8, right: Expr, right_scale: i8) -> Expr {
+    let arguments = vec![left, right, hidden(left_scale), hidden(right_scale)];
+    immutable("comparison", Apply::Strict(compare_scaled), arguments, DataType::Integer).expr
+}
+
+fn compare_scaled<'a>(_: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Datum<'a>> {
+    let (a, b) = (decimal_of(arguments, 0), decimal_of(arguments, 1));
+    let more = int(arguments, 2) - int(arguments, 3);
+    // One of both gets zeros; where there is no room for them, it is the larger one by far.
+    let scaled = |value: i128, zeros: i64| {
+        let zeros = i8::try_from(zeros).unwrap_or(i8::MAX);
+        decimal::rescale(value, 0, zeros).map_err(|_| value.cmp(&0))
+    };
+    let ordering = if more >= 0 {
+        scaled(b, more).map_or_else(Ordering::reverse, |b| a.cmp(&b))
+    } else {
+        scaled(a, -more).map_or_else(|sign| sign, |a| a.cmp(&b))
+    };
+    Ok(Datum::from_int(ordering as i64))
+}
+
+/// A TIMESTAMP or TIME and an interval: months first, then days, then time, as PostgreSQL adds them.
+pub(in crate::expression) fn add_interval(of: Expr, interval: Interval, data_type: DataType) -> Typed {
+    let arguments = vec![of, hidden(interval.months), hidden(interval.days), hidden(interval.micros)];
+    immutable("interval", Apply::Strict(add_months_days_micros), arguments, data_type)
+}
+
+fn add_months_days_micros<'a>(function: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Datum<'a>> {
+    let (months, days, micros) = (int(arguments, 1), int(arguments, 2), int(arguments, 3));
+    let added = match function.data_type {
+        DataType::Timestamp { unit, .. } => add(int(arguments, 0), unit, months, days, micros),
+        DataType::Time { unit } => {
+            let moved = i128::from(int(arguments, 0)) + units(micros, unit.per_second());
+            i64::try_from(moved.rem_euclid(i128::from(unit.per_day()))).ok()
+        }
+        _ => None,
+    };
+    added.map(Datum::from_int).ok_or_else(|| calendar::out_of_range(&function.data_type))
+}
+
+fn units(micros: i64, per_second: i64) -> i128 {
+    i128::from(micros) * i128::from(per_second) / 1_000_000
+}
+
+fn add(moment: i64, unit: pagefold_types::TimeUnit, months: i64, days: i64, micros: i64) -> Option<i64> {
+    let (day, time) = (moment.div_euclid(unit.per_day()), moment.rem_euclid(unit.per_day()));
+    let day = if months == 0 { day } else { calendar::add_months(day, months)? };
+    let all = (i128::from(day) + i128::from(days)) * i128::from(unit.per_day()) + i128::from(time) + units(micros, unit.per_second());
+    i64::try_from(all).ok()
+}
+
+/// Two texts, or bytes, as one.
+pub(in crate::expression) fn concat(left: Expr, right: Expr, data_type: DataType) -> Typed {
+    immutable("concatenation", Apply::Strict(joined), vec![left, right], data_type)
+}
+
+fn joined<'a>(_: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Datum<'a>> {
+    let right = take(arguments, 1);
+    let made = match (take(arguments, 0).into_value(), right.as_ref()) {
+        (Value::Text(mut left), ValueRef::Text(right)) => {
+            check_length(left.len() + right.len())?;
+            left.push_str(right);
+            Value::Text(left)
+        }
+        (Value::Bytes(mut left), ValueRef::Bytes(right)) => {
+            check_length(left.len() + right.len())?;
+            left.extend_from_slice(right);
+            Value::Bytes(left)
+        }
+        _ => Value::Null,
+    };
+    Ok(Datum::Own(made))
+}
+
+pub(super) fn check_length(bytes: usize) -> SqlResult<()> {
+    if bytes > TEXT_BYTES_MAX { Err(too_long()) } else { Ok(()) }
+}

@@ -1,0 +1,200 @@
+//! Functions of dates and times. What is the time is that at which the transaction began.
+
+use super::{Apply, Function, Volatility, double, immutable, int, take, text_of};
+use crate::expression::calendar::{self, Field};
+use crate::expression::datum::Datum;
+use crate::expression::{Env, Expr, ParamTypes, Typed, cast, decimal, make, types};
+use crate::{SqlError, SqlResult};
+use pagefold_types::{DataType, TimeUnit, Value, ValueRef};
+
+type Args<'x, 'a> = &'x mut [Datum<'a>];
+
+const INSTANT: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: true };
+const LOCAL: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false };
+const TIME: DataType = DataType::Time { unit: TimeUnit::Micro };
+
+fn moment<'a>(function: &Function, _: &'a [Expr], env: &'a Env<'a>) -> SqlResult<Datum<'a>> {
+    cast::cast(Datum::from_int(env.now), &INSTANT, &function.data_type)
+}
+
+/// now() and its likes, with the type that each has.
+pub(super) fn now(name: &str) -> Option<Typed> {
+    let (name, data_type) = match name {
+        "now" => ("now", INSTANT),
+        "current_timestamp" => ("current_timestamp", INSTANT),
+        "transaction_timestamp" => ("transaction_timestamp", INSTANT),
+        "current_date" => ("current_date", DataType::Date),
+        "localtimestamp" => ("localtimestamp", LOCAL),
+        "localtime" => ("localtime", TIME),
+        _ => return None,
+    };
+    let function = Function { name, apply: Apply::Lazy(moment), data_type, volatility: Volatility::Stable };
+    Some(Typed::of(Expr::Call { function, arguments: Vec::new() }, data_type))
+}
+
+/// A date or time as PostgreSQL's functions of time take it: of microseconds.
+fn source(of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
+    let of = of.known(params);
+    let to = match of.data_type {
+        None => LOCAL,
+        Some(DataType::Timestamp { with_zone, .. }) => DataType::Timestamp { unit: TimeUnit::Micro, with_zone },
+        Some(DataType::Time { .. }) => TIME,
+        Some(DataType::Date) => DataType::Date,
+        Some(other) => return Err(SqlError::types(format!("{} has no fields of a date or time", types::name(&other)))),
+    };
+    make::cast(of, to, params)
+}
+
+/// EXTRACT(field FROM source), a DECIMAL, and date_part(field, source), a DOUBLE.
+pub(super) fn extract(name: &'static str, field: Typed, of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
+    let of = source(of, params)?;
+    let Some(data_type) = of.data_type else { return Err(SqlError::types("EXTRACT of nothing")) };
+    let Some(Value::Text(text)) = field.literal() else {
+        return Err(SqlError::unsupported(format!("{name} with a field that is computed")));
+    };
+    let text = text.to_lowercase();
+    let text = text.as_str();
+    let field = Field::named(text).ok_or_else(|| Field::unknown(text, &data_type))?;
+    let supported = match data_type {
+        DataType::Date => calendar::of_date(field, 0).is_some(),
+        DataType::Time { .. } => field == Field::Epoch || calendar::of_time(field, 0).is_some(),
+        _ => true,
+    };
+    if !supported {
+        let message = format!("unit \"{}\" not supported for type {}", crate::expression::read::shown(text), types::name(&data_type));
+        return Err(SqlError::new("0A000", message));
+    }
+    let of_date = matches!(data_type, DataType::Date);
+    let scale = match field {
+        Field::Second | Field::Epoch if !of_date => 6,
+        Field::Milliseconds => 3,
+        Field::Julian if !of_date => 20,
+        _ => 0,
+    };
+    let to = types::decimal_of(if field == Field::Epoch { 20 } else { 10 }, scale);
+    let arguments = vec![of.expr, super::hidden(field as i64), super::hidden(i64::from(kind(&data_type)))];
+    let made = immutable(name, Apply::Strict(field_of), arguments, to);
+    if name == "date_part" { make::cast(made, DataType::Double, params) } else { Ok(made) }
+}
+
+/// What a source is, as a hidden argument.
+fn kind(data_type: &DataType) -> u8 {
+    match data_type {
+        DataType::Date => 0,
+        DataType::Time { .. } => 1,
+        _ => 2,
+    }
+}
+
+const FIELDS: [Field; 19] = [
+    Field::Microseconds,
+    Field::Milliseconds,
+    Field::Second,
+    Field::Minute,
+    Field::Hour,
+    Field::Day,
+    Field::Week,
+    Field::Month,
+    Field::Quarter,
+    Field::Year,
+    Field::Decade,
+    Field::Century,
+    Field::Millennium,
+    Field::IsoYear,
+    Field::DayOfWeek,
+    Field::IsoDayOfWeek,
+    Field::DayOfYear,
+    Field::Epoch,
+    Field::Julian,
+];
+
+fn field_of<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    const DAY: i64 = 86_400_000_000;
+    let (value, kind) = (int(arguments, 0), int(arguments, 2));
+    let field = usize::try_from(int(arguments, 1)).ok().and_then(|at| FIELDS.get(at)).copied();
+    let Some(field) = field else { return Ok(Datum::NULL) };
+    let (days, micros) = match kind {
+        0 => (value, 0),
+        1 => (0, value),
+        _ => (value.div_euclid(DAY), value.rem_euclid(DAY)),
+    };
+    let found = match (field, kind) {
+        (Field::Epoch, 0) => days.checked_mul(86_400).map(i128::from),
+        // Microseconds since 1970 or midnight: six digits behind the point.
+        (Field::Epoch, _) => Some(value.into()),
+        (Field::Julian, 2) => {
+            let day = calendar::of_date(field, days).map(i128::from);
+            let part = decimal::rescale(micros.into(), 0, 20)? / i128::from(DAY);
+            day.map(|day| decimal::rescale(day, 0, 20).map(|day| day + part)).transpose()?
+        }
+        _ => calendar::of_time(field, micros).or_else(|| calendar::of_date(field, days)).map(i128::from),
+    };
+    Ok(found.map_or(Datum::NULL, |found| Datum::Ref(ValueRef::Decimal(found))))
+}
+
+/// date_trunc(field, source): a TIMESTAMP; of a DATE one with time zone, as in PostgreSQL.
+pub(super) fn date_trunc(field: Typed, of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
+    let field = make::coerce(field, &types::TEXT, params)?;
+    let of = of.known(params);
+    let to = match of.data_type {
+        Some(DataType::Timestamp { with_zone: false, .. }) => LOCAL,
+        Some(DataType::Timestamp { with_zone: true, .. } | DataType::Date) | None => INSTANT,
+        Some(other) => return Err(SqlError::new("42883", format!("function date_trunc(unknown, {}) does not exist", types::name(&other)))),
+    };
+    if let Some(Value::Text(name)) = field.literal() {
+        truncating(name, &to)?;
+    }
+    let of = make::cast(of, to, params)?;
+    Ok(immutable("date_trunc", Apply::Strict(truncated), vec![field.expr, of.expr], to))
+}
+
+fn truncating(name: &str, data_type: &DataType) -> SqlResult<Field> {
+    let field = Field::named(name).ok_or_else(|| Field::unknown(name, data_type))?;
+    if calendar::truncate(field, 0).is_some() {
+        return Ok(field);
+    }
+    let message = format!("unit \"{}\" not supported for type {}", crate::expression::read::shown(name), types::name(data_type));
+    Err(SqlError::new("0A000", message))
+}
+
+fn truncated<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let field = truncating(text_of(arguments, 0), &function.data_type)?;
+    let micros = calendar::truncate(field, int(arguments, 1));
+    micros.map(Datum::from_int).ok_or_else(|| calendar::out_of_range(&function.data_type))
+}
+
+/// make_date(year, month, day)
+pub(super) fn make_date<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let (year, month, day) = (int(arguments, 0), int(arguments, 1), int(arguments, 2));
+    // A year below 0 is one before Christ, of which the first is 0 in the calendar.
+    let counted = match year {
+        0 => None,
+        year if year < 0 => Some(year + 1),
+        year => Some(year),
+    };
+    let found = counted.and_then(|year| calendar::day(year, month, day)).filter(|day| i32::try_from(*day).is_ok());
+    found.map(Datum::from_int).ok_or_else(|| SqlError::new("22008", format!("date field value out of range: {year}-{month:02}-{day:02}")))
+}
+
+/// make_timestamp(year, month, day, hour, minute, seconds)
+pub(super) fn make_timestamp<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let (hour, minute, seconds) = (int(arguments, 3), int(arguments, 4), double(arguments, 5));
+    let days = make_date(function, arguments)?.int();
+    let fits = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&seconds);
+    let time = (hour * 3_600 + minute * 60) * 1_000_000 + if fits { (seconds * 1e6).round_ties_even() as i64 } else { 0 };
+    if !fits || time > 86_400_000_000 {
+        return Err(SqlError::new("22008", format!("time field value out of range: {hour}:{minute:02}:{seconds:02}")));
+    }
+    let all = days.checked_mul(86_400_000_000).and_then(|midnight| midnight.checked_add(time));
+    all.map(Datum::from_int).ok_or_else(|| calendar::out_of_range(&function.data_type))
+}
+
+/// to_timestamp(seconds since 1970)
+pub(super) fn to_timestamp<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let seconds = take(arguments, 0).double();
+    let micros = (seconds * 1e6).round_ties_even();
+    if !(-9.2e18..9.2e18).contains(&micros) {
+        return Err(calendar::out_of_range(&function.data_type));
+    }
+    Ok(Datum::from_int(micros as i64))
+}

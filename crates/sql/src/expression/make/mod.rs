@@ -1,0 +1,21 @@
+//! Expressions from operands: which types an operator takes, what comes out, what is cast.
+//!
+//! * `convert`: casts: explicit, of what a column takes, of operands
+//! * `operator`: arithmetic and `||`
+//! * `compare`: comparisons, BETWEEN, IN, LIKE
+//! * `logic`: NOT, AND, OR, IS, CASE
+//!
+//! Invariants:
+//! - what has no type (a literal in quotes, NULL, a parameter) gets that of the other operand, text where all have none;
+//! - of a literal and something else, the literal is cast, if nothing of it is lost: so a column stays as it is, and an index of it is of use;
+//! - what is constant is computed when it is made, unless that is an error.
+
+mod compare;
+mod convert;
+mod logic;
+mod operator;
+
+pub(crate) use compare::{between, compare, in_list, is_distinct, like};
+pub(crate) use convert::{assign, cast, cast_to_number, coerce, settle};
+pub(crate) use logic::{and, case, is_null, is_truth, not, or, unify};
+pub(crate) use operator::{add_interval, arithmetic, concat, negate};

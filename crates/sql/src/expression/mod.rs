@@ -1,0 +1,196 @@
+//! Typed expressions.
+//!
+//! * `make`: expressions from operands: which types an operator takes, what comes out, what is cast
+//! * `typed`: literals, parameters, folding of constants
+//! * `types`: names of types, common types, what can be cast to what
+//! * `cast`, `read`, `arithmetic`, `decimal`, `calendar`, `interval`, `like`, `function`: what is done with values
+//! * `datum`: a value that is borrowed where it can be
+//! * `evaluate`: an expression on a row; `walk`: its parts
+//! * `aggregate`, `accumulator`: COUNT, SUM and the others over rows
+//!
+//! Invariants:
+//! - an [`Expr`] is monomorphic: both sides of a comparison have one type, the operands of an arithmetic operation those that
+//!   it names; whatever had to be cast has a [`Expr::Cast`] around it. Types of one representation that differ only in what they
+//!   may hold (VARCHAR(3) and VARCHAR) count as one;
+//! - evaluation gives a value of the type that was said when the expression was made, or NULL, or an error with a SQLSTATE: a
+//!   result out of range is 22003 and never wraps, a division by zero 22012;
+//! - a value of CHAR(n) has n characters, padded with blanks; compared with another CHAR it is padded to the longer one,
+//!   everywhere else the blanks at its end are cut off first.
+
+mod accumulator;
+pub(crate) mod aggregate;
+pub(crate) mod arithmetic;
+mod calendar;
+mod cast;
+mod datum;
+mod decimal;
+mod evaluate;
+pub(crate) mod function;
+pub(crate) mod interval;
+mod like;
+pub(crate) mod make;
+mod read;
+#[cfg(test)]
+mod tests;
+mod typed;
+mod types;
+mod walk;
+
+pub(crate) use accumulator::Accumulator;
+pub(crate) use aggregate::{aggregate, is_aggregate};
+pub(crate) use interval::{Interval, parse_interval};
+pub(crate) use types::common_type;
+
+use pagefold_types::{DataType, Value};
+use std::cell::RefCell;
+
+/// An expression with its type. `data_type` is `None` for what has none yet: a literal in quotes, NULL, a parameter. The first operator that it
+/// meets gives it one.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub(crate) expr: Expr,
+    pub(crate) data_type: Option<DataType>,
+}
+
+/// What is computed of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Expr {
+    Literal(Value),
+    /// A column of a relation of the FROM clause, by their numbers. Gone before anything is evaluated.
+    Column {
+        relation: usize,
+        column: usize,
+    },
+    /// A value of the row that is looked at.
+    Slot(usize),
+    /// A value of the row around a subquery.
+    Outer(usize),
+    /// A parameter of the statement, from 0.
+    Param(usize),
+    Not(Box<Expr>),
+    /// Three-valued; ends with the first that is false.
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    IsNull {
+        of: Box<Expr>,
+        negated: bool,
+    },
+    /// IS [NOT] TRUE, FALSE, UNKNOWN (`None`)
+    IsTruth {
+        of: Box<Expr>,
+        truth: Option<bool>,
+        negated: bool,
+    },
+    Compare {
+        comparison: Comparison,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    /// IS [NOT] DISTINCT FROM
+    IsDistinct {
+        left: Box<Expr>,
+        right: Box<Expr>,
+        negated: bool,
+    },
+    /// `sorted`: the list has literals only, in order, so that it is searched.
+    In {
+        of: Box<Expr>,
+        list: Vec<Expr>,
+        negated: bool,
+        sorted: bool,
+    },
+    /// `escape`: `None` is a backslash, `Some(None)` none at all.
+    Like {
+        of: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Option<char>>,
+        ignores_case: bool,
+        negated: bool,
+    },
+    Case {
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Cast {
+        of: Box<Expr>,
+        from: DataType,
+        to: DataType,
+    },
+    Negate {
+        of: Box<Expr>,
+        data_type: DataType,
+    },
+    Arithmetic {
+        operation: arithmetic::Operation,
+        on: arithmetic::Operands,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    Call {
+        function: function::Function,
+        arguments: Vec<Expr>,
+    },
+    /// The next number of a sequence.
+    NextValue(std::sync::Arc<crate::sequences::SequenceRef>),
+    /// A subquery of the plan, by its number.
+    Subquery {
+        number: usize,
+        kind: SubqueryKind,
+        /// What it needs of the row: its outer row.
+        outer: Vec<Expr>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// What is asked of a subquery.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum SubqueryKind {
+    /// Its one value; NULL without a row; 21000 with more than one.
+    Scalar,
+    Exists,
+    /// Is this among its values? Three-valued, as IN is.
+    In {
+        of: Box<Expr>,
+        negated: bool,
+    },
+    /// `of` compared with ANY or ALL of its values.
+    Quantified {
+        of: Box<Expr>,
+        comparison: Comparison,
+        all: bool,
+    },
+}
+
+/// Types of the parameters of a statement, as far as they are known: the first operator that a parameter meets says it.
+#[derive(Debug, Default)]
+pub(crate) struct ParamTypes(pub(crate) RefCell<Vec<Option<DataType>>>);
+
+/// What an expression is evaluated with.
+pub(crate) struct Env<'e> {
+    /// Values of the row.
+    pub(crate) row: &'e [Value],
+    /// Values of the row around a subquery.
+    pub(crate) outer: &'e [Value],
+    pub(crate) params: &'e [Value],
+    /// Microseconds since 1970 UTC at which the transaction began: NOW().
+    pub(crate) now: i64,
+    pub(crate) subqueries: &'e dyn Subqueries,
+}
+
+/// What an expression asks of the statement that it is of: who runs the subqueries of its plan, and takes numbers of sequences.
+pub(crate) trait Subqueries {
+    /// The next number of a sequence.
+    fn next_value(&self, sequence: &crate::sequences::SequenceRef) -> crate::SqlResult<i64>;
+
+    /// Calls `visit` with the first value of each row of subquery `number`, run for this outer row, until it gives false.
+    fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> crate::SqlResult<bool>) -> crate::SqlResult<()>;
+}

@@ -1,0 +1,102 @@
+//! The parts of an expression: looked at, replaced, asked for.
+
+use super::{Expr, SubqueryKind};
+
+impl Expr {
+    /// Its direct parts, in the order in which they are evaluated.
+    fn parts<'e>(&'e self, each: &mut dyn FnMut(&'e Expr)) {
+        match self {
+            Expr::Literal(_) | Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) => {}
+            Expr::Not(of) | Expr::IsNull { of, .. } | Expr::IsTruth { of, .. } | Expr::Cast { of, .. } | Expr::Negate { of, .. } => {
+                each(of)
+            }
+            Expr::And(all) | Expr::Or(all) | Expr::Call { arguments: all, .. } => all.iter().for_each(each),
+            Expr::Compare { left, right, .. } | Expr::IsDistinct { left, right, .. } | Expr::Arithmetic { left, right, .. } => {
+                each(left);
+                each(right);
+            }
+            Expr::In { of, list, .. } => {
+                each(of);
+                list.iter().for_each(each);
+            }
+            Expr::Like { of, pattern, .. } => {
+                each(of);
+                each(pattern);
+            }
+            Expr::Case { branches, otherwise } => {
+                for (when, then) in branches {
+                    each(when);
+                    each(then);
+                }
+                otherwise.iter().for_each(|otherwise| each(otherwise));
+            }
+            Expr::Subquery { kind, outer, .. } => {
+                outer.iter().for_each(&mut *each);
+                match kind {
+                    SubqueryKind::Scalar | SubqueryKind::Exists => {}
+                    SubqueryKind::In { of, .. } | SubqueryKind::Quantified { of, .. } => each(of),
+                }
+            }
+        }
+    }
+
+    /// As [`parts`](Self::parts).
+    pub(crate) fn parts_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Expr::Literal(_) | Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) => {}
+            Expr::Not(of) | Expr::IsNull { of, .. } | Expr::IsTruth { of, .. } | Expr::Cast { of, .. } | Expr::Negate { of, .. } => {
+                each(of)
+            }
+            Expr::And(all) | Expr::Or(all) | Expr::Call { arguments: all, .. } => all.iter_mut().for_each(each),
+            Expr::Compare { left, right, .. } | Expr::IsDistinct { left, right, .. } | Expr::Arithmetic { left, right, .. } => {
+                each(left);
+                each(right);
+            }
+            Expr::In { of, list, .. } => {
+                each(of);
+                list.iter_mut().for_each(each);
+            }
+            Expr::Like { of, pattern, .. } => {
+                each(of);
+                each(pattern);
+            }
+            Expr::Case { branches, otherwise } => {
+                for (when, then) in branches {
+                    each(when);
+                    each(then);
+                }
+                otherwise.iter_mut().for_each(|otherwise| each(otherwise));
+            }
+            Expr::Subquery { kind, outer, .. } => {
+                outer.iter_mut().for_each(&mut *each);
+                match kind {
+                    SubqueryKind::Scalar | SubqueryKind::Exists => {}
+                    SubqueryKind::In { of, .. } | SubqueryKind::Quantified { of, .. } => each(of),
+                }
+            }
+        }
+    }
+
+    /// Shows it and all its parts, each before its own parts. What a subquery computes is none of them, what it needs of the row and what is compared with it are.
+    pub(crate) fn visit<'e>(&'e self, look: &mut dyn FnMut(&'e Expr)) {
+        look(self);
+        self.parts(&mut |part| part.visit(look));
+    }
+
+    /// Lets `change` replace each part, and then what has them.
+    pub(crate) fn rewrite(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        self.parts_mut(&mut |part| part.rewrite(change));
+        change(self);
+    }
+
+    /// Is it constant, given that its parts have been folded?
+    pub(super) fn has_literal_parts(&self) -> bool {
+        let mut literal = match self {
+            Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) | Expr::Subquery { .. } => false,
+            Expr::Call { function, .. } => function.is_immutable(),
+            _ => true,
+        };
+        self.parts(&mut |part| literal &= matches!(part, Expr::Literal(_)));
+        literal
+    }
+}

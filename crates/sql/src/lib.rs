@@ -1,0 +1,34 @@
+//! SQL over the row store: the dialect is PostgreSQL's.
+//!
+//! A [`Database`] gives [`Session`]s. A session runs statements, and gives an [`Answer`] to each: rows that are pulled, or what was done.
+//!
+//! * `parse`: text to a syntax tree (sqlparser)
+//! * `bind`: names and types
+//! * `expression`: typed expressions: how they are made from operands, and evaluated on rows; aggregates
+//! * `catalog`: tables and views as a statement finds them
+//! * `plan`: how rows are come by
+//! * `execute`: plans that run
+//! * `sequences`: numbers that are given once
+//! * `define`: tables, indexes and views that come and go
+//! * `session`, `settings`, `planned`, `answer`: transactions, SET, kept plans, what comes back
+//! * `error`: what can go wrong, with SQLSTATE, place in the text and hint
+
+mod answer;
+mod bind;
+mod catalog;
+mod database;
+mod define;
+mod error;
+mod execute;
+mod expression;
+mod parse;
+mod plan;
+mod planned;
+mod sequences;
+mod session;
+mod settings;
+
+pub use answer::{Answer, Column};
+pub use database::Database;
+pub use error::{SqlError, SqlResult};
+pub use session::{Canceller, Session, Statement, TransactionState};

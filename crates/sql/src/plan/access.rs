@@ -1,0 +1,341 @@
+//! How the rows of one table are come by.
+//!
+//! A **test** is a condition of one column that the engine answers on encoded values, and that may say which keys of an index are looked at
+//! ([`pagefold_types::Condition`]). What it compares with has no column of the table, and is computed when the scan is opened.
+
+use super::{Access, ScanPlan, together};
+use crate::catalog::TableRef;
+use crate::expression::{Comparison, Expr};
+use pagefold_engine::btree::Direction;
+use pagefold_types::DataType;
+use std::sync::Arc;
+
+/// A row by an index costs as much as so many rows of a scan by pages.
+const ROW_BY_INDEX: f64 = 8.0;
+
+/// A condition of one column.
+#[derive(Clone, Debug)]
+pub(crate) struct Test {
+    pub(crate) column: usize,
+    pub(crate) kind: TestKind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum TestKind {
+    Compare {
+        comparison: Comparison,
+        value: Expr,
+        data_type: DataType,
+    },
+    In {
+        values: Vec<Expr>,
+        data_type: DataType,
+        negated: bool,
+    },
+    Null {
+        negated: bool,
+    },
+    Like {
+        pattern: Expr,
+        escape: Option<Option<char>>,
+        negated: bool,
+    },
+    /// A BOOLEAN column
+    Truth {
+        negated: bool,
+    },
+}
+
+impl Test {
+    fn is_equality(&self) -> bool {
+        matches!(self.kind, TestKind::Compare { comparison: Comparison::Equal, .. })
+    }
+}
+
+/// What is known of the rows that are wanted of a table.
+pub(crate) struct Wanted<'w> {
+    pub(crate) table: &'w Arc<TableRef>,
+    /// Its number as a relation.
+    pub(crate) relation: usize,
+    /// Columns that are needed, ascending.
+    pub(crate) columns: Vec<usize>,
+    /// Conditions of its columns, and of what is known before it is read.
+    pub(crate) conditions: Vec<Expr>,
+    /// Columns in whose order rows are best, with DESC.
+    pub(crate) order: &'w [(usize, bool)],
+    /// Few of the rows in this order will do.
+    pub(crate) few: bool,
+}
+
+/// A scan, before its expressions are placed.
+pub(crate) struct Chosen {
+    pub(crate) tests: Vec<Test>,
+    /// Conditions that are left.
+    pub(crate) rest: Vec<Expr>,
+    pub(crate) access: Access,
+    pub(crate) is_ordered: bool,
+    /// Rows that it delivers, and rows that it looks at, by estimate.
+    pub(crate) rows: f64,
+    pub(crate) looked_at: f64,
+}
+
+/// Chooses tests and access.
+pub(crate) fn choose(wanted: &Wanted<'_>) -> Chosen {
+    let (mut tests, mut rest) = (Vec::new(), Vec::new());
+    for condition in &wanted.conditions {
+        match test_of(condition, wanted.relation, wanted.table) {
+            Some(test) => tests.push(test),
+            None => rest.push(condition.clone()),
+        }
+    }
+    let all = wanted.table.rows() as f64;
+    let selected: f64 = tests.iter().map(|test| selectivity(test, wanted.table)).product::<f64>()
+        * 0.5_f64.powi(i32::try_from(rest.len()).unwrap_or(0).min(6));
+    let rows = (all * selected).max(1.0);
+    let mut best =
+        Chosen { tests: Vec::new(), rest: Vec::new(), access: Access::Pages, is_ordered: wanted.order.is_empty(), rows, looked_at: all };
+    let mut best_cost = all + if wanted.order.is_empty() { 0.0 } else { sort_cost(rows) };
+    for index in 0..wanted.table.index_count() {
+        let Some(found) = by_index(wanted, index, &tests) else { continue };
+        let cost = match &found.access {
+            Access::Unique { .. } => 0.0,
+            _ => {
+                let looked_at = if found.is_ordered && wanted.few {
+                    (all * found.part).min(100.0 + 1.0 / selected.max(1e-9))
+                } else {
+                    all * found.part
+                };
+                let each = if found.keys_only { 0.8 } else { ROW_BY_INDEX };
+                looked_at * each + if found.is_ordered { 0.0 } else { sort_cost(rows) }
+            }
+        };
+        if cost < best_cost {
+            best_cost = cost;
+            let rows = if matches!(found.access, Access::Unique { .. }) { 1.0 } else { rows };
+            best = Chosen { access: found.access, is_ordered: found.is_ordered, rows, looked_at: (all * found.part).max(1.0), ..best };
+        }
+    }
+    Chosen { tests, rest, ..best }
+}
+
+fn sort_cost(rows: f64) -> f64 {
+    rows * (rows.max(2.0)).log2() * 0.5
+}
+
+struct ByIndex {
+    access: Access,
+    is_ordered: bool,
+    /// Part of the entries that is looked at.
+    part: f64,
+    keys_only: bool,
+}
+
+/// What an index is good for; `None`: nothing.
+fn by_index(wanted: &Wanted<'_>, index: usize, tests: &[Test]) -> Option<ByIndex> {
+    let table = wanted.table;
+    let columns = table.index_columns(index);
+    let mut part = 1.0;
+    let mut equal = Vec::with_capacity(columns.len());
+    let mut leading = 0;
+    for (column, _) in columns {
+        let own: Vec<usize> = (0..tests.len()).filter(|at| tests[*at].column == *column).collect();
+        if let Some(at) = own.iter().find(|at| tests[**at].is_equality()) {
+            part *= selectivity(&tests[*at], table);
+            equal.push(*at);
+            leading += 1;
+            continue;
+        }
+        let range: Vec<&Test> = own.iter().map(|at| &tests[*at]).filter(|test| narrows(test)).collect();
+        if !range.is_empty() {
+            part *= range.iter().map(|test| selectivity(test, table)).product::<f64>();
+            leading += 1;
+        }
+        // Behind a list of values the next column narrows, too; behind a range it does not.
+        if !range.iter().any(|test| matches!(test.kind, TestKind::In { .. })) {
+            break;
+        }
+    }
+    if equal.len() == columns.len() && table.is_unique(index) {
+        return Some(ByIndex { access: Access::Unique { index, tests: equal }, is_ordered: true, part: 0.0, keys_only: false });
+    }
+    let order = if table.is_divided() { None } else { in_order(columns, wanted.order, tests) };
+    let is_ordered = !wanted.order.is_empty() && order.is_some();
+    let keys_only = !table.is_divided() && has_all(table, index, wanted, tests);
+    if leading == 0 && !is_ordered && !keys_only {
+        return None;
+    }
+    let direction = order.unwrap_or(Direction::Forward);
+    let is_ordered = is_ordered || wanted.order.is_empty();
+    Some(ByIndex { access: Access::Index { index, direction, keys_only }, is_ordered, part, keys_only })
+}
+
+/// Does a test say which keys are looked at?
+fn narrows(test: &Test) -> bool {
+    match &test.kind {
+        TestKind::Compare { comparison, .. } => *comparison != Comparison::NotEqual,
+        TestKind::In { negated, .. } => !negated,
+        TestKind::Null { .. } => true,
+        TestKind::Like { negated, pattern, .. } => {
+            !negated && !matches!(pattern, Expr::Literal(pagefold_types::Value::Text(text)) if text.starts_with(['%', '_']))
+        }
+        TestKind::Truth { .. } => true,
+    }
+}
+
+/// Does the order of the index give what is wanted? Columns that are equal to something do not count.
+fn in_order(columns: &[(usize, pagefold_types::Direction)], order: &[(usize, bool)], tests: &[Test]) -> Option<Direction> {
+    let is_equal = |column: usize| tests.iter().any(|test| test.column == column && test.is_equality());
+    let mut own = columns.iter().filter(|(column, _)| !is_equal(*column));
+    let mut direction = None;
+    for (column, descending) in order.iter().filter(|(column, _)| !is_equal(*column)) {
+        let (indexed, sorted) = own.next()?;
+        if indexed != column {
+            return None;
+        }
+        let backward = (*sorted == pagefold_types::Direction::Descending) != *descending;
+        let needed = if backward { Direction::Backward } else { Direction::Forward };
+        if *direction.get_or_insert(needed) != needed {
+            return None;
+        }
+    }
+    Some(direction.unwrap_or(Direction::Forward))
+}
+
+/// Has the index all that is asked of a row, and as it is in the row?
+fn has_all(table: &TableRef, index: usize, wanted: &Wanted<'_>, tests: &[Test]) -> bool {
+    let columns = table.index_columns(index);
+    let layout = table.first().indexes[index].key_layout();
+    let has = |column: usize| columns.iter().position(|(own, _)| *own == column).is_some_and(|at| layout.decodes_exactly(at));
+    wanted.columns.iter().all(|column| has(*column)) && tests.iter().all(|test| has(test.column))
+}
+
+/// Part of the rows for which a test is true, by what is known without statistics.
+fn selectivity(test: &Test, table: &TableRef) -> f64 {
+    let rows = (table.rows() as f64).max(1.0);
+    let is_key = |column: usize| {
+        (0..table.index_count())
+            .any(|index| table.is_unique(index) && table.index_columns(index).len() == 1 && table.index_columns(index)[0].0 == column)
+    };
+    let equal = if is_key(test.column) { 1.0 / rows } else { (10.0 / rows).clamp(0.005, 0.1) };
+    match &test.kind {
+        TestKind::Compare { comparison: Comparison::Equal, .. } => equal,
+        TestKind::Compare { comparison: Comparison::NotEqual, .. } => 0.9,
+        TestKind::Compare { .. } => 0.3,
+        TestKind::In { values, negated: false, .. } => (equal * values.len() as f64).min(0.5),
+        TestKind::In { .. } => 0.8,
+        TestKind::Null { negated } => {
+            if *negated {
+                0.95
+            } else {
+                0.05
+            }
+        }
+        TestKind::Like { negated, .. } => {
+            if *negated {
+                0.9
+            } else {
+                0.1
+            }
+        }
+        TestKind::Truth { .. } => 0.5,
+    }
+}
+
+/// A condition as a test of a column of a relation.
+pub(crate) fn test_of(condition: &Expr, relation: usize, table: &TableRef) -> Option<Test> {
+    let own = |expr: &Expr| own_column(expr, relation);
+    let is_free = |expr: &Expr| is_free_of(expr, relation);
+    match condition {
+        Expr::Compare { comparison, left, right } => {
+            let (column, value, comparison, over) = match (own(left), own(right)) {
+                (Some((column, over)), None) if is_free(right) => (column, right, *comparison, over),
+                (None, Some((column, over))) if is_free(left) => (column, left, mirrored(*comparison), over),
+                _ => return None,
+            };
+            let data_type = over.unwrap_or(table.schema.columns()[column].data_type);
+            Some(Test { column, kind: TestKind::Compare { comparison, value: (**value).clone(), data_type } })
+        }
+        Expr::In { of, list, negated, .. } => {
+            let (column, over) = own(of)?;
+            let data_type = over.unwrap_or(table.schema.columns()[column].data_type);
+            let fits = !matches!((table.schema.columns()[column].data_type, data_type), (DataType::Date, DataType::Timestamp { .. }));
+            (fits && list.iter().all(is_free))
+                .then(|| Test { column, kind: TestKind::In { values: list.clone(), data_type, negated: *negated } })
+        }
+        Expr::IsNull { of, negated } => {
+            let Expr::Column { relation: r, column } = **of else { return None };
+            (r == relation).then_some(Test { column, kind: TestKind::Null { negated: *negated } })
+        }
+        Expr::Like { of, pattern, escape, ignores_case: false, negated } if *escape != Some(None) => {
+            let Expr::Column { relation: r, column } = **of else { return None };
+            let is_text = matches!(table.schema.columns()[column].data_type, DataType::Varchar(_));
+            (r == relation && is_text && is_free(pattern))
+                .then(|| Test { column, kind: TestKind::Like { pattern: (**pattern).clone(), escape: *escape, negated: *negated } })
+        }
+        Expr::Column { relation: r, column } if *r == relation => Some(Test { column: *column, kind: TestKind::Truth { negated: false } }),
+        Expr::Not(of) => match **of {
+            Expr::Column { relation: r, column } if r == relation => Some(Test { column, kind: TestKind::Truth { negated: true } }),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A column of the relation, also under a cast that keeps order and loses nothing; the type it is cast to.
+fn own_column(expr: &Expr, relation: usize) -> Option<(usize, Option<DataType>)> {
+    match expr {
+        Expr::Column { relation: r, column } if *r == relation => Some((*column, None)),
+        Expr::Cast { of, from, to } => {
+            let Expr::Column { relation: r, column } = **of else { return None };
+            (r == relation && keeps_order(from, to)).then_some((column, Some(*to)))
+        }
+        _ => None,
+    }
+}
+
+fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    use DataType::{BigInt, Date, Decimal, Double, Integer, Real, SmallInt, Timestamp, Varchar};
+    match (from, to) {
+        (SmallInt, Integer | BigInt) | (Integer, BigInt) | (SmallInt | Integer | BigInt, Decimal { .. }) => true,
+        (Decimal { scale: a, .. }, Decimal { scale: b, .. }) => a <= b,
+        (SmallInt | Integer, Double) | (SmallInt, Real) | (Real, Double) => true,
+        (Date, Timestamp { with_zone: false, .. }) => true,
+        (Varchar(_), Varchar(None)) => true,
+        _ => false,
+    }
+}
+
+fn is_free_of(expr: &Expr, relation: usize) -> bool {
+    let mut free = true;
+    expr.visit(&mut |expr| {
+        free &= !matches!(expr, Expr::Column { relation: r, .. } if *r == relation) && !matches!(expr, Expr::Subquery { .. })
+    });
+    free
+}
+
+fn mirrored(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        same => same,
+    }
+}
+
+impl Chosen {
+    /// The scan, with its expressions placed: `before` those of tests, `own` those of its own rows.
+    pub(crate) fn scan(self, wanted: &Wanted<'_>, before: &mut dyn FnMut(&mut Expr), own: &mut dyn FnMut(&mut Expr)) -> ScanPlan {
+        let Chosen { mut tests, mut rest, access, rows, .. } = self;
+        for test in &mut tests {
+            match &mut test.kind {
+                TestKind::Compare { value, .. } => before(value),
+                TestKind::In { values, .. } => values.iter_mut().for_each(&mut *before),
+                TestKind::Like { pattern, .. } => before(pattern),
+                TestKind::Null { .. } | TestKind::Truth { .. } => {}
+            }
+        }
+        rest.iter_mut().for_each(&mut *own);
+        ScanPlan { table: Arc::clone(wanted.table), columns: wanted.columns.clone(), tests, residual: together(rest), access, rows }
+    }
+}

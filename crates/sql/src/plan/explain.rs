@@ -1,0 +1,131 @@
+//! Plans as text.
+
+use super::access::{Test, TestKind};
+use super::{Access, JoinKind, Plan, ScanPlan};
+use crate::expression::Comparison;
+use pagefold_engine::btree::Direction;
+use std::fmt::Write;
+
+impl Plan {
+    /// A line for each node, the deeper the further in.
+    pub(crate) fn explain(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        self.lines(0, &mut lines);
+        lines
+    }
+
+    fn lines(&self, depth: usize, lines: &mut Vec<String>) {
+        let mut line = |text: String| lines.push(format!("{}{text}", "  ".repeat(depth)));
+        let deeper = depth + 1;
+        match self {
+            Plan::Values(rows) => line(format!("Values  (rows={})", rows.len())),
+            Plan::Series(_) => line("Series".into()),
+            Plan::Scan(scan) => line(scan_text(scan)),
+            Plan::Filter(filter) => {
+                line("Filter".into());
+                filter.input.lines(deeper, lines);
+            }
+            Plan::Project(project) => {
+                line(format!("Project  (columns={})", project.exprs.len()));
+                project.input.lines(deeper, lines);
+            }
+            Plan::Within(within) => within.input.lines(depth, lines),
+            Plan::LookUp(look_up) => {
+                line(format!("Look up{}", kind_text(look_up.kind)));
+                look_up.first.lines(deeper, lines);
+                lines.push(format!("{}{}", "  ".repeat(deeper), scan_text(&look_up.second)));
+            }
+            Plan::Hash(hash) => {
+                let what = if hash.first_keys.is_empty() { "All pairs" } else { "Hash join" };
+                line(format!("{what}{}", kind_text(hash.kind)));
+                hash.first.lines(deeper, lines);
+                hash.second.lines(deeper, lines);
+            }
+            Plan::Aggregate(aggregate) => {
+                line(format!("Aggregate  (keys={}, aggregates={})", aggregate.keys.len(), aggregate.aggregates.len()));
+                aggregate.input.lines(deeper, lines);
+            }
+            Plan::Distinct(input) => {
+                line("Distinct".into());
+                input.lines(deeper, lines);
+            }
+            Plan::Sort(sort) => {
+                line(if sort.limit.limit.is_some() { "Sort, the first rows".into() } else { "Sort".to_owned() });
+                sort.input.lines(deeper, lines);
+            }
+            Plan::Cut(cut) => cut.input.lines(depth, lines),
+            Plan::Limit(limit) => {
+                line("Limit".into());
+                limit.input.lines(deeper, lines);
+            }
+            Plan::Set(set) => {
+                line(format!("{:?}{}", set.operation, if set.all { " all" } else { "" }));
+                set.first.lines(deeper, lines);
+                set.second.lines(deeper, lines);
+            }
+        }
+    }
+}
+
+fn kind_text(kind: JoinKind) -> &'static str {
+    match kind {
+        JoinKind::Inner => "",
+        JoinKind::Left => ", left",
+        JoinKind::Full => ", full",
+        JoinKind::Semi => ", semi",
+        JoinKind::Anti => ", anti",
+    }
+}
+
+pub(crate) fn scan_text(scan: &ScanPlan) -> String {
+    let name = &scan.table.name;
+    let index_name = |index: usize| scan.table.first().indexes[index].name().to_owned();
+    let mut text = match &scan.access {
+        Access::Pages => format!("Scan {name}"),
+        Access::Index { index, direction, keys_only } => {
+            let what = if *keys_only { "Keys of index" } else { "Index" };
+            let backward = if *direction == Direction::Backward { ", backward" } else { "" };
+            format!("{what} {} of {name}{backward}", index_name(*index))
+        }
+        Access::Unique { index, .. } => format!("One row by {} of {name}", index_name(*index)),
+    };
+    if !scan.tests.is_empty() {
+        let tests: Vec<String> = scan.tests.iter().map(|test| test_text(scan, test)).collect();
+        let _ = write!(text, "  where {}", tests.join(" and "));
+    }
+    if scan.residual.is_some() {
+        text.push_str("  and a condition of its values");
+    }
+    let _ = write!(text, "  (rows={:.0})", scan.rows);
+    text
+}
+
+fn test_text(scan: &ScanPlan, test: &Test) -> String {
+    let column = &scan.table.schema.columns()[test.column];
+    let name = &column.name;
+    let value = |expr: &crate::expression::Expr, data_type: &pagefold_types::DataType| match expr {
+        crate::expression::Expr::Literal(value) => pagefold_types::excerpt(value.as_ref(), data_type),
+        crate::expression::Expr::Param(number) => format!("${}", number + 1),
+        crate::expression::Expr::Slot(_) => "of the row before".into(),
+        _ => "...".into(),
+    };
+    match &test.kind {
+        TestKind::Compare { comparison, value: of, data_type } => {
+            let sign = match comparison {
+                Comparison::Equal => "=",
+                Comparison::NotEqual => "<>",
+                Comparison::Less => "<",
+                Comparison::LessOrEqual => "<=",
+                Comparison::Greater => ">",
+                Comparison::GreaterOrEqual => ">=",
+            };
+            format!("{name} {sign} {}", value(of, data_type))
+        }
+        TestKind::In { values, negated, .. } => format!("{name}{} in ({} values)", if *negated { " not" } else { "" }, values.len()),
+        TestKind::Null { negated } => format!("{name} is{} null", if *negated { " not" } else { "" }),
+        TestKind::Like { pattern, negated, .. } => {
+            format!("{name}{} like {}", if *negated { " not" } else { "" }, value(pattern, &column.data_type))
+        }
+        TestKind::Truth { negated } => format!("{}{name}", if *negated { "not " } else { "" }),
+    }
+}

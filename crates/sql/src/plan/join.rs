@@ -1,0 +1,464 @@
+//! In which order relations are joined, and how.
+//!
+//! Relations that are joined by conditions alone are taken one after the other, the one next that leaves the fewest rows by estimate; one that an index finds rows of
+//! is looked up for each row so far where that looks at fewer rows than reading it whole. Outer joins are joined as they are written.
+//!
+//! Invariant: a condition is asked as soon as all its relations are there; those with subqueries last. Conditions on the side of an outer join that may be NULL
+//! are never asked below it.
+
+use super::access::{Chosen, Wanted, choose};
+use super::{Access, FilterPlan, HashPlan, JoinKind, LookUpPlan, Plan, together};
+use crate::bind::{From, Relation, Source};
+use crate::catalog::TableRef;
+use crate::expression::{Comparison, Expr};
+use crate::{SqlError, SqlResult};
+use std::sync::Arc;
+
+/// Relations in one FROM.
+const RELATIONS_MAX: usize = 64;
+/// A row that is looked up costs as much as so many that are read and hashed.
+const LOOK_UP: f64 = 6.0;
+
+/// A set of relations, by number.
+type Set = u64;
+
+/// A condition, and the relations it needs.
+#[derive(Debug)]
+pub(super) struct Condition {
+    expr: Expr,
+    needs: Set,
+    has_subquery: bool,
+}
+
+impl Condition {
+    fn new(expr: Expr) -> Condition {
+        let (mut needs, mut has_subquery) = (0, false);
+        expr.visit(&mut |expr| match expr {
+            Expr::Column { relation, .. } => needs |= 1 << relation.min(&63),
+            Expr::Subquery { .. } => has_subquery = true,
+            _ => {}
+        });
+        Condition { expr, needs, has_subquery }
+    }
+}
+
+/// Rows of some relations.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) plan: Plan,
+    /// Which column is at which place: relation and column.
+    pub(super) layout: Vec<(usize, usize)>,
+    pub(super) rows: f64,
+    set: Set,
+    /// They come in the order that was asked for.
+    pub(super) is_ordered: bool,
+}
+
+/// Whoever joins the relations of one FROM.
+pub(super) struct Joining<'j> {
+    pub(super) relations: &'j [Relation],
+    /// Wanted order of rows, if there is one relation.
+    pub(super) order: &'j [(usize, bool)],
+    pub(super) few: bool,
+}
+
+/// Puts places in the place of columns.
+pub(super) fn place(expr: &mut Expr, layout: &[(usize, usize)]) {
+    expr.rewrite(&mut |expr| {
+        if let Expr::Column { relation, column } = expr
+            && let Some(slot) = layout.iter().position(|own| *own == (*relation, *column))
+        {
+            *expr = Expr::Slot(slot);
+        }
+    });
+}
+
+fn placed(expr: &Expr, layout: &[(usize, usize)]) -> Expr {
+    let mut expr = expr.clone();
+    place(&mut expr, layout);
+    expr
+}
+
+impl Joining<'_> {
+    /// Joins all of FROM; also the conditions with subqueries, which are left to be asked, in terms of what is joined.
+    pub(super) fn join(&self, from: Vec<From>, conditions: Vec<Expr>) -> SqlResult<(Joined, Vec<Expr>)> {
+        if self.relations.len() > RELATIONS_MAX {
+            return Err(SqlError::new("54001", format!("more than {RELATIONS_MAX} relations in FROM")));
+        }
+        let mut conditions: Vec<Condition> = conditions.into_iter().map(Condition::new).collect();
+        let joined = self.inner(from, &mut conditions)?;
+        let (with_subqueries, rest): (Vec<Condition>, Vec<Condition>) =
+            conditions.into_iter().partition(|condition| condition.has_subquery);
+        let all = |conditions: Vec<Condition>| {
+            conditions.into_iter().map(|condition| placed(&condition.expr, &joined.layout)).collect::<Vec<Expr>>()
+        };
+        // Those of no relation, too: they are asked of each row.
+        let (with_subqueries, rest) = (all(with_subqueries), all(rest));
+        Ok((Joined { plan: joined.plan.filtered(rest), ..joined }, with_subqueries))
+    }
+
+    /// Items that are joined by conditions alone.
+    fn inner(&self, from: Vec<From>, conditions: &mut Vec<Condition>) -> SqlResult<Joined> {
+        let mut items = Vec::new();
+        for item in from {
+            flatten(item, &mut items, conditions);
+        }
+        let is_alone = items.len() == 1;
+        let mut waiting: Vec<Item> = Vec::with_capacity(items.len());
+        for item in items {
+            waiting.push(match item {
+                From::Relation(relation) => Item::Relation(relation),
+                From::Join { kind, left, right, on } => Item::Joined(self.outer(kind, *left, *right, on, conditions)?),
+            });
+        }
+        if waiting.is_empty() {
+            let one_row = Plan::values(vec![Vec::new()]);
+            return Ok(Joined { plan: one_row, layout: Vec::new(), rows: 1.0, set: 0, is_ordered: true });
+        }
+        // The one with the fewest rows is the first.
+        let estimate = |item: &Item| match item {
+            Item::Joined(joined) => joined.rows,
+            Item::Relation(relation) => self.estimate(*relation, conditions),
+        };
+        let first = least(&waiting, estimate);
+        let mut joined = match waiting.swap_remove(first) {
+            Item::Joined(joined) => joined,
+            Item::Relation(relation) => self.relation(relation, conditions, is_alone),
+        };
+        self.ask(&mut joined, conditions);
+        while !waiting.is_empty() {
+            let connected: Vec<bool> = waiting.iter().map(|item| is_connected(&joined, item, conditions)).collect();
+            let any = connected.iter().any(|connected| *connected);
+            let after = |at: usize| match (any && !connected[at], &waiting[at]) {
+                (true, _) => f64::INFINITY,
+                (_, Item::Joined(other)) => joined.rows.max(other.rows),
+                (_, Item::Relation(relation)) => self.estimate_joined(&joined, *relation, conditions),
+            };
+            let next = (0..waiting.len()).min_by(|a, b| after(*a).total_cmp(&after(*b))).unwrap_or(0);
+            let rows = after(next);
+            joined = match waiting.swap_remove(next) {
+                Item::Joined(other) => self.hash(JoinKind::Inner, joined, other, Vec::new(), conditions),
+                Item::Relation(relation) => self.add(joined, relation, conditions),
+            };
+            if rows.is_finite() {
+                joined.rows = rows;
+            }
+            self.ask(&mut joined, conditions);
+        }
+        Ok(joined)
+    }
+
+    /// One side of an outer join, of which all conditions are asked before the join is made.
+    fn side(&self, from: From, mut conditions: Vec<Condition>) -> SqlResult<Joined> {
+        let joined = self.inner(vec![from], &mut conditions)?;
+        let rest = conditions.into_iter().map(|condition| placed(&condition.expr, &joined.layout)).collect();
+        Ok(Joined { plan: joined.plan.filtered(rest), ..joined })
+    }
+
+    /// Asks conditions for which all is there.
+    fn ask(&self, joined: &mut Joined, conditions: &mut Vec<Condition>) {
+        let ready = |condition: &Condition| condition.needs & !joined.set == 0 && !condition.has_subquery && condition.needs != 0;
+        let asked = take(conditions, ready);
+        if asked.is_empty() {
+            return;
+        }
+        let asked = asked.iter().map(|condition| placed(&condition.expr, &joined.layout)).collect();
+        joined.plan = std::mem::take(&mut joined.plan).filtered(asked);
+    }
+
+    /// Rows of a relation by itself, by estimate.
+    fn estimate(&self, relation: usize, conditions: &[Condition]) -> f64 {
+        match &self.relations[relation].source {
+            Source::Table(table) => self.choose(relation, table, conditions, 0, false).rows,
+            Source::Plan(plan) => rows_of(plan),
+            Source::Given => 1.0,
+        }
+    }
+
+    /// Rows after a relation has joined.
+    fn estimate_joined(&self, joined: &Joined, relation: usize, conditions: &[Condition]) -> f64 {
+        let alone = self.estimate(relation, conditions);
+        match &self.relations[relation].source {
+            Source::Table(table) => {
+                let by = self.choose(relation, table, conditions, joined.set, false);
+                // Of what is looked up, as many rows for each as are found; never more than all pairs.
+                (joined.rows * by.rows).min(joined.rows * alone).max(1.0)
+            }
+            _ => joined.rows.max(alone),
+        }
+    }
+
+    fn wanted<'w>(&'w self, relation: usize, table: &'w Arc<TableRef>, conditions: &[Condition], known: Set, ordered: bool) -> Wanted<'w> {
+        let own = 1 << relation;
+        let mine = |condition: &&Condition| condition.needs & own != 0 && condition.needs & !(own | known) == 0 && !condition.has_subquery;
+        Wanted {
+            table,
+            relation,
+            columns: self.relations[relation].used.iter().copied().collect(),
+            conditions: conditions.iter().filter(mine).map(|condition| condition.expr.clone()).collect(),
+            order: if ordered { self.order } else { &[] },
+            few: self.few,
+        }
+    }
+
+    fn choose(&self, relation: usize, table: &Arc<TableRef>, conditions: &[Condition], known: Set, ordered: bool) -> Chosen {
+        choose(&self.wanted(relation, table, conditions, known, ordered))
+    }
+
+    /// A relation by itself, with its conditions.
+    fn relation(&self, relation: usize, conditions: &mut Vec<Condition>, is_alone: bool) -> Joined {
+        let own: Set = 1 << relation;
+        let layout: Vec<(usize, usize)> = self.relations[relation].used.iter().map(|column| (relation, *column)).collect();
+        match &self.relations[relation].source {
+            Source::Table(table) => {
+                let wanted = self.wanted(relation, table, conditions, 0, is_alone);
+                let chosen = choose(&wanted);
+                let (rows, is_ordered) = (chosen.rows, chosen.is_ordered);
+                let scan = chosen.scan(&wanted, &mut |_| {}, &mut |expr| place(expr, &layout));
+                take(conditions, |condition| condition.needs == own && !condition.has_subquery);
+                Joined { plan: Plan::Scan(Arc::new(scan)), layout, rows, set: own, is_ordered }
+            }
+            source => {
+                let plan = match source {
+                    Source::Plan(plan) => plan.clone(),
+                    // Its row is the first that whoever runs the statement gives.
+                    _ => Plan::values(vec![Vec::new()]),
+                };
+                let rows = rows_of(&plan);
+                // All columns come; those that are not needed go with the next projection.
+                let layout = (0..self.relations[relation].columns.len()).map(|column| (relation, column)).collect();
+                Joined { plan, layout, rows, set: own, is_ordered: self.order.is_empty() }
+            }
+        }
+    }
+
+    /// Joins a relation to those that are there.
+    fn add(&self, joined: Joined, relation: usize, conditions: &mut Vec<Condition>) -> Joined {
+        if let Source::Table(table) = &self.relations[relation].source
+            && let Some((wanted, chosen)) = self.look_up(&joined, relation, table, conditions)
+        {
+            let own: Set = 1 << relation;
+            let known = joined.set;
+            take(conditions, |c| c.needs & own != 0 && c.needs & !(own | known) == 0 && !c.has_subquery);
+            return self.looked_up(JoinKind::Inner, joined, relation, &wanted, chosen, Vec::new());
+        }
+        let other = self.relation(relation, conditions, false);
+        self.hash(JoinKind::Inner, joined, other, Vec::new(), conditions)
+    }
+
+    /// Is it better to look rows of a table up for each row that is there?
+    fn look_up<'w>(
+        &'w self,
+        joined: &Joined,
+        relation: usize,
+        table: &'w Arc<TableRef>,
+        conditions: &[Condition],
+    ) -> Option<(Wanted<'w>, Chosen)> {
+        let wanted = self.wanted(relation, table, conditions, joined.set, false);
+        let chosen = choose(&wanted);
+        if chosen.access == Access::Pages {
+            return None;
+        }
+        let by_tests_of_others = chosen.tests.iter().any(|test| match &test.kind {
+            super::access::TestKind::Compare { value, .. } => needs(value) & joined.set != 0,
+            super::access::TestKind::In { values, .. } => values.iter().any(|value| needs(value) & joined.set != 0),
+            _ => false,
+        });
+        let each = match chosen.access {
+            Access::Unique { .. } => 1.0,
+            _ => chosen.looked_at,
+        };
+        let alone = self.choose(relation, table, conditions, 0, false);
+        (by_tests_of_others && joined.rows * each.max(1.0) * LOOK_UP < alone.looked_at + joined.rows).then_some((wanted, chosen))
+    }
+
+    fn looked_up(&self, kind: JoinKind, joined: Joined, relation: usize, wanted: &Wanted<'_>, chosen: Chosen, on: Vec<Expr>) -> Joined {
+        let own: Vec<(usize, usize)> = wanted.columns.iter().map(|column| (relation, *column)).collect();
+        let mut layout = joined.layout.clone();
+        layout.extend(own.iter().copied());
+        let mut chosen = chosen;
+        // What is left of the conditions is asked of both rows together.
+        let mut rest: Vec<Expr> = std::mem::take(&mut chosen.rest);
+        rest.extend(on);
+        rest.iter_mut().for_each(|expr| place(expr, &layout));
+        let rows = (joined.rows * chosen.rows).max(1.0);
+        let scan = chosen.scan(wanted, &mut |expr| place(expr, &joined.layout), &mut |expr| place(expr, &own));
+        let plan = LookUpPlan { kind, first: joined.plan, second: Arc::new(scan), condition: together(rest) };
+        Joined { plan: Plan::LookUp(Arc::new(plan)), layout, rows, set: joined.set | 1 << relation, is_ordered: false }
+    }
+
+    /// Joins two by equal keys, or all pairs; `on` are conditions of both.
+    fn hash(&self, kind: JoinKind, first: Joined, second: Joined, on: Vec<Condition>, conditions: &mut Vec<Condition>) -> Joined {
+        let set = first.set | second.set;
+        let mut asked = on;
+        if kind == JoinKind::Inner {
+            asked.extend(take(conditions, |condition| {
+                condition.needs & !set == 0
+                    && !condition.has_subquery
+                    && condition.needs & first.set != 0
+                    && condition.needs & second.set != 0
+            }));
+        }
+        // The larger side is not kept in memory, where it does not matter which is which.
+        let (first, second) = if kind == JoinKind::Inner && second.rows > first.rows { (second, first) } else { (first, second) };
+        let (mut first_keys, mut second_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for condition in asked {
+            if let Expr::Compare { comparison: Comparison::Equal, left, right } = &condition.expr {
+                let (of_left, of_right) = (needs(left), needs(right));
+                let within = |needs: Set, set: Set| needs != 0 && needs & !set == 0;
+                if within(of_left, first.set) && within(of_right, second.set) {
+                    first_keys.push(placed(left, &first.layout));
+                    second_keys.push(placed(right, &second.layout));
+                    continue;
+                }
+                if within(of_right, first.set) && within(of_left, second.set) {
+                    first_keys.push(placed(right, &first.layout));
+                    second_keys.push(placed(left, &second.layout));
+                    continue;
+                }
+            }
+            rest.push(condition.expr);
+        }
+        let widths = (first.layout.len(), second.layout.len());
+        let mut layout = first.layout;
+        layout.extend(second.layout);
+        rest.iter_mut().for_each(|expr| place(expr, &layout));
+        let rows = if first_keys.is_empty() { first.rows * second.rows } else { first.rows.max(second.rows) };
+        let plan = HashPlan {
+            kind,
+            first: first.plan,
+            second: second.plan,
+            first_keys,
+            second_keys,
+            condition: together(rest),
+            widths,
+            nulls_match: false,
+        };
+        Joined { plan: Plan::Hash(Arc::new(plan)), layout, rows, set, is_ordered: false }
+    }
+
+    /// An outer join as it is written.
+    fn outer(&self, kind: JoinKind, left: From, right: From, on: Vec<Expr>, conditions: &mut Vec<Condition>) -> SqlResult<Joined> {
+        let (of_left, of_right) = (set_of(&left), set_of(&right));
+        let on: Vec<Condition> = on.into_iter().map(Condition::new).collect();
+        // Conditions of WHERE on the side that is kept are asked before.
+        let first_conditions = match kind {
+            JoinKind::Left => take(conditions, |c| c.needs & !of_left == 0 && c.needs != 0 && !c.has_subquery),
+            _ => Vec::new(),
+        };
+        let first = self.side(left, first_conditions)?;
+        // Conditions of ON on the other side choose its rows.
+        let (second_conditions, on): (Vec<Condition>, Vec<Condition>) = match kind {
+            JoinKind::Left => on.into_iter().partition(|c| c.needs & !of_right == 0 && c.needs != 0 && !c.has_subquery),
+            _ => (Vec::new(), on),
+        };
+        if kind == JoinKind::Left
+            && let From::Relation(relation) = right
+            && let Source::Table(table) = &self.relations[relation].source
+        {
+            let known = first.set;
+            let own: Set = 1 << relation;
+            let mut all = second_conditions;
+            let (usable, rest): (Vec<Condition>, Vec<Condition>) =
+                on.into_iter().partition(|c| c.needs & own != 0 && c.needs & !(own | known) == 0 && !c.has_subquery);
+            let count = all.len();
+            all.extend(usable);
+            if let Some((wanted, chosen)) = self.look_up(&first, relation, table, &all) {
+                let rest = rest.into_iter().map(|condition| condition.expr).collect();
+                let rows = first.rows;
+                let joined = self.looked_up(kind, first, relation, &wanted, chosen, rest);
+                return Ok(Joined { rows: joined.rows.max(rows), ..joined });
+            }
+            let mut on = all.split_off(count);
+            on.extend(rest);
+            let second = self.side(From::Relation(relation), all)?;
+            return Ok(self.hash(kind, first, second, on, conditions));
+        }
+        let second = self.side(right, second_conditions)?;
+        Ok(self.hash(kind, first, second, on, conditions))
+    }
+}
+
+enum Item {
+    Relation(usize),
+    Joined(Joined),
+}
+
+/// Inner joins within each other become a list of items, their conditions some of all.
+fn flatten(from: From, items: &mut Vec<From>, conditions: &mut Vec<Condition>) {
+    match from {
+        From::Join { kind: JoinKind::Inner, left, right, on } => {
+            conditions.extend(on.into_iter().map(Condition::new));
+            flatten(*left, items, conditions);
+            flatten(*right, items, conditions);
+        }
+        other => items.push(other),
+    }
+}
+
+fn set_of(from: &From) -> Set {
+    match from {
+        From::Relation(relation) => 1 << (*relation).min(63),
+        From::Join { left, right, .. } => set_of(left) | set_of(right),
+    }
+}
+
+fn needs(expr: &Expr) -> Set {
+    Condition::new(expr.clone()).needs
+}
+
+fn is_connected(joined: &Joined, item: &Item, conditions: &[Condition]) -> bool {
+    let own = match item {
+        Item::Relation(relation) => 1 << relation,
+        Item::Joined(other) => other.set,
+    };
+    conditions.iter().any(|condition| {
+        let is_equality = matches!(condition.expr, Expr::Compare { comparison: Comparison::Equal, .. });
+        is_equality && condition.needs & own != 0 && condition.needs & joined.set != 0 && condition.needs & !(own | joined.set) == 0
+    })
+}
+
+fn take(conditions: &mut Vec<Condition>, is_taken: impl Fn(&Condition) -> bool) -> Vec<Condition> {
+    let (taken, left) = std::mem::take(conditions).into_iter().partition(is_taken);
+    *conditions = left;
+    taken
+}
+
+fn least<T>(items: &[T], weight: impl Fn(&T) -> f64) -> usize {
+    (0..items.len()).min_by(|a, b| weight(&items[*a]).total_cmp(&weight(&items[*b]))).unwrap_or(0)
+}
+
+/// Rows of a plan, by estimate.
+pub(super) fn rows_of(plan: &Plan) -> f64 {
+    match plan {
+        Plan::Values(rows) => rows.len() as f64,
+        Plan::Series(_) => 1000.0,
+        Plan::Scan(scan) => scan.rows,
+        Plan::Filter(filter) => {
+            let FilterPlan { input, .. } = &**filter;
+            (rows_of(input) * 0.3).max(1.0)
+        }
+        Plan::Project(project) => rows_of(&project.input),
+        Plan::Within(within) => rows_of(&within.input),
+        Plan::LookUp(look_up) => rows_of(&look_up.first) * look_up.second.rows.max(1.0),
+        Plan::Hash(hash) => {
+            let (first, second) = (rows_of(&hash.first), rows_of(&hash.second));
+            if hash.first_keys.is_empty() { first * second } else { first.max(second) }
+        }
+        Plan::Aggregate(aggregate) => {
+            if aggregate.keys.is_empty() {
+                1.0
+            } else {
+                (rows_of(&aggregate.input) * 0.1).max(1.0)
+            }
+        }
+        Plan::Distinct(input) => rows_of(input) * 0.5,
+        Plan::Sort(sort) => rows_of(&sort.input),
+        Plan::Cut(cut) => rows_of(&cut.input),
+        Plan::Limit(limit) => match &limit.limit.limit {
+            Some(Expr::Literal(pagefold_types::Value::Int(rows))) => rows_of(&limit.input).min(*rows as f64),
+            _ => rows_of(&limit.input),
+        },
+        Plan::Set(set) => rows_of(&set.first) + rows_of(&set.second),
+    }
+}

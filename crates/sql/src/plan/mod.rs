@@ -1,0 +1,265 @@
+//! Plans: how rows of a query are come by.
+//!
+//! * `select`: the plan of a SELECT: joins, groups, what comes out, order, limit
+//! * `join`: in which order relations are joined, and how
+//! * `access`: how the rows of one table are come by: which conditions the engine answers, by which index
+//! * `explain`: plans as text
+//!
+//! Invariants:
+//! - rows are tuples of values; an expression of a plan names them by [`Expr::Slot`]: no column is left;
+//! - a plan is shared: what is open of it (`execute`) has nothing of the session, and it can be opened again with other parameters;
+//! - estimates decide how fast a plan is, never what it gives.
+
+pub(crate) mod access;
+mod explain;
+mod join;
+pub(crate) mod select;
+
+use crate::bind::Noted;
+use crate::bind::{Limit, SetOperation, SortKey};
+use crate::catalog::TableRef;
+use crate::expression::Expr;
+use access::Test;
+use pagefold_engine::btree::Direction;
+use std::sync::Arc;
+
+/// How rows are come by.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    /// These rows.
+    Values(Arc<Vec<Vec<Expr>>>),
+    /// Numbers from, to, by step.
+    Series(Arc<Vec<Expr>>),
+    Scan(Arc<ScanPlan>),
+    Filter(Arc<FilterPlan>),
+    Project(Arc<ProjectPlan>),
+    /// A query in FROM that needs the outer row of the query it is in: here its own.
+    Within(Arc<WithinPlan>),
+    LookUp(Arc<LookUpPlan>),
+    Hash(Arc<HashPlan>),
+    Aggregate(Arc<AggregatePlan>),
+    Distinct(Arc<Plan>),
+    Sort(Arc<SortPlan>),
+    /// The first so many columns.
+    Cut(Arc<CutPlan>),
+    Limit(Arc<LimitPlan>),
+    Set(Arc<SetPlan>),
+}
+
+impl Default for Plan {
+    /// No rows.
+    fn default() -> Plan {
+        Plan::Values(Arc::new(Vec::new()))
+    }
+}
+
+/// Rows of a table.
+#[derive(Debug)]
+pub(crate) struct ScanPlan {
+    pub(crate) table: Arc<TableRef>,
+    /// Columns that are delivered, by number.
+    pub(crate) columns: Vec<usize>,
+    /// What the engine answers. Their values are computed when the scan is opened: of parameters, and in a join of the row before.
+    pub(crate) tests: Vec<Test>,
+    /// What is asked of the values that it delivers.
+    pub(crate) residual: Option<Expr>,
+    pub(crate) access: Access,
+    /// Rows, by estimate.
+    pub(crate) rows: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Page by page.
+    Pages,
+    /// By an index, by number in the list of the table's.
+    Index { index: usize, direction: Direction, keys_only: bool },
+    /// At most one row: all columns of a unique index are equal to something. Which tests, in the order of its columns.
+    Unique { index: usize, tests: Vec<usize> },
+}
+
+#[derive(Debug)]
+pub(crate) struct FilterPlan {
+    pub(crate) input: Plan,
+    pub(crate) condition: Expr,
+}
+
+#[derive(Debug)]
+pub(crate) struct ProjectPlan {
+    pub(crate) input: Plan,
+    pub(crate) exprs: Vec<Expr>,
+}
+
+#[derive(Debug)]
+pub(crate) struct WithinPlan {
+    pub(crate) input: Plan,
+    pub(crate) outer: Vec<Expr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinKind {
+    Inner,
+    /// Each row of the first side comes, with NULLs where it has no partner.
+    Left,
+    /// Of both sides.
+    Full,
+    /// Rows of the first side that have a partner, each once, without it.
+    Semi,
+    /// Those that have none.
+    Anti,
+}
+
+/// For each row of the first side, rows of a table by an index.
+#[derive(Debug)]
+pub(crate) struct LookUpPlan {
+    pub(crate) kind: JoinKind,
+    pub(crate) first: Plan,
+    /// Its tests are computed of the row of the first side.
+    pub(crate) second: Arc<ScanPlan>,
+    /// What is asked of both together.
+    pub(crate) condition: Option<Expr>,
+}
+
+/// Rows of both sides whose keys are equal. Without keys: all pairs.
+#[derive(Debug)]
+pub(crate) struct HashPlan {
+    pub(crate) kind: JoinKind,
+    pub(crate) first: Plan,
+    /// This one is read whole, into memory.
+    pub(crate) second: Plan,
+    pub(crate) first_keys: Vec<Expr>,
+    pub(crate) second_keys: Vec<Expr>,
+    pub(crate) condition: Option<Expr>,
+    /// Columns of each side.
+    pub(crate) widths: (usize, usize),
+    /// NOT IN: a NULL on the second side is a partner of each, and one of the first side of all there are.
+    pub(crate) nulls_match: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct AggregatePlan {
+    pub(crate) input: Plan,
+    pub(crate) keys: Vec<Expr>,
+    pub(crate) aggregates: Vec<Noted>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SortPlan {
+    pub(crate) input: Plan,
+    pub(crate) keys: Vec<SortKey>,
+    /// No more than so many of the first are wanted.
+    pub(crate) limit: Limit,
+}
+
+#[derive(Debug)]
+pub(crate) struct CutPlan {
+    pub(crate) input: Plan,
+    pub(crate) columns: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct LimitPlan {
+    pub(crate) input: Plan,
+    pub(crate) limit: Limit,
+}
+
+#[derive(Debug)]
+pub(crate) struct SetPlan {
+    pub(crate) operation: SetOperation,
+    pub(crate) all: bool,
+    pub(crate) first: Plan,
+    pub(crate) second: Plan,
+}
+
+impl Plan {
+    pub(crate) fn values(rows: Vec<Vec<Expr>>) -> Plan {
+        Plan::Values(Arc::new(rows))
+    }
+
+    pub(crate) fn series(bounds: Vec<Expr>) -> Plan {
+        Plan::Series(Arc::new(bounds))
+    }
+
+    pub(crate) fn filtered(self, conditions: Vec<Expr>) -> Plan {
+        match together(conditions) {
+            Some(condition) => Plan::Filter(Arc::new(FilterPlan { input: self, condition })),
+            None => self,
+        }
+    }
+
+    /// Other columns, of its own.
+    pub(crate) fn projected(self, exprs: Vec<Expr>) -> Plan {
+        if let Plan::Scan(scan) = &self
+            && exprs.len() == scan.columns.len()
+            && exprs.iter().enumerate().all(|(at, expr)| *expr == Expr::Slot(at))
+        {
+            return self;
+        }
+        Plan::Project(Arc::new(ProjectPlan { input: self, exprs }))
+    }
+
+    pub(crate) fn within(self, outer: Vec<Expr>) -> Plan {
+        Plan::Within(Arc::new(WithinPlan { input: self, outer }))
+    }
+
+    pub(crate) fn sorted(self, keys: Vec<SortKey>) -> Plan {
+        if keys.is_empty() { self } else { Plan::Sort(Arc::new(SortPlan { input: self, keys, limit: Limit::default() })) }
+    }
+
+    pub(crate) fn cut(self, from: usize, columns: usize) -> Plan {
+        if from == columns { self } else { Plan::Cut(Arc::new(CutPlan { input: self, columns })) }
+    }
+
+    pub(crate) fn limited(self, limit: Limit) -> Plan {
+        if limit.limit.is_none() && limit.offset.is_none() {
+            return self;
+        }
+        // What sorts needs to keep no more than come out.
+        let input = match self {
+            Plan::Sort(sort) if limit.limit.is_some() => {
+                let (input, keys) = (sort.input.clone(), sort.keys.clone());
+                Plan::Sort(Arc::new(SortPlan { input, keys, limit: limit.clone() }))
+            }
+            other => other,
+        };
+        Plan::Limit(Arc::new(LimitPlan { input, limit }))
+    }
+
+    pub(crate) fn distinct(self) -> Plan {
+        Plan::Distinct(Arc::new(self))
+    }
+
+    pub(crate) fn set_operation(operation: SetOperation, all: bool, first: Plan, second: Plan) -> Plan {
+        Plan::Set(Arc::new(SetPlan { operation, all, first, second }))
+    }
+}
+
+impl Plan {
+    /// Is there a table in it of which this is so?
+    pub(crate) fn any_table(&self, is_it: &dyn Fn(&TableRef) -> bool) -> bool {
+        match self {
+            Plan::Values(_) | Plan::Series(_) => false,
+            Plan::Scan(scan) => is_it(&scan.table),
+            Plan::Filter(plan) => plan.input.any_table(is_it),
+            Plan::Project(plan) => plan.input.any_table(is_it),
+            Plan::Within(plan) => plan.input.any_table(is_it),
+            Plan::LookUp(plan) => is_it(&plan.second.table) || plan.first.any_table(is_it),
+            Plan::Hash(plan) => plan.first.any_table(is_it) || plan.second.any_table(is_it),
+            Plan::Aggregate(plan) => plan.input.any_table(is_it),
+            Plan::Distinct(input) => input.any_table(is_it),
+            Plan::Sort(plan) => plan.input.any_table(is_it),
+            Plan::Cut(plan) => plan.input.any_table(is_it),
+            Plan::Limit(plan) => plan.input.any_table(is_it),
+            Plan::Set(plan) => plan.first.any_table(is_it) || plan.second.any_table(is_it),
+        }
+    }
+}
+
+/// All of these conditions as one.
+pub(crate) fn together(mut conditions: Vec<Expr>) -> Option<Expr> {
+    match conditions.len() {
+        0 => None,
+        1 => conditions.pop(),
+        _ => Some(Expr::And(conditions)),
+    }
+}

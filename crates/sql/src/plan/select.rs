@@ -1,0 +1,103 @@
+//! The plan of a SELECT.
+
+use super::join::{Joining, place};
+use super::{AggregatePlan, HashPlan, JoinKind, Plan};
+use crate::SqlResult;
+use crate::bind::{AGGREGATES, Binder, Groups, KEYS, Select, Source};
+use crate::expression::{Expr, SubqueryKind};
+use std::sync::Arc;
+
+/// Plans a SELECT whose relations are those of the innermost scope.
+pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
+    let Select { from, conditions, groups, mut projection, visible, distinct, mut order, limit } = select;
+    let scope = binder.scope();
+    let relations = &scope.relations;
+    let wanted = wanted_order(&order, &projection, groups.is_some() || distinct, relations);
+    let few = limit.limit.is_some();
+    let joining = Joining { relations, order: wanted.as_deref().unwrap_or(&[]), few };
+    let (joined, with_subqueries) = joining.join(from, conditions)?;
+    if wanted.is_some() && joined.is_ordered {
+        order.clear();
+    }
+    let mut plan = ask_subqueries(binder, joined.plan, joined.layout.len(), with_subqueries);
+    match groups {
+        None => projection.iter_mut().for_each(|expr| place(expr, &joined.layout)),
+        Some(Groups { mut keys, mut aggregates, mut having }) => {
+            keys.iter_mut().for_each(|key| place(key, &joined.layout));
+            for noted in &mut aggregates {
+                noted.aggregate.argument.iter_mut().for_each(|argument| place(argument, &joined.layout));
+                noted.filter.iter_mut().for_each(|filter| place(filter, &joined.layout));
+            }
+            let mut layout: Vec<(usize, usize)> = (0..keys.len()).map(|key| (KEYS, key)).collect();
+            layout.extend((0..aggregates.len()).map(|aggregate| (AGGREGATES, aggregate)));
+            having.iter_mut().for_each(|expr| place(expr, &layout));
+            projection.iter_mut().for_each(|expr| place(expr, &layout));
+            plan = Plan::Aggregate(Arc::new(AggregatePlan { input: plan, keys, aggregates })).filtered(having);
+        }
+    }
+    // What rows were ordered by, and are no more, need not come.
+    if order.is_empty() {
+        projection.truncate(visible);
+    }
+    let columns = projection.len();
+    plan = plan.projected(projection);
+    if distinct {
+        plan = plan.distinct();
+    }
+    Ok(plan.sorted(order).limited(limit).cut(columns, visible))
+}
+
+/// Asks conditions with subqueries. One that is IN or NOT IN a subquery that needs nothing of the row is a join: its values are hashed once.
+fn ask_subqueries(binder: &mut Binder<'_>, mut plan: Plan, width: usize, conditions: Vec<Expr>) -> Plan {
+    let mut rest = Vec::new();
+    for condition in conditions {
+        match condition {
+            Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } if outer.is_empty() && !has_subquery(&of) => {
+                // Nobody else has the plan of a subquery.
+                let second = std::mem::take(&mut binder.subplans[number]);
+                let kind = if negated { JoinKind::Anti } else { JoinKind::Semi };
+                let (first_keys, second_keys) = (vec![*of], vec![Expr::Slot(0)]);
+                let hash = HashPlan {
+                    kind,
+                    first: plan,
+                    second,
+                    first_keys,
+                    second_keys,
+                    condition: None,
+                    widths: (width, 1),
+                    nulls_match: negated,
+                };
+                plan = Plan::Hash(Arc::new(hash));
+            }
+            other => rest.push(other),
+        }
+    }
+    plan.filtered(rest)
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.visit(&mut |expr| found |= matches!(expr, Expr::Subquery { .. }));
+    found
+}
+
+/// The order of rows as columns of the one table that they are of, if that is what is asked for.
+fn wanted_order(
+    order: &[crate::bind::SortKey],
+    projection: &[Expr],
+    is_other: bool,
+    relations: &[crate::bind::Relation],
+) -> Option<Vec<(usize, bool)>> {
+    let [relation] = relations else { return None };
+    let Source::Table(table) = &relation.source else { return None };
+    if is_other || order.is_empty() {
+        return None;
+    }
+    let column = |key: &crate::bind::SortKey| {
+        let Expr::Column { relation: 0, column } = projection[key.slot] else { return None };
+        // NULLs are last in an index, first when it is read backward.
+        let is_nullable = table.schema.columns()[column].nullable;
+        (!is_nullable || key.nulls_first == key.descending).then_some((column, key.descending))
+    };
+    order.iter().map(column).collect()
+}

@@ -1,0 +1,226 @@
+//! Statements that are planned, and plans that are kept.
+//!
+//! Invariant: a plan that is kept was made at one version of the catalog, and is given only to who is at that version.
+
+use crate::bind::change::{ChangePlan, InsertPlan};
+use crate::bind::{Binder, Limit, Output};
+use crate::expression::Expr;
+use crate::expression::ParamTypes;
+use crate::plan::{Access, Plan, ScanPlan};
+use crate::session::Statement;
+use crate::{SqlError, SqlResult};
+use pagefold_types::{DataType, Value, text};
+use sqlparser::ast::Statement as Node;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Plans that a session keeps.
+const PLANS_MAX: usize = 256;
+
+/// A statement that is planned.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) action: Action,
+    pub(crate) outputs: Arc<[Output]>,
+    pub(crate) subplans: Arc<[Plan]>,
+    params: Vec<DataType>,
+    /// `SELECT`, `INSERT 0`, `UPDATE`, `DELETE`: the number of rows follows.
+    pub(crate) tag: &'static str,
+}
+
+#[derive(Debug)]
+pub(crate) enum Action {
+    Query(Plan),
+    Point(PointPlan),
+    Locking(LockingPlan),
+    Insert(InsertPlan),
+    Change(ChangePlan),
+}
+
+/// At most one row, by all columns of a unique index: the transaction is asked for it at once, without a view and without operators.
+#[derive(Debug)]
+pub(crate) struct PointPlan {
+    pub(crate) scan: Arc<ScanPlan>,
+    /// Number of the index, and its tests in the order of its columns.
+    pub(crate) index: usize,
+    pub(crate) tests: Vec<usize>,
+    /// Of the columns of the scan; `None`: those.
+    pub(crate) exprs: Option<Vec<Expr>>,
+    /// The same as any other plan, for values that are not as the columns have them.
+    pub(crate) plan: Plan,
+}
+
+impl PointPlan {
+    fn of(plan: Plan) -> Result<PointPlan, Plan> {
+        let (scan, exprs) = match &plan {
+            Plan::Scan(scan) => (Arc::clone(scan), None),
+            Plan::Project(project) => match &project.input {
+                Plan::Scan(scan) => (Arc::clone(scan), Some(project.exprs.clone())),
+                _ => return Err(plan),
+            },
+            _ => return Err(plan),
+        };
+        match &scan.access {
+            Access::Unique { index, tests } if !scan.table.is_divided() && tests.len() == scan.tests.len() => {
+                let (index, tests) = (*index, tests.clone());
+                Ok(PointPlan { scan, index, tests, exprs, plan })
+            }
+            _ => Err(plan),
+        }
+    }
+}
+
+/// SELECT ... FOR UPDATE or FOR SHARE of one table.
+#[derive(Debug)]
+pub(crate) struct LockingPlan {
+    pub(crate) table: Arc<crate::catalog::TableRef>,
+    /// What comes out, and behind it part and RID.
+    pub(crate) source: Plan,
+    pub(crate) columns: usize,
+    pub(crate) limit: Limit,
+    pub(crate) lock: pagefold_engine::database::RowLock,
+    pub(crate) wait: pagefold_engine::database::LockWait,
+}
+
+impl Planned {
+    pub(crate) fn new(node: &Node, mut binder: Binder<'_>, types: &ParamTypes) -> SqlResult<Planned> {
+        let returned = |returning: &Option<crate::bind::change::Returning>| {
+            returning.as_ref().map_or_else(Vec::new, |returning| returning.outputs.clone())
+        };
+        let (action, outputs, tag) = match node {
+            Node::Query(query) if query.locks.is_empty() => {
+                let planned = binder.query(query)?;
+                let action = match binder.subplans.is_empty() {
+                    true => PointPlan::of(planned.plan).map_or_else(Action::Query, Action::Point),
+                    false => Action::Query(planned.plan),
+                };
+                (action, planned.outputs, "SELECT")
+            }
+            Node::Query(query) => {
+                let (locking, outputs) = binder.locking_query(query)?;
+                (Action::Locking(locking), outputs, "SELECT")
+            }
+            Node::Insert(insert) => {
+                let plan = binder.insert(insert)?;
+                let outputs = returned(&plan.returning);
+                (Action::Insert(plan), outputs, "INSERT 0")
+            }
+            Node::Update(update) => {
+                let plan = binder.update(update)?;
+                let outputs = returned(&plan.returning);
+                (Action::Change(plan), outputs, "UPDATE")
+            }
+            Node::Delete(delete) => {
+                let plan = binder.delete(delete)?;
+                let outputs = returned(&plan.returning);
+                (Action::Change(plan), outputs, "DELETE")
+            }
+            other => return Err(SqlError::unsupported(format!("{other}"))),
+        };
+        let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
+        // A parameter that nothing has given a type is text.
+        let params = types.0.borrow().iter().map(|data_type| data_type.unwrap_or(crate::bind::TEXT)).collect();
+        Ok(Planned { action, outputs: outputs.into(), subplans, params, tag })
+    }
+
+    /// Values of parameters, of the types that the statement has given them.
+    pub(crate) fn params(&self, given: &[Value]) -> SqlResult<Vec<Value>> {
+        fit_all(given, &self.params)
+    }
+
+    pub(crate) fn explain(&self) -> Vec<String> {
+        let under = |name: String, plan: &Plan| {
+            let mut lines = vec![name];
+            lines.extend(plan.explain().into_iter().map(|line| format!("  {line}")));
+            lines
+        };
+        let mut lines = match &self.action {
+            Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan.explain(),
+            Action::Locking(plan) => under("Lock rows".into(), &plan.source),
+            Action::Insert(plan) => under(format!("Insert into {}", plan.table.name), &plan.source),
+            Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
+            Action::Change(plan) => under(format!("Update {}", plan.table.name), &plan.source),
+        };
+        for (number, plan) in self.subplans.iter().enumerate() {
+            lines.push(format!("Subquery {}", number + 1));
+            lines.extend(plan.explain().into_iter().map(|line| format!("  {line}")));
+        }
+        lines
+    }
+}
+
+pub(crate) fn fit_params(given: &[Value], types: &ParamTypes) -> SqlResult<Vec<Value>> {
+    let types: Vec<DataType> = types.0.borrow().iter().map(|data_type| data_type.unwrap_or(crate::bind::TEXT)).collect();
+    fit_all(given, &types)
+}
+
+fn fit_all(given: &[Value], types: &[DataType]) -> SqlResult<Vec<Value>> {
+    if given.len() < types.len() {
+        return Err(SqlError::new("08P01", format!("the statement has {} parameters, {} values were given", types.len(), given.len())));
+    }
+    given.iter().zip(types).enumerate().map(|(at, (value, data_type))| fit(value, data_type, at)).collect()
+}
+
+/// A value as its parameter's type has it: a whole number also for decimal and floating-point ones, a text for whatever can be read from it.
+fn fit(value: &Value, data_type: &DataType, at: usize) -> SqlResult<Value> {
+    let wrong = || SqlError::new("22023", format!("parameter ${} is {data_type}: {} is none", at + 1, value.as_ref().kind()));
+    let read = |written: &str| text::parse(written, data_type).map_err(|e| SqlError::new("22P02", format!("parameter ${}: {e}", at + 1)));
+    let fitted = match (value, data_type) {
+        (Value::Null, _) => return Ok(Value::Null),
+        (Value::Text(written), data_type) if !data_type.is_text() => return read(written),
+        (Value::Int(number), DataType::Decimal { .. }) => return read(&number.to_string()),
+        (Value::Double(number), DataType::Decimal { .. }) => return read(&number.to_string()),
+        (Value::Int(number), DataType::Double) => Value::Double(*number as f64),
+        (Value::Int(number), DataType::Real) => Value::Real(*number as f32),
+        (Value::Real(number), DataType::Double) => Value::Double((*number).into()),
+        (Value::Double(number), DataType::Real) => Value::Real(*number as f32),
+        (Value::Int(number), data_type) if data_type.is_text() => Value::Text(number.to_string()),
+        (Value::Double(number), data_type) if data_type.is_text() => Value::Text(number.to_string()),
+        (Value::Boolean(truth), data_type) if data_type.is_text() => Value::Text(truth.to_string()),
+        (other, _) => other.clone(),
+    };
+    match fitted.as_ref().check(data_type, "") {
+        Ok(()) => Ok(fitted),
+        Err(_) if matches!(fitted, Value::Int(_)) && data_type.int_range().is_some() => {
+            Err(SqlError::out_of_range(crate::bind::type_name(data_type)))
+        }
+        Err(_) => Err(wrong()),
+    }
+}
+
+/// Plans by the texts of their statements.
+#[derive(Debug, Default)]
+pub(crate) struct Plans {
+    kept: HashMap<Arc<str>, Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    statement: Statement,
+    version: (u64, usize),
+    planned: Arc<Planned>,
+}
+
+impl Plans {
+    /// A statement that was read before.
+    pub(crate) fn statement(&self, text: &str) -> Option<Statement> {
+        self.kept.get(text).map(|kept| kept.statement.clone())
+    }
+
+    pub(crate) fn get(&self, text: &str, version: (u64, usize)) -> Option<Arc<Planned>> {
+        self.kept.get(text).filter(|kept| kept.version == version).map(|kept| Arc::clone(&kept.planned))
+    }
+
+    pub(crate) fn put(&mut self, statement: &Statement, version: (u64, usize), planned: Arc<Planned>) {
+        // All go at once: which of them are used most is not counted.
+        if self.kept.len() >= PLANS_MAX {
+            self.kept.clear();
+        }
+        let text: Arc<str> = statement.text().into();
+        self.kept.insert(text, Kept { statement: statement.clone(), version, planned });
+    }
+
+    pub(crate) fn forget(&mut self, text: &str) {
+        self.kept.remove(text);
+    }
+}

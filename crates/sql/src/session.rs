@@ -1,0 +1,688 @@
+//! A session: what a program, or one connection of a server, talks to.
+//!
+//! A session is a value. It has at most one transaction: one that BEGIN opened, or one for the single statement that runs. What is wrong with a statement takes that
+//! statement back; within BEGIN the transaction has then failed, as in PostgreSQL: it can only be rolled back, as a whole or to a savepoint.
+//!
+//! Invariants:
+//! - a statement has happened as a whole or not at all;
+//! - a plan is used only with the version of the catalog that it was made with;
+//! - an [`Answer`] that is dropped before its end ends its transaction, if it is the statement's own.
+
+use crate::answer::Answer;
+use crate::bind::Binder;
+use crate::define;
+use crate::execute::{Execution, Limits, Run, change};
+use crate::expression::{Env, ParamTypes, Subqueries};
+use crate::parse::{identifier, parse};
+use crate::planned::{Action, Planned, Plans, PointPlan};
+use crate::sequences::SequenceRef;
+use crate::settings::Settings;
+use crate::{Database, SqlError, SqlResult};
+use pagefold_engine::Error;
+use pagefold_engine::database::{Isolation, Savepoint, Transaction, TransactionOptions};
+use pagefold_io::{Clock, OsClock};
+use pagefold_types::{DataType, Value};
+use sqlparser::ast::{self, Statement as Node};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How often a statement is planned anew because tables were written anew meanwhile.
+const PLANS_MAX: u32 = 100;
+
+/// A session.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) database: Database,
+    clock: Arc<dyn Clock>,
+    pub(crate) open: Option<Open>,
+    pub(crate) settings: Settings,
+    cancelled: Arc<AtomicBool>,
+    plans: Plans,
+    prepared: HashMap<String, Statement>,
+}
+
+/// A transaction of a session.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) transaction: Transaction<'static>,
+    /// BEGIN opened it.
+    pub(crate) is_explicit: bool,
+    /// A statement has failed: only rollback is left, to a savepoint or of all.
+    has_failed: bool,
+    savepoints: Vec<(String, Savepoint)>,
+    /// Microseconds since 1970 at which it began.
+    pub(crate) began: i64,
+    options: TransactionOptions,
+    has_run: bool,
+    /// Plans of its own: of what it has made itself, or of its snapshot.
+    plans: Plans,
+}
+
+/// What a session's transaction is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionState {
+    /// There is none.
+    None,
+    /// BEGIN opened one.
+    Open,
+    /// A statement in it has failed.
+    Failed,
+}
+
+/// Ends the statement that a session runs, from another thread.
+#[derive(Clone, Debug)]
+pub struct Canceller(Arc<AtomicBool>);
+
+impl Canceller {
+    /// Ends it with SQLSTATE 57014. Without one that runs, nothing happens.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A statement that is read once, and run as often as is liked: by any session of the same database.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    text: Arc<str>,
+    node: Arc<Node>,
+    /// Types that PREPARE gave to parameters.
+    types: Arc<[DataType]>,
+}
+
+impl Statement {
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Session {
+    pub(crate) fn new(database: Database) -> Session {
+        Session {
+            database,
+            clock: Arc::new(OsClock),
+            open: None,
+            settings: Settings::default(),
+            cancelled: Arc::new(AtomicBool::new(false)),
+            plans: Plans::default(),
+            prepared: HashMap::new(),
+        }
+    }
+
+    /// Ends its statements from elsewhere.
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        Canceller(Arc::clone(&self.cancelled))
+    }
+
+    /// Is there a transaction?
+    #[must_use]
+    pub fn transaction_state(&self) -> TransactionState {
+        match &self.open {
+            Some(open) if open.is_explicit && open.has_failed => TransactionState::Failed,
+            Some(open) if open.is_explicit => TransactionState::Open,
+            _ => TransactionState::None,
+        }
+    }
+
+    /// Has it neither a transaction nor anything that was set or prepared?
+    #[must_use]
+    pub fn is_as_new(&self) -> bool {
+        self.open.is_none() && self.prepared.is_empty() && !self.settings.has_changed
+    }
+
+    /// Reads a text of one statement.
+    ///
+    /// # Errors
+    /// 42601 when it is none, or several.
+    pub fn prepare(&mut self, text: &str) -> SqlResult<Statement> {
+        let mut nodes = parse(text)?;
+        match (nodes.pop(), nodes.is_empty()) {
+            (Some(node), true) => Ok(Statement { text: text.into(), node: Arc::new(node), types: Arc::new([]) }),
+            (None, _) => Err(SqlError::syntax("there is no statement")),
+            _ => Err(SqlError::syntax("there is more than one statement")),
+        }
+    }
+
+    /// The statements of a text, each by itself.
+    ///
+    /// # Errors
+    /// 42601 when it is none.
+    pub fn statements(&mut self, text: &str) -> SqlResult<Vec<Statement>> {
+        let nodes = parse(text)?;
+        let is_one = nodes.len() == 1;
+        let statement = |node: Node| {
+            let text = if is_one { text.into() } else { node.to_string().into() };
+            Statement { text, node: Arc::new(node), types: Arc::new([]) }
+        };
+        Ok(nodes.into_iter().map(statement).collect())
+    }
+
+    /// Runs one statement, with values for its parameters: `$1` and so on, or `?` one after the other.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it, with a SQLSTATE.
+    pub fn execute(&mut self, text: &str, params: &[Value]) -> SqlResult<Answer<'_>> {
+        let statement = match self.plans.statement(text) {
+            Some(statement) => statement,
+            None => self.prepare(text).inspect_err(|_| self.fail())?,
+        };
+        self.run(&statement, params)
+    }
+
+    /// Runs all statements of a text, and gives each answer to `each`. Ends with the first that fails.
+    ///
+    /// # Errors
+    /// That of the statement; those of `each`.
+    pub fn execute_all(&mut self, text: &str, mut each: impl FnMut(Answer<'_>) -> SqlResult<()>) -> SqlResult<()> {
+        let statements = self.statements(text).inspect_err(|_| self.fail())?;
+        statements.iter().try_for_each(|statement| each(self.run(statement, &[])?))
+    }
+
+    /// Runs a statement that was read before.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub fn run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
+        self.cancelled.store(false, Ordering::Relaxed);
+        let node = Arc::clone(&statement.node);
+        if let Some(open) = &self.open
+            && open.has_failed
+            && !ends_failed(&node)
+        {
+            return Err(SqlError::new("25P02", "current transaction is aborted, commands ignored until end of transaction block"));
+        }
+        match &*node {
+            Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_) => self.plan_and_run(statement, params),
+            Node::Execute { name: Some(name), parameters, .. } => {
+                let (prepared, params) = self.prepared(name, parameters, params)?;
+                self.run(&prepared, &params)
+            }
+            Node::Explain { .. } => self.explain(statement, params),
+            node => {
+                let done = self.command(node);
+                match done {
+                    Ok(tag) => Ok(Answer::command(self, tag)),
+                    Err(error) => {
+                        self.fail();
+                        Err(error)
+                    }
+                }
+            }
+        }
+    }
+
+    /// A statement has failed.
+    fn fail(&mut self) {
+        match &mut self.open {
+            Some(open) if open.is_explicit => open.has_failed = true,
+            _ => {
+                if let Some(open) = self.open.take() {
+                    // The error of the statement is told; the next open of the database ends what this cannot.
+                    drop(open.transaction.rollback());
+                }
+            }
+        }
+    }
+
+    /// The transaction; one for the statement, if there is none.
+    pub(crate) fn begin(&mut self) -> &mut Open {
+        let options = self.settings.options();
+        let (clock, database) = (&self.clock, &self.database);
+        self.open.get_or_insert_with(|| Open::new(database, clock.as_ref(), options, false))
+    }
+
+    /// Ends the transaction of a single statement.
+    pub(crate) fn end_statement(&mut self) -> SqlResult<()> {
+        match &self.open {
+            Some(open) if !open.is_explicit => {}
+            _ => return Ok(()),
+        }
+        match self.open.take() {
+            Some(open) => Ok(open.transaction.commit()?),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn end_failed_statement(&mut self) {
+        self.fail();
+    }
+
+    fn limits(&self) -> Limits {
+        let deadline = self.settings.statement_timeout.map(|timeout| self.clock.monotonic() + timeout);
+        Limits { cancelled: Arc::clone(&self.cancelled), clock: Arc::clone(&self.clock), deadline }
+    }
+
+    /// Plans and runs a query or a change of rows.
+    fn plan_and_run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
+        let limits = self.limits();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            self.begin();
+            match self.run_once(statement, params, &limits) {
+                Ok(ran) => return Ok(Answer::of(self, ran)),
+                // A table was written anew between the plan and its use.
+                Err(error) if is_stale(&error) && tries < PLANS_MAX && self.can_follow() => self.forget(&statement.text),
+                Err(error) => {
+                    self.fail();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn can_follow(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_some_and(|open| open.transaction.isolation() == Isolation::ReadCommitted && open.transaction.failure().is_none())
+    }
+
+    fn forget(&mut self, text: &str) {
+        self.plans.forget(text);
+        if let Some(open) = &mut self.open {
+            open.plans.forget(text);
+        }
+    }
+
+    fn run_once(&mut self, statement: &Statement, params: &[Value], limits: &Limits) -> SqlResult<Ran> {
+        let planned = self.planned(statement)?;
+        let params = planned.params(params)?;
+        let memory = self.settings.work_mem;
+        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+        open.has_run = true;
+        if let Action::Point(point) = &planned.action {
+            let outside = Outside(&self.database);
+            let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
+            if let Some(row) = crate::execute::point(point, &mut open.transaction, &env)? {
+                return Ok(Ran::Row { planned, row });
+            }
+        }
+        let savepoint = open.transaction.savepoint();
+        loop {
+            limits.check()?;
+            let view = open.transaction.read_view()?;
+            let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone() };
+            let execution = Execution::new(&run, view, params.clone(), Arc::clone(&planned.subplans));
+            let done = match &planned.action {
+                Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => {
+                    let operator = crate::execute::open(plan, &execution.context())?;
+                    return Ok(Ran::Rows { planned, operator, execution: Box::new(execution) });
+                }
+                Action::Locking(locking) => change::lock_rows(locking, &mut open.transaction, &execution),
+                Action::Insert(plan) => change::insert(plan, &mut open.transaction, &execution),
+                Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
+            };
+            match done {
+                Ok(change::Outcome::Done(changed)) => return Ok(Ran::Changed { planned, changed }),
+                Ok(change::Outcome::Again) => open.transaction.roll_back_to(savepoint)?,
+                Err(error) => {
+                    if open.transaction.failure().is_none() {
+                        open.transaction.roll_back_to(savepoint)?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The plan of a statement: a known one, if the catalog is as it was.
+    fn planned(&mut self, statement: &Statement) -> SqlResult<Arc<Planned>> {
+        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+        let version = open.transaction.definitions_version();
+        let is_shared = version.1 == 0 && open.transaction.isolation() == Isolation::ReadCommitted;
+        let plans = if is_shared { &mut self.plans } else { &mut open.plans };
+        if let Some(planned) = plans.get(&statement.text, version) {
+            return Ok(planned);
+        }
+        let types = ParamTypes::default();
+        *types.0.borrow_mut() = statement.types.iter().map(|data_type| Some(*data_type)).collect();
+        let mut binder = Binder::new(&mut open.transaction, &types);
+        binder.names = self.database.engine().table_names();
+        let planned = Arc::new(Planned::new(&statement.node, binder, &types)?);
+        plans.put(statement, version, Arc::clone(&planned));
+        Ok(planned)
+    }
+
+    fn prepared(&mut self, name: &ast::ObjectName, arguments: &[ast::Expr], params: &[Value]) -> SqlResult<(Statement, Vec<Value>)> {
+        let wanted = crate::parse::object_name(name)?;
+        let Some(statement) = self.prepared.get(&wanted).cloned() else {
+            return Err(SqlError::new("26000", format!("prepared statement \"{wanted}\" does not exist")));
+        };
+        let mut values = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            values.push(self.constant(argument, params)?);
+        }
+        Ok((statement, values))
+    }
+
+    /// The value of an expression without columns.
+    pub(crate) fn constant(&mut self, expr: &ast::Expr, params: &[Value]) -> SqlResult<Value> {
+        let limits = self.limits();
+        let (is_own, memory) = (self.open.is_none(), self.settings.work_mem);
+        self.begin();
+        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+        let types = ParamTypes::default();
+        let mut binder = Binder::new(&mut open.transaction, &types);
+        let typed = binder.expression(expr)?;
+        let (expr, _) = crate::bind::settled(typed, &types)?;
+        let subplans: Arc<[crate::plan::Plan]> = binder.subplans.into();
+        let params = crate::planned::fit_params(params, &types)?;
+        let run = Run { database: &self.database, now: open.began, memory, limits };
+        let execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
+        let value = execution.context().evaluate(&expr, &[]);
+        if is_own {
+            drop(execution);
+            self.end_statement()?;
+        }
+        value
+    }
+
+    fn explain(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
+        let Node::Explain { analyze, statement: inner, .. } = &*statement.node else { return Err(SqlError::unsupported("this EXPLAIN")) };
+        let text: Arc<str> = inner.to_string().into();
+        let inner = Statement { text, node: Arc::new((**inner).clone()), types: Arc::new([]) };
+        let analyze = *analyze;
+        self.begin();
+        let explained = self.explained(&inner, params, analyze);
+        match explained {
+            Ok(lines) => {
+                self.end_statement()?;
+                Ok(Answer::lines(self, "EXPLAIN", "QUERY PLAN", lines))
+            }
+            Err(error) => {
+                self.fail();
+                Err(error)
+            }
+        }
+    }
+
+    fn explained(&mut self, inner: &Statement, params: &[Value], analyze: bool) -> SqlResult<Vec<String>> {
+        if !matches!(*inner.node, Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_)) {
+            return Err(SqlError::unsupported("EXPLAIN of this statement"));
+        }
+        let planned = self.planned(inner)?;
+        let mut lines = planned.explain();
+        if analyze {
+            let limits = self.limits();
+            let began = self.clock.monotonic();
+            let mut rows = 0_u64;
+            match self.run_once(inner, params, &limits)? {
+                Ran::Rows { mut operator, execution, .. } => {
+                    let context = execution.context();
+                    while operator.next(&context)?.is_some() {
+                        rows += 1;
+                    }
+                }
+                Ran::Row { row, .. } => rows = row.is_some().into(),
+                Ran::Changed { changed, .. } => rows = changed.rows,
+            }
+            let elapsed = self.clock.monotonic().saturating_sub(began);
+            lines.push(format!("Rows: {rows}, time: {:.3} ms", elapsed.as_secs_f64() * 1000.0));
+        }
+        Ok(lines)
+    }
+
+    /// Statements that give no rows, or whose rows are few; their tag.
+    fn command(&mut self, node: &Node) -> SqlResult<Done> {
+        match node {
+            Node::StartTransaction { modes, modifier: None, statements, .. } if statements.is_empty() => self.begin_explicit(modes),
+            Node::Commit { chain, modifier: None, .. } => self.commit(*chain),
+            Node::Rollback { chain, savepoint: None } => self.rollback(*chain),
+            Node::Rollback { savepoint: Some(name), .. } => self.roll_back_to(&identifier(name)),
+            Node::Savepoint { name } => {
+                let open = self.explicit("SAVEPOINT")?;
+                let savepoint = open.transaction.savepoint();
+                open.savepoints.push((identifier(name), savepoint));
+                Ok(Done::tag("SAVEPOINT"))
+            }
+            Node::ReleaseSavepoint { name } => {
+                let wanted = identifier(name);
+                let open = self.explicit("RELEASE SAVEPOINT")?;
+                let Some(at) = open.savepoints.iter().rposition(|(own, _)| *own == wanted) else { return Err(no_savepoint(&wanted)) };
+                open.savepoints.truncate(at);
+                Ok(Done::tag("RELEASE"))
+            }
+            Node::Set(set) => self.set(set),
+            Node::Reset(ast::ResetStatement { reset }) => {
+                let name = match reset {
+                    ast::Reset::ALL => "all".to_owned(),
+                    ast::Reset::ConfigurationParameter(name) => name.to_string().to_lowercase(),
+                };
+                self.settings.reset(&name).map(|()| Done::tag("RESET"))
+            }
+            Node::ShowVariable { variable } => {
+                let name = variable.iter().map(|part| part.value.to_lowercase()).collect::<Vec<_>>().join(".");
+                let value = match name.as_str() {
+                    "transaction.isolation.level" | "transaction_isolation" => {
+                        let isolation = self.open.as_ref().map_or(self.settings.isolation, |open| open.options.isolation);
+                        crate::settings::isolation_name(isolation).to_owned()
+                    }
+                    _ => self.settings.show(&name)?,
+                };
+                Ok(Done { tag: "SHOW".into(), rows: Some((name, vec![value])) })
+            }
+            Node::Prepare { name, data_types, statement: inner } => {
+                let types: Vec<DataType> = data_types.iter().map(crate::bind::types::data_type).collect::<SqlResult<_>>()?;
+                let prepared = Statement { text: inner.to_string().into(), node: Arc::new((**inner).clone()), types: types.into() };
+                let wanted = identifier(name);
+                if self.prepared.insert(wanted.clone(), prepared).is_some() {
+                    return Err(SqlError::new("42P05", format!("prepared statement \"{wanted}\" already exists")));
+                }
+                Ok(Done::tag("PREPARE"))
+            }
+            Node::Deallocate { name, .. } => {
+                let wanted = identifier(name);
+                if wanted == "all" {
+                    self.prepared.clear();
+                } else if self.prepared.remove(&wanted).is_none() {
+                    return Err(SqlError::new("26000", format!("prepared statement \"{wanted}\" does not exist")));
+                }
+                Ok(Done::tag("DEALLOCATE"))
+            }
+            node => self.define(node),
+        }
+    }
+
+    /// Statements that define something.
+    fn define(&mut self, node: &Node) -> SqlResult<Done> {
+        let limits = self.limits();
+        let memory = self.settings.work_mem;
+        let names = self.database.engine().table_names();
+        self.begin();
+        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+        open.has_run = true;
+        let savepoint = open.transaction.savepoint();
+        let mut defining = define::Defining {
+            transaction: &mut open.transaction,
+            run: Run { database: &self.database, now: open.began, memory, limits },
+            names,
+        };
+        match defining.define(node) {
+            Ok(tag) => {
+                self.end_statement()?;
+                Ok(Done { tag, rows: None })
+            }
+            Err(error) => {
+                if open.transaction.failure().is_none() {
+                    open.transaction.roll_back_to(savepoint)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn begin_explicit(&mut self, modes: &[ast::TransactionMode]) -> SqlResult<Done> {
+        let mut options = self.settings.options();
+        set_modes(&mut options, modes)?;
+        if self.open.is_none() {
+            self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+        }
+        Ok(Done::tag("BEGIN"))
+    }
+
+    fn explicit(&mut self, what: &str) -> SqlResult<&mut Open> {
+        match &mut self.open {
+            Some(open) if open.is_explicit => Ok(open),
+            _ => Err(SqlError::new("25P01", format!("{what} can only be used in transaction blocks"))),
+        }
+    }
+
+    fn commit(&mut self, chain: bool) -> SqlResult<Done> {
+        let Some(open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
+        let options = open.options;
+        let tag = if open.has_failed {
+            open.transaction.rollback()?;
+            "ROLLBACK"
+        } else {
+            open.transaction.commit()?;
+            "COMMIT"
+        };
+        if chain {
+            self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+        }
+        Ok(Done::tag(tag))
+    }
+
+    fn rollback(&mut self, chain: bool) -> SqlResult<Done> {
+        if let Some(open) = self.open.take() {
+            let options = open.options;
+            open.transaction.rollback()?;
+            if chain {
+                self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+            }
+        }
+        Ok(Done::tag("ROLLBACK"))
+    }
+
+    fn roll_back_to(&mut self, wanted: &str) -> SqlResult<Done> {
+        let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
+        let Some(at) = open.savepoints.iter().rposition(|(own, _)| own == wanted) else { return Err(no_savepoint(wanted)) };
+        open.transaction.roll_back_to(open.savepoints[at].1)?;
+        open.savepoints.truncate(at + 1);
+        open.has_failed = false;
+        open.plans = Plans::default();
+        Ok(Done::tag("ROLLBACK"))
+    }
+
+    fn set(&mut self, set: &ast::Set) -> SqlResult<Done> {
+        match set {
+            ast::Set::SetTransaction { modes, snapshot: None, session: false, .. } => {
+                let (database, clock) = (self.database.clone(), Arc::clone(&self.clock));
+                let open = self.explicit("SET TRANSACTION")?;
+                if open.has_run {
+                    return Err(SqlError::new("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query"));
+                }
+                let mut options = open.options;
+                set_modes(&mut options, modes)?;
+                *open = Open::new(&database, clock.as_ref(), options, true);
+            }
+            ast::Set::SetTransaction { modes, session: true, .. } => {
+                let mut options = self.settings.options();
+                set_modes(&mut options, modes)?;
+                self.settings.isolation = options.isolation;
+                self.settings.read_only = options.read_only;
+                self.settings.has_changed = true;
+            }
+            ast::Set::SingleAssignment { variable, values, .. } => {
+                let value = values.iter().map(crate::settings::text_of).collect::<Vec<_>>().join(", ");
+                self.settings.set(&variable.to_string().to_lowercase(), &value)?;
+            }
+            ast::Set::SetTimeZone { value, .. } => self.settings.set("timezone", &crate::settings::text_of(value))?,
+            ast::Set::SetNames { charset_name, .. } => self.settings.set("client_encoding", &charset_name.value)?,
+            other => return Err(SqlError::unsupported(format!("{other}"))),
+        }
+        Ok(Done::tag("SET"))
+    }
+}
+
+/// What a statement without rows, or with a few lines, gives.
+pub(crate) struct Done {
+    pub(crate) tag: String,
+    /// The name of the one column, and its lines.
+    pub(crate) rows: Option<(String, Vec<String>)>,
+}
+
+impl Done {
+    fn tag(tag: &str) -> Done {
+        Done { tag: tag.into(), rows: None }
+    }
+}
+
+/// A statement that was begun.
+pub(crate) enum Ran {
+    Rows { planned: Arc<Planned>, operator: Box<dyn crate::execute::Operator>, execution: Box<Execution> },
+    Row { planned: Arc<Planned>, row: Option<Vec<Value>> },
+    Changed { planned: Arc<Planned>, changed: change::Changed },
+}
+
+/// What expressions ask for that stand in no plan with subqueries.
+struct Outside<'d>(&'d Database);
+
+impl Subqueries for Outside<'_> {
+    fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
+        self.0.next_value(sequence)
+    }
+
+    fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+        Err(SqlError::new("XX000", "a subquery where there is none"))
+    }
+}
+
+impl Open {
+    fn new(database: &Database, clock: &dyn Clock, options: TransactionOptions, is_explicit: bool) -> Open {
+        let began = i64::try_from(clock.unix_time().as_micros()).unwrap_or(i64::MAX);
+        Open {
+            transaction: database.engine().begin_owned(options),
+            is_explicit,
+            has_failed: false,
+            savepoints: Vec::new(),
+            began,
+            options,
+            has_run: false,
+            plans: Plans::default(),
+        }
+    }
+}
+
+fn set_modes(options: &mut TransactionOptions, modes: &[ast::TransactionMode]) -> SqlResult<()> {
+    for mode in modes {
+        match mode {
+            ast::TransactionMode::AccessMode(mode) => options.read_only = *mode == ast::TransactionAccessMode::ReadOnly,
+            ast::TransactionMode::IsolationLevel(level) => {
+                options.isolation = match level {
+                    // As in PostgreSQL, nobody sees what is not committed.
+                    ast::TransactionIsolationLevel::ReadUncommitted | ast::TransactionIsolationLevel::ReadCommitted => {
+                        Isolation::ReadCommitted
+                    }
+                    ast::TransactionIsolationLevel::RepeatableRead | ast::TransactionIsolationLevel::Snapshot => Isolation::RepeatableRead,
+                    ast::TransactionIsolationLevel::Serializable => Isolation::Serializable,
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Can a statement run in a transaction that has failed?
+fn ends_failed(node: &Node) -> bool {
+    matches!(node, Node::Commit { .. } | Node::Rollback { .. })
+}
+
+fn no_savepoint(name: &str) -> SqlError {
+    SqlError::new("3B001", format!("savepoint \"{name}\" does not exist"))
+}
+
+fn is_stale(error: &SqlError) -> bool {
+    matches!(error.engine(), Some(Error::Stale { .. }))
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            drop(open.transaction.rollback());
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Random statements, compared with SQLite: queries with joins, groups, subqueries and set operations, and changes of rows; the same rows come, and the same are left. Each round has
+//! tables of its own, of another method, with random indexes.
+//!
+//! `PAGEFOLD_SQL_ROUNDS` (40) rounds of 60 statements from `PAGEFOLD_SQL_SEED` (1) on.
+//!
+//! Where the two differ in what they mean, the statements keep away from it: numbers are small, nothing is divided but by constants, NULLs are ordered explicitly.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
+use pagefold_io::{MemoryStorage, OsClock};
+use pagefold_sql::{Database, Session};
+use pagefold_types::Value;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// xorshift64*
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 11) % end
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[usize::try_from(self.below(of.len() as u64)).unwrap()]
+    }
+
+    fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+const COLUMNS: [&str; 3] = ["a", "b", "d"];
+
+/// Relations whose columns can be named.
+#[derive(Clone)]
+struct Names(Vec<String>);
+
+struct Maker<'r> {
+    random: &'r mut Random,
+    aliases: u32,
+    /// The table that a statement changes: subqueries do not read it, as those of SQLite see rows that it has changed already.
+    changed: &'static str,
+}
+
+impl Maker<'_> {
+    fn number_column(&mut self, names: &Names) -> String {
+        let at = usize::try_from(self.random.below(names.0.len() as u64)).unwrap();
+        format!("{}.{}", names.0[at], self.random.one(&COLUMNS))
+    }
+
+    fn text_column(&mut self, names: &Names) -> String {
+        let at = usize::try_from(self.random.below(names.0.len() as u64)).unwrap();
+        format!("{}.c", names.0[at])
+    }
+
+    fn number(&mut self, names: &Names, depth: u32) -> String {
+        match self.random.below(if depth == 0 { 3 } else { 10 }) {
+            0 => (self.random.below(12)).to_string(),
+            1 | 2 => self.number_column(names),
+            3 => format!("({} + {})", self.number(names, depth - 1), self.number(names, depth - 1)),
+            4 => format!("({} - {})", self.number(names, depth - 1), self.number(names, depth - 1)),
+            5 => format!("({} * {})", self.number(names, depth - 1), self.random.below(4)),
+            6 => format!("({} / {})", self.number(names, depth - 1), self.random.below(4) + 1),
+            7 => format!("coalesce({}, {})", self.number(names, depth - 1), self.number(names, depth - 1)),
+            8 => format!(
+                "CASE WHEN {} THEN {} ELSE {} END",
+                self.condition(names, depth - 1),
+                self.number(names, depth - 1),
+                self.number(names, depth - 1)
+            ),
+            _ => format!("length({})", self.text_column(names)),
+        }
+    }
+
+    fn condition(&mut self, names: &Names, depth: u32) -> String {
+        let sign = self.random.one(&["=", "<>", "<", "<=", ">", ">="]);
+        match self.random.below(if depth == 0 { 6 } else { 13 }) {
+            0 | 1 => format!("{} {sign} {}", self.number_column(names), self.random.below(12)),
+            2 => format!("{} {sign} {}", self.number(names, depth.min(1)), self.number(names, depth.min(1))),
+            3 => format!("{} {} NULL", self.number_column(names), self.random.one(&["IS", "IS NOT"])),
+            4 => format!("{} {sign} '{}'", self.text_column(names), self.random.one(&["x", "xy", "y1", "", "z"])),
+            5 => format!("{} BETWEEN {} AND {}", self.number_column(names), self.random.below(6), self.random.below(12)),
+            6 => format!("({} AND {})", self.condition(names, depth - 1), self.condition(names, depth - 1)),
+            7 => format!("({} OR {})", self.condition(names, depth - 1), self.condition(names, depth - 1)),
+            8 => format!("NOT ({})", self.condition(names, depth - 1)),
+            9 => {
+                let not = if self.random.percent(30) { "NOT " } else { "" };
+                let values: Vec<String> = (0..=self.random.below(4)).map(|_| self.random.below(12).to_string()).collect();
+                let null = if self.random.percent(10) { ", NULL" } else { "" };
+                format!("{} {not}IN ({}{null})", self.number_column(names), values.join(", "))
+            }
+            10 => {
+                let not = if self.random.percent(30) { "NOT " } else { "" };
+                format!("{} {not}LIKE '{}'", self.text_column(names), self.random.one(&["x%", "%1", "_y%", "%", "x", "%z%"]))
+            }
+            11 => {
+                let not = if self.random.percent(40) { "NOT " } else { "" };
+                let (table, alias) = self.table();
+                let mut within = names.clone();
+                within.0.push(alias.clone());
+                let own = Names(vec![alias.clone()]);
+                let condition = if self.random.percent(60) { self.condition(&within, depth - 1) } else { self.condition(&own, depth - 1) };
+                match self.random.below(3) {
+                    0 => format!("{not}EXISTS (SELECT 1 FROM {table} {alias} WHERE {condition})"),
+                    _ => format!(
+                        "{} {not}IN (SELECT {} FROM {table} {alias} WHERE {condition})",
+                        self.number_column(names),
+                        self.number_column(&own)
+                    ),
+                }
+            }
+            _ => {
+                let (table, alias) = self.table();
+                let mut within = names.clone();
+                within.0.push(alias.clone());
+                let own = Names(vec![alias.clone()]);
+                let condition = self.condition(&within, 0);
+                let aggregate = self.random.one(&["min", "max", "sum", "count"]);
+                format!(
+                    "{} {sign} (SELECT {aggregate}({}) FROM {table} {alias} WHERE {condition})",
+                    self.number_column(names),
+                    self.number_column(&own)
+                )
+            }
+        }
+    }
+
+    fn table(&mut self) -> (&'static str, String) {
+        self.aliases += 1;
+        let tables: Vec<&'static str> = ["t", "u", "v"].into_iter().filter(|table| *table != self.changed).collect();
+        let at = usize::try_from(self.random.below(tables.len() as u64)).unwrap();
+        (tables[at], format!("r{}", self.aliases))
+    }
+
+    fn from(&mut self) -> (String, Names) {
+        let (table, alias) = self.table();
+        let (mut text, mut names) = (format!("{table} {alias}"), Names(vec![alias]));
+        for _ in 0..self.random.below(3) {
+            let (table, alias) = self.table();
+            let mut with = names.clone();
+            with.0.push(alias.clone());
+            let equal = format!("{} = {alias}.{}", self.number_column(&names), self.random.one(&COLUMNS));
+            let on = if self.random.percent(40) { format!("{equal} AND {}", self.condition(&with, 1)) } else { equal };
+            match self.random.below(4) {
+                0 => write!(text, " LEFT JOIN {table} {alias} ON {on}").unwrap(),
+                1 => write!(text, " JOIN {table} {alias} ON {}", self.condition(&with, 1)).unwrap(),
+                _ => write!(text, " JOIN {table} {alias} ON {on}").unwrap(),
+            }
+            names = with;
+        }
+        (text, names)
+    }
+
+    fn query(&mut self, columns: u64) -> String {
+        let (from, names) = self.from();
+        let filter = if self.random.percent(70) { format!(" WHERE {}", self.condition(&names, 2)) } else { String::new() };
+        if self.random.percent(30) {
+            let keys: Vec<String> = (1..columns).map(|_| self.number_column(&names)).collect();
+            let aggregates = ["count(*)", "sum(A)", "min(A)", "max(A)", "count(A)", "count(DISTINCT A)", "sum(DISTINCT A)"];
+            let aggregate = self.random.one(&aggregates).replace('A', &self.number(&names, 1));
+            let mut list = keys.clone();
+            list.push(aggregate.clone());
+            let group = if keys.is_empty() { String::new() } else { format!(" GROUP BY {}", keys.join(", ")) };
+            let having = if self.random.percent(30) && !keys.is_empty() {
+                format!(" HAVING {aggregate} > {}", self.random.below(5))
+            } else {
+                String::new()
+            };
+            return format!("SELECT {} FROM {from}{filter}{group}{having}", list.join(", "));
+        }
+        let distinct = if self.random.percent(20) { "DISTINCT " } else { "" };
+        let list: Vec<String> = (0..columns).map(|_| self.number(&names, 2)).collect();
+        format!("SELECT {distinct}{} FROM {from}{filter}", list.join(", "))
+    }
+
+    fn whole_query(&mut self) -> (String, bool) {
+        let columns = self.random.below(3) + 1;
+        let mut query = self.query(columns);
+        if self.random.percent(15) {
+            let operation = self.random.one(&["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]);
+            let other = self.query(columns);
+            query = format!("{query} {operation} {other}");
+        }
+        if self.random.percent(40) {
+            let order: Vec<String> = (1..=columns)
+                .map(
+                    |column| {
+                        if self.random.percent(50) { format!("{column} ASC NULLS LAST") } else { format!("{column} DESC NULLS FIRST") }
+                    },
+                )
+                .collect();
+            write!(query, " ORDER BY {}", order.join(", ")).unwrap();
+            if self.random.percent(50) {
+                write!(query, " LIMIT {}", self.random.below(10)).unwrap();
+                if self.random.percent(40) {
+                    write!(query, " OFFSET {}", self.random.below(5)).unwrap();
+                }
+            }
+            return (query, true);
+        }
+        (query, false)
+    }
+
+    fn change(&mut self) -> String {
+        let (table, _) = self.table();
+        self.changed = table;
+        let names = Names(vec![table.to_owned()]);
+        match self.random.below(4) {
+            0 => format!("DELETE FROM {table} WHERE {} AND {}", self.condition(&names, 2), self.condition(&names, 1)),
+            1 | 2 => {
+                // `id` stays, as it tells rows apart.
+                let assignments: Vec<String> = COLUMNS.iter().filter(|_| self.random.percent(50)).map(|c| (*c).to_owned()).collect();
+                let assignments: Vec<String> =
+                    assignments.into_iter().map(|column| format!("{column} = ({}) % 50", self.number(&names, 2))).collect();
+                if assignments.is_empty() {
+                    return format!("UPDATE {table} SET c = c || 'q' WHERE {}", self.condition(&names, 2));
+                }
+                format!("UPDATE {table} SET {} WHERE {}", assignments.join(", "), self.condition(&names, 2))
+            }
+            _ => {
+                let source = self.random.one(&["t", "u", "v"]);
+                let own = Names(vec!["s".into()]);
+                let (number, condition) = (self.number(&own, 1), self.condition(&own, 1));
+                format!(
+                    "INSERT INTO {table} (id, a, b, c, d) SELECT s.id + (SELECT coalesce(max(id), 0) FROM {table}), ({number}) % 50, s.b, s.c, s.d FROM {source} s WHERE {condition} AND s.id <= 20"
+                )
+            }
+        }
+    }
+}
+
+fn ours(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
+    let answer = session.execute(sql, &[]).unwrap_or_else(|e| panic!("{e} ({})\n{sql}", e.sqlstate()));
+    let rows = answer.rows().unwrap_or_else(|e| panic!("{e} ({})\n{sql}", e.sqlstate()));
+    let text = |value: &Value| match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::Decimal(number) => number.to_string(),
+        Value::Text(text) => text.clone(),
+        other => panic!("{other:?}\n{sql}"),
+    };
+    rows.iter().map(|row| row.iter().map(text).collect()).collect()
+}
+
+fn theirs(sqlite: &rusqlite::Connection, sql: &str) -> Vec<Vec<String>> {
+    use rusqlite::types::ValueRef;
+    let mut statement = sqlite.prepare(sql).unwrap_or_else(|e| panic!("{e}\n{sql}"));
+    let columns = statement.column_count();
+    let mut rows = statement.query([]).unwrap();
+    let mut all = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        let text = |at: usize| match row.get_ref(at).unwrap() {
+            ValueRef::Null => "NULL".to_owned(),
+            ValueRef::Integer(number) => number.to_string(),
+            ValueRef::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+            other => panic!("{other:?}\n{sql}"),
+        };
+        all.push((0..columns).map(text).collect());
+    }
+    all
+}
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+#[test]
+fn same_rows_as_sqlite() {
+    let (rounds, seed) = (setting("PAGEFOLD_SQL_ROUNDS", 40), setting("PAGEFOLD_SQL_SEED", 1));
+    let (mut queries, mut with_rows, mut changes, mut changed) = (0, 0, 0, 0);
+    for round in seed..seed + rounds {
+        let mut random = Random(round.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let storage = Arc::new(MemoryStorage::new());
+        let engine = Engine::open(storage, Arc::new(OsClock), Path::new("memory"), OpenMode::Create, Settings::default()).unwrap();
+        let database = Database::new(Arc::new(engine));
+        let mut session = database.session();
+        let sqlite = rusqlite::Connection::open_in_memory().unwrap();
+        sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
+        for table in ["t", "u", "v"] {
+            let method = random.one(&["none", "row", "page", "fixed", "huffman"]);
+            let format = random.one(&["plain", "prefix", "fold"]);
+            let columns = "(id INTEGER PRIMARY KEY, a INTEGER, b INTEGER, c VARCHAR, d INTEGER)";
+            ours(&mut session, &format!("CREATE TABLE {table} {columns} WITH (compress = '{method}', page_size = '4K')"));
+            theirs(&sqlite, &format!("CREATE TABLE {table} {columns}"));
+            for number in 0..random.below(3) {
+                let columns = random.one(&["a", "b, a", "d DESC", "c", "a, c DESC", "c, b"]);
+                let name = format!("{table}_{number}");
+                ours(&mut session, &format!("CREATE INDEX {name} ON {table} ({columns}) WITH (format = '{format}')"));
+            }
+            let rows = random.below(60) + 1;
+            for id in 1..=rows {
+                let mut number = || if random.percent(15) { "NULL".to_owned() } else { random.below(12).to_string() };
+                let (a, b, d) = (number(), number(), number());
+                let c = if random.percent(10) { "NULL" } else { random.one(&["'x'", "'xy'", "'y1'", "''", "'zzz'", "'xyz1'"]) };
+                let insert = format!("INSERT INTO {table} VALUES ({id}, {a}, {b}, {c}, {d})");
+                ours(&mut session, &insert);
+                theirs(&sqlite, &insert);
+            }
+        }
+        for _ in 0..60 {
+            let mut maker = Maker { random: &mut random, aliases: 0, changed: "" };
+            if maker.random.percent(80) {
+                let (query, is_ordered) = maker.whole_query();
+                let (mut own, mut other) = (ours(&mut session, &query), theirs(&sqlite, &query));
+                if !is_ordered {
+                    own.sort();
+                    other.sort();
+                }
+                assert_eq!(own, other, "round {round}: {query}\n{}", ours(&mut session, &format!("EXPLAIN {query}")).concat().join("\n"));
+                queries += 1;
+                with_rows += u64::from(!own.is_empty());
+            } else {
+                let change = maker.change();
+                let answer = session.execute(&change, &[]).unwrap_or_else(|e| panic!("round {round}: {e}\n{change}"));
+                let count = answer.count();
+                drop(answer);
+                let other = sqlite.execute(&change, []).unwrap_or_else(|e| panic!("round {round}: {e}\n{change}"));
+                assert_eq!(count, other as u64, "round {round}: {change}");
+                for table in ["t", "u", "v"] {
+                    let all = format!("SELECT * FROM {table} ORDER BY id");
+                    assert_eq!(ours(&mut session, &all), theirs(&sqlite, &all), "round {round}: {change}");
+                }
+                changes += 1;
+                changed += count;
+            }
+        }
+    }
+    println!("{queries} queries, {with_rows} with rows; {changes} changes of {changed} rows");
+    assert!(with_rows * 2 > queries && changed > changes, "the statements are too weak");
+}
