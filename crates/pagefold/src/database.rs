@@ -15,6 +15,9 @@ const TRIES: u32 = 20;
 #[derive(Clone, Debug)]
 pub struct Database {
     inner: Arc<engine::Database>,
+    /// What speaks SQL over it, from the first statement on.
+    #[cfg(feature = "sql")]
+    pub(crate) sql: Arc<crate::sql::Speaking>,
 }
 
 /// How a database is opened: [`Database::options`].
@@ -88,7 +91,11 @@ impl Options {
     fn at(self, storage: Arc<dyn Storage>, directory: &Path, mode: OpenMode) -> Result<Database> {
         let clock: Arc<dyn Clock> = Arc::new(OsClock);
         let inner = engine::Database::open(storage, clock, directory, mode, self.settings)?;
-        Ok(Database { inner: Arc::new(inner) })
+        Ok(Database {
+            inner: Arc::new(inner),
+            #[cfg(feature = "sql")]
+            sql: Arc::default(),
+        })
     }
 }
 
@@ -187,6 +194,8 @@ impl Database {
     /// # Errors
     /// [`Error::Busy`] when there are other handles or transactions. When something cannot be written: the next open then brings the database in order.
     pub fn close(self) -> Result<()> {
+        #[cfg(feature = "sql")]
+        drop(self.sql);
         match Arc::into_inner(self.inner) {
             Some(inner) => inner.close(),
             None => Err(Error::Busy("the database has other handles, or transactions; the last of them closes it".into())),

@@ -28,12 +28,14 @@
 //! * [`Transaction`]: tables and indexes come, go and are found; savepoints; commit. [`TransactionOptions`] has levels from READ COMMITTED to SERIALIZABLE
 //! * [`Table`], [`ByIndex`], [`Select`], [`Rows`], [`Row`]: rows by key, in ranges, by conditions, some columns of them
 //! * `RecordBatches`, `Table::insert_batch`: rows as Arrow record batches (feature `arrow`)
+//! * `Database::query`, `Database::execute`, `Database::session`: SQL (feature `sql`)
 //! * [`column()`], [`Condition`]: conditions built from values, or parsed
 //! * [`TableDefinition`], [`IndexDefinition`]: columns, keys, compression ([`Method`], [`IndexFormat`])
 //! * [`Error`]: one type for all of it, with [`Error::sqlstate`] and [`Error::is_retryable`]
 //!
 //! Beside it:
 //!
+//! * `sql`: sessions, errors with SQLSTATE (feature `sql`, which is on by default)
 //! * [`types`]: SQL types, values, the packed record, keys, conditions
 //! * `interchange`: Parquet, CSV and Arrow record batches in and out (feature `arrow`, which is on by default)
 //! * `utility`: load, export, create index, reorg, drop, check, print, report (the same)
@@ -51,6 +53,8 @@ pub mod engine;
 mod partitions;
 mod row;
 mod select;
+#[cfg(feature = "sql")]
+pub mod sql;
 mod table;
 mod transaction;
 

@@ -7,13 +7,48 @@ use std::sync::Arc;
 /// A row that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    schema: Arc<Schema>,
+    names: Names,
     values: Vec<Value>,
+}
+
+/// Names of the columns of a row.
+#[derive(Clone, Debug, PartialEq)]
+enum Names {
+    OfTable(Arc<Schema>),
+    /// Of a query: a name may come twice, then the first counts.
+    #[cfg(feature = "sql")]
+    OfQuery(Arc<[String]>),
+}
+
+impl Names {
+    fn place(&self, column: &str) -> Result<usize> {
+        match self {
+            Names::OfTable(schema) => schema.index_of(column).map_err(|e| Error::Value(e.to_string())),
+            #[cfg(feature = "sql")]
+            Names::OfQuery(names) => {
+                let found = names.iter().position(|name| name == column);
+                found.ok_or_else(|| Error::Value(format!("the query has no column \"{column}\"; it has: {}", names.join(", "))))
+            }
+        }
+    }
+
+    fn get(&self, place: usize) -> &str {
+        match self {
+            Names::OfTable(schema) => &schema.columns()[place].name,
+            #[cfg(feature = "sql")]
+            Names::OfQuery(names) => &names[place],
+        }
+    }
 }
 
 impl Row {
     pub(crate) fn new(schema: &Arc<Schema>, values: Vec<Value>) -> Row {
-        Row { schema: Arc::clone(schema), values }
+        Row { names: Names::OfTable(Arc::clone(schema)), values }
+    }
+
+    #[cfg(feature = "sql")]
+    pub(crate) fn of_query(names: &Arc<[String]>, values: Vec<Value>) -> Row {
+        Row { names: Names::OfQuery(Arc::clone(names)), values }
     }
 
     /// All values, in the order of the columns.
@@ -27,7 +62,7 @@ impl Row {
     /// # Errors
     /// When there is no such column, or its value is none of this type.
     pub fn get<T: FromValue>(&self, column: &str) -> Result<T> {
-        let position = self.schema.index_of(column).map_err(|e| Error::Value(e.to_string()))?;
+        let position = self.names.place(column)?;
         T::from_value(&self.values[position]).ok_or_else(|| mismatch::<T>(column, &self.values[position]))
     }
 
@@ -127,7 +162,7 @@ fn value_at<T: FromValue>(row: &Row, position: usize) -> Result<T> {
     let Some(value) = row.values.get(position) else {
         return Err(Error::Value(format!("the row has {} columns, not {} or more", row.values.len(), position + 1)));
     };
-    T::from_value(value).ok_or_else(|| mismatch::<T>(&row.schema.columns()[position].name, value))
+    T::from_value(value).ok_or_else(|| mismatch::<T>(row.names.get(position), value))
 }
 
 /// Values on their way into a row or a key: a tuple, a single value, a slice of values.
@@ -181,6 +216,13 @@ as_value! {
 impl<T: AsValue> AsValue for Option<T> {
     fn as_value(&self) -> ValueRef<'_> {
         self.as_ref().map_or(ValueRef::Null, AsValue::as_value)
+    }
+}
+
+/// No values.
+impl IntoValues for () {
+    fn values(&self) -> Vec<ValueRef<'_>> {
+        Vec::new()
     }
 }
 

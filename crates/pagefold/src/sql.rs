@@ -1,0 +1,90 @@
+//! SQL on a database.
+//!
+//! ```
+//! use pagefold::Database;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let database = Database::in_memory()?;
+//! database.execute("CREATE TABLE ship (name TEXT PRIMARY KEY, built INTEGER)", ())?;
+//! assert_eq!(database.execute("INSERT INTO ship VALUES (?, ?), (?, ?)", ("Fram", 1892, "Vega", 1872))?, 2);
+//! let ships = database.query("SELECT name FROM ship WHERE built < ?", (1880,))?;
+//! assert_eq!(ships[0].get::<String>("name")?, "Vega");
+//!
+//! // A session has transactions.
+//! let mut session = database.session();
+//! session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ", &[])?;
+//! session.execute("DELETE FROM ship", &[])?;
+//! session.execute("ROLLBACK", &[])?;
+//! assert_eq!(session.execute("SELECT count(*) FROM ship", &[])?.rows()?.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+
+pub use pagefold_sql::{Answer, Canceller, Column, Session, SqlError, SqlResult, Statement, TransactionState};
+
+use crate::row::{IntoValues, Row};
+use crate::{Database, Value};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Sessions for statements on the database itself, kept for the next ones with their plans.
+const SESSIONS_MAX: usize = 64;
+
+/// What speaks SQL over a database.
+#[derive(Debug, Default)]
+pub(crate) struct Speaking {
+    database: OnceLock<pagefold_sql::Database>,
+    idle: Mutex<Vec<Session>>,
+}
+
+impl Database {
+    /// A session: transactions, settings, prepared statements.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        self.sql.database.get_or_init(|| pagefold_sql::Database::new(Arc::clone(self.engine()))).session()
+    }
+
+    fn with_session<R>(&self, run: impl FnOnce(&mut Session) -> SqlResult<R>) -> SqlResult<R> {
+        let idle = || self.sql.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = idle().pop();
+        let mut session = kept.unwrap_or_else(|| self.session());
+        let done = run(&mut session);
+        // One in which BEGIN was said, or that has other settings, is nobody else's.
+        if session.is_as_new() {
+            let mut idle = idle();
+            if idle.len() < SESSIONS_MAX {
+                idle.push(session);
+            }
+        }
+        done
+    }
+
+    /// All rows of a query, in a transaction of its own. Parameters are `$1` and so on, or `?` one after the other; without any: `()`.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it, with a SQLSTATE.
+    pub fn query(&self, text: &str, params: impl IntoValues) -> SqlResult<Vec<Row>> {
+        let params: Vec<Value> = params.values().iter().map(|value| value.to_owned()).collect();
+        self.with_session(|session| {
+            let mut answer = session.execute(text, &params)?;
+            let names: Arc<[String]> = answer.columns().map(|column| column.name.to_owned()).collect();
+            let mut rows = Vec::new();
+            while let Some(row) = answer.next_row()? {
+                rows.push(Row::of_query(&names, row));
+            }
+            Ok(rows)
+        })
+    }
+
+    /// Runs a statement in a transaction of its own; gives how many rows it has changed, or a query has given.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it, with a SQLSTATE.
+    pub fn execute(&self, text: &str, params: impl IntoValues) -> SqlResult<u64> {
+        let params: Vec<Value> = params.values().iter().map(|value| value.to_owned()).collect();
+        self.with_session(|session| {
+            let mut answer = session.execute(text, &params)?;
+            while answer.next_row()?.is_some() {}
+            Ok(answer.count())
+        })
+    }
+}
