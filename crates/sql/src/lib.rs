@@ -8,6 +8,7 @@
 //! * `catalog`: tables and views as a statement finds them
 //! * `plan`: how rows are come by
 //! * `execute`: plans that run
+//! * `system`: tables that say what there is
 //! * `sequences`: numbers that are given once
 //! * `define`: tables, indexes and views that come and go
 //! * `session`, `settings`, `planned`, `answer`: transactions, SET, kept plans, what comes back
@@ -27,6 +28,7 @@ mod planned;
 mod sequences;
 mod session;
 mod settings;
+mod system;
 
 pub use answer::{Answer, Column};
 pub use database::Database;

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn errors_tell_the_place() {
-        let error = parse("select 1;\nselect from from").unwrap_err();
+        let error = parse("select 1;\nselect (1;").unwrap_err();
         assert_eq!(error.sqlstate(), "42601");
         assert_eq!(error.position().map(|(line, _)| line), Some(2), "{error}");
     }

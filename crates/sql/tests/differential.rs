@@ -7,10 +7,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
+use pagefold_engine::database::{Database as Engine, OpenMode, PartitionSpec, Settings, TransactionOptions, limit_key};
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_io::{MemoryStorage, OsClock};
 use pagefold_sql::{Database, Session};
-use pagefold_types::Value;
+use pagefold_types::{Column, DataType, Direction, Schema, Value, ValueRef};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,6 +52,8 @@ struct Maker<'r> {
     aliases: u32,
     /// The table that a statement changes: subqueries do not read it, as those of SQLite see rows that it has changed already.
     changed: &'static str,
+    /// So often were keys changed.
+    keys: u32,
 }
 
 impl Maker<'_> {
@@ -215,6 +219,11 @@ impl Maker<'_> {
         let (table, _) = self.table();
         self.changed = table;
         let names = Names(vec![table.to_owned()]);
+        if self.random.percent(10) {
+            // Keys that no row has had: rows of a table that is divided go to other parts.
+            self.keys += 1;
+            return format!("UPDATE {table} SET id = id + {} WHERE {}", self.keys * 100_000, self.condition(&names, 2));
+        }
         match self.random.below(4) {
             0 => format!("DELETE FROM {table} WHERE {} AND {}", self.condition(&names, 2), self.condition(&names, 1)),
             1 | 2 => {
@@ -270,6 +279,26 @@ fn theirs(sqlite: &rusqlite::Connection, sql: &str) -> Vec<Vec<String>> {
     all
 }
 
+/// Makes a table of these columns that is divided by its key, the last part under another method.
+fn divide(database: &Database, table: &str, method: &str) {
+    let column = |name: &str, data_type| Column::new(name, data_type, name != "id");
+    let (number, text) = (DataType::Integer, DataType::Varchar(None));
+    let schema =
+        Schema::new(vec![column("id", number), column("a", number), column("b", number), column("c", text), column("d", number)]).unwrap();
+    let mut attributes = TableAttributes::new(table, schema).with_page_bytes(4096);
+    attributes.method = method.parse().unwrap();
+    attributes.primary_key = vec![0];
+    let below = |end: i64| limit_key(&attributes, &[0], &[Some(ValueRef::Int(end))]).unwrap();
+    let part = |name: &str, limit| PartitionSpec { name: name.into(), limit, ..PartitionSpec::default() };
+    let rest = PartitionSpec { method: Some(Method::None), ..part("rest", None) };
+    let parts = [part("low", below(10)), part("middle", below(25)), rest];
+    let mut transaction = database.engine().begin_owned(TransactionOptions::default());
+    transaction.create_partitioned_table(&attributes, &[0], &parts).unwrap();
+    let key = IndexAttributes::new(format!("{table}_pkey"), vec![(0, Direction::Ascending)], true).with_format(IndexFormat::Prefix, 4096);
+    transaction.create_partitioned_index(table, &key).unwrap();
+    transaction.commit().unwrap();
+}
+
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
@@ -277,7 +306,7 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 #[test]
 fn same_rows_as_sqlite() {
     let (rounds, seed) = (setting("PAGEFOLD_SQL_ROUNDS", 40), setting("PAGEFOLD_SQL_SEED", 1));
-    let (mut queries, mut with_rows, mut changes, mut changed) = (0, 0, 0, 0);
+    let (mut queries, mut with_rows, mut changes, mut changed, mut divided) = (0, 0, 0, 0, 0);
     for round in seed..seed + rounds {
         let mut random = Random(round.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let storage = Arc::new(MemoryStorage::new());
@@ -290,7 +319,12 @@ fn same_rows_as_sqlite() {
             let method = random.one(&["none", "row", "page", "fixed", "huffman"]);
             let format = random.one(&["plain", "prefix", "fold"]);
             let columns = "(id INTEGER PRIMARY KEY, a INTEGER, b INTEGER, c VARCHAR, d INTEGER)";
-            ours(&mut session, &format!("CREATE TABLE {table} {columns} WITH (compress = '{method}', page_size = '4K')"));
+            if random.percent(30) {
+                divided += 1;
+                divide(&database, table, method);
+            } else {
+                ours(&mut session, &format!("CREATE TABLE {table} {columns} WITH (compress = '{method}', page_size = '4K')"));
+            }
             theirs(&sqlite, &format!("CREATE TABLE {table} {columns}"));
             for number in 0..random.below(3) {
                 let columns = random.one(&["a", "b, a", "d DESC", "c", "a, c DESC", "c, b"]);
@@ -307,8 +341,9 @@ fn same_rows_as_sqlite() {
                 theirs(&sqlite, &insert);
             }
         }
+        let mut keys = 0;
         for _ in 0..60 {
-            let mut maker = Maker { random: &mut random, aliases: 0, changed: "" };
+            let mut maker = Maker { random: &mut random, aliases: 0, changed: "", keys };
             if maker.random.percent(80) {
                 let (query, is_ordered) = maker.whole_query();
                 let (mut own, mut other) = (ours(&mut session, &query), theirs(&sqlite, &query));
@@ -321,6 +356,7 @@ fn same_rows_as_sqlite() {
                 with_rows += u64::from(!own.is_empty());
             } else {
                 let change = maker.change();
+                keys = maker.keys;
                 let answer = session.execute(&change, &[]).unwrap_or_else(|e| panic!("round {round}: {e}\n{change}"));
                 let count = answer.count();
                 drop(answer);
@@ -335,6 +371,6 @@ fn same_rows_as_sqlite() {
             }
         }
     }
-    println!("{queries} queries, {with_rows} with rows; {changes} changes of {changed} rows");
-    assert!(with_rows * 2 > queries && changed > changes, "the statements are too weak");
+    println!("{queries} queries, {with_rows} with rows; {changes} changes of {changed} rows; {divided} of {} tables divided", rounds * 3);
+    assert!(with_rows * 2 > queries && changed > changes && divided > rounds / 2, "the statements are too weak");
 }

@@ -7,6 +7,7 @@ use crate::catalog::{self, Found};
 use crate::expression::{Comparison, Expr, Typed, make};
 use crate::parse::{At, identifier, object_name, parse};
 use crate::plan::{JoinKind, Plan};
+use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, Spanned, Statement, TableFactor};
 
@@ -151,6 +152,9 @@ impl Binder<'_> {
             let (plan, outputs) = planned?;
             let outputs = renamed(outputs, &columns)?;
             return self.add(alias, &wanted, outputs, Source::Plan(plan));
+        }
+        if let Some(system) = SystemTable::named(&wanted) {
+            return self.add(alias, system.name(), system.columns(), Source::Plan(Plan::System(system)));
         }
         let found = match catalog::find(self.transaction, &wanted) {
             Err(error) if error.sqlstate() == "42P01" => return Err(self.unknown_table(&wanted)),

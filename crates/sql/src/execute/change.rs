@@ -42,7 +42,7 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
             execution.budget.take(bytes_of(&row))?;
             rows.push(row);
         }
-        source = Box::new(Given { rows: rows.into_iter() });
+        source = Box::new(super::Kept { rows: rows.into_iter() });
     }
     let mut next = |context: &Context<'_>| -> SqlResult<Option<Tuple>> {
         let Some(row) = source.next(context)? else { return Ok(None) };
@@ -105,17 +105,6 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
         }
     }
     Ok(Outcome::Done(changed))
-}
-
-/// Rows that were collected.
-struct Given {
-    rows: std::vec::IntoIter<Tuple>,
-}
-
-impl super::Operator for Given {
-    fn next(&mut self, _: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        Ok(self.rows.next())
-    }
 }
 
 impl Changed {

@@ -234,6 +234,7 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Oper
     Ok(match plan {
         Plan::Values(rows) => Box::new(Rows { rows: Arc::clone(rows), at: 0 }),
         Plan::Series(bounds) => Box::new(Series::open(bounds, context)?),
+        Plan::System(table) => Box::new(Kept { rows: table.rows(&context.execution.database)?.into_iter() }),
         Plan::Scan(scan) => Box::new(scan::Scan::open(scan, context, &[])?),
         Plan::Filter(plan) => Box::new(Filter { input: open(&plan.input, context)?, plan: Arc::clone(plan) }),
         Plan::Project(plan) => Box::new(Project { input: open(&plan.input, context)?, plan: Arc::clone(plan) }),
@@ -264,6 +265,17 @@ impl Operator for Rows {
         let Some(row) = self.rows.get(self.at) else { return Ok(None) };
         self.at += 1;
         row.iter().map(|expr| context.evaluate(expr, &[])).collect::<SqlResult<Tuple>>().map(Some)
+    }
+}
+
+/// Rows that are there already.
+pub(crate) struct Kept {
+    pub(crate) rows: std::vec::IntoIter<Tuple>,
+}
+
+impl Operator for Kept {
+    fn next(&mut self, _: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        Ok(self.rows.next())
     }
 }
 

@@ -20,6 +20,7 @@ impl Plan {
         match self {
             Plan::Values(rows) => line(format!("Values  (rows={})", rows.len())),
             Plan::Series(_) => line("Series".into()),
+            Plan::System(table) => line(format!("Rows of {}", table.name())),
             Plan::Scan(scan) => line(scan_text(scan)),
             Plan::Filter(filter) => {
                 line("Filter".into());

@@ -432,7 +432,7 @@ fn least<T>(items: &[T], weight: impl Fn(&T) -> f64) -> usize {
 pub(super) fn rows_of(plan: &Plan) -> f64 {
     match plan {
         Plan::Values(rows) => rows.len() as f64,
-        Plan::Series(_) => 1000.0,
+        Plan::Series(_) | Plan::System(_) => 1000.0,
         Plan::Scan(scan) => scan.rows,
         Plan::Filter(filter) => {
             let FilterPlan { input, .. } = &**filter;

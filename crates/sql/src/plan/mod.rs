@@ -19,6 +19,7 @@ use crate::bind::Noted;
 use crate::bind::{Limit, SetOperation, SortKey};
 use crate::catalog::TableRef;
 use crate::expression::Expr;
+use crate::system::SystemTable;
 use access::Test;
 use pagefold_engine::btree::Direction;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub(crate) enum Plan {
     Values(Arc<Vec<Vec<Expr>>>),
     /// Numbers from, to, by step.
     Series(Arc<Vec<Expr>>),
+    /// What there is.
+    System(SystemTable),
     Scan(Arc<ScanPlan>),
     Filter(Arc<FilterPlan>),
     Project(Arc<ProjectPlan>),
@@ -238,7 +241,7 @@ impl Plan {
     /// Is there a table in it of which this is so?
     pub(crate) fn any_table(&self, is_it: &dyn Fn(&TableRef) -> bool) -> bool {
         match self {
-            Plan::Values(_) | Plan::Series(_) => false,
+            Plan::Values(_) | Plan::Series(_) | Plan::System(_) => false,
             Plan::Scan(scan) => is_it(&scan.table),
             Plan::Filter(plan) => plan.input.any_table(is_it),
             Plan::Project(plan) => plan.input.any_table(is_it),

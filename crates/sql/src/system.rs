@@ -1,0 +1,220 @@
+//! Tables that say what there is: `information_schema.tables` and `columns`, `pagefold_tables`, `pagefold_indexes`. Their rows are made when they are read, of what is committed then.
+
+use crate::bind::{Output, TEXT};
+use crate::{Database, SqlResult};
+use pagefold_engine::database::split_partition_name;
+use pagefold_engine::table_space::Table;
+use pagefold_types::{DataType, Direction, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SystemTable {
+    Tables,
+    Columns,
+    PagefoldTables,
+    PagefoldIndexes,
+}
+
+const NUMBER: DataType = DataType::BigInt;
+
+impl SystemTable {
+    /// The one of this name, as a statement has it.
+    pub(crate) fn named(name: &str) -> Option<SystemTable> {
+        Some(match name {
+            "information_schema.tables" => SystemTable::Tables,
+            "information_schema.columns" => SystemTable::Columns,
+            "pagefold_tables" => SystemTable::PagefoldTables,
+            "pagefold_indexes" => SystemTable::PagefoldIndexes,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            SystemTable::Tables => "tables",
+            SystemTable::Columns => "columns",
+            SystemTable::PagefoldTables => "pagefold_tables",
+            SystemTable::PagefoldIndexes => "pagefold_indexes",
+        }
+    }
+
+    pub(crate) fn columns(self) -> Vec<Output> {
+        let columns: &[(&str, DataType)] = match self {
+            SystemTable::Tables => &[("table_catalog", TEXT), ("table_schema", TEXT), ("table_name", TEXT), ("table_type", TEXT)],
+            SystemTable::Columns => &[
+                ("table_catalog", TEXT),
+                ("table_schema", TEXT),
+                ("table_name", TEXT),
+                ("column_name", TEXT),
+                ("ordinal_position", NUMBER),
+                ("column_default", TEXT),
+                ("is_nullable", TEXT),
+                ("data_type", TEXT),
+                ("character_maximum_length", NUMBER),
+                ("numeric_precision", NUMBER),
+                ("numeric_scale", NUMBER),
+            ],
+            SystemTable::PagefoldTables => &[
+                ("table_name", TEXT),
+                ("method", TEXT),
+                ("page_size_bytes", NUMBER),
+                ("pctfree", NUMBER),
+                ("primary_key", TEXT),
+                ("partitions", NUMBER),
+                ("rows", NUMBER),
+                ("pages", NUMBER),
+                ("size_bytes", NUMBER),
+            ],
+            SystemTable::PagefoldIndexes => &[
+                ("index_name", TEXT),
+                ("table_name", TEXT),
+                ("columns", TEXT),
+                ("is_unique", DataType::Boolean),
+                ("format", TEXT),
+                ("page_size_bytes", NUMBER),
+                ("pages", NUMBER),
+                ("size_bytes", NUMBER),
+            ],
+        };
+        columns.iter().map(|(name, data_type)| Output { name: (*name).into(), data_type: *data_type }).collect()
+    }
+
+    /// Its rows.
+    ///
+    /// # Errors
+    /// When a table cannot be opened.
+    pub(crate) fn rows(self, database: &Database) -> SqlResult<Vec<Vec<Value>>> {
+        // A table that is divided is one table.
+        let mut tables: BTreeMap<String, Vec<Arc<Table>>> = BTreeMap::new();
+        for table in database.engine().tables()? {
+            let whole = split_partition_name(table.name()).filter(|_| table.attributes().range.is_some());
+            let name = whole.map_or(table.name(), |(name, _)| name).to_owned();
+            tables.entry(name).or_default().push(table);
+        }
+        let mut rows = Vec::new();
+        for (name, parts) in &tables {
+            match self {
+                SystemTable::Tables => {
+                    let (schema, table) = split(name);
+                    rows.push(vec![text("pagefold"), text(schema), text(table), text("BASE TABLE")]);
+                }
+                SystemTable::Columns => columns_of(name, &parts[0], &mut rows),
+                SystemTable::PagefoldTables => rows.push(table_row(name, parts)),
+                SystemTable::PagefoldIndexes => index_rows(name, parts, &mut rows),
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.into())
+}
+
+fn number(number: u64) -> Value {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Schema and name.
+fn split(name: &str) -> (&str, &str) {
+    name.split_once('.').unwrap_or(("public", name))
+}
+
+fn columns_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
+    let (schema, short) = split(name);
+    let notes = table.notes();
+    for (at, column) in table.attributes().schema.columns().iter().enumerate() {
+        let default = u32::try_from(at).ok().and_then(|id| notes.column(id).default);
+        let length = match column.data_type {
+            DataType::Char(length) | DataType::Varchar(Some(length)) => number(length.into()),
+            _ => Value::Null,
+        };
+        let (precision, scale) = match column.data_type {
+            DataType::Decimal { precision, scale } => (Value::Int(precision.into()), Value::Int(scale.into())),
+            DataType::SmallInt => (Value::Int(16), Value::Int(0)),
+            DataType::Integer => (Value::Int(32), Value::Int(0)),
+            DataType::BigInt => (Value::Int(64), Value::Int(0)),
+            _ => (Value::Null, Value::Null),
+        };
+        rows.push(vec![
+            text("pagefold"),
+            text(schema),
+            text(short),
+            text(&column.name),
+            number(at as u64 + 1),
+            default.map_or(Value::Null, Value::Text),
+            text(if column.nullable { "YES" } else { "NO" }),
+            text(&standard_name(&column.data_type)),
+            length,
+            precision,
+            scale,
+        ]);
+    }
+}
+
+/// A type's name without its parameters, as the standard has it.
+fn standard_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Decimal { .. } => "numeric".into(),
+        DataType::Char(_) => "character".into(),
+        DataType::Varchar(Some(_)) => "character varying".into(),
+        DataType::Varchar(None) => "text".into(),
+        DataType::Double => "double precision".into(),
+        DataType::Time { .. } => "time without time zone".into(),
+        DataType::Timestamp { with_zone: false, .. } => "timestamp without time zone".into(),
+        DataType::Timestamp { with_zone: true, .. } => "timestamp with time zone".into(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+fn table_row(name: &str, parts: &[Arc<Table>]) -> Vec<Value> {
+    let attributes = parts[0].attributes();
+    let key: Vec<&str> = attributes.primary_key.iter().map(|column| attributes.schema.columns()[*column].name.as_str()).collect();
+    let (mut rows, mut pages, mut bytes) = (0, 0, 0);
+    for part in parts {
+        rows += part.row_count();
+        for data_set in part.data_sets() {
+            pages += u64::from(data_set.page_count());
+            bytes += u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
+        }
+    }
+    let is_one = parts.iter().all(|part| part.attributes().method == attributes.method);
+    vec![
+        text(name),
+        text(if is_one { attributes.method.name() } else { "several" }),
+        number(attributes.page_bytes as u64),
+        number(attributes.pctfree.into()),
+        if key.is_empty() { Value::Null } else { text(&key.join(", ")) },
+        number(parts.len() as u64),
+        number(rows),
+        number(pages),
+        number(bytes),
+    ]
+}
+
+fn index_rows(name: &str, parts: &[Arc<Table>], rows: &mut Vec<Vec<Value>>) {
+    for table in parts {
+        for index in table.indexes().iter() {
+            let attributes = index.attributes();
+            let column = |(column, direction): &(usize, Direction)| {
+                let name = &table.attributes().schema.columns()[*column].name;
+                if *direction == Direction::Descending { format!("{name} DESC") } else { name.clone() }
+            };
+            let columns: Vec<String> = attributes.columns.iter().map(column).collect();
+            let data_set = index.data_set();
+            let bytes = u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
+            rows.push(vec![
+                text(index.name()),
+                text(name),
+                text(&columns.join(", ")),
+                Value::Boolean(attributes.unique),
+                text(attributes.format.name()),
+                number(attributes.page_bytes as u64),
+                number(data_set.page_count().into()),
+                number(bytes),
+            ]);
+        }
+    }
+}
