@@ -93,11 +93,12 @@ fn whole_pages() {
         begun_ns: 1 << 60,
         last_commit_ns: 1 << 60,
         data_sets: vec![CopiedDataSet { file_id: 3, page_bytes: 4096, page_count: 90 }],
+        tables: vec!["t".into()],
     };
     let mut bytes = vec![2];
     manifest.encode(&mut bytes);
     put("copy", "manifest", &bytes);
-    put("copy", "header", &[&[0], &CopyHeader { copy_id: 9, manifest: 64, length: 200 }.build()[8..]].concat());
+    put("copy", "header", &[&[0], &CopyHeader { copy_id: 9, manifest: 64, length: 200, partial: false }.build()[8..]].concat());
     let block = CopyBlock::Pages { file_id: 3, page_bytes: 4096, first: 7 }.build(&page, 9, 64);
     put("copy", "pages", &[&[1], &block[..], &page].concat());
     put("statistics", "all", include_bytes!("../../crates/format/src/catalog/golden/statistics_1.bin"));

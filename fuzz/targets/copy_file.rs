@@ -35,6 +35,7 @@ static MANIFEST: LazyLock<Vec<u8>> = LazyLock::new(|| {
         begun_ns: 1,
         last_commit_ns: 2,
         data_sets: vec![CopiedDataSet { file_id: 3, page_bytes: 2048, page_count: 9 }],
+        tables: vec![],
     };
     let mut bytes = Vec::new();
     manifest.encode(&mut bytes);
@@ -66,7 +67,7 @@ fuzz_target!(|data: &[u8]| {
         };
     }
     let manifest = put(CopyBlock::Manifest, if blocks & 0x80 == 0 { &MANIFEST } else { input.chunk() }) as u64;
-    let header = CopyHeader { copy_id: ID, manifest, length: copy.len() as u64 };
+    let header = CopyHeader { copy_id: ID, manifest, length: copy.len() as u64, partial: false };
     copy[..COPY_HEADER_BYTES].copy_from_slice(&header.build());
     let built = copy.clone();
     while !input.is_empty() {

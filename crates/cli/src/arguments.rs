@@ -512,23 +512,29 @@ pub(crate) struct ReportArguments {
     pub(crate) object: Option<String>,
 }
 
-/// Reads the files themselves: also those of a database that cannot be opened. Exit code 1 and the list when anything is wrong.
+/// Reads the files themselves: also those of a database that cannot be opened, and copies, which are not made into a database for that. Exit code 1 and the list when anything is wrong.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pagefold check shop.db\n  pagefold check sunday.pfc monday.pfc")]
 pub(crate) struct CheckArguments {
-    /// Directory of the database
-    #[arg(value_name = "DB")]
+    /// Directory of the database, or a copy
+    #[arg(value_name = "DB|COPY")]
     pub(crate) database: PathBuf,
+    /// Copies that go on from that one, in their order
+    #[arg(value_name = "COPY")]
+    pub(crate) copies: Vec<PathBuf>,
     /// List all errors that are kept of an object, up to 1,000, and not the first 20; `--json` does
     #[arg(long)]
     pub(crate) all_errors: bool,
 }
 
-/// Decodes pages without opening the database.
+/// Decodes pages without opening the database, or making one of a copy.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pagefold print shop.db orders --page 17")]
+#[command(
+    after_help = "Examples:\n  pagefold print shop.db orders --page 17\n  pagefold print monday.pfc orders --page 17 --base sunday.pfc"
+)]
 pub(crate) struct PrintArguments {
-    /// Directory of the database
-    #[arg(value_name = "DB")]
+    /// Directory of the database, or a copy
+    #[arg(value_name = "DB|COPY")]
     pub(crate) database: PathBuf,
     /// Table, index, `catalog`, `control`, or a file id in eight hexadecimal digits
     pub(crate) object: String,
@@ -541,6 +547,9 @@ pub(crate) struct PrintArguments {
     /// The entries of the dictionary
     #[arg(long)]
     pub(crate) dictionary: bool,
+    /// Of a copy that goes on from others: these, in their order; can be given more than once
+    #[arg(long, value_name = "COPY")]
+    pub(crate) base: Vec<PathBuf>,
 }
 
 /// The old table or index is used, and changed, until the new one is complete.

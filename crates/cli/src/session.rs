@@ -10,7 +10,7 @@ use pagefold::interchange::{CsvOptions, DateOrder, Header, STANDARD_INPUT};
 use pagefold::io::{Clock, OpenOptions, OsClock, OsStorage, Storage};
 use pagefold::utility::{Progress, Unit};
 use serde_json::Value as Json;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -186,6 +186,11 @@ pub(crate) fn find_files(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
         files.extend(found);
     }
     Ok(files)
+}
+
+/// Is it a copy, and not the directory of a database?
+pub(crate) fn is_copy(path: &Path) -> bool {
+    OsStorage.list(path).is_err_and(|error| error.kind() == ErrorKind::NotADirectory)
 }
 
 /// Removes a database that this command made and did not fill.

@@ -12,11 +12,11 @@ use pagefold_io::AlignedBuffer;
 const CLUSTER_BYTES: usize = 1 << 20;
 
 impl DataSet {
-    /// Fills this fresh data set with the pages of another of the same page size.
+    /// Fills this fresh data set with the pages of another of the same page size, and tells of the bytes.
     ///
     /// # Errors
-    /// When a page of the other is damaged, or a read or write fails.
-    pub(crate) fn copy_pages(&self, from: &DataSet, manager: &BufferManager) -> Result<()> {
+    /// When a page of the other is damaged, or a read or write fails; that of who is told.
+    pub(crate) fn copy_pages(&self, from: &DataSet, manager: &BufferManager, told: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         manager.flush_pages(from)?;
         self.file()?;
         let page_bytes = self.page_bytes();
@@ -44,6 +44,7 @@ impl DataSet {
             self.extend_to_map()?;
             self.file()?.write_at(bytes, u64::from(first) * page_bytes as u64)?;
             first += count as u32;
+            told(bytes.len() as u64)?;
         }
         let facts: DataSetFacts = from.facts().clone();
         *self.facts() = facts;

@@ -13,8 +13,10 @@ use crate::page::{get_u64, is_page_size, put_u64};
 use crate::wire::{Reader, put_varint};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Version of the format of copies.
+/// Version of the format of copies of whole databases.
 pub const COPY_VERSION: u32 = 1;
+/// Version of the format of copies of some tables: who knows only the other one must not take it for a database.
+pub const PARTIAL_COPY_VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"pgfoldcp";
 
@@ -51,6 +53,8 @@ pub struct CopyHeader {
     pub manifest: u64,
     /// Length of the file.
     pub length: u64,
+    /// It has some tables only: those that its manifest names.
+    pub partial: bool,
 }
 
 impl CopyHeader {
@@ -59,7 +63,8 @@ impl CopyHeader {
     pub fn build(&self) -> [u8; COPY_HEADER_BYTES] {
         let mut bytes = [0; COPY_HEADER_BYTES];
         bytes[HEADER_MAGIC..HEADER_VERSION].copy_from_slice(MAGIC);
-        bytes[HEADER_VERSION..HEADER_VERSION + 4].copy_from_slice(&COPY_VERSION.to_le_bytes());
+        let version = if self.partial { PARTIAL_COPY_VERSION } else { COPY_VERSION };
+        bytes[HEADER_VERSION..HEADER_VERSION + 4].copy_from_slice(&version.to_le_bytes());
         bytes[HEADER_COPY_ID..HEADER_MANIFEST].copy_from_slice(&self.copy_id.to_le_bytes());
         put_u64(&mut bytes, HEADER_MANIFEST, self.manifest);
         put_u64(&mut bytes, HEADER_LENGTH, self.length);
@@ -84,11 +89,13 @@ impl CopyHeader {
         }
         let mut reader = Reader::new(&bytes[HEADER_VERSION..]);
         let version = reader.u32()?;
-        if version != COPY_VERSION {
-            return Err(FormatError::new(format!("a copy of format version {version}, this program knows {COPY_VERSION}")));
+        if ![COPY_VERSION, PARTIAL_COPY_VERSION].contains(&version) {
+            let known = format!("this program knows {COPY_VERSION} and {PARTIAL_COPY_VERSION}");
+            return Err(FormatError::new(format!("a copy of format version {version}, {known}")));
         }
         reader.take(4)?;
-        let header = CopyHeader { copy_id: reader.u128()?, manifest: reader.u64()?, length: reader.u64()? };
+        let partial = version == PARTIAL_COPY_VERSION;
+        let header = CopyHeader { copy_id: reader.u128()?, manifest: reader.u64()?, length: reader.u64()?, partial };
         if header.length != length {
             return Err(FormatError::new(format!("{length} bytes long, the header says {}", header.length)));
         }
@@ -238,6 +245,8 @@ pub struct Manifest {
     pub last_commit_ns: u64,
     /// All data sets that it makes, with those of its base.
     pub data_sets: Vec<CopiedDataSet>,
+    /// Names of the tables that it has, in their order; none: the whole database. That of a partitioned table stands for all of its partitions.
+    pub tables: Vec<String>,
 }
 
 impl Manifest {
@@ -251,6 +260,10 @@ impl Manifest {
             .for_each(|n| put_varint(out, n));
         for data_set in &self.data_sets {
             [data_set.file_id, data_set.page_bytes, data_set.page_count].into_iter().for_each(|n| put_varint(out, n.into()));
+        }
+        for name in &self.tables {
+            put_varint(out, name.len() as u64);
+            out.extend_from_slice(name.as_bytes());
         }
     }
 
@@ -278,6 +291,7 @@ impl Manifest {
             begun_ns: reader.varint()?,
             last_commit_ns: reader.varint()?,
             data_sets: Vec::new(),
+            tables: Vec::new(),
         };
         if !(manifest.log_start <= manifest.redo && manifest.redo <= manifest.log_end) {
             return Err(FormatError::new("the positions of its log are out of order"));
@@ -290,10 +304,22 @@ impl Manifest {
             }
             manifest.data_sets.push(CopiedDataSet { file_id, page_bytes, page_count });
         }
-        if !reader.is_empty() {
-            return Err(FormatError::new("bytes behind the end of a manifest"));
+        while !reader.is_empty() {
+            let length = reader.varint()?;
+            let name = usize::try_from(length).map_err(|_| FormatError::new(format!("a name of {length} bytes")))?;
+            let name = std::str::from_utf8(reader.take(name)?).map_err(|_| FormatError::new("the name of a table is not UTF-8"))?;
+            if name.is_empty() || manifest.tables.last().is_some_and(|last| last.as_str() >= name) {
+                return Err(FormatError::new(format!("table \"{name}\" has no name, or does not come behind the one before it")));
+            }
+            manifest.tables.push(name.to_owned());
         }
         Ok(manifest)
+    }
+
+    /// Does it have the table of this name?
+    #[must_use]
+    pub fn has_table(&self, name: &str) -> bool {
+        self.tables.is_empty() || self.tables.iter().any(|own| stands_for(own, name))
     }
 
     /// The data set with this file id.
@@ -301,6 +327,12 @@ impl Manifest {
     pub fn data_set(&self, file_id: u32) -> Option<&CopiedDataSet> {
         self.data_sets.iter().find(|data_set| data_set.file_id == file_id)
     }
+}
+
+/// Is the table of this name the one that was asked for, or a partition of it?
+#[must_use]
+pub fn stands_for(asked: &str, name: &str) -> bool {
+    name.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -330,13 +362,16 @@ mod tests {
                 CopiedDataSet { file_id: 1, page_bytes: 4096, page_count: 2 },
                 CopiedDataSet { file_id: u32::MAX, page_bytes: 2048, page_count: u32::MAX },
             ],
+            tables: vec![],
         }
     }
 
     #[test]
     fn everything_comes_back() {
-        let header = CopyHeader { copy_id: u128::MAX - 1, manifest: 64, length: 96 };
-        assert_eq!(CopyHeader::parse(&header.build(), 96).unwrap(), header);
+        for partial in [false, true] {
+            let header = CopyHeader { copy_id: u128::MAX - 1, manifest: 64, length: 96, partial };
+            assert_eq!(CopyHeader::parse(&header.build(), 96).unwrap(), header);
+        }
         for block in [CopyBlock::Pages { file_id: 7, page_bytes: 2048, first: 9 }, CopyBlock::Log { start: 1 << 50 }, CopyBlock::Manifest] {
             let body = vec![3; 4096];
             let bytes = block.build(&body, 4, 64);
@@ -353,8 +388,35 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_of_some_tables_names_them() {
+        let some = Manifest { tables: vec!["orders".into(), "sales/q1".into()], ..manifest() };
+        let (mut bytes, mut whole) = (Vec::new(), Vec::new());
+        some.encode(&mut bytes);
+        manifest().encode(&mut whole);
+        assert_eq!(Manifest::decode(&bytes).unwrap(), some);
+        for (name, has) in
+            [("orders", true), ("orders/a", true), ("orders2", false), ("sales", false), ("sales/q1", true), ("sales/q10", false)]
+        {
+            assert_eq!((some.has_table(name), manifest().has_table(name)), (has, true), "{name}");
+        }
+        // Cut off it is another copy, or none: which of the two, the checksum of its block says.
+        for length in whole.len() + 1..bytes.len() {
+            assert!(
+                Manifest::decode(&bytes[..length]).is_ok_and(|cut| cut.tables == ["orders"]) || Manifest::decode(&bytes[..length]).is_err()
+            );
+        }
+        for names in [vec!["b", "a"], vec!["a", "a"], vec![""]] {
+            let mut bytes = Vec::new();
+            Manifest { tables: names.iter().map(ToString::to_string).collect(), ..manifest() }.encode(&mut bytes);
+            assert!(Manifest::decode(&bytes).is_err(), "{names:?}");
+        }
+        let with = |tail: &[u8]| Manifest::decode(&[&whole, tail].concat());
+        assert!(with(&[255, 255, 255, 255, 255, 255, 255, 255, 255, 1, b'a']).is_err() && with(&[1, 0xFF]).is_err());
+    }
+
+    #[test]
     fn every_bit_flip_is_found() {
-        let header = CopyHeader { copy_id: 5, manifest: 70, length: 200 };
+        let header = CopyHeader { copy_id: 5, manifest: 70, length: 200, partial: false };
         let mut bytes = header.build();
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);

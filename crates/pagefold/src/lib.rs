@@ -87,7 +87,8 @@ pub mod interchange {
 /// Copies of a database in use, databases from copies and log, and the archive of the log.
 pub mod backup {
     pub use pagefold_engine::backup::{
-        CopyReader, CopyReport, RecoverOptions, Recovered, Stop, Until, copy_to_directory, copy_to_file, recover,
+        CopyReader, CopyReport, MountOptions, MountedCopy, RecoverOptions, Recovered, Stop, Until, copy_tables_to_file, copy_to_directory,
+        copy_to_file, recover,
     };
     pub use pagefold_engine::database::{ArchiveState, archive_state};
     pub use pagefold_engine::{Progress, Silent, Unit};

@@ -30,7 +30,7 @@ impl KeyCollector {
         KeyCollector { index, sorter, key: Vec::new() }
     }
 
-    fn push_row(&mut self, table: &Table, record: &[u8], rid: Rid) -> Result<()> {
+    pub(crate) fn push_row(&mut self, table: &Table, record: &[u8], rid: Rid) -> Result<()> {
         self.key.clear();
         self.index
             .key_layout()

@@ -15,6 +15,7 @@ mod page_sizes;
 mod partitions;
 mod print;
 mod rebuild_index;
+mod recover_tables;
 mod reorg;
 mod report;
 mod runstats;
@@ -23,7 +24,7 @@ mod sample;
 
 pub use access::{Scan, ScanOptions, export, get, primary_key_index, push_rows};
 pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_inputs, delete_rows, upsert, upsert_inputs};
-pub use check::{CheckReport, ERRORS_SHOWN, Leftover, PageError, check, check_files};
+pub use check::{CheckReport, ERRORS_SHOWN, Leftover, PageError, check, check_copies, check_files};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
 pub use estimate::add_every_method;
@@ -43,6 +44,7 @@ pub use partitions::{
 };
 pub use print::{DatabaseFiles, PrintWhat, Printed, print};
 pub use rebuild_index::rebuild_index;
+pub use recover_tables::{RecoverTablesOptions, RecoverTablesReport, RecoveredTable, recover_tables};
 pub use reorg::{ReorgReport, reorg};
 pub use report::{DamagedObject, DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
 pub use runstats::{

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Transactions go on meanwhile, in other processes too; the copy is the database as of its end.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A TARGET that ends with .pfc is one file, for `pagefold recover`; any other is a new directory with a database that is ready for use.\n\nExamples:\n  pagefold copy shop.db sunday.pfc\n  pagefold copy shop.db monday.pfc --incremental sunday.pfc\n  pagefold copy shop.db test.db"
+    after_help = "A TARGET that ends with .pfc is one file, for `pagefold recover`; any other is a new directory with a database that is ready for use.\n\nExamples:\n  pagefold copy shop.db sunday.pfc\n  pagefold copy shop.db monday.pfc --incremental sunday.pfc\n  pagefold copy shop.db test.db\n  pagefold copy shop.db orders.pfc --table orders --table sales/q1"
 )]
 pub(crate) struct CopyArguments {
     /// Directory of the database
@@ -18,16 +18,20 @@ pub(crate) struct CopyArguments {
     /// Copy only what has changed since this copy was taken
     #[arg(long, value_name = "COPY")]
     pub(crate) incremental: Option<PathBuf>,
+    /// Copy only this table with its indexes, all partitions of it, or one (TABLE/PARTITION); can be given more than once
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Vec<String>,
 }
 
-/// The new database goes on by itself: what the old one logs afterwards is not taken for its log.
+/// The new database goes on by itself: what the old one logs afterwards is not taken for its log. With --table, tables are put back into the database DB as they were then, with their indexes, in
+/// one transaction; all else in it stays, and what was done to these tables since is gone.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Times are UTC. Without --log, --until or --until-lsn the database is as it was when the last copy was taken.\n\nExamples:\n  pagefold recover new.db sunday.pfc monday.pfc\n  pagefold recover new.db sunday.pfc --log /backup/log --log shop.db --until '2026-11-21 12:00:00.123'"
+    after_help = "Times are UTC. Without --log, --until or --until-lsn the database or table is as it was when the last copy was taken; with --table and `--log DB`, as it is now by the log.\n\nExamples:\n  pagefold recover new.db sunday.pfc monday.pfc\n  pagefold recover new.db sunday.pfc --log /backup/log --log shop.db --until '2026-11-21 12:00:00.123'\n  pagefold recover shop.db sunday.pfc --table orders\n  pagefold recover shop.db orders.pfc --table orders --log /backup/log --log shop.db --until '2026-11-21 12:00'"
 )]
 pub(crate) struct RecoverArguments {
-    /// Directory of the database to make
-    #[arg(value_name = "NEWDB")]
+    /// Directory of the database to make; with --table: of the database that gets the table
+    #[arg(value_name = "NEWDB|DB")]
     pub(crate) database: PathBuf,
     /// A copy, and those that go on from it, in their order
     #[arg(required = true, value_name = "COPY")]
@@ -41,6 +45,12 @@ pub(crate) struct RecoverArguments {
     /// Only what the log has up to this position
     #[arg(long, value_name = "N")]
     pub(crate) until_lsn: Option<u64>,
+    /// Put this table, partition (TABLE/PARTITION) or partitioned table back; can be given more than once
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Vec<String>,
+    /// With --table: also where the table has other columns by now
+    #[arg(long, requires = "table")]
+    pub(crate) replace: bool,
 }
 
 /// With an archive, `recover` can go on from a copy to any later moment.

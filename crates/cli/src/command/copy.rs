@@ -8,7 +8,7 @@ use crate::progress;
 use crate::session::Session;
 use crate::size::{grouped, size_text};
 use pagefold::Error;
-use pagefold::backup::{copy_to_directory, copy_to_file};
+use pagefold::backup::{copy_tables_to_file, copy_to_directory};
 use pagefold::engine::OpenMode;
 use pagefold::io::{Clock, OsClock, OsStorage, Storage};
 use serde_json::json;
@@ -20,6 +20,9 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
     let is_file = target.extension().is_some_and(|extension| extension == "pfc");
     if !is_file && arguments.incremental.is_some() {
         return Err(Failure::Usage("--incremental makes a file: its name must end with .pfc".into()));
+    }
+    if !is_file && !arguments.table.is_empty() {
+        return Err(Failure::Usage("--table makes a file: its name must end with .pfc".into()));
     }
     if OsStorage.exists(target)? {
         return Err(Failure::Failed(format!("{} already exists", target.display())));
@@ -41,7 +44,7 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
     let (storage, clock): (Arc<dyn Storage>, Arc<dyn Clock>) = (Arc::new(OsStorage), Arc::new(OsClock));
     let base = arguments.incremental.as_deref();
     let report = match is_file {
-        true => copy_to_file(&storage, &clock, database, target, base, &session.bars)?,
+        true => copy_tables_to_file(&storage, &clock, database, target, &arguments.table, base, &session.bars)?,
         false => copy_to_directory(&storage, &clock, database, target, settings, &session.bars)?,
     };
     session.bars.clear();
@@ -49,6 +52,7 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
     if session.global.json {
         return session.told(session.print_json(&json!({
             "target": target.display().to_string(),
+            "tables": (!arguments.table.is_empty()).then_some(&arguments.table),
             "data_sets": report.data_sets,
             "pages": report.pages,
             "page_bytes": report.page_bytes,
@@ -65,8 +69,12 @@ pub(super) fn run(session: &Session, arguments: &CopyArguments) -> Result<()> {
         [] => String::new(),
         names => format!("\n  damaged, here and in the copy, until `rebuild-index` builds them anew: {}", names.join(", ")),
     };
+    let what = match arguments.table.as_slice() {
+        [] => String::new(),
+        names => format!("{} of ", names.join(", ")),
+    };
     session.told(session.print(&format!(
-        "{} copied to {} in {elapsed_s:.2} s\n  {} pages of {} data sets, {} of log, {}{damaged}",
+        "{what}{} copied to {} in {elapsed_s:.2} s\n  {} pages of {} data sets, {} of log, {}{damaged}",
         database.display(),
         target.display(),
         grouped(report.pages),

@@ -6,6 +6,7 @@
 //! * `stream`: a copy as one file
 //! * `restore`: a database directory that is being made
 //! * `recover`: from copies and log to a database
+//! * `mount`: the database that copies make, as files, without making it
 //!
 //! A copy is fuzzy: pages are read while transactions go on, each as it is on disk at that moment. The log from the last checkpoint before the first page to behind the last one makes it whole, as
 //! after a crash: opening it is recovery. It needs nothing of the process that writes, but that no log is given back meanwhile.
@@ -17,6 +18,7 @@
 //! Tables and indexes that come and go are in the log, but not the pages that were built before one came: a copy has those of all data sets that its log defines. Recovery from an older copy stops before the commit
 //! of an object whose pages it does not have.
 
+mod mount;
 mod recover;
 mod restore;
 mod source;
@@ -26,6 +28,7 @@ mod take;
 mod tests;
 mod walk;
 
+pub use mount::{MountOptions, MountedCopy};
 pub use recover::{RecoverOptions, Recovered, Stop, Until, recover};
 pub use stream::CopyReader;
-pub use take::{CopyReport, copy_to_directory, copy_to_file};
+pub use take::{CopyReport, copy_tables_to_file, copy_to_directory, copy_to_file};

@@ -11,14 +11,16 @@ use super::stream::{CopyReader, Part};
 use super::take::{LogName, Sink, advance};
 use super::walk::{Visitor, walk};
 use crate::catalog::definition_data_sets;
+use crate::data_set::DataSetEntry;
 use crate::database::Settings;
-use crate::log::{LogReader, SegmentSources};
+use crate::log::{LogParts, LogReader, SegmentSources};
 use crate::{Error, Progress, Result, Unit};
 use pagefold_format::FormatError;
-use pagefold_format::copy::Manifest;
-use pagefold_format::log::{Action, Checkpoint, Commit, Lsn, RecordKind, Role, Undo};
+use pagefold_format::catalog::{DefinedKind, DefinitionView};
+use pagefold_format::copy::{Manifest, stands_for};
+use pagefold_format::log::{Action, Checkpoint, CheckpointDefinition, Commit, Lsn, RecordKind, Role, Undo};
 use pagefold_io::{Clock, Storage};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,7 +39,7 @@ pub enum Until {
 }
 
 /// What to recover with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoverOptions {
     /// Directories with log: archives, and the old database if it is still there.
     pub logs: Vec<PathBuf>,
@@ -86,6 +88,10 @@ pub fn recover(
     check_chain(&chain)?;
     let Some(last) = chain.last() else { return Err(Error::Parameter("no copy to recover from".into())) };
     let (manifest, last_path) = (last.manifest().clone(), last.path().to_path_buf());
+    if !manifest.tables.is_empty() {
+        let only = format!("it is a copy of {} only: recover these in a database (`recover DB --table`)", manifest.tables.join(", "));
+        return Err(last.damaged(only));
+    }
     let mut fresh = NewDatabase::create(Arc::clone(storage), Arc::clone(clock), target)?;
     let bytes = chain.iter().map(CopyReader::length).sum();
     progress.start("reading copies", Some(bytes), Unit::Bytes);
@@ -100,17 +106,10 @@ pub fn recover(
             return Err(Error::Damaged { path: last_path.display().to_string(), reason });
         }
     } else {
-        let log = Log { storage, manifest: &manifest, copy: &last_path, progress };
-        let missing = log.gather(&mut fresh, &options.logs)?;
-        found = log.find_stop(&fresh.log_directory(), options.until)?;
-        if let Some(number) = missing.filter(|_| found.stop == Stop::EndOfLog) {
-            let (start, end) = fresh.log_parts(log.name())?.positions(number);
-            let given = options.logs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-            return Err(Error::Damaged {
-                path: given,
-                reason: format!("segment {number:016x} of the log (positions {start} to {end}) is missing, later ones are there"),
-            });
-        }
+        let directory = fresh.log_directory();
+        let parts = fresh.log_parts(log_name(&manifest))?;
+        let log = Log { storage, made: storage, manifest: &manifest, copy: &last_path, tables: None, progress };
+        found = log.put_together(parts, &directory, options)?;
     }
     fresh.complete(&manifest, found.log_end)?;
     check_pages(storage, clock, fresh.directory(), &manifest, progress)?;
@@ -120,7 +119,8 @@ pub fn recover(
     Ok(Recovered { log_end: found.log_end, stop: found.stop, last_commit_ns: found.last_commit_ns, pages })
 }
 
-fn check_chain(chain: &[CopyReader]) -> Result<()> {
+/// Refuses copies that do not go on from each other.
+pub(super) fn check_chain(chain: &[CopyReader]) -> Result<()> {
     let Some(first) = chain.first() else { return Ok(()) };
     if let Some(base) = first.manifest().base {
         return Err(first.damaged(format!("it goes on from copy {:032x}, which is missing before it", base.copy_id)));
@@ -137,6 +137,11 @@ fn check_chain(chain: &[CopyReader]) -> Result<()> {
         let (old, new) = (before.manifest(), copy.manifest());
         if (old.control.database_id, old.control.log_id, old.redo) != (new.control.database_id, new.control.log_id, base.redo) {
             return Err(copy.damaged(format!("its manifest and that of {} contradict each other", before.path().display())));
+        }
+        if let Some(lacks) =
+            new.tables.iter().find(|table| !old.has_table(table)).or_else(|| new.tables.is_empty().then(|| old.tables.first()).flatten())
+        {
+            return Err(copy.damaged(format!("{} does not have the same tables: {lacks}", before.path().display())));
         }
     }
     Ok(())
@@ -194,7 +199,7 @@ fn check_pages(
 ) -> Result<()> {
     let bytes = manifest.data_sets.iter().map(|d| u64::from(d.page_count) * u64::from(d.page_bytes)).sum();
     progress.start("checking pages", Some(bytes), Unit::Bytes);
-    for data_set in Source::open(storage, clock, directory)?.data_sets() {
+    for data_set in Source::open(storage, clock, directory, &[])?.data_sets() {
         walk(&data_set, clock.as_ref(), &mut Checking { progress })?;
     }
     Ok(())
@@ -219,35 +224,140 @@ impl Visitor for Checking<'_> {
 }
 
 /// Where the log is to end.
-struct Found {
-    log_end: Lsn,
-    stop: Stop,
-    last_commit_ns: u64,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) log_end: Lsn,
+    pub(super) stop: Stop,
+    pub(super) last_commit_ns: u64,
+}
+
+/// The log of a copy.
+pub(super) fn log_name(manifest: &Manifest) -> LogName {
+    LogName { log_id: manifest.control.log_id, segment_bytes: manifest.segment_bytes }
 }
 
 /// The log that the last copy begins.
-struct Log<'a> {
-    storage: &'a Arc<dyn Storage>,
+pub(super) struct Log<'a> {
+    /// Where it is taken from.
+    pub(super) storage: &'a Arc<dyn Storage>,
+    /// Where it is put together.
+    pub(super) made: &'a Arc<dyn Storage>,
+    pub(super) manifest: &'a Manifest,
+    pub(super) copy: &'a Path,
+    /// What else comes or goes does not matter.
+    pub(super) tables: Option<&'a SomeTables>,
+    pub(super) progress: &'a dyn Progress,
+}
+
+/// Tables that are to be recovered alone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SomeTables {
+    /// As they were asked for.
+    pub(super) names: Vec<String>,
+    /// Names of those that there are where redo begins, by number.
+    pub(super) there: BTreeMap<u32, String>,
+}
+
+impl SomeTables {
+    fn is_asked(&self, name: &str) -> bool {
+        self.names.iter().any(|asked| stands_for(asked, name))
+    }
+}
+
+/// What transactions without an end define, as far as it matters, and which of the tables that were asked for there are.
+struct Defining<'a> {
     manifest: &'a Manifest,
-    copy: &'a Path,
-    progress: &'a dyn Progress,
+    tables: Option<&'a SomeTables>,
+    pending: Vec<Pending>,
+    there: BTreeMap<u32, String>,
+}
+
+struct Pending {
+    transaction: u64,
+    /// Start of its record before.
+    after: Lsn,
+    object_id: u32,
+    /// `None`: it goes.
+    comes: Option<Comes>,
+}
+
+struct Comes {
+    name: String,
+    /// It is in files which no copy has.
+    lacks_files: bool,
+}
+
+impl Defining<'_> {
+    /// A transaction says of an object what it is, or that it goes.
+    fn define(&mut self, transaction: u64, after: Lsn, object_id: u32, rows: Option<&[u8]>) -> Result<()> {
+        let mut comes = None;
+        if let Some(rows) = rows {
+            let view = DefinitionView::new(rows).map_err(|e| Error::Damaged { path: "log".into(), reason: e.to_string() })?;
+            // An index that no copy has is built anew.
+            if self.tables.is_some_and(|tables| view.kind != DefinedKind::Table || !tables.is_asked(view.name)) {
+                return Ok(());
+            }
+            let is_lacking = |entry: &DataSetEntry| entry.header_writes.is_some() && self.manifest.data_set(entry.file_id).is_none();
+            comes = Some(Comes { name: view.name.to_owned(), lacks_files: definition_data_sets(rows)?.iter().any(is_lacking) });
+        }
+        self.pending.push(Pending { transaction, after, object_id, comes });
+        Ok(())
+    }
+
+    /// The transaction has taken back what it did behind its record at `next`.
+    fn taken_back(&mut self, transaction: u64, next: Lsn) {
+        self.pending.retain(|pending| pending.transaction != transaction || pending.after < next);
+    }
+
+    fn of(&self, transaction: u64) -> impl Iterator<Item = &Pending> {
+        self.pending.iter().filter(move |pending| pending.transaction == transaction)
+    }
+
+    /// Does this commit bring what no copy has the pages of, or take away a table that was asked for?
+    fn is_end(&self, transaction: u64) -> bool {
+        let comes_again = |name: &str| self.of(transaction).filter_map(|pending| pending.comes.as_ref()).any(|comes| comes.name == name);
+        self.of(transaction).any(|pending| match &pending.comes {
+            Some(comes) => comes.lacks_files,
+            None => self.there.get(&pending.object_id).is_some_and(|name| !comes_again(name)),
+        })
+    }
+
+    fn committed(&mut self, transaction: u64) {
+        let committed: Vec<Pending> = self.pending.extract_if(.., |pending| pending.transaction == transaction).collect();
+        for Pending { object_id, comes, .. } in committed {
+            match comes {
+                Some(comes) if self.tables.is_some() => drop(self.there.insert(object_id, comes.name)),
+                Some(_) => {}
+                None => drop(self.there.remove(&object_id)),
+            }
+        }
+    }
 }
 
 impl Log<'_> {
-    fn name(&self) -> LogName {
-        LogName { log_id: self.manifest.control.log_id, segment_bytes: self.manifest.segment_bytes }
+    /// Adds to the copy's own log what goes on from it, and finds where it is to end.
+    pub(super) fn put_together(&self, parts: &LogParts, directory: &Path, options: &RecoverOptions) -> Result<Found> {
+        let missing = self.gather(parts, directory, &options.logs)?;
+        let found = self.find_stop(directory, options.until)?;
+        if let Some(number) = missing.filter(|_| found.stop == Stop::EndOfLog) {
+            let (start, end) = parts.positions(number);
+            let given = options.logs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+            return Err(Error::Damaged {
+                path: given,
+                reason: format!("segment {number:016x} of the log (positions {start} to {end}) is missing, later ones are there"),
+            });
+        }
+        Ok(found)
     }
 
     fn open(&self, directory: &Path, from: Lsn) -> Result<LogReader> {
-        LogReader::open(self.storage.as_ref(), directory, self.manifest.control.log_id, from, self.manifest.log_end)
+        LogReader::open(self.made.as_ref(), directory, self.manifest.control.log_id, from, self.manifest.log_end)
     }
 
     /// Adds the segments that go on from the copy's log; returns the number of one that is missing before others.
-    fn gather(&self, fresh: &mut NewDatabase, directories: &[PathBuf]) -> Result<Option<u64>> {
+    fn gather(&self, parts: &LogParts, log_directory: &Path, directories: &[PathBuf]) -> Result<Option<u64>> {
         let end = self.manifest.log_end;
         let sources = SegmentSources::find(self.storage.as_ref(), directories, self.manifest.control.log_id)?;
-        let (log_directory, name) = (fresh.log_directory(), self.name());
-        let parts = fresh.log_parts(name)?;
         let Some(last) = sources.last() else { return Ok(None) };
         let known = self.manifest.log_start..end;
         let mut reached = end;
@@ -255,16 +365,16 @@ impl Log<'_> {
             let places = sources.of(number);
             let mut best = None;
             for (i, place) in places.iter().enumerate() {
-                parts.take(number, place, &known)?;
+                parts.take(self.storage.as_ref(), number, place, &known)?;
                 if places.len() > 1 {
-                    let mut reader = self.open(&log_directory, reached)?;
+                    let mut reader = self.open(log_directory, reached)?;
                     // What is damaged will be said when all is there.
                     while let Ok(Some(_)) = reader.next() {}
                     best = best.max(Some((reader.end(), usize::MAX - i)));
                 }
             }
             if let Some((end, i)) = best {
-                parts.take(number, &places[usize::MAX - i], &known)?;
+                parts.take(self.storage.as_ref(), number, &places[usize::MAX - i], &known)?;
                 reached = end;
             } else if places.is_empty() && parts.positions(number).0.max(end) < parts.positions(number).1 {
                 return Ok(Some(number));
@@ -283,13 +393,8 @@ impl Log<'_> {
         };
         let mut reader = self.open(directory, self.manifest.redo)?;
         let mut found = Found { log_end: self.manifest.redo, stop: Stop::EndOfLog, last_commit_ns: 0 };
-        // Transactions that define what is in files which no copy has.
-        let mut without_files = BTreeSet::new();
-        let lacks_files = |rows: Option<&[u8]>| -> Result<bool> {
-            let Some(rows) = rows else { return Ok(false) };
-            let data_sets = definition_data_sets(rows)?;
-            Ok(data_sets.iter().any(|entry| entry.header_writes.is_some() && self.manifest.data_set(entry.file_id).is_none()))
-        };
+        let there = self.tables.map(|tables| tables.there.clone()).unwrap_or_default();
+        let mut defining = Defining { manifest: self.manifest, tables: self.tables, pending: Vec::new(), there };
         let mut told = found.log_end;
         while let Some(record) = reader.next()? {
             let mut commit = None;
@@ -297,17 +402,19 @@ impl Log<'_> {
                 Some(RecordKind::Commit) => commit = Some(Commit::decode(record.body).map_err(|e| damaged(record.start, e))?),
                 Some(RecordKind::Action) => {
                     let action = Action::decode(record.body).map_err(|e| damaged(record.start, e))?;
-                    if let Role::Undoable { transaction, undo: Undo::Definition { rows, .. }, .. } = action.role
-                        && lacks_files(rows)?
-                    {
-                        without_files.insert(transaction);
+                    match action.role {
+                        Role::Undoable { transaction, previous, undo: Undo::Definition { object_id, rows } } => {
+                            defining.define(transaction, previous, object_id, rows)?;
+                        }
+                        Role::Compensation { transaction, next } => defining.taken_back(transaction, next),
+                        _ => {}
                     }
                 }
                 Some(RecordKind::Checkpoint) => {
                     let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(record.start, e))?;
-                    for definition in &checkpoint.definitions {
-                        if lacks_files(definition.rows.as_deref())? {
-                            without_files.insert(definition.transaction);
+                    for CheckpointDefinition { transaction, after, object_id, rows } in &checkpoint.definitions {
+                        if defining.of(*transaction).all(|pending| pending.after != *after) {
+                            defining.define(*transaction, *after, *object_id, rows.as_deref())?;
                         }
                     }
                 }
@@ -323,11 +430,13 @@ impl Log<'_> {
                 found.stop = Stop::Asked;
                 break;
             }
-            // What came in the copy's own part of the log and has no files in it went there, too.
-            let is_lacking = |commit: &Commit| record.start >= self.manifest.log_end && without_files.contains(&commit.transaction);
-            if let Some(commit) = commit.filter(is_lacking) {
-                found.stop = Stop::TablesChanged(commit.unix_time_ns);
-                break;
+            if let Some(commit) = commit {
+                // What came in the copy's own part of the log and has no files in it went there, too.
+                if record.start >= self.manifest.log_end && defining.is_end(commit.transaction) {
+                    found.stop = Stop::TablesChanged(commit.unix_time_ns);
+                    break;
+                }
+                defining.committed(commit.transaction);
             }
             found.last_commit_ns = found.last_commit_ns.max(commit_ns.unwrap_or(0));
             found.log_end = record.end;

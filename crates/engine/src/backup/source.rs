@@ -11,13 +11,61 @@ use crate::recovery::{Damaged, DataSets, Definitions};
 use crate::{Error, Result};
 use pagefold_format::FormatError;
 use pagefold_format::control::ControlSlot;
+use pagefold_format::copy::stands_for;
 use pagefold_format::log::{Action, Checkpoint, Commit, RecordKind};
 use pagefold_io::{Clock, Storage};
 use std::path::Path;
 use std::sync::Arc;
 
+/// So many names are told to who asks for one that is not there.
+const NAMES_SHOWN: usize = 20;
 /// Memory for the pages of the catalog.
 const POOL_BYTES: usize = 8 << 20;
+
+/// A table as catalog and checkpoint describe it.
+#[derive(Debug)]
+pub(super) struct DescribedTable {
+    pub(super) object_id: u32,
+    pub(super) name: String,
+    /// Its own files and those of its indexes.
+    pub(super) files: Vec<u32>,
+}
+
+/// The tables of a database, as catalog and checkpoint have them; nothing of them is opened.
+pub(super) fn described_tables(storage: &Arc<dyn Storage>, clock: &Arc<dyn Clock>, directory: &Path) -> Result<Vec<DescribedTable>> {
+    let (_, _, _, objects) = described(storage, clock, directory)?;
+    let mut tables: Vec<DescribedTable> = Vec::new();
+    for place in objects.tables.places() {
+        tables.push(DescribedTable { object_id: place.object_id, name: place.name.to_string(), files: Vec::new() });
+    }
+    tables.sort_by_key(|table| table.object_id);
+    for (entry, table) in objects.described_files()? {
+        if let Ok(at) = tables.binary_search_by_key(&table, |table| table.object_id) {
+            tables[at].files.push(entry.file_id);
+        }
+    }
+    Ok(tables)
+}
+
+/// The current state, and what it names, of which nothing is opened.
+fn described(
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    directory: &Path,
+) -> Result<(ControlSlot, Option<Checkpoint>, Arc<Core>, Objects)> {
+    let control = read_control(storage.as_ref(), directory)?.current;
+    let checkpoint = match control.checkpoint {
+        0 => None,
+        at => Some(read_checkpoint(storage.as_ref(), directory, control.log_id, at)?.0),
+    };
+    let pools = PoolSettings { memory_bytes: POOL_BYTES, background_threads: 0, ..PoolSettings::default() };
+    let manager = BufferManager::new(pools, Arc::clone(clock))?;
+    // A file that is removed meanwhile can be read for as long as it is open.
+    let settings = Settings { pools, direct: false, open_files_max: usize::MAX, ..Settings::default() };
+    let core = Arc::new(Core::new(core_parts(storage, directory, control, &settings, &manager)));
+    let objects = open_objects(&core, control, checkpoint.as_ref())?;
+    Ok((control, checkpoint, core, objects))
+}
 
 /// An open state.
 #[derive(Debug)]
@@ -28,28 +76,28 @@ pub(super) struct Source {
     core: Arc<Core>,
     objects: Objects,
     broken: Vec<Broken>,
+    /// Only these; none: all.
+    asked: Vec<String>,
 }
 
 impl Source {
-    /// Opens the current state. While it is open, its files can be read, though somebody removes them.
-    pub(super) fn open(storage: &Arc<dyn Storage>, clock: &Arc<dyn Clock>, directory: &Path) -> Result<Source> {
-        let control = read_control(storage.as_ref(), directory)?.current;
-        let checkpoint = match control.checkpoint {
-            0 => None,
-            at => Some(read_checkpoint(storage.as_ref(), directory, control.log_id, at)?.0),
-        };
-        let pools = PoolSettings { memory_bytes: POOL_BYTES, background_threads: 0, ..PoolSettings::default() };
-        let manager = BufferManager::new(pools, Arc::clone(clock))?;
-        // A file that is removed meanwhile can be read for as long as it is open.
-        let settings = Settings { pools, direct: false, open_files_max: usize::MAX, ..Settings::default() };
-        let core = Arc::new(Core::new(core_parts(storage, directory, control, &settings, &manager)));
-        let objects = open_objects(&core, control, checkpoint.as_ref())?;
+    /// Opens the current state, of all tables or of those that are `asked` for. While it is open, its files can be read, though somebody removes them.
+    pub(super) fn open(storage: &Arc<dyn Storage>, clock: &Arc<dyn Clock>, directory: &Path, asked: &[String]) -> Result<Source> {
+        let (control, checkpoint, core, objects) = described(storage, clock, directory)?;
         let mut broken = Vec::new();
-        objects.open_all(&core, &mut broken)?;
+        let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|asked| stands_for(asked, name));
+        let numbers: Vec<u32> = objects.tables.places().filter(|place| is_asked(&place.name)).map(|place| place.object_id).collect();
+        for opening in numbers.into_iter().filter_map(|table| objects.opening(table)) {
+            opening.open_to_redo(&core, &mut broken)?;
+        }
         if let (None, Some((_, error))) = (&checkpoint, broken.first()) {
             return Err(error.clone());
         }
-        Ok(Source { control, checkpoint, core, objects, broken })
+        Ok(Source { control, checkpoint, core, objects, broken, asked: asked.to_vec() })
+    }
+
+    fn is_asked(&self, name: &str) -> bool {
+        self.asked.is_empty() || self.asked.iter().any(|asked| stands_for(asked, name))
     }
 
     /// The data sets that have a file. Of the others the log has everything.
@@ -63,7 +111,11 @@ impl Source {
     /// # Errors
     /// When one of them cannot be opened, the log cannot be read, or what it defines makes no sense.
     pub(super) fn followed(&self, end: Lsn) -> Result<Vec<Arc<DataSet>>> {
-        let Some(checkpoint) = &self.checkpoint else { return Ok(self.data_sets()) };
+        let Some(checkpoint) = &self.checkpoint else {
+            let names: Vec<&str> = self.objects.tables.names().collect();
+            self.check_there(&names)?;
+            return Ok(self.data_sets());
+        };
         let damaged = |at: Lsn, e: FormatError| Error::Damaged { path: "log".into(), reason: format!("the record at {at}: {e}") };
         let mut all: DataSets = self.objects.open_data_sets().map(|data_set| (data_set.file_id(), data_set)).collect();
         let (objects, broken) = (self.objects.clone(), self.broken.clone());
@@ -85,14 +137,34 @@ impl Source {
             }
         }
         // Those of running transactions, too: their commits may be in the part of the log that is copied.
-        let defined = all.values().filter(|data_set| data_set.is_defined()).cloned().collect();
+        let (names, numbers) = definitions.tables_called(&|name| self.is_asked(name));
+        self.check_there(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let is_wanted = |data_set: &DataSet| numbers.contains(&data_set.attributes.object_id);
+        let defined = all.values().filter(|data_set| data_set.is_defined() && is_wanted(data_set)).cloned().collect();
+        definitions.forget_broken(|data_set| !is_wanted(data_set));
         definitions.finish(Damaged::Refuse, &mut all)?;
         Ok(defined)
     }
 
+    /// Refuses a table that is asked for and not among these.
+    fn check_there(&self, names: &[&str]) -> Result<()> {
+        match self.asked.iter().find(|asked| !names.iter().any(|name| stands_for(asked, name))) {
+            None => Ok(()),
+            Some(lacks) => {
+                let hint = format!("; there are: {}", self.objects.tables.names().take(NAMES_SHOWN).collect::<Vec<_>>().join(", "));
+                Err(Error::Unknown { kind: "table", name: lacks.clone(), hint })
+            }
+        }
+    }
+
     /// Names of the indexes of which catalog and checkpoint say that they are damaged.
     pub(super) fn damaged_indexes(&self) -> Vec<String> {
-        self.objects.damaged_index_names()
+        let mut names = self.objects.damaged_index_names();
+        names.retain(|name| {
+            let owner = self.objects.indexes.get(name).map(|place| place.owner);
+            owner.and_then(|table| self.objects.tables.by_id(table)).is_some_and(|table| self.is_asked(&table.name))
+        });
+        names
     }
 
     /// From here on its log is needed: for redo, and for undo of what ran at the checkpoint.

@@ -7,7 +7,7 @@
 //! - what a reader hands out is whole: blocks by their checksums, pages by theirs as well, and the blocks follow each other without a gap up to the manifest.
 
 use super::take::{LogName, Sink};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use pagefold_format::FormatError;
 use pagefold_format::copy::{COPY_BLOCK_BYTES_MAX, COPY_BLOCK_HEADER_BYTES, COPY_HEADER_BYTES, CopyBlock, CopyHeader, Manifest};
 use pagefold_format::log::Lsn;
@@ -15,6 +15,9 @@ use pagefold_format::page::{self, PageIdentity};
 use pagefold_io::{File, OpenOptions, Storage, parent_directory, read_exact_at};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// So many damaged blocks are told of.
+const ERRORS_MAX: usize = 1000;
 
 /// The name of something that is being made.
 pub(super) fn partial_path(path: &Path) -> PathBuf {
@@ -74,7 +77,7 @@ impl CopyWriter {
         self.block(CopyBlock::Manifest, &body)?;
         // What the header vouches for is durable before it is there.
         self.file.sync()?;
-        let header = CopyHeader { copy_id: self.copy_id, manifest: at, length: self.position };
+        let header = CopyHeader { copy_id: self.copy_id, manifest: at, length: self.position, partial: !manifest.tables.is_empty() };
         self.file.write_at(&header.build(), 0)?;
         self.file.sync()?;
         check_absent(self.storage.as_ref(), "file", &self.path)?;
@@ -152,6 +155,9 @@ impl CopyReader {
             return Err(damaged(FormatError::new("it does not end with its manifest")));
         }
         let manifest = Manifest::decode(&body).map_err(damaged)?;
+        if header.partial == manifest.tables.is_empty() {
+            return Err(damaged(FormatError::new("header and manifest contradict each other: is it a copy of some tables?")));
+        }
         Ok(CopyReader { file, path: path.to_path_buf(), header, manifest, position: COPY_HEADER_BYTES as u64, body })
     }
 
@@ -204,6 +210,76 @@ impl CopyReader {
             } as u64;
         }
         Ok(bytes)
+    }
+
+    /// What the next block is, how long its body is, and where that begins; `None` behind the last. Its checksum is not looked at.
+    pub(super) fn peek(&self) -> Result<Option<(CopyBlock, usize, u64)>> {
+        if self.position == self.header.manifest {
+            return Ok(None);
+        }
+        let at = |e: FormatError| self.damaged(format!("the block at {}: {e}", self.position));
+        let body = self.position.saturating_add(COPY_BLOCK_HEADER_BYTES as u64);
+        if body > self.header.manifest {
+            return Err(at(FormatError::new("it reaches into the manifest")));
+        }
+        let mut header = [0; COPY_BLOCK_HEADER_BYTES];
+        read_exact_at(self.file.as_ref(), &mut header, self.position)?;
+        let (block, bytes) = CopyBlock::parse(&header).map_err(at)?;
+        match block {
+            CopyBlock::Manifest => Err(at(FormatError::new("a second manifest"))),
+            _ if bytes as u64 > self.header.manifest - body => Err(at(FormatError::new("it reaches into the manifest"))),
+            block => Ok(Some((block, bytes, body))),
+        }
+    }
+
+    /// Goes on behind a block that was looked at.
+    pub(super) fn pass(&mut self, (_, bytes, body): (CopyBlock, usize, u64)) {
+        self.position = body + bytes as u64;
+    }
+
+    /// Where it is.
+    pub(super) fn begin(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes back to where it was.
+    pub(super) fn go_to(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// The file, open.
+    pub(super) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// Looks at every block: what is wrong with each, as far as they can be told apart. Behind one whose length cannot be believed nothing is found.
+    ///
+    /// # Errors
+    /// Those of the device; when the user wants to stop.
+    pub fn check_blocks(&mut self, progress: &dyn Progress) -> Result<Vec<Error>> {
+        let mut found = Vec::new();
+        loop {
+            let block = match self.peek() {
+                Ok(Some(block)) => block,
+                Ok(None) => return Ok(found),
+                Err(error @ Error::Damaged { .. }) => {
+                    found.push(error);
+                    return Ok(found);
+                }
+                Err(error) => return Err(error),
+            };
+            match self.next() {
+                Ok(_) => {}
+                Err(error @ (Error::Damaged { .. } | Error::Corrupt { .. })) if found.len() < ERRORS_MAX => found.push(error),
+                Err(Error::Damaged { .. } | Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            self.pass(block);
+            progress.advance(block.1 as u64);
+            if progress.interrupted() {
+                return Err(Error::Interrupted);
+            }
+        }
     }
 
     /// The next part, in the order in which it was written; `None` behind the last.

@@ -15,7 +15,7 @@ use crate::directory::{LOG_DIRECTORY, read_control};
 use crate::log::LogReader;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_format::control::ControlSlot;
-use pagefold_format::copy::{BaseCopy, CopiedDataSet, Manifest};
+use pagefold_format::copy::{BaseCopy, CopiedDataSet, Manifest, stands_for};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_format::page;
 use pagefold_io::{Clock, Storage};
@@ -98,8 +98,26 @@ pub fn copy_to_file(
     base: Option<&Path>,
     progress: &dyn Progress,
 ) -> Result<CopyReport> {
+    copy_tables_to_file(storage, clock, directory, target, &[], base, progress)
+}
+
+/// Copies some tables of the database in a directory, with their indexes, into a file, whoever writes it meanwhile; all partitions of those that are partitioned; all tables when none is named. With
+/// `base`, a copy taken before that has them, only what has changed since. [`super::MountedCopy`] has them as files.
+///
+/// # Errors
+/// As [`copy_to_file`]; when there is no such table.
+pub fn copy_tables_to_file(
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    directory: &Path,
+    target: &Path,
+    tables: &[String],
+    base: Option<&Path>,
+    progress: &dyn Progress,
+) -> Result<CopyReport> {
     let base = base.map(|path| CopyReader::open(storage.as_ref(), path)).transpose()?;
-    Taking { storage, clock, directory, base, progress }.repeat(|taking| {
+    let tables = names_in_order(tables)?;
+    Taking { storage, clock, directory, base, tables, progress }.repeat(|taking| {
         let mut writer = CopyWriter::create(Arc::clone(storage), target, new_id(clock.as_ref(), target))?;
         let (manifest, mut report) = taking.take(&mut writer)?;
         report.size_bytes = writer.finish(&manifest)?;
@@ -119,12 +137,24 @@ pub fn copy_to_directory(
     settings: Settings,
     progress: &dyn Progress,
 ) -> Result<CopyReport> {
-    Taking { storage, clock, directory, base: None, progress }.repeat(|taking| {
+    Taking { storage, clock, directory, base: None, tables: Vec::new(), progress }.repeat(|taking| {
         let mut fresh = NewDatabase::create(Arc::clone(storage), Arc::clone(clock), target)?;
         let (manifest, report) = taking.take(&mut fresh)?;
         fresh.finish(&manifest, manifest.log_end, settings)?;
         Ok(report)
     })
+}
+
+/// Each name once, in their order; without those that another one stands for.
+fn names_in_order(names: &[String]) -> Result<Vec<String>> {
+    if names.iter().any(String::is_empty) {
+        return Err(Error::Parameter("a table without a name".into()));
+    }
+    let mut sorted = names.to_vec();
+    sorted.retain(|name| !names.iter().any(|other| other != name && stands_for(other, name)));
+    sorted.sort();
+    sorted.dedup();
+    Ok(sorted)
 }
 
 /// How far the log goes.
@@ -140,6 +170,8 @@ struct Taking<'a> {
     clock: &'a Arc<dyn Clock>,
     directory: &'a Path,
     base: Option<CopyReader>,
+    /// Only these; none: all.
+    tables: Vec<String>,
     progress: &'a dyn Progress,
 }
 
@@ -168,7 +200,7 @@ impl Taking<'_> {
     fn take(&self, sink: &mut dyn Sink) -> Result<(Manifest, CopyReport)> {
         let hold = LogHold::take(self.storage.as_ref(), self.clock.as_ref(), self.directory)?;
         let begun_ns = self.clock.unix_time().as_nanos() as u64;
-        let source = Source::open(self.storage, self.clock, self.directory)?;
+        let source = Source::open(self.storage, self.clock, self.directory, &self.tables)?;
         self.check_base(&source)?;
         let data_sets = source.data_sets();
         let bytes = data_sets.iter().map(|data_set| u64::from(data_set.page_count()) * data_set.page_bytes() as u64).sum();
@@ -188,7 +220,10 @@ impl Taking<'_> {
                 lsn = pages.lsn;
                 copied.push(CopiedDataSet { file_id, page_bytes, page_count });
             }
-            let Some(log_start) = source.log_start() else { break };
+            let Some(log_start) = source.log_start() else {
+                source.followed(0)?;
+                break;
+            };
             // While pages were copied, others may have been defined. Those that are defined behind this end are not in the copy.
             let defined = self.follow(&source, log_start, &mut end)?;
             left.extend(defined.into_iter().filter(|data_set| copied.iter().all(|copied| copied.file_id != data_set.file_id())));
@@ -208,6 +243,7 @@ impl Taking<'_> {
             begun_ns,
             last_commit_ns: end.last_commit_ns,
             data_sets: copied,
+            tables: self.tables.clone(),
         };
         if let (Some(log_start), Some(checkpoint)) = (source.log_start(), &source.checkpoint) {
             (manifest.redo, manifest.log_start) = (checkpoint.redo, log_start);
@@ -234,6 +270,10 @@ impl Taking<'_> {
         }
         if control.log_id != now.log_id {
             return Err(base.damaged("the database has another log since: take a whole copy"));
+        }
+        let has = &base.manifest().tables;
+        if !has.is_empty() && (self.tables.is_empty() || self.tables.iter().any(|table| !base.manifest().has_table(table))) {
+            return Err(base.damaged(format!("it is a copy of {} only: what else is to be copied has no base there", has.join(", "))));
         }
         Ok(())
     }

@@ -50,6 +50,10 @@ impl<'a> Change<'a> {
         Change { database, state, lock_timeout, defining: Defining::default(), builds: Vec::new(), rewritten: Vec::new(), ended: false }
     }
 
+    pub(super) fn database(&self) -> &'a Database {
+        self.database
+    }
+
     /// Does something to the set of tables and indexes, or nothing if it fails.
     pub(super) fn define<R>(&mut self, define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<R>) -> Result<R> {
         self.database.core.check_writable()?;
@@ -342,7 +346,7 @@ impl<'a> Change<'a> {
         let _held = self.database.core.leftovers.hold();
         for data_set in old.data_sets() {
             let copy = fresh.add_partition()?;
-            copy.copy_pages(data_set, &self.database.core.manager)?;
+            copy.copy_pages(data_set, &self.database.core.manager, &mut |_| Ok(()))?;
         }
         fresh.load_dictionaries()?;
         fresh.check_dictionaries()?;
@@ -357,7 +361,7 @@ impl<'a> Change<'a> {
         let old = self.database.index(name)?;
         let fresh = self.create_index(table, old.attributes_now())?;
         if old.data_set.is_defined() {
-            fresh.data_set.copy_pages(&old.data_set, &self.database.core.manager)?;
+            fresh.data_set.copy_pages(&old.data_set, &self.database.core.manager, &mut |_| Ok(()))?;
         }
         Ok(fresh)
     }

@@ -2,6 +2,7 @@
 
 mod change;
 mod change_partitions;
+mod change_taken;
 mod checkpoint;
 mod damage;
 mod defining;
@@ -40,6 +41,7 @@ pub use crate::objects::{PartitionedTable, RangePartition, partition_name, split
 pub use crate::recovery::{GiveUp, GivenUp};
 pub use change::Change;
 pub use change_partitions::FreshPartition;
+pub use change_taken::{Dropped, TakenTable};
 pub use checkpoint::read_checkpoint;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};
 pub use log_archive::{ArchiveState, archive_state};

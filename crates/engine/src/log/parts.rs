@@ -71,10 +71,9 @@ impl LogParts {
         (self.geometry.start_of(number), self.geometry.end_of(number))
     }
 
-    /// Takes a whole segment from another directory, in place of what is there. The bytes in `known` must be the same.
-    pub(crate) fn take(&self, number: u64, directory: &Path, known: &Range<Lsn>) -> Result<()> {
-        let (from, _) =
-            open_segment(self.storage.as_ref(), directory, number, self.log_id, Some(self.geometry), &OpenOptions::read_only())?;
+    /// Takes a whole segment from a directory of this storage, in place of what is there. The bytes in `known` must be the same.
+    pub(crate) fn take(&self, source: &dyn Storage, number: u64, directory: &Path, known: &Range<Lsn>) -> Result<()> {
+        let (from, _) = open_segment(source, directory, number, self.log_id, Some(self.geometry), &OpenOptions::read_only())?;
         let to = self.segment(number)?;
         let (mut new, mut old) = (vec![0; PIECE_BYTES], Vec::new());
         let mut at = SEGMENT_HEADER_BYTES as u64;

@@ -275,15 +275,6 @@ impl Objects {
         let place = Arc::clone(self.tables.by_id(table)?);
         Some(Opening { place, indexes: self.places_of(table).cloned().collect(), exactly: self.exactly })
     }
-
-    /// Opens all tables, as while the log is redone.
-    ///
-    /// # Errors
-    /// As [`Opening::open`].
-    pub(crate) fn open_all(&self, core: &Arc<Core>, broken: &mut Vec<Broken>) -> Result<()> {
-        let numbers: Vec<u32> = self.tables.places().map(|place| place.object_id).collect();
-        numbers.into_iter().filter_map(|table| self.opening(table)).try_for_each(|opening| opening.open_to_redo(core, broken).map(drop))
-    }
 }
 
 /// Reads what a state of the control file and its checkpoint name. Nothing is read of tables and indexes themselves.

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, DefinitionView};
 use pagefold_format::log::{Checkpoint, CheckpointDefinition, Lsn, Role, Undo};
 use pagefold_types::Schema;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What a transaction has defined.
@@ -193,6 +193,29 @@ impl Definitions {
     pub(crate) fn broken(&mut self, data_set: Arc<DataSet>, error: Error) {
         data_set.poison(&error);
         self.broken.push((data_set, error));
+    }
+
+    /// Does nothing about data sets that are missing or broken, if they are such.
+    pub(crate) fn forget_broken(&mut self, is_such: impl Fn(&DataSet) -> bool) {
+        self.broken.retain(|(data_set, _)| !is_such(data_set));
+    }
+
+    /// Names of tables that are asked for, committed or not; the numbers of these and of their indexes.
+    pub(crate) fn tables_called(&self, is_asked: &dyn Fn(&str) -> bool) -> (Vec<String>, BTreeSet<u32>) {
+        let there = self.objects.tables.places().map(|place| (place.object_id, &*place.name));
+        let made = self.pending.iter().filter_map(|pending| match &pending.what {
+            What::Table(table) => Some((table.object_id, table.name())),
+            _ => None,
+        });
+        let tables: Vec<(u32, &str)> = there.chain(made).filter(|(_, name)| is_asked(name)).collect();
+        let mut numbers: BTreeSet<u32> = tables.iter().map(|(object_id, _)| *object_id).collect();
+        let made = self.pending.iter().filter_map(|pending| match &pending.what {
+            What::Index(index) if numbers.contains(&index.table_id) => Some(index.object_id),
+            _ => None,
+        });
+        let indexes: Vec<u32> = tables.iter().flat_map(|(table, _)| self.objects.index_numbers_of(*table)).chain(made).collect();
+        numbers.extend(indexes);
+        (tables.into_iter().map(|(_, name)| name.to_owned()).collect(), numbers)
     }
 
     /// A transaction has done something, or taken something back.

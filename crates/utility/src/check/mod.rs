@@ -4,6 +4,7 @@
 //! nothing that is read is trusted. The work goes on after every error.
 //!
 //! * `run`: the order of it all; [`check`], [`check_files`]
+//! * `copy`: copies; [`check_copies`]
 //! * `findings`: what was found; [`CheckReport`]
 //! * `files`: page reader, control file, names of files
 //! * `data_set`: header page, space map, and every page's checksum, place and write counter
@@ -27,6 +28,7 @@
 
 mod catalog;
 mod chain;
+mod copy;
 mod data_set;
 mod difference;
 mod files;
@@ -39,6 +41,7 @@ mod run;
 mod table;
 mod tree;
 
+pub use copy::check_copies;
 pub use findings::{CheckReport, ERRORS_SHOWN, Leftover, PageError};
 pub use run::{check, check_files};
 

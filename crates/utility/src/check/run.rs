@@ -55,18 +55,26 @@ pub fn check(
     let mut context = Context::new(progress);
     if !is_in_order(snapshot.as_ref(), directory, &slot)? {
         // Of the snapshot only.
-        for GivenUp { table, error } in bring_in_order(&snapshot, clock, directory, settings)? {
-            let (object, page, reason) = match error {
-                pagefold_engine::Error::Corrupt { object, page, reason } => (object, page, reason),
-                other => (format!("table {table:?}"), 0, other.to_string()),
-            };
-            let then = "it cannot get what the log has for it, and until it is dropped nothing can be written; nothing more of it was checked: \
-                 salvage it (`pagefold salvage`) and drop it, or recover the database from a copy";
-            context.error(&object, page, format!("{reason}: {then}"));
-        }
+        let given_up = bring_in_order(&snapshot, clock, directory, settings)?;
+        note_given_up(&given_up, "recover the database from a copy", &mut context);
     }
     check_double_writes(storage.as_ref(), directory, slot.database_id, &mut context)?;
-    check_named(snapshot.as_ref(), directory, unnamed, context)
+    check_named(Checked { storage: snapshot.as_ref(), directory, is_wanted: &|_| true, unnamed }, context)
+}
+
+/// Tables that could not get what the log has for them, and with what they can be had.
+pub(super) fn note_given_up(given_up: &[GivenUp], otherwise: &str, context: &mut Context<'_>) {
+    for GivenUp { table, error } in given_up {
+        let (object, page, reason) = match error {
+            pagefold_engine::Error::Corrupt { object, page, reason } => (object.clone(), *page, reason.clone()),
+            other => (format!("table {table:?}"), 0, other.to_string()),
+        };
+        let then = format!(
+            "it cannot get what the log has for it, and until it is dropped nothing can be written; nothing more of it was checked: \
+             salvage it (`pagefold salvage`) and drop it, or {otherwise}"
+        );
+        context.error(&object, page, format!("{reason}: {then}"));
+    }
 }
 
 /// Applies the log to the files of a snapshot. The tables that are too damaged for that are gone from it.
@@ -141,16 +149,22 @@ pub fn check_files(storage: &dyn Storage, directory: &Path, progress: &dyn Progr
     if let Some(slot) = read_control_slots(storage, directory, &mut Context::new(progress))?.current {
         check_double_writes(storage, directory, slot.database_id, &mut context)?;
     }
-    check_named(storage, directory, unnamed, context)
+    check_named(Checked { storage, directory, is_wanted: &|_| true, unnamed }, context)
 }
 
-/// Checks the database; files in `unnamed` that it does not name are left over.
-fn check_named(
-    storage: &dyn Storage,
-    directory: &Path,
-    unnamed: Vec<(PathBuf, Option<u32>)>,
-    mut context: Context<'_>,
-) -> Result<CheckReport> {
+/// Files of a database that is checked.
+pub(super) struct Checked<'a> {
+    pub(super) storage: &'a dyn Storage,
+    pub(super) directory: &'a Path,
+    /// Only tables of these names are there.
+    pub(super) is_wanted: &'a dyn Fn(&str) -> bool,
+    /// Those that it does not name are left over.
+    pub(super) unnamed: Vec<(PathBuf, Option<u32>)>,
+}
+
+/// Checks the database.
+pub(super) fn check_named(checked: Checked<'_>, mut context: Context<'_>) -> Result<CheckReport> {
+    let Checked { storage, directory, is_wanted, unnamed } = checked;
     let progress = context.progress();
     let control = read_control_slots(storage, directory, &mut context)?;
     let Some(slot) = control.current else { return Ok(context.finish()) };
@@ -182,7 +196,7 @@ fn check_named(
             }
         }
     }
-    for table in &entries.tables {
+    for table in entries.tables.iter().filter(|table| is_wanted(&table.attributes.name)) {
         let indexes: Vec<&IndexEntry> = entries.indexes.iter().filter(|index| index.table_id == table.object_id).collect();
         check_table(storage, directory, slot.database_id, table, &indexes, &mut context)?;
     }

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
+mod copies;
 mod damage;
 mod dictionary;
 mod killed;
