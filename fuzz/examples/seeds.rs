@@ -9,6 +9,7 @@ use pagefold_codec::row::{Dictionary, HuffmanCodes, HuffmanDictionary, HuffmanEn
 use pagefold_codec::splice::{Splice, Unit};
 use pagefold_format::chain;
 use pagefold_format::control::ControlSlot;
+use pagefold_format::live_view::LiveView;
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, CopyBlock, CopyHeader, Manifest};
 use pagefold_format::data::{COLUMN_ROWS_START, ColumnImage, DataOp, DataPage, ENTRY_BYTES, StoredKind, state_bytes};
 use pagefold_format::data_set_header::{DataSetHeader, DictionaryRoot, ObjectKind};
@@ -102,6 +103,8 @@ fn whole_pages() {
     let block = CopyBlock::Pages { file_id: 3, page_bytes: 4096, first: 7 }.build(&page, 9, 64);
     put("copy", "pages", &[&[1], &block[..], &page].concat());
     put("statistics", "all", include_bytes!("../../crates/format/src/catalog/golden/statistics_1.bin"));
+    let view = LiveView { sequence: 7, opening: 9, unix_time_ns: 1 << 60, text: "# HELP a b\na{x=\"y\"} 1\n".into() };
+    put("live_view", "place", &[&[1], &view.build()[8..]].concat());
     put("control", "slot", &[&[1], &slot.build()[8..96]].concat());
     let key = |n: u32| format!("key {n:05}").into_bytes();
     let trace = KeyTrace {

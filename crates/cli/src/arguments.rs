@@ -13,7 +13,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-pub(crate) use copies::{ArchiveLogArguments, CopyArguments, RecoverArguments, time_text};
+pub(crate) use copies::{ArchiveLogArguments, CopyArguments, DiffArguments, RecoverArguments, time_text};
 pub(crate) use partitions::{PartitionArguments, PartitionCommand};
 pub(crate) use runstats::RunstatsArguments;
 
@@ -98,6 +98,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Gather statistics of tables, columns and indexes, from all pages or a sample, each with a bound; they are kept
     Runstats(RunstatsArguments),
+    /// Show what the process that writes a database does, as it goes on: pools, log, locks, transactions, utilities
+    Top(TopArguments),
     /// Verify every page, every row and every index entry
     Check(CheckArguments),
     /// Decode a page, damaged ones too
@@ -106,10 +108,12 @@ pub(crate) enum Command {
     Partition(PartitionArguments),
     /// Write a table or index anew, with another compression, format or page size
     Reorg(ReorgArguments),
-    /// Copy a database while it is used: into one file, whole or what has changed, or into a new database
+    /// Copy a database while it is used, or some tables: into one file, whole or what has changed, or into a new database
     Copy(CopyArguments),
-    /// Make a database from copies and log, as it was at their end or at a time
+    /// Make a database from copies and log, as it was at their end or at a time; or put tables back
     Recover(RecoverArguments),
+    /// Say what differs between two copies, or a copy and a database: objects, definitions, rows, pages
+    Diff(DiffArguments),
     /// Keep the log of a database in a directory, for `recover`
     ArchiveLog(ArchiveLogArguments),
     /// Build an index anew from the rows of its table, whatever is damaged of it
@@ -510,6 +514,24 @@ pub(crate) struct ReportArguments {
     /// Only this table or index
     #[arg(value_name = "TABLE|INDEX")]
     pub(crate) object: Option<String>,
+}
+
+/// The process that writes the database shows once a second what it does, while somebody looks. Ends with Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pagefold top shop.db\n  pagefold top shop.db --once --json\n  pagefold top shop.db --prometheus")]
+pub(crate) struct TopArguments {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// Between two views, 1s at least
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = crate::size::duration)]
+    pub(crate) interval: std::time::Duration,
+    /// Print one view, with what was done a second within the interval before it, and end; `--json` does
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print the metrics once, in the Prometheus text format
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) prometheus: bool,
 }
 
 /// Reads the files themselves: also those of a database that cannot be opened, and copies, which are not made into a database for that. Exit code 1 and the list when anything is wrong.

@@ -172,6 +172,13 @@ impl Database {
         }
     }
 
+    /// What the database does, as text in the Prometheus format, for a program's own HTTP server: buffer pools, tables and indexes, transactions, locks and who waits for whom, the log, utilities with
+    /// their progress. `pagefold top` shows the same from another process.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.inner.metrics()
+    }
+
     /// From now on records which keys of an index are asked for, while it is used, until [`stop_recording_keys`](Self::stop_recording_keys): for `pagefold page-sizes --trace`. What is kept is bounded;
     /// when it has come to its limit, recording ends by itself. An index that is built anew in the meantime is another one: of it nothing is recorded.
     ///

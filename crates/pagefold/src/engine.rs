@@ -10,6 +10,7 @@ pub use pagefold_engine::database::{
     Change, Database, Durability, GiveUp, GivenUp, Isolation, OpenMode, ReadView, Renewal, RowScan, Savepoint, Scan, ScanRequest, Settings,
     Transaction, TransactionOptions,
 };
+pub use pagefold_engine::database::{LIVE_INTERVAL, Onlooker, Watched};
 pub use pagefold_engine::pool::PoolSettings;
 pub use pagefold_engine::{CounterValues, DataSet, Error, Extents};
 

@@ -263,6 +263,7 @@ pub fn push_rows(builder: &mut BatchBuilder<'_>, table: &Table, batch: &ColumnBa
 /// # Errors
 /// When there is no such table, a page is damaged or the sink fails.
 pub fn export(database: &Database, table: &str, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<u64> {
+    let progress: &dyn Progress = &database.watch(format!("export {table}"), progress);
     Scan::new(database, table, &ScanOptions::default())?.run(sink, progress)
 }
 

@@ -77,6 +77,7 @@ pub fn upsert_inputs(
     options: &ChangeRowsOptions,
     progress: &dyn Progress,
 ) -> Result<ChangeRowsReport> {
+    let progress: &dyn Progress = &database.watch(format!("upsert {table}"), progress);
     let target = Target::find(database, table)?;
     let mut open = options.source.clone();
     open.csv.schema = Some(target.schema.schema().clone());
@@ -116,6 +117,7 @@ pub fn delete_inputs(
     options: &ChangeRowsOptions,
     progress: &dyn Progress,
 ) -> Result<ChangeRowsReport> {
+    let progress: &dyn Progress = &database.watch(format!("delete {table}"), progress);
     let target = Target::find(database, table)?;
     let key_columns = &target.first().attributes().primary_key;
     let keys = target.schema.project(key_columns)?;

@@ -145,6 +145,7 @@ pub fn create_index(
     options: &IndexOptions,
     progress: &dyn Progress,
 ) -> Result<IndexReport> {
+    let progress: &dyn Progress = &database.watch(format!("create-index {name}"), progress);
     let tables = Tables::find(database, table)?;
     let table = tables.first();
     let mut numbers = Vec::with_capacity(columns.len());

@@ -3,11 +3,13 @@
 mod access;
 mod change_rows;
 mod check;
+mod diff;
 mod drop;
 mod error;
 mod estimate;
 mod index_build;
 mod key_sort;
+mod live_view;
 mod load;
 mod load_threads;
 mod options;
@@ -25,6 +27,7 @@ mod sample;
 pub use access::{Scan, ScanOptions, export, get, primary_key_index, push_rows};
 pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_inputs, delete_rows, upsert, upsert_inputs};
 pub use check::{CheckReport, ERRORS_SHOWN, Leftover, PageError, check, check_copies, check_files};
+pub use diff::{DiffOptions, DiffReport, DiffSide, ObjectDiff, PagesDiff, RowChange, RowsDiff, TableDiff, diff};
 pub use drop::{DropReport, drop_object};
 pub use error::{Error, Result};
 pub use estimate::add_every_method;
@@ -33,6 +36,7 @@ pub use estimate::{
     SampleFacts, Scratch, estimate_index, estimate_source, estimate_table,
 };
 pub use index_build::{IndexReport, create_index};
+pub use live_view::{Counters as LiveCounters, LiveFrame, LiveTransaction, LiveUtility, LiveWait};
 pub use load::{LoadReport, load, load_inputs, load_source, table_schema};
 pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting};
 pub use page_sizes::{IndexAssignment, PageSizeLine, PageSizeOptions, PageSizeReport, PoolForecast, divide_memory, forecast, page_sizes};

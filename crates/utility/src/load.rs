@@ -69,6 +69,7 @@ pub fn load_inputs(
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadReport> {
+    let progress: &dyn Progress = &database.watch(format!("load {table}"), progress);
     progress.start("reading", None, Unit::Bytes);
     let mut open = options.source.clone();
     if let (Ok(existing), None) = (Tables::find(database, table), &open.csv.schema) {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 /// # Errors
 /// When there is none, a page of its table is damaged, or two rows have the same key of a unique index. The database is then as it was.
 pub fn rebuild_index(database: &Database, name: &str, sort_bytes: usize, progress: &dyn Progress) -> Result<IndexReport> {
+    let progress: &dyn Progress = &database.watch(format!("rebuild-index {name}"), progress);
     let attributes = database.index(name)?.attributes_now();
     let mut change = database.change();
     let mut build = change.begin_index_again(attributes)?;

@@ -77,6 +77,7 @@ pub fn recover_tables(
     if tables.is_empty() {
         return Err(Error::Usage("no table to recover".into()));
     }
+    let progress: &dyn Progress = &database.watch(format!("recover {}", tables.join(", ")), progress);
     let mut change = database.change();
     // What is locked does not change: the log, if it goes up to now, has all of it.
     let dropped = tables.iter().map(|name| change.drop_to_replace(name)).collect::<pagefold_engine::Result<Vec<_>>>()?;

@@ -37,6 +37,7 @@ pub struct ReorgReport {
 /// # Errors
 /// When there is none, an option does not go with it, or there is no room. The database is then as it was.
 pub fn reorg(database: &Database, object: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
+    let progress: &dyn Progress = &database.watch(format!("reorg {object}"), progress);
     match reorg_partitioned(database, object, options, progress)? {
         Some(report) => Ok(report),
         None => reorg_one(database, object, options, progress),

@@ -1,4 +1,4 @@
-//! Arguments of `copy`, `recover` and `archive-log`.
+//! Arguments of `copy`, `recover`, `diff` and `archive-log`.
 
 use clap::Args;
 use pagefold::types::{DataType, TimeUnit, Value, text};
@@ -68,6 +68,29 @@ pub(crate) struct ArchiveLogArguments {
     /// Archive no longer
     #[arg(long)]
     pub(crate) off: bool,
+}
+
+/// Each side is a copy, or a database as it is now. Exit code 0 when they have the same rows and definitions, 1 when something differs.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pagefold diff sunday.pfc shop.db\n  pagefold diff sunday.pfc monday.pfc --second-base sunday.pfc --rows 50"
+)]
+pub(crate) struct DiffArguments {
+    /// What was: a copy, or the directory of a database
+    #[arg(value_name = "DB|COPY")]
+    pub(crate) first: PathBuf,
+    /// What is
+    #[arg(value_name = "DB|COPY")]
+    pub(crate) second: PathBuf,
+    /// Of a first copy that goes on from others: these, in their order; can be given more than once
+    #[arg(long, value_name = "COPY")]
+    pub(crate) first_base: Vec<PathBuf>,
+    /// The same of the second one
+    #[arg(long, value_name = "COPY")]
+    pub(crate) second_base: Vec<PathBuf>,
+    /// List so many rows of each table that differ, by their keys
+    #[arg(long, value_name = "N", num_args = 0..=1, default_value_t = 0, default_missing_value = "1000")]
+    pub(crate) rows: usize,
 }
 
 const TIME: DataType = DataType::Timestamp { unit: TimeUnit::Nano, with_zone: false };

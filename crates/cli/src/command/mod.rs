@@ -7,6 +7,7 @@ mod choice;
 mod copy;
 mod create_index;
 mod decided;
+mod diff;
 mod drop;
 mod estimate;
 mod export;
@@ -24,6 +25,7 @@ mod report;
 mod runstats;
 mod salvage;
 mod scan;
+mod top;
 
 use crate::arguments::Command;
 use crate::failure::Result;
@@ -51,8 +53,10 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Reorg(arguments) => reorg::run(session, &arguments),
         Command::Copy(arguments) => copy::run(session, &arguments),
         Command::Recover(arguments) => recover::run(session, &arguments),
+        Command::Diff(arguments) => diff::run(session, &arguments),
         Command::ArchiveLog(arguments) => archive_log::run(session, &arguments),
         Command::RebuildIndex(arguments) => rebuild_index::run(session, &arguments),
+        Command::Top(arguments) => top::run(session, &arguments),
         Command::Salvage(arguments) => salvage::run(session, &arguments),
     }
 }

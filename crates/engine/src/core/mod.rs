@@ -3,6 +3,7 @@
 //! * `lifetime`: between which commits a table or index counts
 //! * `leftovers`, `held`: what commits leave for older snapshots
 //! * `reservations`: room for taking changes back
+//! * `running`: utilities that run, for who looks on
 //! * `maintenance`, `renewal_waits`: what threads in the background are asked for, and what waits for transactions
 
 mod held;
@@ -11,6 +12,7 @@ mod lifetime;
 mod maintenance;
 mod renewal_waits;
 mod reservations;
+mod running;
 
 pub(crate) use held::Waits;
 pub(crate) use leftovers::{Due, Leftovers};
@@ -18,6 +20,8 @@ pub(crate) use lifetime::Lifetime;
 pub(crate) use maintenance::{Maintenance, Work};
 use renewal_waits::RenewalWaits;
 use reservations::Reservations;
+use running::RunningUtilities;
+pub use running::Watched;
 
 use crate::changed_list::ChangedList;
 use crate::data_set::{DataSet, DataSetAttributes, DataSetContext, HeaderWrites};
@@ -77,6 +81,8 @@ pub(crate) struct Core {
     pub(crate) leftovers: Leftovers,
     pub(crate) reservations: Reservations,
     pub(crate) births: Births,
+    /// Utilities that run.
+    pub(crate) running: RunningUtilities,
     /// Start of the record of the last checkpoint; 0: none yet.
     pub(crate) checkpoint: AtomicU64,
     /// From here on the last checkpoint but one needs the log.
@@ -145,6 +151,7 @@ impl Core {
             leftovers: Leftovers::default(),
             reservations: Reservations::default(),
             births: Births::default(),
+            running: RunningUtilities::default(),
             transactions,
             checkpoint: AtomicU64::new(parts.checkpoint),
             keep_log: AtomicU64::new(0),

@@ -110,7 +110,7 @@ impl Change<'_> {
                     columns.collect::<Vec<_>>().join(", ")
                 };
                 Err(Error::Parameter(format!(
-                    "table \"{name}\" had other columns then ({}) than it has now ({}): say that it is to be replaced",
+                    "table \"{name}\" had other columns then ({}) than it has now ({}): it is put in the place of that only if it is said so (--replace)",
                     text(schema),
                     text(now)
                 )))
@@ -196,11 +196,21 @@ impl Change<'_> {
                 taken.to_build.push(self.create_index(&fresh, attributes)?);
                 continue;
             }
-            let copy = self.create_index(&fresh, own)?;
-            if index.data_set().is_defined() {
-                copy.data_set().copy_pages(index.data_set(), &from.core.manager, &mut told)?;
+            let copy = self.create_index(&fresh, own.clone())?;
+            let copied = match index.data_set().is_defined() {
+                true => copy.data_set().copy_pages(index.data_set(), &from.core.manager, &mut told),
+                false => Ok(()),
+            };
+            match copied {
+                Ok(()) => taken.indexes.push(copy),
+                // What of it was copied is not to be used.
+                Err(error) if error.is_damage() => {
+                    let name = own.name.clone();
+                    self.define(|defining, by| defining.drop_index(by, &name))?;
+                    taken.to_build.push(self.create_index(&fresh, own)?);
+                }
+                Err(error) => return Err(error),
             }
-            taken.indexes.push(copy);
         }
         for share in shares.into_iter().flatten() {
             let has = taken.indexes.iter().chain(&taken.to_build).any(|index| index.name() == share.name);

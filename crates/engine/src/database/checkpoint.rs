@@ -165,7 +165,12 @@ impl DatabaseState {
     fn checkpoint_with(&self, catalog: WriteCatalog) -> Result<()> {
         let _turn = self.checkpointing.lock();
         self.sweep_former();
-        if self.core.log().is_some() { self.write_checkpoint(catalog) } else { Ok(()) }
+        if self.core.log().is_none() {
+            return Ok(());
+        }
+        self.write_checkpoint(catalog)?;
+        self.checkpoints.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Leaves nothing to be redone, and one catalog, which both control slots name and which says everything: the log of a database that was closed can be
@@ -488,6 +493,7 @@ impl Database {
     /// # Errors
     /// When something cannot be written: the next open then brings the database in order.
     pub fn close(mut self) -> Result<()> {
+        drop(self.live.take());
         drop(self.renewal.take());
         drop(self.maintenance.take());
         self.remove_leftovers()?;
@@ -504,6 +510,7 @@ impl Database {
 impl Drop for Database {
     /// Leaves nothing to be redone. What fails here is made good when the database is opened again.
     fn drop(&mut self) {
+        drop(self.live.take());
         drop(self.renewal.take());
         drop(self.maintenance.take());
         if !self.closed && self.core.check_writable().is_ok() {

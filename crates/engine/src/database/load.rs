@@ -1,8 +1,16 @@
 //! Who waits in an open database, and what transactions take.
 
 use super::open::Database;
+use crate::Progress;
+use crate::core::Watched;
 
 impl Database {
+    /// A progress of which others see how far it is, under this name, for as long as it is there ([`DatabaseState::metrics`]).
+    #[must_use]
+    pub fn watch<'a>(&'a self, utility: impl Into<String>, progress: &'a dyn Progress) -> Watched<'a> {
+        self.core.running.watch(utility.into(), self.core.manager.clock().monotonic(), progress)
+    }
+
     /// Number of transactions that wait for a lock just now.
     #[must_use]
     pub fn waiting_transactions(&self) -> usize {

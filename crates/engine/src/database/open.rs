@@ -8,6 +8,7 @@ use super::change::Change;
 use super::checkpoint::read_checkpoint;
 use super::definitions::RunningDefinitions;
 use super::former::Former;
+use super::live::LiveThread;
 use super::log_archive::read_archive;
 use super::maintenance::MaintenanceThread;
 use super::transaction::TransactionOptions;
@@ -106,6 +107,8 @@ pub struct DatabaseState {
     pub(super) other_catalog: Mutex<Option<Arc<DataSet>>>,
     /// One checkpoint at a time.
     pub(super) checkpointing: Mutex<()>,
+    /// How many were written.
+    pub(super) checkpoints: AtomicU64,
     /// The oldest segment of the log that checkpoints did not give back when the device was full, and where the log ended. Held by who makes checkpoints for that.
     pub(super) room_sought: Mutex<Option<(u64, crate::log::Lsn)>>,
 }
@@ -120,6 +123,7 @@ pub struct Database {
     given_up: Vec<GivenUp>,
     pub(super) maintenance: Option<MaintenanceThread>,
     pub(super) renewal: Option<MaintenanceThread>,
+    pub(super) live: Option<LiveThread>,
     /// It is in order, and nothing is left to do when it is dropped.
     pub(super) closed: bool,
     /// Held until the database is closed.
@@ -287,6 +291,7 @@ impl Database {
             sync_what_was_found(storage.as_ref(), directory)?;
         }
         let core = Arc::new(Core::new(parts(slot)));
+        core.transactions.tick();
         let mut gate = None;
         if mode != OpenMode::Read {
             let gate = gate.insert(Arc::new(Gate::new(Arc::clone(&storage), directory, slot.database_id)?));
@@ -318,6 +323,7 @@ impl Database {
             found_in_order: AtomicU64::new(0),
             other_catalog: Mutex::new(other_catalog),
             checkpointing: Mutex::default(),
+            checkpoints: AtomicU64::new(0),
             room_sought: Mutex::default(),
         });
         let mut database = Database {
@@ -327,6 +333,7 @@ impl Database {
             given_up: Vec::new(),
             maintenance: None,
             renewal: None,
+            live: None,
             closed: false,
             _lock: lock,
         };
@@ -351,6 +358,7 @@ impl Database {
         if mode != OpenMode::Read && settings.pools.background_threads > 0 {
             database.maintenance = MaintenanceThread::start(&database.state);
             database.renewal = MaintenanceThread::start_renewal(&database.state);
+            database.live = LiveThread::start(&database.state);
         }
         Ok(database)
     }

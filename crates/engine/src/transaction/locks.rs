@@ -376,6 +376,11 @@ impl LockTable {
         self.graph.lock().len() + self.behind_removal.load(Ordering::Relaxed)
     }
 
+    /// Those that wait.
+    pub(super) fn waiters(&self) -> Vec<Arc<Waiter>> {
+        self.graph.lock().values().cloned().collect()
+    }
+
     /// Number of waits so far, and how often who waited was woken: once, or twice where somebody passed him.
     #[must_use]
     pub fn waits(&self) -> (u64, u64) {

@@ -37,6 +37,8 @@ pub struct Transactions {
     /// The last commit at the end of any statement of a transaction with a pin.
     last_end: AtomicU64,
     active: Box<[ActiveShard]>,
+    /// Monotonic time at the last tick, in milliseconds: once a second, or whenever somebody looks. So a transaction that begins asks no clock.
+    tick_ms: AtomicU64,
 }
 
 impl Transactions {
@@ -52,13 +54,15 @@ impl Transactions {
             pins: PinTable::new(),
             last_end: AtomicU64::new(0),
             active: (0..SHARDS).map(|_| ActiveShard::default()).collect(),
+            tick_ms: AtomicU64::new(0),
         }
     }
 
     /// A new transaction. It stays active until [`commit`](Self::commit), [`abort`](Self::abort) or [`end_read_only`](Self::end_read_only).
     #[must_use]
     pub fn begin(&self) -> Arc<TransactionState> {
-        let state = Arc::new(TransactionState::new(self.next_id.fetch_add(1, Ordering::Relaxed)));
+        let begun_ms = self.tick_ms.load(Ordering::Relaxed);
+        let state = Arc::new(TransactionState::new(self.next_id.fetch_add(1, Ordering::Relaxed), begun_ms));
         self.shard(&state).0.lock().insert(state.id(), Arc::clone(&state));
         state
     }
@@ -180,6 +184,22 @@ impl Transactions {
         let mut all: Vec<_> = self.active.iter().flat_map(|shard| shard.0.lock().values().cloned().collect::<Vec<_>>()).collect();
         all.sort_unstable_by_key(|state| state.id());
         all
+    }
+
+    /// The clock by which transactions note when they begin goes on.
+    pub(crate) fn tick(&self) {
+        self.tick_ms.store(self.clock.monotonic().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// How long a transaction has been running, to the time between two ticks.
+    pub(crate) fn age(&self, state: &TransactionState) -> Duration {
+        let now = self.clock.monotonic().as_millis() as u64;
+        Duration::from_millis(now.saturating_sub(state.begun_ms()))
+    }
+
+    /// How long ago the oldest snapshot was taken, and how many commits there were since; `None` when there is none.
+    pub(crate) fn oldest_snapshot_age(&self) -> Option<(Duration, u64)> {
+        self.snapshot_age().map(|age| (age.time, age.commits))
     }
 
     /// Monotonic time.

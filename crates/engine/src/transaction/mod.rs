@@ -7,6 +7,7 @@ mod deadlocks;
 mod interval_tree;
 mod lock_error;
 mod lock_queue;
+mod lock_view;
 mod locks;
 mod manager;
 mod page_filter;

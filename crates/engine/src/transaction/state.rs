@@ -34,11 +34,18 @@ pub struct TransactionState {
     undo_bytes: AtomicU64,
     /// Read views that see its changes, and nothing that came after their snapshots.
     views: AtomicU32,
+    /// What the clock that ticks once a second had when it began, in milliseconds.
+    begun_ms: u64,
 }
 
 impl TransactionState {
-    pub(super) fn new(id: u64) -> TransactionState {
-        TransactionState::recovered(id, 0, 0)
+    pub(super) fn new(id: u64, begun_ms: u64) -> TransactionState {
+        TransactionState { begun_ms, ..TransactionState::recovered(id, 0, 0) }
+    }
+
+    /// When it began, by the clock that ticks once a second.
+    pub(super) fn begun_ms(&self) -> u64 {
+        self.begun_ms
     }
 
     /// One that was running when the database came down, as the log has it.
@@ -55,6 +62,7 @@ impl TransactionState {
             away: Mutex::default(),
             undo_bytes: AtomicU64::new(0),
             views: AtomicU32::new(0),
+            begun_ms: 0,
         }
     }
 

@@ -6,6 +6,7 @@ mod definitions;
 mod faults;
 mod logs;
 mod place;
+mod tables;
 
 #[allow(dead_code, reason = "the world of the simulation does more")]
 mod world;

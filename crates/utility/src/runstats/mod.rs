@@ -89,6 +89,7 @@ pub struct RunstatsReport {
 /// # Errors
 /// When there is no such table, a page is damaged, the statistics cannot be kept, or the user wants to stop: tables that are done are done.
 pub fn runstats(database: &Database, tables: &[String], options: &RunstatsOptions, progress: &dyn Progress) -> Result<RunstatsReport> {
+    let progress: &dyn Progress = &database.watch(format!("runstats {}", tables.join(", ")), progress);
     if let Sample::Percent(percent) = options.sample
         && !(percent > 0.0 && percent <= 100.0)
     {

@@ -1,13 +1,13 @@
 //! Copies are checked and printed as they are; what is damaged of one is found, page by page.
 
 use crate::sample::{DB, Rng, open, print_from, run_check, sample, settings};
-use pagefold_engine::backup::{MountOptions, MountedCopy, copy_tables_to_file, copy_to_file};
+use pagefold_engine::backup::{MountOptions, MountedCopy, RecoverOptions, copy_tables_to_file, copy_to_file};
 use pagefold_engine::database::{OpenMode, TransactionOptions};
 use pagefold_format::copy::{COPY_BLOCK_HEADER_BYTES, COPY_HEADER_BYTES, CopyBlock};
 use pagefold_format::page;
 use pagefold_io::{Clock, MemoryStorage, OpenOptions, SimulatedClock, Storage, read_file};
 use pagefold_types::ValueRef;
-use pagefold_utility::{CheckReport, DatabaseFiles, PrintWhat, Printed, Silent, check_copies, print};
+use pagefold_utility::{CheckReport, DatabaseFiles, PrintWhat, Printed, RecoverTablesOptions, Silent, check_copies, print, recover_tables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -246,5 +246,39 @@ fn blocks_that_are_damaged_are_named() {
         flip(&storage, COPY, at, 1);
         let refused = check_copies(&shared(&storage), &clock(), &[COPY.into()], settings(), &Silent).unwrap_err().to_string();
         assert!(refused.contains(COPY), "byte {at}: {refused}");
+    }
+}
+
+#[test]
+fn an_index_that_is_damaged_in_the_copy_is_built_and_a_table_is_refused() {
+    let whole = copied();
+    let database = open(&whole, OpenMode::Read).unwrap();
+    let index = database.index("small_code").unwrap().data_set().file_id();
+    let table = database.table("small").unwrap().data_sets().next().unwrap().file_id();
+    drop(database);
+    let copy = bytes_of(&whole, COPY);
+    let used = crate::sample::places(&whole).0;
+    for (file_id, builds) in [(index, true), (table, false)] {
+        let path = crate::sample::file_of(file_id);
+        let is_used = |place: &CopiedPage| used.iter().any(|own| own.path == path && own.number == place.number);
+        for place in places(&copy).0.into_iter().filter(|place| place.file_id == file_id && is_used(place)).step_by(4) {
+            let storage = whole.snapshot();
+            flip(&storage, COPY, place.at + place.bytes / 2, 8);
+            let database = open(&storage, OpenMode::Write).unwrap();
+            let recover =
+                RecoverTablesOptions { recover: RecoverOptions::default(), replace: false, settings: settings(), sort_bytes: 1 << 20 };
+            let seam = (&shared(&storage), &clock());
+            let done = recover_tables(&database, seam, Path::new(DB), &["small".into()], &[COPY.into()], &recover, &Silent);
+            match done {
+                Ok(done) if builds => assert_eq!(done.tables[0].built_indexes, ["small_code"], "{place:?}"),
+                Err(error) if !builds => {
+                    assert!(error.to_string().contains("page") || error.to_string().contains("damaged"), "{place:?}: {error}")
+                }
+                other => panic!("{place:?}: {other:?}"),
+            }
+            database.close().unwrap();
+            let found = run_check(&storage);
+            assert!(found.is_clean(), "{place:?}: {found:?}");
+        }
     }
 }
