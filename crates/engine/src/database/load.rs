@@ -5,7 +5,7 @@ use crate::Progress;
 use crate::core::Watched;
 
 impl Database {
-    /// A progress of which others see how far it is, under this name, for as long as it is there ([`DatabaseState::metrics`]).
+    /// A progress of which others see how far it is, under this name, for as long as it is there ([`metrics`](super::DatabaseState::metrics)).
     #[must_use]
     pub fn watch<'a>(&'a self, utility: impl Into<String>, progress: &'a dyn Progress) -> Watched<'a> {
         self.core.running.watch(utility.into(), self.core.manager.clock().monotonic(), progress)
