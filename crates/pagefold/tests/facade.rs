@@ -396,3 +396,18 @@ fn handles_go_on_with_a_table_that_was_written_anew() {
     assert!(matches!(old_table.update(("Alan", 4), [("price", 1)]), Err(Error::Stale { .. })));
     assert_eq!(database.begin().table("orders").unwrap().scan().unwrap().count(), 60);
 }
+
+#[test]
+fn metrics_name_what_is_used_and_who_is_there() {
+    let database = filled(orders());
+    let t = database.begin();
+    assert!(t.table("orders").unwrap().delete(("Ada", 1)).unwrap());
+    let text = database.metrics();
+    for line in
+        ["pagefold_object_getpages_total{object=\"table orders\"} ", "pagefold_transactions_active 1\n", "pagefold_locks_waiting 0\n"]
+    {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    t.commit().unwrap();
+    assert!(database.metrics().contains("pagefold_transactions_active 0\n"));
+}
