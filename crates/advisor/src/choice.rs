@@ -23,7 +23,7 @@ pub const READ_MAX: f64 = 2.0;
 pub const WRITE_MAX: f64 = 5.0;
 
 /// What an operation takes on this machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Nanoseconds to read two columns of a row by its key, or to find a key.
     pub read_ns: f64,

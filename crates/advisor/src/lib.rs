@@ -11,10 +11,12 @@
 //! * [`assign`]: memory divided among objects
 //! * [`Interval`], [`RatioEstimator`]: what a sample says about the whole
 //! * [`choose_method`], [`choose_format`]: which to choose, and why
+//! * [`decide`], [`RULES`]: advice on what there is, by rules with reasons
 //! * [`data_set_pages`]: header and space-map pages
 //!
 //! Invariant: fed with all rows, or all entries, it gives the pages that LOAD, or CREATE INDEX, then takes: to the page.
 
+mod advice;
 mod assignment;
 mod cache_model;
 mod choice;
@@ -24,6 +26,9 @@ mod pages;
 mod sample;
 mod table;
 
+pub use advice::{
+    Decision, Finding, Goal, Load, OperationCosts, Operations, RULES, Rule, Subject, Verdict, Way, decide, is_large, is_worth,
+};
 pub use assignment::{Assigned, StoredAs, assign};
 pub use cache_model::{ClockPool, DistanceCounts, MissRatioCurve, Shards, StackDistances};
 pub use choice::{Alternative, Choice, Cost, READ_MAX, WRITE_MAX, choose, choose_format, choose_method, table_advice};
