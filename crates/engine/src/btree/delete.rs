@@ -4,6 +4,7 @@ use super::insert::edge_seen;
 use super::split::RoomFor;
 use super::tree::{BTree, search_bytes};
 use crate::Result;
+use crate::frames::add;
 use crate::pool::{By, MiniTransaction};
 use pagefold_format::index::leaf_view::{FULL, LeafView};
 use pagefold_format::index::ops::LeafOp;
@@ -91,6 +92,7 @@ impl BTree<'_> {
         let (fill, rids) = (view.fill(), view.rid_count());
         let merge = rids == 0 || is_step_down(before, fill) || fill < MERGE_BELOW && is_look_due(&search, rids);
         mtr.commit()?;
+        add(&self.data_set.counters.deletes, 1);
         drop(elsewhere);
         // An empty leaf that stays goes with the next merge beside it.
         if merge && self.has_log_for_structure(by) {

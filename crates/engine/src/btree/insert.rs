@@ -5,6 +5,7 @@
 
 use super::split::RoomFor;
 use super::tree::{BTree, Step, search_bytes};
+use crate::frames::add;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_format::index::leaf_view::LeafView;
@@ -87,6 +88,7 @@ impl BTree<'_> {
             mtr.count(self.data_set, Counts { rows: 1, keys: i64::from(new_key), ..Counts::default() });
             mtr.set_undo(by, Undo::InsertedEntry { object_id: self.index.object_id, key, rid });
             mtr.commit()?;
+            add(&self.data_set.counters.inserts, 1);
             return Ok(true);
         }
     }

@@ -4,6 +4,7 @@
 
 use super::tree::{BTree, Fences, Step, search_bytes};
 use crate::Result;
+use crate::frames::add;
 use crate::pool::{By, MiniTransaction};
 use pagefold_format::index::leaf_view::LeafView;
 use pagefold_format::index::ops::LeafOp;
@@ -65,6 +66,7 @@ impl BTree<'_> {
         let entries = EntryList::parse(&list).map_err(|e| crate::Error::Value(e.to_string()))?;
         mtr.set_undo(by, Undo::InsertedEntries { object_id: self.index.object_id, entries });
         mtr.commit()?;
+        add(&self.data_set.counters.batch_inserts, count as u64);
         Ok(count)
     }
 }

@@ -236,6 +236,7 @@ impl<'a> BTree<'a> {
             }
             self.expect(page.number(), &page, 0)?;
             self.index.note_request(page.number(), target.key());
+            self.data_set.counters.getpages.add_lookup(0);
             return Ok(Some(page));
         }
     }

@@ -1,6 +1,8 @@
 //! What pool and object accounting counts: getpages, reads by kind, writes, expansions, CPU.
 //!
-//! Getpages are counted on every access, so they are sharded by thread; the rest is rare. A pool's counters are the sums over its objects.
+//! Getpages and look-ups are counted on every access, so they are sharded by thread, those of one thread in one cache line; the rest is rare. A pool's counters are the sums over its objects.
+//!
+//! What is done to rows and entries is counted, too: from that it is foretold what a workload would take of the processors under another method (`docs/advice.md`).
 
 use std::cell::Cell;
 use std::ops::AddAssign;
@@ -24,20 +26,42 @@ fn shard() -> usize {
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Shard(AtomicU64);
+struct Shard {
+    getpages: AtomicU64,
+    lookups: AtomicU64,
+    snapshot_lookups: AtomicU64,
+    values_read: AtomicU64,
+}
 
-/// A counter that threads increase without sharing a cache line.
+/// Counters that threads increase without sharing a cache line.
 #[derive(Debug, Default)]
-pub(crate) struct ShardedCounter([Shard; SHARDS]);
+pub(crate) struct Accesses([Shard; SHARDS]);
 
-impl ShardedCounter {
+impl Accesses {
+    /// A page was asked for.
     #[inline]
     pub(crate) fn add_one(&self) {
-        self.0[shard()].0.fetch_add(1, Ordering::Relaxed);
+        self.0[shard()].getpages.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn get(&self) -> u64 {
-        self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).sum()
+    /// A row of which so many columns are wanted was asked for, or a leaf for reading.
+    #[inline]
+    pub(crate) fn add_lookup(&self, values: usize) {
+        let shard = &self.0[shard()];
+        shard.lookups.fetch_add(1, Ordering::Relaxed);
+        shard.values_read.fetch_add(values as u64, Ordering::Relaxed);
+    }
+
+    /// The same, as a snapshot sees the row: its versions are asked first.
+    #[inline]
+    pub(crate) fn add_snapshot_lookup(&self, values: usize) {
+        let shard = &self.0[shard()];
+        shard.snapshot_lookups.fetch_add(1, Ordering::Relaxed);
+        shard.values_read.fetch_add(values as u64, Ordering::Relaxed);
+    }
+
+    fn sum(&self, counter: impl Fn(&Shard) -> &AtomicU64) -> u64 {
+        self.0.iter().map(|shard| counter(shard).load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -46,7 +70,7 @@ macro_rules! counters {
         /// Live counters of one object.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
-            pub(crate) getpages: ShardedCounter,
+            pub(crate) getpages: Accesses,
             $(pub(crate) $name: AtomicU64,)*
         }
 
@@ -55,12 +79,24 @@ macro_rules! counters {
         pub struct CounterValues {
             /// Pages asked for.
             pub getpages: u64,
+            /// Rows asked for one by one that are the same for every snapshot; of an index leaves, for reading.
+            pub lookups: u64,
+            /// Rows asked for one by one of which versions had to be asked.
+            pub snapshot_lookups: u64,
+            /// Values of those rows that were wanted.
+            pub values_read: u64,
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Counters {
             pub(crate) fn values(&self) -> CounterValues {
-                CounterValues { getpages: self.getpages.get(), $($name: self.$name.load(Ordering::Relaxed),)* }
+                CounterValues {
+                    getpages: self.getpages.sum(|shard| &shard.getpages),
+                    lookups: self.getpages.sum(|shard| &shard.lookups),
+                    snapshot_lookups: self.getpages.sum(|shard| &shard.snapshot_lookups),
+                    values_read: self.getpages.sum(|shard| &shard.values_read),
+                    $($name: self.$name.load(Ordering::Relaxed),)*
+                }
             }
         }
 
@@ -68,13 +104,16 @@ macro_rules! counters {
             /// Every counter with its name.
             #[must_use]
             pub fn fields(&self) -> Vec<(&'static str, u64)> {
-                vec![("getpages", self.getpages), $((stringify!($name), self.$name),)*]
+                vec![("getpages", self.getpages), ("lookups", self.lookups), ("snapshot_lookups", self.snapshot_lookups), ("values_read", self.values_read), $((stringify!($name), self.$name),)*]
             }
         }
 
         impl AddAssign for CounterValues {
             fn add_assign(&mut self, other: CounterValues) {
                 self.getpages += other.getpages;
+                self.lookups += other.lookups;
+                self.snapshot_lookups += other.snapshot_lookups;
+                self.values_read += other.values_read;
                 $(self.$name += other.$name;)*
             }
         }
@@ -120,6 +159,18 @@ counters! {
     read_wait_ns,
     /// Sleeps for a page latch that others had.
     latch_sleeps,
+    /// Rows that scans by pages came to.
+    rows_scanned,
+    /// Values of those rows that were wanted.
+    values_scanned,
+    /// Rows, or entries, inserted one by one.
+    inserts,
+    /// Rows, or entries, inserted together with others.
+    batch_inserts,
+    /// Rows changed.
+    updates,
+    /// Rows, or entries, deleted.
+    deletes,
 }
 
 impl CounterValues {

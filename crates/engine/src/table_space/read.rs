@@ -20,17 +20,26 @@ use pagefold_types::Rid;
 pub struct RowBuffer {
     bytes: Vec<u8>,
     wanted: Option<WantedColumns>,
+    /// How many columns are wanted; `None`: all.
+    columns: Option<usize>,
 }
 
 impl RowBuffer {
     /// For reading only these columns of a table's rows, which can be much faster: records are then to be read there only, and mean nothing elsewhere.
     #[must_use]
     pub fn for_columns(table: &Table, columns: &[usize]) -> RowBuffer {
-        RowBuffer { bytes: Vec::new(), wanted: table.decoder.wanted(columns) }
+        RowBuffer { bytes: Vec::new(), wanted: table.decoder.wanted(columns), columns: Some(columns.len()) }
     }
 }
 
 impl RowBuffer {
+    /// How many columns of this table are wanted.
+    #[inline]
+    pub(super) fn column_count(&self, table: &Table) -> usize {
+        let all = table.layout.column_count();
+        self.columns.map_or(all, |columns| columns.min(all))
+    }
+
     /// Keeps a record; gives its length.
     pub(super) fn hold(&mut self, record: &[u8]) -> usize {
         self.bytes.clear();

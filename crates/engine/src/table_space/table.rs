@@ -10,6 +10,7 @@ use super::range_of::range_key_layout;
 use super::row_gate::RowGate;
 use crate::core::{Core, Lifetime};
 use crate::data_set::{DataSet, DataSetAttributes};
+use crate::frames::{Counters, add};
 use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
@@ -249,6 +250,18 @@ impl Table {
     #[inline]
     pub(crate) fn count_changed_row(&self) {
         self.rows_changed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what was done to a row.
+    #[inline]
+    pub(crate) fn count(&self, rid: Rid, counter: impl Fn(&Counters) -> &AtomicU64) -> Result<()> {
+        self.count_many(rid.partition(), 1, counter)
+    }
+
+    /// The same for rows of a partition.
+    pub(crate) fn count_many(&self, partition: u16, rows: u64, counter: impl Fn(&Counters) -> &AtomicU64) -> Result<()> {
+        add(counter(&self.partition(partition)?.counters), rows);
+        Ok(())
     }
 
     /// How often rows were inserted, updated or deleted since its statistics were gathered, or else since it was opened. What was taken back counts, too.

@@ -13,6 +13,7 @@ use super::row_image;
 use super::scan::RowSink;
 use super::table::Table;
 use crate::data_set::DataSet;
+use crate::frames::add;
 use crate::pool::Access;
 use crate::transaction::{Horizon, Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
@@ -75,6 +76,7 @@ impl Table {
         mut unseen: impl FnMut(&Arc<TransactionState>),
     ) -> Result<Option<R>> {
         let data_set = self.partition(rid.partition())?;
+        data_set.counters.getpages.add_snapshot_lookup(buffer.column_count(self));
         let home = self.data_page(data_set, rid.page())?;
         match self.core.versions.look_noting(self.object_id, rid, snapshot, &mut unseen)? {
             Seen::Absent => return Ok(None),
@@ -121,7 +123,10 @@ impl Table {
             return Ok(None);
         }
         match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
-            Stored::Home(body) => self.decode(data_set, rid.page(), body, buffer, visit).map(Some),
+            Stored::Home(body) => {
+                data_set.counters.getpages.add_lookup(buffer.column_count(self));
+                self.decode(data_set, rid.page(), body, buffer, visit).map(Some)
+            }
             Stored::Away { .. } | Stored::Forward(_) | Stored::Hosted { .. } | Stored::HostedForward { .. } | Stored::Forwarded(_) => {
                 Ok(None)
             }
@@ -158,6 +163,9 @@ impl Table {
         moved.clear();
         let page = self.core.manager.shared(data_set, page_number, Access::Scan)?;
         check_type(data_set, page_number, &page)?;
+        let rows = u64::from(DataPage::new(&page).slot_count());
+        add(&data_set.counters.rows_scanned, rows);
+        add(&data_set.counters.values_scanned, rows * buffer.column_count(self) as u64);
         let versions = &self.core.versions;
         let others =
             versions.of_page(self.object_id, partition, page_number, snapshot, changed, |_, by| unseen(by)).map_err(Error::from)?;

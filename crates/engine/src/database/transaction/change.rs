@@ -88,6 +88,7 @@ impl Transaction<'_> {
         let indexes = self.indexes_of(table);
         drop(gate);
         self.wrote_row(table, rid)?;
+        table.count(rid, |counters| &counters.inserts)?;
         let mut key = Vec::with_capacity(KEY_BYTES);
         for index in indexes.iter() {
             key_of(table, index, record, &mut key)?;
@@ -125,6 +126,7 @@ impl Transaction<'_> {
                 drop(gate);
                 if found {
                     t.wrote_row(table, rid)?;
+                    table.count(rid, |counters| &counters.updates)?;
                 }
                 return Ok(found);
             }
@@ -149,6 +151,7 @@ impl Transaction<'_> {
             let indexes = t.indexes_of(table);
             drop(gate);
             t.wrote_row(table, rid)?;
+            table.count(rid, |counters| &counters.updates)?;
             for index in indexes.iter() {
                 key_of(table, index, &before, &mut old)?;
                 key_of(table, index, &after, &mut new)?;
@@ -182,6 +185,7 @@ impl Transaction<'_> {
             drop(gate);
             if found {
                 t.wrote_row(table, rid)?;
+                table.count(rid, |counters| &counters.deletes)?;
             }
             Ok(found)
         })

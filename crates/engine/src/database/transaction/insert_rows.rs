@@ -119,6 +119,7 @@ impl Transaction<'_> {
             self.check_damaged(table, None, record)?;
             self.wrote_row(table, rid)?;
         }
+        table.count_many(place.partition(), rows as u64, |counters| &counters.batch_inserts)?;
         let mut key = Vec::new();
         for index in indexes.iter() {
             let mut keys = RecordList::default();
