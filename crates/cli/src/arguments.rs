@@ -1,5 +1,6 @@
 //! The command line.
 
+mod advise;
 mod copies;
 mod partitions;
 mod runstats;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 pub(crate) use copies::{ArchiveLogArguments, CopyArguments, DiffArguments, RecoverArguments, time_text};
+pub(crate) use advise::{AdviseArguments, GoalArgument};
 pub(crate) use partitions::{PartitionArguments, PartitionCommand};
 pub(crate) use runstats::RunstatsArguments;
 
@@ -94,6 +96,8 @@ pub(crate) enum Command {
     Estimate(EstimateArguments),
     /// Say what an index would take at each page size, and how it would be read
     PageSizes(PageSizesArguments),
+    /// Say how tables and indexes are best stored, why, and by which commands; or do it
+    Advise(AdviseArguments),
     /// Say what tables and indexes take: pages, levels, ratios, pools, counters
     Report(ReportArguments),
     /// Gather statistics of tables, columns and indexes, from all pages or a sample, each with a bound; they are kept

@@ -1,6 +1,7 @@
-//! LOAD, UPSERT, DELETE, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT, RUNSTATS: what commands do, without a command line.
+//! LOAD, UPSERT, DELETE, EXPORT, CREATE INDEX, REORG, DROP, CHECK, PRINT, REPORT, RUNSTATS, ADVISE: what commands do, without a command line.
 
 mod access;
+mod advise;
 mod change_rows;
 mod check;
 mod diff;
@@ -25,6 +26,10 @@ mod salvage;
 mod sample;
 
 pub use access::{Scan, ScanOptions, export, get, primary_key_index, push_rows};
+pub use advise::{
+    AdvicePlan, AdviseOptions, Advised, Applied, Calibration, CostsByWay, ObjectAdvice, ObjectKind, PoolShare, Totals, WayCosts, Workload,
+    advise, apply_advice,
+};
 pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_inputs, delete_rows, upsert, upsert_inputs};
 pub use check::{CheckReport, ERRORS_SHOWN, Leftover, PageError, check, check_copies, check_files};
 pub use diff::{DiffOptions, DiffReport, DiffSide, ObjectDiff, PagesDiff, RowChange, RowsDiff, TableDiff, diff};

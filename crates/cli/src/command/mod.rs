@@ -1,5 +1,6 @@
 //! The commands, one a file.
 
+mod advise;
 mod archive_log;
 mod change_rows;
 mod check;
@@ -45,6 +46,7 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Scan(arguments) => scan::run(session, &arguments),
         Command::Estimate(arguments) => estimate::run(session, &arguments),
         Command::PageSizes(arguments) => page_sizes::run(session, &arguments),
+        Command::Advise(arguments) => advise::run(session, &arguments),
         Command::Report(arguments) => report::run(session, &arguments),
         Command::Runstats(arguments) => runstats::run(session, &arguments),
         Command::Check(arguments) => check::run(session, &arguments),

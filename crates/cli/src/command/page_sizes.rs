@@ -85,7 +85,7 @@ fn division_text(division: &[IndexAssignment], pool_bytes: u64) -> String {
     format!("{title}\n{}", aligned(&rows))
 }
 
-fn read_trace(path: &Path) -> Result<KeyTrace> {
+pub(super) fn read_trace(path: &Path) -> Result<KeyTrace> {
     let file = OsStorage.open(path, &OpenOptions::read_only())?;
     let bytes = file.len()?;
     if bytes > TRACE_FILE_MAX {

@@ -31,6 +31,7 @@ mod table;
 pub use candidates::add_every_method;
 pub(crate) use choose::{choose_for_load, choose_format, choose_format_of, choose_method};
 pub use costs::Costs;
+pub(crate) use costs::{InTurn, scratch_database, shuffled};
 pub use index::estimate_index;
 pub use options::{EstimateOptions, Proposal, SAMPLE_BYTES_MIN, Scratch};
 pub use report::{EstimateReport, IndexReportLine, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};

@@ -8,19 +8,19 @@ use pagefold_io::{Clock, OsClock};
 use std::time::Duration;
 
 /// The least time of each piece, by contender.
-pub(super) struct InTurn {
+pub(crate) struct InTurn {
     least: Vec<Vec<Duration>>,
     pieces: usize,
     rounds: usize,
 }
 
 impl InTurn {
-    pub(super) fn new(contenders: usize, pieces: usize) -> InTurn {
+    pub(crate) fn new(contenders: usize, pieces: usize) -> InTurn {
         InTurn { least: vec![vec![Duration::MAX; pieces]; contenders], pieces, rounds: 0 }
     }
 
     /// A round: `work` does a piece for a contender.
-    pub(super) fn round(&mut self, mut work: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
+    pub(crate) fn round(&mut self, mut work: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
         for piece in 0..self.pieces {
             for turn in 0..self.least.len() {
                 let contender = (turn + piece + self.rounds) % self.least.len();
@@ -36,7 +36,7 @@ impl InTurn {
     }
 
     /// Nanoseconds that each of `count` operations took, by contender.
-    pub(super) fn each_ns(&self, count: usize) -> impl Iterator<Item = f64> {
+    pub(crate) fn each_ns(&self, count: usize) -> impl Iterator<Item = f64> {
         self.least.iter().map(move |pieces| pieces.iter().sum::<Duration>().as_nanos() as f64 / count.max(1) as f64)
     }
 }

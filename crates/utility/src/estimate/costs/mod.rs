@@ -15,6 +15,7 @@ mod methods;
 use super::dictionary::Trained;
 use super::random::SplitMix64;
 use crate::Result;
+pub(crate) use in_turn::InTurn;
 use pagefold_advisor::{Cost, IndexCandidate, IndexEstimate, IndexSampler};
 use pagefold_engine::database::{Database, OpenMode, Settings};
 use pagefold_engine::pool::PoolSettings;
@@ -42,6 +43,8 @@ pub enum Costs {
     /// Measured here.
     #[default]
     Measured,
+    /// Not known, and not to be known.
+    Unknown,
     /// Given, by name of the method or format and page size.
     Given(fn(&str, usize) -> Cost),
 }
@@ -121,8 +124,9 @@ pub(super) struct KeysOf<'s> {
     pub(super) unique: bool,
 }
 
-fn scratch() -> Result<Database> {
-    let pools = PoolSettings { memory_bytes: MEMORY_BYTES, background_threads: 0, ..PoolSettings::default() };
+/// A database in memory.
+pub(crate) fn scratch_database(memory_bytes: usize) -> Result<Database> {
+    let pools = PoolSettings { memory_bytes, background_threads: 0, ..PoolSettings::default() };
     let settings = Settings { pools, direct: false, ..Settings::default() };
     Ok(Database::open(Arc::new(MemoryStorage::new()), Arc::new(OsClock), Path::new("costs"), OpenMode::Create, settings)?)
 }
@@ -139,12 +143,12 @@ impl Costs {
         if let Costs::Given(cost) = self {
             return Ok(Method::ALL.map(|method| (method.name(), cost(method.name(), page_bytes))).to_vec());
         }
-        if sample.rows.is_empty() {
+        if sample.rows.is_empty() || matches!(self, Costs::Unknown) {
             return Ok(Vec::new());
         }
         let unique = if primary_key.is_empty() { None } else { sample.with_one_of_each_key(schema, primary_key) };
         let (rows, key) = unique.as_ref().map_or((&sample.rows, &[][..]), |rows| (rows, primary_key));
-        let costs = methods::costs(&scratch()?, (schema, key), rows, trained, page_bytes)?;
+        let costs = methods::costs(&scratch_database(MEMORY_BYTES)?, (schema, key), rows, trained, page_bytes)?;
         Ok(Method::ALL.iter().map(|method| method.name()).zip(costs).collect())
     }
 
@@ -153,6 +157,9 @@ impl Costs {
         if let Costs::Given(cost) = self {
             return Ok(estimates.iter().map(|e| Some(cost(e.candidate.format(), e.candidate.page_bytes))).collect());
         }
+        if matches!(self, Costs::Unknown) {
+            return Ok(vec![None; estimates.len()]);
+        }
         sample.entries.sort_unstable();
         // A unique index that is to be refused for two rows with one key has costs all the same.
         sample.entries.dedup_by(|a, b| a.0 == b.0 && (index.unique || a.1 == b.1));
@@ -160,12 +167,13 @@ impl Costs {
             return Ok(vec![None; estimates.len()]);
         }
         let able: Vec<&IndexCandidate> = estimates.iter().filter(|e| e.key_too_long.is_none()).map(|e| &e.candidate).collect();
-        let mut costs = formats::costs(&scratch()?, index, &sample.entries, &able)?.into_iter();
+        let mut costs = formats::costs(&scratch_database(MEMORY_BYTES)?, index, &sample.entries, &able)?.into_iter();
         Ok(estimates.iter().map(|e| if e.key_too_long.is_none() { costs.next() } else { None }).collect())
     }
 }
 
-fn shuffled<T>(mut items: Vec<T>) -> Vec<T> {
+/// In an order that is the same each time.
+pub(crate) fn shuffled<T>(mut items: Vec<T>) -> Vec<T> {
     let count = items.len() as u64;
     SplitMix64(1).choose(&mut items, count);
     items
