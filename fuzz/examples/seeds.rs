@@ -517,6 +517,10 @@ fn files() {
     {
         put("column_list", &i.to_string(), text.as_bytes());
     }
+    let workload = br#"{"version":1,"elapsed_s":2.5,"cpu_s":null,"objects":{"t":{"lookups":7,"values_read":14}}}"#;
+    put("advice_files", "workload", workload);
+    let calibration = br#"{"version":1,"tables":{"t":{"page":{"lookup_ns":120.5,"read_ns":7}}},"indexes":{"i":{"fold 8192":{}}}}"#;
+    put("advice_files", "calibration", calibration);
     put("parquet", "plain", &[0, 40, 0, 1, 9]);
     put("parquet", "zstd", &[1, 40, 0, 1, 9]);
     put("parquet", "end", &[0, 0xF0, 0xFF, 1, 1]);
