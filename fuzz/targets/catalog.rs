@@ -5,6 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use pagefold_engine::catalog::{CatalogParts, Defined, read_definition};
 use pagefold_format::catalog::attributes::Attributes;
 use pagefold_format::catalog::{Notes, tag};
+use pagefold_format::data::forms::LAYOUT_MAX;
 use pagefold_fuzz::input::Input;
 
 /// What is taken comes back as it is from the bytes that are written of it.
@@ -35,6 +36,10 @@ fuzz_target!(|data: &[u8]| {
     for table in &entries.tables {
         assert!(table.attributes.primary_key.iter().all(|c| *c < table.attributes.schema.len()));
         table.attributes.check().expect("checked");
+        // Its layouts are looked at when a row of one is met.
+        if let Ok(decoder) = table.attributes.decoder() {
+            (0..=LAYOUT_MAX).for_each(|layout| drop(decoder.columns_of(layout)));
+        }
         notes_come_back(&table.attributes.notes);
     }
     for index in &entries.indexes {

@@ -69,7 +69,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let Some(record) = valid.filter(|record| record.len() <= PAGE_BYTES) else { return };
-    let compact = RecordEncoder::Compact(CompactLayout::new(layout.clone()));
+    let compact = RecordEncoder::compact(CompactLayout::new(layout.clone()));
     for (encoder, dictionary) in [(&compact, None), (&made.1, Some(&made.0))] {
         changed.clear();
         let form = encoder.append(record, &mut changed);

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+mod alter;
 mod copies;
 mod partitions;
 mod runstats;
@@ -16,6 +17,7 @@ use std::str::FromStr;
 
 pub(crate) use copies::{ArchiveLogArguments, CopyArguments, DiffArguments, RecoverArguments, time_text};
 pub(crate) use advise::{AdviseArguments, GoalArgument};
+pub(crate) use alter::{AlterArguments, AlterCommand};
 pub(crate) use partitions::{PartitionArguments, PartitionCommand};
 pub(crate) use runstats::RunstatsArguments;
 
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Delete(ChangeRowsArguments),
     /// Write a table to a Parquet, CSV or JSON-lines file
     Export(ExportArguments),
+    /// Change names, columns and attributes of a table or index
+    Alter(AlterArguments),
     /// Build an index on a table
     CreateIndex(CreateIndexArguments),
     /// Drop a table with its indexes, or one index; the space comes back

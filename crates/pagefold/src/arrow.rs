@@ -5,7 +5,7 @@
 use crate::select::{Batches, Select};
 use crate::table::Table;
 use crate::{Error, Result};
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use pagefold_engine::table_space as space;
 use pagefold_interchange::{BatchBuilder, ColumnView, InterchangeError, TableSchema};
@@ -114,7 +114,8 @@ impl Table<'_> {
     /// # Errors
     /// When what the catalog has of these types is damaged.
     pub fn arrow_schema(&self) -> Result<SchemaRef> {
-        Ok(Arc::clone(self.table_schema()?.arrow()))
+        let shown = self.table_schema()?.project(self.places()).map_err(|e| from_interchange(self.name(), e))?;
+        Ok(Arc::clone(shown.arrow()))
     }
 
     /// Inserts the rows of a batch, all or none of them. Its columns are found by name and may stand in any order; types are those
@@ -127,8 +128,10 @@ impl Table<'_> {
         let schema = self.table_schema()?;
         let source = TableSchema::from_arrow(batch.schema()).map_err(|e| from_interchange(name, e))?;
         let positions = schema.match_source(&source, false).map_err(|e| from_interchange(name, e))?;
+        // What was dropped no batch has.
+        let dropped: ArrayRef = Arc::new(BooleanArray::new_null(batch.num_rows()));
         let views = positions.iter().zip(schema.schema().columns()).map(|(position, column)| {
-            let view = ColumnView::new(batch.column(*position), &column.data_type, &column.name);
+            let view = ColumnView::new(batch.columns().get(*position).unwrap_or(&dropped), &column.data_type, &column.name);
             view.map_err(|e| from_interchange(name, e))
         });
         let views = views.collect::<Result<Vec<ColumnView>>>()?;

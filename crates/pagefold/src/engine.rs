@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use pagefold_engine::database::{
-    Change, Database, Durability, GiveUp, GivenUp, Isolation, OpenMode, ReadView, Renewal, RowScan, Savepoint, Scan, ScanRequest, Settings,
-    Transaction, TransactionOptions,
+    Change, Database, Durability, GiveUp, GivenUp, IndexChange, Isolation, OpenMode, ReadView, Renewal, RowScan, Savepoint, Scan,
+    ScanRequest, Settings, TableChange, Transaction, TransactionOptions,
 };
 pub use pagefold_engine::database::{LIVE_INTERVAL, Onlooker, Watched};
 pub use pagefold_engine::pool::PoolSettings;

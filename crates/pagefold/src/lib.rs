@@ -63,7 +63,7 @@ pub use arrow::RecordBatches;
 pub use condition::IntoCondition;
 pub use database::{Database, Options};
 pub use definition::{IndexDefinition, PartitionDefinition, TableDefinition};
-pub use pagefold_engine::database::{Durability, Isolation, Savepoint, TransactionOptions};
+pub use pagefold_engine::database::{Durability, IndexChange, Isolation, Savepoint, TableChange, TransactionOptions};
 pub use pagefold_engine::index::{IndexFormat, RecordOptions};
 pub use pagefold_engine::table_space::Method;
 pub use pagefold_engine::{Error, Result};

@@ -124,10 +124,10 @@ impl<'t> Table<'t> {
     /// # Errors
     /// When there is no such column, or one is named twice.
     pub fn select<'n>(&self, columns: impl IntoIterator<Item = &'n str>) -> Result<Select<'t>> {
-        let place = |name: &str| self.schema().index_of(name).map_err(|e| Error::Value(format!("table \"{}\": {e}", self.name())));
+        let place = |name: &str| self.stored().index_of(name).map_err(|e| Error::Value(format!("table \"{}\": {e}", self.name())));
         let columns = columns.into_iter().map(place).collect::<Result<Vec<usize>>>()?;
         if let Some(twice) = columns.iter().enumerate().find_map(|(at, column)| columns[..at].contains(column).then_some(*column)) {
-            let name = &self.schema().columns()[twice].name;
+            let name = &self.stored().columns()[twice].name;
             return Err(Error::Value(format!("table \"{}\": column \"{name}\" is named twice", self.name())));
         }
         Ok(Select { columns, ..self.all() })
@@ -135,7 +135,7 @@ impl<'t> Table<'t> {
 
     /// All columns of all rows, as they lie.
     pub(crate) fn all(&self) -> Select<'t> {
-        let columns = (0..self.schema().len()).collect();
+        let columns = self.places().to_vec();
         Select { table: self.clone(), columns, path: Path::Pages, condition: None, limit: None }
     }
 }
@@ -168,7 +168,7 @@ impl<'t> Select<'t> {
             None => more,
         };
         // What cannot be compared is refused here, where it was said.
-        condition.clone().bind(self.table.schema()).map_err(|e| Error::Parameter(e.to_string()))?;
+        condition.clone().bind(self.table.stored()).map_err(|e| Error::Parameter(e.to_string()))?;
         Ok(Select { condition: Some(condition), ..self })
     }
 
@@ -240,7 +240,7 @@ impl<'t> Select<'t> {
 
     /// The engine's scan, and the table that it is of: the one that has come in the place of this one, if it has been written anew.
     pub(crate) fn scan(&self) -> Result<Batches> {
-        let bound = self.condition.clone().map(|condition| condition.bind(self.table.schema()));
+        let bound = self.condition.clone().map(|condition| condition.bind(self.table.stored()));
         let condition = bound.transpose().map_err(|e| Error::Parameter(e.to_string()))?;
         let request = ScanRequest { columns: Some(self.columns.clone()), condition, limit: self.limit, rids: false };
         if let Some(whole) = self.table.whole() {
@@ -274,13 +274,7 @@ impl<'t> Select<'t> {
     /// # Errors
     /// When the table does not count for the transaction any more.
     pub fn rows(self) -> Result<Rows> {
-        let all = self.table.schema_arc();
-        let schema = if self.columns.iter().copied().eq(0..all.len()) {
-            Arc::clone(all)
-        } else {
-            let columns = self.columns.iter().map(|column| all.columns()[*column].clone()).collect();
-            Arc::new(Schema::new(columns).map_err(|e| Error::Value(e.to_string()))?)
-        };
+        let schema = self.table.columns_at(&self.columns)?;
         Ok(Rows { schema, scan: self.scan()?.into_rows() })
     }
 }

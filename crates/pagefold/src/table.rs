@@ -23,7 +23,11 @@ use std::sync::Arc;
 pub struct Table<'t> {
     transaction: &'t Transaction,
     table: Arc<space::Table>,
+    /// Its columns by place, those among them that were dropped.
+    stored: Arc<Schema>,
+    /// Its columns, and the place of each.
     schema: Arc<Schema>,
+    places: Rc<[usize]>,
     /// That of the primary key.
     primary: Option<Arc<Index>>,
     /// Of a partitioned table. Its first partition is then `table`, and stands for the columns and indexes of all.
@@ -45,8 +49,10 @@ impl<'t> Table<'t> {
         let is_primary = |index: &Arc<Index>| index.attributes().is_of_key(&attributes.primary_key);
         // That of the transaction's snapshot: the present one may have been built later.
         let primary = transaction.with(|t| t.indexes(&table))?.into_iter().find(is_primary);
-        let schema = Arc::new(attributes.schema.clone());
-        Ok(Table { transaction, table, schema, primary, whole: None })
+        let stored = Arc::new(attributes.schema.clone());
+        let places: Rc<[usize]> = attributes.visible_columns().into();
+        let schema = if places.len() == stored.len() { Arc::clone(&stored) } else { of_places(&stored, &places)? };
+        Ok(Table { transaction, table, stored, schema, places, primary, whole: None })
     }
 
     /// A partitioned table.
@@ -83,8 +89,27 @@ impl<'t> Table<'t> {
         &self.schema
     }
 
-    pub(crate) fn schema_arc(&self) -> &Arc<Schema> {
-        &self.schema
+    /// The same by place.
+    pub(crate) fn stored(&self) -> &Schema {
+        &self.stored
+    }
+
+    /// The places of its columns.
+    pub(crate) fn places(&self) -> &[usize] {
+        &self.places
+    }
+
+    /// The columns at these places.
+    pub(crate) fn columns_at(&self, places: &[usize]) -> Result<Arc<Schema>> {
+        if places == &*self.places { Ok(Arc::clone(&self.schema)) } else { of_places(&self.stored, places) }
+    }
+
+    /// A row of values by place.
+    pub(crate) fn row(&self, mut values: Vec<Value>) -> Row {
+        if self.places.len() < values.len() {
+            values = self.places.iter().map(|place| std::mem::replace(&mut values[*place], Value::Null)).collect();
+        }
+        Row::new(&self.schema, values)
     }
 
     /// The engine's table.
@@ -188,7 +213,11 @@ impl<'t> Table<'t> {
                 values.len()
             )));
         }
-        values.iter().zip(columns).map(|(value, column)| fit(*value, column)).collect()
+        let mut fitted: Vec<Fitted<'v>> = self.stored.columns().iter().map(|_| Fitted::AsItIs(ValueRef::Null)).collect();
+        for ((value, column), place) in values.iter().zip(columns).zip(&*self.places) {
+            fitted[*place] = fit(*value, column)?;
+        }
+        Ok(fitted)
     }
 
     fn insert_values(&self, values: &[Fitted<'_>]) -> Result<()> {
@@ -234,10 +263,10 @@ impl<'t> Table<'t> {
     /// As [`insert`](Self::insert); when there is no primary key, or no such column.
     pub fn update<'v, V: AsValue + 'v>(&self, key: impl IntoValues, changes: impl IntoIterator<Item = (&'v str, V)>) -> Result<bool> {
         let changes: Vec<(&str, V)> = changes.into_iter().collect();
-        let place = |name: &str| self.schema.index_of(name).map_err(|e| Error::Value(format!("table \"{}\": {e}", self.name())));
+        let place = |name: &str| self.stored.index_of(name).map_err(|e| Error::Value(format!("table \"{}\": {e}", self.name())));
         let fitted = changes.iter().map(|(name, value)| {
             let column = place(name)?;
-            Ok((column, fit(value.as_value(), &self.schema.columns()[column])?))
+            Ok((column, fit(value.as_value(), &self.stored.columns()[column])?))
         });
         let fitted = fitted.collect::<Result<Vec<_>>>()?;
         let changes: Vec<(usize, ValueRef<'_>)> = fitted.iter().map(|(column, value)| (*column, value.as_ref())).collect();
@@ -395,7 +424,7 @@ impl<'t> ByIndex<'t> {
             let table = &by.table.table;
             by.with_key(&values, |t, key| t.get(table, &by.index, key, |_, record| table.values(record)))
         })?;
-        found.transpose().map(|values| values.map(|values| Row::new(&self.table.schema, values)))
+        found.transpose().map(|values| values.map(|values| self.table.row(values)))
     }
 
     fn get_in_partitions(&self, whole: &Whole<'t>, name: &str, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
@@ -422,7 +451,7 @@ impl<'t> ByIndex<'t> {
             let (name, most) = (self.name(), columns.len());
             return Err(Error::Value(format!("index \"{name}\": a key has 1 to {most} values, {} were given", values.len())));
         }
-        let schema = self.table.schema.columns();
+        let schema = self.table.stored.columns();
         values.iter().zip(columns).map(|(value, (column, _))| fit(*value, &schema[*column])).collect()
     }
 
@@ -502,4 +531,10 @@ impl<'t> ByIndex<'t> {
         let values: Vec<ValueRef<'_>> = fitted.iter().map(Fitted::as_ref).collect();
         self.table.transaction.with(|t| run(t, &values))
     }
+}
+
+/// The columns at some places.
+fn of_places(stored: &Schema, places: &[usize]) -> Result<Arc<Schema>> {
+    let columns = places.iter().map(|place| stored.columns()[*place].clone()).collect();
+    Ok(Arc::new(Schema::new(columns).map_err(|e| Error::Value(e.to_string()))?))
 }

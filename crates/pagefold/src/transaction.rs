@@ -203,6 +203,50 @@ impl Transaction {
         Table::new(self, self.with(|t| t.truncate_table(name))?)
     }
 
+    /// Changes what a table is, all of it or nothing, at once, whatever its size: rows stay as they are stored, and are read as the table says from now on. This transaction
+    /// sees it so, others after the commit; who has an older snapshot goes on with the columns and names that were. A handle of before is of no use any more.
+    ///
+    /// ```
+    /// # use pagefold::{DataType, Database, TableChange, TableDefinition, Value};
+    /// # use pagefold::types::Column;
+    /// # fn main() -> pagefold::Result<()> {
+    /// # let database = Database::in_memory()?;
+    /// # let transaction = database.begin();
+    /// # let definition = TableDefinition::new().column("name", DataType::Varchar(None)).nullable("built", DataType::SmallInt);
+    /// # transaction.create_table("ship", definition.primary_key(["name"]))?.insert(("Fram", 1892))?;
+    /// let masts = Column::new("masts", DataType::Integer, false);
+    /// let ships = transaction.alter_table("ship", [
+    ///     TableChange::AddColumn { column: masts, value: Value::Int(3) },
+    ///     TableChange::RenameColumn { column: "built".into(), to: "launched".into() },
+    /// ])?;
+    /// ships.insert(("Vega", 1872, 2))?;
+    /// let fram = ships.get("Fram")?.expect("it is there");
+    /// assert_eq!((fram.get::<i64>("launched")?, fram.get::<i64>("masts")?), (1892, 3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], [`Error::Exists`]; [`Error::Parameter`] when there is no such column, or an index, the primary key or the ranges of partitions keep it as it is;
+    /// [`Error::Value`] when a value forbids it: the row is named; those of locks.
+    pub fn alter_table(&self, name: &str, changes: impl IntoIterator<Item = engine::TableChange>) -> Result<Table<'_>> {
+        let changes: Vec<engine::TableChange> = changes.into_iter().collect();
+        if self.with(|t| t.table(name)).is_err() && self.is_partitioned(name)? {
+            self.with(|t| t.change_partitioned_table(name, &changes))?;
+            return Table::of_partitions(self, name);
+        }
+        Table::new(self, self.with(|t| t.change_table(name, &changes))?)
+    }
+
+    /// Gives an index another name, or other attributes.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`]; [`Error::Exists`] when the name is taken; those of locks.
+    pub fn alter_index(&self, name: &str, changes: impl IntoIterator<Item = engine::IndexChange>) -> Result<()> {
+        let changes: Vec<engine::IndexChange> = changes.into_iter().collect();
+        self.with(|t| t.change_index(name, &changes)).map(drop)
+    }
+
     /// Drops an index.
     ///
     /// # Errors

@@ -22,8 +22,8 @@ pub use predicate::{
 };
 pub use rid::{PARTITION_MAX, RID_BYTES, Rid, SLOT_MAX};
 pub use row::{
-    BatchWriter, ColumnReader, ColumnValue, CompactColumns, CompactLayout, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES, LargeValueRef,
-    PackedRow, PackedRows, RECORD_BYTES_MAX, RowLayout,
+    BatchWriter, ColumnReader, ColumnSource, ColumnValue, CompactColumns, CompactLayout, LARGE_VALUE_BYTES_MAX, LARGE_VALUE_REF_BYTES,
+    LargeValueRef, PackedRow, PackedRows, RECORD_BYTES_MAX, RowConversion, RowLayout, record_value, value_record,
 };
 pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema};
 pub use value::{Value, ValueRef, excerpt};

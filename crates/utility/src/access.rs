@@ -59,7 +59,7 @@ impl Scan {
         let usage = |e: &dyn std::fmt::Display| Error::Usage(format!("table \"{table}\": {e}"));
         let columns = match &options.columns {
             Some(names) => names.iter().map(|name| own.index_of(name).map_err(|e| usage(&e))).collect::<Result<Vec<usize>>>()?,
-            None => (0..own.len()).collect(),
+            None => tables.first().attributes().visible_columns(),
         };
         let condition = options.condition.as_deref().map(|text| Predicate::parse(text, own).map_err(|e| usage(&e))).transpose()?;
         let (parts, order) = parts(database, &view, &tables, options.index.as_deref(), condition.as_ref())?;

@@ -80,7 +80,7 @@ pub fn upsert_inputs(
     let progress: &dyn Progress = &database.watch(format!("upsert {table}"), progress);
     let target = Target::find(database, table)?;
     let mut open = options.source.clone();
-    open.csv.schema = Some(target.schema.schema().clone());
+    open.csv.schema = Some(target.schema.given()?);
     let mut source = inputs.source(database.outside().as_ref(), &open)?;
     let columns = target.schema.match_source(source.table(), !source.has_names())?;
     let packer = Packer::new(&target.schema, target.first().layout(), columns, target.tables.record_bytes_max());

@@ -2,6 +2,7 @@
 
 mod access;
 mod advise;
+mod alter;
 mod change_rows;
 mod check;
 mod diff;
@@ -30,6 +31,7 @@ pub use advise::{
     AdvicePlan, AdviseOptions, Advised, Applied, Calibration, CostsByWay, ObjectAdvice, ObjectKind, PoolShare, Totals, WayCosts, Workload,
     advise, apply_advice,
 };
+pub use alter::{AlterReport, Alteration, Attributes, ColumnText, alter};
 pub use change_rows::{ChangeRowsOptions, ChangeRowsReport, delete_inputs, delete_rows, upsert, upsert_inputs};
 pub use check::{CheckReport, ERRORS_SHOWN, Leftover, PageError, check, check_copies, check_files};
 pub use diff::{DiffOptions, DiffReport, DiffSide, ObjectDiff, PagesDiff, RowChange, RowsDiff, TableDiff, diff};

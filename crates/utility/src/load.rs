@@ -73,7 +73,7 @@ pub fn load_inputs(
     progress.start("reading", None, Unit::Bytes);
     let mut open = options.source.clone();
     if let (Ok(existing), None) = (Tables::find(database, table), &open.csv.schema) {
-        let columns = Some(table_schema(existing.first())?.schema().clone());
+        let columns = Some(table_schema(existing.first())?.given()?);
         match options.mode {
             // Text has the types of the table: it says none itself.
             LoadMode::Append => open.csv.schema = columns,
@@ -374,7 +374,8 @@ pub(crate) fn primary_key(schema: &mut TableSchema, names: &[String], table: &st
 pub fn table_schema(table: &Table) -> Result<TableSchema> {
     let attributes = table.attributes();
     if attributes.source_schema.is_empty() {
-        return Ok(TableSchema::from_schema(attributes.schema.clone()));
+        let dropped = (0..attributes.schema.len()).filter(|column| attributes.layouts.is_dropped(*column)).collect();
+        return Ok(TableSchema::from_schema(attributes.schema.clone()).with_dropped(dropped));
     }
     Ok(TableSchema::from_parts(arrow_schema_from_bytes(&attributes.source_schema)?, attributes.schema.clone())?)
 }

@@ -15,16 +15,19 @@ pub(super) fn run(session: &Session, arguments: &GetArguments) -> Result<()> {
         return Err(Failure::Failed(format!("table \"{}\" has no row with primary key ({})", arguments.table, arguments.key.join(", "))));
     };
     let table = utility::first_table(&database, &arguments.table)?;
+    let columns = table.attributes().visible_columns();
+    let values: Vec<Value> = columns.iter().map(|column| values[*column].clone()).collect();
     if !session.global.json {
-        return session.print(&listing(&values, table.attributes().schema.columns()));
+        let of_table = table.attributes().schema.columns();
+        return session.print(&listing(&values, columns.iter().map(|column| &of_table[*column])));
     }
     // By the sink of scan, so that numbers keep all their digits.
     let schema = utility::table_schema(&table)?;
-    let columns: Vec<usize> = (0..values.len()).collect();
     let mut builder = BatchBuilder::new(&schema, table.layout(), &columns, 1)?;
     builder.push_row(&values)?;
     let mut row = Vec::new();
-    let mut sink = JsonLinesSink::new(&mut row, &schema);
+    let output = schema.project(&columns)?;
+    let mut sink = JsonLinesSink::new(&mut row, &output);
     sink.write(&builder.finish()?)?;
     sink.finish()?;
     drop(sink);
@@ -33,8 +36,8 @@ pub(super) fn run(session: &Session, arguments: &GetArguments) -> Result<()> {
 }
 
 /// A line for each column.
-fn listing(values: &[Value], columns: &[pagefold::types::Column]) -> String {
-    let width = columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
+fn listing<'c>(values: &[Value], columns: impl Iterator<Item = &'c pagefold::types::Column> + Clone) -> String {
+    let width = columns.clone().map(|c| c.name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for (value, column) in values.iter().zip(columns) {
         let shown: String = text::to_text(value.as_ref(), &column.data_type).chars().flat_map(shown).collect();

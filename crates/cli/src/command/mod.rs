@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 mod advise;
+mod alter;
 mod archive_log;
 mod change_rows;
 mod check;
@@ -40,6 +41,7 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Upsert(arguments) => change_rows::upsert(session, &arguments),
         Command::Delete(arguments) => change_rows::delete(session, &arguments),
         Command::Export(arguments) => export::run(session, &arguments),
+        Command::Alter(arguments) => alter::run(session, &arguments),
         Command::CreateIndex(arguments) => create_index::run(session, &arguments),
         Command::Drop(arguments) => drop::run(session, &arguments),
         Command::Get(arguments) => get::run(session, &arguments),

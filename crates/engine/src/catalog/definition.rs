@@ -5,13 +5,13 @@
 use super::entries::{IndexEntry, OtherEntry, TableEntry};
 use crate::data_set::{DataSetEntry, Extents};
 use crate::index::{IndexAttributes, IndexFormat};
-use crate::table_space::{Method, RangeOf, TableAttributes};
+use crate::table_space::{ColumnHistory, Layouts, Method, RangeOf, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::FormatError;
 use pagefold_format::catalog::attributes::{Attribute, Attributes, must_be_known, put, put_number, unknown};
 use pagefold_format::catalog::{DEFINITION_BYTES_MAX, DefinedKind, DefinitionView, Notes, definition_head, tag};
 use pagefold_format::wire::{Reader, put_varint};
-use pagefold_types::{Column, DataType, Direction, Schema};
+use pagefold_types::{Column, DataType, Direction, Schema, SchemaError};
 use std::borrow::Cow;
 use std::str::FromStr;
 
@@ -51,6 +51,21 @@ fn put_data_sets(out: &mut Vec<u8>, data_sets: &[DataSetEntry]) {
     }
 }
 
+/// A column at its place, and what it was in the layouts that there have been.
+fn put_column(out: &mut Vec<u8>, (at, column): (usize, &Column), layouts: &Layouts) {
+    let mut bytes = Vec::new();
+    put(&mut bytes, tag::COLUMN_NAME, column.name.as_bytes());
+    put(&mut bytes, tag::COLUMN_TYPE, column.data_type.to_string().as_bytes());
+    if column.nullable {
+        put(&mut bytes, tag::COLUMN_NULLABLE, &[]);
+    }
+    if let Some((_, history)) = layouts.columns().get(at) {
+        put(&mut bytes, tag::COLUMN_LAYOUTS, &history.encode());
+        history.before().iter().for_each(|before| put(&mut bytes, tag::COLUMN_BEFORE, before));
+    }
+    put(out, tag::COLUMN, &bytes);
+}
+
 /// A definition with these attributes, by tag, and the notes among them.
 ///
 /// # Errors
@@ -74,14 +89,12 @@ pub(crate) fn table_definition(table: &TableEntry) -> Result<Vec<u8>> {
     let a = &table.attributes;
     let mut out = Vec::with_capacity(256);
     put(&mut out, tag::NAME, a.name.as_bytes());
-    for column in a.schema.columns() {
-        let mut bytes = Vec::new();
-        put(&mut bytes, tag::COLUMN_NAME, column.name.as_bytes());
-        put(&mut bytes, tag::COLUMN_TYPE, column.data_type.to_string().as_bytes());
-        if column.nullable {
-            put(&mut bytes, tag::COLUMN_NULLABLE, &[]);
-        }
-        put(&mut out, tag::COLUMN, &bytes);
+    for column in a.schema.columns().iter().enumerate() {
+        put_column(&mut out, column, &a.layouts);
+    }
+    // Of changes that were taken back: pages may have been written with them.
+    for (at, (name, _)) in a.layouts.columns().iter().enumerate().skip(a.schema.len()) {
+        put_column(&mut out, (at, &Column::new(name.as_str(), DataType::Boolean, true)), &a.layouts);
     }
     put(&mut out, tag::METHOD, a.method.name().as_bytes());
     put_number(&mut out, tag::PAGE_BYTES, a.page_bytes as u64);
@@ -94,6 +107,9 @@ pub(crate) fn table_definition(table: &TableEntry) -> Result<Vec<u8>> {
     put_data_sets(&mut out, &table.data_sets);
     if !a.source_schema.is_empty() {
         put(&mut out, tag::SOURCE_SCHEMA, &a.source_schema);
+    }
+    if a.layouts.number() > 0 {
+        put_number(&mut out, tag::LAYOUT_VERSION, a.layouts.number().into());
     }
     if let Some(range) = &a.range {
         range.written().map_err(|e| Error::Parameter(format!("table \"{}\": {e}", a.name)))?.write_with(&[], &mut out);
@@ -286,7 +302,9 @@ impl TableEntry {
 #[derive(Default)]
 struct Parts {
     table: Option<u32>,
-    columns: Vec<Column>,
+    columns: Vec<(Column, Option<ColumnHistory>)>,
+    /// The layout that rows get.
+    layout: u8,
     method: Option<Method>,
     page_bytes: Option<usize>,
     pctfree: u8,
@@ -339,10 +357,7 @@ impl Parts {
             tag::DAMAGED if of_index => self.damaged = Some(attribute.text()?.into()),
             tag::SOURCE_SCHEMA if of_table => self.source_schema = attribute.bytes.to_vec(),
             tag::LAYOUT_VERSION if of_table => {
-                let version: u32 = attribute.number()?;
-                if version != 0 {
-                    return Err(refuse(format!("its rows have had {version} layouts before, which this version cannot read")));
-                }
+                self.layout = attribute.number()?;
             }
             tag::NEXT_COLUMN if of_table => {
                 let next: u32 = attribute.number()?;
@@ -374,7 +389,7 @@ impl Parts {
     }
 
     fn table(self, object_id: u32, name: String) -> std::result::Result<TableEntry, FormatError> {
-        let schema = Schema::new(self.columns).map_err(|e| refuse(e.to_string()))?;
+        let (schema, layouts) = columns_of(self.layout, self.columns)?;
         if self.key.iter().any(|(column, _)| *column >= schema.len()) {
             return Err(refuse("its primary key names a column that does not exist"));
         }
@@ -384,6 +399,7 @@ impl Parts {
         let attributes = TableAttributes {
             name,
             schema,
+            layouts,
             method: self.method.ok_or_else(|| missing("method"))?,
             page_bytes: self.page_bytes.ok_or_else(|| missing("page size"))?,
             pctfree: self.pctfree,
@@ -438,9 +454,23 @@ fn key(attribute: Attribute<'_>) -> std::result::Result<Vec<(usize, Direction)>,
     Ok(columns)
 }
 
-/// A column, at its place among the columns.
-fn column(bytes: &[u8], place: usize) -> std::result::Result<Column, FormatError> {
+/// The columns that rows get, and those of all layouts.
+fn columns_of(layout: u8, columns: Vec<(Column, Option<ColumnHistory>)>) -> std::result::Result<(Schema, Layouts), FormatError> {
+    let refused = |e: SchemaError| refuse(e.to_string());
+    if layout == 0 && columns.iter().all(|(_, history)| history.is_none()) {
+        let schema = Schema::new(columns.into_iter().map(|(column, _)| column).collect()).map_err(refused)?;
+        return Ok((schema, Layouts::default()));
+    }
+    let history = |(column, history): (Column, Option<ColumnHistory>)| Some((column.name, history?));
+    let histories = columns.into_iter().map(history).collect::<Option<Vec<_>>>();
+    let layouts = Layouts::read(layout, histories.ok_or_else(|| refuse("a column of which no layout says what it is"))?)?;
+    Ok((layouts.schema(layout).map_err(refused)?, layouts))
+}
+
+/// A column, at its place among the columns, and what it was in the layouts that there have been.
+fn column(bytes: &[u8], place: usize) -> std::result::Result<(Column, Option<ColumnHistory>), FormatError> {
     let (mut name, mut data_type, mut nullable) = (None, None, false);
+    let (mut layouts, mut before) = (None, None);
     for attribute in Attributes::new(bytes) {
         let attribute = attribute?;
         match attribute.tag {
@@ -448,14 +478,15 @@ fn column(bytes: &[u8], place: usize) -> std::result::Result<Column, FormatError
             tag::COLUMN_TYPE => data_type = Some(DataType::from_str(attribute.text()?).map_err(|e| refuse(e.to_string()))?),
             tag::COLUMN_NULLABLE => nullable = attribute.mark()?,
             tag::COLUMN_ID if attribute.number::<u32>()? as usize == place => {}
-            tag::COLUMN_ID | tag::COLUMN_SINCE | tag::COLUMN_UNTIL | tag::COLUMN_BEFORE => {
-                return Err(refuse("a column came or went after the first row, which this version cannot read"));
-            }
+            tag::COLUMN_ID => return Err(refuse("a column that is not at its place")),
+            tag::COLUMN_LAYOUTS => layouts = Some(attribute.bytes),
+            tag::COLUMN_BEFORE => before = Some(attribute.bytes),
             other => return Err(unknown(other)),
         }
     }
+    let history = layouts.map(|bytes| ColumnHistory::decode(bytes, before)).transpose()?;
     match (name, data_type) {
-        (Some(name), Some(data_type)) => Ok(Column::new(name, data_type, nullable)),
+        (Some(name), Some(data_type)) => Ok((Column::new(name, data_type, nullable), history)),
         _ => Err(refuse("a column without name or type")),
     }
 }

@@ -124,14 +124,14 @@ fn what_a_later_version_has_added() {
     };
     refused(&[(41, b"")], "attribute 41, which a later version has written");
     refused(&[(91, b"")], "attribute 91, which a later version has written");
-    refused(&[(tag::LAYOUT_VERSION, &[2])], "have had 2 layouts before");
+    refused(&[(tag::LAYOUT_VERSION, &[2])], "a column of which no layout says what it is");
     refused(&[(tag::NEXT_COLUMN, &[3])], "lost columns");
     refused(&[(tag::RANGE_COLUMNS, &[0])], "said to be a range partition, but not which");
     let mut column = Vec::new();
-    for (tag, value) in [(tag::COLUMN_NAME, b"c".as_slice()), (tag::COLUMN_TYPE, b"INTEGER"), (tag::COLUMN_SINCE, &[1])] {
+    for (tag, value) in [(tag::COLUMN_NAME, b"c".as_slice()), (tag::COLUMN_TYPE, b"INTEGER"), (tag::COLUMN_LAYOUTS, &[1])] {
         put(&mut column, tag, value);
     }
-    refused(&[(tag::COLUMN, &column)], "came or went");
+    refused(&[(tag::COLUMN, &column)], "unexpected end");
     // What is so by default may be said.
     let same = with(&bytes, &[(tag::LAYOUT_VERSION, &[0]), (tag::NEXT_COLUMN, &[2])]);
     assert_eq!(read_definition(5, &same, |_| None).unwrap(), Defined::Table(table()));

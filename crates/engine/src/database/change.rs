@@ -341,6 +341,9 @@ impl<'a> Change<'a> {
     /// When there is no such table, or a page is damaged.
     pub fn fork_table(&mut self, name: &str) -> Result<Arc<Table>> {
         let old = self.drop_table(name)?;
+        if old.attributes_now().layouts.are_several() {
+            return Err(Error::Parameter(format!("{}: its columns have changed; its pages are copied only after a REORG", old.object())));
+        }
         let fresh = self.create_table(old.attributes_now())?;
         // Table and indexes are copied one after the other: what is left in them stays until then.
         let _held = self.database.core.leftovers.hold();

@@ -74,6 +74,12 @@ impl ObjectsById for DatabaseState {
         table.iter().try_for_each(|table| self.record_damage(table))?;
         Ok(table)
     }
+    fn table_of(&self, object_id: u32, transaction: u64) -> Result<Option<Arc<Table>>> {
+        match self.definitions.altered(object_id, transaction) {
+            Some(altered) => Ok(Some(altered)),
+            None => ObjectsById::table(self, object_id),
+        }
+    }
     fn index(&self, object_id: u32) -> Result<Option<Arc<Index>>> {
         let Some(index) = self.index_by_id(object_id)? else { return Ok(None) };
         if index.damage().is_some() {

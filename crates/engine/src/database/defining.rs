@@ -16,7 +16,7 @@ use crate::log::Lsn;
 use crate::names::check_name;
 use crate::objects::{CATALOG_OBJECT, Replaced};
 use crate::steps::step;
-use crate::table_space::{Table, TableAttributes};
+use crate::table_space::{Layouts, Table, TableAttributes};
 use crate::transaction::{Mode, Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
@@ -106,6 +106,10 @@ enum Defined {
     /// What has no pages.
     Other(Arc<OtherEntry>),
     DroppedOther(Arc<OtherEntry>),
+    /// A table as it is from now on, and as it was before the transaction: live, or made by it.
+    TableAs(Arc<Table>, Arc<Table>),
+    /// An index likewise.
+    IndexAs(Arc<Index>, Arc<Index>),
     /// Something else is said of an object: its definition, and what is said.
     Altered(u32, Arc<[u8]>, Arc<Notes>),
 }
@@ -125,12 +129,22 @@ pub(super) struct Defining {
     names: BTreeMap<String, Vec<u32>>,
 }
 
+/// What is said of a handle of before.
+fn altered_already(object: &str) -> Error {
+    Error::Stale { object: object.into(), why: "was altered: look it up again" }
+}
+
 impl Defined {
-    /// Number and name of what is made.
+    /// Is it another form of something that there was?
+    fn is_other_form(&self) -> bool {
+        matches!(self, Defined::TableAs(..) | Defined::IndexAs(..))
+    }
+
+    /// Number and name of what is made, or called so from now on.
     fn made(&self) -> Option<(u32, &str)> {
         match self {
-            Defined::Table(table) => Some((table.object_id, table.name())),
-            Defined::Index(index, _) => Some((index.object_id, index.name())),
+            Defined::Table(table) | Defined::TableAs(table, _) => Some((table.object_id, table.name())),
+            Defined::Index(index, _) | Defined::IndexAs(index, _) => Some((index.object_id, index.name())),
             Defined::Other(other) => Some((other.object_id, &other.name)),
             _ => None,
         }
@@ -170,7 +184,8 @@ impl Defining {
     /// What it has made and not dropped, of this name.
     fn made_as(&self, name: &str) -> impl Iterator<Item = &Defined> {
         let numbers = self.names.get(name).into_iter().flatten().filter(|object_id| !self.has_dropped(**object_id));
-        numbers.filter_map(|object_id| self.made_by_id(*object_id))
+        let made = numbers.filter_map(|object_id| self.made_by_id(*object_id));
+        made.filter(move |defined| defined.made().is_some_and(|(_, own)| own == name))
     }
 
     /// What it has made, of this number.
@@ -179,10 +194,47 @@ impl Defining {
         Some(&self.done.get(*self.made.get(&object_id)?)?.1)
     }
 
-    /// Tables that it has made and not dropped.
+    /// Tables that it has made or altered and not dropped, as they are now.
     pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        let made = self.done.iter().filter_map(|(_, defined)| if let Defined::Table(table) = defined { Some(table) } else { None });
+        let made = self.made.keys().filter_map(|object_id| self.table_by_id(*object_id));
         made.filter(|table| !self.has_dropped(table.object_id))
+    }
+
+    /// A table that it has made or altered, as it is now.
+    pub(super) fn table_by_id(&self, object_id: u32) -> Option<&Arc<Table>> {
+        match self.made_by_id(object_id)? {
+            Defined::Table(table) | Defined::TableAs(table, _) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// An index that it has made or altered, as it is now.
+    pub(super) fn index_by_id(&self, object_id: u32) -> Option<&Arc<Index>> {
+        match self.made_by_id(object_id)? {
+            Defined::Index(index, _) | Defined::IndexAs(index, _) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Is what has this number and, for others, this name called something else by this transaction?
+    pub(super) fn has_renamed(&self, object_id: u32, name: &str) -> bool {
+        self.made_by_id(object_id).and_then(Defined::made).is_some_and(|(_, own)| own != name)
+    }
+
+    /// What a table was before this transaction, or as it was made, if it has altered it.
+    fn table_before(&self, object_id: u32) -> Option<&Arc<Table>> {
+        match self.made_by_id(object_id)? {
+            Defined::TableAs(_, before) => Some(before),
+            _ => None,
+        }
+    }
+
+    /// The same of an index.
+    fn index_before(&self, object_id: u32) -> Option<&Arc<Index>> {
+        match self.made_by_id(object_id)? {
+            Defined::IndexAs(_, before) => Some(before),
+            _ => None,
+        }
     }
 
     /// Indexes that it has made and not dropped.
@@ -201,12 +253,18 @@ impl Defining {
 
     /// The table that it has made and that has this name.
     pub(super) fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        self.made_as(name).find_map(|defined| if let Defined::Table(table) = defined { Some(table) } else { None })
+        self.made_as(name).find_map(|defined| match defined {
+            Defined::Table(table) | Defined::TableAs(table, _) => Some(table),
+            _ => None,
+        })
     }
 
     /// The index that it has made and that has this name.
     pub(super) fn index(&self, name: &str) -> Option<&Arc<Index>> {
-        self.made_as(name).find_map(|defined| if let Defined::Index(index, _) = defined { Some(index) } else { None })
+        self.made_as(name).find_map(|defined| match defined {
+            Defined::Index(index, _) | Defined::IndexAs(index, _) => Some(index),
+            _ => None,
+        })
     }
 
     /// Locks a name that no table and no index has, unless this transaction has dropped it, or will have done so at its end (`replaced`).
@@ -224,7 +282,7 @@ impl Defining {
             (other_kind, own_other.is_some(), other),
         ];
         for (kind, own, live) in kinds {
-            let is_replaced = |object_id| self.has_dropped(object_id) || replaced == Some(object_id);
+            let is_replaced = |object_id| self.has_dropped(object_id) || replaced == Some(object_id) || self.has_renamed(object_id, name);
             if own || live.is_some_and(|object_id| !is_replaced(object_id)) {
                 return Err(Error::Exists { kind, name: name.into() });
             }
@@ -262,6 +320,8 @@ impl Defining {
         if let Some(range) = &attributes.range {
             self.check_range(by.database, &attributes, range, replaced)?;
         }
+        // Its rows are all of one layout.
+        let attributes = TableAttributes { layouts: attributes.layouts.fresh(&attributes.schema), ..attributes };
         let mut table = Table::create(Arc::clone(&core), core.take_object_id(), attributes)?;
         table.lifetime = Lifetime::staged(by.state.id(), 0);
         self.take_name(by, table.name(), replaced)?;
@@ -320,13 +380,33 @@ impl Defining {
     fn must_be_there(&self, by: Definer<'_>, table: &Table) -> Result<Arc<Table>> {
         table.lifetime.check(None, by.state.id(), || table.object())?;
         self.check_not_dropped(table.object_id, || table.object())?;
-        let found = match self.made_by_id(table.object_id) {
-            Some(Defined::Table(own)) => Some(Arc::clone(own)),
-            _ => by.database.table_by_id(table.object_id)?,
+        let found = match self.table_by_id(table.object_id) {
+            Some(own) => Some(Arc::clone(own)),
+            None => by.database.table_by_id(table.object_id)?,
         };
+        if found.as_ref().is_some_and(|found| found.is_same(table) && !std::ptr::eq(&**found, table)) {
+            return Err(altered_already(&table.object()));
+        }
         found
             .filter(|found| std::ptr::eq(&**found, table))
             .ok_or_else(|| Error::Parameter(format!("{} is of another database", table.object())))
+    }
+
+    /// Refuses a name that this transaction has taken from what has it for others.
+    pub(super) fn check_name_is_there(&self, object_id: u32, kind: &'static str, name: &str) -> Result<()> {
+        match self.has_renamed(object_id, name) {
+            true => Err(Error::Unknown { kind, name: name.into(), hint: "; this transaction has renamed it".into() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a handle of a table that this transaction has altered since.
+    #[inline]
+    pub(super) fn check_not_altered(&self, table: &Table) -> Result<()> {
+        match self.is_empty() || self.table_by_id(table.object_id).is_none_or(|now| std::ptr::eq(&**now, table)) {
+            true => Ok(()),
+            false => Err(altered_already(&table.object())),
+        }
     }
 
     /// Refuses what this transaction has dropped.
@@ -344,8 +424,13 @@ impl Defining {
     /// When there is none; those of locks. Some of its indexes may be dropped then.
     pub(super) fn drop_table(&mut self, by: Definer<'_>, name: &str) -> Result<Arc<Table>> {
         let table = match self.table(name) {
-            Some(own) => Arc::clone(own),
-            None => by.lock_table_to_drop(name)?,
+            // For others it is as it was.
+            Some(own) => Arc::clone(self.table_before(own.object_id).unwrap_or(own)),
+            None => {
+                let table = by.lock_table_to_drop(name)?;
+                self.check_name_is_there(table.object_id, "table", name)?;
+                table
+            }
         };
         self.check_not_dropped(table.object_id, || table.object())?;
         by.lock_name(name)?;
@@ -362,8 +447,12 @@ impl Defining {
     /// As [`Self::drop_table`].
     pub(super) fn drop_index(&mut self, by: Definer<'_>, name: &str) -> Result<Arc<Index>> {
         let index = match self.index(name) {
-            Some(own) => Arc::clone(own),
-            None => by.lock_live_index(name)?,
+            Some(own) => Arc::clone(self.index_before(own.object_id).unwrap_or(own)),
+            None => {
+                let index = by.lock_live_index(name)?;
+                self.check_name_is_there(index.object_id, "index", name)?;
+                index
+            }
         };
         self.check_not_dropped(index.object_id, || index.object())?;
         self.forget_index(by, &index)?;
@@ -472,16 +561,94 @@ impl Defining {
         self.note_table_notes(by, &table, notes)
     }
 
+    /// A table under other attributes, not logged yet. It is locked as a whole.
+    ///
+    /// # Errors
+    /// When the table is not there for this transaction, another name is taken, or it cannot be so without that its rows are written anew; those of locks.
+    pub(super) fn alter_attributes(&mut self, by: Definer<'_>, table: &Table, attributes: TableAttributes) -> Result<Arc<Table>> {
+        let table = self.lock_to_alter(by, table)?;
+        if attributes.name != table.name() {
+            by.lock_name(table.name())?;
+            self.take_name(by, &attributes.name, None)?;
+        }
+        let mut altered = table.altered(attributes)?;
+        altered.lifetime = Lifetime::staged(by.state.id(), 0);
+        let altered = Arc::new(altered);
+        let before = Arc::clone(self.table_before(table.object_id).unwrap_or(&table));
+        self.note(by, Defined::TableAs(Arc::clone(&altered), before));
+        Ok(altered)
+    }
+
+    /// The table, which is there for this transaction and which nobody else changes any more.
+    pub(super) fn lock_to_alter(&self, by: Definer<'_>, table: &Table) -> Result<Arc<Table>> {
+        if !table.lifetime.is_staged() {
+            by.lock_whole(table)?;
+        }
+        self.must_be_there(by, table)
+    }
+
+    /// An index under other attributes, not logged yet. Its table is locked as a whole.
+    ///
+    /// # Errors
+    /// As [`Self::alter_attributes`].
+    pub(super) fn alter_index_attributes(&mut self, by: Definer<'_>, index: &Index, attributes: IndexAttributes) -> Result<Arc<Index>> {
+        let table = match self.table_by_id(index.table_id) {
+            Some(own) => Arc::clone(own),
+            None => by.database.table_of(index)?,
+        };
+        if !index.lifetime.is_staged() {
+            by.lock_whole(&table)?;
+        }
+        index.lifetime.check(None, by.state.id(), || index.object())?;
+        self.check_not_dropped(index.object_id, || index.object())?;
+        if self.index_by_id(index.object_id).is_some_and(|now| !std::ptr::eq(&**now, index)) {
+            return Err(altered_already(&index.object()));
+        }
+        if attributes.name != index.name() {
+            by.lock_name(index.name())?;
+            self.take_name(by, &attributes.name, None)?;
+        }
+        let mut altered = index.altered(Some(&table.attributes().schema), attributes)?;
+        altered.lifetime = Lifetime::staged(by.state.id(), 0);
+        let altered = Arc::new(altered);
+        let live = || match self.made_by_id(index.object_id) {
+            Some(Defined::Index(own, _)) => Ok(Some(Arc::clone(own))),
+            _ => by.database.index_by_id(index.object_id),
+        };
+        let before = match self.index_before(index.object_id) {
+            Some(before) => Some(Arc::clone(before)),
+            None => live()?,
+        };
+        let before = before.ok_or_else(|| Error::Stale { object: index.object(), why: "was dropped or replaced" })?;
+        self.note(by, Defined::IndexAs(Arc::clone(&altered), before));
+        Ok(altered)
+    }
+
+    /// What tables that this transaction has made may have had as layouts is in the log before its commit: of those that were taken back pages may have rows.
+    pub(super) fn note_layouts(&mut self, by: Definer<'_>) -> Result<()> {
+        let several = |table: &&Arc<Table>| table.lifetime.is_staged() && table.attributes_now().layouts.are_several();
+        let tables: Vec<Arc<Table>> = self.tables().filter(several).cloned().collect();
+        tables.into_iter().try_for_each(|table| {
+            let notes = self.notes(table.object_id).map_or_else(|| table.notes(), Arc::clone);
+            self.note_table_notes(by, &table, Notes::clone(&notes))
+        })
+    }
+
+    /// The definition of a table with these attributes, not logged yet.
+    fn note_definition_of(&mut self, by: Definer<'_>, table: &Table, attributes: TableAttributes) -> Result<()> {
+        attributes.check()?;
+        let notes = Arc::new(attributes.notes.clone());
+        let definition = table_definition(&TableEntry { object_id: table.object_id, attributes, data_sets: Vec::new() })?;
+        self.note(by, Defined::Altered(table.object_id, definition.into(), notes));
+        Ok(())
+    }
+
     /// The definition of a table that says this of it, not logged yet.
     ///
     /// # Errors
     /// When too much is said.
     pub(super) fn note_table_notes(&mut self, by: Definer<'_>, table: &Table, notes: Notes) -> Result<()> {
-        let attributes = TableAttributes { notes: notes.clone(), ..table.attributes.clone() };
-        attributes.check()?;
-        let definition = table_definition(&TableEntry { object_id: table.object_id, attributes, data_sets: Vec::new() })?;
-        self.note(by, Defined::Altered(table.object_id, definition.into(), Arc::new(notes)));
-        Ok(())
+        self.note_definition_of(by, table, TableAttributes { notes, ..table.attributes_now() })
     }
 
     /// Says something else of an index, not logged yet. Its table is locked as a whole.
@@ -533,6 +700,10 @@ impl Defining {
                 Defined::Index(index, _) => {
                     (index.object_id, Some(index_definition(&index_entry(index))?), Some(Staged::Index(Arc::clone(index))))
                 }
+                Defined::TableAs(table, _) => {
+                    (table.object_id, Some(table_definition(&table_entry(table))?), Some(Staged::Altered(Arc::clone(table))))
+                }
+                Defined::IndexAs(index, _) => (index.object_id, Some(index_definition(&index_entry(index))?), None),
                 Defined::Other(other) => (other.object_id, Some(other.definition.to_vec()), None),
                 Defined::Altered(object_id, definition, _) => (*object_id, Some(definition.to_vec()), None),
                 Defined::DroppedTable(table) => (table.object_id, None, None),
@@ -557,18 +728,26 @@ impl Defining {
     pub(super) fn indexes_of(&self, table: &Table) -> Vec<Arc<Index>> {
         let indexes = table.all_indexes();
         let of_table = self.indexes().filter(|index| index.table_id == table.object_id);
-        let unknown: Vec<_> = of_table.filter(|own| !indexes.iter().any(|index| Arc::ptr_eq(index, own))).cloned().collect();
+        let unknown: Vec<_> = of_table.filter(|own| !indexes.iter().any(|index| index.object_id == own.object_id)).cloned().collect();
         indexes.iter().filter(|index| !self.has_dropped(index.object_id)).cloned().chain(unknown).collect()
     }
 
     /// Forgets what came after the first `len`, which is taken back in the log.
     pub(super) fn truncate(&mut self, database: &DatabaseState, len: usize) {
         self.logged = self.logged.min(len);
-        for (_, defined) in self.done.drain(len.min(self.done.len())..).rev() {
+        let gone = self.done.split_off(len.min(self.done.len()));
+        for (_, defined) in gone.into_iter().rev() {
             if let Some((object_id, name)) = defined.made() {
                 self.made.remove(&object_id);
-                if let Some(numbers) = self.names.get_mut(name) {
-                    numbers.retain(|number| *number != object_id);
+                if defined.is_other_form() {
+                    let is_it = |(_, before): &(Lsn, Defined)| before.made().is_some_and(|(number, _)| number == object_id);
+                    let before = self.done.iter().rposition(is_it);
+                    before.into_iter().for_each(|at| _ = self.made.insert(object_id, at));
+                }
+                if let Some(numbers) = self.names.get_mut(name)
+                    && let Some(at) = numbers.iter().rposition(|number| *number == object_id)
+                {
+                    numbers.remove(at);
                 }
             }
             if let Some(object_id) = defined.dropped() {
@@ -584,6 +763,8 @@ impl Defining {
                     table.remove_index(&index);
                     database.former.leave([Arc::clone(&index.data_set)]);
                 }
+                Defined::TableAs(table, _) => table.lifetime.withdraw(),
+                Defined::IndexAs(index, _) => index.lifetime.withdraw(),
                 Defined::DroppedTable(_) | Defined::DroppedIndex(_) => {}
                 Defined::Other(_) | Defined::DroppedOther(_) | Defined::Altered(..) => {}
             }
@@ -607,8 +788,36 @@ impl Defining {
                     table.remove_index(index);
                     left.push(Arc::clone(&index.data_set));
                 }
-                Defined::Table(table) => replaced.tables.push(Arc::clone(table)),
-                Defined::Index(index, _) => replaced.indexes.push(Arc::clone(index)),
+                Defined::Table(table) => {
+                    let now = self.table_by_id(table.object_id).unwrap_or(table);
+                    if !Arc::ptr_eq(now, table) {
+                        table.lifetime.withdraw();
+                    }
+                    replaced.tables.push(Arc::clone(now));
+                }
+                Defined::Index(index, _) => {
+                    let now = self.index_by_id(index.object_id).unwrap_or(index);
+                    if !Arc::ptr_eq(now, index) {
+                        index.lifetime.withdraw();
+                    }
+                    replaced.indexes.push(Arc::clone(now));
+                }
+                Defined::TableAs(table, before) => {
+                    let is_last = self.table_by_id(table.object_id).is_some_and(|last| Arc::ptr_eq(last, table));
+                    match before.lifetime.is_staged() {
+                        _ if !is_last || self.has_dropped(table.object_id) => table.lifetime.withdraw(),
+                        true => {}
+                        false => replaced.altered_tables.push((Arc::clone(table), Arc::clone(before))),
+                    }
+                }
+                Defined::IndexAs(index, before) => {
+                    let is_last = self.index_by_id(index.object_id).is_some_and(|last| Arc::ptr_eq(last, index));
+                    match before.lifetime.is_staged() {
+                        _ if !is_last || self.has_dropped(index.object_id) => index.lifetime.withdraw(),
+                        true => {}
+                        false => replaced.altered_indexes.push((Arc::clone(index), Arc::clone(before))),
+                    }
+                }
                 Defined::DroppedTable(table) if table.lifetime.is_staged() => {}
                 Defined::DroppedIndex(index) if index.lifetime.is_staged() => {}
                 Defined::DroppedTable(table) => replaced.dropped_tables.push(Arc::clone(table)),
@@ -637,6 +846,25 @@ impl DatabaseState {
             catalog::Defined::Other(other) if other.kind == kind => Ok(Some(Arc::new(other))),
             _ => Ok(None),
         }
+    }
+
+    /// The rows of a table may have these layouts from now on, whatever becomes of the transaction that makes the last one. It has locked the table as a whole.
+    ///
+    /// # Errors
+    /// When the log has no room: nothing has happened then.
+    pub(super) fn register_layouts(&self, table: &Table, layouts: Layouts) -> Result<()> {
+        if !table.lifetime.is_staged() {
+            let Some(live) = self.objects.read().tables.by_id(table.object_id).and_then(|place| place.opened()) else { return Ok(()) };
+            self.ensure_log()?;
+            self.core.manager.prepare_log()?;
+            self.commit_alone(self.defining.write(), |defining, by| {
+                let number = live.attributes.layouts.number();
+                let attributes = TableAttributes { layouts: layouts.with_number(number), ..live.attributes_now() };
+                defining.note_definition_of(by, &live, attributes)
+            })?;
+        }
+        table.set_layouts(layouts);
+        Ok(())
     }
 
     /// A transaction that defines something and nothing else, beside all others: it locks no table and no row, and is committed at once. `defining` is held for writing since before it was looked at what

@@ -51,7 +51,8 @@ impl Defining {
         // What there is, and is seen; what was there, and is seen; what it has made. Not what it has dropped.
         let live = database.objects.read().members.of(other.object_id);
         let is_there = |partition: &RangePartition| {
-            !self.has_dropped(partition.object_id()) && database.opened_table(partition.object_id()).is_none_or(|table| is_seen(&table))
+            let is_own = self.has_dropped(partition.object_id()) || self.table_by_id(partition.object_id()).is_some();
+            !is_own && database.opened_table(partition.object_id()).is_none_or(|table| is_seen(&table))
         };
         let mut members: Vec<RangePartition> = live.into_iter().filter(is_there).collect();
         let made = self.tables().filter(|table| is_member(table));

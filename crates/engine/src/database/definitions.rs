@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) enum Staged {
     Table(Arc<Table>),
     Index(Arc<Index>),
+    /// A table that is there as it will be: the transaction alone goes by that.
+    Altered(Arc<Table>),
 }
 
 impl Staged {
@@ -36,6 +38,7 @@ impl Staged {
         match self {
             Staged::Table(table) => table.all_partitions(),
             Staged::Index(index) => vec![Arc::clone(&index.data_set)],
+            Staged::Altered(_) => Vec::new(),
         }
     }
 }
@@ -62,14 +65,24 @@ impl RunningDefinitions {
         changed
     }
 
+    fn remove(&self, is_it: impl Fn(&CheckpointDefinition) -> bool) {
+        self.change(|all| {
+            for gone in all.extract_if(.., |running| is_it(&running.definition)) {
+                if let Some(Staged::Altered(table)) = gone.staged {
+                    table.count_altering(false);
+                }
+            }
+        });
+    }
+
     /// The transaction is ended.
     pub(super) fn ended(&self, transaction: u64) {
-        self.change(|all| all.retain(|running| running.definition.transaction != transaction));
+        self.remove(|definition| definition.transaction == transaction);
     }
 
     /// What the transaction has defined behind its record at `after` is about to be taken back.
     pub(super) fn taken_back(&self, transaction: u64, after: Lsn) {
-        self.change(|all| all.retain(|running| (running.definition.transaction, running.definition.after) != (transaction, after)));
+        self.remove(|definition| (definition.transaction, definition.after) == (transaction, after));
     }
 
     /// All, for a checkpoint, and what they make.
@@ -94,6 +107,18 @@ impl RunningDefinitions {
         })
     }
 
+    /// The table of this number as a running transaction has altered it last.
+    pub(super) fn altered(&self, object_id: u32, transaction: u64) -> Option<Arc<Table>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let all = self.all.lock();
+        all.iter().rev().filter(|running| running.definition.transaction == transaction).find_map(|running| match &running.staged {
+            Some(Staged::Altered(table)) if table.object_id == object_id => Some(Arc::clone(table)),
+            _ => None,
+        })
+    }
+
     /// The index of this number that a running transaction makes.
     pub(super) fn index(&self, object_id: u32) -> Option<Arc<Index>> {
         self.find(|staged| match staged {
@@ -113,6 +138,9 @@ impl DatabaseState {
         staged: Option<Staged>,
     ) -> Result<()> {
         staged.iter().flat_map(Staged::data_sets).for_each(|data_set| data_set.set_logged());
+        if let Some(Staged::Altered(table)) = &staged {
+            table.count_altering(true);
+        }
         let definition = CheckpointDefinition { transaction: state.id(), after: state.last_lsn(), object_id, rows };
         self.definitions.change(|all| all.push(Running { definition: definition.clone(), staged }));
         let mut mtr = MiniTransaction::begin(&self.core.manager);

@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Lists {
     tables: Vec<Arc<Table>>,
     indexes: Vec<Arc<Index>>,
+    /// Tables and indexes that are there, as they were before they were altered.
+    tables_before: Vec<Arc<Table>>,
+    indexes_before: Vec<Arc<Index>>,
     /// What has no pages, and the commit that dropped it.
     others: Vec<(Arc<OtherEntry>, u64)>,
     /// Of objects that no snapshot counts, and catalogs of before.
@@ -43,7 +46,17 @@ impl Former {
         replaced.indexes.iter().for_each(|index| index.lifetime.begin(timestamp));
         replaced.dropped_tables.iter().for_each(|table| table.lifetime.end(timestamp));
         replaced.dropped_indexes.iter().for_each(|index| index.lifetime.end(timestamp));
+        for (table, before) in &replaced.altered_tables {
+            table.lifetime.begin(timestamp);
+            before.lifetime.end(timestamp);
+        }
+        for (index, before) in &replaced.altered_indexes {
+            index.lifetime.begin(timestamp);
+            before.lifetime.end(timestamp);
+        }
         let mut lists = self.lists.lock();
+        lists.tables_before.extend(replaced.altered_tables.iter().map(|(_, before)| Arc::clone(before)));
+        lists.indexes_before.extend(replaced.altered_indexes.iter().map(|(_, before)| Arc::clone(before)));
         lists.tables.extend(replaced.dropped_tables.iter().cloned());
         lists.indexes.extend(replaced.dropped_indexes.iter().cloned());
         lists.others.extend(replaced.dropped_others.iter().map(|other| (Arc::clone(other), timestamp)));
@@ -58,7 +71,8 @@ impl Former {
     }
 
     fn counted(&self, lists: &Lists) {
-        self.count.store(lists.tables.len() + lists.indexes.len() + lists.others.len() + lists.data_sets.len(), Ordering::Release);
+        let objects = lists.tables.len() + lists.indexes.len() + lists.tables_before.len() + lists.indexes_before.len();
+        self.count.store(objects + lists.others.len() + lists.data_sets.len(), Ordering::Release);
     }
 
     fn find<T>(&self, all: impl FnOnce(&Lists) -> &Vec<Arc<T>>, is_it: impl Fn(&T) -> bool) -> Option<Arc<T>> {
@@ -84,7 +98,8 @@ impl Former {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
-        self.lists.lock().tables.iter().filter(|table| is_it(table)).cloned().collect()
+        let lists = self.lists.lock();
+        lists.tables.iter().chain(&lists.tables_before).filter(|table| is_it(table)).cloned().collect()
     }
 
     /// The former indexes of a table.
@@ -92,7 +107,8 @@ impl Former {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
-        self.lists.lock().indexes.iter().filter(|index| index.table_id == table_id).cloned().collect()
+        let lists = self.lists.lock();
+        lists.indexes.iter().chain(&lists.indexes_before).filter(|index| index.table_id == table_id).cloned().collect()
     }
 
     /// Removes what nobody needs. `oldest`: the timestamp of the oldest snapshot.
@@ -100,7 +116,9 @@ impl Former {
         let mut unused = Vec::new();
         {
             let mut lists = self.lists.lock();
-            let Lists { tables, indexes, others, data_sets } = &mut *lists;
+            let Lists { tables, indexes, others, data_sets, tables_before, indexes_before } = &mut *lists;
+            tables_before.retain(|table| table.lifetime.until() > oldest);
+            indexes_before.retain(|index| index.lifetime.until() > oldest);
             others.retain(|(_, until)| *until > oldest);
             for table in tables.extract_if(.., |table| table.lifetime.until() <= oldest) {
                 data_sets.extend(table.data_sets().cloned());
@@ -133,7 +151,8 @@ impl DatabaseState {
         let live = live.map_or(Ok(None), |object_id| self.live_table_by_id(object_id))?;
         let is_it = |table: &Table| table.name() == name && table.lifetime.covers(timestamp);
         // From the live ones it goes to the former ones.
-        Ok(live.filter(|table| is_it(table)).or_else(|| self.former.find(|lists| &lists.tables, is_it)))
+        let former = || self.former.find(|lists| &lists.tables, is_it).or_else(|| self.former.find(|lists| &lists.tables_before, is_it));
+        Ok(live.filter(|table| is_it(table)).or_else(former))
     }
 
     /// What has no pages, was dropped, and counts for the snapshot of this timestamp.
@@ -156,7 +175,8 @@ impl DatabaseState {
         let live = self.objects.read().indexes.get(name).cloned();
         let live = live.map_or(Ok(None), |place| self.open_index(&place))?;
         let is_it = |index: &Index| index.name() == name && index.lifetime.covers(timestamp);
-        Ok(live.filter(|index| is_it(index)).or_else(|| self.former.find(|lists| &lists.indexes, is_it)))
+        let former = || self.former.find(|lists| &lists.indexes, is_it).or_else(|| self.former.find(|lists| &lists.indexes_before, is_it));
+        Ok(live.filter(|index| is_it(index)).or_else(former))
     }
 
     /// The table of a number, also a former one, and one that a running transaction makes.

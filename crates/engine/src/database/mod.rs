@@ -58,5 +58,6 @@ pub use renewal::Renewal;
 pub use statistics::GatheredStatistics;
 pub use table_build::{DRAIN, TableBuild, TableBuildCounts};
 pub use transaction::{
-    Durability, Insertion, Isolation, LockWait, Locked, RowLock, RowsToCome, Savepoint, Transaction, TransactionOptions,
+    Durability, IndexChange, Insertion, Isolation, LockWait, Locked, RowLock, RowsToCome, Savepoint, TableChange, Transaction,
+    TransactionOptions,
 };

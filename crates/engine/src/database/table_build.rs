@@ -34,7 +34,7 @@ use crate::table_space::row_gate::RowObserver;
 use crate::table_space::{BulkLoader, DataPages, RowBuffer, Table};
 use crate::transaction::TransactionState;
 use crate::{Error, Progress, Result};
-use pagefold_types::{DataType, LargeValueRef, Rid, key_bytes_max};
+use pagefold_types::{DataType, LargeValueRef, Rid, ValueRef, key_bytes_max};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -69,6 +69,8 @@ struct Shadow {
     database: Arc<DatabaseState>,
     table: Arc<Table>,
     indexes: Vec<Arc<Index>>,
+    /// Columns that are dropped: in the new table they are NULL.
+    hidden: Vec<usize>,
     noted: EntryQueue,
     /// When all rows have one.
     places: OnceLock<RowPlaces>,
@@ -158,8 +160,11 @@ impl TableBuild {
         let (storage, directory) = (Arc::clone(&database.core.storage), database.core.directory.clone());
         let name = format!("table-{}-noted", table.object_id);
         let noted = EntryQueue::new(Box::new(move || scratch_file(storage.as_ref(), &directory, &name)));
+        let of_old = old.attributes();
+        let hidden = (0..of_old.schema.len()).filter(|column| of_old.layouts.is_dropped(*column)).collect();
         let shadow = Arc::new(Shadow {
             database: Arc::clone(database),
+            hidden,
             table,
             indexes,
             noted,
@@ -464,12 +469,15 @@ impl Shadow {
     /// are built anew. Keys of all indexes can be made of it.
     fn anew(&self, old: &Table, record: &[u8], fresh: &mut Vec<u8>) -> Result<()> {
         fresh.clear();
-        let is_same = record.len() <= self.table.record_bytes_max() && self.large_values(old, record)?.is_empty();
+        let hidden = &self.hidden;
+        let is_same = hidden.is_empty() && record.len() <= self.table.record_bytes_max() && self.large_values(old, record)?.is_empty();
         if is_same {
             fresh.extend_from_slice(record);
         } else {
-            let values = old.values(record)?;
-            let refs: Vec<_> = values.iter().map(|value| value.as_ref()).collect();
+            let shown: Vec<usize> = (0..old.layout().column_count()).filter(|column| !hidden.contains(column)).collect();
+            let values = old.values_of(record, &shown)?;
+            let mut refs = vec![ValueRef::Null; old.layout().column_count()];
+            shown.iter().zip(&values).for_each(|(column, value)| refs[*column] = value.as_ref());
             self.table.build_record(By::Nobody, &refs, fresh)?;
         }
         let mut key = Vec::new();

@@ -109,6 +109,19 @@ impl IndexAttributes {
         self
     }
 
+    /// What keeps an index of these attributes from getting the others without that it is built anew; `None`: nothing.
+    #[must_use]
+    pub fn needs_other_pages(&self, other: &IndexAttributes) -> Option<&'static str> {
+        let parts = [
+            (self.columns != other.columns, "which columns it has"),
+            (self.unique != other.unique, "whether it is unique"),
+            (self.format != other.format, "its format"),
+            (self.page_bytes != other.page_bytes, "its page size"),
+            (self.extents != other.extents, "how its data set grows"),
+        ];
+        parts.into_iter().find_map(|(differs, what)| differs.then_some(what))
+    }
+
     /// Page size on disk.
     #[must_use]
     pub fn disk_bytes(&self) -> usize {

@@ -11,6 +11,7 @@ use pagefold_format::catalog::Notes;
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_types::{KeyLayout, Schema};
 use parking_lot::RwLock;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +25,7 @@ struct Damage {
     recorded: AtomicBool,
 }
 
-/// An open index. The tree itself is in `btree`.
+/// An open index, as it is called between two commits. The tree itself is in `btree`.
 #[derive(Debug)]
 pub struct Index {
     pub(crate) core: Arc<Core>,
@@ -34,15 +35,29 @@ pub struct Index {
     pub(crate) attributes: IndexAttributes,
     pub(crate) key_layout: KeyLayout,
     pub(crate) data_set: Arc<DataSet>,
+    /// Its data set as the catalog has it, if it was damaged when it was opened.
+    pub(crate) found: Option<DataSetEntry>,
+    body: Arc<IndexBody>,
+}
+
+/// What stays the same when an index is called in another way.
+#[derive(Debug)]
+pub struct IndexBody {
     pub(crate) known_keys: KnownKeys,
     /// Made when its keys are first recorded.
     recorder: OnceLock<Box<KeyRecorder>>,
     /// What is said of it at present.
     notes: RwLock<Arc<Notes>>,
-    /// Its data set as the catalog has it, if it was damaged when it was opened.
-    pub(crate) found: Option<DataSetEntry>,
     /// Nothing of its data set is read or written any more. Once so, it stays so.
     damage: OnceLock<Damage>,
+}
+
+impl Deref for Index {
+    type Target = IndexBody;
+    #[inline]
+    fn deref(&self) -> &IndexBody {
+        &self.body
+    }
 }
 
 impl Index {
@@ -79,21 +94,38 @@ impl Index {
         attributes: IndexAttributes,
         data_set: Arc<DataSet>,
     ) -> Index {
-        let key_layout = attributes.key_layout(schema);
-        Index {
-            core,
-            object_id,
-            table_id,
-            lifetime: Lifetime::default(),
-            notes: RwLock::new(Arc::new(attributes.notes.clone())),
-            attributes,
-            key_layout,
-            data_set,
+        let body = IndexBody {
             known_keys: KnownKeys::default(),
             recorder: OnceLock::new(),
-            found: None,
+            notes: RwLock::new(Arc::new(attributes.notes.clone())),
             damage: OnceLock::new(),
+        };
+        let key_layout = attributes.key_layout(schema);
+        let lifetime = Lifetime::default();
+        Index { core, object_id, table_id, lifetime, attributes, key_layout, data_set, found: None, body: Arc::new(body) }
+    }
+
+    /// The same index under other attributes, with which its pages are as they are.
+    ///
+    /// # Errors
+    /// When an attribute is out of range, or pages would have to change for it.
+    /// Without a schema its keys are made as before.
+    pub(crate) fn altered(&self, schema: Option<&Schema>, attributes: IndexAttributes) -> Result<Index> {
+        schema.map_or(Ok(()), |schema| attributes.check(schema))?;
+        if let Some(what) = self.attributes.needs_other_pages(&attributes) {
+            return Err(Error::Parameter(format!("{}: {what} changes only when it is built anew", self.object())));
         }
+        Ok(Index {
+            core: Arc::clone(&self.core),
+            object_id: self.object_id,
+            table_id: self.table_id,
+            lifetime: Lifetime::default(),
+            key_layout: schema.map_or_else(|| self.key_layout.clone(), |schema| attributes.key_layout(schema)),
+            attributes,
+            data_set: Arc::clone(&self.data_set),
+            found: self.found,
+            body: Arc::clone(&self.body),
+        })
     }
 
     /// It is not used any more: for this reason, which is `recorded` if others will know of it after a crash.

@@ -24,7 +24,8 @@ pub use partitioned::{PartitionedTable, RangePartition, partition_name, split_pa
 pub(crate) use places::Place;
 
 use crate::catalog::{
-    OtherEntry, catalog_attributes, definition_damage, definition_data_sets, definition_notes, read_catalog, with_data_sets,
+    Defined, OtherEntry, catalog_attributes, definition_damage, definition_data_sets, definition_notes, in_place_of, read_catalog,
+    read_definition, with_data_sets,
 };
 use crate::core::Core;
 use crate::data_set::{DataSet, DataSetAttributes, DataSetEntry, HeaderWrites};
@@ -55,6 +56,10 @@ pub(crate) struct Replaced {
     /// What has no pages. It has no lifetime: a transaction finds what is committed.
     pub(crate) others: Vec<Arc<OtherEntry>>,
     pub(crate) dropped_others: Vec<Arc<OtherEntry>>,
+    /// Tables as they are now, and as they were.
+    pub(crate) altered_tables: Vec<(Arc<Table>, Arc<Table>)>,
+    /// Indexes likewise.
+    pub(crate) altered_indexes: Vec<(Arc<Index>, Arc<Index>)>,
     /// Objects of which something else is said now, by number, and their definitions.
     pub(crate) altered: Vec<(u32, Arc<[u8]>)>,
 }
@@ -171,6 +176,24 @@ impl Objects {
             self.others.remove(other.object_id);
             self.beside.defined(other.object_id);
         }
+        // Names may go from one to another: all are given up first.
+        for (table, _) in &replaced.altered_tables {
+            self.remove_table(table.object_id);
+        }
+        for (index, _) in &replaced.altered_indexes {
+            self.remove_index(index.object_id);
+        }
+        for (table, _) in &replaced.altered_tables {
+            let is_new = self.insert_table(Arc::new(Place::open(Arc::clone(table))));
+            debug_assert!(matches!(is_new, Ok(true)), "the change has locked its name");
+            self.beside.defined(table.object_id);
+        }
+        for (index, _) in &replaced.altered_indexes {
+            let is_new = self.insert_index(Arc::new(Place::open(Arc::clone(index))));
+            debug_assert!(is_new, "the change has locked its name");
+            changed.entry(index.table_id).or_default().push(Arc::clone(index));
+            self.beside.defined(index.object_id);
+        }
         for table in &replaced.tables {
             let is_new = self.insert_table(Arc::new(Place::open(Arc::clone(table))));
             debug_assert!(matches!(is_new, Ok(true)), "the change has locked its name");
@@ -218,6 +241,42 @@ impl Objects {
         let index = || self.indexes.by_id(object_id).map(|place| place.alter(definition, of_index));
         let other = || self.others.by_id(object_id).map(|place| place.alter(definition, |_, _| Ok(())));
         table.or_else(index).or_else(other).transpose().map(|found| found.is_some())
+    }
+
+    /// The same while the log is redone: the object may have another name, or other columns, then.
+    ///
+    /// # Errors
+    /// When a definition makes no sense, or the object cannot be so.
+    pub(crate) fn redefine(&mut self, object_id: u32, definition: &[u8]) -> Result<bool> {
+        self.beside.defined(object_id);
+        if let Some(place) = self.remove_table(object_id) {
+            let Some(table) = place.opened() else { return self.describe_again(object_id, definition, place.definition()) };
+            let Defined::Table(entry) = read_definition(object_id, definition, |_| None)? else { return Ok(false) };
+            let notes = entry.attributes.notes.clone();
+            table.set_layouts(entry.attributes.layouts.clone());
+            let altered = Arc::new(table.altered(entry.attributes)?);
+            altered.set_notes(notes);
+            return self.insert_table(Arc::new(Place::open(altered)));
+        }
+        if let Some(place) = self.remove_index(object_id) {
+            let Some(index) = place.opened() else { return self.describe_again(object_id, definition, place.definition()) };
+            let table = self.open_table(index.table_id);
+            let schema = table.map(|table| table.attributes().schema.clone());
+            let Defined::Index(entry) = read_definition(object_id, definition, |_| schema.clone())? else { return Ok(false) };
+            let altered = Arc::new(index.altered(schema.as_ref(), entry.attributes)?);
+            altered.set_notes(definition_notes(definition)?);
+            entry.damaged.into_iter().for_each(|reason| altered.set_damaged(reason, true));
+            return Ok(self.insert_index(Arc::new(Place::open(altered))));
+        }
+        match self.others.remove(object_id) {
+            Some(place) => self.describe_again(object_id, definition, place.definition()),
+            None => Ok(false),
+        }
+    }
+
+    fn describe_again(&mut self, object_id: u32, definition: &[u8], before: Option<Vec<u8>>) -> Result<bool> {
+        let Some(before) = before else { return Ok(false) };
+        self.insert_described(object_id, in_place_of(definition, &before)?.into()).map(|()| true)
     }
 
     /// Is there something of this number?

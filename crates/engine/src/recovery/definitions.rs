@@ -301,7 +301,7 @@ impl Definitions {
                 What::Table(table) => self.objects.insert_table(Arc::new(Place::open(table)))?,
                 What::Index(index) => self.objects.insert_index(Arc::new(Place::open(index))),
                 What::Other(object_id, definition) => self.objects.insert_described(object_id, definition).is_ok(),
-                What::Altered(object_id, definition) => self.objects.alter(object_id, &definition)?,
+                What::Altered(object_id, definition) => self.objects.redefine(object_id, &definition)?,
                 What::Gone(object_id) => {
                     let table = self.objects.remove_table(object_id);
                     let index = self.objects.remove_index(object_id);

@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub(crate) trait ObjectsById {
     /// The table; `None` when it was dropped. An error when it cannot be opened; so for the others.
     fn table(&self, object_id: u32) -> Result<Option<Arc<Table>>>;
+    /// The same for a transaction that may have altered it.
+    fn table_of(&self, object_id: u32, transaction: u64) -> Result<Option<Arc<Table>>>;
     /// The index; `None` when it was dropped or is damaged.
     fn index(&self, object_id: u32) -> Result<Option<Arc<Index>>>;
     /// The data set; `None` when it was dropped.
@@ -78,8 +80,9 @@ pub(crate) fn roll_back(objects: &dyn ObjectsById, log: &Log, state: &Transactio
 /// When a page cannot be read, or is not as the log says.
 fn take_back(objects: &dyn ObjectsById, state: &TransactionState, (again, next): (Lsn, Lsn), undo: Undo<'_>) -> Result<()> {
     let by = By::Undo(state, next);
-    let take_out_rows =
-        |object_id, first, count| objects.table(object_id)?.map_or(Ok(()), |table| table.take_rows_out(state, (again, next), first, count));
+    let take_out_rows = |object_id, first, count| {
+        objects.table_of(object_id, state.id())?.map_or(Ok(()), |table| table.take_rows_out(state, (again, next), first, count))
+    };
     let take_out_entries = |object_id, entries: Vec<(&[u8], Rid)>| {
         let Some(index) = objects.index(object_id)? else { return Ok(()) };
         entries.into_iter().enumerate().rev().try_for_each(|(number, (key, rid))| {
@@ -91,7 +94,7 @@ fn take_back(objects: &dyn ObjectsById, state: &TransactionState, (again, next):
         Undo::InsertedRow { object_id, rid } => take_out_rows(object_id, rid, 1),
         Undo::InsertedRows { object_id, rid, count } => take_out_rows(object_id, rid, count),
         Undo::DeletedRow { object_id, .. } | Undo::UpdatedRow { object_id, .. } => {
-            objects.table(object_id)?.map_or(Ok(()), |table| table.take_back(by, undo))
+            objects.table_of(object_id, state.id())?.map_or(Ok(()), |table| table.take_back(by, undo))
         }
         Undo::InsertedEntry { object_id, key, rid } => take_out_entries(object_id, vec![(key, rid)]),
         Undo::InsertedEntries { object_id, entries } => take_out_entries(object_id, entries.iter().collect()),

@@ -1,5 +1,6 @@
 //! What a user chooses for a table.
 
+use super::layouts::{KnownLayouts, Layouts};
 use super::range_of::RangeOf;
 use crate::data_set::Extents;
 use crate::names::check_name;
@@ -7,10 +8,13 @@ use crate::{Error, Result};
 use pagefold_codec::row::DictionaryType;
 use pagefold_format::catalog::Notes;
 use pagefold_format::data::PageFill;
+use pagefold_format::data::forms::RecordDecoder;
 use pagefold_format::page::is_page_size;
-use pagefold_types::{SLOT_MAX, Schema};
+use pagefold_types::{SLOT_MAX, Schema, SchemaError};
+use parking_lot::RwLock;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Compression of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,8 +79,10 @@ impl FromStr for Method {
 pub struct TableAttributes {
     /// Its name.
     pub name: String,
-    /// Its columns.
+    /// Its columns; one that was dropped is hidden in its place, and new rows have NULL there.
     pub schema: Schema,
+    /// The layouts that its rows have had. A new table has none but that of its columns.
+    pub layouts: Layouts,
     /// Compression.
     pub method: Method,
     /// Page size: 2 to 32 KB in steps of 2 KB.
@@ -109,6 +115,7 @@ impl TableAttributes {
         TableAttributes {
             name: name.into(),
             schema,
+            layouts: Layouts::default(),
             method: Method::None,
             page_bytes,
             pctfree: 0,
@@ -129,6 +136,34 @@ impl TableAttributes {
         self.page_bytes = page_bytes;
         self.pool = table_pool(page_bytes);
         self
+    }
+
+    /// The places of the columns that are not dropped.
+    #[must_use]
+    pub fn visible_columns(&self) -> Vec<usize> {
+        (0..self.schema.len()).filter(|column| !self.layouts.is_dropped(*column)).collect()
+    }
+
+    /// What brings stored rows of all layouts to records of these columns.
+    ///
+    /// # Errors
+    /// When a layout is none.
+    pub fn decoder(&self) -> std::result::Result<RecordDecoder, SchemaError> {
+        let known = Arc::new(RwLock::new(self.layouts.clone()));
+        KnownLayouts::decoder(&known, self.layouts.number(), &self.schema, self.page_bytes)
+    }
+
+    /// What keeps a table of these attributes from getting the others as it is: only a table that is written anew has them. `None`: nothing.
+    #[must_use]
+    pub fn needs_other_pages(&self, other: &TableAttributes) -> Option<&'static str> {
+        let parts = [
+            (self.method != other.method, "its compression"),
+            (self.page_bytes != other.page_bytes, "its page size"),
+            (self.extents != other.extents, "how its data sets grow"),
+            (self.primary_key != other.primary_key, "its primary key"),
+            (self.range != other.range, "its range"),
+        ];
+        parts.into_iter().find_map(|(differs, what)| differs.then_some(what))
     }
 
     /// How full LOAD and REORG make its pages.

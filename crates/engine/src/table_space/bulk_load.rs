@@ -51,7 +51,8 @@ impl Table {
     pub(super) fn column_packer(&self, pctfree: u8) -> ColumnPacker {
         let layouts = (CompactLayout::new(self.layout.clone()), self.decoder.columns().clone());
         let codes = self.dictionary().map(|compressor| (compressor.version(), Arc::clone(compressor.string_codes())));
-        ColumnPacker::new(layouts, codes, self.attributes.page_bytes, pctfree, self.attributes.maxrows)
+        let packer = ColumnPacker::new(layouts, codes, self.attributes.page_bytes, pctfree, self.attributes.maxrows);
+        packer.of_layout(self.attributes.layouts.number())
     }
 }
 

@@ -10,14 +10,13 @@ use super::row_image::RowImage;
 use super::table::Table;
 use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction, PageHandle};
-use crate::table_space::RowBuffer;
 use crate::transaction::Before;
 use crate::{Error, Result};
 use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
 use pagefold_format::FormatError;
 use pagefold_format::data::{
-    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SingleRow, SlotRange, area_encoder, column_rows_max,
+    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SingleRow, SlotRange, area_encoder, column_rows_max, forms,
 };
 use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
@@ -50,12 +49,37 @@ impl Table {
         if self.by_column() { self.attributes.page_bytes / RESERVE } else { 0 }
     }
 
-    /// What versions keep of a row: its body; of a row of a column part, its record.
+    /// What versions keep of a row: its body; of a row of a column part, its record, in the layout that it is stored in.
     pub(super) fn image(&self, data_set: &DataSet, page: u32, body: Body<'_>) -> Result<RowImage> {
         match body {
-            Body::Column { .. } => self.decode(data_set, page, body, &mut RowBuffer::default(), |record| RowImage::of(Body::Plain(record))),
+            Body::Column { .. } => {
+                let (layout, record) = self.stored_record(data_set, page, body)?;
+                Ok(RowImage::of(forms::record_body(layout, &record)))
+            }
             body => Ok(RowImage::of(body)),
         }
+    }
+
+    /// The record of a row in the layout that it is stored in, copied, and the number of that.
+    pub(super) fn stored_record(&self, data_set: &DataSet, page: u32, body: Body<'_>) -> Result<(u8, Vec<u8>)> {
+        let dictionary = body.dictionary().and_then(|version| self.dictionaries.tokens_of(version));
+        let mut buffer = Vec::new();
+        let record = self.decoder.decode_as_stored(body, dictionary, &mut buffer).map(<[u8]>::to_vec);
+        record.map(|record| (body.layout(), record)).map_err(|e| self.undecodable(data_set, page, body.dictionary(), e))
+    }
+
+    /// What is stored of a record of a layout by itself, without that it is brought into another one.
+    pub(super) fn encoded_as(&self, layout: u8, record: &[u8]) -> Result<RowImage> {
+        let mut codes = Vec::new();
+        let form = if layout == self.decoder.layout() {
+            self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes))
+        } else if matches!(self.attributes.method, Method::Row | Method::Page) {
+            let encoder = self.decoder.compact_encoder(layout);
+            encoder.map_err(|e| Error::Damaged { path: self.object(), reason: e.to_string() })?.append(record, &mut codes)
+        } else {
+            return Ok(RowImage::of(forms::record_body(layout, record)));
+        };
+        Ok(RowImage::of(forms::body(form, record, &codes)))
     }
 
     /// The record of a body that lies by itself, copied.
@@ -160,11 +184,13 @@ impl Table {
 
     /// What pages are rebuilt with: string codes of the dictionary of this version, unless it is 0.
     pub(super) fn builder(&self, version: u16) -> ColumnBuilder {
-        if let Some(builder) = self.builders.lock().pop().filter(|builder| builder.dictionary_version() == version) {
-            return builder;
-        }
-        let codes = self.dictionaries.get(version).map(|compressor| Arc::clone(compressor.string_codes()));
-        ColumnBuilder::new(area_encoder(self.decoder.columns().clone(), codes), version)
+        let known = self.builders.lock().pop().filter(|builder| builder.dictionary_version() == version);
+        let mut builder = known.unwrap_or_else(|| {
+            let codes = self.dictionaries.get(version).map(|compressor| Arc::clone(compressor.string_codes()));
+            ColumnBuilder::new(area_encoder(self.decoder.columns().clone(), codes), version)
+        });
+        builder.set_takes_later(self.takes_later_layouts());
+        builder
     }
 
     /// The class that a page may have when it is rebuilt; 0 when that is not worthwhile. `overestimate`: how wrong that was the last time, in bytes.
@@ -182,6 +208,9 @@ impl Table {
     /// What turns a row of a column part into another record where it is; `None` when that is not possible.
     pub(super) fn patches(&self, body: Body<'_>, before: &[u8], after: &[u8]) -> Result<Option<Vec<Patch>>> {
         let Body::Column { part, row } = body else { return Ok(None) };
+        if part.layout() != self.decoder.layout() {
+            return Ok(None);
+        }
         let dictionary = body.dictionary().and_then(|version| self.dictionaries.tokens_of(version));
         let area = self.decoder.area(part, dictionary).map_err(|e| Error::Damaged { path: self.object(), reason: e.to_string() })?;
         let mut patches = Vec::new();
@@ -203,10 +232,18 @@ impl Table {
             By::Transaction(state) => self.reserve_page_room(state, rid, before, Some(POINTER_ROOM))?,
             By::Undo(..) | By::Nobody => self.keep_room(by, rid, rid, POINTER_ROOM)?,
         }
-        self.enter_version(by, rid, || Before::Present(RowImage::of(Body::Plain(before)).bytes().into()))?;
+        self.enter_version(by, rid, || Before::Present(RowImage::of(self.record_body(before)).bytes().into()))?;
         mtr.set_by(by);
         apply_patches(&mut mtr, home, patches)?;
-        self.commit_update(by, mtr, rid, Earlier::Record(Splice::between(after, before)))
+        let (version, bytes) = self.record_body(before).parts();
+        let earlier = if self.logs_records() { Earlier::Record(Splice::between(after, before)) } else { Earlier::Whole { version, bytes } };
+        self.commit_update(by, mtr, rid, earlier)
+    }
+
+    /// May a change be taken back by what differs between two records? Not one of a transaction that has altered the table: recovery may have brought the row
+    /// into the layout of before by then.
+    pub(super) fn logs_records(&self) -> bool {
+        !(self.attributes.layouts.number() > 0 && self.lifetime.is_staged())
     }
 
     /// Bytes that a record takes when it lies by itself, and whether it is encoded then.

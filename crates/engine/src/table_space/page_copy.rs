@@ -88,9 +88,12 @@ impl PageCopy {
             self.next += 1;
             let Some((kind, span)) = view.plain_span(slot) else { continue };
             match kind {
-                StoredKind::Raw => (self.row, self.span) = (CopiedRow::Here, span),
-                StoredKind::Compressed => {
-                    let body = Body::Compressed { version: view.dictionary_version(), codes: &self.bytes[span] };
+                StoredKind::Raw if table.decoder.layout() == 0 => (self.row, self.span) = (CopiedRow::Here, span),
+                StoredKind::Raw | StoredKind::Compressed => {
+                    let body = match kind {
+                        StoredKind::Raw => Body::Plain(&self.bytes[span]),
+                        _ => Body::Compressed { version: view.dictionary_version(), codes: &self.bytes[span] },
+                    };
                     let dictionary = self.dictionary.as_ref().map(|(_, compressor)| compressor.dictionary());
                     match buffer.decode(&table.decoder, body, dictionary) {
                         Ok(length) => (self.row, self.span) = (CopiedRow::Decoded, 0..length),
@@ -120,7 +123,7 @@ impl PageCopy {
         let version = DataPage::new(&self.bytes).dictionary_version();
         let row = StoredRow { kind, bytes: &self.bytes[span], slot: self.next - 1, area_row: 0, home: None };
         Ok(match Stored::parse(row, version).map_err(|e| data_set.corrupt(self.number, e))? {
-            Stored::Home(Body::Plain(record)) => (CopiedRow::Decoded, 0..buffer.hold(record)),
+            Stored::Home(Body::Plain(record)) if table.decoder.layout() == 0 => (CopiedRow::Decoded, 0..buffer.hold(record)),
             Stored::Home(body) => {
                 let dictionary = body.dictionary().and_then(|version| table.dictionaries.tokens_of(version));
                 let length = buffer.decode(&table.decoder, body, dictionary).map_err(|error| self.undecodable(table, body, error))?;

@@ -9,14 +9,13 @@
 //! - beside the page that needs the room none is waited for;
 //! - a row that has moved, and for which room is kept on its page, stays there: the room is for taking changes back.
 
-use super::read::RowBuffer;
 use super::replace::{LatchedRow, POINTER_ROOM};
 use super::row_image::RowImage;
 use super::table::Table;
 use super::write::Place;
 use crate::pool::{By, MiniTransaction, PageHandle};
 use crate::{Error, Result};
-use pagefold_format::data::{AWAY_OVERHEAD, DataPage, ENTRY_BYTES, Entry, STORED_BYTES_MIN, Stored, StoredKind, forms};
+use pagefold_format::data::{AWAY_OVERHEAD, DataPage, ENTRY_BYTES, Entry, STORED_BYTES_MIN, Stored, StoredKind};
 use pagefold_types::Rid;
 
 impl Table {
@@ -77,20 +76,19 @@ impl Table {
         let (data_set, number) = (mtr.data_set(from), mtr.number(from));
         let partition = data_set.attributes.partition;
         let view = DataPage::new(mtr.bytes(from));
-        let mut longest: Option<(u16, Rid, Vec<u8>)> = None;
+        let mut longest: Option<(u16, Rid, (u8, Vec<u8>))> = None;
         for slot in (0..view.slot_count()).filter(|slot| *slot != but) {
             let Some(row) = view.row(slot).filter(|row| row.kind == StoredKind::Column) else { continue };
             let rid = row.home.unwrap_or(Rid::new(partition, number, slot));
-            let least = longest.as_ref().map_or(STORED_BYTES_MIN + POINTER_ROOM, |longest| longest.2.len() + 1);
+            let least = longest.as_ref().map_or(STORED_BYTES_MIN + POINTER_ROOM, |longest| longest.2.1.len() + 1);
             let body = self.body_in(mtr.bytes(from), slot)?;
-            let record =
-                self.decode(data_set, number, body, &mut RowBuffer::default(), |record| (record.len() >= least).then(|| record.to_vec()))?;
+            let record = Some(self.stored_record(data_set, number, body)?).filter(|(_, record)| record.len() >= least);
             longest = record.map(|record| (slot, rid, record)).or(longest);
         }
-        let Some((slot, rid, record)) = longest else { return Ok(false) };
-        let mut codes = Vec::new();
-        let form = self.encoder().map_or(0, |encoder| encoder.append(&record, &mut codes));
-        let body = forms::body(form, &record, &codes);
+        let Some((slot, rid, (layout, record))) = longest else { return Ok(false) };
+        // Who has an older snapshot may still read it in its layout.
+        let image = self.encoded_as(layout, &record)?;
+        let body = image.body();
         let row = LatchedRow { rid, home: from, at: Rid::new(partition, number, slot), away: None, at_once: false };
         if !self.has_room_for_pointer(mtr, &row)? {
             return Ok(false);

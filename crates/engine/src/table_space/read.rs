@@ -148,7 +148,9 @@ impl Table {
         buffer: &mut RowBuffer,
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
-        if let Body::Plain(record) = body {
+        if let Body::Plain(record) = body
+            && self.decoder.layout() == 0
+        {
             return Ok(visit(record));
         }
         let dictionary = body.dictionary().and_then(|version| self.dictionaries.tokens_of(version));

@@ -109,7 +109,8 @@ impl Table {
         let has_entry = entry.is_some() || self.by_column();
         let keep_room = |at, bytes| if has_entry || bytes > 0 { self.keep_room(by, rid, at, bytes) } else { Ok(()) };
         let kept = self.kept_at_home(by, own, shrunk);
-        let undo = |codes| match records {
+        let is_one_layout = before.body().layout() == after.layout() && self.logs_records();
+        let undo = |codes| match records.filter(|_| is_one_layout) {
             Some((before, after)) => Earlier::Record(Splice::between(after, before)),
             None => row_image::earlier(after, before.body(), codes),
         };

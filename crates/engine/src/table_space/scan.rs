@@ -13,7 +13,7 @@ use crate::Error;
 use crate::data_set::DataSet;
 use crate::pool::{Access, Prefetch};
 use pagefold_codec::page::ColumnArea;
-use pagefold_format::data::DataPage;
+use pagefold_format::data::{ColumnPart, DataPage};
 use pagefold_types::{Predicate, Rid};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -265,7 +265,9 @@ impl Table {
         rows: &AreaRows,
         sink: &mut impl RowSink<E>,
     ) -> Result<bool, E> {
-        let Some(part) = page.column_part().filter(|part| !part.area().is_empty()) else { return Ok(false) };
+        // Rows of another layout come one by one.
+        let is_own = |part: &ColumnPart<'_>| !part.area().is_empty() && part.layout() == self.decoder.layout();
+        let Some(part) = page.column_part().filter(is_own) else { return Ok(false) };
         let version = Some(part.dictionary()).filter(|version| *version != 0);
         let dictionary = version.and_then(|version| self.dictionaries.tokens_of(version));
         let area = self.decoder.area(part, dictionary).map_err(|e| self.undecodable(data_set, number, version, e))?;

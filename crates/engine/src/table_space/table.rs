@@ -1,10 +1,12 @@
 //! A table: its attributes, its partitions, its dictionaries. What is asked of it goes to the partition that it concerns.
 //!
 //! Invariants:
-//! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages.
+//! - a row longer than [`Table::record_bytes_max`] never reaches a page: its longest values lie in large-value pages;
+//! - all values of one body have the same pages. Each reads all rows as it describes them.
 
 use super::attributes::{Method, TableAttributes};
 use super::dictionary::{Changed, DictionarySet, Round, Standing, Watch};
+use super::layouts::{KnownLayouts, Layouts};
 use super::partition::{Partition, Partitions};
 use super::range_of::range_key_layout;
 use super::row_gate::RowGate;
@@ -16,28 +18,35 @@ use crate::pool::{BufferManager, MiniTransaction};
 use crate::{Error, Result};
 use pagefold_format::catalog::Notes;
 use pagefold_format::data::forms::{RecordDecoder, RecordEncoder};
-use pagefold_format::data::{self, AWAY_OVERHEAD, ColumnBuilder};
+use pagefold_format::data::{self, AWAY_OVERHEAD, Body, ColumnBuilder, forms};
 use pagefold_format::data_set_header::ObjectKind;
-use pagefold_types::{CompactLayout, KeyLayout, PARTITION_MAX, Rid, RowLayout};
+use pagefold_types::{CompactLayout, KeyLayout, PARTITION_MAX, Rid, RowLayout, SchemaError};
 use parking_lot::{Mutex, RwLock};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// An open table.
+/// An open table, as it is called and described between two commits. What it has of pages and of those who use it is its [`TableBody`].
 #[derive(Debug)]
 pub struct Table {
-    pub(crate) core: Arc<Core>,
-    pub(crate) object_id: u32,
     pub(crate) lifetime: Lifetime,
     pub(crate) attributes: TableAttributes,
     pub(crate) layout: RowLayout,
     /// How a row's key of ranges is made, of a range partition.
     pub(super) range_key: Option<KeyLayout>,
     pub(super) decoder: RecordDecoder,
-    /// Under the methods `row` and `page`.
-    pub(super) compact_encoder: Option<RecordEncoder>,
+    /// What records are stored with that no dictionary is for.
+    pub(super) own_encoder: Option<RecordEncoder>,
     /// What pages are rebuilt with, under the method `page`: one for each thread that is at it.
     pub(super) builders: Mutex<Vec<ColumnBuilder>>,
+    body: Arc<TableBody>,
+}
+
+/// What stays the same when a table is called or described in another way: its pages, and what goes on with them.
+#[derive(Debug)]
+pub struct TableBody {
+    pub(crate) core: Arc<Core>,
+    pub(crate) object_id: u32,
     pub(super) partitions: Partitions,
     /// Turns of those that start a change of rows over.
     pub(super) rounds: Mutex<()>,
@@ -55,6 +64,10 @@ pub struct Table {
     builder: Mutex<Option<(u64, String)>>,
     /// What is said of it at present.
     notes: RwLock<Arc<Notes>>,
+    /// All layouts that rows may have, those too of changes that were taken back.
+    layouts: Arc<RwLock<Layouts>>,
+    /// How often a running transaction has altered it.
+    altering: AtomicU64,
     /// Changes of rows since its statistics were gathered, or it was opened.
     rows_changed: AtomicU64,
     /// The last commit that dropped or replaced one of them.
@@ -71,24 +84,23 @@ pub struct Table {
     pub(super) images: AtomicU64,
 }
 
+impl Deref for Table {
+    type Target = TableBody;
+    #[inline]
+    fn deref(&self) -> &TableBody {
+        &self.body
+    }
+}
+
 impl Table {
     /// A new table without a data set.
     ///
     /// # Errors
     /// When an attribute is out of range, or the rows of the schema cannot fit a page.
     pub(crate) fn create(core: Arc<Core>, object_id: u32, attributes: TableAttributes) -> Result<Table> {
-        attributes.check()?;
-        let layout = RowLayout::new(&attributes.schema).map_err(|e| Error::Parameter(format!("table \"{}\": {e}", attributes.name)))?;
-        let by_value = matches!(attributes.method, Method::Row | Method::Page);
-        let table = Table {
+        let body = TableBody {
             core,
             object_id,
-            lifetime: Lifetime::default(),
-            range_key: attributes.range.as_ref().map(|range| range_key_layout(&attributes.name, &attributes.schema, &range.columns)),
-            decoder: RecordDecoder::new(&layout, attributes.page_bytes),
-            compact_encoder: by_value.then(|| RecordEncoder::Compact(CompactLayout::new(layout.clone()))),
-            builders: Mutex::new(Vec::new()),
-            layout,
             partitions: Partitions::default(),
             rounds: Mutex::default(),
             indexes: RwLock::default(),
@@ -98,6 +110,8 @@ impl Table {
             gate: RowGate::default(),
             builder: Mutex::default(),
             notes: RwLock::new(Arc::new(attributes.notes.clone())),
+            layouts: Arc::new(RwLock::new(attributes.layouts.clone())),
+            altering: AtomicU64::new(0),
             rows_changed: AtomicU64::new(0),
             index_lost: AtomicU64::new(0),
             dictionaries: DictionarySet::default(),
@@ -107,7 +121,45 @@ impl Table {
             round: Mutex::default(),
             renewing: Mutex::default(),
             images: AtomicU64::new(0),
+        };
+        Table::with_body(Arc::new(body), attributes)
+    }
+
+    /// The same table under other attributes: its pages stay as they are.
+    ///
+    /// # Errors
+    /// When an attribute is out of range, or pages would have to change for it.
+    pub(crate) fn altered(&self, attributes: TableAttributes) -> Result<Table> {
+        if let Some(what) = self.attributes.needs_other_pages(&attributes) {
+            return Err(Error::Parameter(format!("{}: {what} changes only when its rows are written anew", self.object())));
+        }
+        Table::with_body(Arc::clone(&self.body), attributes)
+    }
+
+    /// Is it the same table, perhaps under other attributes?
+    pub(crate) fn is_same(&self, other: &Table) -> bool {
+        Arc::ptr_eq(&self.body, &other.body)
+    }
+
+    fn with_body(body: Arc<TableBody>, attributes: TableAttributes) -> Result<Table> {
+        attributes.check()?;
+        let refused = |e: SchemaError| Error::Parameter(format!("table \"{}\": {e}", attributes.name));
+        let layout = RowLayout::new(&attributes.schema).map_err(refused)?;
+        let number = attributes.layouts.number();
+        let own_encoder = match attributes.method {
+            Method::Row | Method::Page => Some(RecordEncoder::compact(CompactLayout::new(layout.clone())).of_layout(number)),
+            // What is stored without a form is a record of layout 0.
+            _ => (number > 0).then(|| RecordEncoder::records().of_layout(number)),
+        };
+        let table = Table {
+            lifetime: Lifetime::default(),
+            range_key: attributes.range.as_ref().map(|range| range_key_layout(&attributes.name, &attributes.schema, &range.columns)),
+            decoder: KnownLayouts::decoder(&body.layouts, number, &attributes.schema, attributes.page_bytes).map_err(refused)?,
+            own_encoder,
+            builders: Mutex::default(),
+            layout,
             attributes,
+            body,
         };
         if table.layout.fixed_len() > table.record_bytes_max() {
             return Err(Error::Parameter(format!(
@@ -275,10 +327,16 @@ impl Table {
         self.rows_changed.fetch_sub(covered.min(self.rows_changed()), Ordering::Relaxed);
     }
 
-    /// Its attributes with what is said of it at present: those of another table that takes its place.
+    /// Its attributes with what is said of it at present, and all layouts that its rows may have.
     #[must_use]
     pub fn attributes_now(&self) -> TableAttributes {
-        TableAttributes { notes: Notes::clone(&self.notes.read()), ..self.attributes.clone() }
+        let layouts = self.layouts.read().with_number(self.attributes.layouts.number());
+        TableAttributes { notes: Notes::clone(&self.notes.read()), layouts, ..self.attributes.clone() }
+    }
+
+    /// Its rows may have these layouts from now on. The log says so.
+    pub(crate) fn set_layouts(&self, layouts: Layouts) {
+        *self.layouts.write() = layouts;
     }
 
     /// Its indexes, by name, of those that the catalog names and that can be used.
@@ -388,6 +446,30 @@ impl Table {
     #[must_use]
     pub fn record_bytes_max(&self) -> usize {
         data::largest_row(self.attributes.page_bytes) - AWAY_OVERHEAD
+    }
+
+    /// May a row of this layout be brought into its own? Of a later one that is taken back, or will be; not while somebody writes it.
+    pub(super) fn takes_layout(&self, layout: u8) -> bool {
+        layout <= self.decoder.layout() || self.takes_later_layouts()
+    }
+
+    /// May rows of later layouts be brought into its own?
+    pub(super) fn takes_later_layouts(&self) -> bool {
+        self.altering.load(Ordering::Acquire) == 0
+    }
+
+    /// A transaction writes rows as it will be, or does so no more.
+    pub(crate) fn count_altering(&self, more: bool) {
+        if more {
+            self.altering.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.altering.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// A record of its layout, as it is.
+    pub(super) fn record_body<'r>(&self, record: &'r [u8]) -> Body<'r> {
+        forms::record_body(self.attributes.layouts.number(), record)
     }
 
     /// Its partitions, in order.

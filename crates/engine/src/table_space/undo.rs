@@ -1,6 +1,5 @@
 //! Taking back what a transaction did to rows.
 
-use super::read::RowBuffer;
 use super::row_image::RowImage;
 use super::table::Table;
 use crate::log::Lsn;
@@ -9,7 +8,7 @@ use crate::steps::step;
 use crate::transaction::{Resource, TransactionState};
 use crate::{Error, Result};
 use pagefold_codec::splice::Splice;
-use pagefold_format::data::{Body, StoredKind, forms};
+use pagefold_format::data::{Body, StoredKind};
 use pagefold_format::log::{Earlier, Undo};
 use pagefold_types::Rid;
 
@@ -64,7 +63,10 @@ impl Table {
             Undo::UpdatedRow { before, .. } => {
                 let back = |body: Body<'_>| match before {
                     Earlier::Record(splice) => self.earlier_record(rid, body, splice),
-                    before => RowImage::earlier(body, before).ok_or_else(|| self.not_as_logged(rid)),
+                    before => {
+                        let earlier = RowImage::earlier(body, before).ok_or_else(|| self.not_as_logged(rid))?;
+                        self.as_short_as_can_be(rid, earlier)
+                    }
                 };
                 self.replace_body(by, rid, back)?
             }
@@ -82,13 +84,19 @@ impl Table {
 
     /// What a row was before its record changed so.
     fn earlier_record(&self, rid: Rid, now: Body<'_>, splice: Splice<'_>) -> Result<RowImage> {
-        let mut earlier = Vec::new();
-        let data_set = self.partition(rid.partition())?;
-        let spliced = self.decode(data_set, rid.page(), now, &mut RowBuffer::default(), |record| splice.apply(record, &mut earlier))?;
-        spliced.map_err(|_| self.not_as_logged(rid))?;
-        let mut codes = Vec::new();
-        let form = self.encoder().map_or(0, |encoder| encoder.append(&earlier, &mut codes));
-        Ok(RowImage::of(forms::body(form, &earlier, &codes)))
+        let (mut earlier, data_set) = (Vec::new(), self.partition(rid.partition())?);
+        let (layout, record) = self.stored_record(data_set, rid.page(), now)?;
+        splice.apply(&record, &mut earlier).map_err(|_| self.not_as_logged(rid))?;
+        self.encoded_as(layout, &earlier)
+    }
+
+    /// Where rows lie by column, what a row was whose layout changed with it is logged as its record: it lies by itself again, as short as others.
+    fn as_short_as_can_be(&self, rid: Rid, earlier: RowImage) -> Result<RowImage> {
+        if !self.by_column() {
+            return Ok(earlier);
+        }
+        let (layout, record) = self.stored_record(self.partition(rid.partition())?, rid.page(), earlier.body())?;
+        self.encoded_as(layout, &record)
     }
 
     fn not_as_logged(&self, rid: Rid) -> Error {

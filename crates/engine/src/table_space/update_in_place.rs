@@ -6,7 +6,6 @@
 use super::read::{RowBuffer, check_type};
 use super::replace::{LatchedRow, Replaced};
 use super::rounds::Rounds;
-use super::row_image::RowImage;
 use super::table::Table;
 use crate::pool::{By, MiniTransaction};
 use crate::{Error, Result};
@@ -93,7 +92,7 @@ impl Table {
         } else {
             form
         };
-        let image = if let Body::Column { .. } = old { RowImage::of(Body::Plain(record)) } else { RowImage::of(old) };
+        let image = self.image(data_set, rid.page(), old)?;
         let body = forms::body(form, after, codes);
         let done =
             self.replace_latched(by, mtr, &LatchedRow { rid, home, at: rid, away: None, at_once }, &image, body, Some((record, after)))?;

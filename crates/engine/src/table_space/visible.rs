@@ -234,21 +234,20 @@ impl Table {
             return Ok(ControlFlow::Continue(()));
         }
         let dictionary = forms::dictionary_of(version).and_then(|version| self.dictionaries.tokens_of(version));
+        let (own, layout) = (self.decoder.layout(), forms::layout_of(version));
         // Nearly all rows are records, or codes of the page's own form: these come without the steps that other rows take.
         for slot in 0..view.slot_count() {
             let Some((kind, bytes)) = view.plain_row(slot) else { continue };
             let flow = match kind {
-                StoredKind::Raw => sink.row(Rid::new(partition, number, slot), bytes)?,
-                StoredKind::Compressed => {
+                StoredKind::Raw if own == 0 => sink.row(Rid::new(partition, number, slot), bytes)?,
+                StoredKind::Compressed if layout == own => {
                     // No closure: the result of one in that of the other is moved in memory for each row.
                     let body = Body::Compressed { version, codes: bytes };
                     let length = buffer.decode(&self.decoder, body, dictionary);
                     let length = length.map_err(|e| self.undecodable(data_set, number, body.dictionary(), e))?;
                     sink.row(Rid::new(partition, number, slot), &buffer.bytes()[..length])?
                 }
-                StoredKind::Special | StoredKind::Column | StoredKind::Forwarded => {
-                    self.any_row(page, StoredRow { kind, bytes, slot, area_row: 0, home: None }, version, buffer, moved, sink)?
-                }
+                _ => self.any_row(page, StoredRow { kind, bytes, slot, area_row: 0, home: None }, version, buffer, moved, sink)?,
             };
             if flow.is_break() {
                 return Ok(ControlFlow::Break(()));

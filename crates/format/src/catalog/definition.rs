@@ -52,7 +52,7 @@ pub mod tag {
     pub const DATA_SET: u32 = 27;
     /// The schema of the source.
     pub const SOURCE_SCHEMA: u32 = 28;
-    /// How often the layout of rows was changed; not there: 0.
+    /// The layout that rows get; not there: 0.
     pub const LAYOUT_VERSION: u32 = 29;
     /// The lowest column id never used; not there: the number of columns.
     pub const NEXT_COLUMN: u32 = 31;
@@ -89,11 +89,9 @@ pub mod tag {
     pub const COLUMN_NULLABLE: u32 = 5;
     /// Id of the column, which no other of the table ever has; not there: its place among the columns.
     pub const COLUMN_ID: u32 = 7;
-    /// The layout version with which the column came; not there: 0.
-    pub const COLUMN_SINCE: u32 = 9;
-    /// The layout version with which it went: rows of older layouts have it.
-    pub const COLUMN_UNTIL: u32 = 11;
-    /// What a row of an older layout has in it, as a value of a record.
+    /// What the column is in which layouts of the table; not there: the same in all.
+    pub const COLUMN_LAYOUTS: u32 = 9;
+    /// What a row of a layout without the column has in it, as a record of one column that may be NULL.
     pub const COLUMN_BEFORE: u32 = 13;
 }
 

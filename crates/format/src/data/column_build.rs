@@ -5,7 +5,7 @@
 //! - slots of the area that have no row there repeat one nearby, or, where that would take more, a map says which slots have one.
 
 use super::column_part::{ColumnPart, Entry, State, map_bytes, state_bytes};
-use super::forms::RecordDecoder;
+use super::forms::{RecordDecoder, area_form};
 use super::page::{DataPage, StoredKind};
 use super::place::ColumnImage;
 use super::ranges::{SlotRange, put_ranges};
@@ -68,6 +68,8 @@ impl SingleRow<'_> {
 pub struct ColumnBuilder {
     encoder: PageEncoder,
     dictionary_version: u16,
+    /// Rows of later layouts may be brought into that of the pages that are built.
+    takes_later: bool,
     area: Vec<u8>,
     rows: Vec<u8>,
     directory: Vec<u8>,
@@ -83,6 +85,7 @@ impl ColumnBuilder {
         ColumnBuilder {
             encoder,
             dictionary_version,
+            takes_later: false,
             area: Vec::new(),
             rows: Vec::new(),
             directory: Vec::new(),
@@ -92,13 +95,18 @@ impl ColumnBuilder {
         }
     }
 
+    /// May rows of later layouts be brought into that of the pages that are built, from now on? Without that a page with such rows is not built; those of earlier ones always are.
+    pub fn set_takes_later(&mut self, takes_later: bool) {
+        self.takes_later = takes_later;
+    }
+
     /// The version of the dictionary it uses.
     #[must_use]
     pub fn dictionary_version(&self) -> u16 {
         self.dictionary_version
     }
 
-    /// The rows of a page, by column. `None` when that is not possible: they would be too long for any page, or there are ghosts of unknown kind.
+    /// The rows of a page, by column. `None` when that is not possible: they would be too long for any page, there are ghosts of unknown kind, or rows of a layout that are to stay as they are.
     ///
     /// # Errors
     /// When a row is damaged.
@@ -125,6 +133,13 @@ impl ColumnBuilder {
         dictionary: impl Fn(u16) -> Option<&'d RowDictionary>,
     ) -> Result<Option<ColumnImage<'_>>, FormatError> {
         let Some(Placement { rows, sources, slots, in_area, area_slots }) = Placement::of(rows, single)? else { return Ok(None) };
+        let own = decoder.layout();
+        let is_taken = |layout: u8| layout <= own || self.takes_later;
+        let in_areas = sources.iter().filter(|source| source.rows > 0).map(|source| source.part.layout());
+        let by_themselves = rows.iter().filter_map(|(_, lies)| if let Lies::Body(body) = lies { Some(body.layout()) } else { None });
+        if !in_areas.chain(by_themselves).all(is_taken) {
+            return Ok(None);
+        }
         let slots = slots.max(ranges.last().map_or(0, SlotRange::end));
         // A row that repeats another takes some bytes, a slot of the map a bit.
         let sparse = (area_slots - in_area) * REPEATED_BYTES > map_bytes(area_slots);
@@ -132,7 +147,7 @@ impl ColumnBuilder {
         let mut map = vec![0u8; area_slots.div_ceil(8)];
         let mut entries = Vec::new();
         self.rows.clear();
-        let held = self.held(&sources, &rows, sparse);
+        let held = self.held(&sources, &rows, sparse, own);
         #[cfg(test)]
         (self.held_rows = held);
         self.area.clear();
@@ -171,6 +186,10 @@ impl ColumnBuilder {
                 _ => {
                     run.end(&mut self.encoder, &mut carried)?;
                     let record = decoder.decode(body, body.dictionary().and_then(&dictionary), &mut self.record)?;
+                    if record.len() > decoder.record_bytes_max() {
+                        // In this layout it is longer than a page.
+                        return Ok(None);
+                    }
                     let pushed = (0..times).try_for_each(|_| self.encoder.push(record));
                     pushed.map_err(|e| FormatError::new(format!("slot {slot}: {e}")))?;
                 }
@@ -200,7 +219,7 @@ impl ColumnBuilder {
             self.directory.extend_from_slice(&(area_slots as u16).to_le_bytes());
         }
         put_ranges(ranges, &mut self.directory);
-        let dictionary_version = if self.area.is_empty() { 0 } else { self.dictionary_version };
+        let dictionary_version = if self.area.is_empty() { 0 } else { area_form(own, self.dictionary_version) };
         let ranges = ranges.len() as u16;
         Ok(Some(ColumnImage { slots, dictionary_version, area: &self.area, rows: &self.rows, directory: &self.directory, ranges, sparse }))
     }
@@ -212,11 +231,11 @@ impl ColumnBuilder {
     }
 
     /// Rows that the encoder has already: all of the area of the page, which it made, when nothing has come but rows behind them. So a page that fills takes in each of its rows once.
-    fn held(&self, sources: &[Source<'_>], placed: &[(u16, Lies<'_>)], sparse: bool) -> usize {
+    fn held(&self, sources: &[Source<'_>], placed: &[(u16, Lies<'_>)], sparse: bool, layout: u8) -> usize {
         let [Source { part, rows, .. }] = sources else { return 0 };
         let is_own = *rows > 0
             && (*rows, *rows) == (part.rows(), self.encoder.rows())
-            && part.dictionary() == self.dictionary_version
+            && (part.dictionary(), part.layout()) == (self.dictionary_version, layout)
             && part.area() == self.area;
         let in_area = placed.iter().filter(|(_, lies)| !matches!(lies, Lies::Alone { .. })).take(*rows);
         let is_row = |(at, (slot, lies)): (usize, &(u16, Lies<'_>))| {
@@ -331,7 +350,7 @@ impl<'p> Source<'p> {
     where
         'p: 'c,
     {
-        if self.rows == 0 || self.rows * CARRIED_PART < self.part.rows() {
+        if self.rows == 0 || self.rows * CARRIED_PART < self.part.rows() || self.part.layout() != decoder.layout() {
             return Ok(None);
         }
         let own = Body::Column { part: self.part, row: 0 }.dictionary();

@@ -5,7 +5,7 @@
 //! - pages with a column part keep a little room for rows that change, and no more rows than could all move away.
 
 use super::column_part::{AREA, MOVED_SPACE, state_bytes};
-use super::forms::RecordEncoder;
+use super::forms::{RecordEncoder, area_form};
 use super::page::{DATA_HEADER_BYTES, row_space};
 use super::place::ColumnImage;
 use pagefold_codec::CodecError;
@@ -60,6 +60,8 @@ pub struct ColumnPacker {
     /// Rows from which on a look is worthwhile, when more rows than may lie by column fit one by one.
     next_look: usize,
     dictionary_version: u16,
+    /// Number of the layout of its records.
+    layout: u8,
     area: Vec<u8>,
     directory: Vec<u8>,
 }
@@ -78,7 +80,8 @@ impl ColumnPacker {
         ColumnPacker {
             encoder: area_encoder(columns, codes),
             space_min: row_space(compact.header_len()),
-            single: RecordEncoder::Compact(compact),
+            single: RecordEncoder::compact(compact),
+            layout: 0,
             page_bytes,
             pctfree: usize::from(pctfree.min(99)),
             maxrows: maxrows.into(),
@@ -88,6 +91,14 @@ impl ColumnPacker {
             area: Vec::new(),
             directory: Vec::new(),
         }
+    }
+
+    /// The same for records of another layout of the table than the first.
+    #[must_use]
+    pub fn of_layout(mut self, number: u8) -> ColumnPacker {
+        self.single = self.single.of_layout(number);
+        self.layout = number;
+        self
     }
 
     /// Takes in a record. Look for [pages](Self::next_page) after each.
@@ -195,7 +206,7 @@ impl ColumnPacker {
         }
         ColumnImage {
             slots: rows as u16,
-            dictionary_version: self.dictionary_version,
+            dictionary_version: area_form(self.layout, self.dictionary_version),
             area: &self.area,
             rows: &[],
             directory: &self.directory,

@@ -10,6 +10,7 @@
 //! - entries ascend by slot; a slot that the area has, has an entry exactly if its state is [`State::Entry`];
 //! - an area with no rows has no bytes;
 
+use super::forms::{dictionary_of, layout_of};
 use super::page::{DATA_HEADER_BYTES, DataPage, StoredKind};
 use super::ranges::{RANGE_BYTES, SlotRanges};
 use super::stored::STORED_BYTES_MIN;
@@ -21,7 +22,7 @@ use pagefold_types::SLOT_MAX;
 /// Format version of data pages with a column part.
 pub const COLUMN_PAGE_VERSION: u8 = 2;
 
-/// Bytes of the column header: length of the area, number of entries, dictionary version of the area, number of ranges with a flag.
+/// Bytes of the column header: length of the area, number of entries, dictionary version and layout of the area, number of ranges with a flag.
 pub const COLUMN_HEADER_BYTES: usize = 8;
 pub(super) const AREA_BYTES: usize = DATA_HEADER_BYTES;
 pub(super) const ENTRIES: usize = AREA_BYTES + 2;
@@ -126,6 +127,17 @@ impl<'a> ColumnPart<'a> {
     /// Version of the dictionary of the area's string codes; 0: it has none.
     #[must_use]
     pub fn dictionary(&self) -> u16 {
+        dictionary_of(self.form()).unwrap_or(0)
+    }
+
+    /// The layout of the area's records.
+    #[inline]
+    #[must_use]
+    pub fn layout(&self) -> u8 {
+        layout_of(self.form())
+    }
+
+    fn form(&self) -> u16 {
         self.bytes.get(4..6).map_or(0, |bytes| get_u16(bytes, 0))
     }
 

@@ -29,7 +29,7 @@ pub(super) fn rows(page_bytes: usize) -> Rows {
     let layout = RowLayout::new(&Schema::new(columns.to_vec()).unwrap()).unwrap();
     let decoder = RecordDecoder::new(&layout, page_bytes);
     let builder = ColumnBuilder::new(area_encoder(decoder.columns().clone(), None), 0);
-    Rows { encoder: RecordEncoder::Compact(CompactLayout::new(layout.clone())), decoder, builder, layout }
+    Rows { encoder: RecordEncoder::compact(CompactLayout::new(layout.clone())), decoder, builder, layout }
 }
 
 impl Rows {

@@ -69,6 +69,17 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// The layout of its record.
+    #[inline]
+    #[must_use]
+    pub fn layout(self) -> u8 {
+        match self {
+            Body::Plain(_) => 0,
+            Body::Compressed { version, .. } => super::forms::layout_of(version),
+            Body::Column { part, .. } => part.layout(),
+        }
+    }
+
     /// The dictionary version that is needed to read it; `None` when it needs none.
     #[must_use]
     pub fn dictionary(self) -> Option<u16> {

@@ -136,7 +136,12 @@ pub(crate) fn natural_type(data_type: &DataType) -> Arrow {
 pub struct TableSchema {
     arrow: SchemaRef,
     schema: Schema,
+    /// Places of columns that no source has: they are NULL.
+    absent: Vec<usize>,
 }
+
+/// What [`TableSchema::match_source`] says of a column that no source has.
+pub(crate) const ABSENT: usize = usize::MAX;
 
 impl TableSchema {
     /// The SQL columns of an Arrow schema.
@@ -147,7 +152,7 @@ impl TableSchema {
         let columns =
             arrow.fields().iter().map(|f| Ok(Column::new(f.name(), sql_type(f)?, f.is_nullable() || *f.data_type() == Arrow::Null)));
         let schema = Schema::new(columns.collect::<Result<_, InterchangeError>>()?)?;
-        Ok(TableSchema { arrow, schema })
+        Ok(TableSchema { arrow, schema, absent: Vec::new() })
     }
 
     /// SQL columns, with the natural Arrow type of each.
@@ -161,7 +166,23 @@ impl TableSchema {
             field.with_metadata(HashMap::from([(EXTENSION_NAME.to_owned(), EXTENSION_UUID.to_owned())]))
         };
         let arrow = Arc::new(ArrowSchema::new(schema.columns().iter().map(field).collect::<Vec<_>>()));
-        TableSchema { arrow, schema }
+        TableSchema { arrow, schema, absent: Vec::new() }
+    }
+
+    /// The same of a table that has columns at these places which are dropped: no source has them.
+    #[must_use]
+    pub fn with_dropped(mut self, columns: Vec<usize>) -> TableSchema {
+        self.absent = columns;
+        self
+    }
+
+    /// The columns that sources have.
+    ///
+    /// # Errors
+    /// [`InterchangeError::Schema`] when there are none.
+    pub fn given(&self) -> Result<Schema, InterchangeError> {
+        let columns = self.schema.columns().iter().enumerate().filter(|(at, _)| !self.absent.contains(at));
+        Ok(Schema::new(columns.map(|(_, column)| column.clone()).collect())?)
     }
 
     /// Both, as a catalog has kept them.
@@ -176,7 +197,7 @@ impl TableSchema {
         if arrow.fields().len() != schema.len() || !arrow.fields().iter().zip(schema.columns()).all(fits) {
             return Err(InterchangeError::Mismatch("the stored Arrow schema is not that of the table".to_owned()));
         }
-        Ok(TableSchema { arrow, schema })
+        Ok(TableSchema { arrow, schema, absent: Vec::new() })
     }
 
     /// As the source has it.
@@ -201,7 +222,8 @@ impl TableSchema {
     pub fn project(&self, columns: &[usize]) -> Result<TableSchema, InterchangeError> {
         let fields: Vec<Arc<Field>> = columns.iter().map(|i| Arc::clone(&self.arrow.fields()[*i])).collect();
         let schema = Schema::new(columns.iter().map(|i| self.schema.columns()[*i].clone()).collect())?;
-        Ok(TableSchema { arrow: Arc::new(ArrowSchema::new_with_metadata(fields, self.arrow.metadata().clone())), schema })
+        let arrow = Arc::new(ArrowSchema::new_with_metadata(fields, self.arrow.metadata().clone()));
+        Ok(TableSchema { arrow, schema, absent: Vec::new() })
     }
 
     /// These columns with the types that those of the same names have in a table that is replaced: kept where they have all values of the source's type, widened where they have not. What can
@@ -233,7 +255,7 @@ impl TableSchema {
             });
         }
         let arrow = Arc::new(ArrowSchema::new_with_metadata(fields, self.arrow.metadata().clone()));
-        Ok(TableSchema { arrow, schema: Schema::new(columns)? })
+        Ok(TableSchema { arrow, schema: Schema::new(columns)?, absent: Vec::new() })
     }
 
     /// For each column of this table, the position of the source's column that fills it. By name (in any order); when the source's columns have names of
@@ -243,13 +265,20 @@ impl TableSchema {
     /// [`InterchangeError::Mismatch`], naming the columns: missing, too many, or of a type whose values do not all fit. Text goes into CHAR and VARCHAR of any length.
     pub fn match_source(&self, source: &TableSchema, by_position: bool) -> Result<Vec<usize>, InterchangeError> {
         let mismatch = |message: String| Err(InterchangeError::Mismatch(message));
-        if source.schema.len() != self.schema.len() {
-            return mismatch(format!("the source has {} columns, the table has {}", source.schema.len(), self.schema.len()));
+        let given = self.schema.len() - self.absent.len();
+        if source.schema.len() != given {
+            return mismatch(format!("the source has {} columns, the table has {given}", source.schema.len()));
         }
         let mut positions = Vec::with_capacity(self.schema.len());
+        let mut before = 0;
         for (i, column) in self.schema.columns().iter().enumerate() {
+            if self.absent.contains(&i) {
+                before += 1;
+                positions.push(ABSENT);
+                continue;
+            }
             let position = if by_position {
-                i
+                i - before
             } else {
                 source
                     .schema

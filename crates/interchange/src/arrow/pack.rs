@@ -1,10 +1,11 @@
 //! Batches to packed records, column by column.
 
 use super::column::{ColumnData, ColumnView};
-use super::mapping::TableSchema;
+use super::mapping::{ABSENT, TableSchema};
 use crate::InterchangeError;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use pagefold_types::{BatchWriter, PackedRows, RowLayout, ValueRef};
+use std::sync::Arc;
 
 /// Turns batches of one source into records of one table.
 #[derive(Debug)]
@@ -57,9 +58,13 @@ impl<'t> Packer<'t> {
     /// [`InterchangeError::Column`] for a batch whose columns are not the source's.
     pub fn pack(&self, batch: &RecordBatch, rows: &mut PackedRows) -> Result<(), InterchangeError> {
         let mut views = Vec::with_capacity(self.columns.len());
+        let absent: ArrayRef = Arc::new(BooleanArray::new_null(if self.columns.contains(&ABSENT) { batch.num_rows() } else { 0 }));
         for (position, column) in self.columns.iter().zip(self.table.schema().columns()) {
             let missing = || InterchangeError::Column { column: column.name.clone(), reason: "the batch lacks it".to_owned() };
-            let array = batch.columns().get(*position).ok_or_else(missing)?;
+            let array = match *position {
+                ABSENT => &absent,
+                position => batch.columns().get(position).ok_or_else(missing)?,
+            };
             views.push(ColumnView::new(array, &column.data_type, &column.name)?);
         }
         for from in (0..batch.num_rows()).step_by(CHUNK_ROWS) {

@@ -70,6 +70,20 @@ impl DataType {
     pub fn takes_all_of(&self, other: &DataType) -> bool {
         self.widened_with(other) == Some(*self)
     }
+
+    /// Is every value of `other` one of this type as it lies in a record and in a key? Text may have more characters then, a DECIMAL more digits before
+    /// the point, as long as it takes as many bytes.
+    #[must_use]
+    pub fn holds_as_is(&self, other: &DataType) -> bool {
+        let is_alike = match (self, other) {
+            (DataType::Varchar(_), DataType::Varchar(_)) => true,
+            (DataType::Decimal { scale, .. }, DataType::Decimal { scale: of_other, .. }) => {
+                scale == of_other && self.fixed_width() == other.fixed_width()
+            }
+            _ => self == other,
+        };
+        is_alike && self.takes_all_of(other)
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +121,20 @@ mod tests {
             assert_eq!(t(b).widened_with(&t(a)), None, "{b} {a}");
         }
         assert!(t("bigint").takes_all_of(&t("smallint")) && !t("smallint").takes_all_of(&t("bigint")));
+        let as_is = [("varchar(10)", "varchar(3)"), ("text", "varchar(3)"), ("decimal(9,2)", "decimal(8,2)"), ("integer", "integer")];
+        assert!(as_is.iter().all(|(wide, narrow)| t(wide).holds_as_is(&t(narrow))));
+        let not = [
+            ("varchar(3)", "varchar(10)"),
+            ("varchar(3)", "text"),
+            ("bigint", "integer"),
+            ("decimal(10,2)", "decimal(9,2)"),
+            ("decimal(9,3)", "decimal(8,2)"),
+            ("text", "char(3)"),
+            ("char(4)", "char(3)"),
+            ("time(3)", "time(0)"),
+            ("timestamp(6)", "timestamp(3)"),
+        ];
+        assert!(not.iter().all(|(wide, narrow)| !t(wide).holds_as_is(&t(narrow))));
         assert!(t("decimal(15,2)").takes_all_of(&t("integer")) && !t("decimal(11,2)").takes_all_of(&t("integer")));
     }
 }

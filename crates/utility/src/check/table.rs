@@ -83,22 +83,15 @@ impl<'a> TableFiles<'a> {
         entry: &'a TableEntry,
         context: &mut Context<'_>,
     ) -> Option<TableFiles<'a>> {
-        let layout = match RowLayout::new(&entry.attributes.schema) {
-            Ok(layout) => layout,
+        let found = RowLayout::new(&entry.attributes.schema).and_then(|layout| Ok((layout, entry.attributes.decoder()?)));
+        let (layout, decoder) = match found {
+            Ok(found) => found,
             Err(error) => {
                 context.error(&table_object(entry), 0, error);
                 return None;
             }
         };
-        let mut table = TableFiles {
-            entry,
-            decoder: RecordDecoder::new(&layout, entry.attributes.page_bytes),
-            layout,
-            sets: Vec::new(),
-            dictionaries: Vec::new(),
-            complete: true,
-            rows: 0,
-        };
+        let mut table = TableFiles { entry, decoder, layout, sets: Vec::new(), dictionaries: Vec::new(), complete: true, rows: 0 };
         for partition in 0..entry.data_sets.len() {
             let set = table_expected(entry, partition).and_then(|expected| {
                 let set = DataSetFile::open(storage, directory, database_id, &expected, context);
@@ -369,7 +362,8 @@ impl<'a> TableFiles<'a> {
         let dictionary = Some(part.dictionary()).filter(|version| *version != 0);
         let dictionary = dictionary.map(|version| self.dictionary(partition, version)).transpose()?;
         let tokens = dictionary.map(|dictionary| dictionary.tokens());
-        ColumnArea::parse(self.decoder.columns(), tokens, part.area()).map(drop).map_err(|e| format!("column part: {e}"))
+        let columns = self.decoder.columns_of(part.layout()).map_err(|e| format!("column part: {e}"))?;
+        ColumnArea::parse(&columns, tokens, part.area()).map(drop).map_err(|e| format!("column part: {e}"))
     }
 
     fn check_large(&mut self, record: &[u8], rid: Rid, at: (usize, u32), context: &mut Context<'_>) {

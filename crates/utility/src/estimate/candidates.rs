@@ -40,7 +40,7 @@ impl Candidates {
         page_sizes: &[usize],
         options: impl Fn(usize) -> TableOptions,
     ) -> Candidates {
-        let compact = estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(layout.clone())));
+        let compact = estimator.add_encoder(RecordEncoder::compact(CompactLayout::new(layout.clone())));
         let encoder = |t: &Trained| (t.method != Method::Page).then(|| RecordEncoder::codes(1, &t.dictionary));
         let encoders: Vec<Option<usize>> = trained.iter().map(|t| encoder(t).map(|encoder| estimator.add_encoder(encoder))).collect();
         let (mut list, all) = (Vec::new(), trained);

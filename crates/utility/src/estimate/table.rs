@@ -82,7 +82,7 @@ fn add_candidates(
         return (estimator.add_columns(own.method.name(), as_it_is, dictionary), candidates);
     }
     let encoder = match (own.method, old) {
-        (Method::Row, _) => Some((estimator.add_encoder(RecordEncoder::Compact(CompactLayout::new(table.layout().clone()))), None)),
+        (Method::Row, _) => Some((estimator.add_encoder(RecordEncoder::compact(CompactLayout::new(table.layout().clone()))), None)),
         (_, Some(old)) => Some((estimator.add_encoder(RecordEncoder::codes(1, old.dictionary())), Some(old.dictionary().to_bytes().len()))),
         (_, None) => None,
     };

@@ -2,8 +2,9 @@
 
 use super::object::Object;
 use super::page::{Content, hex, map};
-use pagefold_codec::page::{ColumnArea, PageSchema};
-use pagefold_format::data::forms::RecordDecoder;
+use pagefold_codec::page::ColumnArea;
+use pagefold_format::FormatError;
+use pagefold_format::data::forms::{RecordDecoder, record_form};
 use pagefold_format::data::{Body, ColumnPart, DataPage, SlotRange, Stored};
 use pagefold_types::{ColumnValue, Rid, excerpt};
 use serde_json::{Map, Value, json};
@@ -50,6 +51,7 @@ pub(super) fn content(object: &Object, number: u32, bytes: &[u8]) -> Content {
             "bytes": part.area().len(),
             "rows": part.rows(),
             "dictionary_version": part.dictionary(),
+            "layout": part.layout(),
             "rows_by_themselves": view.entries().count(),
             "columns": columns(object, part),
         })
@@ -80,8 +82,15 @@ fn range(range: SlotRange) -> Value {
 
 /// How the columns of a column part are encoded.
 fn columns(object: &Object, part: ColumnPart<'_>) -> Value {
-    let (Some(layout), Some(table)) = (&object.row_layout, &object.table) else { return Value::Null };
-    let schema = PageSchema::new(layout);
+    let Some(table) = &object.table else { return Value::Null };
+    let decoder = match decoder(object) {
+        Ok(decoder) => decoder,
+        Err(error) => return json!(error.to_string()),
+    };
+    let schema = match decoder.columns_of(part.layout()) {
+        Ok(schema) => schema,
+        Err(error) => return json!(error.to_string()),
+    };
     let dictionary = object.dictionaries.get(&part.dictionary()).map(|dictionary| dictionary.tokens());
     let area = match ColumnArea::parse(&schema, dictionary, part.area()) {
         Ok(area) => area,
@@ -91,13 +100,22 @@ fn columns(object: &Object, part: ColumnPart<'_>) -> Value {
     names.zip(area.encodings()).map(|(name, (encoding, bits))| json!({ "name": name, "encoding": encoding, "bits": bits })).collect()
 }
 
+/// What reads rows of all layouts of the object's table.
+fn decoder(object: &Object) -> Result<RecordDecoder, FormatError> {
+    let table = object.table.as_ref().ok_or_else(|| FormatError::new("rows of no table"))?;
+    table.attributes.decoder().map_err(|e| FormatError::new(e.to_string()))
+}
+
 fn put_body(object: &Object, body: Body<'_>, line: &mut Map<String, Value>) {
     let dictionary = body.dictionary();
     let kind = match (body, dictionary) {
         (Body::Plain(_), _) => "plain".to_string(),
         (Body::Column { .. }, _) => "by column".to_string(),
+        (Body::Compressed { version: form, .. }, None) if form == record_form(body.layout()) => "plain".to_string(),
         (Body::Compressed { .. }, None) => "compact".to_string(),
-        (Body::Compressed { version: form, .. }, Some(version)) if version == form => format!("compressed, dictionary {version}"),
+        (Body::Compressed { version: form, .. }, Some(version)) if form == record_form(body.layout()) | version => {
+            format!("compressed, dictionary {version}")
+        }
         (Body::Compressed { .. }, Some(version)) => format!("compressed with codes of 12 bits, dictionary {version}"),
     };
     let bytes = if let Body::Column { .. } = body { &[] } else { body.parts().1 };
@@ -105,12 +123,15 @@ fn put_body(object: &Object, body: Body<'_>, line: &mut Map<String, Value>) {
     let mut record = Vec::new();
     let content = match &object.row_layout {
         None => hex(bytes),
-        Some(layout) => match RecordDecoder::new(layout, object.expected.page_bytes).decode(body, dictionary, &mut record) {
+        Some(_) => match decoder(object).and_then(|decoder| decoder.decode(body, dictionary, &mut record)) {
             Ok(record) => record_text(object, record),
             Err(error) => format!("{error}: {}", hex(bytes)),
         },
     };
     line.insert("stored".into(), json!(kind));
+    if body.layout() > 0 {
+        line.insert("layout".into(), json!(body.layout()));
+    }
     line.insert("content".into(), json!(content));
 }
 

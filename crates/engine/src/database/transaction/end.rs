@@ -36,6 +36,8 @@ impl Transaction<'_> {
     /// When the log cannot be written: whether the transaction is committed shows when the database is opened again. When only rollback is left.
     pub fn commit(mut self) -> Result<()> {
         self.check()?;
+        self.note_definition(|defining, by| defining.note_layouts(by))?;
+        self.log_definitions()?;
         let core = &self.database.core;
         let serializable = self.serializable().filter(|_| self.snapshot.is_some());
         // From here on no table is replaced before the commit is seen, or by nobody else.

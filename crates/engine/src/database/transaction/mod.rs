@@ -9,6 +9,7 @@
 //! - a statement that fails is taken back alone; after a lock that was not had, or a conflict, only rollback is left, or a return to a savepoint; after a failure of serialization only rollback;
 //! - a commit is seen by others only when it is as durable as was asked for.
 
+mod alter;
 mod change;
 #[cfg(test)]
 mod cut_short_tests;
@@ -22,6 +23,7 @@ mod lock;
 mod partitions;
 mod read;
 
+pub use alter::{IndexChange, TableChange};
 pub use change::Insertion;
 pub use insert_rows::RowsToCome;
 pub use lock::{LockWait, Locked, RowLock};
@@ -269,6 +271,7 @@ impl Transaction<'_> {
             }
         };
         self.defining.check_not_dropped(found.object_id, || found.object())?;
+        self.defining.check_name_is_there(found.object_id, "table", name)?;
         Ok(found)
     }
 
@@ -290,6 +293,7 @@ impl Transaction<'_> {
             }
         };
         self.defining.check_not_dropped(found.object_id, || found.object())?;
+        self.defining.check_name_is_there(found.object_id, "index", name)?;
         Ok(found)
     }
 
@@ -309,7 +313,8 @@ impl Transaction<'_> {
         };
         // A commit that puts another index in the place of one, or another table, comes before all of this or after it.
         let _objects = self.database.objects.read();
-        let mut found: Vec<Arc<Index>> = table.indexes().iter().filter(counts).cloned().collect();
+        let now = |index: &Arc<Index>| self.defining.index_by_id(index.object_id).unwrap_or(index).clone();
+        let mut found: Vec<Arc<Index>> = table.indexes().iter().filter(counts).map(now).collect();
         if timestamp.is_none() {
             self.check_table(table, None)?;
         } else {
@@ -328,6 +333,7 @@ impl Transaction<'_> {
             return Err(Error::Parameter(format!("{} is of another database", table.object())));
         }
         self.defining.check_not_dropped(table.object_id, || table.object())?;
+        self.defining.check_not_altered(table)?;
         table.lifetime.check(timestamp, self.state.id(), || table.object())
     }
 

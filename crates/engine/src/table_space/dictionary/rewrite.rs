@@ -88,7 +88,7 @@ impl Table {
             };
         }
         let form = view.dictionary_version();
-        form == retired
+        forms::dictionary_of(form).unwrap_or(0) == retired
             || retired != 0
                 && (0..view.slot_count()).filter_map(|slot| view.row(slot).or_else(|| view.ghost(slot, StoredKind::Special))).any(|row| {
                     match Stored::parse(row, form) {
@@ -146,8 +146,10 @@ impl Table {
 
     /// The rows of a page, those of the version in the form of the newest. `None` when a new one has come meanwhile.
     fn new_rows(&self, view: &DataPage<'_>, data_set: &DataSet, number: u32, retired: u16) -> Result<Option<Vec<NewRow>>> {
-        let (Some(newest), form) = (self.dictionary(), view.dictionary_version()) else { return Ok(None) };
-        let (encoder, new_form) = (newest.encoder(), newest.version());
+        let (Some(encoder), form) = (self.encoder().filter(|_| self.dictionary().is_some()), view.dictionary_version()) else {
+            return Ok(None);
+        };
+        let new_form = encoder.page_form();
         let mut buffer = RowBuffer::default();
         let mut rows = Vec::with_capacity(view.row_count().into());
         for slot in 0..view.slot_count() {
@@ -156,6 +158,9 @@ impl Table {
             let mut codes = Vec::new();
             let renewed = match stored {
                 Stored::Home(body) | Stored::Away { body, .. } if body.dictionary().unwrap_or(0) == retired => {
+                    if !self.takes_layout(body.layout()) {
+                        return Ok(None);
+                    }
                     Some(self.decode(data_set, number, body, &mut buffer, |record| {
                         let form = encoder.append(record, &mut codes);
                         if form == 0 {
@@ -205,6 +210,9 @@ impl Table {
             let replaced = self.replace_body(By::Nobody, rid, |body| {
                 if self.core.versions.page_may_have(self.object_id, rid) {
                     return Err(Error::Busy("a row that may be taken back".into()));
+                }
+                if !self.takes_layout(body.layout()) {
+                    return Err(Error::Busy("a row of a layout that may be taken back".into()));
                 }
                 self.decode(data_set, number, body, &mut RowBuffer::default(), |record| {
                     let mut codes = Vec::new();

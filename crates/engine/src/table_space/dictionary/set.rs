@@ -9,7 +9,7 @@
 use crate::Error;
 use crate::doubling::{Doubling, segments_for};
 use pagefold_codec::row::{Encoder, RowDictionary};
-use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, RecordEncoder};
+use pagefold_format::data::forms::{DICTIONARY_VERSION_MAX, LAYOUT_MAX, RecordEncoder};
 use pagefold_format::data::string_codes;
 use parking_lot::Mutex;
 use std::fmt;
@@ -20,7 +20,8 @@ use std::sync::{Arc, OnceLock};
 pub struct Compressor {
     version: u16,
     dictionary: RowDictionary,
-    encoder: OnceLock<RecordEncoder>,
+    /// By layout of the records.
+    encoders: [OnceLock<RecordEncoder>; LAYOUT_MAX as usize + 1],
     string_codes: OnceLock<Arc<Encoder>>,
 }
 
@@ -32,7 +33,7 @@ impl fmt::Debug for Compressor {
 
 impl Compressor {
     pub(super) fn new(version: u16, dictionary: RowDictionary) -> Compressor {
-        Compressor { version, dictionary, encoder: OnceLock::new(), string_codes: OnceLock::new() }
+        Compressor { version, dictionary, encoders: Default::default(), string_codes: OnceLock::new() }
     }
 
     /// Version of the dictionary, from 1.
@@ -47,8 +48,10 @@ impl Compressor {
         &self.dictionary
     }
 
-    pub(super) fn encoder(&self) -> &RecordEncoder {
-        self.encoder.get_or_init(|| RecordEncoder::codes(self.version, &self.dictionary))
+    /// What brings records of a layout into its codes.
+    pub(super) fn encoder(&self, layout: u8) -> &RecordEncoder {
+        let encoder = &self.encoders[usize::from(layout.min(LAYOUT_MAX))];
+        encoder.get_or_init(|| RecordEncoder::codes(self.version, &self.dictionary).of_layout(layout))
     }
 
     /// What turns strings of columns into codes.

@@ -5,6 +5,7 @@
 //! - a version is the newest only when all partitions have it. One that a crash kept from some of them is finished later ([`Table::unfinished_dictionary`]);
 //! - a partition gets all versions there are before its first row, the newest last.
 
+use super::super::attributes::Method;
 use super::super::chain::{build_page, give_back, read_chain, take_pages, walk_chain};
 use super::super::table::Table;
 use super::set::Compressor;
@@ -38,9 +39,10 @@ impl Table {
     /// What brings new records into the form of the table; `None` where they are stored as they are.
     #[must_use]
     pub fn encoder(&self) -> Option<&RecordEncoder> {
-        match &self.compact_encoder {
-            Some(encoder) => Some(encoder),
-            None => self.dictionaries.newest().map(|compressor| compressor.encoder()),
+        let newest = || self.dictionaries.newest().map(|compressor| compressor.encoder(self.attributes.layouts.number()));
+        match &self.own_encoder {
+            Some(encoder) if matches!(self.attributes.method, Method::Row | Method::Page) => Some(encoder),
+            own => newest().or(own.as_ref()),
         }
     }
 
@@ -70,7 +72,7 @@ impl Table {
         if self.by_column() {
             compressor.string_codes();
         } else {
-            compressor.encoder();
+            compressor.encoder(self.attributes.layouts.number());
         }
         self.dictionaries.set_newest(compressor.version());
     }
