@@ -86,7 +86,7 @@ impl TableStatistics {
         let attributes = table.attributes();
         let mut out = TableStatistics {
             name: table.name().into(),
-            columns: attributes.schema.columns().to_vec(),
+            columns: attributes.visible_columns().into_iter().map(|column| attributes.schema.columns()[column].clone()).collect(),
             primary_key: attributes.primary_key.iter().map(|c| attributes.schema.columns()[*c].name.clone()).collect(),
             method: attributes.method.name().into(),
             page_bytes: attributes.page_bytes,
