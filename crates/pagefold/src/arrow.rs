@@ -5,7 +5,7 @@
 use crate::select::{Batches, Select};
 use crate::table::Table;
 use crate::{Error, Result};
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::SchemaRef;
 use pagefold_engine::table_space as space;
 use pagefold_interchange::{BatchBuilder, ColumnView, InterchangeError, TableSchema};
@@ -128,10 +128,12 @@ impl Table<'_> {
         let schema = self.table_schema()?;
         let source = TableSchema::from_arrow(batch.schema()).map_err(|e| from_interchange(name, e))?;
         let positions = schema.match_source(&source, false).map_err(|e| from_interchange(name, e))?;
-        // What was dropped no batch has.
-        let dropped: ArrayRef = Arc::new(BooleanArray::new_null(batch.num_rows()));
-        let views = positions.iter().zip(schema.schema().columns()).map(|(position, column)| {
-            let view = ColumnView::new(batch.columns().get(*position).unwrap_or(&dropped), &column.data_type, &column.name);
+        let fields = schema.arrow().fields();
+        let views = positions.iter().zip(schema.schema().columns()).zip(fields).map(|((position, column), field)| {
+            // What was dropped no batch has.
+            let given = batch.columns().get(*position).map(Arc::clone);
+            let array = given.unwrap_or_else(|| new_null_array(field.data_type(), batch.num_rows()));
+            let view = ColumnView::new(&array, &column.data_type, &column.name);
             view.map_err(|e| from_interchange(name, e))
         });
         let views = views.collect::<Result<Vec<ColumnView>>>()?;

@@ -3,7 +3,7 @@
 use super::column::{ColumnData, ColumnView};
 use super::mapping::{ABSENT, TableSchema};
 use crate::InterchangeError;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::{Array, RecordBatch, new_null_array};
 use pagefold_types::{BatchWriter, PackedRows, RowLayout, ValueRef};
 use std::sync::Arc;
 
@@ -58,14 +58,13 @@ impl<'t> Packer<'t> {
     /// [`InterchangeError::Column`] for a batch whose columns are not the source's.
     pub fn pack(&self, batch: &RecordBatch, rows: &mut PackedRows) -> Result<(), InterchangeError> {
         let mut views = Vec::with_capacity(self.columns.len());
-        let absent: ArrayRef = Arc::new(BooleanArray::new_null(if self.columns.contains(&ABSENT) { batch.num_rows() } else { 0 }));
-        for (position, column) in self.columns.iter().zip(self.table.schema().columns()) {
+        for ((position, column), field) in self.columns.iter().zip(self.table.schema().columns()).zip(self.table.arrow().fields()) {
             let missing = || InterchangeError::Column { column: column.name.clone(), reason: "the batch lacks it".to_owned() };
             let array = match *position {
-                ABSENT => &absent,
-                position => batch.columns().get(position).ok_or_else(missing)?,
+                ABSENT => new_null_array(field.data_type(), batch.num_rows()),
+                position => Arc::clone(batch.columns().get(position).ok_or_else(missing)?),
             };
-            views.push(ColumnView::new(array, &column.data_type, &column.name)?);
+            views.push(ColumnView::new(&array, &column.data_type, &column.name)?);
         }
         for from in (0..batch.num_rows()).step_by(CHUNK_ROWS) {
             let count = CHUNK_ROWS.min(batch.num_rows() - from);
