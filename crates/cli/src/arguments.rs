@@ -15,9 +15,9 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-pub(crate) use copies::{ArchiveLogArguments, CopyArguments, DiffArguments, RecoverArguments, time_text};
 pub(crate) use advise::{AdviseArguments, GoalArgument};
 pub(crate) use alter::{AlterArguments, AlterCommand};
+pub(crate) use copies::{ArchiveLogArguments, CopyArguments, DiffArguments, RecoverArguments, time_text};
 pub(crate) use partitions::{PartitionArguments, PartitionCommand};
 pub(crate) use runstats::RunstatsArguments;
 
