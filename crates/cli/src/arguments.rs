@@ -5,6 +5,7 @@ mod alter;
 mod copies;
 mod partitions;
 mod runstats;
+mod sql;
 
 use crate::size::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -20,6 +21,7 @@ pub(crate) use alter::{AlterArguments, AlterCommand};
 pub(crate) use copies::{ArchiveLogArguments, CopyArguments, DiffArguments, RecoverArguments, time_text};
 pub(crate) use partitions::{PartitionArguments, PartitionCommand};
 pub(crate) use runstats::RunstatsArguments;
+pub(crate) use sql::{RowsFormat, SqlArguments};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +31,7 @@ Examples:
   pagefold get shop.db orders 4711
   pagefold scan shop.db orders --columns o_orderkey,o_totalprice --where \"o_totalprice >= 400000\" --limit 10
   pagefold create-index shop.db by_date 'orders(o_orderdate, o_orderkey DESC)' --format fold --page-size 16K
+  pagefold sql shop.db \"SELECT count(*) FROM orders\"
   pagefold report shop.db
 
 Sizes are bytes, or have a unit: 4K, 8KB, 64MB, 2G (powers of 1,024).
@@ -72,6 +75,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Generate a table, load it each way, measure, and say what came out
     Demo(DemoArguments),
+    /// Run SQL: a shell, a script from standard input, or statements as arguments
+    Sql(SqlArguments),
     /// Load Parquet, CSV or .tbl files into a table, or all tables of a SQLite file
     Load(LoadArguments),
     /// Put rows into a table by primary key: new ones are inserted, others changed

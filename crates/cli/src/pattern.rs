@@ -9,7 +9,7 @@ pub(crate) fn is_pattern(name: &Path) -> bool {
 }
 
 /// Does a name fit a pattern? Without recursion, so in the product of both lengths at most.
-fn fits(pattern: &[char], name: &[char]) -> bool {
+pub(crate) fn fits(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
     // Where the last `*` is, and how much of the name it has taken.
     let mut star: Option<(usize, usize)> = None;

@@ -27,15 +27,34 @@ pub(crate) fn catch_interrupts() {
     let caught: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect();
     // Without a handler a signal ends the process: also safe.
     let Ok(mut signals) = Signals::new(&caught) else { return };
-    let watch = move || signals.forever().for_each(|_| interrupt());
+    let watch = move || signals.forever().for_each(interrupt);
     if std::thread::Builder::new().name("signals".into()).spawn(watch).is_err() {
         // Nobody would look at what was caught.
         caught.into_iter().for_each(|signal| _ = flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))));
     }
 }
 
-fn interrupt() {
+/// Told the signal, and whether it is the first that nobody has seen yet; says whether that was all there is to do.
+type Handler = Box<dyn Fn(i32, bool) -> bool + Send>;
+
+static HANDLER: Mutex<Option<Handler>> = Mutex::new(None);
+
+/// Asks this first when a signal comes, from now on.
+pub(crate) fn handle_interrupts(handler: Handler) {
+    *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler);
+}
+
+/// What the user has stopped has ended, and the command goes on.
+pub(crate) fn forget_interrupt() {
+    INTERRUPTED.store(false, Ordering::Relaxed);
+}
+
+fn interrupt(signal: i32) {
     let again = INTERRUPTED.swap(true, Ordering::Relaxed);
+    let handler = HANDLER.lock().unwrap_or_else(PoisonError::into_inner);
+    if handler.as_ref().is_some_and(|handler| handler(signal, !again)) {
+        return;
+    }
     if again || !CHANGES.load(Ordering::Relaxed) {
         if !again {
             use std::io::Write;

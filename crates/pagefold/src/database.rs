@@ -90,12 +90,7 @@ impl Options {
 
     fn at(self, storage: Arc<dyn Storage>, directory: &Path, mode: OpenMode) -> Result<Database> {
         let clock: Arc<dyn Clock> = Arc::new(OsClock);
-        let inner = engine::Database::open(storage, clock, directory, mode, self.settings)?;
-        Ok(Database {
-            inner: Arc::new(inner),
-            #[cfg(feature = "sql")]
-            sql: Arc::default(),
-        })
+        Ok(engine::Database::open(storage, clock, directory, mode, self.settings)?.into())
     }
 }
 
@@ -213,5 +208,16 @@ impl Database {
     #[must_use]
     pub fn engine(&self) -> &Arc<engine::Database> {
         &self.inner
+    }
+}
+
+impl From<engine::Database> for Database {
+    /// One that is open already.
+    fn from(inner: engine::Database) -> Database {
+        Database {
+            inner: Arc::new(inner),
+            #[cfg(feature = "sql")]
+            sql: Arc::default(),
+        }
     }
 }

@@ -42,3 +42,10 @@ pub mod pool {
     pub use pagefold_engine::pool::{BufferManager, PoolSettings};
     pub use pagefold_engine::{CounterValues, Pool};
 }
+
+/// What the catalog says of tables, and of what has a name and no pages.
+pub mod catalog {
+    pub use pagefold_engine::catalog::OtherEntry;
+    pub use pagefold_engine::database::PartitionedTable;
+    pub use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, DefinedKind, Identity, Notes, Sequence};
+}

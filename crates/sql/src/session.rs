@@ -127,6 +127,19 @@ impl Session {
         }
     }
 
+    /// Looks at what there is, as the next statement would find it: for tools that show definitions.
+    ///
+    /// # Errors
+    /// 25P02 when the transaction has failed; those of the commit, without a transaction.
+    pub fn look<R>(&mut self, look: impl FnOnce(&mut Transaction<'static>) -> R) -> SqlResult<R> {
+        if self.transaction_state() == TransactionState::Failed {
+            return Err(aborted());
+        }
+        let looked = look(&mut self.begin().transaction);
+        self.end_statement()?;
+        Ok(looked)
+    }
+
     /// Has it neither a transaction nor anything that was set or prepared?
     #[must_use]
     pub fn is_as_new(&self) -> bool {
@@ -192,7 +205,7 @@ impl Session {
             && open.has_failed
             && !ends_failed(&node)
         {
-            return Err(SqlError::new("25P02", "current transaction is aborted, commands ignored until end of transaction block"));
+            return Err(aborted());
         }
         match &*node {
             Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_) => self.plan_and_run(statement, params),
@@ -669,6 +682,11 @@ fn set_modes(options: &mut TransactionOptions, modes: &[ast::TransactionMode]) -
 /// Can a statement run in a transaction that has failed?
 fn ends_failed(node: &Node) -> bool {
     matches!(node, Node::Commit { .. } | Node::Rollback { .. })
+}
+
+/// 25P02: a statement of the transaction has failed.
+fn aborted() -> SqlError {
+    SqlError::new("25P02", "current transaction is aborted, commands ignored until end of transaction block")
 }
 
 fn no_savepoint(name: &str) -> SqlError {

@@ -124,7 +124,7 @@ fn sizes(loaded: &LoadReport, append: bool) -> String {
     text
 }
 
-fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> {
+pub(super) fn options(session: &Session, arguments: &LoadArguments) -> Result<LoadOptions> {
     let schema = arguments.columns.as_deref().map(column_list::schema).transpose();
     let schema = schema.map_err(|e| Failure::Usage(format!("--columns: {e}")))?;
     let mut types = Vec::new();

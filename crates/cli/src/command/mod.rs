@@ -28,6 +28,7 @@ mod runstats;
 mod salvage;
 mod scan;
 mod top;
+mod sql;
 
 use crate::arguments::Command;
 use crate::failure::Result;
@@ -37,6 +38,7 @@ use crate::session::Session;
 pub(crate) fn run(session: &Session, command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => crate::demo::run(session, &arguments),
+        Command::Sql(arguments) => sql::run(session, &arguments),
         Command::Load(arguments) => load::run(session, &arguments),
         Command::Upsert(arguments) => change_rows::upsert(session, &arguments),
         Command::Delete(arguments) => change_rows::delete(session, &arguments),

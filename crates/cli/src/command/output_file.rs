@@ -7,7 +7,7 @@
 use crate::failure::{Failure, Result};
 use crate::progress;
 use pagefold::interchange::{FileFormat, FileSink, Sink, TableSchema};
-use pagefold::io::{OpenOptions, Storage};
+use pagefold::io::{FileWriter, OpenOptions, Storage};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,6 +46,19 @@ pub(super) fn write_file<T>(
             let mut sink = FileSink::create(Arc::clone(storage), &path, format, schema)?;
             let done = run(&mut sink)?;
             Ok((done, storage.open(&path, &OpenOptions::read_only())?.len()?))
+        }
+    }
+}
+
+/// A file for text, a link, pipe or device, which is written as text comes.
+pub(super) fn text_file(storage: &Arc<dyn Storage>, database: &Path, path: &Path) -> Result<Box<dyn Write>> {
+    match target(path)? {
+        Target::Device => Ok(Box::new(device(path)?)),
+        Target::File(path) => {
+            check_outside(database, &path)?;
+            let file = storage.open(&path, &OpenOptions::create())?;
+            file.set_len(0)?;
+            Ok(Box::new(FileWriter::at(file, 0)))
         }
     }
 }

@@ -52,10 +52,12 @@ impl DatabaseState {
     /// Names of all partitioned tables, in their order.
     #[must_use]
     pub fn partitioned_names(&self) -> Vec<String> {
-        self.others_of(DefinedKind::PartitionedTable)
+        self.object_names(DefinedKind::PartitionedTable)
     }
 
-    fn others_of(&self, kind: DefinedKind) -> Vec<String> {
+    /// Names of all that has no pages and is of this kind, in their order.
+    #[must_use]
+    pub fn object_names(&self, kind: DefinedKind) -> Vec<String> {
         let names: Vec<String> = self.objects.read().others.names().map(str::to_owned).collect();
         names.into_iter().filter(|name| matches!(self.other(kind, name), Ok(Some(_)))).collect()
     }
@@ -113,7 +115,7 @@ impl DatabaseState {
     /// Names of the indexes of a partitioned table, in their order.
     #[must_use]
     pub fn partitioned_indexes_of(&self, table: &PartitionedTable) -> Vec<String> {
-        let all = self.others_of(DefinedKind::PartitionedIndex).into_iter();
+        let all = self.object_names(DefinedKind::PartitionedIndex).into_iter();
         all.filter(|name| self.is_index_of(name, table)).collect()
     }
 

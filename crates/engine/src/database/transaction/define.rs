@@ -183,6 +183,30 @@ impl Transaction<'_> {
         self.defining.other(&self.database, kind, name)
     }
 
+    /// Names of tables, in their order: those that are committed now and those that this transaction has made; partitions are tables. A transaction with a snapshot may not find one of them.
+    #[must_use]
+    pub fn table_names(&self) -> Vec<String> {
+        let committed = self.database.objects.read();
+        let places = committed.tables.places().filter(|place| !self.defining.has_dropped(place.object_id));
+        let mut names: Vec<String> = places.map(|place| place.name.to_string()).collect();
+        names.extend(self.defining.tables().map(|table| table.name().to_owned()));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The same of views, sequences, schemas and partitioned tables.
+    #[must_use]
+    pub fn object_names(&self, kind: DefinedKind) -> Vec<String> {
+        let mut names = self.database.object_names(kind);
+        // A name that another one has now is none of this kind.
+        names.retain(|name| self.object(kind, name).is_ok());
+        names.extend(self.defining.others_made().filter(|made| made.kind == kind).map(|made| made.name.clone()));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Says something else of a view, sequence or schema.
     ///
     /// # Errors
