@@ -6,7 +6,7 @@
 use crate::parse::nearest;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
-use pagefold_engine::database::{PartitionedTable, Transaction};
+use pagefold_engine::database::{PartitionedTable, Transaction, split_partition_name};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
 use pagefold_format::catalog::{Constraint, ConstraintKind, DefinedKind, Identity, Notes};
@@ -24,6 +24,8 @@ pub(crate) struct TableRef {
     pub(crate) parts: Vec<Part>,
     /// What is said of its columns and rows.
     pub(crate) rules: Rules,
+    /// For each column: it was not dropped. One that was keeps its place, and is NULL in new rows.
+    pub(crate) visible: Vec<bool>,
     whole: Option<Arc<PartitionedTable>>,
 }
 
@@ -99,6 +101,7 @@ impl TableRef {
         let rules = Rules::of(&transaction.notes_of_table(&table), table.attributes().schema.len());
         let attributes = table.attributes();
         Ok(TableRef {
+            visible: visible(&table),
             rules,
             name: table.name().to_owned(),
             schema: attributes.schema.clone(),
@@ -138,7 +141,8 @@ impl TableRef {
             parts.iter().map(|(part, partition)| (Part { table: Arc::clone(&part.table), indexes: part.indexes.clone() }, *partition));
         let parts: Vec<Part> = parts.map(keep).collect();
         let rules = Rules::of(&transaction.notes_of_table(&parts[0].table), schema.len());
-        Ok(TableRef { name, schema, primary_key, parts, rules, whole: Some(whole) })
+        let visible = visible(&parts[0].table);
+        Ok(TableRef { name, schema, primary_key, parts, rules, visible, whole: Some(whole) })
     }
 
     /// The first part, which stands for the columns and indexes of all.
@@ -149,6 +153,17 @@ impl TableRef {
     /// Columns of an index.
     pub(crate) fn index_columns(&self, index: usize) -> &[(usize, Direction)] {
         &self.first().indexes[index].attributes().columns
+    }
+
+    /// The name of an index: of a table that is divided, that of all its parts together.
+    pub(crate) fn index_name(&self, index: usize) -> String {
+        let name = self.first().indexes[index].name();
+        split_partition_name(name).filter(|_| self.is_divided()).map_or(name, |(name, _)| name).to_owned()
+    }
+
+    /// Has it a column of just this name?
+    pub(crate) fn is_visible_name(&self, name: &str) -> bool {
+        self.schema.columns().iter().zip(&self.visible).any(|(column, visible)| *visible && column.name == name)
     }
 
     pub(crate) fn index_count(&self) -> usize {
@@ -198,6 +213,14 @@ impl TableRef {
     pub(crate) fn range_columns(&self) -> &[usize] {
         self.whole.as_ref().map_or(&[], |whole| whole.columns())
     }
+}
+
+fn visible(table: &Table) -> Vec<bool> {
+    let mut visible = vec![false; table.attributes().schema.len()];
+    for column in table.attributes().visible_columns() {
+        visible[column] = true;
+    }
+    visible
 }
 
 /// What the engine says of an object that the transaction itself has dropped: for a statement there is none.

@@ -1,41 +1,143 @@
 //! Text to statements, by sqlparser with PostgreSQL's dialect.
 
 use crate::{SqlError, SqlResult};
-use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Statement};
+use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Span, Token, Tokenizer};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
 
 /// Statements within each other: bounds the stack.
 const DEPTH_MAX: usize = 100;
 /// Longer texts are refused: each token takes some hundred bytes of memory.
 pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
 
-fn parser(text: &str) -> SqlResult<Parser<'static>> {
+/// Operators one behind the other: what is parsed of them is a tree as deep as they are many.
+const OPERATORS_MAX: u32 = 4_000;
+
+fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(SqlError::new("54000", format!("a text of {} bytes; at most {TEXT_BYTES_MAX} are read at once", text.len())));
     }
-    let dialect = &PostgreSqlDialect {};
-    let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location().map_err(|e| error(ParserError::from(e)))?;
-    // `?` stands for the parameters one after the other, as SQLite has it.
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    tokens.map_err(|e| error(ParserError::from(e)))
+}
+
+/// A statement, with its text.
+pub(crate) struct Parsed {
+    pub(crate) text: String,
+    pub(crate) node: Statement,
+}
+
+/// All statements of a text.
+pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
+    let places = Places::of(text);
+    let mut parsed = Vec::new();
+    for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
+        let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+        let Some(first) = own.next() else { continue };
+        let last = own.next_back().unwrap_or(first);
+        let end = last.span.end;
+        let text = text[places.at(first.span.start)..places.at(end)].to_owned();
+        number_parameters(&mut tokens);
+        check_chains(&tokens)?;
+        let mut parser = parser(tokens);
+        let node = parser.parse_statement().map_err(|e| at_end(error(e), end))?;
+        let rest = parser.next_token();
+        if rest.token != Token::EOF {
+            let found = SqlError::syntax(format!("syntax error: Expected: end of statement, found: {}", rest.token));
+            return Err(found.at(rest.span.start.line, rest.span.start.column));
+        }
+        parsed.push(Parsed { text, node });
+    }
+    Ok(parsed)
+}
+
+/// The one query of a text of the catalog, or of one that is made.
+pub(crate) fn parse_query(text: &str) -> SqlResult<Box<Query>> {
+    match parse(text)?.pop().map(|parsed| parsed.node) {
+        Some(Statement::Query(query)) => Ok(query),
+        _ => Err(SqlError::new("XX001", "a query that is none")),
+    }
+}
+
+fn parser(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
+    Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens)
+}
+
+/// `?` stands for the parameters one after the other, as SQLite has it.
+fn number_parameters(tokens: &mut [TokenWithSpan]) {
     let mut number = 0;
-    for token in &mut tokens {
+    for token in tokens {
         if token.token == Token::Question {
             number += 1;
             token.token = Token::Placeholder(format!("${number}"));
         }
     }
-    Ok(Parser::new(dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens))
 }
 
-/// All statements of a text.
-pub(crate) fn parse(text: &str) -> SqlResult<Vec<Statement>> {
-    parser(text)?.parse_statements().map_err(error)
+/// Refuses what would be a tree that is too deep.
+fn check_chains(tokens: &[TokenWithSpan]) -> SqlResult<()> {
+    // For each level of parentheses, operators since the last comma.
+    let mut chains = vec![0_u32];
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket => chains.push(0),
+            Token::RParen | Token::RBracket => {
+                chains.pop();
+                if chains.is_empty() {
+                    chains.push(0);
+                }
+            }
+            Token::Comma => chains.iter_mut().next_back().into_iter().for_each(|chain| *chain = 0),
+            Token::Word(word) if !matches!(word.keyword, Keyword::AND | Keyword::OR | Keyword::NOT | Keyword::UNION | Keyword::JOIN) => {}
+            Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Period | Token::EOF => {}
+            _ => {
+                if let Some(chain) = chains.last_mut() {
+                    *chain += 1;
+                    if *chain > OPERATORS_MAX {
+                        let error = SqlError::new("54001", format!("more than {OPERATORS_MAX} operators one behind the other"));
+                        return Err(error.at(token.span.start.line, token.span.start.column));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An error at the end of a text has no place of its own.
+fn at_end(error: SqlError, end: Location) -> SqlError {
+    error.at(end.line, end.column)
+}
+
+/// Where lines of a text begin, in bytes.
+struct Places<'t> {
+    text: &'t str,
+    lines: Vec<usize>,
+}
+
+impl<'t> Places<'t> {
+    fn of(text: &'t str) -> Places<'t> {
+        let mut lines = vec![0];
+        lines.extend(text.match_indices('\n').map(|(at, _)| at + 1));
+        Places { text, lines }
+    }
+
+    /// The byte at a place, which is told in lines and characters.
+    fn at(&self, place: Location) -> usize {
+        let index = |number: u64| usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+        let start = self.lines.get(index(place.line)).copied().unwrap_or(self.text.len());
+        let rest = &self.text[start..];
+        rest.char_indices().nth(index(place.column)).map_or(self.text.len(), |(at, _)| start + at)
+    }
 }
 
 /// An expression as the catalog has it: a default, a condition.
 pub(crate) fn parse_expression(text: &str) -> SqlResult<Expr> {
-    parser(text)?.parse_expr().map_err(error)
+    let tokens = tokens(text)?;
+    check_chains(&tokens)?;
+    parser(tokens).parse_expr().map_err(error)
 }
 
 /// sqlparser tells the place at the end of its message.
@@ -125,7 +227,7 @@ mod tests {
 
     #[test]
     fn errors_tell_the_place() {
-        let error = parse("select 1;\nselect (1;").unwrap_err();
+        let error = parse("select 1;\nselect (1;").map(drop).unwrap_err();
         assert_eq!(error.sqlstate(), "42601");
         assert_eq!(error.position().map(|(line, _)| line), Some(2), "{error}");
     }
@@ -134,6 +236,18 @@ mod tests {
     fn deep_texts_are_refused() {
         let deep = format!("select {}1{}", "(".repeat(100_000), ")".repeat(100_000));
         assert!(parse(&deep).is_err());
+    }
+
+    #[test]
+    fn statements_have_their_texts() {
+        let texts: Vec<String> =
+            parse(" select 'ä;' ;\n\n-- nothing\nselect ?, ?; ;").unwrap().into_iter().map(|parsed| parsed.text).collect();
+        assert_eq!(texts, ["select 'ä;'", "select ?, ?"]);
+        let chain = format!("select 1{}", " + 1".repeat(10_000));
+        assert_eq!(parse(&chain).map(drop).unwrap_err().sqlstate(), "54001");
+        // What is not within each other may be long.
+        let rows = vec!["(-1, 2 + 3)"; 20_000].join(", ");
+        assert_eq!(parse(&format!("insert into t values {rows}")).unwrap().len(), 1);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::bind::Binder;
 use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::expression::{Env, ParamTypes, Subqueries};
-use crate::parse::{identifier, parse};
+use crate::parse::{Parsed, identifier, parse};
 use crate::planned::{Action, Planned, Plans, PointPlan};
 use crate::sequences::SequenceRef;
 use crate::settings::Settings;
@@ -151,9 +151,9 @@ impl Session {
     /// # Errors
     /// 42601 when it is none, or several.
     pub fn prepare(&mut self, text: &str) -> SqlResult<Statement> {
-        let mut nodes = parse(text)?;
-        match (nodes.pop(), nodes.is_empty()) {
-            (Some(node), true) => Ok(Statement { text: text.into(), node: Arc::new(node), types: Arc::new([]) }),
+        let mut parsed = parse(text)?;
+        match (parsed.pop(), parsed.is_empty()) {
+            (Some(Parsed { node, .. }), true) => Ok(Statement { text: text.into(), node: Arc::new(node), types: Arc::new([]) }),
             (None, _) => Err(SqlError::syntax("there is no statement")),
             _ => Err(SqlError::syntax("there is more than one statement")),
         }
@@ -164,13 +164,8 @@ impl Session {
     /// # Errors
     /// 42601 when it is none.
     pub fn statements(&mut self, text: &str) -> SqlResult<Vec<Statement>> {
-        let nodes = parse(text)?;
-        let is_one = nodes.len() == 1;
-        let statement = |node: Node| {
-            let text = if is_one { text.into() } else { node.to_string().into() };
-            Statement { text, node: Arc::new(node), types: Arc::new([]) }
-        };
-        Ok(nodes.into_iter().map(statement).collect())
+        let statement = |parsed: Parsed| Statement { text: parsed.text.into(), node: Arc::new(parsed.node), types: Arc::new([]) };
+        Ok(parse(text)?.into_iter().map(statement).collect())
     }
 
     /// Runs one statement, with values for its parameters: `$1` and so on, or `?` one after the other.
@@ -394,7 +389,9 @@ impl Session {
     }
 
     fn explain(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
-        let Node::Explain { analyze, statement: inner, .. } = &*statement.node else { return Err(SqlError::unsupported("this EXPLAIN")) };
+        let Node::Explain { analyze, statement: inner, format: None, options: None, estimate: false, .. } = &*statement.node else {
+            return Err(SqlError::unsupported("EXPLAIN with options but ANALYZE and VERBOSE"));
+        };
         let text: Arc<str> = inner.to_string().into();
         let inner = Statement { text, node: Arc::new((**inner).clone()), types: Arc::new([]) };
         let analyze = *analyze;

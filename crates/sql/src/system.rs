@@ -125,7 +125,8 @@ fn split(name: &str) -> (&str, &str) {
 fn columns_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
     let (schema, short) = split(name);
     let notes = table.notes();
-    for (at, column) in table.attributes().schema.columns().iter().enumerate() {
+    for at in table.attributes().visible_columns() {
+        let column = &table.attributes().schema.columns()[at];
         let default = u32::try_from(at).ok().and_then(|id| notes.column(id).default);
         let length = match column.data_type {
             DataType::Char(length) | DataType::Varchar(Some(length)) => number(length.into()),

@@ -118,7 +118,9 @@ impl Binder<'_> {
     /// Columns that are named, by number; all but generated ones where none are.
     fn target_columns(&mut self, table: &TableRef, names: &[ast::ObjectName]) -> SqlResult<Vec<usize>> {
         if names.is_empty() {
-            return Ok((0..table.schema.len()).filter(|column| table.rules.generated[*column].is_none()).collect());
+            return Ok((0..table.schema.len())
+                .filter(|column| table.visible[*column] && table.rules.generated[*column].is_none())
+                .collect());
         }
         let mut columns = Vec::with_capacity(names.len());
         for name in names {
@@ -226,9 +228,10 @@ impl Binder<'_> {
     /// A default, from its text.
     pub(crate) fn default_expression(&mut self, text: &str, data_type: &DataType, column: &str) -> SqlResult<Expr> {
         let expr = parse_expression(text)?;
-        let scopes = std::mem::take(&mut self.scopes);
+        let (scopes, subplans) = (std::mem::take(&mut self.scopes), self.subplans.len());
         let typed = self.without_aggregates("DEFAULT expressions", |binder| binder.expression(&expr));
         self.scopes = scopes;
+        self.refuse_subqueries(subplans, "DEFAULT expressions")?;
         Ok(make::assign(typed?, data_type, column, self.params)?.expr)
     }
 
@@ -241,6 +244,16 @@ impl Binder<'_> {
             let typed = self.of_row(table, text, |binder, expr| binder.expression(expr))?;
             let mut expr = make::assign(typed, &own.data_type, &own.name, self.params)?.expr;
             to_slots(&mut expr);
+            let mut refused = None;
+            expr.visit(&mut |part| match part {
+                Expr::Slot(slot) if table.rules.generated[*slot].is_some() => refused = Some("another generated column"),
+                Expr::NextValue(_) => refused = Some("a sequence"),
+                Expr::Call { function, .. } if !function.is_immutable() => refused = Some("a function that gives other values later"),
+                _ => {}
+            });
+            if let Some(what) = refused {
+                return Err(SqlError::new("42P17", format!("generated column \"{}\" cannot refer to {what}", own.name)));
+            }
             rules.generated.push((column, expr));
         }
         for (name, text) in table.rules.checks() {
@@ -259,11 +272,17 @@ impl Binder<'_> {
         bind: impl FnOnce(&mut Self, &ast::Expr) -> SqlResult<R>,
     ) -> SqlResult<R> {
         let expr = parse_expression(text)?;
-        let scopes = std::mem::take(&mut self.scopes);
+        let (scopes, subplans) = (std::mem::take(&mut self.scopes), self.subplans.len());
         self.scope().add(table.name.clone(), super::scope::table_columns(table), Source::Given)?;
         let bound = self.without_aggregates("constraints", |binder| bind(binder, &expr));
         self.scopes = scopes;
+        self.refuse_subqueries(subplans, "constraints and generated columns")?;
         bound
+    }
+
+    /// What the catalog says of a row is about that row alone.
+    fn refuse_subqueries(&self, before: usize, place: &str) -> SqlResult<()> {
+        if self.subplans.len() == before { Ok(()) } else { Err(SqlError::unsupported(format!("a subquery in {place}"))) }
     }
 
     fn conflict(&mut self, table: &Arc<TableRef>, alias: &str, conflict: &ast::OnConflict) -> SqlResult<Conflict> {
@@ -464,9 +483,10 @@ pub(crate) fn to_slots(expr: &mut Expr) {
 pub(crate) fn column_of(table: &TableRef, name: &ast::Ident) -> SqlResult<usize> {
     let wanted = identifier(name);
     let columns = table.schema.columns();
-    let exact = columns.iter().position(|column| column.name == wanted);
+    let exact = (0..columns.len()).find(|at| table.visible[*at] && columns[*at].name == wanted);
     let found = exact.or_else(|| {
-        let mut like = (0..columns.len()).filter(|at| name.quote_style.is_none() && columns[*at].name.eq_ignore_ascii_case(&wanted));
+        let mut like = (0..columns.len())
+            .filter(|at| table.visible[*at] && name.quote_style.is_none() && columns[*at].name.eq_ignore_ascii_case(&wanted));
         like.next().filter(|_| like.next().is_none())
     });
     found.ok_or_else(|| {

@@ -10,6 +10,7 @@ use crate::{SqlError, SqlResult};
 use pagefold_format::catalog::DefinedKind;
 use pagefold_types::{DataType, Value};
 use sqlparser::ast::{self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned, UnaryOperator};
+use sqlparser::tokenizer::Span;
 
 /// Levels of expressions within each other.
 const DEPTH_MAX: usize = 500;
@@ -25,10 +26,8 @@ impl Binder<'_> {
         let typed = self.expression(expr)?;
         match typed.data_type {
             None | Some(DataType::Boolean) => Ok(make::coerce(typed, &DataType::Boolean, self.params)?.expr),
-            Some(other) => {
-                Err(SqlError::types(format!("argument of {place} must be type boolean, not type {}", types_name(&other)))
-                    .at_span(expr.span()))
-            }
+            Some(other) => Err(SqlError::types(format!("argument of {place} must be type boolean, not type {}", types_name(&other)))
+                .at_span(start_of(expr))),
         }
     }
 
@@ -36,7 +35,9 @@ impl Binder<'_> {
         if depth > DEPTH_MAX {
             return Err(SqlError::new("54001", format!("an expression of more than {DEPTH_MAX} levels")));
         }
-        self.bind_node(expr, depth + 1).map_err(|error| error.at_span(expr.span()))
+        // Expressions may be deeper than the stack of a thread is long.
+        let bound = stacker::maybe_grow(128 << 10, 2 << 20, || self.bind_node(expr, depth + 1));
+        bound.map_err(|error| error.at_span(start_of(expr)))
     }
 
     fn bind_node(&mut self, expr: &ast::Expr, depth: usize) -> SqlResult<Typed> {
@@ -339,6 +340,12 @@ impl Binder<'_> {
             // The least integers are numbers only with their sign.
             return Typed::number(&format!("-{text}"));
         }
+        // The sign binds tighter than the power, as in PostgreSQL.
+        if let (UnaryOperator::Minus, ast::Expr::BinaryOp { left, op: BinaryOperator::PGExp, right }) = (operator, of) {
+            let base = self.unary(operator, left, depth)?;
+            let exponent = self.bound_expression(right, depth)?;
+            return make::arithmetic(Operation::Power, base, exponent, self.params);
+        }
         let typed = self.bound_expression(of, depth)?;
         match operator {
             UnaryOperator::Not => make::not(typed, self.params),
@@ -453,6 +460,9 @@ impl Binder<'_> {
             Ok((bound, filter))
         })?;
         let aggregate = aggregate(name, bound, distinct, self.params)?;
+        if aggregate.argument.as_ref().is_some_and(is_of_outer_row) {
+            return Err(SqlError::unsupported(format!("{name} of columns of the query around, which is an aggregate of that query")));
+        }
         self.note_aggregate(name, Noted { aggregate, filter })
     }
 
@@ -502,6 +512,39 @@ impl Binder<'_> {
         let data_type = planned.outputs.first().map_or(TEXT, |output| output.data_type);
         self.subplans.push(planned.plan);
         Ok(Subplan { number: self.subplans.len() - 1, outer, data_type })
+    }
+}
+
+/// Has it columns of the query around, and none of its own?
+fn is_of_outer_row(expr: &Expr) -> bool {
+    let (mut outer, mut own) = (false, false);
+    expr.visit(&mut |part| match part {
+        Expr::Outer(_) => outer = true,
+        Expr::Column { .. } => own = true,
+        _ => {}
+    });
+    outer && !own
+}
+
+/// Where an expression begins. sqlparser's own way to it goes through the whole tree, however deep it is.
+fn start_of(mut expr: &ast::Expr) -> Span {
+    loop {
+        expr = match expr {
+            ast::Expr::BinaryOp { left, .. } => left,
+            ast::Expr::IsNull(of) | ast::Expr::IsNotNull(of) | ast::Expr::Nested(of) => of,
+            ast::Expr::InList { expr, .. }
+            | ast::Expr::InSubquery { expr, .. }
+            | ast::Expr::Between { expr, .. }
+            | ast::Expr::Like { expr, .. }
+            | ast::Expr::ILike { expr, .. }
+            | ast::Expr::UnaryOp { expr, .. }
+            | ast::Expr::Cast { expr, .. } => expr,
+            ast::Expr::Identifier(name) => return name.span,
+            ast::Expr::CompoundIdentifier(names) => return names.first().map_or_else(Span::empty, |name| name.span),
+            ast::Expr::Value(value) => return value.span,
+            ast::Expr::Function(call) => return call.name.span(),
+            _ => return Span::empty(),
+        };
     }
 }
 

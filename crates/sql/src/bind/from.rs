@@ -1,15 +1,15 @@
 //! FROM: tables, views, queries of WITH, subqueries, joins.
 
-use super::scope::{Merged, table_columns};
+use super::scope::{Merged, NAMELESS, table_columns};
 use super::select::From;
 use super::{Binder, Output, Source, settled};
 use crate::catalog::{self, Found};
 use crate::expression::{Comparison, Expr, Typed, make};
-use crate::parse::{At, identifier, object_name, parse};
+use crate::parse::{At, identifier, object_name, parse_query};
 use crate::plan::{JoinKind, Plan};
 use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
-use sqlparser::ast::{self, JoinConstraint, JoinOperator, Spanned, Statement, TableFactor};
+use sqlparser::ast::{self, JoinConstraint, JoinOperator, Spanned, TableFactor};
 
 impl Binder<'_> {
     /// The relations of FROM come into the scope.
@@ -44,7 +44,8 @@ impl Binder<'_> {
                 JoinConstraint::Natural => {
                     let own = |range: std::ops::Range<usize>, binder: &mut Self| -> Vec<String> {
                         let relations = &binder.scope().relations[range];
-                        relations.iter().flat_map(|relation| relation.columns.iter().map(|column| column.name.clone())).collect()
+                        let names = relations.iter().flat_map(|relation| relation.columns.iter().map(|column| column.name.clone()));
+                        names.filter(|name| !name.starts_with(NAMELESS)).collect()
                     };
                     let (left, right) = (own(first..middle, self), own(middle..end, self));
                     let mut names: Vec<String> = left.into_iter().filter(|name| right.contains(name)).collect();
@@ -52,7 +53,12 @@ impl Binder<'_> {
                     let names: Vec<ast::Ident> = names.into_iter().map(|name| ast::Ident::with_quote('"', name)).collect();
                     self.using(&names, first..middle, middle..end, (kind, swapped))?
                 }
-                JoinConstraint::None => Vec::new(),
+                JoinConstraint::None if matches!(join.join_operator, JoinOperator::CrossJoin(_)) => Vec::new(),
+                JoinConstraint::None => {
+                    return Err(SqlError::syntax("JOIN needs ON or USING")
+                        .at_span(join.relation.span())
+                        .with_hint("All pairs: CROSS JOIN."));
+                }
             };
             let (a, b) = if swapped { (right, left) } else { (left, right) };
             left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
@@ -125,10 +131,10 @@ impl Binder<'_> {
             } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
                 self.named(name, alias.as_ref()).map_err(|error| error.at_span(name.span())).map(From::Relation)
             }
-            TableFactor::Table { name, alias, args: Some(arguments), .. } => {
+            TableFactor::Table { name, alias, args: Some(arguments), with_ordinality: false, .. } => {
                 self.table_function(name, alias.as_ref(), &arguments.args).map(From::Relation)
             }
-            TableFactor::Function { lateral: false, name, args, alias, .. } => {
+            TableFactor::Function { lateral: false, name, args, alias, with_ordinality: false } => {
                 self.table_function(name, alias.as_ref(), args).map(From::Relation)
             }
             TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
@@ -167,10 +173,7 @@ impl Binder<'_> {
                 self.add(alias, &short, columns, Source::Table(table))
             }
             Found::View(text) => {
-                let query = match parse(&text)?.pop() {
-                    Some(Statement::Query(query)) => query,
-                    _ => return Err(SqlError::new("XX001", format!("view \"{wanted}\" has no query"))),
-                };
+                let query = parse_query(&text)?;
                 // Names in a view are those that its maker meant: neither WITH nor columns of this statement.
                 let (with, scopes) = (std::mem::take(&mut self.with), std::mem::take(&mut self.scopes));
                 let planned = self.subquery(&query);
@@ -243,6 +246,9 @@ impl Binder<'_> {
 
     fn add(&mut self, alias: Option<&ast::TableAlias>, name: &str, columns: Vec<Output>, source: Source) -> SqlResult<usize> {
         let Some(alias) = alias else { return self.scope().add(name.to_owned(), columns, source) };
+        if alias.columns.iter().any(|column| column.data_type.is_some()) {
+            return Err(SqlError::unsupported("types of columns in an alias").at_span(alias.name.span));
+        }
         let names: Vec<String> = alias.columns.iter().map(|column| identifier(&column.name)).collect();
         let columns = renamed(columns, &names)?;
         self.scope().add(identifier(&alias.name), columns, source).at_span(alias.name.span)

@@ -10,6 +10,9 @@ use sqlparser::ast::Ident;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// What the name of a column begins with that no statement can name, and `*` leaves out.
+pub(crate) const NAMELESS: char = '\0';
+
 /// What a query selects from.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
@@ -133,6 +136,7 @@ impl Scope {
         let places: Vec<(usize, usize, String)> = (self.relations.iter().enumerate())
             .filter(|(at, own)| relation.map_or(own.is_visible, |wanted| wanted == *at))
             .flat_map(|(at, own)| own.columns.iter().enumerate().map(move |(column, output)| (at, column, output.name.clone())))
+            .filter(|(.., name)| !name.starts_with(NAMELESS))
             .collect();
         for (relation, column, name) in places {
             if !hidden.contains(&(relation, column)) {
@@ -201,6 +205,10 @@ impl Binder<'_> {
 
 /// Columns of a table, as a relation has them.
 pub(crate) fn table_columns(table: &TableRef) -> Vec<Output> {
-    let output = |column: &pagefold_types::Column| Output { name: column.name.clone(), data_type: column.data_type };
-    table.schema.columns().iter().map(output).collect()
+    let output = |(column, visible): (&pagefold_types::Column, &bool)| {
+        // Nobody can name one that was dropped.
+        let name = if *visible { column.name.clone() } else { format!("{NAMELESS}dropped") };
+        Output { name, data_type: column.data_type }
+    };
+    table.schema.columns().iter().zip(&table.visible).map(output).collect()
 }

@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub(crate) struct Query {
     pub(crate) plan: Plan,
     pub(crate) outputs: Vec<Output>,
+    /// Columns that are literals in quotes, or NULL: text, if nobody says otherwise.
+    pub(crate) unknown: Vec<usize>,
 }
 
 /// A join tree, of relations by number.
@@ -108,6 +110,11 @@ impl Binder<'_> {
     /// SELECT ... FOR UPDATE or FOR SHARE. Its rows are those of one table, so that each can be locked.
     pub(crate) fn locking_query(&mut self, query: &ast::Query) -> SqlResult<(LockingPlan, Vec<Output>)> {
         let [lock] = query.locks.as_slice() else { return Err(SqlError::unsupported("several FOR UPDATE or FOR SHARE")) };
+        if let Some(of) = &lock.of {
+            return Err(SqlError::unsupported("FOR UPDATE OF")
+                .at_span(of.span())
+                .with_hint("There is one table: FOR UPDATE alone locks its rows."));
+        }
         let wrong = |what: &str| SqlError::new("0A000", format!("FOR UPDATE and FOR SHARE are not allowed with {what}"));
         let SetExpr::Select(select) = &*query.body else { return Err(wrong("UNION, VALUES and the like")) };
         if query.with.is_some() || select.distinct.is_some() || select.having.is_some() {
@@ -237,7 +244,7 @@ impl Binder<'_> {
             SetExpr::Values(values) => {
                 let rows: Vec<Vec<ast::Expr>> = values.rows.iter().map(|row| row.content.clone()).collect();
                 let (plan, outputs) = self.values(&rows)?;
-                self.ordered(Query { plan, outputs }, tail)
+                self.ordered(Query { plan, outputs, unknown: Vec::new() }, tail)
             }
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
                 let planned = self.deeper(|binder| binder.set_operation(left, *op, *set_quantifier, right))?;
@@ -246,10 +253,8 @@ impl Binder<'_> {
             SetExpr::Table(table) => {
                 let name = table.table_name.clone().unwrap_or_default();
                 let text = format!("SELECT * FROM {}", ast::Ident::with_quote('"', name));
-                match crate::parse::parse(&text)?.pop() {
-                    Some(ast::Statement::Query(query)) => self.body(&query.body, tail),
-                    _ => Err(SqlError::syntax("TABLE without a name")),
-                }
+                let query = crate::parse::parse_query(&text)?;
+                self.body(&query.body, tail)
             }
             _ => Err(SqlError::unsupported("a statement within a query")),
         }
@@ -262,6 +267,23 @@ impl Binder<'_> {
         self.body(body, Tail { order: &[], limit: None, fetch: None })
     }
 
+    /// UNION of many, one by one: their tree leans to the left.
+    fn unions(&mut self, left: &SetExpr, quantifier: SetQuantifier, right: &SetExpr) -> SqlResult<Query> {
+        let (mut arms, mut rest) = (vec![right], left);
+        while let SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } = rest
+            && *set_quantifier == quantifier
+        {
+            arms.push(right);
+            rest = left;
+        }
+        let mut all = self.arm(rest)?;
+        while let Some(next) = arms.pop() {
+            let next = self.arm(next)?;
+            all = self.combined(all, ast::SetOperator::Union, quantifier, next)?;
+        }
+        Ok(all)
+    }
+
     fn set_operation(
         &mut self,
         left: &SetExpr,
@@ -269,6 +291,14 @@ impl Binder<'_> {
         quantifier: SetQuantifier,
         right: &SetExpr,
     ) -> SqlResult<Query> {
+        if operator == ast::SetOperator::Union {
+            return self.unions(left, quantifier, right);
+        }
+        let (left, right) = (self.arm(left)?, self.arm(right)?);
+        self.combined(left, operator, quantifier, right)
+    }
+
+    fn combined(&mut self, left: Query, operator: ast::SetOperator, quantifier: SetQuantifier, right: Query) -> SqlResult<Query> {
         let all = match quantifier {
             SetQuantifier::All => true,
             SetQuantifier::Distinct | SetQuantifier::None => false,
@@ -279,21 +309,28 @@ impl Binder<'_> {
             ast::SetOperator::Intersect => ("INTERSECT", SetOperation::Intersect),
             ast::SetOperator::Except | ast::SetOperator::Minus => ("EXCEPT", SetOperation::Except),
         };
-        let (left, right) = (self.arm(left)?, self.arm(right)?);
         if left.outputs.len() != right.outputs.len() {
             return Err(SqlError::syntax(format!("each {name} query must have the same number of columns")));
         }
         let mut outputs = Vec::with_capacity(left.outputs.len());
         let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
         for (at, (a, b)) in left.outputs.iter().zip(&right.outputs).enumerate() {
-            let common = crate::expression::common_type([Some(a.data_type), Some(b.data_type)].into_iter(), name)?;
+            // A literal without a type takes that of the other arm.
+            let known = |query: &Query, data_type: DataType| (!query.unknown.contains(&at)).then_some(data_type);
+            let (of_a, of_b) = (known(&left, a.data_type), known(&right, b.data_type));
+            let common = crate::expression::common_type([of_a, of_b].into_iter(), name)?;
             let data_type = common.unwrap_or(super::TEXT);
-            of_left.push(make::coerce(Typed::of(Expr::Slot(at), a.data_type), &data_type, self.params)?.expr);
-            of_right.push(make::coerce(Typed::of(Expr::Slot(at), b.data_type), &data_type, self.params)?.expr);
+            for (exprs, known, own) in [(&mut of_left, of_a, a.data_type), (&mut of_right, of_b, b.data_type)] {
+                let slot = Typed::of(Expr::Slot(at), own);
+                let brought =
+                    if known.is_some() { make::coerce(slot, &data_type, self.params) } else { make::cast(slot, data_type, self.params) };
+                exprs.push(brought?.expr);
+            }
             outputs.push(Output { name: a.name.clone(), data_type });
         }
+        let unknown = left.unknown.iter().copied().filter(|at| right.unknown.contains(at)).collect();
         let plan = Plan::set_operation(operation, all, left.plan.projected(of_left), right.plan.projected(of_right));
-        Ok(Query { plan, outputs })
+        Ok(Query { plan, outputs, unknown })
     }
 
     /// ORDER BY and LIMIT of what is no SELECT: by columns that come out.
@@ -310,8 +347,8 @@ impl Binder<'_> {
             order.push(sort_key(slot, key));
         }
         let limit = self.limit(tail)?;
-        let Query { plan, outputs } = query;
-        Ok(Query { plan: plan.sorted(order).limited(limit), outputs })
+        let Query { plan, outputs, unknown } = query;
+        Ok(Query { plan: plan.sorted(order).limited(limit), outputs, unknown })
     }
 
     fn limit(&mut self, tail: Tail<'_>) -> SqlResult<Limit> {
@@ -354,7 +391,13 @@ impl Binder<'_> {
         self.scope().aggregates = Place::Noted(Vec::new());
         let mut outputs = Vec::new();
         let mut projection = Vec::new();
+        let mut unknown = Vec::new();
         for item in &select.projection {
+            if let SelectItem::UnnamedExpr(ast::Expr::Value(value)) | SelectItem::ExprWithAlias { expr: ast::Expr::Value(value), .. } = item
+                && (value.value == ast::Value::Null || super::string(&value.value).is_some())
+            {
+                unknown.push(projection.len());
+            }
             self.select_item(item, &mut outputs, &mut projection)?;
         }
         if self.locks {
@@ -416,12 +459,18 @@ impl Binder<'_> {
         };
         let select = Select { from, conditions, groups, projection, visible, distinct, order, limit };
         let plan = plan::select::plan(self, select)?;
-        Ok(Query { plan, outputs })
+        Ok(Query { plan, outputs, unknown })
     }
 
     fn select_item(&mut self, item: &SelectItem, outputs: &mut Vec<Output>, projection: &mut Vec<Expr>) -> SqlResult<()> {
         let (name, expr) = match item {
             SelectItem::UnnamedExpr(expr) => (output_name(expr), expr),
+            SelectItem::ExprWithAlias { alias, .. }
+                if alias.quote_style.is_none() && ["isnull", "notnull"].contains(&alias.value.to_lowercase().as_str()) =>
+            {
+                let error = SqlError::unsupported(format!("{} behind an expression", alias.value)).at_span(alias.span);
+                return Err(error.with_hint("Write IS NULL or IS NOT NULL."));
+            }
             SelectItem::ExprWithAlias { expr, alias } => (identifier(alias), expr),
             SelectItem::Wildcard(options) => {
                 refuse_wildcard_options(options)?;

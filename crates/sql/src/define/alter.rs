@@ -1,15 +1,22 @@
-//! ALTER TABLE, as far as what is said of a table changes: defaults, conditions, keys.
+//! ALTER TABLE and ALTER INDEX: columns, names, types, defaults, conditions, keys.
+//!
+//! All of it is a change of definitions in the transaction; rows stay as they are stored, and are read as the table says from then on
+//! (`docs/altering.md`). Compression and page size are changed by REORG.
 
 use super::{Defining, taken, too_much};
 use crate::bind::change::{column_of, to_slots};
+use crate::bind::types;
 use crate::catalog::TableRef;
 use crate::execute::Execution;
+use crate::expression::Expr;
 use crate::parse::{identifier, object_name};
 use crate::{SqlError, SqlResult};
+use pagefold_engine::Error;
+use pagefold_engine::database::{IndexChange, TableChange};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_format::catalog::{Constraint, ConstraintKind, Notes};
-use pagefold_types::{Direction, Value};
-use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, TableConstraint};
+use pagefold_types::{Column, Direction, Value};
+use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, ColumnOption, RenameTableNameKind, TableConstraint};
 use std::sync::Arc;
 
 impl Defining<'_> {
@@ -29,26 +36,222 @@ impl Defining<'_> {
         match operation {
             AlterTableOperation::AlterColumn { column_name, op } => {
                 let column = column_of(table, column_name)?;
-                let own = &table.schema.columns()[column];
-                let default = match op {
-                    AlterColumnOperation::SetDefault { value } => {
-                        let text = value.to_string();
-                        self.bind(|binder| binder.default_expression(&text, &own.data_type, &own.name))?;
-                        Some(text)
-                    }
-                    AlterColumnOperation::DropDefault => None,
-                    other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
-                };
-                let column = u32::try_from(column).unwrap_or(u32::MAX);
-                self.say(table, |notes| {
-                    let mut own = notes.column(column);
-                    own.default.clone_from(&default);
-                    notes.set_column(&own).map_err(too_much)
-                })
+                self.alter_column(table, column, op)
             }
             AlterTableOperation::AddConstraint { constraint, not_valid: false } => self.add_constraint(table, constraint),
             AlterTableOperation::DropConstraint { if_exists, name, .. } => self.drop_constraint(table, &identifier(name), *if_exists),
+            AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
+                self.add_column(table, column_def, *if_not_exists)
+            }
+            AlterTableOperation::DropColumn { column_names, if_exists, .. } => column_names.iter().try_for_each(|name| {
+                let table = TableRef::find(self.transaction, &table.name)?;
+                self.drop_column(&table, name, *if_exists)
+            }),
+            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+                let column = column_of(table, old_column_name)?;
+                let to = identifier(new_column_name);
+                if table.is_visible_name(&to) {
+                    return Err(SqlError::new("42701", format!("column \"{to}\" of relation \"{}\" already exists", table.name)));
+                }
+                // Conditions are kept as they were written, with the name.
+                if let Some(name) = self.rule_of_column(table, column)? {
+                    let error = SqlError::unsupported(format!("renaming a column that {name} refers to"));
+                    return Err(error.with_hint("Drop the constraint, rename the column, and add the constraint again."));
+                }
+                self.change(table, &[TableChange::RenameColumn { column: table.schema.columns()[column].name.clone(), to }])
+            }
+            AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) | RenameTableNameKind::As(to) } => {
+                // A new name without a schema is one in the schema of the table.
+                let to = match table.name.split_once('.') {
+                    Some((schema, _)) if to.0.len() == 1 => format!("{schema}.{}", object_name(to)?),
+                    _ => object_name(to)?,
+                };
+                if self.is_taken(&to)? {
+                    return Err(SqlError::new("42P07", format!("relation \"{to}\" already exists")));
+                }
+                self.change(table, &[TableChange::Rename(to)])
+            }
+            AlterTableOperation::SetOptionsParens { options } => {
+                let changes = super::options::changes(&super::options::pairs(options)?)?;
+                self.change(table, &changes)
+            }
             other => Err(SqlError::unsupported(format!("ALTER TABLE ... {other}"))),
+        }
+    }
+
+    /// Changes a table, all its parts.
+    fn change(&mut self, table: &TableRef, changes: &[TableChange]) -> SqlResult<()> {
+        if table.is_divided() {
+            self.transaction.change_partitioned_table(&table.name, changes)?;
+        } else {
+            self.transaction.change_table(&table.name, changes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn alter_index(&mut self, name: &ast::ObjectName, operation: &ast::AlterIndexOperation) -> SqlResult<String> {
+        let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
+        let (name, to) = (object_name(name)?, object_name(index_name)?);
+        match self.transaction.change_index(&name, &[IndexChange::Rename(to.clone())]) {
+            Err(Error::Unknown { .. }) => Err(SqlError::new("42704", format!("index \"{name}\" does not exist"))),
+            changed => changed.map(|_| "ALTER INDEX".into()).map_err(|error| taken(error, &to)),
+        }
+    }
+
+    fn add_column(&mut self, table: &Arc<TableRef>, definition: &ast::ColumnDef, if_not_exists: bool) -> SqlResult<()> {
+        let name = identifier(&definition.name);
+        if table.is_visible_name(&name) {
+            if if_not_exists {
+                return Ok(());
+            }
+            return Err(SqlError::new("42701", format!("column \"{name}\" of relation \"{}\" already exists", table.name)));
+        }
+        if types::is_serial(&definition.data_type) {
+            return Err(SqlError::unsupported("adding a SERIAL column"));
+        }
+        let data_type = types::data_type(&definition.data_type)?;
+        let (mut nullable, mut default, mut checks, mut is_unique) = (true, None, Vec::new(), false);
+        for option in &definition.options {
+            match &option.option {
+                ColumnOption::Null => {}
+                ColumnOption::NotNull => nullable = false,
+                ColumnOption::Default(expr) => default = Some(expr.to_string()),
+                ColumnOption::Check(check) => checks.push((option.name.clone().or_else(|| check.name.clone()), check.clone())),
+                ColumnOption::Unique(_) => is_unique = true,
+                other => return Err(SqlError::unsupported(format!("ADD COLUMN ... {other}"))),
+            }
+        }
+        // What rows have in it that are there: the default of this moment.
+        let value = match &default {
+            None => Value::Null,
+            Some(text) => {
+                let expr = self.bind(|binder| binder.default_expression(text, &data_type, &name))?;
+                let execution = Execution::new(&self.run, self.transaction.read_view()?, Vec::new(), Arc::new([]));
+                execution.context().evaluate(&expr, &[])?
+            }
+        };
+        if value == Value::Null && !nullable && table.rows() > 0 {
+            let message = format!("column \"{name}\" of relation \"{}\" contains null values", table.name);
+            return Err(SqlError::new("23502", message).of_column(&table.name, &name).with_hint("Give it a DEFAULT."));
+        }
+        let column = Column::new(name.clone(), data_type, nullable);
+        self.change(table, &[TableChange::AddColumn { column, value }])?;
+        let table = TableRef::find(self.transaction, &table.name)?;
+        if let Some(text) = default {
+            self.set_default(&table, table.schema.len() - 1, Some(&text))?;
+        }
+        for (at, (own, check)) in checks.into_iter().enumerate() {
+            let number = if at == 0 { String::new() } else { at.to_string() };
+            let own = own.unwrap_or_else(|| ast::Ident::with_quote('"', format!("{}_{name}_check{number}", table.name)));
+            let check = ast::CheckConstraint { name: Some(own), ..check };
+            let table = TableRef::find(self.transaction, &table.name)?;
+            self.add_constraint(&table, &TableConstraint::Check(check))?;
+        }
+        if is_unique {
+            let columns = vec![(table.schema.len() - 1, Direction::Ascending)];
+            return self.add_unique(&table, format!("{}_{name}_key", table.name), columns);
+        }
+        Ok(())
+    }
+
+    fn drop_column(&mut self, table: &Arc<TableRef>, name: &ast::Ident, if_exists: bool) -> SqlResult<()> {
+        let column = match column_of(table, name) {
+            Err(error) if if_exists && error.sqlstate() == "42703" => {
+                drop(error);
+                return Ok(());
+            }
+            found => found?,
+        };
+        if table.primary_key.contains(&column) {
+            return Err(SqlError::unsupported("dropping a column of the primary key"));
+        }
+        // As in PostgreSQL, indexes and conditions of the column go with it.
+        let indexes: Vec<String> = (0..table.index_count())
+            .filter(|index| table.index_columns(*index).iter().any(|(own, _)| *own == column))
+            .map(|index| table.index_name(index))
+            .collect();
+        for index in indexes {
+            if table.is_divided() { self.transaction.drop_partitioned_index(&index)? } else { self.transaction.drop_index(&index)? }
+        }
+        while let Some(rule) = self.rule_of_column(table, column)? {
+            let table = TableRef::find(self.transaction, &table.name)?;
+            if !table.rules.constraints.iter().any(|own| own.name == rule) {
+                let error = SqlError::new(
+                    "2BP01",
+                    format!("cannot drop column {} because generated column {rule} depends on it", identifier(name)),
+                );
+                return Err(error.with_hint("Drop the generated column first."));
+            }
+            self.drop_constraint(&table, &rule, false)?;
+        }
+        let own = table.schema.columns()[column].name.clone();
+        let table = TableRef::find(self.transaction, &table.name)?;
+        self.set_default(&table, column, None)?;
+        self.change(&table, &[TableChange::DropColumn(own)])
+    }
+
+    /// The first CHECK or generated column, by name, that refers to a column.
+    fn rule_of_column(&mut self, table: &TableRef, column: usize) -> SqlResult<Option<String>> {
+        // As the transaction has it by now.
+        let table = TableRef::find(self.transaction, &table.name)?;
+        let refers = |expr: &Expr| {
+            let mut found = false;
+            expr.visit(&mut |part| found |= matches!(part, Expr::Slot(slot) if *slot == column));
+            found
+        };
+        let rules = self.bind(|binder| binder.row_rules(&table))?;
+        let check = rules.checks.iter().find(|(_, expr)| refers(expr)).map(|(name, _)| name.clone());
+        let generated = || rules.generated.iter().find(|(_, expr)| refers(expr)).map(|(at, _)| table.schema.columns()[*at].name.clone());
+        Ok(check.or_else(generated))
+    }
+
+    fn set_default(&mut self, table: &TableRef, column: usize, default: Option<&str>) -> SqlResult<()> {
+        let column = u32::try_from(column).unwrap_or(u32::MAX);
+        self.say(table, |notes| {
+            let mut own = notes.column(column);
+            own.default = default.map(str::to_owned);
+            notes.set_column(&own).map_err(too_much)
+        })
+    }
+
+    fn alter_column(&mut self, table: &Arc<TableRef>, column: usize, operation: &AlterColumnOperation) -> SqlResult<()> {
+        let own = &table.schema.columns()[column];
+        let name = own.name.clone();
+        match operation {
+            AlterColumnOperation::SetDefault { value } => {
+                let text = value.to_string();
+                self.bind(|binder| binder.default_expression(&text, &own.data_type, &own.name))?;
+                self.set_default(table, column, Some(&text))
+            }
+            AlterColumnOperation::DropDefault => self.set_default(table, column, None),
+            AlterColumnOperation::SetNotNull if own.nullable => match self.change(table, &[TableChange::SetNotNull(name)]) {
+                // The engine names the row.
+                Err(error) if matches!(error.engine(), Some(Error::Value(_))) => {
+                    let message = format!("column \"{}\" of relation \"{}\" contains null values", own.name, table.name);
+                    Err(SqlError::new("23502", message).with_detail(error.message().to_owned()).of_column(&table.name, &own.name))
+                }
+                done => done,
+            },
+            AlterColumnOperation::SetNotNull => Ok(()),
+            AlterColumnOperation::DropNotNull if table.primary_key.contains(&column) => {
+                Err(SqlError::new("42P16", format!("column \"{name}\" is in a primary key")))
+            }
+            AlterColumnOperation::DropNotNull if own.nullable => Ok(()),
+            AlterColumnOperation::DropNotNull => self.change(table, &[TableChange::DropNotNull(name)]),
+            AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
+                let data_type = types::data_type(data_type)?;
+                self.change(table, &[TableChange::SetType { column: name, data_type }])
+            }
+            other => Err(SqlError::unsupported(format!("ALTER COLUMN ... {other}"))),
+        }
+    }
+
+    fn add_unique(&mut self, table: &TableRef, name: String, columns: Vec<(usize, Direction)>) -> SqlResult<()> {
+        let attributes = IndexAttributes::new(name.clone(), columns, true).with_format(IndexFormat::Prefix, 8192);
+        if table.is_divided() {
+            self.transaction.create_partitioned_index(&table.name, &attributes).map_err(|error| taken(error, &name))
+        } else {
+            self.transaction.create_index(&table.first().table, attributes).map(drop).map_err(|error| taken(error, &name))
         }
     }
 
@@ -93,12 +296,7 @@ impl Defining<'_> {
                 }
                 let names: Vec<&str> = columns.iter().map(|(column, _)| table.schema.columns()[*column].name.as_str()).collect();
                 let name = unique.name.as_ref().map_or_else(|| format!("{}_{}_key", table.name, names.join("_")), identifier);
-                let attributes = IndexAttributes::new(name.clone(), columns, true).with_format(IndexFormat::Prefix, 8192);
-                if table.is_divided() {
-                    self.transaction.create_partitioned_index(&table.name, &attributes).map_err(|error| taken(error, &name))
-                } else {
-                    self.transaction.create_index(&table.first().table, attributes).map(drop).map_err(|error| taken(error, &name))
-                }
+                self.add_unique(table, name, columns)
             }
             other => Err(SqlError::unsupported(format!("ALTER TABLE ... ADD {other}"))),
         }
@@ -110,10 +308,7 @@ impl Defining<'_> {
         self.say(table, |_| Ok(()))?;
         let (mut condition, plan, subplans) = self.bind(|binder| {
             let condition = binder.of_row(table, text, |binder, expr| binder.condition(expr, "CHECK"))?;
-            let query = format!("SELECT * FROM {}", quoted(&table.name));
-            let Some(ast::Statement::Query(query)) = crate::parse::parse(&query)?.pop() else {
-                return Err(SqlError::new("XX000", "a query"));
-            };
+            let query = crate::parse::parse_query(&format!("SELECT * FROM {}", quoted(&table.name)))?;
             let planned = binder.query(&query)?;
             Ok((condition, planned.plan, std::mem::take(&mut binder.subplans)))
         })?;
@@ -122,7 +317,11 @@ impl Defining<'_> {
         let execution = Execution::new(&self.run, view, Vec::new(), subplans.into());
         let context = execution.context();
         let mut rows = crate::execute::open(&plan, &context)?;
-        while let Some(row) = rows.next(&context)? {
+        while let Some(seen) = rows.next(&context)? {
+            // Columns that were dropped have their places.
+            let mut seen = seen.into_iter();
+            let row: Vec<Value> =
+                table.visible.iter().map(|visible| if *visible { seen.next().unwrap_or(Value::Null) } else { Value::Null }).collect();
             if context.evaluate(&condition, &row)? == Value::Boolean(false) {
                 let message = format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", table.name);
                 return Err(SqlError::new("23514", message)

@@ -2,7 +2,7 @@
 //!
 //! * `table`: CREATE TABLE, CREATE TABLE AS
 //! * `index`: CREATE INDEX
-//! * `alter`: ALTER TABLE, as far as definitions alone change
+//! * `alter`: ALTER TABLE, ALTER INDEX
 //! * `drop`: DROP, TRUNCATE
 //! * `sequence`: CREATE SEQUENCE
 //! * `options`: storage parameters
@@ -53,6 +53,7 @@ impl Defining<'_> {
             }
             Node::Truncate(truncate) => self.truncate(truncate),
             Node::AlterTable(alter) => self.alter_table(alter),
+            Node::AlterIndex { name, operation } => self.alter_index(name, operation),
             Node::Comment { object_type, object_name, comment, if_exists: false, .. } => {
                 self.comment(object_type, object_name, comment.as_deref())
             }
@@ -80,10 +81,7 @@ impl Defining<'_> {
             text = format!("SELECT * FROM ({text}) AS v ({})", columns.join(", "));
         }
         // It is bound once, so that what is wrong shows now.
-        let query = match crate::parse::parse(&text)?.pop() {
-            Some(Node::Query(query)) => query,
-            _ => return Err(SqlError::syntax("a view is of a query")),
-        };
+        let query = crate::parse::parse_query(&text)?;
         self.bind(|binder| binder.query(&query))?;
         let mut notes = Notes::default();
         notes.set_text(Some(&text)).map_err(too_much)?;

@@ -2,6 +2,7 @@
 
 use crate::settings::text_of;
 use crate::{SqlError, SqlResult};
+use pagefold_engine::database::TableChange;
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, TableAttributes};
 use sqlparser::ast;
@@ -67,6 +68,21 @@ pub(super) fn of_table(mut attributes: TableAttributes, options: &[(String, Stri
         attributes.pool.clone_from(value);
     }
     Ok(attributes)
+}
+
+/// What of a table that is there changes.
+pub(super) fn changes(options: &[(String, String)]) -> SqlResult<Vec<TableChange>> {
+    let change = |(name, value): &(String, String)| match name.as_str() {
+        "pctfree" => percent(name, value).map(TableChange::Pctfree),
+        "maxrows" => value.parse().map(TableChange::Maxrows).map_err(|_| wrong(name, value, "1 to 4096 rows on a page.")),
+        "pool" => Ok(TableChange::Pool(value.clone())),
+        "compress" | "compression" | "method" | "page_size" => {
+            let error = SqlError::unsupported(format!("ALTER TABLE ... SET ({name})"));
+            Err(error.with_hint("`pagefold reorg DB TABLE --compress M --page-size N` writes the table anew while others use it."))
+        }
+        _ => Err(unknown(name, "pctfree, maxrows, pool")),
+    };
+    options.iter().map(change).collect()
 }
 
 fn method(name: &str, value: &str) -> SqlResult<Method> {

@@ -138,11 +138,24 @@ impl Defining<'_> {
         if types::is_serial(&definition.data_type) {
             self.count(said, at, false, &[])?;
         }
+        let is_nullable = definition.options.iter().any(|option| option.option == ColumnOption::Null);
         for option in &definition.options {
             let constraint_name = option.name.as_ref();
             match &option.option {
                 ColumnOption::Null => {}
+                ColumnOption::NotNull if is_nullable => {
+                    return Err(SqlError::syntax(format!(
+                        "conflicting NULL/NOT NULL declarations for column \"{name}\" of table \"{}\"",
+                        said.name
+                    )));
+                }
                 ColumnOption::NotNull => said.columns[at].nullable = false,
+                ColumnOption::Default(_) if said.notes_of(at).default.is_some() => {
+                    return Err(SqlError::syntax(format!(
+                        "multiple default values specified for column \"{name}\" of table \"{}\"",
+                        said.name
+                    )));
+                }
                 ColumnOption::Default(expr) => {
                     let text = expr.to_string();
                     self.bind(|binder| binder.default_expression(&text, &data_type, &name))?;
@@ -159,7 +172,6 @@ impl Defining<'_> {
                     self.count(said, at, always, sequence_options.as_deref().unwrap_or(&[]))?;
                 }
                 ColumnOption::Generated { generation_expr: Some(expr), .. } => said.notes_of(at).generated = Some(expr.to_string()),
-                ColumnOption::Comment(text) => said.notes_of(at).comment = Some(text.clone()),
                 ColumnOption::ForeignKey(_) => return Err(SqlError::unsupported("FOREIGN KEY")),
                 ColumnOption::Collation(name) if name.to_string().trim_matches('"').eq_ignore_ascii_case("C") => {}
                 other => return Err(SqlError::unsupported(format!("the column option {other}")).at_span(definition.name.span)),
@@ -289,6 +301,13 @@ fn table_constraint(said: &mut Said, constraint: &TableConstraint) -> SqlResult<
 
 fn refuse_other_clauses(create: &ast::CreateTable) -> SqlResult<()> {
     let unsupported = [
+        (create.order_by.is_some() || create.cluster_by.is_some() || create.clustered_by.is_some(), "ORDER BY and CLUSTER BY of a table"),
+        (create.comment.is_some(), "COMMENT in CREATE TABLE"),
+        (
+            create.query.is_some() && create.columns.iter().any(|column| column.data_type != ast::DataType::Unspecified),
+            "types of columns in CREATE TABLE AS",
+        ),
+        (create.query.is_some() && !create.constraints.is_empty(), "constraints in CREATE TABLE AS"),
         (create.or_replace, "OR REPLACE"),
         (create.temporary, "TEMPORARY"),
         (create.external, "EXTERNAL"),

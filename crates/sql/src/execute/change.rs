@@ -14,6 +14,7 @@ use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{Insertion, LockWait, Locked, RowLock, Transaction};
 use pagefold_types::{Rid, Value, ValueRef};
+use std::collections::HashSet;
 
 /// What a statement has done.
 #[derive(Debug, Default)]
@@ -88,13 +89,14 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
         inserted.map_err(|error| of_key(error, &plan.table))?;
         return Ok(Outcome::Done(changed));
     }
+    let mut touched = HashSet::new();
     while let Some(row) = next(&context)? {
         let (is_changed, row) = match &plan.conflict {
             None => {
                 insert_one(&plan.table, transaction, &row)?;
                 (true, row)
             }
-            Some(conflict) => match insert_or(plan, conflict, transaction, &context, row)? {
+            Some(conflict) => match insert_or(plan, conflict, transaction, &context, &mut touched, row)? {
                 Some(done) => done,
                 None => return Ok(Outcome::Again),
             },
@@ -185,22 +187,50 @@ fn insert_or(
     conflict: &Conflict,
     transaction: &mut Transaction<'static>,
     context: &Context<'_>,
+    touched: &mut HashSet<(usize, u64)>,
     row: Tuple,
 ) -> SqlResult<Option<(bool, Tuple)>> {
     let table = &plan.table;
     let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
-    let part = &table.parts[table.part_of(&values)?];
-    let taken = transaction.insert_unless_taken(&part.table, &values).map_err(|error| of_key(error, table))?;
-    let (index, rid) = match taken {
-        Insertion::Inserted(_) => return Ok(Some((true, row))),
-        Insertion::Taken { index, rid } => (index, rid),
+    let number = table.part_of(&values)?;
+    let part = &table.parts[number];
+    // The index that was named is asked first: rows of others count only where it has none.
+    let named = match conflict.index {
+        None => None,
+        Some(own) => {
+            let columns = table.index_columns(own);
+            let key: Vec<ValueRef<'_>> = columns.iter().map(|(column, _)| values[*column]).collect();
+            match key.iter().any(ValueRef::is_null) {
+                true => None,
+                false => transaction.get(&part.table, &part.indexes[own], &key, |rid, _| rid)?,
+            }
+        }
     };
-    // Another index than the one that was named is an error as ever.
-    if let Some(own) = conflict.index
-        && part.indexes[own].name() != index.name()
-    {
-        insert_one(table, transaction, &row)?;
-        return Ok(Some((true, row)));
+    let rid = match named {
+        Some(rid) if transaction.lock(&part.table, rid)? => rid,
+        // It has gone meanwhile.
+        Some(_) => return Ok(None),
+        None => {
+            let taken = transaction.insert_unless_taken(&part.table, &values).map_err(|error| of_key(error, table))?;
+            match taken {
+                Insertion::Inserted(rid) => {
+                    touched.insert((number, rid.to_u64()));
+                    return Ok(Some((true, row)));
+                }
+                // Another index than the one that was named is an error as ever.
+                Insertion::Taken { index, .. } if conflict.index.is_some_and(|own| part.indexes[own].name() != index.name()) => {
+                    insert_one(table, transaction, &row)?;
+                    return Ok(Some((true, row)));
+                }
+                Insertion::Taken { rid, .. } => rid,
+            }
+        }
+    };
+    if conflict.update.is_some() && !touched.insert((number, rid.to_u64())) {
+        let error = SqlError::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time");
+        return Err(
+            error.with_hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+        );
     }
     let Some(update) = &conflict.update else { return Ok(Some((false, row))) };
     let Some(old) = transaction.row(&part.table, rid)? else {
@@ -226,8 +256,7 @@ fn insert_or(
     let columns: Vec<usize> = update.assignments.iter().map(|(column, _)| *column).collect();
     let changes: Vec<(usize, ValueRef<'_>)> =
         changes_of(&columns, &plan.rules).into_iter().map(|column| (column, new[column].as_ref())).collect();
-    let part = table.parts.iter().position(|own| own.table.name() == part.table.name()).unwrap_or(0);
-    put(table, transaction, (part, rid), &changes, Some(&new))?;
+    put(table, transaction, (number, rid), &changes, Some(&new))?;
     Ok(Some((true, new)))
 }
 
@@ -268,7 +297,7 @@ pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, 
     let context = execution.context();
     let mut source = open(&plan.source, &context)?;
     let mut rows = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     while let Some(row) = source.next(&context)? {
         execution.look()?;
         let place = place_of(&row)?;
