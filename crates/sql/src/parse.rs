@@ -20,7 +20,32 @@ fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
         return Err(SqlError::new("54000", format!("a text of {} bytes; at most {TEXT_BYTES_MAX} are read at once", text.len())));
     }
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
-    tokens.map_err(|e| error(ParserError::from(e)))
+    let tokens = tokens.map_err(|e| error(ParserError::from(e)))?;
+    Ok(tokens.into_iter().flat_map(signs_apart).collect())
+}
+
+/// `a>-1` has two operators: one of several characters ends with a sign only if it has a character that no other operator has (PostgreSQL, "Operators").
+fn signs_apart(token: TokenWithSpan) -> Vec<TokenWithSpan> {
+    let Token::CustomBinaryOperator(operator) = &token.token else { return vec![token] };
+    let sign = match operator.chars().last() {
+        Some('-') => Token::Minus,
+        Some('+') => Token::Plus,
+        _ => return vec![token],
+    };
+    let first = match &operator[..operator.len() - 1] {
+        "=" => Token::Eq,
+        "<" => Token::Lt,
+        ">" => Token::Gt,
+        "<=" => Token::LtEq,
+        ">=" => Token::GtEq,
+        "<>" => Token::Neq,
+        "*" => Token::Mul,
+        "/" => Token::Div,
+        "+" => Token::Plus,
+        "-" => Token::Minus,
+        _ => return vec![token],
+    };
+    vec![TokenWithSpan { token: first, span: token.span }, TokenWithSpan { token: sign, span: token.span }]
 }
 
 /// A statement, with its text.

@@ -261,3 +261,33 @@ fn an_answer_that_is_dropped_early_leaves_nothing_open() {
     assert_eq!(session.transaction_state(), TransactionState::None);
     run(&mut session, "DROP TABLE t");
 }
+
+#[test]
+fn long_and_deep_statements_end() {
+    let database = database();
+    let mut session = database.session();
+    run(&mut session, "CREATE TABLE t (x INTEGER)");
+    run(&mut session, "INSERT INTO t VALUES (1), (5)");
+    // A thread of a test has two megabytes for its stack.
+    for operator in [" + 1", " || 'a'", " = true"] {
+        for count in [300, 3_900] {
+            let sql = format!("SELECT {}{}", if operator.contains('=') { "true" } else { "1" }, operator.repeat(count));
+            let done = session.execute(&sql, &[]).and_then(pagefold_sql::Answer::rows).map_err(|e| e.sqlstate());
+            assert!(done.is_ok() || done == Err("54001"), "{operator} {count}: {done:?}");
+        }
+    }
+    for word in ["AND", "OR"] {
+        let terms: Vec<String> = (0..1_900).map(|number| format!("x <> {number}")).collect();
+        assert!(number(&mut session, &format!("SELECT count(*) FROM t WHERE {}", terms.join(&format!(" {word} ")))) <= 2);
+        let unknown = terms.join(&format!(" {word} ")).replace('x', "y");
+        assert_eq!(fails(&mut session, &format!("SELECT 1 FROM t WHERE {unknown}")), "42703");
+    }
+    let union = vec!["SELECT 1"; 500].join(" UNION ALL ");
+    assert_eq!(run(&mut session, &union).len(), 500);
+    // Views that double with each level.
+    let mut with = "WITH c0 AS (SELECT 1 AS a)".to_owned();
+    for level in 1..30 {
+        with.push_str(&format!(", c{level} AS (SELECT p.a FROM c{0} p, c{0} q)", level - 1));
+    }
+    assert_eq!(fails(&mut session, &format!("{with} SELECT * FROM c29")), "54001");
+}

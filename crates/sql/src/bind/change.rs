@@ -186,6 +186,11 @@ impl Binder<'_> {
         for column in 0..table.schema.len() {
             let given = match targets.iter().position(|target| *target == column).filter(|at| *at < planned.outputs.len()) {
                 None => Given::Default,
+                // A literal that nobody gave a type is read as one of the column's.
+                Some(at) if planned.unknown.contains(&at) => {
+                    let slot = Typed::of(Expr::Slot(at), planned.outputs[at].data_type);
+                    Given::Value(make::cast(slot, table.schema.columns()[column].data_type, self.params)?)
+                }
                 Some(at) => Given::Value(Typed::of(Expr::Slot(at), planned.outputs[at].data_type)),
             };
             exprs.push(self.column_value(table, column, given)?);

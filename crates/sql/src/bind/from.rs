@@ -9,7 +9,11 @@ use crate::parse::{At, identifier, object_name, parse_query};
 use crate::plan::{JoinKind, Plan};
 use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
+use pagefold_types::Value;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, Spanned, TableFactor};
+
+/// Relations in a statement: views within views may double with each level.
+const RELATIONS_MAX: usize = 1_000;
 
 impl Binder<'_> {
     /// The relations of FROM come into the scope.
@@ -245,6 +249,11 @@ impl Binder<'_> {
     }
 
     fn add(&mut self, alias: Option<&ast::TableAlias>, name: &str, columns: Vec<Output>, source: Source) -> SqlResult<usize> {
+        self.relations += 1;
+        if self.relations > RELATIONS_MAX {
+            let message = format!("more than {RELATIONS_MAX} tables, views and subqueries, those of views each time they are used");
+            return Err(SqlError::new("54001", message));
+        }
         let Some(alias) = alias else { return self.scope().add(name.to_owned(), columns, source) };
         if alias.columns.iter().any(|column| column.data_type.is_some()) {
             return Err(SqlError::unsupported("types of columns in an alias").at_span(alias.name.span));
@@ -297,6 +306,9 @@ pub(crate) fn conjuncts(condition: Expr) -> Vec<Expr> {
 /// What all branches of an OR demand is demanded by itself: such a term may join two tables, or be answered by an index.
 fn common_terms(branches: Vec<Expr>) -> Vec<Expr> {
     let mut branches: Vec<Vec<Expr>> = branches.into_iter().map(conjuncts).collect();
+    if let Some(list) = as_list(&branches) {
+        return vec![list];
+    }
     let Some((first, others)) = branches.split_first() else { return Vec::new() };
     let is_common = |term: &&Expr| others.iter().all(|branch| branch.contains(term));
     // One that is not the same each time it is asked stays where it is.
@@ -307,6 +319,39 @@ fn common_terms(branches: Vec<Expr>) -> Vec<Expr> {
         all.push(Expr::Or(branches.into_iter().filter_map(crate::plan::together).collect()));
     }
     all
+}
+
+/// `a = 1 OR a = 2 OR a IN (3, 4)` as `a IN (1, 2, 3, 4)`: a list is searched, and an index finds its values.
+fn as_list(branches: &[Vec<Expr>]) -> Option<Expr> {
+    let mut of = None;
+    let mut literals: Vec<Value> = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let [term] = branch.as_slice() else { return None };
+        let own = match term {
+            Expr::Compare { comparison: Comparison::Equal, left, right } => match (&**left, &**right) {
+                (own, Expr::Literal(value)) | (Expr::Literal(value), own) => {
+                    literals.push(value.clone());
+                    own
+                }
+                _ => return None,
+            },
+            Expr::In { of, list, negated: false, sorted: true } => {
+                for expr in list {
+                    let Expr::Literal(value) = expr else { return None };
+                    literals.push(value.clone());
+                }
+                of
+            }
+            _ => return None,
+        };
+        if *of.get_or_insert(own) != own {
+            return None;
+        }
+    }
+    let of = of.filter(|of| matches!(of, Expr::Column { .. }))?.clone();
+    literals.sort_unstable();
+    literals.dedup();
+    Some(Expr::In { of: Box::new(of), list: literals.into_iter().map(Expr::Literal).collect(), negated: false, sorted: true })
 }
 
 /// Does it take a number of a sequence, or draw one?

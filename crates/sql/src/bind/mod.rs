@@ -48,6 +48,8 @@ pub(crate) struct Binder<'b> {
     /// Queries of WITH that can be seen, the innermost last.
     with: Vec<HashMap<String, Arc<WithQuery>>>,
     depth: usize,
+    /// Relations that were bound, those of views each time they are used.
+    relations: usize,
     /// A query is bound whose rows are locked.
     locks: bool,
     /// Names of tables, for hints.
@@ -73,6 +75,7 @@ impl<'b> Binder<'b> {
             subplans: Vec::new(),
             with: Vec::new(),
             depth: 0,
+            relations: 0,
             locks: false,
             names: Vec::new(),
         }

@@ -5,7 +5,7 @@
 
 use super::{Access, ScanPlan, together};
 use crate::catalog::TableRef;
-use crate::expression::{Comparison, Expr};
+use crate::expression::{Comparison, Expr, SubqueryKind};
 use pagefold_engine::btree::Direction;
 use pagefold_types::DataType;
 use std::sync::Arc;
@@ -308,9 +308,18 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
 fn is_free_of(expr: &Expr, relation: usize) -> bool {
     let mut free = true;
     expr.visit(&mut |expr| {
-        free &= !matches!(expr, Expr::Column { relation: r, .. } if *r == relation) && !matches!(expr, Expr::Subquery { .. })
+        free &= !matches!(expr, Expr::Column { relation: r, .. } if *r == relation) && !needs_row(expr)
     });
     free
+}
+
+/// Is it a subquery that is asked of each row? One that needs nothing of the row has one value, which is computed when the scan is opened.
+pub(crate) fn needs_row(expr: &Expr) -> bool {
+    match expr {
+        Expr::Subquery { kind: SubqueryKind::Scalar, outer, .. } => !outer.is_empty(),
+        Expr::Subquery { .. } => true,
+        _ => false,
+    }
 }
 
 fn mirrored(comparison: Comparison) -> Comparison {

@@ -6,7 +6,7 @@
 //! Invariant: a condition is asked as soon as all its relations are there; those with subqueries last. Conditions on the side of an outer join that may be NULL
 //! are never asked below it.
 
-use super::access::{Chosen, Wanted, choose};
+use super::access::{Chosen, Wanted, choose, needs_row};
 use super::{Access, FilterPlan, HashPlan, JoinKind, LookUpPlan, Plan, together};
 use crate::bind::{From, Relation, Source};
 use crate::catalog::TableRef;
@@ -35,7 +35,7 @@ impl Condition {
         let (mut needs, mut has_subquery) = (0, false);
         expr.visit(&mut |expr| match expr {
             Expr::Column { relation, .. } => needs |= 1 << relation.min(&63),
-            Expr::Subquery { .. } => has_subquery = true,
+            expr if needs_row(expr) => has_subquery = true,
             _ => {}
         });
         Condition { expr, needs, has_subquery }
