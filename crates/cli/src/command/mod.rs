@@ -27,8 +27,8 @@ mod report;
 mod runstats;
 mod salvage;
 mod scan;
-mod top;
 mod sql;
+mod top;
 
 use crate::arguments::Command;
 use crate::failure::Result;

@@ -297,7 +297,7 @@ impl Binder<'_> {
 pub(crate) fn conjuncts(condition: Expr) -> Vec<Expr> {
     match condition {
         Expr::And(terms) => terms.into_iter().flat_map(conjuncts).collect(),
-        Expr::Literal(pagefold_types::Value::Boolean(true)) => Vec::new(),
+        Expr::Literal(Value::Boolean(true)) => Vec::new(),
         Expr::Or(branches) => common_terms(branches),
         other => vec![other],
     }

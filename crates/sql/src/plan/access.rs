@@ -307,9 +307,7 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
 
 fn is_free_of(expr: &Expr, relation: usize) -> bool {
     let mut free = true;
-    expr.visit(&mut |expr| {
-        free &= !matches!(expr, Expr::Column { relation: r, .. } if *r == relation) && !needs_row(expr)
-    });
+    expr.visit(&mut |expr| free &= !matches!(expr, Expr::Column { relation: r, .. } if *r == relation) && !needs_row(expr));
     free
 }
 

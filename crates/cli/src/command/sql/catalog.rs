@@ -123,7 +123,8 @@ impl Found {
     }
 
     pub(super) fn columns(&self) -> Vec<ColumnLine> {
-        let line = |(at, column): (usize, &pagefold::types::Column)| {
+        let line = |at: usize| {
+            let column = &self.attributes().schema.columns()[at];
             let notes = self.column_notes(at);
             let default = match (&notes.identity, &notes.generated, &notes.default) {
                 (Some(identity), ..) if identity.always => "generated always as identity".to_owned(),
@@ -139,7 +140,7 @@ impl Found {
                 comment: notes.comment.unwrap_or_default(),
             }
         };
-        self.attributes().schema.columns().iter().enumerate().map(line).collect()
+        self.attributes().visible_columns().into_iter().map(line).collect()
     }
 
     /// Indexes, each as the end of its definition.
@@ -328,8 +329,8 @@ impl<'a, 't> Writer<'a, 't> {
         let attributes = found.attributes();
         let name = self.name(&found.name);
         let mut lines = Vec::new();
-        for (at, column) in attributes.schema.columns().iter().enumerate() {
-            lines.push(self.column(found, at, column)?);
+        for at in attributes.visible_columns() {
+            lines.push(self.column(found, at, &attributes.schema.columns()[at])?);
         }
         let key = found.key_index();
         if !attributes.primary_key.is_empty() {
