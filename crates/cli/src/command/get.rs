@@ -11,20 +11,20 @@ use pagefold::utility;
 pub(super) fn run(session: &Session, arguments: &GetArguments) -> Result<()> {
     let database = session.open(&arguments.database, OpenMode::Read)?;
     let found = utility::get(&database, &arguments.table, &arguments.key)?;
-    let Some(values) = found else {
+    let Some(all) = found else {
         return Err(Failure::Failed(format!("table \"{}\" has no row with primary key ({})", arguments.table, arguments.key.join(", "))));
     };
     let table = utility::first_table(&database, &arguments.table)?;
     let columns = table.attributes().visible_columns();
-    let values: Vec<Value> = columns.iter().map(|column| values[*column].clone()).collect();
     if !session.global.json {
+        let values: Vec<Value> = columns.iter().map(|column| all[*column].clone()).collect();
         let of_table = table.attributes().schema.columns();
         return session.print(&listing(&values, columns.iter().map(|column| &of_table[*column])));
     }
     // By the sink of scan, so that numbers keep all their digits.
     let schema = utility::table_schema(&table)?;
     let mut builder = BatchBuilder::new(&schema, table.layout(), &columns, 1)?;
-    builder.push_row(&values)?;
+    builder.push_row(&all)?;
     let mut row = Vec::new();
     let output = schema.project(&columns)?;
     let mut sink = JsonLinesSink::new(&mut row, &output);
