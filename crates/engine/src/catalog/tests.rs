@@ -131,7 +131,7 @@ fn what_a_later_version_has_added() {
     for (tag, value) in [(tag::COLUMN_NAME, b"c".as_slice()), (tag::COLUMN_TYPE, b"INTEGER"), (tag::COLUMN_LAYOUTS, &[1])] {
         put(&mut column, tag, value);
     }
-    refused(&[(tag::COLUMN, &column)], "unexpected end");
+    refused(&[(tag::COLUMN, &column)], "1 bytes expected, 0 left");
     // What is so by default may be said.
     let same = with(&bytes, &[(tag::LAYOUT_VERSION, &[0]), (tag::NEXT_COLUMN, &[2])]);
     assert_eq!(read_definition(5, &same, |_| None).unwrap(), Defined::Table(table()));
