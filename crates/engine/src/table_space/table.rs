@@ -26,7 +26,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// An open table, as it is called and described between two commits. What it has of pages and of those who use it is its [`TableBody`].
+/// An open table, as it is called and described between two commits. What it has of pages and of those who use it is its `TableBody`.
 #[derive(Debug)]
 pub struct Table {
     pub(crate) lifetime: Lifetime,
