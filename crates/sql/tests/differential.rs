@@ -313,6 +313,8 @@ fn same_rows_as_sqlite() {
         let engine = Engine::open(storage, Arc::new(OsClock), Path::new("memory"), OpenMode::Create, Settings::default()).unwrap();
         let database = Database::new(Arc::new(engine));
         let mut session = database.session();
+        // Some queries pair all rows several times over.
+        ours(&mut session, "SET work_mem = '1GB'");
         let sqlite = rusqlite::Connection::open_in_memory().unwrap();
         sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
         for table in ["t", "u", "v"] {
