@@ -327,6 +327,7 @@ mod tests {
         // The first frame has no rates.
         assert!(now.to_json(None)["commits_per_second"].is_null() && now.to_text(None).contains("- commits/s"));
         // The database was opened again meanwhile.
-        assert_eq!(then.to_json(Some(&now))["pools"][0]["per_second"], Json::Null);
+        let rates = &then.to_json(Some(&now))["pools"][0]["per_second"];
+        assert!(rates.as_object().is_some_and(|rates| !rates.is_empty() && rates.values().all(Json::is_null)), "{rates}");
     }
 }
