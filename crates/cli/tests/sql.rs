@@ -466,11 +466,13 @@ impl Seen {
 #[test]
 fn the_prompt_and_the_keys() {
     let place = ships();
-    let command = format!("{} sql db", common::PROGRAM);
+    // The shell that `script` starts gives its place to the program: Ctrl-C would end one that waits.
+    let command = format!("exec {} sql db", common::PROGRAM);
     let child = Command::new("script")
         .args(["-q", "-e", "-c", &command, "/dev/null"])
         .current_dir(place.directory.path())
         .env("PAGEFOLD_HISTORY", place.path("history"))
+        .env("SHELL", "/bin/sh")
         .env("TERM", "xterm")
         .env("NO_COLOR", "1")
         .env("PAGER", "")
