@@ -169,6 +169,21 @@ fn differences_are_listed() {
 }
 
 #[test]
+fn a_dropped_column_makes_no_difference() {
+    let place = Place::with_table();
+    place.run(&["sql", "db", "ALTER TABLE t DROP COLUMN name"]).ok();
+    place.run(&["copy", "db", "a.pfc"]).ok();
+    place.run(&["reorg", "db", "t"]).ok();
+    let run = place.run(&["diff", "a.pfc", "db", "--json"]).ok().json();
+    let rows = &run["tables"][0]["rows"];
+    assert_eq!((rows["same"].as_u64(), rows["changed"].as_u64(), rows["inserted"].as_u64()), (Some(2000), Some(0), Some(0)), "{run}");
+    // One that is seen does.
+    place.run(&["sql", "db", "UPDATE t SET price = price + 1 WHERE id = 7"]).ok();
+    let run = place.run(&["diff", "a.pfc", "db", "--json"]);
+    assert_eq!((run.code, run.json()["tables"][0]["rows"]["changed"].as_u64()), (Some(1), Some(1)));
+}
+
+#[test]
 fn killed_while_a_table_is_put_back_it_is_as_before_or_as_at_the_copy() {
     let place = Place::with_table();
     place.run(&["create-index", "db", "t_name", "t(name)"]).ok();

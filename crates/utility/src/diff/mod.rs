@@ -29,7 +29,7 @@ use pagefold_engine::table_space::{Table, TableAttributes};
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_format::page;
 use pagefold_io::{Clock, Storage};
-use pagefold_types::Direction;
+use pagefold_types::{Column, Direction};
 use rows::rows;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -160,8 +160,18 @@ fn says<T: PartialEq + ToString>(lines: &mut Vec<String>, what: &str, first: T, 
     }
 }
 
+/// The columns that a user sees. One that was dropped goes with the next REORG, which makes no difference.
+fn visible(table: &TableAttributes) -> impl Iterator<Item = &Column> {
+    table.visible_columns().into_iter().filter_map(|column| table.schema.columns().get(column))
+}
+
+fn key_text(table: &TableAttributes) -> String {
+    let names = table.primary_key.iter().filter_map(|column| table.schema.columns().get(*column)).map(|column| column.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
+}
+
 fn columns_text(table: &TableAttributes) -> String {
-    let text = table.schema.columns().iter().map(|column| {
+    let text = visible(table).map(|column| {
         let null = if column.nullable { "" } else { " NOT NULL" };
         format!("{} {}{null}", column.name, column.data_type)
     });
@@ -178,12 +188,8 @@ fn table(
 ) -> Result<TableDiff> {
     let (x, y) = (a.attributes_now(), b.attributes_now());
     let mut definition = Vec::new();
-    let key = |table: &TableAttributes| {
-        let names = table.primary_key.iter().filter_map(|column| table.schema.columns().get(*column)).map(|column| column.name.as_str());
-        names.collect::<Vec<_>>().join(", ")
-    };
     says(&mut definition, "columns", columns_text(&x), columns_text(&y));
-    says(&mut definition, "primary key", key(&x), key(&y));
+    says(&mut definition, "primary key", key_text(&x), key_text(&y));
     says(&mut definition, "method", x.method.name(), y.method.name());
     says(&mut definition, "page size", x.page_bytes, y.page_bytes);
     says(&mut definition, "pctfree", x.pctfree, y.pctfree);
@@ -203,7 +209,7 @@ fn table(
     {
         (compared.pages, same_rows) = (Some(pages), table_is_same);
     }
-    let same_columns = x.schema == y.schema;
+    let same_columns = visible(&x).eq(visible(&y));
     compared.rows = match (same_columns, same_rows) {
         (false, _) => None,
         (true, true) => Some(RowsDiff { same: b.row_count(), ..RowsDiff::default() }),

@@ -28,24 +28,26 @@ pub(super) fn rows(
 ) -> Result<RowsDiff> {
     // By the key that both have; without one by the hash of all values.
     let attributes = a.attributes();
-    let is_keyed = !attributes.primary_key.is_empty() && attributes.primary_key == b.attributes().primary_key;
+    let is_keyed = !attributes.primary_key.is_empty() && super::key_text(attributes) == super::key_text(b.attributes());
     let columns: Vec<(usize, Direction)> = attributes.primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
     let keys = is_keyed.then(|| KeyLayout::new(&attributes.schema, &columns));
     let mut sorter = KeySorter::in_directory(Arc::clone(&second.storage), second.directory.clone(), "diff", options.sort_bytes);
     for (number, side, table) in [(0u8, first, a), (1, second, b)] {
         progress.start(&format!("reading {} of {}", table.name(), side.name), Some(table.row_count()), Unit::Rows);
+        // What a dropped column has stays in old rows until they are written anew, and nobody sees it.
+        let (visible, of_key) = (table.attributes().visible_columns(), &table.attributes().primary_key);
         let mut rows = side.database.read_view().scan(table, &ScanRequest::default())?.into_rows();
         let (mut key, mut read) = (Vec::new(), 0u64);
         for row in &mut rows {
             let (rid, values) = row?;
             key.clear();
             if let Some(keys) = &keys {
-                let parts: Vec<_> = attributes.primary_key.iter().map(|column| values[*column].as_ref()).collect();
+                let parts: Vec<_> = of_key.iter().map(|column| values[*column].as_ref()).collect();
                 keys.encode(&parts, &mut key).map_err(|e| Error::Data(format!("table \"{}\": {e}", table.name())))?;
                 key.push(number);
-                key.extend_from_slice(&hash(&values).to_le_bytes());
+                key.extend_from_slice(&hash(visible.iter().map(|column| &values[*column])).to_le_bytes());
             } else {
-                key.extend_from_slice(&hash(&values).to_le_bytes());
+                key.extend_from_slice(&hash(visible.iter().map(|column| &values[*column])).to_le_bytes());
                 key.push(number);
             }
             sorter.push(&key, rid)?;
@@ -148,7 +150,7 @@ impl Group {
 }
 
 /// The same for the same values to the last bit, wherever large ones lie.
-fn hash(values: &[Value]) -> u128 {
+fn hash<'v>(values: impl Iterator<Item = &'v Value>) -> u128 {
     let mut hasher = Xxh3::new();
     for value in values {
         let mut put = |kind: u8, bytes: &[u8]| {
