@@ -319,7 +319,7 @@ impl Manifest {
     /// Does it have the table of this name?
     #[must_use]
     pub fn has_table(&self, name: &str) -> bool {
-        self.tables.is_empty() || self.tables.iter().any(|own| stands_for(own, name))
+        is_asked(&self.tables, name)
     }
 
     /// The data set with this file id.
@@ -327,6 +327,12 @@ impl Manifest {
     pub fn data_set(&self, file_id: u32) -> Option<&CopiedDataSet> {
         self.data_sets.iter().find(|data_set| data_set.file_id == file_id)
     }
+}
+
+/// Is the table of this name one of those that were asked for, or a partition of one? Where none were, all are.
+#[must_use]
+pub fn is_asked(asked: &[String], name: &str) -> bool {
+    asked.is_empty() || asked.iter().any(|asked| stands_for(asked, name))
 }
 
 /// Is the table of this name the one that was asked for, or a partition of it?

@@ -11,6 +11,7 @@ pub use pagefold_engine::database::{
     ScanRequest, Settings, TableChange, Transaction, TransactionOptions,
 };
 pub use pagefold_engine::database::{LIVE_INTERVAL, Onlooker, Watched};
+pub use pagefold_engine::directory::{control_path, lock_path};
 pub use pagefold_engine::pool::PoolSettings;
 pub use pagefold_engine::{CounterValues, DataSet, Error, Extents};
 

@@ -1,6 +1,6 @@
 //! What a statement gives: rows that are pulled, or how many have changed.
 
-use crate::bind::Output;
+use crate::bind::{Output, TEXT};
 use crate::execute::{Execution, Operator};
 use crate::session::{Done, Ran, Session};
 use crate::{SqlError, SqlResult};
@@ -60,32 +60,11 @@ impl<'s> Answer<'s> {
     }
 
     pub(crate) fn command(session: &'s mut Session, done: Done) -> Answer<'s> {
-        match done.rows {
-            None => Answer {
-                session,
-                outputs: Arc::new([]),
-                rows: Rows::Kept(Vec::new().into_iter()),
-                tag: done.tag,
-                count: 0,
-                counts: false,
-                is_done: false,
-            },
-            Some((name, lines)) => Answer::lines(session, &done.tag, &name, lines),
-        }
-    }
-
-    pub(crate) fn lines(session: &'s mut Session, tag: &str, name: &str, lines: Vec<String>) -> Answer<'s> {
-        let outputs = [Output { name: name.to_owned(), data_type: DataType::Varchar(None) }];
-        let rows: Vec<Vec<Value>> = lines.into_iter().map(|line| vec![Value::Text(line)]).collect();
-        Answer {
-            session,
-            outputs: Arc::new(outputs),
-            rows: Rows::Kept(rows.into_iter()),
-            tag: tag.into(),
-            count: 0,
-            counts: false,
-            is_done: false,
-        }
+        let (name, lines) = done.rows.unzip();
+        let outputs: Arc<[Output]> = name.map(|name| Output { name, data_type: TEXT }).into_iter().collect();
+        let rows: Vec<Vec<Value>> = lines.into_iter().flatten().map(|line| vec![Value::Text(line)]).collect();
+        let rows = Rows::Kept(rows.into_iter());
+        Answer { session, outputs, rows, tag: done.tag, count: 0, counts: false, is_done: false }
     }
 
     /// Its columns; none of a statement that gives no rows.
@@ -117,7 +96,7 @@ impl<'s> Answer<'s> {
             Err(error) => {
                 self.is_done = true;
                 self.rows = Rows::Kept(Vec::new().into_iter());
-                self.session.end_failed_statement();
+                self.session.fail();
                 Err(error)
             }
         }

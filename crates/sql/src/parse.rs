@@ -14,6 +14,8 @@ pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
 
 /// Operators one behind the other: what is parsed of them is a tree as deep as they are many.
 const OPERATORS_MAX: u32 = 4_000;
+/// Queries with UNION and the like between them, of which each takes as much of the stack as several operators. As many as SQLite takes.
+const QUERIES_MAX: u32 = 500;
 
 fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
     if text.len() > TEXT_BYTES_MAX {
@@ -101,34 +103,64 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// How deep the tree of what stands within one pair of parentheses is at most, in operators.
+#[derive(Default)]
+struct Chain {
+    /// Since the last comma: what stands before it is a tree of its own.
+    operators: u32,
+    /// The deepest of the parentheses since the last comma.
+    within: u32,
+    /// The deepest of what ended with a comma.
+    ended: u32,
+    /// Set operations: commas do not end them.
+    queries: u32,
+}
+
+impl Chain {
+    fn depth(&self) -> u32 {
+        self.ended.max(self.operators + self.within) + self.queries
+    }
+}
+
 /// Refuses what would be a tree that is too deep.
 fn check_chains(tokens: &[TokenWithSpan]) -> SqlResult<()> {
-    // For each level of parentheses, operators since the last comma.
-    let mut chains = vec![0_u32];
+    let (mut outer, mut chain) = (Vec::new(), Chain::default());
     for token in tokens {
         match &token.token {
-            Token::LParen | Token::LBracket => chains.push(0),
+            Token::LParen | Token::LBracket => outer.push(std::mem::take(&mut chain)),
             Token::RParen | Token::RBracket => {
-                chains.pop();
-                if chains.is_empty() {
-                    chains.push(0);
-                }
+                let closed = std::mem::replace(&mut chain, outer.pop().unwrap_or_default());
+                chain.within = chain.within.max(closed.depth());
+                // As those of `a[1][2]`.
+                chain.operators += u32::from(token.token == Token::RBracket);
             }
-            Token::Comma => chains.iter_mut().next_back().into_iter().for_each(|chain| *chain = 0),
-            Token::Word(word) if !matches!(word.keyword, Keyword::AND | Keyword::OR | Keyword::NOT | Keyword::UNION | Keyword::JOIN) => {}
+            Token::Comma => {
+                chain = Chain { ended: chain.ended.max(chain.operators + chain.within), queries: chain.queries, ..Chain::default() }
+            }
+            Token::Word(word) if matches!(word.keyword, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => {
+                chain.queries += OPERATORS_MAX / QUERIES_MAX;
+            }
+            Token::Word(word) if !is_operator(word.keyword) => {}
             Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Period | Token::EOF => {}
-            _ => {
-                if let Some(chain) = chains.last_mut() {
-                    *chain += 1;
-                    if *chain > OPERATORS_MAX {
-                        let error = SqlError::new("54001", format!("more than {OPERATORS_MAX} operators one behind the other"));
-                        return Err(error.at(token.span.start.line, token.span.start.column));
-                    }
-                }
-            }
+            _ => chain.operators += 1,
+        }
+        if chain.depth() > OPERATORS_MAX {
+            let error = SqlError::new(
+                "54001",
+                format!("more than {OPERATORS_MAX} operators, or {QUERIES_MAX} queries of a set operation, one behind the other"),
+            );
+            return Err(error.at(token.span.start.line, token.span.start.column));
         }
     }
     Ok(())
+}
+
+/// Words that make a tree of what stands before them.
+fn is_operator(word: Keyword) -> bool {
+    use Keyword as K;
+    const COMPARING: [Keyword; 9] = [K::BETWEEN, K::ILIKE, K::IN, K::IS, K::LIKE, K::NOTNULL, K::OPERATOR, K::OVERLAPS, K::SIMILAR];
+    const OTHER: [Keyword; 9] = [K::AND, K::AT, K::COLLATE, K::JOIN, K::MATCH_RECOGNIZE, K::NOT, K::OR, K::PIVOT, K::UNPIVOT];
+    COMPARING.contains(&word) || OTHER.contains(&word)
 }
 
 /// An error at the end of a text has no place of its own.

@@ -1,6 +1,6 @@
 //! Statements that are planned, and plans that are kept.
 //!
-//! Invariant: a plan that is kept was made at one version of the catalog, and is given only to who is at that version.
+//! Invariant: a plan that is kept was made at one version of the catalog, and is given only to who is at that version, for a statement whose parameters have the same types.
 
 use crate::bind::change::{ChangePlan, InsertPlan};
 use crate::bind::{Binder, Limit, Output};
@@ -182,7 +182,7 @@ fn fit(value: &Value, data_type: &DataType, at: usize) -> SqlResult<Value> {
     match fitted.as_ref().check(data_type, "") {
         Ok(()) => Ok(fitted),
         Err(_) if matches!(fitted, Value::Int(_)) && data_type.int_range().is_some() => {
-            Err(SqlError::out_of_range(crate::bind::type_name(data_type)))
+            Err(SqlError::out_of_range(crate::expression::type_name(data_type)))
         }
         Err(_) => Err(wrong()),
     }
@@ -202,13 +202,15 @@ struct Kept {
 }
 
 impl Plans {
-    /// A statement that was read before.
+    /// A statement that was read before, without types of PREPARE.
     pub(crate) fn statement(&self, text: &str) -> Option<Statement> {
-        self.kept.get(text).map(|kept| kept.statement.clone())
+        self.kept.get(text).filter(|kept| kept.statement.types().is_empty()).map(|kept| kept.statement.clone())
     }
 
-    pub(crate) fn get(&self, text: &str, version: (u64, usize)) -> Option<Arc<Planned>> {
-        self.kept.get(text).filter(|kept| kept.version == version).map(|kept| Arc::clone(&kept.planned))
+    pub(crate) fn get(&self, statement: &Statement, version: (u64, usize)) -> Option<Arc<Planned>> {
+        let kept = self.kept.get(statement.text())?;
+        let is_same = kept.version == version && kept.statement.types() == statement.types();
+        is_same.then(|| Arc::clone(&kept.planned))
     }
 
     pub(crate) fn put(&mut self, statement: &Statement, version: (u64, usize), planned: Arc<Planned>) {

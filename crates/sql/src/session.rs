@@ -91,6 +91,16 @@ pub struct Statement {
 }
 
 impl Statement {
+    /// One that stands within another.
+    fn of(node: Node, types: &[DataType]) -> Statement {
+        Statement { text: node.to_string().into(), node: Arc::new(node), types: types.into() }
+    }
+
+    /// Types that PREPARE gave to parameters.
+    pub(crate) fn types(&self) -> &[DataType] {
+        &self.types
+    }
+
     /// Its text.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -195,35 +205,35 @@ impl Session {
     /// As [`execute`](Self::execute).
     pub fn run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
         self.cancelled.store(false, Ordering::Relaxed);
-        let node = Arc::clone(&statement.node);
-        if let Some(open) = &self.open
-            && open.has_failed
-            && !ends_failed(&node)
-        {
-            return Err(aborted());
-        }
-        match &*node {
-            Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_) => self.plan_and_run(statement, params),
-            Node::Execute { name: Some(name), parameters, .. } => {
-                let (prepared, params) = self.prepared(name, parameters, params)?;
-                self.run(&prepared, &params)
-            }
-            Node::Explain { .. } => self.explain(statement, params),
-            node => {
-                let done = self.command(node);
-                match done {
-                    Ok(tag) => Ok(Answer::command(self, tag)),
-                    Err(error) => {
-                        self.fail();
-                        Err(error)
-                    }
-                }
+        match self.given(statement, params) {
+            Ok(Given::Ran(ran)) => Ok(Answer::of(self, ran)),
+            Ok(Given::Done(done)) => Ok(Answer::command(self, done)),
+            Err(error) => {
+                self.fail();
+                Err(error)
             }
         }
     }
 
-    /// A statement has failed.
-    fn fail(&mut self) {
+    /// What a statement gives. Whoever asks takes back what failed.
+    fn given(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Given> {
+        let node = Arc::clone(&statement.node);
+        if self.transaction_state() == TransactionState::Failed && !ends_failed(&node) {
+            return Err(aborted());
+        }
+        match &*node {
+            node if is_planned(node) => self.plan_and_run(statement, params).map(Given::Ran),
+            Node::Execute { name: Some(name), parameters, .. } => {
+                let (prepared, params) = self.prepared(name, parameters, params)?;
+                self.plan_and_run(&prepared, &params).map(Given::Ran)
+            }
+            Node::Explain { .. } => self.explain(&node, params).map(Given::Done),
+            node => self.command(node).map(Given::Done),
+        }
+    }
+
+    /// A statement has failed: its own transaction ends, and one that BEGIN opened has failed with it.
+    pub(crate) fn fail(&mut self) {
         match &mut self.open {
             Some(open) if open.is_explicit => open.has_failed = true,
             _ => {
@@ -254,30 +264,22 @@ impl Session {
         }
     }
 
-    pub(crate) fn end_failed_statement(&mut self) {
-        self.fail();
-    }
-
     fn limits(&self) -> Limits {
         let deadline = self.settings.statement_timeout.map(|timeout| self.clock.monotonic() + timeout);
         Limits { cancelled: Arc::clone(&self.cancelled), clock: Arc::clone(&self.clock), deadline }
     }
 
     /// Plans and runs a query or a change of rows.
-    fn plan_and_run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
+    fn plan_and_run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Ran> {
         let limits = self.limits();
         let mut tries = 0;
         loop {
             tries += 1;
             self.begin();
             match self.run_once(statement, params, &limits) {
-                Ok(ran) => return Ok(Answer::of(self, ran)),
                 // A table was written anew between the plan and its use.
                 Err(error) if is_stale(&error) && tries < PLANS_MAX && self.can_follow() => self.forget(&statement.text),
-                Err(error) => {
-                    self.fail();
-                    return Err(error);
-                }
+                done => return done,
             }
         }
     }
@@ -342,7 +344,7 @@ impl Session {
         let version = open.transaction.definitions_version();
         let is_shared = version.1 == 0 && open.transaction.isolation() == Isolation::ReadCommitted;
         let plans = if is_shared { &mut self.plans } else { &mut open.plans };
-        if let Some(planned) = plans.get(&statement.text, version) {
+        if let Some(planned) = plans.get(statement, version) {
             return Ok(planned);
         }
         let types = ParamTypes::default();
@@ -367,9 +369,9 @@ impl Session {
     }
 
     /// The value of an expression without columns.
-    pub(crate) fn constant(&mut self, expr: &ast::Expr, params: &[Value]) -> SqlResult<Value> {
+    fn constant(&mut self, expr: &ast::Expr, params: &[Value]) -> SqlResult<Value> {
         let limits = self.limits();
-        let (is_own, memory) = (self.open.is_none(), self.settings.work_mem);
+        let memory = self.settings.work_mem;
         self.begin();
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         let types = ParamTypes::default();
@@ -380,39 +382,23 @@ impl Session {
         let params = crate::planned::fit_params(params, &types)?;
         let run = Run { database: &self.database, now: open.began, memory, limits };
         let execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
-        let value = execution.context().evaluate(&expr, &[]);
-        if is_own {
-            drop(execution);
-            self.end_statement()?;
-        }
-        value
+        execution.context().evaluate(&expr, &[])
     }
 
-    fn explain(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
-        let Node::Explain { analyze, statement: inner, format: None, options: None, estimate: false, .. } = &*statement.node else {
+    fn explain(&mut self, node: &Node, params: &[Value]) -> SqlResult<Done> {
+        let Node::Explain { analyze, statement: inner, format: None, options: None, estimate: false, .. } = node else {
             return Err(SqlError::unsupported("EXPLAIN with options but ANALYZE and VERBOSE"));
         };
-        let text: Arc<str> = inner.to_string().into();
-        let inner = Statement { text, node: Arc::new((**inner).clone()), types: Arc::new([]) };
-        let analyze = *analyze;
-        self.begin();
-        let explained = self.explained(&inner, params, analyze);
-        match explained {
-            Ok(lines) => {
-                self.end_statement()?;
-                Ok(Answer::lines(self, "EXPLAIN", "QUERY PLAN", lines))
-            }
-            Err(error) => {
-                self.fail();
-                Err(error)
-            }
+        if !is_planned(inner) {
+            return Err(SqlError::unsupported("EXPLAIN of this statement"));
         }
+        self.begin();
+        let lines = self.explained(&Statement::of((**inner).clone(), &[]), params, *analyze)?;
+        self.end_statement()?;
+        Ok(Done { tag: "EXPLAIN".into(), rows: Some(("QUERY PLAN".into(), lines)) })
     }
 
     fn explained(&mut self, inner: &Statement, params: &[Value], analyze: bool) -> SqlResult<Vec<String>> {
-        if !matches!(*inner.node, Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_)) {
-            return Err(SqlError::unsupported("EXPLAIN of this statement"));
-        }
         let planned = self.planned(inner)?;
         let mut lines = planned.explain();
         if analyze {
@@ -475,12 +461,15 @@ impl Session {
                 Ok(Done { tag: "SHOW".into(), rows: Some((name, vec![value])) })
             }
             Node::Prepare { name, data_types, statement: inner } => {
+                if !is_planned(inner) {
+                    return Err(SqlError::syntax("PREPARE takes SELECT, VALUES, INSERT, UPDATE or DELETE"));
+                }
                 let types: Vec<DataType> = data_types.iter().map(crate::bind::types::data_type).collect::<SqlResult<_>>()?;
-                let prepared = Statement { text: inner.to_string().into(), node: Arc::new((**inner).clone()), types: types.into() };
                 let wanted = identifier(name);
-                if self.prepared.insert(wanted.clone(), prepared).is_some() {
+                if self.prepared.contains_key(&wanted) {
                     return Err(SqlError::new("42P05", format!("prepared statement \"{wanted}\" already exists")));
                 }
+                self.prepared.insert(wanted, Statement::of((**inner).clone(), &types));
                 Ok(Done::tag("PREPARE"))
             }
             Node::Deallocate { name, .. } => {
@@ -621,6 +610,12 @@ impl Done {
     }
 }
 
+/// What a statement gives.
+enum Given {
+    Ran(Ran),
+    Done(Done),
+}
+
 /// A statement that was begun.
 pub(crate) enum Ran {
     Rows { planned: Arc<Planned>, operator: Box<dyn crate::execute::Operator>, execution: Box<Execution> },
@@ -674,6 +669,11 @@ fn set_modes(options: &mut TransactionOptions, modes: &[ast::TransactionMode]) -
         }
     }
     Ok(())
+}
+
+/// Has a statement a plan?
+fn is_planned(node: &Node) -> bool {
+    matches!(node, Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_))
 }
 
 /// Can a statement run in a transaction that has failed?

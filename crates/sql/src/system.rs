@@ -1,6 +1,7 @@
 //! Tables that say what there is: `information_schema.tables` and `columns`, `pagefold_tables`, `pagefold_indexes`. Their rows are made when they are read, of what is committed then.
 
 use crate::bind::{Output, TEXT};
+use crate::expression::type_name;
 use crate::{Database, SqlResult};
 use pagefold_engine::database::split_partition_name;
 use pagefold_engine::table_space::Table;
@@ -147,26 +148,11 @@ fn columns_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
             number(at as u64 + 1),
             default.map_or(Value::Null, Value::Text),
             text(if column.nullable { "YES" } else { "NO" }),
-            text(&standard_name(&column.data_type)),
+            text(type_name(&column.data_type)),
             length,
             precision,
             scale,
         ]);
-    }
-}
-
-/// A type's name without its parameters, as the standard has it.
-fn standard_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Decimal { .. } => "numeric".into(),
-        DataType::Char(_) => "character".into(),
-        DataType::Varchar(Some(_)) => "character varying".into(),
-        DataType::Varchar(None) => "text".into(),
-        DataType::Double => "double precision".into(),
-        DataType::Time { .. } => "time without time zone".into(),
-        DataType::Timestamp { with_zone: false, .. } => "timestamp without time zone".into(),
-        DataType::Timestamp { with_zone: true, .. } => "timestamp with time zone".into(),
-        other => other.to_string().to_lowercase(),
     }
 }
 

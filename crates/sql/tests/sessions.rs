@@ -282,12 +282,93 @@ fn long_and_deep_statements_end() {
         let unknown = terms.join(&format!(" {word} ")).replace('x', "y");
         assert_eq!(fails(&mut session, &format!("SELECT 1 FROM t WHERE {unknown}")), "42703");
     }
+    for operator in
+        [" IS NULL", " IS NOT NULL", " COLLATE \"C\"", " NOTNULL", " LIKE 'a'", " AT TIME ZONE 'UTC'", " IN (1)", "[1]", "::text"]
+    {
+        for count in [300, 3_900, 20_000] {
+            let sql = format!("SELECT x{} FROM t", operator.repeat(count));
+            let done = session.execute(&sql, &[]).and_then(pagefold_sql::Answer::rows).map_err(|e| e.sqlstate());
+            assert!(count < 20_000 || matches!(done, Err("54001" | "42601")), "{operator} {count}: {done:?}");
+        }
+    }
     let union = vec!["SELECT 1"; 500].join(" UNION ALL ");
     assert_eq!(run(&mut session, &union).len(), 500);
+    for operator in ["UNION ALL", "UNION", "EXCEPT", "INTERSECT"] {
+        for count in [500, 1_000, 20_000] {
+            let sql = vec!["SELECT 1, 2"; count].join(&format!(" {operator} "));
+            let done = session.execute(&sql, &[]).and_then(pagefold_sql::Answer::rows).map_err(|e| e.sqlstate());
+            assert!(count > 500 || done.is_ok() == operator.starts_with("UNION"), "{operator} {count}: {done:?}");
+            assert!(done.is_ok() || done == Err("54001"), "{operator} {count}: {done:?}");
+        }
+    }
+    // Chains within each other are as deep as all of them together.
+    let (mut sum, mut queries) = ("1".to_owned(), "SELECT 1".to_owned());
+    for _ in 0..20 {
+        sum = format!("({sum}{})", " + 1".repeat(3_000));
+        queries = format!("({queries}{})", " UNION ALL SELECT 1".repeat(300));
+    }
+    assert_eq!(fails(&mut session, &format!("SELECT {sum}")), "54001");
+    assert_eq!(fails(&mut session, &queries), "54001");
     // Views that double with each level.
     let mut with = "WITH c0 AS (SELECT 1 AS a)".to_owned();
     for level in 1..30 {
         with.push_str(&format!(", c{level} AS (SELECT p.a FROM c{0} p, c{0} q)", level - 1));
     }
     assert_eq!(fails(&mut session, &format!("{with} SELECT * FROM c29")), "54001");
+}
+
+#[test]
+fn what_was_executed_and_failed_leaves_nothing_open() {
+    let database = database();
+    let mut session = database.session();
+    run(&mut session, "CREATE TABLE t (x INTEGER)");
+    run(&mut session, "PREPARE wanted (integer) AS SELECT 10 / $1");
+    for failing in
+        ["EXECUTE wanted (0)", "EXECUTE wanted (1 / 0)", "EXECUTE nothing (1)", "EXPLAIN SELECT nothing", "EXPLAIN ANALYZE SELECT 1 / 0"]
+    {
+        fails(&mut session, failing);
+        assert_eq!(session.transaction_state(), TransactionState::None, "{failing}");
+        // Whatever was left open would be found by BEGIN, and committed with it.
+        run(&mut session, "BEGIN");
+        run(&mut session, "INSERT INTO t VALUES (1)");
+        run(&mut session, "ROLLBACK");
+        assert_eq!(number(&mut session, "SELECT count(*) FROM t"), 0, "{failing}");
+
+        run(&mut session, "BEGIN");
+        run(&mut session, "INSERT INTO t VALUES (1)");
+        fails(&mut session, failing);
+        assert_eq!(session.transaction_state(), TransactionState::Failed, "{failing}");
+        assert_eq!(fails(&mut session, "EXECUTE wanted (5)"), "25P02", "{failing}");
+        assert_eq!(fails(&mut session, "EXPLAIN SELECT 1"), "25P02", "{failing}");
+        run(&mut session, "COMMIT");
+        assert_eq!(number(&mut session, "SELECT count(*) FROM t"), 0, "{failing}");
+    }
+    run(&mut session, "BEGIN");
+    run(&mut session, "INSERT INTO t VALUES (1)");
+    assert_eq!(number(&mut session, "EXECUTE wanted (5)"), 2);
+    run(&mut session, "EXPLAIN SELECT * FROM t");
+    assert_eq!(session.transaction_state(), TransactionState::Open);
+    run(&mut session, "ROLLBACK");
+    assert_eq!(number(&mut session, "SELECT count(*) FROM t"), 0);
+}
+
+#[test]
+fn statements_are_prepared_once() {
+    let database = database();
+    let mut session = database.session();
+    assert_eq!(fails(&mut session, "PREPARE a AS EXECUTE a"), "42601");
+    assert_eq!(fails(&mut session, "PREPARE a AS CREATE TABLE t (x INTEGER)"), "42601");
+    run(&mut session, "PREPARE a AS SELECT 1");
+    assert_eq!(fails(&mut session, "PREPARE a AS SELECT 2"), "42P05");
+    assert_eq!(number(&mut session, "EXECUTE a"), 1);
+    // The same text with other types is another plan.
+    run(&mut session, "PREPARE whole (integer) AS SELECT $1 / 4");
+    run(&mut session, "PREPARE exact (decimal(10, 2)) AS SELECT $1 / 4");
+    for _ in 0..2 {
+        assert_eq!(run(&mut session, "EXECUTE whole (10)"), [[Value::Int(2)]]);
+        assert_ne!(run(&mut session, "EXECUTE exact (10)"), [[Value::Int(2)]]);
+        assert_eq!(run(&mut session, "SELECT (10.0 / 4 = 2.5)::integer"), [[Value::Int(1)]]);
+    }
+    run(&mut session, "DEALLOCATE a");
+    assert_eq!(fails(&mut session, "EXECUTE a"), "26000");
 }

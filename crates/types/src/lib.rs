@@ -18,7 +18,7 @@ pub use data_type::{
 pub use error::{KeyError, RecordError, SchemaError, ValueError};
 pub use key::{Direction, KeyLayout, key_bytes_max, prefix_end};
 pub use predicate::{
-    ColumnName, ColumnTest, Condition, KeyRange, LikePattern, Operand, Parts, Predicate, PredicateError, Term, column, not,
+    ColumnName, ColumnTest, Comparison, Condition, KeyRange, LikePattern, Operand, Parts, Predicate, PredicateError, Term, column, not,
 };
 pub use rid::{PARTITION_MAX, RID_BYTES, Rid, SLOT_MAX};
 pub use row::{

@@ -90,9 +90,14 @@ fn write_calibration(path: &Path, calibration: &Calibration) -> Result<()> {
     let text = format!("{:#}\n", calibration.to_json());
     let written = OsStorage.open(&new, &OpenOptions::create()).and_then(|file| {
         file.set_len(0)?;
-        file.write_at(text.as_bytes(), 0)
+        file.write_at(text.as_bytes(), 0)?;
+        file.sync()
     });
-    written.and_then(|()| OsStorage.rename(&new, path)).map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))
+    written.and_then(|()| OsStorage.rename(&new, path)).map_err(|e| {
+        // The reason why it was not written is what is told.
+        drop(OsStorage.remove(&new));
+        Failure::Failed(format!("{}: {e}", path.display()))
+    })
 }
 
 /// What of a plan was not done.

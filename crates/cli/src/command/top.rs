@@ -4,7 +4,7 @@ use crate::arguments::TopArguments;
 use crate::failure::{Failure, Result};
 use crate::progress;
 use crate::session::{Session, stdout};
-use pagefold::engine::{LIVE_INTERVAL, Onlooker};
+use pagefold::engine::{LIVE_INTERVAL, Onlooker, control_path, lock_path};
 use pagefold::io::{Clock, OsClock, OsStorage, Storage};
 use pagefold::types::{DataType, TimeUnit, Value, text};
 use pagefold::utility::LiveFrame;
@@ -22,15 +22,22 @@ const END_OF_LINE: &str = "\x1b[K\n";
 const CLEAR_BELOW: &str = "\x1b[J";
 const CLEAR: &str = "\x1b[2J";
 
-/// A view with the time at which it was written.
+/// A view with the time at which it was written, and by whom.
 struct Seen {
     text: String,
     unix_time_ns: u64,
+    opening: u128,
+}
+
+impl Seen {
+    fn frame(&self) -> LiveFrame {
+        LiveFrame::of(&self.text, self.unix_time_ns as f64 / 1e9)
+    }
 }
 
 pub(super) fn run(session: &Session, arguments: &TopArguments) -> Result<()> {
     let directory = &arguments.database;
-    if !OsStorage.exists(&directory.join("control"))? {
+    if !OsStorage.exists(&control_path(directory))? {
         return Err(Failure::Failed(format!("{} is not a database", directory.display())));
     }
     let (storage, clock): (Arc<dyn Storage>, Arc<dyn Clock>) = (Arc::new(OsStorage), Arc::new(OsClock));
@@ -41,16 +48,15 @@ pub(super) fn run(session: &Session, arguments: &TopArguments) -> Result<()> {
     // Ctrl-C is how it ends.
     progress::begin_changes();
     let draws = std::io::stdout().is_terminal();
-    let mut before: Option<LiveFrame> = None;
+    let mut before: Option<Seen> = None;
     let mut cleared = false;
     loop {
-        let seen = next(&mut onlooker, before.as_ref().map_or(0, |frame| (frame.time_s * 1e9) as u64))?;
+        let seen = next(&mut onlooker, before.as_ref().map_or(0, |before| before.unix_time_ns))?;
         let mut screen = format!("pagefold top {}  {}\n", directory.display(), time_text(OsClock.unix_time()));
-        match &seen {
+        match seen {
             Some(seen) => {
-                let frame = LiveFrame::of(&seen.text, seen.unix_time_ns as f64 / 1e9);
-                screen += &format!("\n{}", frame.to_text(before.as_ref()));
-                before = Some(frame);
+                screen += &format!("\n{}", seen.frame().to_text(frame_before(before.as_ref(), &seen).as_ref()));
+                before = Some(seen);
             }
             None => screen += &format!("\n{}\n", nobody(directory, &onlooker)),
         }
@@ -79,14 +85,18 @@ fn once(session: &Session, arguments: &TopArguments, onlooker: &mut Onlooker) ->
     if arguments.prometheus {
         return session.print(&first.text);
     }
-    let before = LiveFrame::of(&first.text, first.unix_time_ns as f64 / 1e9);
     OsClock.sleep(arguments.interval.saturating_sub(LIVE_INTERVAL));
     let second = next(onlooker, first.unix_time_ns)?.ok_or_else(|| Failure::Failed(nobody(directory, onlooker)))?;
-    let frame = LiveFrame::of(&second.text, second.unix_time_ns as f64 / 1e9);
+    let (frame, before) = (second.frame(), frame_before(Some(&first), &second));
     match session.global.json {
-        true => session.print_json(&frame.to_json(Some(&before))),
-        false => session.print(&frame.to_text(Some(&before))),
+        true => session.print_json(&frame.to_json(before.as_ref())),
+        false => session.print(&frame.to_text(before.as_ref())),
     }
+}
+
+/// What rates are of: the frame before, unless the database was opened again since, and counts from 0.
+fn frame_before(before: Option<&Seen>, now: &Seen) -> Option<LiveFrame> {
+    before.filter(|before| before.opening == now.opening).map(Seen::frame)
 }
 
 /// Waits for a view that is newer than this; `None` when none comes for so long that it is an old one.
@@ -95,10 +105,9 @@ fn next(onlooker: &mut Onlooker, than_ns: u64) -> Result<Option<Seen>> {
     let mut asked_again = false;
     loop {
         if let Some(view) = onlooker.look()?
-            // Nanoseconds as seconds lose some.
-            && view.unix_time_ns > than_ns.saturating_add(LOOK.as_nanos() as u64)
+            && view.unix_time_ns > than_ns
         {
-            return Ok(Some(Seen { text: view.text.clone(), unix_time_ns: view.unix_time_ns }));
+            return Ok(Some(Seen { text: view.text.clone(), unix_time_ns: view.unix_time_ns, opening: view.opening }));
         }
         let waited = OsClock.monotonic().saturating_sub(began);
         if waited >= STALE || progress::interrupted() {
@@ -115,7 +124,7 @@ fn next(onlooker: &mut Onlooker, than_ns: u64) -> Result<Option<Seen>> {
 
 /// Why there is nothing to be seen, as far as that is known.
 fn nobody(directory: &std::path::Path, onlooker: &Onlooker) -> String {
-    let holder = OsStorage.lock_holder(&directory.join("lock"));
+    let holder = OsStorage.lock_holder(&lock_path(directory));
     let age = onlooker.age().as_secs();
     match holder {
         Some(holder) => format!("{} is being written by {holder}, which has shown nothing for {age} s", directory.display()),

@@ -13,7 +13,7 @@ use crate::database::{Database, GiveUp, GivenUp, LogHold, OpenMode, Settings, ne
 use crate::directory::{DATA_DIRECTORY, LOG_DIRECTORY, control_path, create_control, data_set_path, nameless};
 use crate::log::{Log as OpenLog, LogParts, LogSettings};
 use crate::{Error, Progress, Result, Unit};
-use pagefold_format::copy::{CopyBlock, Manifest};
+use pagefold_format::copy::{CopyBlock, Manifest, is_asked};
 use pagefold_format::log::Lsn;
 use pagefold_io::{Clock, File, MemoryStorage, OpenOptions, Overlay, Storage, error_at, read_exact_at};
 use std::io::{self, ErrorKind};
@@ -263,8 +263,12 @@ impl MountedCopy {
             }
         };
         // No segment goes while it is looked for and taken.
-        let holds = options.recover.logs.iter().filter(|directory| storage.exists(&control_path(directory)).unwrap_or(false));
-        let holds = holds.map(|directory| LogHold::take(storage.as_ref(), clock.as_ref(), directory)).collect::<Result<Vec<_>>>()?;
+        let mut holds = Vec::new();
+        for directory in &options.recover.logs {
+            if storage.exists(&control_path(directory))? {
+                holds.push(LogHold::take(storage.as_ref(), clock.as_ref(), directory)?);
+            }
+        }
         let log = Log { storage, made: &made, manifest, copy: &self.directory, tables: some.as_ref(), progress };
         let mut attempt = 1;
         let found = loop {
@@ -305,13 +309,7 @@ impl MountedCopy {
     /// Is this one of the tables that are there?
     #[must_use]
     pub fn has_table(&self, name: &str) -> bool {
-        self.tables.is_empty() || self.tables.iter().any(|asked| pagefold_format::copy::stands_for(asked, name))
-    }
-
-    /// Is it of some tables only?
-    #[must_use]
-    pub fn is_partial(&self) -> bool {
-        !self.tables.is_empty()
+        is_asked(&self.tables, name)
     }
 
     /// The files, under their paths. They can be changed: nobody else sees that.
@@ -336,12 +334,6 @@ impl MountedCopy {
     #[must_use]
     pub fn last_commit_ns(&self) -> u64 {
         self.found.last_commit_ns
-    }
-
-    /// Bytes that what was changed takes in the scratch file.
-    #[must_use]
-    pub fn scratch_bytes(&self) -> u64 {
-        self.files.scratch_bytes()
     }
 
     /// Opens the database, with its log applied. What it changes stays among these files.
@@ -375,12 +367,17 @@ fn scratch_file(storage: &Arc<dyn Storage>, clock: &Arc<dyn Clock>, beside: &Pat
     name.push(format!(".{:032x}.tmp", new_id(clock.as_ref(), beside)));
     match nameless(storage.as_ref(), Path::new(&name)) {
         Ok(file) => Ok(file),
-        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::StorageFull) => {
+        Err(error) if is_no_place(error.kind()) => {
             let memory = MemoryStorage::with(1, Some(MEMORY_BYTES_MAX));
             Ok(memory.open(Path::new("scratch"), &OpenOptions::create_new())?)
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Is it that nothing can be written there, now or ever?
+fn is_no_place(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// The data sets that the last copy has, by their paths.

@@ -17,7 +17,7 @@ use crate::log::{LogParts, LogReader, SegmentSources};
 use crate::{Error, Progress, Result, Unit};
 use pagefold_format::FormatError;
 use pagefold_format::catalog::{DefinedKind, DefinitionView};
-use pagefold_format::copy::{Manifest, stands_for};
+use pagefold_format::copy::{Manifest, is_asked};
 use pagefold_format::log::{Action, Checkpoint, CheckpointDefinition, Commit, Lsn, RecordKind, Role, Undo};
 use pagefold_io::{Clock, Storage};
 use std::collections::BTreeMap;
@@ -258,12 +258,6 @@ pub(super) struct SomeTables {
     pub(super) there: BTreeMap<u32, String>,
 }
 
-impl SomeTables {
-    fn is_asked(&self, name: &str) -> bool {
-        self.names.iter().any(|asked| stands_for(asked, name))
-    }
-}
-
 /// What transactions without an end define, as far as it matters, and which of the tables that were asked for there are.
 struct Defining<'a> {
     manifest: &'a Manifest,
@@ -294,7 +288,7 @@ impl Defining<'_> {
         if let Some(rows) = rows {
             let view = DefinitionView::new(rows).map_err(|e| Error::Damaged { path: "log".into(), reason: e.to_string() })?;
             // An index that no copy has is built anew.
-            if self.tables.is_some_and(|tables| view.kind != DefinedKind::Table || !tables.is_asked(view.name)) {
+            if self.tables.is_some_and(|tables| view.kind != DefinedKind::Table || !is_asked(&tables.names, view.name)) {
                 return Ok(());
             }
             let is_lacking = |entry: &DataSetEntry| entry.header_writes.is_some() && self.manifest.data_set(entry.file_id).is_none();

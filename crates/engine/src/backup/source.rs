@@ -11,7 +11,7 @@ use crate::recovery::{Damaged, DataSets, Definitions};
 use crate::{Error, Result};
 use pagefold_format::FormatError;
 use pagefold_format::control::ControlSlot;
-use pagefold_format::copy::stands_for;
+use pagefold_format::copy::{is_asked, stands_for};
 use pagefold_format::log::{Action, Checkpoint, Commit, RecordKind};
 use pagefold_io::{Clock, Storage};
 use std::path::Path;
@@ -85,8 +85,7 @@ impl Source {
     pub(super) fn open(storage: &Arc<dyn Storage>, clock: &Arc<dyn Clock>, directory: &Path, asked: &[String]) -> Result<Source> {
         let (control, checkpoint, core, objects) = described(storage, clock, directory)?;
         let mut broken = Vec::new();
-        let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|asked| stands_for(asked, name));
-        let numbers: Vec<u32> = objects.tables.places().filter(|place| is_asked(&place.name)).map(|place| place.object_id).collect();
+        let numbers: Vec<u32> = objects.tables.places().filter(|place| is_asked(asked, &place.name)).map(|place| place.object_id).collect();
         for opening in numbers.into_iter().filter_map(|table| objects.opening(table)) {
             opening.open_to_redo(&core, &mut broken)?;
         }
@@ -94,10 +93,6 @@ impl Source {
             return Err(error.clone());
         }
         Ok(Source { control, checkpoint, core, objects, broken, asked: asked.to_vec() })
-    }
-
-    fn is_asked(&self, name: &str) -> bool {
-        self.asked.is_empty() || self.asked.iter().any(|asked| stands_for(asked, name))
     }
 
     /// The data sets that have a file. Of the others the log has everything.
@@ -137,7 +132,7 @@ impl Source {
             }
         }
         // Those of running transactions, too: their commits may be in the part of the log that is copied.
-        let (names, numbers) = definitions.tables_called(&|name| self.is_asked(name));
+        let (names, numbers) = definitions.tables_called(&|name| is_asked(&self.asked, name));
         self.check_there(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
         let is_wanted = |data_set: &DataSet| numbers.contains(&data_set.attributes.object_id);
         let defined = all.values().filter(|data_set| data_set.is_defined() && is_wanted(data_set)).cloned().collect();
@@ -162,7 +157,7 @@ impl Source {
         let mut names = self.objects.damaged_index_names();
         names.retain(|name| {
             let owner = self.objects.indexes.get(name).map(|place| place.owner);
-            owner.and_then(|table| self.objects.tables.by_id(table)).is_some_and(|table| self.is_asked(&table.name))
+            owner.and_then(|table| self.objects.tables.by_id(table)).is_some_and(|table| is_asked(&self.asked, &table.name))
         });
         names
     }

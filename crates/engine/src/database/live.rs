@@ -9,6 +9,7 @@
 
 use super::open::{DatabaseState, new_id};
 use crate::Result;
+use crate::directory::make_directory;
 use pagefold_format::live_view::{LIVE_PLACE_BYTES, LiveView};
 use pagefold_io::{Clock, File, Lock, LockKind, OpenOptions, Storage, read_exact_at};
 use parking_lot::{Condvar, Mutex};
@@ -157,13 +158,7 @@ impl Onlooker {
     /// # Errors
     /// As [`Self::ask`].
     pub fn ask_again(&mut self) -> Result<()> {
-        let folder = self.directory.join(LIVE_DIRECTORY);
-        if !self.storage.exists(&folder)? {
-            match self.storage.create_directory(&folder) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                made => made?,
-            }
-        }
+        make_directory(self.storage.as_ref(), &self.directory.join(LIVE_DIRECTORY))?;
         self.asked = None;
         self.asked = Some(self.storage.lock_within(&asked_path(&self.directory), LockKind::Shared, ASK_PATIENCE)?);
         Ok(())

@@ -67,7 +67,7 @@ fn seconds(time: Duration) -> String {
 }
 
 impl DatabaseState {
-    /// What it does, as text in the Prometheus format: buffer pools and objects, transactions, locks and who waits for whom, the log, utilities with their progress. At most some tens of kilobytes.
+    /// What it does, as text in the Prometheus format: buffer pools and objects, transactions, locks and who waits for whom, the log, utilities with their progress. Of many objects and long names it is more than the live view takes, which then lacks the last lines.
     #[must_use]
     pub fn metrics(&self) -> String {
         self.core.transactions.tick();

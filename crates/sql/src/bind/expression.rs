@@ -24,11 +24,7 @@ impl Binder<'_> {
     /// One that is a condition.
     pub(crate) fn condition(&mut self, expr: &ast::Expr, place: &str) -> SqlResult<Expr> {
         let typed = self.expression(expr)?;
-        match typed.data_type {
-            None | Some(DataType::Boolean) => Ok(make::coerce(typed, &DataType::Boolean, self.params)?.expr),
-            Some(other) => Err(SqlError::types(format!("argument of {place} must be type boolean, not type {}", types_name(&other)))
-                .at_span(start_of(expr))),
-        }
+        make::condition(typed, place, self.params).at_span(start_of(expr))
     }
 
     fn bound_expression(&mut self, expr: &ast::Expr, depth: usize) -> SqlResult<Typed> {
@@ -273,16 +269,7 @@ impl Binder<'_> {
             }
         }
         let (left, right) = (self.bound_expression(left, depth)?, self.bound_expression(right, depth)?);
-        let comparison = match operator {
-            BinaryOperator::Eq => Some(Comparison::Equal),
-            BinaryOperator::NotEq => Some(Comparison::NotEqual),
-            BinaryOperator::Lt => Some(Comparison::Less),
-            BinaryOperator::LtEq => Some(Comparison::LessOrEqual),
-            BinaryOperator::Gt => Some(Comparison::Greater),
-            BinaryOperator::GtEq => Some(Comparison::GreaterOrEqual),
-            _ => None,
-        };
-        if let Some(comparison) = comparison {
+        if let Some(comparison) = comparison(operator) {
             return make::compare(comparison, left, right, params);
         }
         let operation = match operator {
@@ -473,15 +460,7 @@ impl Binder<'_> {
     }
 
     fn quantified(&mut self, left: &ast::Expr, operator: &BinaryOperator, right: &ast::Expr, all: bool, depth: usize) -> SqlResult<Typed> {
-        let comparison = match operator {
-            BinaryOperator::Eq => Comparison::Equal,
-            BinaryOperator::NotEq => Comparison::NotEqual,
-            BinaryOperator::Lt => Comparison::Less,
-            BinaryOperator::LtEq => Comparison::LessOrEqual,
-            BinaryOperator::Gt => Comparison::Greater,
-            BinaryOperator::GtEq => Comparison::GreaterOrEqual,
-            other => return Err(SqlError::syntax(format!("{other} is no comparison"))),
-        };
+        let comparison = comparison(operator).ok_or_else(|| SqlError::syntax(format!("{operator} is no comparison")))?;
         let ast::Expr::Subquery(query) = right else { return Err(SqlError::unsupported("ANY and ALL of an array")) };
         let of = self.bound_expression(left, depth)?;
         let subquery = self.subplan(query, Some(1))?;
@@ -517,13 +496,7 @@ impl Binder<'_> {
 
 /// Has it columns of the query around, and none of its own?
 fn is_of_outer_row(expr: &Expr) -> bool {
-    let (mut outer, mut own) = (false, false);
-    expr.visit(&mut |part| match part {
-        Expr::Outer(_) => outer = true,
-        Expr::Column { .. } => own = true,
-        _ => {}
-    });
-    outer && !own
+    expr.any(|part| matches!(part, Expr::Outer(_))) && !expr.any(|part| matches!(part, Expr::Column { .. }))
 }
 
 /// Where an expression begins. sqlparser's own way to it goes through the whole tree, however deep it is.
@@ -573,7 +546,15 @@ pub(crate) fn string(value: &ast::Value) -> Option<String> {
     }
 }
 
-/// A type as messages have it.
-pub(crate) fn types_name(data_type: &DataType) -> String {
-    data_type.to_string().to_lowercase()
+/// The comparison that an operator is, if it is one.
+fn comparison(operator: &BinaryOperator) -> Option<Comparison> {
+    Some(match operator {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
 }

@@ -167,7 +167,7 @@ impl Binder<'_> {
             return self.add(alias, system.name(), system.columns(), Source::Plan(Plan::System(system)));
         }
         let found = match catalog::find(self.transaction, &wanted) {
-            Err(error) if error.sqlstate() == "42P01" => return Err(self.unknown_table(&wanted)),
+            Err(error) if error.sqlstate() == "42P01" => return Err(catalog::unknown_table(&wanted, &self.names)),
             found => found?,
         };
         match found {
@@ -186,11 +186,6 @@ impl Binder<'_> {
                 self.add(alias, &wanted, planned.outputs, Source::Plan(planned.plan))
             }
         }
-    }
-
-    fn unknown_table(&mut self, wanted: &str) -> SqlError {
-        let known = crate::bind::known_names(self);
-        catalog::unknown_table(wanted, &known)
     }
 
     /// A query in FROM, which does not see what stands beside it.
@@ -356,15 +351,11 @@ fn as_list(branches: &[Vec<Expr>]) -> Option<Expr> {
 
 /// Does it take a number of a sequence, or draw one?
 fn is_volatile(expr: &Expr) -> bool {
-    let mut found = false;
-    expr.visit(&mut |part| {
-        found |= match part {
-            Expr::NextValue(_) => true,
-            Expr::Call { function, .. } => function.is_volatile(),
-            _ => false,
-        };
-    });
-    found
+    expr.any(|part| match part {
+        Expr::NextValue(_) => true,
+        Expr::Call { function, .. } => function.is_volatile(),
+        _ => false,
+    })
 }
 
 /// The first columns with other names.

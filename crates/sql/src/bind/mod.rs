@@ -22,9 +22,11 @@ mod select;
 pub(crate) mod types;
 
 pub(crate) use aggregates::{AGGREGATES, KEYS, Noted};
+pub(crate) use expression::string;
 pub(crate) use scope::{Relation, Scope, Source};
 pub(crate) use select::{From, Groups, Limit, Select, SetOperation, SortKey};
 
+pub(crate) use crate::expression::TEXT;
 use crate::expression::{Expr, ParamTypes, Typed};
 use crate::plan::Plan;
 use crate::{SqlError, SqlResult};
@@ -108,18 +110,8 @@ pub(crate) struct Output {
     pub(crate) data_type: DataType,
 }
 
-/// The text type that has any value.
-pub(crate) const TEXT: DataType = DataType::Varchar(None);
-
 /// An expression whose type is known: what has none becomes text.
 pub(crate) fn settled(typed: Typed, params: &ParamTypes) -> SqlResult<(Expr, DataType)> {
     let typed = crate::expression::make::settle(typed, params)?;
     Ok((typed.expr, typed.data_type.unwrap_or(TEXT)))
 }
-
-/// Names of tables that a message may hint at.
-pub(crate) fn known_names(binder: &Binder<'_>) -> Vec<String> {
-    binder.names.clone()
-}
-
-pub(crate) use expression::{string, types_name as type_name};

@@ -543,7 +543,7 @@ impl Binder<'_> {
             let key = match place {
                 Ok(place) => {
                     let key = projection[place].clone();
-                    if has_aggregate(&key) {
+                    if key.any(|part| matches!(part, Expr::Column { relation: AGGREGATES, .. })) {
                         return Err(SqlError::new("42803", "aggregate functions are not allowed in GROUP BY").at_span(expr.span()));
                     }
                     (key, outputs[place].data_type)
@@ -560,12 +560,6 @@ impl Binder<'_> {
 
 fn clone_level(level: &HashMap<String, Arc<WithQuery>>) -> HashMap<String, Arc<WithQuery>> {
     level.iter().map(|(name, query)| (name.clone(), Arc::clone(query))).collect()
-}
-
-fn has_aggregate(expr: &Expr) -> bool {
-    let mut found = false;
-    expr.visit(&mut |expr| found |= matches!(expr, Expr::Column { relation: AGGREGATES, .. }));
-    found
 }
 
 fn sort_key(slot: usize, key: &ast::OrderByExpr) -> SortKey {

@@ -194,11 +194,7 @@ impl Defining<'_> {
     fn rule_of_column(&mut self, table: &TableRef, column: usize) -> SqlResult<Option<String>> {
         // As the transaction has it by now.
         let table = TableRef::find(self.transaction, &table.name)?;
-        let refers = |expr: &Expr| {
-            let mut found = false;
-            expr.visit(&mut |part| found |= matches!(part, Expr::Slot(slot) if *slot == column));
-            found
-        };
+        let refers = |expr: &Expr| expr.any(|part| matches!(part, Expr::Slot(slot) if *slot == column));
         let rules = self.bind(|binder| binder.row_rules(&table))?;
         let check = rules.checks.iter().find(|(_, expr)| refers(expr)).map(|(name, _)| name.clone());
         let generated = || rules.generated.iter().find(|(_, expr)| refers(expr)).map(|(at, _)| table.schema.columns()[*at].name.clone());

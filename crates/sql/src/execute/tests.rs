@@ -47,15 +47,7 @@ fn condition(plan: &ScanPlan, test: &Test, context: &Context<'_>, row: &[Value])
                 Day::Always => return Ok(Some(name().is_not_null())),
                 Day::Never => return Ok(None),
             };
-            let operand = Operand::of(value.as_ref(), &data_type);
-            match comparison {
-                Comparison::Equal => name().equal_to(operand),
-                Comparison::NotEqual => name().not_equal_to(operand),
-                Comparison::Less => name().less_than(operand),
-                Comparison::LessOrEqual => name().at_most(operand),
-                Comparison::Greater => name().greater_than(operand),
-                Comparison::GreaterOrEqual => name().at_least(operand),
-            }
+            name().compared(comparison, Operand::of(value.as_ref(), &data_type))
         }
         TestKind::In { values, data_type, negated } => {
             let mut operands = Vec::with_capacity(values.len());

@@ -4,35 +4,10 @@ use super::datum::Datum;
 use super::{Comparison, Env, Expr, SubqueryKind, arithmetic, cast, like};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{Value, ValueRef};
-use std::cmp::Ordering;
 
-impl Comparison {
-    pub(crate) fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Comparison::Equal => ordering.is_eq(),
-            Comparison::NotEqual => ordering.is_ne(),
-            Comparison::Less => ordering.is_lt(),
-            Comparison::LessOrEqual => ordering.is_le(),
-            Comparison::Greater => ordering.is_gt(),
-            Comparison::GreaterOrEqual => ordering.is_ge(),
-        }
-    }
-
-    pub(crate) fn symbol(self) -> &'static str {
-        match self {
-            Comparison::Equal => "=",
-            Comparison::NotEqual => "<>",
-            Comparison::Less => "<",
-            Comparison::LessOrEqual => "<=",
-            Comparison::Greater => ">",
-            Comparison::GreaterOrEqual => ">=",
-        }
-    }
-
-    /// Three-valued.
-    fn of(self, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
-        (!left.is_null() && !right.is_null()).then(|| self.holds(left.cmp(&right)))
-    }
+/// Three-valued.
+fn compared(comparison: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
+    (!left.is_null() && !right.is_null()).then(|| comparison.holds(left.cmp(&right)))
 }
 
 fn of_row<'a>(values: &'a [Value], at: usize, what: &str) -> SqlResult<Datum<'a>> {
@@ -62,7 +37,7 @@ impl Expr {
                 if left.is_null() {
                     return Ok(None);
                 }
-                comparison.of(left.as_ref(), right.evaluate_ref(env)?.as_ref())
+                compared(*comparison, left.as_ref(), right.evaluate_ref(env)?.as_ref())
             }
             Expr::IsDistinct { left, right, negated } => {
                 let (left, right) = (left.evaluate_ref(env)?, right.evaluate_ref(env)?);
@@ -219,7 +194,7 @@ fn quantified(
     let mut unknown = false;
     let mut decided = false;
     env.subqueries.run(number, outer, &mut |value| {
-        match comparison.of(of, value.as_ref()) {
+        match compared(comparison, of, value.as_ref()) {
             Some(holds) if holds != all => decided = true,
             Some(_) => {}
             None => unknown = true,

@@ -39,9 +39,11 @@ mod walk;
 pub(crate) use accumulator::Accumulator;
 pub(crate) use aggregate::{aggregate, is_aggregate};
 pub(crate) use interval::{Interval, parse_interval};
-pub(crate) use types::common_type;
+pub(crate) use types::{TEXT, common_type, name as type_name};
 
 use pagefold_types::{DataType, Value};
+
+pub(crate) use pagefold_types::Comparison;
 use std::cell::RefCell;
 
 /// An expression with its type. `data_type` is `None` for what has none yet: a literal in quotes, NULL, a parameter. The first operator that it
@@ -139,16 +141,6 @@ pub(crate) enum Expr {
         /// What it needs of the row: its outer row.
         outer: Vec<Expr>,
     },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
 }
 
 /// What is asked of a subquery.

@@ -17,10 +17,11 @@ pub(super) enum Context {
     Explicit,
 }
 
-pub(super) const TEXT: DataType = DataType::Varchar(None);
+/// The text type that has any value.
+pub(crate) const TEXT: DataType = DataType::Varchar(None);
 
 /// The name that PostgreSQL has in messages, without precision or length.
-pub(super) fn name(data_type: &DataType) -> &'static str {
+pub(crate) fn name(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::Boolean => "boolean",
         DataType::SmallInt => "smallint",

@@ -2,85 +2,65 @@
 
 use super::{Expr, SubqueryKind};
 
-impl Expr {
-    /// Its direct parts, in the order in which they are evaluated.
-    fn parts<'e>(&'e self, each: &mut dyn FnMut(&'e Expr)) {
-        match self {
+/// The direct parts of an expression, in the order in which they are evaluated, go to `each`. `iter` goes through a list of them: `iter`, or `iter_mut`.
+macro_rules! parts {
+    ($of:expr, $each:ident, $iter:ident) => {
+        match $of {
             Expr::Literal(_) | Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) => {}
             Expr::Not(of) | Expr::IsNull { of, .. } | Expr::IsTruth { of, .. } | Expr::Cast { of, .. } | Expr::Negate { of, .. } => {
-                each(of)
+                $each(of)
             }
-            Expr::And(all) | Expr::Or(all) | Expr::Call { arguments: all, .. } => all.iter().for_each(each),
+            Expr::And(all) | Expr::Or(all) | Expr::Call { arguments: all, .. } => all.$iter().for_each($each),
             Expr::Compare { left, right, .. } | Expr::IsDistinct { left, right, .. } | Expr::Arithmetic { left, right, .. } => {
-                each(left);
-                each(right);
+                $each(left);
+                $each(right);
             }
             Expr::In { of, list, .. } => {
-                each(of);
-                list.iter().for_each(each);
+                $each(of);
+                list.$iter().for_each($each);
             }
             Expr::Like { of, pattern, .. } => {
-                each(of);
-                each(pattern);
+                $each(of);
+                $each(pattern);
             }
             Expr::Case { branches, otherwise } => {
                 for (when, then) in branches {
-                    each(when);
-                    each(then);
+                    $each(when);
+                    $each(then);
                 }
-                otherwise.iter().for_each(|otherwise| each(otherwise));
+                otherwise.$iter().for_each(|otherwise| $each(otherwise));
             }
             Expr::Subquery { kind, outer, .. } => {
-                outer.iter().for_each(&mut *each);
+                outer.$iter().for_each(&mut *$each);
                 match kind {
                     SubqueryKind::Scalar | SubqueryKind::Exists => {}
-                    SubqueryKind::In { of, .. } | SubqueryKind::Quantified { of, .. } => each(of),
+                    SubqueryKind::In { of, .. } | SubqueryKind::Quantified { of, .. } => $each(of),
                 }
             }
         }
+    };
+}
+
+impl Expr {
+    fn parts<'e>(&'e self, each: &mut dyn FnMut(&'e Expr)) {
+        parts!(self, each, iter);
     }
 
-    /// As [`parts`](Self::parts).
     pub(crate) fn parts_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Expr::Literal(_) | Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) => {}
-            Expr::Not(of) | Expr::IsNull { of, .. } | Expr::IsTruth { of, .. } | Expr::Cast { of, .. } | Expr::Negate { of, .. } => {
-                each(of)
-            }
-            Expr::And(all) | Expr::Or(all) | Expr::Call { arguments: all, .. } => all.iter_mut().for_each(each),
-            Expr::Compare { left, right, .. } | Expr::IsDistinct { left, right, .. } | Expr::Arithmetic { left, right, .. } => {
-                each(left);
-                each(right);
-            }
-            Expr::In { of, list, .. } => {
-                each(of);
-                list.iter_mut().for_each(each);
-            }
-            Expr::Like { of, pattern, .. } => {
-                each(of);
-                each(pattern);
-            }
-            Expr::Case { branches, otherwise } => {
-                for (when, then) in branches {
-                    each(when);
-                    each(then);
-                }
-                otherwise.iter_mut().for_each(|otherwise| each(otherwise));
-            }
-            Expr::Subquery { kind, outer, .. } => {
-                outer.iter_mut().for_each(&mut *each);
-                match kind {
-                    SubqueryKind::Scalar | SubqueryKind::Exists => {}
-                    SubqueryKind::In { of, .. } | SubqueryKind::Quantified { of, .. } => each(of),
-                }
-            }
-        }
+        parts!(self, each, iter_mut);
     }
 
     /// Shows it and all its parts, each before its own parts. What a subquery computes is none of them, what it needs of the row and what is compared with it are.
     pub(crate) fn visit<'e>(&'e self, look: &mut dyn FnMut(&'e Expr)) {
         look(self);
         self.parts(&mut |part| part.visit(look));
+    }
+
+    /// Is it so of it, or of any of its parts?
+    pub(crate) fn any(&self, is_it: impl Fn(&Expr) -> bool) -> bool {
+        let mut found = false;
+        self.visit(&mut |part| found = found || is_it(part));
+        found
     }
 
     /// Lets `change` replace each part, and then what has them.

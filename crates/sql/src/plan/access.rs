@@ -249,7 +249,7 @@ pub(crate) fn test_of(condition: &Expr, relation: usize, table: &TableRef) -> Op
         Expr::Compare { comparison, left, right } => {
             let (column, value, comparison, over) = match (own(left), own(right)) {
                 (Some((column, over)), None) if is_free(right) => (column, right, *comparison, over),
-                (None, Some((column, over))) if is_free(left) => (column, left, mirrored(*comparison), over),
+                (None, Some((column, over))) if is_free(left) => (column, left, comparison.mirrored(), over),
                 _ => return None,
             };
             let data_type = over.unwrap_or(table.schema.columns()[column].data_type);
@@ -306,9 +306,7 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
 }
 
 fn is_free_of(expr: &Expr, relation: usize) -> bool {
-    let mut free = true;
-    expr.visit(&mut |expr| free &= !matches!(expr, Expr::Column { relation: r, .. } if *r == relation) && !needs_row(expr));
-    free
+    !expr.any(|part| matches!(part, Expr::Column { relation: r, .. } if *r == relation) || needs_row(part))
 }
 
 /// Is it a subquery that is asked of each row? One that needs nothing of the row has one value, which is computed when the scan is opened.
@@ -317,16 +315,6 @@ pub(crate) fn needs_row(expr: &Expr) -> bool {
         Expr::Subquery { kind: SubqueryKind::Scalar, outer, .. } => !outer.is_empty(),
         Expr::Subquery { .. } => true,
         _ => false,
-    }
-}
-
-fn mirrored(comparison: Comparison) -> Comparison {
-    match comparison {
-        Comparison::Less => Comparison::Greater,
-        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-        Comparison::Greater => Comparison::Less,
-        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-        same => same,
     }
 }
 

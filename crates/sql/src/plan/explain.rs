@@ -2,7 +2,6 @@
 
 use super::access::{Test, TestKind};
 use super::{Access, JoinKind, Plan, ScanPlan};
-use crate::expression::Comparison;
 use pagefold_engine::btree::Direction;
 use std::fmt::Write;
 
@@ -111,17 +110,7 @@ fn test_text(scan: &ScanPlan, test: &Test) -> String {
         _ => "...".into(),
     };
     match &test.kind {
-        TestKind::Compare { comparison, value: of, data_type } => {
-            let sign = match comparison {
-                Comparison::Equal => "=",
-                Comparison::NotEqual => "<>",
-                Comparison::Less => "<",
-                Comparison::LessOrEqual => "<=",
-                Comparison::Greater => ">",
-                Comparison::GreaterOrEqual => ">=",
-            };
-            format!("{name} {sign} {}", value(of, data_type))
-        }
+        TestKind::Compare { comparison, value: of, data_type } => format!("{name} {comparison} {}", value(of, data_type)),
         TestKind::In { values, negated, .. } => format!("{name}{} in ({} values)", if *negated { " not" } else { "" }, values.len()),
         TestKind::Null { negated } => format!("{name} is{} null", if *negated { " not" } else { "" }),
         TestKind::Like { pattern, negated, .. } => {

@@ -52,7 +52,9 @@ fn ask_subqueries(binder: &mut Binder<'_>, mut plan: Plan, width: usize, conditi
     let mut rest = Vec::new();
     for condition in conditions {
         match condition {
-            Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } if outer.is_empty() && !has_subquery(&of) => {
+            Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer }
+                if outer.is_empty() && !of.any(|part| matches!(part, Expr::Subquery { .. })) =>
+            {
                 // Nobody else has the plan of a subquery.
                 let second = std::mem::take(&mut binder.subplans[number]);
                 let kind = if negated { JoinKind::Anti } else { JoinKind::Semi };
@@ -73,12 +75,6 @@ fn ask_subqueries(binder: &mut Binder<'_>, mut plan: Plan, width: usize, conditi
         }
     }
     plan.filtered(rest)
-}
-
-fn has_subquery(expr: &Expr) -> bool {
-    let mut found = false;
-    expr.visit(&mut |expr| found |= matches!(expr, Expr::Subquery { .. }));
-    found
 }
 
 /// The order of rows as columns of the one table that they are of, if that is what is asked for.

@@ -229,7 +229,9 @@ impl ColumnName {
         Operand::from(self).built()
     }
 
-    fn compared(self, comparison: Comparison, with: impl Into<Operand>) -> Condition {
+    /// Compared so.
+    #[must_use]
+    pub fn compared(self, comparison: Comparison, with: impl Into<Operand>) -> Condition {
         Condition::of(Expr::Compare { left: self.placed(), comparison, right: with.into().built() })
     }
 

@@ -1,22 +1,9 @@
 //! Evaluation, in SQL's three-valued logic: `None` is unknown.
 
-use super::tree::{Comparison, Node, Numbers};
+use super::tree::{Node, Numbers};
 use super::{Predicate, number};
 use crate::{RecordError, RowLayout, ValueRef};
 use std::cmp::Ordering;
-
-impl Comparison {
-    fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Comparison::Equal => ordering.is_eq(),
-            Comparison::NotEqual => ordering.is_ne(),
-            Comparison::Less => ordering.is_lt(),
-            Comparison::LessOrEqual => ordering.is_le(),
-            Comparison::Greater => ordering.is_gt(),
-            Comparison::GreaterOrEqual => ordering.is_ge(),
-        }
-    }
-}
 
 impl Numbers {
     fn cmp(self, left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {

@@ -37,4 +37,4 @@ pub use like::LikePattern;
 pub use operand::Operand;
 pub use range::KeyRange;
 pub use terms::{ColumnTest, Parts, Term};
-pub use tree::{Predicate, PredicateError};
+pub use tree::{Comparison, Predicate, PredicateError};

@@ -3,6 +3,7 @@
 use super::condition::Condition;
 use super::like::LikePattern;
 use crate::{Schema, Value};
+use std::cmp::Ordering;
 
 /// Why a condition is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,17 +25,37 @@ impl std::fmt::Display for PredicateError {
 
 impl std::error::Error for PredicateError {}
 
+/// How two values are compared. Written out (`Display`) it is the sign: `<=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub enum Comparison {
+    /// `=`
     Equal,
+    /// `<>`
     NotEqual,
+    /// `<`
     Less,
+    /// `<=`
     LessOrEqual,
+    /// `>`
     Greater,
+    /// `>=`
     GreaterOrEqual,
 }
 
 impl Comparison {
+    /// Does it hold for values in this order?
+    #[must_use]
+    pub fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Comparison::Equal => ordering.is_eq(),
+            Comparison::NotEqual => ordering.is_ne(),
+            Comparison::Less => ordering.is_lt(),
+            Comparison::LessOrEqual => ordering.is_le(),
+            Comparison::Greater => ordering.is_gt(),
+            Comparison::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+
     /// The one that is true where this is false.
     pub(super) fn negated(self) -> Comparison {
         use Comparison::*;
@@ -49,7 +70,8 @@ impl Comparison {
     }
 
     /// The one with the sides exchanged.
-    pub(super) fn mirrored(self) -> Comparison {
+    #[must_use]
+    pub fn mirrored(self) -> Comparison {
         use Comparison::*;
         match self {
             Less => Greater,

@@ -30,10 +30,11 @@ struct Reads {
 impl Reads {
     fn of(way: &Way, operations: &Operations, rows: u64, forecast: Option<PoolForecast>) -> Reads {
         // Inserts into a table that ascend come to few pages; those into an index come to any.
-        let requests = operations.lookups + operations.snapshot_lookups + operations.updates + operations.deletes + operations.inserts;
+        let Operations { lookups, snapshot_lookups, updates, deletes, inserts, .. } = operations;
+        let requests = [lookups, snapshot_lookups, updates, deletes, inserts].into_iter().map(|count| *count as f64).sum();
         let pages = way.size_bytes.value as f64 / way.disk_page_bytes as f64;
         let scans = operations.rows_scanned as f64 / rows.max(1) as f64;
-        Reads { forecast, requests: requests as f64, scanned: scans * pages, memory_bytes: way.memory_bytes.max(1) as f64 }
+        Reads { forecast, requests, scanned: scans * pages, memory_bytes: way.memory_bytes.max(1) as f64 }
     }
 
     /// Pages read with a pool of so many bytes.

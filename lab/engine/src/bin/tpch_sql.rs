@@ -77,7 +77,7 @@ fn statements(number: i32, template: &str) -> Vec<String> {
     all
 }
 
-/// The same, where numbers may differ in what was rounded: a hundredth, or a part in ten thousand of means.
+/// The same, where numbers may differ in what was rounded: a hundredth, or a part in 10^9.
 fn is_same(own: &str, other: &str) -> bool {
     let (own, other) = (own.trim(), other.trim());
     match (own.parse::<f64>(), other.parse::<f64>()) {

@@ -52,7 +52,7 @@ fn alike(left: Typed, operator: &str, right: Typed, params: &ParamTypes) -> SqlR
 }
 
 pub(crate) fn compare(comparison: Comparison, left: Typed, right: Typed, params: &ParamTypes) -> SqlResult<Typed> {
-    let (left, right) = alike(left, comparison.symbol(), right, params)?;
+    let (left, right) = alike(left, &comparison.to_string(), right, params)?;
     let expr = Expr::Compare { comparison, left: Box::new(left), right: Box::new(right) };
     Ok(Typed::of(expr.folded(), DataType::Boolean))
 }

@@ -6,8 +6,8 @@ use crate::expression::{Comparison, Expr, ParamTypes, Typed};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value};
 
-/// As a condition; 42804 naming whose argument it is.
-fn truth(of: Typed, what: &str, params: &ParamTypes) -> SqlResult<Expr> {
+/// As a condition, of WHERE or of an operator; 42804 naming whose argument it is.
+pub(crate) fn condition(of: Typed, what: &str, params: &ParamTypes) -> SqlResult<Expr> {
     let of = of.known(params);
     match of.data_type {
         None | Some(DataType::Boolean) => Ok(coerce(of, &DataType::Boolean, params)?.expr),
@@ -16,7 +16,7 @@ fn truth(of: Typed, what: &str, params: &ParamTypes) -> SqlResult<Expr> {
 }
 
 pub(crate) fn not(of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
-    let expr = match truth(of, "NOT", params)? {
+    let expr = match condition(of, "NOT", params)? {
         Expr::Not(of) => *of,
         Expr::IsNull { of, negated } => Expr::IsNull { of, negated: !negated },
         Expr::IsTruth { of, truth, negated } => Expr::IsTruth { of, truth, negated: !negated },
@@ -53,11 +53,11 @@ fn several(left: Expr, right: Expr, ends: bool) -> Typed {
 }
 
 pub(crate) fn and(left: Typed, right: Typed, params: &ParamTypes) -> SqlResult<Typed> {
-    Ok(several(truth(left, "AND", params)?, truth(right, "AND", params)?, false))
+    Ok(several(condition(left, "AND", params)?, condition(right, "AND", params)?, false))
 }
 
 pub(crate) fn or(left: Typed, right: Typed, params: &ParamTypes) -> SqlResult<Typed> {
-    Ok(several(truth(left, "OR", params)?, truth(right, "OR", params)?, true))
+    Ok(several(condition(left, "OR", params)?, condition(right, "OR", params)?, true))
 }
 
 pub(crate) fn is_null(of: Typed, negated: bool, params: &ParamTypes) -> SqlResult<Typed> {
@@ -72,7 +72,7 @@ pub(crate) fn is_truth(of: Typed, truth_value: Option<bool>, negated: bool, para
         Some(false) => "FALSE",
         None => "UNKNOWN",
     };
-    let of = truth(of, &format!("IS {}{name}", if negated { "NOT " } else { "" }), params)?;
+    let of = condition(of, &format!("IS {}{name}", if negated { "NOT " } else { "" }), params)?;
     let expr = Expr::IsTruth { of: Box::new(of), truth: truth_value, negated };
     Ok(Typed::of(expr.folded(), DataType::Boolean))
 }
@@ -106,7 +106,7 @@ pub(crate) fn case(
     for (when, then) in branches {
         whens.push(match &operand {
             Some(operand) => compare(Comparison::Equal, operand.clone(), when, params)?.expr,
-            None => truth(when, "CASE/WHEN", params)?,
+            None => condition(when, "CASE/WHEN", params)?,
         });
         results.push(then);
     }
