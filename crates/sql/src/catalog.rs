@@ -177,6 +177,11 @@ impl TableRef {
             && self.whole.as_ref().is_none_or(|whole| whole.columns().iter().all(|c| attributes.columns.iter().any(|(own, _)| own == c)))
     }
 
+    /// Has a column another value in each row?
+    pub(crate) fn is_key(&self, column: usize) -> bool {
+        (0..self.index_count()).any(|index| self.is_unique(index) && matches!(self.index_columns(index), [(own, _)] if *own == column))
+    }
+
     /// Rows, as far as they are known.
     pub(crate) fn rows(&self) -> u64 {
         self.parts.iter().map(|part| part.table.row_count()).sum()
@@ -197,11 +202,6 @@ impl TableRef {
         let mut key = Vec::with_capacity(32);
         whole.key(values, &mut key)?;
         Ok(whole.find_for(&key)?)
-    }
-
-    /// Has it FOREIGN KEYs, or do those of others refer to it?
-    pub(crate) fn has_references(&self) -> bool {
-        self.rules.constraints.iter().any(|constraint| constraint.kind == ConstraintKind::ForeignKey)
     }
 
     /// Pseudo-columns behind the others: the number of the part that has a row, and its RID.
@@ -226,32 +226,40 @@ fn visible(table: &Table) -> Vec<bool> {
 /// What the engine says of an object that the transaction itself has dropped: for a statement there is none.
 const DROPPED: &str = "was dropped by this transaction";
 
-/// Finds what has a name.
+/// Finds what has a name; 42P01 with the nearest name, when nothing has it.
 pub(crate) fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Found> {
+    find_if_any(transaction, name)?.ok_or_else(|| unknown_table(transaction, name))
+}
+
+/// Finds what has a name, if anything has it.
+pub(crate) fn find_if_any(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Found>> {
     match transaction.table(name) {
-        Err(Error::Stale { why: DROPPED, .. }) => return Err(unknown_table(name, &[])),
-        Ok(table) => return Ok(Found::Table(Arc::new(TableRef::undivided(transaction, table)?))),
+        Err(Error::Stale { why: DROPPED, .. }) => return Ok(None),
+        Ok(table) => return Ok(Some(Found::Table(Arc::new(TableRef::undivided(transaction, table)?)))),
         Err(Error::Unknown { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     match transaction.partitioned_table(name) {
-        Ok(whole) => return Ok(Found::Table(Arc::new(TableRef::divided(transaction, whole)?))),
+        Ok(whole) => return Ok(Some(Found::Table(Arc::new(TableRef::divided(transaction, whole)?)))),
         Err(Error::Unknown { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     match transaction.object(DefinedKind::View, name) {
         Ok(view) => {
             let text = view.notes.text().map(str::to_owned);
-            return text.map(Found::View).ok_or_else(|| SqlError::new("XX001", format!("view \"{name}\" has no query")));
+            let text = text.ok_or_else(|| SqlError::new("XX001", format!("view \"{name}\" has no query")))?;
+            return Ok(Some(Found::View(text)));
         }
         Err(Error::Unknown { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    Err(unknown_table(name, &[]))
+    Ok(None)
 }
 
-/// 42P01, with the nearest of these names.
-pub(crate) fn unknown_table(name: &str, known: &[String]) -> SqlError {
+fn unknown_table(transaction: &Transaction<'static>, name: &str) -> SqlError {
+    let mut known = transaction.table_names();
+    known.retain(|name| split_partition_name(name).is_none());
+    known.extend([DefinedKind::PartitionedTable, DefinedKind::View].iter().flat_map(|kind| transaction.object_names(*kind)));
     let error = SqlError::new("42P01", format!("relation \"{name}\" does not exist"));
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),

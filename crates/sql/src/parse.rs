@@ -58,7 +58,7 @@ pub(crate) struct Parsed {
 
 /// All statements of a text.
 pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
-    let places = Places::of(text);
+    let mut places = Places::of(text);
     let mut parsed = Vec::new();
     for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
@@ -168,25 +168,34 @@ fn at_end(error: SqlError, end: Location) -> SqlError {
     error.at(end.line, end.column)
 }
 
-/// Where lines of a text begin, in bytes.
+/// Where places of a text are, in bytes.
 struct Places<'t> {
     text: &'t str,
+    /// Where lines begin.
     lines: Vec<usize>,
+    /// The last place that was asked for, and its byte: what is asked for next stands behind it.
+    last: (Location, usize),
 }
 
 impl<'t> Places<'t> {
     fn of(text: &'t str) -> Places<'t> {
         let mut lines = vec![0];
         lines.extend(text.match_indices('\n').map(|(at, _)| at + 1));
-        Places { text, lines }
+        Places { text, lines, last: (Location::new(1, 1), 0) }
     }
 
     /// The byte at a place, which is told in lines and characters.
-    fn at(&self, place: Location) -> usize {
+    fn at(&mut self, place: Location) -> usize {
         let index = |number: u64| usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
-        let start = self.lines.get(index(place.line)).copied().unwrap_or(self.text.len());
+        let (known, start) = match self.last {
+            (last, byte) if last.line == place.line && last.column <= place.column => (last.column, byte),
+            _ => (1, self.lines.get(index(place.line)).copied().unwrap_or(self.text.len())),
+        };
         let rest = &self.text[start..];
-        rest.char_indices().nth(index(place.column)).map_or(self.text.len(), |(at, _)| start + at)
+        let characters = usize::try_from(place.column.saturating_sub(known)).unwrap_or(usize::MAX);
+        let found = rest.char_indices().nth(characters).map_or(self.text.len(), |(at, _)| start + at);
+        self.last = (place, found);
+        found
     }
 }
 
@@ -195,6 +204,26 @@ pub(crate) fn parse_expression(text: &str) -> SqlResult<Expr> {
     let tokens = tokens(text)?;
     check_chains(&tokens)?;
     parser(tokens).parse_expr().map_err(error)
+}
+
+/// The name of an object as it is written within a text: that of NEXTVAL.
+pub(crate) fn parse_name(text: &str) -> SqlResult<String> {
+    let mut parser = parser(tokens(text)?);
+    let name = parser.parse_object_name(false).map_err(error)?;
+    match parser.next_token().token {
+        Token::EOF => object_name(&name),
+        other => Err(SqlError::syntax(format!("syntax error: Expected: end of a name, found: {other}"))),
+    }
+}
+
+/// The name of an object as it can be written: each part in quotes that would be another without them.
+pub(crate) fn quoted_where_needed(name: &str) -> String {
+    let is_plain = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let written = |part: &str| if is_plain(part) { part.to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) };
+    name.split('.').map(written).collect::<Vec<_>>().join(".")
 }
 
 /// sqlparser tells the place at the end of its message.
@@ -287,6 +316,14 @@ mod tests {
         let error = parse("select 1;\nselect (1;").map(drop).unwrap_err();
         assert_eq!(error.sqlstate(), "42601");
         assert_eq!(error.position().map(|(line, _)| line), Some(2), "{error}");
+    }
+
+    #[test]
+    fn statements_of_one_line_have_their_texts() {
+        let text = "select 'é' ;\tselect 2;".repeat(50_000);
+        let parsed = parse(&text).unwrap();
+        assert_eq!(parsed.len(), 100_000);
+        assert!(parsed.chunks(2).all(|pair| pair[0].text == "select 'é'" && pair[1].text == "select 2"));
     }
 
     #[test]

@@ -118,14 +118,12 @@ impl Planned {
             other => return Err(SqlError::unsupported(format!("{other}"))),
         };
         let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
-        // A parameter that nothing has given a type is text.
-        let params = types.0.borrow().iter().map(|data_type| data_type.unwrap_or(crate::bind::TEXT)).collect();
-        Ok(Planned { action, outputs: outputs.into(), subplans, params, tag })
+        Ok(Planned { action, outputs: outputs.into(), subplans, params: types.all(), tag })
     }
 
     /// Values of parameters, of the types that the statement has given them.
     pub(crate) fn params(&self, given: &[Value]) -> SqlResult<Vec<Value>> {
-        fit_all(given, &self.params)
+        fit_params(given, &self.params)
     }
 
     pub(crate) fn explain(&self) -> Vec<String> {
@@ -141,7 +139,8 @@ impl Planned {
             Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
             Action::Change(plan) => under(format!("Update {}", plan.table.name), &plan.source),
         };
-        for (number, plan) in self.subplans.iter().enumerate() {
+        // One that has become a join is empty.
+        for (number, plan) in self.subplans.iter().enumerate().filter(|(_, plan)| !plan.is_empty()) {
             lines.push(format!("Subquery {}", number + 1));
             lines.extend(plan.explain().into_iter().map(|line| format!("  {line}")));
         }
@@ -149,12 +148,7 @@ impl Planned {
     }
 }
 
-pub(crate) fn fit_params(given: &[Value], types: &ParamTypes) -> SqlResult<Vec<Value>> {
-    let types: Vec<DataType> = types.0.borrow().iter().map(|data_type| data_type.unwrap_or(crate::bind::TEXT)).collect();
-    fit_all(given, &types)
-}
-
-fn fit_all(given: &[Value], types: &[DataType]) -> SqlResult<Vec<Value>> {
+pub(crate) fn fit_params(given: &[Value], types: &[DataType]) -> SqlResult<Vec<Value>> {
     if given.len() < types.len() {
         return Err(SqlError::new("08P01", format!("the statement has {} parameters, {} values were given", types.len(), given.len())));
     }

@@ -349,8 +349,7 @@ impl Session {
         }
         let types = ParamTypes::default();
         *types.0.borrow_mut() = statement.types.iter().map(|data_type| Some(*data_type)).collect();
-        let mut binder = Binder::new(&mut open.transaction, &types);
-        binder.names = self.database.engine().table_names();
+        let binder = Binder::new(&mut open.transaction, &types);
         let planned = Arc::new(Planned::new(&statement.node, binder, &types)?);
         plans.put(statement, version, Arc::clone(&planned));
         Ok(planned)
@@ -379,7 +378,7 @@ impl Session {
         let typed = binder.expression(expr)?;
         let (expr, _) = crate::bind::settled(typed, &types)?;
         let subplans: Arc<[crate::plan::Plan]> = binder.subplans.into();
-        let params = crate::planned::fit_params(params, &types)?;
+        let params = crate::planned::fit_params(params, &types.all())?;
         let run = Run { database: &self.database, now: open.began, memory, limits };
         let execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
         execution.context().evaluate(&expr, &[])
@@ -489,16 +488,12 @@ impl Session {
     fn define(&mut self, node: &Node) -> SqlResult<Done> {
         let limits = self.limits();
         let memory = self.settings.work_mem;
-        let names = self.database.engine().table_names();
         self.begin();
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         open.has_run = true;
         let savepoint = open.transaction.savepoint();
-        let mut defining = define::Defining {
-            transaction: &mut open.transaction,
-            run: Run { database: &self.database, now: open.began, memory, limits },
-            names,
-        };
+        let mut defining =
+            define::Defining { transaction: &mut open.transaction, run: Run { database: &self.database, now: open.began, memory, limits } };
         match defining.define(node) {
             Ok(tag) => {
                 self.end_statement()?;
@@ -584,6 +579,9 @@ impl Session {
                 self.settings.isolation = options.isolation;
                 self.settings.read_only = options.read_only;
                 self.settings.has_changed = true;
+            }
+            ast::Set::SingleAssignment { scope: Some(ast::ContextModifier::Local), .. } => {
+                return Err(SqlError::unsupported("SET LOCAL"));
             }
             ast::Set::SingleAssignment { variable, values, .. } => {
                 let value = values.iter().map(crate::settings::text_of).collect::<Vec<_>>().join(", ");

@@ -83,10 +83,7 @@ enum Given {
 impl Binder<'_> {
     fn target(&mut self, name: &ast::ObjectName) -> SqlResult<Arc<TableRef>> {
         let wanted = object_name(name)?;
-        match TableRef::find(self.transaction, &wanted) {
-            Err(error) if error.sqlstate() == "42P01" => Err(crate::catalog::unknown_table(&wanted, &self.names).at_span(name.span())),
-            found => found.at_span(name.span()),
-        }
+        TableRef::find(self.transaction, &wanted).at_span(name.span())
     }
 
     pub(crate) fn insert(&mut self, insert: &ast::Insert) -> SqlResult<InsertPlan> {
@@ -308,7 +305,7 @@ impl Binder<'_> {
             }
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let wanted = object_name(name)?;
-                let is_of = |index: &usize| table.first().indexes[*index].name() == wanted && table.is_unique(*index);
+                let is_of = |index: &usize| table.index_name(*index) == wanted && table.is_unique(*index);
                 let found = (0..table.index_count()).find(is_of);
                 Some(found.ok_or_else(|| {
                     SqlError::new("42704", format!("constraint \"{wanted}\" for table \"{}\" does not exist", table.name))
@@ -449,7 +446,7 @@ impl Binder<'_> {
         let rules = if is_delete { RowRules::default() } else { self.row_rules(&table)? };
         let columns: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
         let moves = columns.iter().any(|column| table.range_columns().contains(column));
-        let has_all = returning.is_some() || !rules.checks.is_empty() || !rules.generated.is_empty() || moves || table.has_references();
+        let has_all = returning.is_some() || !rules.checks.is_empty() || !rules.generated.is_empty() || moves;
         let mut projection: Vec<Expr> = table.place_columns().into_iter().map(|column| self.scope().column(0, column).expr).collect();
         projection.extend(assignments.into_iter().map(|(_, expr)| expr));
         if has_all {

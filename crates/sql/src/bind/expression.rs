@@ -155,11 +155,14 @@ impl Binder<'_> {
             Node::Function(call) => self.function(call, depth),
             Node::Exists { subquery, negated } => {
                 let subquery = self.subplan(subquery, None)?;
+                self.limit_subplan(&subquery, 1);
                 let exists = Typed::of(subquery.expr(SubqueryKind::Exists), DataType::Boolean);
                 if *negated { make::not(exists, params) } else { Ok(exists) }
             }
             Node::Subquery(query) => {
                 let subquery = self.subplan(query, Some(1))?;
+                // The second row is an error.
+                self.limit_subplan(&subquery, 2);
                 let data_type = subquery.data_type;
                 Ok(Typed::of(subquery.expr(SubqueryKind::Scalar), data_type))
             }
@@ -421,7 +424,7 @@ impl Binder<'_> {
             _ => None,
         };
         let Some(name) = name else { return Err(SqlError::unsupported("nextval of what is no name in quotes")) };
-        let name = crate::define::sequence::name_of(&name)?;
+        let name = crate::parse::parse_name(&name)?;
         let found = match self.transaction.object(DefinedKind::Sequence, &name) {
             Err(pagefold_engine::Error::Unknown { .. }) => {
                 return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist")));
@@ -480,6 +483,12 @@ impl Binder<'_> {
             self.subplans[subquery.number] = plan.projected(vec![*right]);
         }
         Ok((*left, subquery))
+    }
+
+    /// Of the rows of a subquery, no more than these are looked at.
+    fn limit_subplan(&mut self, subquery: &Subplan, rows: i64) {
+        let plan = std::mem::take(&mut self.subplans[subquery.number]);
+        self.subplans[subquery.number] = plan.first_rows(rows);
     }
 
     /// Plans a subquery of this many columns.

@@ -166,11 +166,7 @@ impl Binder<'_> {
         if let Some(system) = SystemTable::named(&wanted) {
             return self.add(alias, system.name(), system.columns(), Source::Plan(Plan::System(system)));
         }
-        let found = match catalog::find(self.transaction, &wanted) {
-            Err(error) if error.sqlstate() == "42P01" => return Err(catalog::unknown_table(&wanted, &self.names)),
-            found => found?,
-        };
-        match found {
+        match catalog::find(self.transaction, &wanted)? {
             Found::Table(table) => {
                 let columns = table_columns(&table);
                 let short = wanted.rsplit_once('.').map_or(wanted.as_str(), |(_, name)| name).to_owned();
@@ -307,7 +303,7 @@ fn common_terms(branches: Vec<Expr>) -> Vec<Expr> {
     let Some((first, others)) = branches.split_first() else { return Vec::new() };
     let is_common = |term: &&Expr| others.iter().all(|branch| branch.contains(term));
     // One that is not the same each time it is asked stays where it is.
-    let common: Vec<Expr> = first.iter().filter(is_common).filter(|term| !is_volatile(term)).cloned().collect();
+    let common: Vec<Expr> = first.iter().filter(is_common).filter(|term| !term.any(Expr::is_volatile)).cloned().collect();
     branches.iter_mut().for_each(|branch| branch.retain(|term| !common.contains(term)));
     let mut all = common;
     if branches.iter().all(|branch| !branch.is_empty()) {
@@ -347,15 +343,6 @@ fn as_list(branches: &[Vec<Expr>]) -> Option<Expr> {
     literals.sort_unstable();
     literals.dedup();
     Some(Expr::In { of: Box::new(of), list: literals.into_iter().map(Expr::Literal).collect(), negated: false, sorted: true })
-}
-
-/// Does it take a number of a sequence, or draw one?
-fn is_volatile(expr: &Expr) -> bool {
-    expr.any(|part| match part {
-        Expr::NextValue(_) => true,
-        Expr::Call { function, .. } => function.is_volatile(),
-        _ => false,
-    })
 }
 
 /// The first columns with other names.

@@ -54,8 +54,6 @@ pub(crate) struct Binder<'b> {
     relations: usize,
     /// A query is bound whose rows are locked.
     locks: bool,
-    /// Names of tables, for hints.
-    pub(crate) names: Vec<String>,
 }
 
 /// A query of WITH.
@@ -70,17 +68,7 @@ struct WithQuery {
 
 impl<'b> Binder<'b> {
     pub(crate) fn new(transaction: &'b mut Transaction<'static>, params: &'b ParamTypes) -> Binder<'b> {
-        Binder {
-            transaction,
-            params,
-            scopes: Vec::new(),
-            subplans: Vec::new(),
-            with: Vec::new(),
-            depth: 0,
-            relations: 0,
-            locks: false,
-            names: Vec::new(),
-        }
+        Binder { transaction, params, scopes: Vec::new(), subplans: Vec::new(), with: Vec::new(), depth: 0, relations: 0, locks: false }
     }
 
     /// One level deeper.

@@ -49,12 +49,9 @@ pub(crate) fn data_type(written: &ast::DataType) -> SqlResult<DataType> {
         }
         Written::Datetime(digits) => parsed("TIMESTAMP", *digits, "")?,
         Written::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => parsed("TIMESTAMP", *digits, " WITH TIME ZONE")?,
-        Written::Custom(name, modifiers) if modifiers.is_empty() => match name.to_string().to_lowercase().as_str() {
-            "serial" | "serial4" => DataType::Integer,
-            "bigserial" | "serial8" => DataType::BigInt,
-            "smallserial" | "serial2" => DataType::SmallInt,
-            _ => return Err(SqlError::new("42704", format!("type \"{written}\" does not exist"))),
-        },
+        Written::Custom(_, modifiers) if modifiers.is_empty() => {
+            serial(written).ok_or_else(|| SqlError::new("42704", format!("type \"{written}\" does not exist")))?
+        }
         _ => return Err(unsupported()),
     };
     if found.is_valid() {
@@ -64,10 +61,20 @@ pub(crate) fn data_type(written: &ast::DataType) -> SqlResult<DataType> {
     }
 }
 
+/// The type of the numbers of SERIAL and its kin.
+fn serial(written: &ast::DataType) -> Option<DataType> {
+    let ast::DataType::Custom(name, _) = written else { return None };
+    match name.to_string().to_lowercase().as_str() {
+        "serial" | "serial4" => Some(DataType::Integer),
+        "bigserial" | "serial8" => Some(DataType::BigInt),
+        "smallserial" | "serial2" => Some(DataType::SmallInt),
+        _ => None,
+    }
+}
+
 /// Is it SERIAL, or one of its kin?
 pub(crate) fn is_serial(written: &ast::DataType) -> bool {
-    let ast::DataType::Custom(name, _) = written else { return false };
-    matches!(name.to_string().to_lowercase().as_str(), "serial" | "serial4" | "bigserial" | "serial8" | "smallserial" | "serial2")
+    serial(written).is_some()
 }
 
 fn characters(length: Option<&CharacterLength>) -> SqlResult<Option<u32>> {

@@ -3,6 +3,7 @@
 //! All of it is a change of definitions in the transaction; rows stay as they are stored, and are read as the table says from then on
 //! (`docs/altering.md`). Compression and page size are changed by REORG.
 
+use super::constraint::{first_free, plain_check, plain_unique};
 use super::{Defining, taken, too_much};
 use crate::bind::change::{column_of, to_slots};
 use crate::bind::types;
@@ -14,7 +15,7 @@ use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{IndexChange, TableChange};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
-use pagefold_format::catalog::{Constraint, ConstraintKind, Notes};
+use pagefold_format::catalog::{Constraint, ConstraintKind};
 use pagefold_types::{Column, Direction, Value};
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, ColumnOption, RenameTableNameKind, TableConstraint};
 use std::sync::Arc;
@@ -64,11 +65,9 @@ impl Defining<'_> {
                 // A new name without a schema is one in the schema of the table.
                 let to = match table.name.split_once('.') {
                     Some((schema, _)) if to.0.len() == 1 => format!("{schema}.{}", object_name(to)?),
-                    _ => object_name(to)?,
+                    _ => self.check_schema(to)?,
                 };
-                if self.is_taken(&to)? {
-                    return Err(SqlError::new("42P07", format!("relation \"{to}\" already exists")));
-                }
+                self.refuse_taken(&to)?;
                 self.change(table, &[TableChange::Rename(to)])
             }
             AlterTableOperation::SetOptionsParens { options } => {
@@ -117,7 +116,7 @@ impl Defining<'_> {
                 ColumnOption::NotNull => nullable = false,
                 ColumnOption::Default(expr) => default = Some(expr.to_string()),
                 ColumnOption::Check(check) => checks.push((option.name.clone().or_else(|| check.name.clone()), check.clone())),
-                ColumnOption::Unique(_) => is_unique = true,
+                ColumnOption::Unique(unique) => is_unique = plain_unique(unique).map(|_| true)?,
                 other => return Err(SqlError::unsupported(format!("ADD COLUMN ... {other}"))),
             }
         }
@@ -126,6 +125,10 @@ impl Defining<'_> {
             None => Value::Null,
             Some(text) => {
                 let expr = self.bind(|binder| binder.default_expression(text, &data_type, &name))?;
+                if expr.any(Expr::is_volatile) {
+                    let error = SqlError::unsupported("adding a column whose DEFAULT is another value each time");
+                    return Err(error.with_hint("Add the column, SET DEFAULT, and UPDATE the rows that are there."));
+                }
                 let execution = Execution::new(&self.run, self.transaction.read_view()?, Vec::new(), Arc::new([]));
                 execution.context().evaluate(&expr, &[])?
             }
@@ -140,11 +143,11 @@ impl Defining<'_> {
         if let Some(text) = default {
             self.set_default(&table, table.schema.len() - 1, Some(&text))?;
         }
-        for (at, (own, check)) in checks.into_iter().enumerate() {
-            let number = if at == 0 { String::new() } else { at.to_string() };
-            let own = own.unwrap_or_else(|| ast::Ident::with_quote('"', format!("{}_{name}_check{number}", table.name)));
-            let check = ast::CheckConstraint { name: Some(own), ..check };
+        for (own, check) in checks {
             let table = TableRef::find(self.transaction, &table.name)?;
+            let is_taken = |name: &String| table.rules.constraints.iter().any(|own| own.name == *name);
+            let free = || ast::Ident::with_quote('"', first_free(format!("{}_{name}_check", table.name), is_taken));
+            let check = ast::CheckConstraint { name: Some(own.unwrap_or_else(free)), ..check };
             self.add_constraint(&table, &TableConstraint::Check(check))?;
         }
         if is_unique {
@@ -166,12 +169,10 @@ impl Defining<'_> {
             return Err(SqlError::unsupported("dropping a column of the primary key"));
         }
         // As in PostgreSQL, indexes and conditions of the column go with it.
-        let indexes: Vec<String> = (0..table.index_count())
-            .filter(|index| table.index_columns(*index).iter().any(|(own, _)| *own == column))
-            .map(|index| table.index_name(index))
-            .collect();
-        for index in indexes {
-            if table.is_divided() { self.transaction.drop_partitioned_index(&index)? } else { self.transaction.drop_index(&index)? }
+        for index in 0..table.index_count() {
+            if table.index_columns(index).iter().any(|(own, _)| *own == column) {
+                self.drop_index_of(table, index)?;
+            }
         }
         while let Some(rule) = self.rule_of_column(table, column)? {
             let table = TableRef::find(self.transaction, &table.name)?;
@@ -188,6 +189,16 @@ impl Defining<'_> {
         let table = TableRef::find(self.transaction, &table.name)?;
         self.set_default(&table, column, None)?;
         self.change(&table, &[TableChange::DropColumn(own)])
+    }
+
+    fn drop_index_of(&mut self, table: &TableRef, index: usize) -> SqlResult<()> {
+        let name = table.index_name(index);
+        if table.is_divided() {
+            self.transaction.drop_partitioned_index(&name)?
+        } else {
+            self.transaction.drop_index(&name)?
+        }
+        Ok(())
     }
 
     /// The first CHECK or generated column, by name, that refers to a column.
@@ -251,26 +262,13 @@ impl Defining<'_> {
         }
     }
 
-    /// Says something else of a table, of all its parts.
-    fn say(&mut self, table: &TableRef, change: impl Fn(&mut Notes) -> SqlResult<()>) -> SqlResult<()> {
-        for part in &table.parts {
-            let mut notes = (*self.transaction.notes_of_table(&part.table)).clone();
-            change(&mut notes)?;
-            self.transaction.alter_table(&part.table, notes)?;
-        }
-        Ok(())
-    }
-
     fn add_constraint(&mut self, table: &Arc<TableRef>, constraint: &TableConstraint) -> SqlResult<()> {
         match constraint {
             TableConstraint::Check(check) => {
-                let text = check.expr.to_string();
-                let count = table.rules.constraints.len();
-                let name = check.name.as_ref().map_or_else(
-                    || format!("{}_check{}", table.name, if count == 0 { String::new() } else { count.to_string() }),
-                    identifier,
-                );
-                if table.rules.constraints.iter().any(|own| own.name == name) {
+                let text = plain_check(check)?.to_string();
+                let is_taken = |name: &String| table.rules.constraints.iter().any(|own| own.name == *name);
+                let name = check.name.as_ref().map_or_else(|| first_free(format!("{}_check", table.name), is_taken), identifier);
+                if is_taken(&name) {
                     return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", table.name)));
                 }
                 self.check_rows(table, &name, &text)?;
@@ -283,7 +281,7 @@ impl Defining<'_> {
                 })
             }
             TableConstraint::Unique(unique) => {
-                let mut columns = Vec::with_capacity(unique.columns.len());
+                let mut columns = Vec::with_capacity(plain_unique(unique)?.columns.len());
                 for column in &unique.columns {
                     let ast::Expr::Identifier(name) = &column.column.expr else {
                         return Err(SqlError::unsupported("a key of an expression"));
@@ -335,12 +333,12 @@ impl Defining<'_> {
                 notes.set_constraints(&all).map_err(too_much)
             });
         }
-        let is_key = (0..table.index_count()).any(|index| table.first().indexes[index].name() == name && table.is_unique(index));
-        if is_key {
-            if table.first().indexes.iter().any(|index| index.name() == name && index.attributes().is_of_key(&table.primary_key)) {
+        let key = (0..table.index_count()).find(|index| table.index_name(*index) == name && table.is_unique(*index));
+        if let Some(index) = key {
+            if table.first().indexes[index].attributes().is_of_key(&table.primary_key) {
                 return Err(SqlError::unsupported("dropping a primary key"));
             }
-            return Ok(self.transaction.drop_index(name)?);
+            return self.drop_index_of(table, index);
         }
         if if_exists {
             return Ok(());

@@ -6,6 +6,7 @@ use crate::catalog::{Found, TableRef, find};
 use crate::parse::object_name;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
+use pagefold_engine::database::split_partition_name;
 use pagefold_format::catalog::DefinedKind;
 use sqlparser::ast::{self, ObjectType};
 
@@ -27,19 +28,34 @@ impl Defining<'_> {
         };
         for name in names {
             let name = object_name(name)?;
-            let dropped = match kind {
-                ObjectType::Table => self.drop_table(&name),
-                ObjectType::Index => self.drop_index(&name),
-                ObjectType::View => self.drop_view(&name),
-                ObjectType::Sequence => self.drop_sequence(&name),
-                _ => self.drop_schema(&name, cascade),
-            };
-            match dropped {
+            match self.drop_one(kind, &name, cascade) {
                 Err(error) if if_exists && is_unknown(&error) => {}
                 other => other?,
             }
         }
         Ok(tag.into())
+    }
+
+    fn drop_one(&mut self, kind: ObjectType, name: &str, cascade: bool) -> SqlResult<()> {
+        match kind {
+            ObjectType::Table => self.drop_table(name),
+            ObjectType::Index => self.drop_index(name),
+            ObjectType::View => self.drop_view(name),
+            ObjectType::Sequence => self.drop_sequence(name),
+            _ => self.drop_schema(name, cascade),
+        }
+    }
+
+    /// What is in a schema, in the order in which it can be dropped; indexes go with their tables.
+    fn objects_of_schema(&self, schema: &str) -> Vec<(ObjectType, String)> {
+        let mut tables = self.transaction.table_names();
+        tables.retain(|name| split_partition_name(name).is_none());
+        tables.extend(self.transaction.object_names(DefinedKind::PartitionedTable));
+        let views = self.transaction.object_names(DefinedKind::View);
+        let sequences = self.transaction.object_names(DefinedKind::Sequence);
+        let all = [(ObjectType::View, views), (ObjectType::Table, tables), (ObjectType::Sequence, sequences)];
+        let is_own = |name: &String| name.split_once('.').is_some_and(|(own, _)| own == schema);
+        all.into_iter().flat_map(|(kind, names)| names.into_iter().filter(is_own).map(move |name| (kind, name))).collect()
     }
 
     fn drop_table(&mut self, name: &str) -> SqlResult<()> {
@@ -108,16 +124,18 @@ impl Defining<'_> {
         if name == "public" {
             return Err(SqlError::new("2BP01", "schema public cannot be dropped"));
         }
-        let prefix = format!("{name}.");
-        let own: Vec<String> = self.names.iter().filter(|table| table.starts_with(&prefix)).cloned().collect();
-        // Those that this transaction has dropped are no more.
-        let own: Vec<String> = own.into_iter().filter(|table| find(self.transaction, table).is_ok()).collect();
+        let own = self.objects_of_schema(name);
         if !own.is_empty() && !cascade {
             let error = SqlError::new("2BP01", format!("cannot drop schema {name} because other objects depend on it"));
-            return Err(error.with_detail(own.join(", ")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            let names: Vec<&str> = own.iter().map(|(_, name)| name.as_str()).collect();
+            return Err(error.with_detail(names.join(", ")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
-        for table in own {
-            self.drop_table(&table)?;
+        for (kind, own) in own {
+            match self.drop_one(kind, &own, cascade) {
+                // One that counts a column has gone with its table.
+                Err(error) if kind == ObjectType::Sequence && is_unknown(&error) => {}
+                dropped => dropped?,
+            }
         }
         match self.transaction.drop_object(DefinedKind::Schema, name) {
             Err(Error::Unknown { .. }) => Err(SqlError::new("3F000", format!("schema \"{name}\" does not exist"))),

@@ -3,6 +3,7 @@
 //! * `table`: CREATE TABLE, CREATE TABLE AS
 //! * `index`: CREATE INDEX
 //! * `alter`: ALTER TABLE, ALTER INDEX
+//! * `constraint`: what of a constraint there is, and its name
 //! * `drop`: DROP, TRUNCATE
 //! * `sequence`: CREATE SEQUENCE
 //! * `options`: storage parameters
@@ -10,6 +11,7 @@
 //! Invariant: all of it happens in the transaction of the session, and is taken back with it. Expressions of defaults and conditions are kept as text, and have been bound once before they are.
 
 mod alter;
+mod constraint;
 mod drop;
 mod index;
 mod options;
@@ -17,6 +19,7 @@ pub(crate) mod sequence;
 mod table;
 
 use crate::bind::Binder;
+use crate::catalog::TableRef;
 use crate::execute::Run;
 use crate::expression::ParamTypes;
 use crate::parse::object_name;
@@ -31,8 +34,6 @@ use sqlparser::ast::{self, Statement as Node};
 pub(crate) struct Defining<'d> {
     pub(crate) transaction: &'d mut Transaction<'static>,
     pub(crate) run: Run<'d>,
-    /// Names of tables, for hints.
-    pub(crate) names: Vec<String>,
 }
 
 impl Defining<'_> {
@@ -65,7 +66,6 @@ impl Defining<'_> {
     fn bind<R>(&mut self, bind: impl FnOnce(&mut Binder<'_>) -> SqlResult<R>) -> SqlResult<R> {
         let types = ParamTypes::default();
         let mut binder = Binder::new(self.transaction, &types);
-        binder.names.clone_from(&self.names);
         let bound = bind(&mut binder)?;
         if types.0.borrow().is_empty() { Ok(bound) } else { Err(SqlError::new("42P02", "parameters cannot be in a definition")) }
     }
@@ -74,7 +74,7 @@ impl Defining<'_> {
         if view.materialized || view.temporary || view.or_alter || !view.cluster_by.is_empty() || view.to.is_some() {
             return Err(SqlError::unsupported("this form of CREATE VIEW"));
         }
-        let name = object_name(&view.name)?;
+        let name = self.check_schema(&view.name)?;
         let mut text = view.query.to_string();
         if !view.columns.is_empty() {
             let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
@@ -128,41 +128,41 @@ impl Defining<'_> {
 
     /// Is there anything of this name that can be selected from?
     fn is_taken(&mut self, name: &str) -> SqlResult<bool> {
-        match crate::catalog::find(self.transaction, name) {
-            Ok(_) => Ok(true),
-            Err(error) if error.sqlstate() == "42P01" => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(crate::catalog::find_if_any(self.transaction, name)?.is_some())
     }
 
     fn refuse_taken(&mut self, name: &str) -> SqlResult<()> {
         if self.is_taken(name)? { Err(SqlError::new("42P07", format!("relation \"{name}\" already exists"))) } else { Ok(()) }
     }
 
+    /// Says something else of a table, of all its parts.
+    fn say(&mut self, table: &TableRef, change: impl Fn(&mut Notes) -> SqlResult<()>) -> SqlResult<()> {
+        for part in &table.parts {
+            let mut notes = (*self.transaction.notes_of_table(&part.table)).clone();
+            change(&mut notes)?;
+            self.transaction.alter_table(&part.table, notes)?;
+        }
+        Ok(())
+    }
+
     fn comment(&mut self, kind: &ast::CommentObject, name: &ast::ObjectName, comment: Option<&str>) -> SqlResult<String> {
         match kind {
             ast::CommentObject::Table => {
-                let table = crate::catalog::TableRef::find(self.transaction, &object_name(name)?)?;
-                for part in &table.parts {
-                    let mut notes = (*self.transaction.notes_of_table(&part.table)).clone();
-                    notes.set_comment(comment).map_err(too_much)?;
-                    self.transaction.alter_table(&part.table, notes)?;
-                }
+                let table = TableRef::find(self.transaction, &object_name(name)?)?;
+                self.say(&table, |notes| notes.set_comment(comment).map_err(too_much))?;
             }
             ast::CommentObject::Column => {
                 let mut parts = name.0.clone();
                 let column = parts.pop().ok_or_else(|| SqlError::syntax("COMMENT ON COLUMN needs a column"))?;
-                let table = crate::catalog::TableRef::find(self.transaction, &object_name(&ast::ObjectName(parts))?)?;
+                let table = TableRef::find(self.transaction, &object_name(&ast::ObjectName(parts))?)?;
                 let ast::ObjectNamePart::Identifier(column) = column else { return Err(SqlError::syntax("this is no column")) };
                 let column = crate::bind::change::column_of(&table, &column)?;
                 let column = u32::try_from(column).map_err(|_| SqlError::new("XX000", "a column number"))?;
-                for part in &table.parts {
-                    let mut notes = (*self.transaction.notes_of_table(&part.table)).clone();
+                self.say(&table, |notes| {
                     let mut own = notes.column(column);
                     own.comment = comment.map(str::to_owned);
-                    notes.set_column(&own).map_err(too_much)?;
-                    self.transaction.alter_table(&part.table, notes)?;
-                }
+                    notes.set_column(&own).map_err(too_much)
+                })?;
             }
             other => return Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
         }

@@ -45,6 +45,11 @@ fn percent(name: &str, value: &str) -> SqlResult<u8> {
     value.parse().ok().filter(|percent| *percent <= 99).ok_or_else(|| wrong(name, value, "0 to 99 percent are left free."))
 }
 
+/// What PostgreSQL says of how full pages are.
+fn fillfactor(name: &str, value: &str) -> SqlResult<u8> {
+    value.parse().ok().filter(|full| (1..=100).contains(full)).ok_or_else(|| wrong(name, value, "1 to 100 percent."))
+}
+
 /// How a table is stored.
 pub(super) fn of_table(mut attributes: TableAttributes, options: &[(String, String)]) -> SqlResult<TableAttributes> {
     for (name, value) in options {
@@ -52,12 +57,7 @@ pub(super) fn of_table(mut attributes: TableAttributes, options: &[(String, Stri
             "compress" | "compression" | "method" => attributes.method = method(name, value)?,
             "page_size" => attributes = attributes.with_page_bytes(page_bytes(name, value)?),
             "pctfree" => attributes.pctfree = percent(name, value)?,
-            // What PostgreSQL says of how full pages are.
-            "fillfactor" => {
-                let full: u8 =
-                    value.parse().ok().filter(|full| (1..=100).contains(full)).ok_or_else(|| wrong(name, value, "1 to 100 percent."))?;
-                attributes.pctfree = 100 - full;
-            }
+            "fillfactor" => attributes.pctfree = 100 - fillfactor(name, value)?,
             "maxrows" => attributes.maxrows = value.parse().map_err(|_| wrong(name, value, "1 to 4096 rows on a page."))?,
             "pool" => {}
             _ => return Err(unknown(name, "compress, page_size, pctfree, maxrows, pool")),
@@ -74,6 +74,7 @@ pub(super) fn of_table(mut attributes: TableAttributes, options: &[(String, Stri
 pub(super) fn changes(options: &[(String, String)]) -> SqlResult<Vec<TableChange>> {
     let change = |(name, value): &(String, String)| match name.as_str() {
         "pctfree" => percent(name, value).map(TableChange::Pctfree),
+        "fillfactor" => fillfactor(name, value).map(|full| TableChange::Pctfree(100 - full)),
         "maxrows" => value.parse().map(TableChange::Maxrows).map_err(|_| wrong(name, value, "1 to 4096 rows on a page.")),
         "pool" => Ok(TableChange::Pool(value.clone())),
         "compress" | "compression" | "method" | "page_size" => {
@@ -104,11 +105,7 @@ pub(super) fn of_index(mut attributes: IndexAttributes, options: &[(String, Stri
             }
             "page_size" => bytes = page_bytes(name, value)?,
             "pctfree" => attributes.pctfree = percent(name, value)?,
-            "fillfactor" => {
-                let full: u8 =
-                    value.parse().ok().filter(|full| (1..=100).contains(full)).ok_or_else(|| wrong(name, value, "1 to 100 percent."))?;
-                attributes.pctfree = 100 - full;
-            }
+            "fillfactor" => attributes.pctfree = 100 - fillfactor(name, value)?,
             "pool" => {}
             _ => return Err(unknown(name, "format, page_size, pctfree, pool")),
         }

@@ -1,6 +1,7 @@
 //! CREATE SEQUENCE, and the sequences of SERIAL and identity columns.
 
 use super::{Defining, taken, too_much};
+use crate::parse::{parse_name, quoted_where_needed};
 use crate::settings::text_of;
 use crate::{SqlError, SqlResult};
 use pagefold_format::catalog::{DefinedKind, Notes, Sequence};
@@ -81,25 +82,13 @@ fn numbers(name: &str, data_type: &DataType, options: &[SequenceOptions]) -> Sql
     Ok(sequence)
 }
 
-/// The name of an object, for the text of a default.
+/// The name of an object, for the text of a default: in quotes where it would be another without them.
 pub(super) fn literal(name: &str) -> String {
-    format!("nextval('{}')", name.replace('\'', "''"))
+    format!("nextval('{}')", quoted_where_needed(name).replace('\'', "''"))
 }
 
 /// The sequence that a default takes numbers from, if it does just that.
 pub(super) fn of_default(text: &str) -> Option<String> {
     let inner = text.strip_prefix("nextval('")?.strip_suffix("')")?;
-    Some(inner.replace("''", "'"))
-}
-
-/// The name in NEXTVAL: as it would be written in SQL.
-pub(crate) fn name_of(text: &str) -> SqlResult<String> {
-    let text = text.strip_prefix("public.").unwrap_or(text);
-    if text.is_empty() {
-        return Err(SqlError::syntax("a sequence has a name"));
-    }
-    Ok(match text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(quoted) => quoted.replace("\"\"", "\""),
-        None => text.to_owned(),
-    })
+    parse_name(&inner.replace("''", "'")).ok()
 }

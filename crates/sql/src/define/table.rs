@@ -1,5 +1,6 @@
 //! CREATE TABLE and CREATE TABLE AS.
 
+use super::constraint::{first_free, plain_check, plain_key, plain_unique};
 use super::options;
 use super::{Defining, taken, too_much};
 use crate::bind::types;
@@ -75,15 +76,10 @@ impl Said {
         for column in columns {
             base = format!("{base}_{}", self.columns[*column].name);
         }
-        let is_taken = |name: &String| {
+        first_free(format!("{base}_{what}"), |name| {
             self.constraints.iter().any(|constraint| constraint.name == *name)
                 || self.unique.iter().any(|(own, _)| own.as_ref() == Some(name))
-        };
-        let first = format!("{base}_{what}");
-        if !is_taken(&first) {
-            return first;
-        }
-        (1_u32..).map(|number| format!("{base}_{what}{number}")).find(|name| !is_taken(name)).unwrap_or(first)
+        })
     }
 
     fn add_check(&mut self, name: Option<&ast::Ident>, columns: &[usize], condition: &ast::Expr) -> SqlResult<()> {
@@ -161,12 +157,15 @@ impl Defining<'_> {
                     self.bind(|binder| binder.default_expression(&text, &data_type, &name))?;
                     said.notes_of(at).default = Some(text);
                 }
-                ColumnOption::PrimaryKey(_) => said.set_primary_key(constraint_name.map(identifier), vec![at])?,
-                ColumnOption::Unique(_) => {
+                ColumnOption::PrimaryKey(key) => {
+                    plain_key(key).and_then(|_| said.set_primary_key(constraint_name.map(identifier), vec![at]))?
+                }
+                ColumnOption::Unique(unique) => {
+                    plain_unique(unique)?;
                     let name = constraint_name.map_or_else(|| said.constraint_name(&[at], "key"), identifier);
                     said.unique.push((Some(name), vec![at]));
                 }
-                ColumnOption::Check(check) => said.add_check(constraint_name.or(check.name.as_ref()), &[at], &check.expr)?,
+                ColumnOption::Check(check) => said.add_check(constraint_name.or(check.name.as_ref()), &[at], plain_check(check)?)?,
                 ColumnOption::Generated { generated_as, generation_expr: None, sequence_options, .. } => {
                     let always = *generated_as == ast::GeneratedAs::Always;
                     self.count(said, at, always, sequence_options.as_deref().unwrap_or(&[]))?;
@@ -284,16 +283,16 @@ impl Defining<'_> {
 fn table_constraint(said: &mut Said, constraint: &TableConstraint) -> SqlResult<()> {
     match constraint {
         TableConstraint::PrimaryKey(key) => {
-            let columns = said.key_columns(&key.columns)?;
+            let columns = said.key_columns(&plain_key(key)?.columns)?;
             said.set_primary_key(key.name.as_ref().map(identifier), columns)
         }
         TableConstraint::Unique(unique) => {
-            let columns = said.key_columns(&unique.columns)?;
+            let columns = said.key_columns(&plain_unique(unique)?.columns)?;
             let name = unique.name.as_ref().map_or_else(|| said.constraint_name(&columns, "key"), identifier);
             said.unique.push((Some(name), columns));
             Ok(())
         }
-        TableConstraint::Check(check) => said.add_check(check.name.as_ref(), &[], &check.expr),
+        TableConstraint::Check(check) => said.add_check(check.name.as_ref(), &[], plain_check(check)?),
         TableConstraint::ForeignKey(_) => Err(SqlError::unsupported("FOREIGN KEY")),
         other => Err(SqlError::unsupported(format!("the constraint {other}"))),
     }

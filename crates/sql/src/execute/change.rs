@@ -50,7 +50,7 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
         execution.look()?;
         new_row(plan, context, &row).map(Some)
     };
-    let is_plain = plan.conflict.is_none() && plan.returning.is_none() && !plan.table.has_references() && !plan.table.is_divided();
+    let is_plain = plan.conflict.is_none() && plan.returning.is_none() && !plan.table.is_divided();
     if is_plain {
         // One alone is inserted by itself; of more, as many as fit pages come together.
         let Some(first) = next(&context)? else { return Ok(Outcome::Done(changed)) };

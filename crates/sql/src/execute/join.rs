@@ -79,28 +79,27 @@ fn key_of(exprs: &[Expr], context: &Context<'_>, row: &[Value], key: &mut Vec<u8
     Ok(true)
 }
 
-/// Rows whose keys are equal.
+/// No row behind the last one of a chain.
+const END: u32 = u32::MAX;
+
+/// Rows whose keys are equal; where there are no keys, those of all rows are.
 pub(crate) struct Hash {
     plan: Arc<HashPlan>,
     first: Box<dyn Operator>,
     second: Vec<Tuple>,
-    by_key: HashMap<Box<[u8]>, Vec<u32>>,
-    /// Rows of the second side without a NULL in their keys: partners of all where there are no keys.
-    all: Vec<u32>,
+    /// For each row of the second side, the next one with its key, or [`END`].
+    next_equal: Vec<u32>,
+    /// For each key without a NULL, the first and the last row of the second side.
+    chains: HashMap<Box<[u8]>, (u32, u32)>,
     /// A row of the second side has NULL as its key.
     has_null: bool,
     /// Of a full join: rows of the second side that have had a partner.
     had_partner: Vec<bool>,
-    /// The row of the first side, its partners that are left, and whether it has had one.
-    now: Option<(Tuple, Partners, bool)>,
+    /// The row of the first side, its next partner or [`END`], and whether it has had one.
+    now: Option<(Tuple, u32, bool)>,
     key: Vec<u8>,
     /// Of a full join, at the end: rows of the second side.
     left_over: Option<usize>,
-}
-
-struct Partners {
-    rows: Vec<u32>,
-    at: usize,
 }
 
 impl Hash {
@@ -109,8 +108,8 @@ impl Hash {
             plan: Arc::clone(plan),
             first: open(&plan.first, context)?,
             second: Vec::new(),
-            by_key: HashMap::new(),
-            all: Vec::new(),
+            next_equal: Vec::new(),
+            chains: HashMap::new(),
             has_null: false,
             had_partner: Vec::new(),
             now: None,
@@ -127,15 +126,15 @@ impl Hash {
                     continue;
                 }
             }
-            let number =
-                u32::try_from(hash.second.len()).map_err(|_| crate::SqlError::new("54000", "a join of more than 4 billion rows"))?;
+            let too_many = || crate::SqlError::new("54000", "a join of more than 4 billion rows");
+            let number = u32::try_from(hash.second.len()).ok().filter(|number| *number != END).ok_or_else(too_many)?;
             context.execution.budget.take(bytes_of(&row) + hash.key.len() + 48)?;
             hash.second.push(row);
+            hash.next_equal.push(END);
             if is_key {
-                if plan.second_keys.is_empty() {
-                    hash.all.push(number);
-                } else {
-                    hash.by_key.entry(hash.key.as_slice().into()).or_default().push(number);
+                match hash.chains.get_mut(hash.key.as_slice()) {
+                    Some((_, last)) => hash.next_equal[std::mem::replace(last, number) as usize] = number,
+                    None => _ = hash.chains.insert(hash.key.as_slice().into(), (number, number)),
                 }
             }
         }
@@ -145,16 +144,11 @@ impl Hash {
         Ok(hash)
     }
 
-    /// Numbers of the rows that may be partners of a row.
-    fn partners(&mut self, context: &Context<'_>, row: &[Value]) -> SqlResult<Partners> {
-        let rows = if self.plan.first_keys.is_empty() {
-            self.all.clone()
-        } else if key_of(&self.plan.first_keys, context, row, &mut self.key)? {
-            self.by_key.get(self.key.as_slice()).cloned().unwrap_or_default()
-        } else {
-            Vec::new()
-        };
-        Ok(Partners { rows, at: 0 })
+    /// The first row that may be a partner of a row, or [`END`].
+    fn first_partner(&mut self, context: &Context<'_>, row: &[Value]) -> SqlResult<u32> {
+        let is_key = key_of(&self.plan.first_keys, context, row, &mut self.key)?;
+        let chain = is_key.then(|| self.chains.get(self.key.as_slice())).flatten();
+        Ok(chain.map_or(END, |(first, _)| *first))
     }
 
     fn next_left_over(&mut self) -> Option<Tuple> {
@@ -188,7 +182,7 @@ impl Operator for Hash {
             if self.left_over.is_some() {
                 return Ok(self.next_left_over());
             }
-            let Some((row, partners, had_one)) = &mut self.now else {
+            let Some((row, partner, had_one)) = &mut self.now else {
                 let Some(row) = self.first.next(context)? else {
                     if plan.kind != JoinKind::Full {
                         return Ok(None);
@@ -196,11 +190,11 @@ impl Operator for Hash {
                     self.left_over = Some(0);
                     continue;
                 };
-                let partners = self.partners(context, &row)?;
-                self.now = Some((row, partners, false));
+                let partner = self.first_partner(context, &row)?;
+                self.now = Some((row, partner, false));
                 continue;
             };
-            let Some(number) = partners.rows.get(partners.at).copied() else {
+            if *partner == END {
                 let had_one = *had_one;
                 let row = self.now.take().map(|(row, ..)| row).unwrap_or_default();
                 match plan.kind {
@@ -208,9 +202,9 @@ impl Operator for Hash {
                     JoinKind::Anti if !had_one && !self.is_unknown(context, &row)? => return Ok(Some(row)),
                     _ => continue,
                 }
-            };
-            partners.at += 1;
-            let number = number as usize;
+            }
+            let number = *partner as usize;
+            *partner = self.next_equal[number];
             let is_one_side = matches!(plan.kind, JoinKind::Semi | JoinKind::Anti);
             if !is_one_side || plan.condition.is_some() {
                 let mut both = Vec::with_capacity(plan.widths.0 + plan.widths.1);

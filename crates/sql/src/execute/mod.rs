@@ -64,6 +64,8 @@ pub(crate) struct Execution {
     pub(crate) limits: Limits,
     /// First values of the rows of subqueries that need nothing of the row.
     known: RefCell<HashMap<usize, Rc<[Value]>>>,
+    /// Bytes of those.
+    known_bytes: Cell<usize>,
     looks: Cell<u32>,
 }
 
@@ -113,6 +115,10 @@ impl Budget {
     pub(crate) fn give_back(&self, bytes: usize) {
         self.taken.set(self.taken.get().saturating_sub(bytes));
     }
+
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.get()
+    }
 }
 
 /// Bytes that a row takes in memory.
@@ -152,9 +158,9 @@ impl<'c> Context<'c> {
 
 impl Execution {
     pub(crate) fn new(run: &Run<'_>, view: ReadView, params: Vec<Value>, subplans: Arc<[Plan]>) -> Execution {
-        let (budget, known, looks) = (Budget::new(run.memory), RefCell::default(), Cell::new(0));
+        let (budget, known, known_bytes, looks) = (Budget::new(run.memory), RefCell::default(), Cell::new(0), Cell::new(0));
         let (database, now, limits) = (run.database.clone(), run.now, run.limits.clone());
-        Execution { database, view, params, now, subplans, budget, limits, known, looks }
+        Execution { database, view, params, now, subplans, budget, limits, known, known_bytes, looks }
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
@@ -192,36 +198,50 @@ impl Subqueries for Execution {
     }
 
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+        let (taken, known_bytes) = (self.budget.taken(), self.known_bytes.get());
+        let done = self.visit_rows(number, outer, visit);
+        // What it kept while it ran is gone; only what is known from now on stays.
+        self.budget.give_back(self.budget.taken().saturating_sub(taken + self.known_bytes.get() - known_bytes));
+        done
+    }
+}
+
+impl Execution {
+    /// Shows the first value of each row of a subquery.
+    fn visit_rows(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
         let plan = &self.subplans[number];
         let context = Context { execution: self, outer };
-        if outer.is_empty() {
-            // The same for each row: run once.
-            let known = self.known.borrow().get(&number).cloned();
-            let known = match known {
-                Some(known) => known,
-                None => {
-                    let mut values = Vec::new();
-                    let mut operator = open(plan, &context)?;
-                    while let Some(row) = operator.next(&context)? {
-                        let value = row.into_iter().next().unwrap_or(Value::Null);
-                        self.budget.take(bytes_of(std::slice::from_ref(&value)))?;
-                        values.push(value);
-                    }
-                    let values: Rc<[Value]> = values.into();
-                    self.known.borrow_mut().insert(number, Rc::clone(&values));
-                    values
-                }
-            };
-            for value in known.iter() {
-                if !visit(value.clone())? {
+        if !outer.is_empty() {
+            let mut operator = open(plan, &context)?;
+            while let Some(row) = operator.next(&context)? {
+                if !visit(row.into_iter().next().unwrap_or(Value::Null))? {
                     break;
                 }
             }
             return Ok(());
         }
-        let mut operator = open(plan, &context)?;
-        while let Some(row) = operator.next(&context)? {
-            if !visit(row.into_iter().next().unwrap_or(Value::Null))? {
+        // The same for each row: run once.
+        let known = self.known.borrow().get(&number).cloned();
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let (mut values, mut bytes) = (Vec::new(), 0);
+                let mut operator = open(plan, &context)?;
+                while let Some(row) = operator.next(&context)? {
+                    let value = row.into_iter().next().unwrap_or(Value::Null);
+                    let more = bytes_of(std::slice::from_ref(&value));
+                    self.budget.take(more)?;
+                    bytes += more;
+                    values.push(value);
+                }
+                let values: Rc<[Value]> = values.into();
+                self.known.borrow_mut().insert(number, Rc::clone(&values));
+                self.known_bytes.set(self.known_bytes.get() + bytes);
+                values
+            }
+        };
+        for value in known.iter() {
+            if !visit(value.clone())? {
                 break;
             }
         }

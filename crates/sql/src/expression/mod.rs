@@ -37,7 +37,7 @@ mod types;
 mod walk;
 
 pub(crate) use accumulator::Accumulator;
-pub(crate) use aggregate::{aggregate, is_aggregate};
+pub(crate) use aggregate::{AggregateKind, aggregate, is_aggregate};
 pub(crate) use interval::{Interval, parse_interval};
 pub(crate) use types::{TEXT, common_type, name as type_name};
 
@@ -165,6 +165,13 @@ pub(crate) enum SubqueryKind {
 /// Types of the parameters of a statement, as far as they are known: the first operator that a parameter meets says it.
 #[derive(Debug, Default)]
 pub(crate) struct ParamTypes(pub(crate) RefCell<Vec<Option<DataType>>>);
+
+impl ParamTypes {
+    /// The types of all: text, where nothing has given one.
+    pub(crate) fn all(&self) -> Vec<DataType> {
+        self.0.borrow().iter().map(|data_type| data_type.unwrap_or(TEXT)).collect()
+    }
+}
 
 /// What an expression is evaluated with.
 pub(crate) struct Env<'e> {

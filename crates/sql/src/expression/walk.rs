@@ -63,6 +63,15 @@ impl Expr {
         found
     }
 
+    /// Does it by itself, whatever its parts do, take a number of a sequence, or draw one?
+    pub(crate) fn is_volatile(&self) -> bool {
+        match self {
+            Expr::NextValue(_) => true,
+            Expr::Call { function, .. } => function.is_volatile(),
+            _ => false,
+        }
+    }
+
     /// Lets `change` replace each part, and then what has them.
     pub(crate) fn rewrite(&mut self, change: &mut dyn FnMut(&mut Expr)) {
         self.parts_mut(&mut |part| part.rewrite(change));

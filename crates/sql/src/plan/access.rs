@@ -4,6 +4,7 @@
 //! ([`pagefold_types::Condition`]). What it compares with has no column of the table, and is computed when the scan is opened.
 
 use super::{Access, ScanPlan, together};
+use crate::bind::{Relation, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Comparison, Expr, SubqueryKind};
 use pagefold_engine::btree::Direction;
@@ -59,8 +60,12 @@ pub(crate) struct Wanted<'w> {
     pub(crate) relation: usize,
     /// Columns that are needed, ascending.
     pub(crate) columns: Vec<usize>,
+    /// Tests that there are already.
+    pub(crate) tests: Vec<Test>,
     /// Conditions of its columns, and of what is known before it is read.
     pub(crate) conditions: Vec<Expr>,
+    /// Those of the FROM that it is in.
+    pub(crate) relations: &'w [Relation],
     /// Columns in whose order rows are best, with DESC.
     pub(crate) order: &'w [(usize, bool)],
     /// Few of the rows in this order will do.
@@ -81,7 +86,7 @@ pub(crate) struct Chosen {
 
 /// Chooses tests and access.
 pub(crate) fn choose(wanted: &Wanted<'_>) -> Chosen {
-    let (mut tests, mut rest) = (Vec::new(), Vec::new());
+    let (mut tests, mut rest) = (wanted.tests.clone(), Vec::new());
     for condition in &wanted.conditions {
         match test_of(condition, wanted.relation, wanted.table) {
             Some(test) => tests.push(test),
@@ -89,8 +94,8 @@ pub(crate) fn choose(wanted: &Wanted<'_>) -> Chosen {
         }
     }
     let all = wanted.table.rows() as f64;
-    let selected: f64 = tests.iter().map(|test| selectivity(test, wanted.table)).product::<f64>()
-        * 0.5_f64.powi(i32::try_from(rest.len()).unwrap_or(0).min(6));
+    let selected: f64 =
+        tests.iter().map(|test| selectivity(test, wanted)).product::<f64>() * 0.5_f64.powi(i32::try_from(rest.len()).unwrap_or(0).min(6));
     let rows = (all * selected).max(1.0);
     let mut best =
         Chosen { tests: Vec::new(), rest: Vec::new(), access: Access::Pages, is_ordered: wanted.order.is_empty(), rows, looked_at: all };
@@ -140,14 +145,14 @@ fn by_index(wanted: &Wanted<'_>, index: usize, tests: &[Test]) -> Option<ByIndex
     for (column, _) in columns {
         let own: Vec<usize> = (0..tests.len()).filter(|at| tests[*at].column == *column).collect();
         if let Some(at) = own.iter().find(|at| tests[**at].is_equality()) {
-            part *= selectivity(&tests[*at], table);
+            part *= selectivity(&tests[*at], wanted);
             equal.push(*at);
             leading += 1;
             continue;
         }
         let range: Vec<&Test> = own.iter().map(|at| &tests[*at]).filter(|test| narrows(test)).collect();
         if !range.is_empty() {
-            part *= range.iter().map(|test| selectivity(test, table)).product::<f64>();
+            part *= range.iter().map(|test| selectivity(test, wanted)).product::<f64>();
             leading += 1;
         }
         // Behind a list of values the next column narrows, too; behind a range it does not.
@@ -210,15 +215,16 @@ fn has_all(table: &TableRef, index: usize, wanted: &Wanted<'_>, tests: &[Test]) 
 }
 
 /// Part of the rows for which a test is true, by what is known without statistics.
-fn selectivity(test: &Test, table: &TableRef) -> f64 {
-    let rows = (table.rows() as f64).max(1.0);
-    let is_key = |column: usize| {
-        (0..table.index_count())
-            .any(|index| table.is_unique(index) && table.index_columns(index).len() == 1 && table.index_columns(index)[0].0 == column)
-    };
-    let equal = if is_key(test.column) { 1.0 / rows } else { (10.0 / rows).clamp(0.005, 0.1) };
+fn selectivity(test: &Test, wanted: &Wanted<'_>) -> f64 {
+    let rows = (wanted.table.rows() as f64).max(1.0);
+    let own = wanted.table.is_key(test.column).then_some(rows);
+    let equal = own.map_or_else(|| (10.0 / rows).clamp(0.005, 0.1), |rows| 1.0 / rows);
     match &test.kind {
-        TestKind::Compare { comparison: Comparison::Equal, .. } => equal,
+        TestKind::Compare { comparison: Comparison::Equal, value, .. } => {
+            // What is compared with the key of another table has its values.
+            let values = own.unwrap_or(0.0).max(key_values(value, wanted.relations).unwrap_or(0.0));
+            if values > 0.0 { 1.0 / values } else { equal }
+        }
         TestKind::Compare { comparison: Comparison::NotEqual, .. } => 0.9,
         TestKind::Compare { .. } => 0.3,
         TestKind::In { values, negated: false, .. } => (equal * values.len() as f64).min(0.5),
@@ -238,6 +244,18 @@ fn selectivity(test: &Test, table: &TableRef) -> f64 {
             }
         }
         TestKind::Truth { .. } => 0.5,
+    }
+}
+
+/// How many values there are of a column that is the key of its table.
+fn key_values(expr: &Expr, relations: &[Relation]) -> Option<f64> {
+    match expr {
+        Expr::Cast { of, .. } => key_values(of, relations),
+        Expr::Column { relation, column } => match &relations.get(*relation)?.source {
+            Source::Table(table) => table.is_key(*column).then(|| (table.rows() as f64).max(1.0)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -293,7 +311,8 @@ fn own_column(expr: &Expr, relation: usize) -> Option<(usize, Option<DataType>)>
     }
 }
 
-fn keeps_order(from: &DataType, to: &DataType) -> bool {
+/// Does a cast keep the order, lose nothing, and never fail?
+pub(super) fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType::{BigInt, Date, Decimal, Double, Integer, Real, SmallInt, Timestamp, Varchar};
     match (from, to) {
         (SmallInt, Integer | BigInt) | (Integer, BigInt) | (SmallInt | Integer | BigInt, Decimal { .. }) => true,

@@ -79,7 +79,7 @@ fn kind_text(kind: JoinKind) -> &'static str {
 
 pub(crate) fn scan_text(scan: &ScanPlan) -> String {
     let name = &scan.table.name;
-    let index_name = |index: usize| scan.table.first().indexes[index].name().to_owned();
+    let index_name = |index: usize| scan.table.index_name(index);
     let mut text = match &scan.access {
         Access::Pages => format!("Scan {name}"),
         Access::Index { index, direction, keys_only } => {

@@ -23,7 +23,7 @@ const LOOK_UP: f64 = 6.0;
 type Set = u64;
 
 /// A condition, and the relations it needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Condition {
     expr: Expr,
     needs: Set,
@@ -86,6 +86,7 @@ impl Joining<'_> {
             return Err(SqlError::new("54001", format!("more than {RELATIONS_MAX} relations in FROM")));
         }
         let mut conditions: Vec<Condition> = conditions.into_iter().map(Condition::new).collect();
+        let from = from.into_iter().map(|item| simplified(item, &conditions)).collect();
         let joined = self.inner(from, &mut conditions)?;
         let (with_subqueries, rest): (Vec<Condition>, Vec<Condition>) =
             conditions.into_iter().partition(|condition| condition.has_subquery);
@@ -170,7 +171,10 @@ impl Joining<'_> {
     fn estimate(&self, relation: usize, conditions: &[Condition]) -> f64 {
         match &self.relations[relation].source {
             Source::Table(table) => self.choose(relation, table, conditions, 0, false).rows,
-            Source::Plan(plan) => rows_of(plan),
+            Source::Plan(plan) => {
+                let own: Vec<&Condition> = conditions.iter().filter(|condition| is_of(condition, relation)).collect();
+                if own.is_empty() { rows_of(plan) } else { rows_of(&plan.clone().asking(self.placed_alone(relation, own))) }
+            }
             Source::Given => 1.0,
         }
     }
@@ -195,7 +199,9 @@ impl Joining<'_> {
             table,
             relation,
             columns: self.relations[relation].used.iter().copied().collect(),
+            tests: Vec::new(),
             conditions: conditions.iter().filter(mine).map(|condition| condition.expr.clone()).collect(),
+            relations: self.relations,
             order: if ordered { self.order } else { &[] },
             few: self.few,
         }
@@ -215,21 +221,32 @@ impl Joining<'_> {
                 let chosen = choose(&wanted);
                 let (rows, is_ordered) = (chosen.rows, chosen.is_ordered);
                 let scan = chosen.scan(&wanted, &mut |_| {}, &mut |expr| place(expr, &layout));
-                take(conditions, |condition| condition.needs == own && !condition.has_subquery);
+                take(conditions, |condition| is_of(condition, relation));
                 Joined { plan: Plan::Scan(Arc::new(scan)), layout, rows, set: own, is_ordered }
             }
             source => {
+                let asked = take(conditions, |condition| is_of(condition, relation));
+                let asked = self.placed_alone(relation, asked.iter());
                 let plan = match source {
-                    Source::Plan(plan) => plan.clone(),
+                    Source::Plan(plan) => plan.clone().asking(asked),
                     // Its row is the first that whoever runs the statement gives.
-                    _ => Plan::values(vec![Vec::new()]),
+                    _ => Plan::values(vec![Vec::new()]).filtered(asked),
                 };
                 let rows = rows_of(&plan);
-                // All columns come; those that are not needed go with the next projection.
-                let layout = (0..self.relations[relation].columns.len()).map(|column| (relation, column)).collect();
+                let layout = self.layout_alone(relation);
                 Joined { plan, layout, rows, set: own, is_ordered: self.order.is_empty() }
             }
         }
+    }
+
+    /// Where the columns of a query in FROM are. All come; those that are not needed go with the next projection.
+    fn layout_alone(&self, relation: usize) -> Vec<(usize, usize)> {
+        (0..self.relations[relation].columns.len()).map(|column| (relation, column)).collect()
+    }
+
+    fn placed_alone<'c>(&self, relation: usize, conditions: impl IntoIterator<Item = &'c Condition>) -> Vec<Expr> {
+        let layout = self.layout_alone(relation);
+        conditions.into_iter().map(|condition| placed(&condition.expr, &layout)).collect()
     }
 
     /// Joins a relation to those that are there.
@@ -283,7 +300,8 @@ impl Joining<'_> {
         rest.iter_mut().for_each(|expr| place(expr, &layout));
         let rows = (joined.rows * chosen.rows).max(1.0);
         let scan = chosen.scan(wanted, &mut |expr| place(expr, &joined.layout), &mut |expr| place(expr, &own));
-        let plan = LookUpPlan { kind, first: joined.plan, second: Arc::new(scan), condition: together(rest) };
+        let (first, width) = (joined.plan, joined.layout.len());
+        let plan = LookUpPlan { kind, first, second: Arc::new(scan), width, condition: together(rest) };
         Joined { plan: Plan::LookUp(Arc::new(plan)), layout, rows, set: joined.set | 1 << relation, is_ordered: false }
     }
 
@@ -396,6 +414,47 @@ fn flatten(from: From, items: &mut Vec<From>, conditions: &mut Vec<Condition>) {
     }
 }
 
+/// A left join is an inner one where a condition asked behind it is not true of the rows it would add.
+fn simplified(from: From, conditions: &[Condition]) -> From {
+    let From::Join { kind, left, right, on } = from else { return from };
+    let right_set = set_of(&right);
+    let adds_none = || conditions.iter().any(|condition| refuses_nulls(&condition.expr, right_set));
+    let kind = if kind == JoinKind::Left && adds_none() { JoinKind::Inner } else { kind };
+    let (left, right) = match kind {
+        JoinKind::Inner => {
+            let (own, more): (Vec<Condition>, Vec<Condition>) = (on.iter().cloned().map(Condition::new).collect(), conditions.to_vec());
+            let all = [own, more].concat();
+            (simplified(*left, &all), simplified(*right, &all))
+        }
+        // What is asked behind it is not asked of the rows of its other side.
+        JoinKind::Left => (simplified(*left, conditions), *right),
+        _ => (*left, *right),
+    };
+    From::Join { kind, left: Box::new(left), right: Box::new(right), on }
+}
+
+/// Is a condition not true when all columns of these relations are NULL?
+fn refuses_nulls(condition: &Expr, of: Set) -> bool {
+    match condition {
+        Expr::And(terms) => terms.iter().any(|term| refuses_nulls(term, of)),
+        Expr::Or(terms) => terms.iter().all(|term| refuses_nulls(term, of)),
+        Expr::Compare { left, right, .. } => is_null_with(left, of) || is_null_with(right, of),
+        Expr::In { of: tested, .. } | Expr::Like { of: tested, .. } => is_null_with(tested, of),
+        Expr::IsNull { of: tested, negated: true } => is_null_with(tested, of),
+        column => is_null_with(column, of),
+    }
+}
+
+/// Is a value NULL when all columns of these relations are?
+fn is_null_with(expr: &Expr, of: Set) -> bool {
+    match expr {
+        Expr::Column { relation, .. } => of & 1 << (*relation).min(63) != 0,
+        Expr::Cast { of: inner, .. } | Expr::Negate { of: inner, .. } | Expr::Not(inner) => is_null_with(inner, of),
+        Expr::Arithmetic { left, right, .. } => is_null_with(left, of) || is_null_with(right, of),
+        _ => false,
+    }
+}
+
 fn set_of(from: &From) -> Set {
     match from {
         From::Relation(relation) => 1 << (*relation).min(63),
@@ -416,6 +475,11 @@ fn is_connected(joined: &Joined, item: &Item, conditions: &[Condition]) -> bool 
         let is_equality = matches!(condition.expr, Expr::Compare { comparison: Comparison::Equal, .. });
         is_equality && condition.needs & own != 0 && condition.needs & joined.set != 0 && condition.needs & !(own | joined.set) == 0
     })
+}
+
+/// Can a condition be asked of the rows of one relation?
+fn is_of(condition: &Condition, relation: usize) -> bool {
+    condition.needs == 1 << relation && !condition.has_subquery
 }
 
 fn take(conditions: &mut Vec<Condition>, is_taken: impl Fn(&Condition) -> bool) -> Vec<Condition> {

@@ -3,6 +3,7 @@
 //! * `select`: the plan of a SELECT: joins, groups, what comes out, order, limit
 //! * `join`: in which order relations are joined, and how
 //! * `access`: how the rows of one table are come by: which conditions the engine answers, by which index
+//! * `push`: conditions of a query that go into the queries it selects from
 //! * `explain`: plans as text
 //!
 //! Invariants:
@@ -13,6 +14,7 @@
 pub(crate) mod access;
 mod explain;
 mod join;
+mod push;
 pub(crate) mod select;
 
 use crate::bind::Noted;
@@ -22,6 +24,7 @@ use crate::expression::Expr;
 use crate::system::SystemTable;
 use access::Test;
 use pagefold_engine::btree::Direction;
+use pagefold_types::Value;
 use std::sync::Arc;
 
 /// How rows are come by.
@@ -119,6 +122,8 @@ pub(crate) struct LookUpPlan {
     pub(crate) first: Plan,
     /// Its tests are computed of the row of the first side.
     pub(crate) second: Arc<ScanPlan>,
+    /// Columns of the first side.
+    pub(crate) width: usize,
     /// What is asked of both together.
     pub(crate) condition: Option<Expr>,
 }
@@ -226,6 +231,29 @@ impl Plan {
             other => other,
         };
         Plan::Limit(Arc::new(LimitPlan { input, limit }))
+    }
+
+    fn has_one_row_at_most(&self) -> bool {
+        match self {
+            Plan::Values(rows) => rows.len() <= 1,
+            Plan::Aggregate(aggregate) => aggregate.keys.is_empty(),
+            Plan::Project(project) => project.input.has_one_row_at_most(),
+            Plan::Filter(filter) => filter.input.has_one_row_at_most(),
+            _ => false,
+        }
+    }
+
+    /// Is it the plan without rows?
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Plan::Values(rows) if rows.is_empty())
+    }
+
+    /// No more rows than these.
+    pub(crate) fn first_rows(self, rows: i64) -> Plan {
+        if self.has_one_row_at_most() {
+            return self;
+        }
+        self.limited(Limit { limit: Some(Expr::Literal(Value::Int(rows))), offset: None })
     }
 
     pub(crate) fn distinct(self) -> Plan {

@@ -3,23 +3,35 @@
 use super::join::{Joining, place};
 use super::{AggregatePlan, HashPlan, JoinKind, Plan};
 use crate::SqlResult;
-use crate::bind::{AGGREGATES, Binder, Groups, KEYS, Select, Source};
-use crate::expression::{Expr, SubqueryKind};
+use crate::bind::{AGGREGATES, Binder, Groups, KEYS, Noted, Select, Source};
+use crate::expression::{AggregateKind, Expr, SubqueryKind};
 use std::sync::Arc;
 
 /// Plans a SELECT whose relations are those of the innermost scope.
 pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
-    let Select { from, conditions, groups, mut projection, visible, distinct, mut order, limit } = select;
+    let Select { from, mut conditions, groups, mut projection, visible, distinct, mut order, limit } = select;
     let scope = binder.scope();
     let relations = &scope.relations;
-    let wanted = wanted_order(&order, &projection, groups.is_some() || distinct, relations);
-    let few = limit.limit.is_some();
+    let extreme = groups.as_ref().and_then(|groups| extreme_column(groups, relations));
+    let wanted = match extreme {
+        Some(Extreme { column, descending, is_nullable }) => {
+            // Of what is no NULL, the first is the least.
+            let of = Box::new(Expr::Column { relation: 0, column });
+            conditions.extend(is_nullable.then_some(Expr::IsNull { of, negated: true }));
+            Some(vec![(column, descending)])
+        }
+        None => wanted_order(&order, &projection, groups.is_some() || distinct, relations),
+    };
+    let few = limit.limit.is_some() || extreme.is_some();
     let joining = Joining { relations, order: wanted.as_deref().unwrap_or(&[]), few };
     let (joined, with_subqueries) = joining.join(from, conditions)?;
-    if wanted.is_some() && joined.is_ordered {
-        order.clear();
-    }
+    let is_ordered = wanted.is_some() && joined.is_ordered;
     let mut plan = ask_subqueries(binder, joined.plan, joined.layout.len(), with_subqueries);
+    match (is_ordered, extreme) {
+        (true, Some(_)) => plan = plan.first_rows(1),
+        (true, None) => order.clear(),
+        _ => {}
+    }
     match groups {
         None => projection.iter_mut().for_each(|expr| place(expr, &joined.layout)),
         Some(Groups { mut keys, mut aggregates, mut having }) => {
@@ -75,6 +87,32 @@ fn ask_subqueries(binder: &mut Binder<'_>, mut plan: Plan, width: usize, conditi
         }
     }
     plan.filtered(rest)
+}
+
+/// The first value of a column of the one table, in an order.
+#[derive(Clone, Copy)]
+struct Extreme {
+    column: usize,
+    descending: bool,
+    is_nullable: bool,
+}
+
+/// What MIN or MAX asks for, if nothing else is asked for.
+fn extreme_column(groups: &Groups, relations: &[crate::bind::Relation]) -> Option<Extreme> {
+    let ([], [Noted { aggregate, filter: None }], [relation]) = (groups.keys.as_slice(), groups.aggregates.as_slice(), relations) else {
+        return None;
+    };
+    let descending = match aggregate.kind {
+        AggregateKind::Min => false,
+        AggregateKind::Max => true,
+        _ => return None,
+    };
+    match (&aggregate.argument, &relation.source) {
+        (Some(Expr::Column { relation: 0, column }), Source::Table(table)) => {
+            Some(Extreme { column: *column, descending, is_nullable: table.schema.columns()[*column].nullable })
+        }
+        _ => None,
+    }
 }
 
 /// The order of rows as columns of the one table that they are of, if that is what is asked for.

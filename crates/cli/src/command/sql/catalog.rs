@@ -196,10 +196,7 @@ impl Found {
     /// The index that holds the primary key.
     fn key_index(&self) -> Option<&(String, Arc<Index>)> {
         let key = &self.attributes().primary_key;
-        let is_key = |index: &Index| {
-            let attributes = index.attributes();
-            attributes.unique && attributes.columns.iter().map(|(column, _)| column).eq(key)
-        };
+        let is_key = |index: &Index| index.attributes().is_of_key(key);
         let mut keys = self.indexes.iter().filter(|(_, index)| !key.is_empty() && is_key(index));
         let first = keys.next()?;
         // Of several the one with the name that is given to it.

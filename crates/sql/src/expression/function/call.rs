@@ -145,39 +145,10 @@ fn no_such_call(name: &str, arguments: &[Typed]) -> SqlError {
         .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
 }
 
-/// How many letters differ, at most: inserted, deleted or other ones.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut before = i;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = before + usize::from(x != *y);
-            before = row.get(j + 1).copied().unwrap_or(usize::MAX);
-            let inserted = if j == 0 { i + 1 } else { row.get(j).copied().unwrap_or(usize::MAX) };
-            if j == 0
-                && let Some(first) = row.first_mut()
-            {
-                *first = i + 1;
-            }
-            let best = replaced.min(before.saturating_add(1)).min(inserted.saturating_add(1));
-            if let Some(cell) = row.get_mut(j + 1) {
-                *cell = best;
-            }
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
 fn unknown(name: &str, arguments: &[Typed]) -> SqlError {
     let error = SqlError::new("42883", shown(&crate::expression::read::shown(name), arguments));
-    // A longer name is none that was meant.
-    let near = (name.len() <= 64)
-        .then(|| names().map(|known| (distance(name, known), known)).min_by_key(|(far, _)| *far))
-        .flatten()
-        .filter(|(far, known)| *far * 2 < known.len().max(3));
-    match near {
-        Some((_, known)) => error.with_hint(format!("Perhaps you meant the function \"{known}\".")),
+    match crate::parse::nearest(name, names()) {
+        Some(known) => error.with_hint(format!("Perhaps you meant the function \"{known}\".")),
         None => error,
     }
 }
