@@ -463,6 +463,15 @@ impl Seen {
     }
 }
 
+/// A process that does not outlive its test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+    }
+}
+
 #[test]
 fn the_prompt_and_the_keys() {
     let place = ships();
@@ -480,10 +489,12 @@ fn the_prompt_and_the_keys() {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let Ok(mut child) = child else {
+    let Ok(child) = child else {
         println!("skipped: there is no `script`");
         return;
     };
+    let mut child = Ended(child);
+    let child = &mut child.0;
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let seen = Seen::default();
     let all = seen.clone();

@@ -461,10 +461,18 @@ fn columns_of(layout: u8, columns: Vec<(Column, Option<ColumnHistory>)>) -> std:
         let schema = Schema::new(columns.into_iter().map(|(column, _)| column).collect()).map_err(refused)?;
         return Ok((schema, Layouts::default()));
     }
+    let types: Vec<Column> = columns.iter().map(|(column, _)| column.clone()).collect();
     let history = |(column, history): (Column, Option<ColumnHistory>)| Some((column.name, history?));
     let histories = columns.into_iter().map(history).collect::<Option<Vec<_>>>();
     let layouts = Layouts::read(layout, histories.ok_or_else(|| refuse("a column of which no layout says what it is"))?)?;
-    Ok((layouts.schema(layout).map_err(refused)?, layouts))
+    // A type that takes all values of another as they lie needs no layout of its own: the columns themselves say which it is.
+    let own = layouts.schema(layout).map_err(refused)?;
+    let is_so = |column: &Column, own: &Column| column.data_type.holds_as_is(&own.data_type) && column.nullable == own.nullable;
+    if !types.iter().zip(own.columns()).all(|(column, own)| is_so(column, own)) {
+        return Err(refuse("a column that is another one in its layout"));
+    }
+    let named = types.into_iter().zip(own.columns()).map(|(column, own)| Column::new(own.name.clone(), column.data_type, own.nullable));
+    Ok((Schema::new(named.collect()).map_err(refused)?, layouts))
 }
 
 /// A column, at its place among the columns, and what it was in the layouts that there have been.

@@ -68,6 +68,14 @@ impl Table {
         record.map(|record| (body.layout(), record)).map_err(|e| self.undecodable(data_set, page, body.dictionary(), e))
     }
 
+    /// The record of a row, copied.
+    pub(super) fn record_in_own_layout(&self, data_set: &DataSet, page: u32, body: Body<'_>) -> Result<Vec<u8>> {
+        let dictionary = body.dictionary().and_then(|version| self.dictionaries.tokens_of(version));
+        let mut buffer = Vec::new();
+        let record = self.decoder.decode(body, dictionary, &mut buffer).map(<[u8]>::to_vec);
+        record.map_err(|e| self.undecodable(data_set, page, body.dictionary(), e))
+    }
+
     /// What is stored of a record of a layout by itself, without that it is brought into another one.
     pub(super) fn encoded_as(&self, layout: u8, record: &[u8]) -> Result<RowImage> {
         let mut codes = Vec::new();

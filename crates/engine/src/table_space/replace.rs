@@ -112,6 +112,11 @@ impl Table {
         let is_one_layout = before.body().layout() == after.layout() && self.logs_records();
         let undo = |codes| match records.filter(|_| is_one_layout) {
             Some((before, after)) => Earlier::Record(Splice::between(after, before)),
+            // Its page may be built anew by column before that is taken back.
+            None if self.by_column() => {
+                let (version, bytes) = before.body().parts();
+                Earlier::Whole { version, bytes }
+            }
             None => row_image::earlier(after, before.body(), codes),
         };
         let mut codes = Vec::new();

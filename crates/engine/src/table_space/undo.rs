@@ -82,12 +82,13 @@ impl Table {
         if done { Ok(()) } else { Err(self.not_as_logged(rid)) }
     }
 
-    /// What a row was before its record changed so.
+    /// What a row was before its record changed so. The change was made in the layout of this table, which is as it was then; a later one of the same
+    /// transaction may have brought the row into its own meanwhile.
     fn earlier_record(&self, rid: Rid, now: Body<'_>, splice: Splice<'_>) -> Result<RowImage> {
-        let (mut earlier, data_set) = (Vec::new(), self.partition(rid.partition())?);
-        let (layout, record) = self.stored_record(data_set, rid.page(), now)?;
+        let mut earlier = Vec::new();
+        let record = self.record_in_own_layout(self.partition(rid.partition())?, rid.page(), now)?;
         splice.apply(&record, &mut earlier).map_err(|_| self.not_as_logged(rid))?;
-        self.encoded_as(layout, &earlier)
+        self.encoded_as(self.decoder.layout(), &earlier)
     }
 
     /// Where rows lie by column, what a row was whose layout changed with it is logged as its record: it lies by itself again, as short as others.

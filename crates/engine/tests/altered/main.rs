@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod crossed;
+
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{
     Database, IndexChange, Isolation, OpenMode, RowScan, ScanRequest, Settings, TableChange, Transaction, TransactionOptions,
@@ -36,10 +38,18 @@ impl Random {
     }
 }
 
-fn open(storage: &Arc<dyn Storage>, mode: OpenMode) -> Database {
+fn settings() -> Settings {
     let pools = PoolSettings { memory_bytes: 4 << 20, background_threads: 0, ..PoolSettings::default() };
-    let settings = Settings { pools, double_write_bytes: 512 << 10, ..Settings::default() };
-    Database::open(Arc::clone(storage), Arc::new(SimulatedClock::new(Duration::from_secs(1))), Path::new("db"), mode, settings).unwrap()
+    Settings { pools, double_write_bytes: 512 << 10, ..Settings::default() }
+}
+
+fn open(storage: &Arc<dyn Storage>, mode: OpenMode) -> Database {
+    open_at(storage, "db", mode)
+}
+
+fn open_at(storage: &Arc<dyn Storage>, directory: &str, mode: OpenMode) -> Database {
+    let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+    Database::open(Arc::clone(storage), clock, Path::new(directory), mode, settings()).unwrap()
 }
 
 fn begin(database: &Database, isolation: Isolation) -> Transaction<'_> {

@@ -1,17 +1,18 @@
-//! Crash, I/O error and full disk at every call of LOAD, CREATE INDEX, REORG and DROP on the simulated disk: the database opens as before or as after, `check` finds
+//! Crash, I/O error and full disk at every call of LOAD, CREATE INDEX, ALTER, REORG (of an altered table, too) and DROP on the simulated disk: the database opens as before or as after, `check` finds
 //! nothing, and no space is lost.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings};
+use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings, TableChange, TransactionOptions};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::log::LogSettings;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::Method;
 use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, SimulatedClock, Storage};
-use pagefold_types::Direction;
+use pagefold_types::{Column, DataType, Direction, Value, ValueRef};
 use pagefold_utility::{
-    Error, IndexOptions, LoadMode, LoadOptions, ReorgOptions, Result, Silent, check_files, create_index, drop_object, load, reorg,
+    Alteration, Error, IndexOptions, LoadMode, LoadOptions, ReorgOptions, Result, Silent, alter, check_files, create_index, drop_object,
+    load, reorg,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -53,7 +54,12 @@ fn contents(database: &Database) -> Vec<String> {
             sum = sum.wrapping_mul(31).wrapping_add(record.iter().map(|b| u64::from(*b)).sum::<u64>());
         }
         let attributes = table.attributes();
-        seen.push(format!("{} {} {} {rows} {sum}", table.name(), attributes.method, attributes.page_bytes));
+        let column = |at: usize| {
+            let column = &attributes.schema.columns()[at];
+            format!("{} {}", column.name, column.data_type)
+        };
+        let columns = attributes.visible_columns().into_iter().map(column).collect::<Vec<_>>().join(", ");
+        seen.push(format!("{} ({columns}) {} {} {rows} {sum}", table.name(), attributes.method, attributes.page_bytes));
     }
     for index in database.indexes().unwrap() {
         let attributes = index.attributes();
@@ -77,9 +83,22 @@ fn state(storage: &FaultStorage, what: &str) -> Vec<String> {
     seen
 }
 
-type Command = fn(&Database) -> Result<()>;
+/// A command, and whether the table that it finds was altered before.
+struct Command {
+    name: &'static str,
+    finds_altered: bool,
+    run: fn(&Database) -> Result<()>,
+}
 
-fn commands() -> Vec<(&'static str, Command)> {
+/// Another column, one less, and another type for one that has an index, which is built anew.
+fn alter_table(database: &Database) -> Result<()> {
+    let note = TableChange::AddColumn { column: Column::new("note", DataType::Integer, false), value: Value::Int(5) };
+    let wider = TableChange::SetType { column: "id".into(), data_type: "decimal(12)".parse().unwrap() };
+    let changes = vec![note, TableChange::DropColumn("city".into()), wider];
+    alter(database, "t", &Alteration::Table(changes), &Silent).map(drop)
+}
+
+fn commands() -> Vec<Command> {
     fn load_new(database: &Database) -> Result<()> {
         let options = LoadOptions { primary_key: vec!["id".into()], key_format: IndexFormat::Fold.into(), ..small() };
         load(database, "fresh", &["more.csv".into()], &options, &Silent).map(drop)
@@ -106,19 +125,40 @@ fn commands() -> Vec<(&'static str, Command)> {
     fn drop_table(database: &Database) -> Result<()> {
         drop_object(database, "t").map(drop)
     }
+    let command = |name, finds_altered, run| Command { name, finds_altered, run };
     vec![
-        ("load", load_new),
-        ("load --append", append),
-        ("load --replace", replace),
-        ("create-index", index),
-        ("reorg table", reorg_table),
-        ("reorg index", reorg_index),
-        ("drop", drop_table),
+        command("load", false, load_new as fn(&Database) -> Result<()>),
+        command("load --append", false, append),
+        command("load --replace", false, replace),
+        command("create-index", false, index),
+        command("alter", false, alter_table),
+        command("reorg table", false, reorg_table),
+        command("reorg table, altered", true, reorg_table),
+        command("reorg index", false, reorg_index),
+        command("drop", false, drop_table),
+        command("drop, altered", true, drop_table),
     ]
 }
 
 fn small() -> LoadOptions {
     LoadOptions { method: Method::None.into(), sort_bytes: 1 << 20, ..LoadOptions::default() }
+}
+
+/// The table as it was loaded, and as it was altered since, with some rows of either layout.
+fn bases(sector_bytes: u32) -> [FaultStorage; 2] {
+    let loaded = base(sector_bytes);
+    let altered = loaded.crash_image(CrashPolicy::KeepAll);
+    let database = open(&altered, OpenMode::Write).unwrap();
+    alter_table(&database).unwrap();
+    let mut transaction = database.begin(TransactionOptions::default());
+    let (table, key) = (transaction.table("t").unwrap(), transaction.index("t_pk").unwrap());
+    for id in (0..600).step_by(5) {
+        let rid = transaction.find(&table, &key, &[ValueRef::Decimal(id)]).unwrap()[0];
+        assert!(transaction.update(&table, rid, &[(3, ValueRef::Int(id as i64))]).unwrap());
+    }
+    transaction.commit().unwrap();
+    drop(database);
+    [loaded, altered]
 }
 
 fn base(sector_bytes: u32) -> FaultStorage {
@@ -135,9 +175,10 @@ fn base(sector_bytes: u32) -> FaultStorage {
 fn a_crash_at_any_call_leaves_before_or_after() {
     let mut states = 0;
     for sector_bytes in [512, 4096] {
-        let base = base(sector_bytes);
-        let before = state(&base.crash_image(CrashPolicy::KeepAll), "before");
-        for (name, command) in commands() {
+        let bases = bases(sector_bytes);
+        for Command { name, finds_altered, run: command } in commands() {
+            let base = &bases[usize::from(finds_altered)];
+            let before = state(&base.crash_image(CrashPolicy::KeepAll), "before");
             let done = base.crash_image(CrashPolicy::KeepAll);
             command(&open(&done, OpenMode::Write).unwrap()).unwrap();
             let after = state(&done, name);
@@ -164,9 +205,10 @@ fn a_crash_at_any_call_leaves_before_or_after() {
 
 #[test]
 fn an_error_at_any_call_leaves_before_or_after() {
-    let base = base(4096);
-    let before = state(&base.crash_image(CrashPolicy::KeepAll), "before");
-    for (name, command) in commands() {
+    let bases = bases(4096);
+    for Command { name, finds_altered, run: command } in commands() {
+        let base = &bases[usize::from(finds_altered)];
+        let before = state(&base.crash_image(CrashPolicy::KeepAll), "before");
         for (failure, repeat) in [(Failure::Io, Repeat::Once), (Failure::NoSpace, Repeat::Forever)] {
             for call in 0.. {
                 let run = base.crash_image(CrashPolicy::KeepAll);

@@ -1,0 +1,163 @@
+//! Altered tables where other features meet them: copies and what is recovered from them, a disk that is full.
+
+use crate::{Model, Random, add, alter, begin, change_rows, create, fill, open, open_at, rid, set_type};
+use crate::{Scans, settings};
+use pagefold_engine::backup::{RecoverOptions, Until, recover};
+use pagefold_engine::database::{Database, Isolation, OpenMode, TableChange, Transaction};
+use pagefold_engine::index::IndexFormat;
+use pagefold_engine::table_space::Method;
+use pagefold_engine::{Error, Silent};
+use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
+use pagefold_types::{Column, Value, ValueRef};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Transactions that alter the table and change its rows; so many changes of the table were made.
+fn work(database: &Database, model: &mut Model, random: &mut Random, next: &mut i64) -> u32 {
+    let mut altered = 0;
+    for _ in 0..10 {
+        let mut t = begin(database, Isolation::ReadCommitted);
+        for _ in 0..random.below(12) {
+            match random.below(6) {
+                0 => altered += u32::from(alter(&mut t, model, random)),
+                _ => change_rows(&mut t, model, random, next),
+            }
+        }
+        t.commit().unwrap();
+        model.check(&mut begin(database, Isolation::ReadCommitted), "live");
+        if random.below(3) == 0 {
+            database.checkpoint().unwrap();
+        }
+    }
+    altered
+}
+
+/// What was altered before a copy is in it, what was altered after it comes from the next copy or from the log.
+#[test]
+fn copies_and_logs_have_altered_tables() {
+    for (at, method) in Method::ALL.into_iter().enumerate() {
+        let storage: Arc<dyn Storage> = Arc::new(FaultStorage::new(FaultOptions::default()));
+        let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+        let database = open(&storage, OpenMode::Create);
+        create(&database, method, IndexFormat::ALL[at % 3]);
+        storage.create_directory(Path::new("archive")).unwrap();
+        database.set_log_archive(Some(Path::new("archive"))).unwrap();
+        let (mut random, mut model, mut next) = (Random(at as u64 + 40), Model::of(&database), 0);
+        let mut altered = [0; 3];
+        altered[0] = work(&database, &mut model, &mut random, &mut next);
+        database.copy(Path::new("whole.pfc"), None, &Silent).unwrap();
+        let in_whole = model.clone();
+        drop(database);
+        let database = open(&storage, OpenMode::Write);
+        database.set_log_archive(Some(Path::new("archive"))).unwrap();
+        in_whole.check(&mut begin(&database, Isolation::ReadCommitted), &format!("{method} reopened"));
+        altered[1] = work(&database, &mut model, &mut random, &mut next);
+        database.copy(Path::new("more.pfc"), Some(Path::new("whole.pfc")), &Silent).unwrap();
+        let in_more = model.clone();
+        altered[2] = work(&database, &mut model, &mut random, &mut next);
+        assert!(altered.iter().all(|count| *count > 1), "{method}: {altered:?}");
+        drop(database);
+        let made = |target: &str, copies: &[&str], logs: &[&str], expected: &Model| {
+            let copies: Vec<PathBuf> = copies.iter().map(PathBuf::from).collect();
+            let options = RecoverOptions { logs: logs.iter().map(PathBuf::from).collect(), until: Until::End };
+            recover(&storage, &clock, Path::new(target), &copies, &options, settings(), &Silent).unwrap();
+            let database = open_at(&storage, target, OpenMode::Write);
+            expected.check(&mut begin(&database, Isolation::ReadCommitted), &format!("{method} {target}"));
+            // It goes on as any other.
+            let (mut random, mut model, mut next) = (Random(1), expected.clone(), next);
+            work(&database, &mut model, &mut random, &mut next);
+            model.check(&mut begin(&database, Isolation::ReadCommitted), &format!("{method} {target}, later"));
+        };
+        made("of-whole", &["whole.pfc"], &[], &in_whole);
+        made("of-both", &["whole.pfc", "more.pfc"], &[], &in_more);
+        made("by-log", &["whole.pfc"], &["archive", "db"], &model);
+        made("by-both", &["whole.pfc", "more.pfc"], &["archive", "db"], &model);
+    }
+}
+
+type Everything = (Vec<Column>, BTreeMap<i64, Vec<Value>>);
+
+/// The columns, and the rows by key; by the index on the price there are as many.
+fn everything(t: &mut Transaction<'_>) -> Everything {
+    let table = t.table("t").unwrap();
+    let visible = table.attributes().visible_columns();
+    let columns = visible.iter().map(|at| table.attributes().schema.columns()[*at].clone()).collect();
+    let mut rows = BTreeMap::new();
+    for row in t.rows(&table).unwrap() {
+        let (_, values) = row.unwrap();
+        let Value::Int(id) = values[0] else { panic!("{values:?}") };
+        rows.insert(id, visible.iter().map(|at| values[*at].clone()).collect());
+    }
+    let index = t.index("by_price").unwrap();
+    let found = t.rows_by(&table, &index, pagefold_engine::btree::Direction::Forward).unwrap();
+    assert_eq!(found.collect::<Result<Vec<_>, Error>>().unwrap().len(), rows.len());
+    (columns, rows)
+}
+
+/// A statement without room leaves the table as it was, and the transaction can be rolled back, or is by recovery.
+#[test]
+fn an_alter_without_room_leaves_nothing_behind() {
+    let (mut rows_refused, mut alters_refused, mut made) = (0, 0, 0);
+    for method in Method::ALL {
+        for killed in [false, true] {
+            let what = format!("{method}, killed: {killed}");
+            let disk = FaultStorage::new(FaultOptions::default());
+            let shared: Arc<dyn Storage> = Arc::new(disk.clone());
+            let database = open(&shared, OpenMode::Create);
+            create(&database, method, IndexFormat::Prefix);
+            fill(&database, 0..600);
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            t.change_table("t", &[add("note", "text", true, Value::Null), TableChange::DropColumn("small".into())]).unwrap();
+            t.commit().unwrap();
+            database.checkpoint().unwrap();
+            disk.set_capacity(Some(disk.taken_bytes()));
+            let before = everything(&mut begin(&database, Isolation::ReadCommitted));
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            let mut random = Random(3);
+            let mut digits = 8;
+            for number in 0..60_u64 {
+                let own = everything(&mut t);
+                let (done, refused) = if number % 4 == 3 {
+                    // The index on it is built anew.
+                    digits += u32::from(digits < 30);
+                    let changes =
+                        [set_type("price", &format!("decimal({digits},2)")), add(&format!("c{number}"), "integer", true, Value::Int(7))];
+                    (t.change_table("t", &changes).map(drop), &mut alters_refused)
+                } else {
+                    let table = t.table("t").unwrap();
+                    let row = rid(&mut t, &table, random.below(600) as i64);
+                    let note: String = (0..900).map(|_| char::from(b'a' + random.below(26) as u8)).collect();
+                    (t.update(&table, row, &[(4, ValueRef::Text(&note))]).map(|found| assert!(found)), &mut rows_refused)
+                };
+                match done {
+                    Ok(()) => made += 1,
+                    Err(error) => {
+                        *refused += 1;
+                        assert!(matches!(error, Error::Io(_)), "{what}: {error:?}");
+                        assert_eq!(everything(&mut t), own, "{what}: {error}");
+                    }
+                }
+            }
+            if killed {
+                std::mem::forget(t);
+                let image = disk.crash_image(CrashPolicy::DropAll);
+                std::mem::forget(database);
+                let shared: Arc<dyn Storage> = Arc::new(image.clone());
+                let database = open(&shared, OpenMode::Write);
+                assert_eq!(everything(&mut begin(&database, Isolation::ReadCommitted)), before, "{what}");
+                continue;
+            }
+            t.rollback().unwrap();
+            assert_eq!(everything(&mut begin(&database, Isolation::ReadCommitted)), before, "{what}");
+            disk.set_capacity(None);
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            t.change_table("t", &[set_type("price", "decimal(12,2)")]).unwrap();
+            t.commit().unwrap();
+            assert_eq!(everything(&mut begin(&database, Isolation::ReadCommitted)).1, before.1, "{what}");
+        }
+    }
+    println!("{made} statements made, {rows_refused} changes of rows and {alters_refused} of tables refused");
+    assert!(rows_refused > 10 && alters_refused > 10 && made > 10);
+}
