@@ -221,7 +221,8 @@ fn tables_are_copied_and_put_back_beside_others_that_write() {
             expected += 15;
             let file = format!("{round}.pfc");
             copy(&place, &file, &[TABLES[0]], None).unwrap();
-            assert!(check_copies(&place.storage, &place.clock, &[PathBuf::from(&file)], settings(), &Silent).unwrap().is_clean());
+            let report = check_copies(&place.storage, &place.clock, &[PathBuf::from(&file)], settings(), &Silent).unwrap();
+            assert!(report.is_clean(), "round {round}: {report:?}");
             (0..5).for_each(|n| insert(&database, 200_000 + round * 100 + n, "not in the copy"));
             let logs: &[&str] = if round % 2 == 0 { &[] } else { &["archive", "db"] };
             let before = done.load(Ordering::SeqCst);
