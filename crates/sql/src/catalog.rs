@@ -65,6 +65,11 @@ impl Rules {
         self.defaults.iter().zip(&self.identity).filter(|(_, identity)| identity.is_some()).filter_map(|(default, _)| default.as_deref())
     }
 
+    /// Is there a constraint of this name?
+    pub(crate) fn has_constraint(&self, name: &str) -> bool {
+        self.constraints.iter().any(|constraint| constraint.name == name)
+    }
+
     /// Names and conditions of CHECK.
     pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, &str)> {
         let checks = self.constraints.iter().filter(|constraint| constraint.kind == ConstraintKind::Check);
@@ -256,10 +261,17 @@ pub(crate) fn find_if_any(transaction: &mut Transaction<'static>, name: &str) ->
     Ok(None)
 }
 
+/// Names of all tables; of one that is divided its own, not those of its parts.
+pub(crate) fn table_names(transaction: &Transaction<'static>) -> Vec<String> {
+    let mut names = transaction.table_names();
+    names.retain(|name| split_partition_name(name).is_none());
+    names.extend(transaction.object_names(DefinedKind::PartitionedTable));
+    names
+}
+
 fn unknown_table(transaction: &Transaction<'static>, name: &str) -> SqlError {
-    let mut known = transaction.table_names();
-    known.retain(|name| split_partition_name(name).is_none());
-    known.extend([DefinedKind::PartitionedTable, DefinedKind::View].iter().flat_map(|kind| transaction.object_names(*kind)));
+    let mut known = table_names(transaction);
+    known.extend(transaction.object_names(DefinedKind::View));
     let error = SqlError::new("42P01", format!("relation \"{name}\" does not exist"));
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),

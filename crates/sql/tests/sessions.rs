@@ -301,6 +301,9 @@ fn long_and_deep_statements_end() {
             assert!(done.is_ok() || done == Err("54001"), "{operator} {count}: {done:?}");
         }
     }
+    // A condition goes through all of them.
+    let union = vec!["SELECT x FROM t"; 500].join(" UNION ALL ");
+    assert_eq!(number(&mut session, &format!("SELECT count(*) FROM ({union}) s WHERE x = 5 AND x + 1 > 2")), 500);
     // Chains within each other are as deep as all of them together.
     let (mut sum, mut queries) = ("1".to_owned(), "SELECT 1".to_owned());
     for _ in 0..20 {

@@ -145,7 +145,7 @@ impl Defining<'_> {
         }
         for (own, check) in checks {
             let table = TableRef::find(self.transaction, &table.name)?;
-            let is_taken = |name: &String| table.rules.constraints.iter().any(|own| own.name == *name);
+            let is_taken = |name: &String| table.rules.has_constraint(name);
             let free = || ast::Ident::with_quote('"', first_free(format!("{}_{name}_check", table.name), is_taken));
             let check = ast::CheckConstraint { name: Some(own.unwrap_or_else(free)), ..check };
             self.add_constraint(&table, &TableConstraint::Check(check))?;
@@ -176,7 +176,7 @@ impl Defining<'_> {
         }
         while let Some(rule) = self.rule_of_column(table, column)? {
             let table = TableRef::find(self.transaction, &table.name)?;
-            if !table.rules.constraints.iter().any(|own| own.name == rule) {
+            if !table.rules.has_constraint(&rule) {
                 let error = SqlError::new(
                     "2BP01",
                     format!("cannot drop column {} because generated column {rule} depends on it", identifier(name)),
@@ -266,7 +266,7 @@ impl Defining<'_> {
         match constraint {
             TableConstraint::Check(check) => {
                 let text = plain_check(check)?.to_string();
-                let is_taken = |name: &String| table.rules.constraints.iter().any(|own| own.name == *name);
+                let is_taken = |name: &String| table.rules.has_constraint(name);
                 let name = check.name.as_ref().map_or_else(|| first_free(format!("{}_check", table.name), is_taken), identifier);
                 if is_taken(&name) {
                     return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", table.name)));
@@ -327,7 +327,7 @@ impl Defining<'_> {
     }
 
     fn drop_constraint(&mut self, table: &Arc<TableRef>, name: &str, if_exists: bool) -> SqlResult<()> {
-        if table.rules.constraints.iter().any(|own| own.name == name) {
+        if table.rules.has_constraint(name) {
             return self.say(table, |notes| {
                 let all: Vec<Constraint> = notes.constraints().into_iter().filter(|own| own.name != name).collect();
                 notes.set_constraints(&all).map_err(too_much)

@@ -2,11 +2,10 @@
 
 use super::Defining;
 use super::sequence::of_default;
-use crate::catalog::{Found, TableRef, find};
+use crate::catalog::{Found, TableRef, find, table_names};
 use crate::parse::object_name;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
-use pagefold_engine::database::split_partition_name;
 use pagefold_format::catalog::DefinedKind;
 use sqlparser::ast::{self, ObjectType};
 
@@ -48,9 +47,7 @@ impl Defining<'_> {
 
     /// What is in a schema, in the order in which it can be dropped; indexes go with their tables.
     fn objects_of_schema(&self, schema: &str) -> Vec<(ObjectType, String)> {
-        let mut tables = self.transaction.table_names();
-        tables.retain(|name| split_partition_name(name).is_none());
-        tables.extend(self.transaction.object_names(DefinedKind::PartitionedTable));
+        let tables = table_names(self.transaction);
         let views = self.transaction.object_names(DefinedKind::View);
         let sequences = self.transaction.object_names(DefinedKind::Sequence);
         let all = [(ObjectType::View, views), (ObjectType::Table, tables), (ObjectType::Sequence, sequences)];

@@ -50,11 +50,10 @@ impl Plan {
                 let (input, outer) = (within.input.clone().pushed(below), within.outer.clone());
                 Plan::Within(Arc::new(WithinPlan { input, outer })).filtered(above)
             }
-            Plan::Aggregate(aggregate) => {
+            // Without keys there is a row even of no rows.
+            Plan::Aggregate(aggregate) if !aggregate.keys.is_empty() => {
                 let keys = &aggregate.keys;
                 let (below, above) = split(conditions, |slot| keys.get(slot).is_some_and(can_move));
-                // Without keys there is a row even of no rows.
-                let (below, above) = if keys.is_empty() { (Vec::new(), [below, above].concat()) } else { (below, above) };
                 let below = below.into_iter().map(|condition| in_terms_of(condition, keys)).collect();
                 let (input, aggregates) = (aggregate.input.clone().pushed(below), aggregate.aggregates.clone());
                 Plan::Aggregate(Arc::new(AggregatePlan { input, keys: keys.clone(), aggregates })).filtered(above)
@@ -71,7 +70,9 @@ impl Plan {
             }
             Plan::Hash(hash) => ask_hash(&hash, conditions),
             Plan::LookUp(look_up) => ask_look_up(&look_up, conditions),
-            other @ (Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Sort(_) | Plan::Limit(_)) => other.filtered(conditions),
+            other @ (Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Aggregate(_) | Plan::Sort(_) | Plan::Limit(_)) => {
+                other.filtered(conditions)
+            }
         }
     }
 }
