@@ -6,7 +6,7 @@
 
 use super::attributes::Method;
 use super::replace::{POINTER_ROOM, apply_patches};
-use super::row_image::RowImage;
+use super::row_image::{self, RowImage};
 use super::table::Table;
 use crate::data_set::DataSet;
 use crate::pool::{By, MiniTransaction, PageHandle};
@@ -66,14 +66,6 @@ impl Table {
         let mut buffer = Vec::new();
         let record = self.decoder.decode_as_stored(body, dictionary, &mut buffer).map(<[u8]>::to_vec);
         record.map(|record| (body.layout(), record)).map_err(|e| self.undecodable(data_set, page, body.dictionary(), e))
-    }
-
-    /// The record of a row, copied.
-    pub(super) fn record_in_own_layout(&self, data_set: &DataSet, page: u32, body: Body<'_>) -> Result<Vec<u8>> {
-        let dictionary = body.dictionary().and_then(|version| self.dictionaries.tokens_of(version));
-        let mut buffer = Vec::new();
-        let record = self.decoder.decode(body, dictionary, &mut buffer).map(<[u8]>::to_vec);
-        record.map_err(|e| self.undecodable(data_set, page, body.dictionary(), e))
     }
 
     /// What is stored of a record of a layout by itself, without that it is brought into another one.
@@ -243,8 +235,8 @@ impl Table {
         self.enter_version(by, rid, || Before::Present(RowImage::of(self.record_body(before)).bytes().into()))?;
         mtr.set_by(by);
         apply_patches(&mut mtr, home, patches)?;
-        let (version, bytes) = self.record_body(before).parts();
-        let earlier = if self.logs_records() { Earlier::Record(Splice::between(after, before)) } else { Earlier::Whole { version, bytes } };
+        let body = self.record_body(before);
+        let earlier = if self.logs_records() { Earlier::Record(Splice::between(after, before)) } else { row_image::whole(body) };
         self.commit_update(by, mtr, rid, earlier)
     }
 

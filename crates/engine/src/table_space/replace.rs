@@ -113,10 +113,7 @@ impl Table {
         let undo = |codes| match records.filter(|_| is_one_layout) {
             Some((before, after)) => Earlier::Record(Splice::between(after, before)),
             // Its page may be built anew by column before that is taken back.
-            None if self.by_column() => {
-                let (version, bytes) = before.body().parts();
-                Earlier::Whole { version, bytes }
-            }
+            None if self.by_column() => row_image::whole(before.body()),
             None => row_image::earlier(after, before.body(), codes),
         };
         let mut codes = Vec::new();

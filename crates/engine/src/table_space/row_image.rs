@@ -66,11 +66,14 @@ pub(super) fn earlier<'b>(after: Body<'_>, before: Body<'b>, codes: &'b mut Vec<
         (Body::Compressed { version, codes: after }, Body::Compressed { version: same, codes: before }) if version == same => {
             Earlier::Spliced(Splice::between_compressed(after, before, codes))
         }
-        (_, before) => {
-            let (version, bytes) = before.parts();
-            Earlier::Whole { version, bytes }
-        }
+        (_, before) => whole(before),
     }
+}
+
+/// What takes any change of a row back that was stored so, whatever form it has by then.
+pub(super) fn whole(before: Body<'_>) -> Earlier<'_> {
+    let (version, bytes) = before.parts();
+    Earlier::Whole { version, bytes }
 }
 
 #[cfg(test)]

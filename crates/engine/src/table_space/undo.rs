@@ -1,5 +1,6 @@
 //! Taking back what a transaction did to rows.
 
+use super::read::RowBuffer;
 use super::row_image::RowImage;
 use super::table::Table;
 use crate::log::Lsn;
@@ -86,7 +87,8 @@ impl Table {
     /// transaction may have brought the row into its own meanwhile.
     fn earlier_record(&self, rid: Rid, now: Body<'_>, splice: Splice<'_>) -> Result<RowImage> {
         let mut earlier = Vec::new();
-        let record = self.record_in_own_layout(self.partition(rid.partition())?, rid.page(), now)?;
+        let data_set = self.partition(rid.partition())?;
+        let record = self.decode(data_set, rid.page(), now, &mut RowBuffer::default(), <[u8]>::to_vec)?;
         splice.apply(&record, &mut earlier).map_err(|_| self.not_as_logged(rid))?;
         self.encoded_as(self.decoder.layout(), &earlier)
     }
