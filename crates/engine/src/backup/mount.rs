@@ -354,7 +354,8 @@ impl MountedCopy {
     /// When the log or the catalog cannot be read.
     pub fn bring_in_order(&self, clock: &Arc<dyn Clock>, settings: Settings) -> Result<Vec<GivenUp>> {
         let settings = Settings { direct: false, ..settings };
-        let database = Database::open_giving_up(self.storage(), Arc::clone(clock), &self.directory, settings, GiveUp::Any)?;
+        let without = GiveUp::OthersThan(&self.tables);
+        let database = Database::open_giving_up(self.storage(), Arc::clone(clock), &self.directory, settings, without)?;
         let given_up = database.given_up().iter().filter(|gone| self.has_table(&gone.table)).cloned().collect();
         database.close()?;
         Ok(given_up)

@@ -16,6 +16,7 @@ use crate::objects::{Broken, Headers, KnownDataSets, Objects, Place, open_index,
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, DefinitionView};
+use pagefold_format::copy::is_asked;
 use pagefold_format::log::{Checkpoint, CheckpointDefinition, Lsn, Role, Undo};
 use pagefold_types::Schema;
 use std::collections::{BTreeSet, HashMap};
@@ -71,6 +72,9 @@ pub enum GiveUp<'a> {
     Table(&'a str),
     /// Each.
     Any,
+    /// Each; and the tables that are none of these names', or parts of them, are gone whatever they are: a copy of these alone has not their pages, but may have
+    /// log of theirs. No names: each table is one of them.
+    OthersThan(&'a [String]),
 }
 
 /// A table that the database was recovered without: it is gone, with its indexes.
@@ -86,7 +90,7 @@ impl GiveUp<'_> {
     fn is(self, table: &str) -> bool {
         match self {
             GiveUp::Table(name) => name == table,
-            GiveUp::Any => true,
+            GiveUp::Any | GiveUp::OthersThan(_) => true,
         }
     }
 }
@@ -381,6 +385,12 @@ impl Definitions {
     pub(crate) fn finish(mut self, damaged: Damaged<'_>, data_sets: &mut DataSets) -> Result<Defined> {
         while let Some(pending) = self.pending.last() {
             self.taken_back(pending.transaction, 0, data_sets);
+        }
+        if let Damaged::GoOn { without: Some(GiveUp::OthersThan(names)) } = damaged {
+            let others = self.objects.tables.places().filter(|place| !is_asked(names, &place.name));
+            for (table, name) in others.map(|place| (place.object_id, place.name.to_string())).collect::<Vec<_>>() {
+                self.give_up(table, Error::Unknown { kind: "table", name, hint: String::new() }, data_sets);
+            }
         }
         let broken = std::mem::take(&mut self.broken);
         for (data_set, error) in broken {

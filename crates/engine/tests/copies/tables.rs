@@ -2,10 +2,10 @@
 
 use crate::insert;
 use crate::place::{Place, settings};
-use crate::world::{Random, TABLES, contents, row, wide};
+use crate::world::{Random, TABLES, contents, find, row, text_of, wide};
 use pagefold_engine::backup::{RecoverOptions, Stop, Until, copy_tables_to_file};
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::{Database, OpenMode, ScanRequest, TransactionOptions};
+use pagefold_engine::database::{Database, Isolation, OpenMode, ScanRequest, TransactionOptions};
 use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::table_space::TableAttributes;
 use pagefold_engine::{Error, Silent};
@@ -186,6 +186,57 @@ fn the_log_takes_a_table_to_before_it_was_dropped_and_past_what_others_lost() {
     let earlier = put_back(&place, &database, (&[TABLES[0]], &["one.pfc"], &["db"]), Until::Lsn(moment - 1), false).unwrap();
     assert!(earlier.log_end < moment && earlier.stop == Stop::Asked && earlier.tables[0].rows == 80, "{earlier:?}");
     check(&place, database);
+}
+
+/// What transactions of other tables had done before the log of the copy begins is no matter of the table that is copied: rows that were inserted, changed and deleted
+/// without an end, and rows that were deleted with one, and are kept for an older snapshot.
+#[test]
+fn others_have_changed_what_is_not_in_the_copy() {
+    let place = Place::simulated();
+    let database = place.open("db", OpenMode::Write).unwrap();
+    (0..60).for_each(|n| insert(&database, n, "row"));
+    let other = database.table(TABLES[1]).unwrap();
+    let mut random = Random(3);
+    let mut transaction = database.begin(TransactionOptions::default());
+    for n in 0..60 {
+        let text = text_of(&mut random);
+        transaction.insert(&other, &row(n, &text, &wide(n, &text))).unwrap();
+    }
+    transaction.commit().unwrap();
+    let mut old = database.begin(TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() });
+    old.read_view().unwrap();
+    let mut ended = database.begin(TransactionOptions::default());
+    for n in 0..20 {
+        let rid = find(&mut ended, &database, 1, n).unwrap().unwrap();
+        assert!(ended.delete(&other, rid).unwrap());
+    }
+    ended.commit().unwrap();
+    let mut open = database.begin(TransactionOptions::default());
+    for n in 20..40 {
+        let rid = find(&mut open, &database, 1, n).unwrap().unwrap();
+        let text = text_of(&mut random);
+        assert!(match n % 2 {
+            0 => open.delete(&other, rid).unwrap(),
+            _ => open.update(&other, rid, &[(1, ValueRef::Text(&text)), (3, ValueRef::Text(&wide(n, &text)))]).unwrap(),
+        });
+        open.insert(&other, &row(100 + n, &text, &wide(100 + n, &text))).unwrap();
+    }
+    // The log of the copy begins behind all of that.
+    database.checkpoint().unwrap();
+    database.checkpoint().unwrap();
+    (60..70).for_each(|n| insert(&database, n, "row"));
+    copy(&place, "one.pfc", &[TABLES[0]], None).unwrap();
+    let report = check_copies(&place.storage, &place.clock, &[PathBuf::from("one.pfc")], settings(), &Silent).unwrap();
+    assert!(report.is_clean() && report.rows == 70, "{report:?}");
+    let recovered = put_back(&place, &database, (&[TABLES[0]], &["one.pfc"], &[]), Until::End, false).unwrap();
+    assert_eq!(recovered.tables[0].rows, 70);
+    // The copy of the other one has what the transaction did, and takes it back.
+    copy(&place, "other.pfc", &[TABLES[1]], None).unwrap();
+    let report = check_copies(&place.storage, &place.clock, &[PathBuf::from("other.pfc")], settings(), &Silent).unwrap();
+    assert!(report.is_clean() && report.rows == 40, "{report:?}");
+    drop((open, old));
+    check(&place, database);
+    assert_eq!(contents(&place.open("db", OpenMode::Write).unwrap())[1].len(), 40);
 }
 
 /// Whoever writes the other table goes on; the one that is copied and put back is as after one of its commits.
