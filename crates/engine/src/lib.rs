@@ -6,7 +6,7 @@
 //!
 //! | Layer | Modules |
 //! |---|---|
-//! | means | `changed_list`, `doubling`, `hash`, `progress`, `steps` |
+//! | means | `changed_list`, `doubling`, `hash`, `progress`, `spans`, `steps` |
 //! | who sees and changes what | `transaction` |
 //! | what can go wrong | `error` |
 //! | a database directory, names | `directory`, `names` |
@@ -50,6 +50,7 @@ pub mod readers;
 mod recovery;
 mod sampling;
 mod space_map;
+mod spans;
 mod steps;
 pub mod table_space;
 #[cfg(test)]

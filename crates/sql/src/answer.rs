@@ -25,6 +25,8 @@ pub struct Answer<'s> {
     /// Rows that were given, or changed.
     count: u64,
     counts: bool,
+    /// Of the statement, until the answer is gone.
+    span: tracing::Span,
     /// Nothing more comes, and the statement's own transaction has ended.
     is_done: bool,
 }
@@ -41,7 +43,7 @@ impl std::fmt::Debug for Answer<'_> {
 }
 
 impl<'s> Answer<'s> {
-    pub(crate) fn of(session: &'s mut Session, ran: Ran) -> Answer<'s> {
+    pub(crate) fn of(session: &'s mut Session, ran: Ran, span: tracing::Span) -> Answer<'s> {
         let (outputs, tag, rows, count) = match ran {
             Ran::Rows { planned, operator, execution } => {
                 let rows = Rows::Pulled { operator, execution };
@@ -56,15 +58,15 @@ impl<'s> Answer<'s> {
                 (Arc::clone(&planned.outputs), planned.tag.to_owned(), Rows::Kept(changed.returned.into_iter()), changed.rows)
             }
         };
-        Answer { session, outputs, rows, tag, count, counts: true, is_done: false }
+        Answer { session, outputs, rows, tag, count, counts: true, span, is_done: false }
     }
 
-    pub(crate) fn command(session: &'s mut Session, done: Done) -> Answer<'s> {
+    pub(crate) fn command(session: &'s mut Session, done: Done, span: tracing::Span) -> Answer<'s> {
         let (name, lines) = done.rows.unzip();
         let outputs: Arc<[Output]> = name.map(|name| Output { name, data_type: TEXT }).into_iter().collect();
         let rows: Vec<Vec<Value>> = lines.into_iter().flatten().map(|line| vec![Value::Text(line)]).collect();
         let rows = Rows::Kept(rows.into_iter());
-        Answer { session, outputs, rows, tag: done.tag, count: 0, counts: false, is_done: false }
+        Answer { session, outputs, rows, tag: done.tag, count: 0, counts: false, span, is_done: false }
     }
 
     /// Its columns; none of a statement that gives no rows.
@@ -82,7 +84,7 @@ impl<'s> Answer<'s> {
         }
         let next = match &mut self.rows {
             Rows::Pulled { operator, execution } => {
-                let next = operator.next(&execution.context());
+                let next = self.span.in_scope(|| operator.next(&execution.context()));
                 if let Ok(Some(_)) = &next {
                     self.count += 1;
                 }
@@ -94,6 +96,7 @@ impl<'s> Answer<'s> {
             Ok(Some(row)) => Ok(Some(row)),
             Ok(None) => self.finish().map(|()| None),
             Err(error) => {
+                self.span.record("sqlstate", error.sqlstate());
                 self.is_done = true;
                 self.rows = Rows::Kept(Vec::new().into_iter());
                 self.session.fail();
@@ -107,6 +110,7 @@ impl<'s> Answer<'s> {
             return Ok(());
         }
         self.is_done = true;
+        self.span.record("rows", self.count);
         // What reads the transaction's rows goes before it.
         self.rows = Rows::Kept(Vec::new().into_iter());
         self.session.end_statement()

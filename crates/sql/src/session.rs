@@ -26,6 +26,7 @@ use sqlparser::ast::{self, Statement as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::{debug_span, field};
 
 /// How often a statement is planned anew because tables were written anew meanwhile.
 const PLANS_MAX: u32 = 100;
@@ -205,10 +206,13 @@ impl Session {
     /// As [`execute`](Self::execute).
     pub fn run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
         self.cancelled.store(false, Ordering::Relaxed);
-        match self.given(statement, params) {
-            Ok(Given::Ran(ran)) => Ok(Answer::of(self, ran)),
-            Ok(Given::Done(done)) => Ok(Answer::command(self, done)),
+        let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
+        let given = span.in_scope(|| self.given(statement, params));
+        match given {
+            Ok(Given::Ran(ran)) => Ok(Answer::of(self, ran, span)),
+            Ok(Given::Done(done)) => Ok(Answer::command(self, done, span)),
             Err(error) => {
+                span.record("sqlstate", error.sqlstate());
                 self.fail();
                 Err(error)
             }

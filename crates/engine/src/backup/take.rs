@@ -13,7 +13,7 @@ use crate::data_set::DataSet;
 use crate::database::{Database, LogHold, Settings, new_id};
 use crate::directory::{LOG_DIRECTORY, read_control};
 use crate::log::LogReader;
-use crate::{Error, Progress, Result, Unit};
+use crate::{Error, Progress, Result, Unit, spans};
 use pagefold_format::control::ControlSlot;
 use pagefold_format::copy::{BaseCopy, CopiedDataSet, Manifest, stands_for};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
@@ -178,6 +178,7 @@ struct Taking<'a> {
 impl Taking<'_> {
     /// Until no file goes while it is opened.
     fn repeat(&self, once: impl Fn(&Self) -> Result<CopyReport>) -> Result<CopyReport> {
+        let _copy = spans::copy(&self.directory).entered();
         let mut attempt = 1;
         loop {
             let before = self.catalog_file_id()?;

@@ -32,7 +32,7 @@ use crate::open_files::OpenFiles;
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
 use crate::transaction::{Births, LockTable, MarkLimits, OpenScratch, Serializable, TransactionState, Transactions, VersionStore};
-use crate::{Error, Result};
+use crate::{Error, Result, spans};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_io::Storage;
 use parking_lot::Mutex;
@@ -182,7 +182,9 @@ impl Core {
 
     /// After this nothing is written until the database is opened again.
     pub(crate) fn poison(&self, reason: &impl ToString) {
-        let _ = self.poison.set(reason.to_string());
+        let reason = reason.to_string();
+        spans::poisoned(&self.directory, &reason);
+        let _ = self.poison.set(reason);
     }
 
     /// The database is closed: who still has something of it does nothing more with it.

@@ -4,7 +4,7 @@
 //! - what is registered goes when the utility has ended, however it did;
 //! - telling costs one atomic addition; a lock is taken only where a phase begins or ends.
 
-use crate::{Progress, Unit};
+use crate::{Progress, Unit, spans};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,9 +45,10 @@ pub(crate) struct RunningUtilities(Mutex<Vec<Arc<One>>>);
 impl RunningUtilities {
     /// From now on what is told to the progress is seen here as well.
     pub(crate) fn watch<'a>(&'a self, name: String, begun: Duration, progress: &'a dyn Progress) -> Watched<'a> {
+        let span = spans::utility(&name);
         let one = Arc::new(One { name, begun, phase: Mutex::default(), done: AtomicU64::new(0) });
         self.0.lock().push(Arc::clone(&one));
-        Watched { all: self, one, progress }
+        Watched { all: self, one, progress, span }
     }
 
     /// Those that run now.
@@ -68,6 +69,7 @@ pub struct Watched<'a> {
     all: &'a RunningUtilities,
     one: Arc<One>,
     progress: &'a dyn Progress,
+    span: tracing::Span,
 }
 
 impl std::fmt::Debug for Watched<'_> {
@@ -90,6 +92,7 @@ impl Progress for Watched<'_> {
             Unit::Pages => "pages",
             Unit::Partitions => "partitions",
         };
+        spans::phase(&self.span, phase, total, name);
         *self.one.phase.lock() = Phase { name: phase.to_owned(), total, unit: name };
         self.one.done.store(0, Ordering::Relaxed);
         self.progress.start(phase, total, unit);

@@ -28,7 +28,7 @@ use crate::recovery::{Damaged, DataSets, Defined, Definitions, GiveUp, GivenUp, 
 use crate::steps::stepping;
 use crate::table_space::Table;
 use crate::transaction::TransactionState;
-use crate::{Error, Result};
+use crate::{Error, Result, spans};
 use pagefold_format::log::{Checkpoint, DataSetState, Lsn, RecordKind, RunningTransaction};
 use pagefold_format::wire::put_varint;
 use pagefold_io::Storage;
@@ -174,7 +174,7 @@ impl DatabaseState {
         if self.core.log().is_none() {
             return Ok(());
         }
-        self.write_checkpoint(catalog)?;
+        spans::checkpoint(self.log_bytes_since_checkpoint()).in_scope(|| self.write_checkpoint(catalog))?;
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -415,6 +415,7 @@ impl DatabaseState {
         without: Option<GiveUp<'_>>,
     ) -> Result<Vec<GivenUp>> {
         let core = &self.core;
+        let span = spans::recovery(&core.directory, checkpoint.redo).entered();
         // The next checkpoint leaves this one named by the other slot: what both need is kept, and nothing before.
         core.keep_log.store(checkpoint.oldest(), Ordering::Relaxed);
         let mut data_sets = DataSets::new();
@@ -423,6 +424,7 @@ impl DatabaseState {
         let (directory, id) = (core.log_directory(), core.log_id);
         let mut reader = LogReader::open(core.storage.as_ref(), &directory, id, checkpoint.redo, known_durable)?;
         let redone = redo(&mut reader, checkpoint, &mut data_sets, &core.manager, &mut definitions)?;
+        spans::recovered(&span, redone.end, redone.records, redone.losers.len());
         // It may have a segment behind the end open, which is removed now, and whose room is needed.
         drop(reader);
         let Defined { objects, gone, given_up } = definitions.finish(Damaged::GoOn { without }, &mut data_sets)?;

@@ -6,7 +6,7 @@ use super::known_keys::KnownKeys;
 use crate::core::{Core, Lifetime};
 use crate::data_set::{DataSet, DataSetAttributes, DataSetEntry};
 use crate::pool::BufferManager;
-use crate::{Error, Result};
+use crate::{Error, Result, spans};
 use pagefold_format::catalog::Notes;
 use pagefold_format::data_set_header::ObjectKind;
 use pagefold_types::{KeyLayout, Schema};
@@ -132,6 +132,7 @@ impl Index {
     pub(crate) fn set_damaged(&self, reason: impl ToString, recorded: bool) {
         let made = || Damage { reason: reason.to_string(), refused: None, recorded: AtomicBool::new(false) };
         let damage = self.damage.get_or_init(made);
+        spans::damage(&self.object(), &damage.reason);
         damage.recorded.fetch_or(recorded, Ordering::AcqRel);
         self.data_set.poison(format!("{} is damaged: {}", self.object(), damage.reason));
     }

@@ -15,7 +15,7 @@ use crate::data_set::{DataSet, DataSetAttributes};
 use crate::frames::{Counters, add};
 use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
-use crate::{Error, Result};
+use crate::{Error, Result, spans};
 use pagefold_format::catalog::Notes;
 use pagefold_format::data::forms::{RecordDecoder, RecordEncoder};
 use pagefold_format::data::{self, AWAY_OVERHEAD, Body, ColumnBuilder, forms};
@@ -347,6 +347,7 @@ impl Table {
 
     /// A data set of it cannot be used.
     pub(crate) fn set_damaged(&self, error: Error) {
+        spans::damage(&self.object(), &error);
         let _ = self.damage.set(error);
     }
 

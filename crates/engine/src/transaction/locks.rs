@@ -15,6 +15,7 @@
 use super::lock_error::LockError;
 use super::lock_queue::{Asked, Mode, Outcome, Queue, Resource, Waiter};
 use crate::hash::{self, FastMap, FastSet};
+use crate::spans;
 use crate::steps::step;
 use pagefold_io::{Clock, OsClock};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -281,7 +282,7 @@ impl LockTable {
             },
         };
         drop(queues);
-        let outcome = self.wait(&waiter, timeout);
+        let outcome = spans::lock_wait(transaction, &resource).in_scope(|| self.wait(&waiter, timeout));
         self.graph.lock().remove(&transaction);
         outcome?;
         if !waiter.is_upgrade() {
@@ -422,7 +423,10 @@ impl LockTable {
             drop(outcome);
             match decided {
                 Some(Outcome::Granted) => return Ok(()),
-                Some(Outcome::Deadlock(cycle)) => return Err(LockError::Deadlock { victim: waiter.transaction, cycle }),
+                Some(Outcome::Deadlock(cycle)) => {
+                    spans::deadlock(waiter.transaction, cycle.len());
+                    return Err(LockError::Deadlock { victim: waiter.transaction, cycle });
+                }
                 Some(Outcome::Cancelled) => return Err(LockError::Cancelled { waiter: waiter.transaction, resource: waiter.resource }),
                 Some(Outcome::Called) if self.come(waiter) => return Ok(()),
                 Some(Outcome::Called) => {

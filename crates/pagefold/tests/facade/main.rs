@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod spans;
+
 use pagefold::{
     DataType, Database, Error, IndexDefinition, IndexFormat, Isolation, Method, Options, Result, Row, Table, TableDefinition, Transaction,
     TransactionOptions, Value, column,
