@@ -1,7 +1,7 @@
 //! What a statement gives: rows that are pulled, or how many have changed.
 
 use crate::bind::{Output, TEXT};
-use crate::execute::{Execution, Operator};
+use crate::execute::{Execution, Operator, given};
 use crate::session::{Done, Ran, Session};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value};
@@ -79,22 +79,29 @@ impl<'s> Answer<'s> {
     /// # Errors
     /// What goes wrong with the row, or the commit. Nothing more comes then.
     pub fn next_row(&mut self) -> SqlResult<Option<Vec<Value>>> {
+        let mut row = Vec::with_capacity(self.outputs.len());
+        Ok(self.fill_row(&mut row)?.then_some(row))
+    }
+
+    /// Puts the next row in the place of another one, whose memory it uses again; false at the end, where the row means nothing. Faster than [`next_row`](Self::next_row) where no row is kept.
+    ///
+    /// # Errors
+    /// As [`next_row`](Self::next_row).
+    pub fn fill_row(&mut self, row: &mut Vec<Value>) -> SqlResult<bool> {
         if self.is_done {
-            return Ok(None);
+            return Ok(false);
         }
-        let next = match &mut self.rows {
+        let filled = match &mut self.rows {
             Rows::Pulled { operator, execution } => {
-                let next = self.span.in_scope(|| operator.next(&execution.context()));
-                if let Ok(Some(_)) = &next {
-                    self.count += 1;
-                }
-                next
+                let filled = self.span.in_scope(|| operator.fill(&execution.context(), row));
+                self.count += u64::from(matches!(filled, Ok(true)));
+                filled
             }
-            Rows::Kept(rows) => Ok(rows.next()),
+            Rows::Kept(rows) => Ok(given(rows.next(), row)),
         };
-        match next {
-            Ok(Some(row)) => Ok(Some(row)),
-            Ok(None) => self.finish().map(|()| None),
+        match filled {
+            Ok(true) => Ok(true),
+            Ok(false) => self.finish().map(|()| false),
             Err(error) => {
                 self.span.record("sqlstate", error.sqlstate());
                 self.is_done = true;
@@ -133,7 +140,8 @@ impl<'s> Answer<'s> {
     /// # Errors
     /// As [`next_row`](Self::next_row).
     pub fn tag(mut self) -> SqlResult<String> {
-        while self.next_row()?.is_some() {}
+        let mut row = Vec::new();
+        while self.fill_row(&mut row)? {}
         Ok(if self.counts { format!("{} {}", self.tag, self.count) } else { self.tag.clone() })
     }
 

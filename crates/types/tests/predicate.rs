@@ -151,7 +151,7 @@ fn tree(rng: &mut Rng, schema: &Schema, rows: &[Vec<Value>], depth: u32) -> Tree
 #[test]
 fn evaluation_and_ranges() {
     let mut rng = Rng(21);
-    let (mut counts, mut bounded, mut outside) = ([0u32; 3], 0u32, 0u64);
+    let (mut counts, mut bounded, mut outside, mut exact) = ([0u32; 3], 0u32, 0u64, [0u64; 2]);
     for _ in 0..10_000 {
         let schema = common::schema(&mut rng, 4);
         let layout = RowLayout::new(&schema).unwrap();
@@ -171,7 +171,7 @@ fn evaluation_and_ranges() {
         let columns: Vec<(usize, Direction)> =
             (0..1 + rng.below(3)).map(|_| (rng.below(schema.len() as u64) as usize, directions[rng.below(2) as usize])).collect();
         let keys = KeyLayout::new(&schema, &columns).with_limit("i", if rng.chance(5) { 10 } else { 1_000 });
-        let ranges = predicate.key_ranges(&keys);
+        let (ranges, is_exact) = predicate.key_ranges_and_exactness(&keys);
         assert!(ranges.windows(2).all(|pair| pair[0].end.as_ref().is_some_and(|end| *end <= pair[1].start)), "apart and ascending: {text}");
         bounded += u32::from(ranges.len() != 1 || !ranges[0].start.is_empty() || ranges[0].end.is_some());
         for row in &rows {
@@ -192,10 +192,13 @@ fn evaluation_and_ranges() {
                 let inside = ranges.iter().any(|r| r.start <= key && r.end.as_ref().is_none_or(|end| key < *end));
                 assert!(inside || expected != Some(true), "{text} for {row:?} with {columns:?}: {ranges:?}");
                 outside += u64::from(!inside);
+                assert!(!is_exact || !inside || expected == Some(true), "exact: {text} for {row:?} with {columns:?}: {ranges:?}");
+                exact[usize::from(inside)] += u64::from(is_exact);
             }
         }
     }
     assert!(counts.iter().all(|n| *n > 5_000) && bounded > 3_000 && outside > 10_000, "{counts:?} {bounded} {outside}");
+    assert!(exact.iter().all(|n| *n > 1_000), "rows outside and inside of exact ranges: {exact:?}");
 }
 
 fn people() -> Schema {

@@ -60,6 +60,14 @@ impl Accesses {
         shard.values_read.fetch_add(values as u64, Ordering::Relaxed);
     }
 
+    /// So many rows at once.
+    #[inline]
+    pub(crate) fn add_snapshot_lookups(&self, rows: usize, values_of_each: usize) {
+        let shard = &self.0[shard()];
+        shard.snapshot_lookups.fetch_add(rows as u64, Ordering::Relaxed);
+        shard.values_read.fetch_add((rows * values_of_each) as u64, Ordering::Relaxed);
+    }
+
     fn sum(&self, counter: impl Fn(&Shard) -> &AtomicU64) -> u64 {
         self.0.iter().map(|shard| counter(shard).load(Ordering::Relaxed)).sum()
     }

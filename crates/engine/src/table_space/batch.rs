@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use pagefold_codec::CodecError;
 use pagefold_codec::page::{Bitmap, ColumnArea};
 use pagefold_format::data::DataPage;
-use pagefold_types::{LARGE_VALUE_REF_BYTES, Rid};
+use pagefold_types::{LARGE_VALUE_REF_BYTES, Physical, Rid};
 
 /// Rows of a batch from which on it is delivered.
 const ROWS: usize = 1024;
@@ -41,6 +41,7 @@ pub enum BatchValues {
 #[derive(Debug)]
 pub struct BatchColumn {
     number: usize,
+    physical: Physical,
     values: BatchValues,
     validity: Bitmap,
     nulls: usize,
@@ -51,6 +52,12 @@ impl BatchColumn {
     #[must_use]
     pub fn number(&self) -> usize {
         self.number
+    }
+
+    /// How records have its values.
+    #[must_use]
+    pub(super) fn physical(&self) -> Physical {
+        self.physical
     }
 
     /// Its values.
@@ -133,7 +140,13 @@ impl ColumnBatch {
                 let bytes = Vec::with_capacity(sizes.bytes.get(at).copied().unwrap_or(0));
                 BatchValues::Bytes { bytes, ends: Vec::with_capacity(rows), large: Bitmap::with_capacity(rows) }
             };
-            Ok(BatchColumn { number: *number, values, validity: Bitmap::with_capacity(rows), nulls: 0 })
+            Ok(BatchColumn {
+                number: *number,
+                physical: table.layout.data_type(*number).physical(),
+                values,
+                validity: Bitmap::with_capacity(rows),
+                nulls: 0,
+            })
         });
         Ok(ColumnBatch { columns: columns.collect::<Result<_>>()?, rids: None, rows: 0, looked_at: 0, waiting: Waiting::default() })
     }
@@ -229,7 +242,7 @@ impl ColumnBatch {
         }
         let schema = table.decoder.columns();
         let damaged = || Error::Damaged { path: table.object(), reason: "a record that is too short".into() };
-        for BatchColumn { number, values, validity, nulls } in &mut self.columns {
+        for BatchColumn { number, values, validity, nulls, .. } in &mut self.columns {
             let column = *number;
             let rows = waiting.ends.len();
             let null_bits = match schema.is_nullable(column) {
@@ -282,7 +295,7 @@ impl ColumnBatch {
             return Ok(());
         }
         let damaged = |e: CodecError| Error::Damaged { path: table.object(), reason: e.to_string() };
-        for BatchColumn { number, values, validity, nulls } in &mut self.columns {
+        for BatchColumn { number, values, validity, nulls, .. } in &mut self.columns {
             let column = *number;
             match values {
                 BatchValues::Ints(ints) if count == area.rows() => area.ints(column, all.clone(), ints),

@@ -355,6 +355,13 @@ pub(crate) enum AreaRows {
 pub(super) fn rows_there(area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Bitmap {
     let any = matches!(rows, AreaRows::AtHome) && page.ranges().is_empty();
     let all = any && page.entries().next().is_none() && usize::from(page.row_count()) == area.rows();
+    if let Some(words) = page.slots_in_area().filter(|_| any && !all) {
+        let mut found = Bitmap::with_capacity(area.rows());
+        words.for_each(|word| found.append_word(word.into(), 32));
+        found.truncate(area.rows());
+        found.append(area.rows() - found.len(), false);
+        return found;
+    }
     let mut found = Bitmap::new(area.rows(), all);
     if !all {
         let slots = match rows {

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod batch;
+mod batch_values;
 mod bring_home;
 mod bulk_load;
 mod chain;

@@ -7,7 +7,7 @@
 //! - a row is found by way of its home page, wherever it has moved: versions are kept under the home RID, and only its latch makes page and versions agree;
 //! - a row without versions is the same for every snapshot.
 
-use super::filter::AreaRows;
+use super::filter::{AreaRows, rows_there};
 use super::read::{RowBuffer, check_type};
 use super::row_image;
 use super::scan::RowSink;
@@ -17,6 +17,7 @@ use crate::frames::add;
 use crate::pool::Access;
 use crate::transaction::{Horizon, Seen, Snapshot, TransactionState};
 use crate::{Error, Result};
+use pagefold_codec::page::ColumnArea;
 use pagefold_format::data::{Body, DataPage, SlotRange, Stored, StoredKind, StoredRow, forms};
 use pagefold_types::Rid;
 use std::ops::ControlFlow;
@@ -59,6 +60,21 @@ impl Copies {
         let due = self.left > 0;
         self.left = self.left.saturating_sub(1);
         due
+    }
+}
+
+/// Counts rows.
+struct Counted(u64);
+
+impl RowSink<Error> for Counted {
+    fn row(&mut self, _: Rid, _: &[u8]) -> Result<ControlFlow<()>> {
+        self.0 += 1;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn area(&mut self, area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Result<bool> {
+        self.0 += rows_there(area, page, rows).count_ones() as u64;
+        Ok(true)
     }
 }
 
@@ -133,6 +149,62 @@ impl Table {
         }
     }
 
+    /// Delivers rows of one page, given by their RIDs: those at the beginning that are the same for every snapshot, and lie on the page. `done` says how many these were; the others are to be read one by
+    /// one.
+    ///
+    /// # Errors
+    /// When the page is damaged, or the sink fails.
+    pub(crate) fn read_settled_of_page<E: From<Error>>(
+        &self,
+        rids: impl Iterator<Item = Rid>,
+        buffer: &mut RowBuffer,
+        sink: &mut impl RowSink<E>,
+        done: &mut usize,
+    ) -> std::result::Result<ControlFlow<()>, E> {
+        let mut rids = rids.peekable();
+        let Some(first) = rids.peek().copied() else { return Ok(ControlFlow::Continue(())) };
+        let data_set = self.partition(first.partition())?;
+        let number = first.page();
+        let page = self.data_page(data_set, number)?;
+        if self.core.versions.page_may_have(self.object_id, first) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let view = DataPage::new(&page);
+        let version = view.dictionary_version();
+        // Nearly all rows of a page by row are records, or codes of its own form.
+        let plain_slots = if view.has_columns() { 0 } else { view.slot_count() };
+        let dictionary = forms::dictionary_of(version).and_then(|version| self.dictionaries.tokens_of(version));
+        let (own, layout) = (self.decoder.layout(), forms::layout_of(version));
+        let mut flow = ControlFlow::Continue(());
+        for rid in rids {
+            let plain = if rid.slot() < plain_slots { view.plain_row(rid.slot()) } else { None };
+            match plain {
+                Some((StoredKind::Raw, record)) if own == 0 => flow = sink.row(rid, record)?,
+                Some((StoredKind::Compressed, codes)) if layout == own => {
+                    let body = Body::Compressed { version, codes };
+                    let length = buffer.decode(&self.decoder, body, dictionary);
+                    let length = length.map_err(|e| self.undecodable(data_set, number, body.dictionary(), e))?;
+                    flow = sink.row(rid, &buffer.bytes()[..length])?;
+                }
+                _ => {
+                    if let Some(row) = view.row(rid.slot()) {
+                        match Stored::parse(row, version).map_err(|e| data_set.corrupt(number, e))? {
+                            Stored::Home(body) => flow = self.decode(data_set, number, body, buffer, |record| sink.row(rid, record))??,
+                            Stored::Forward(_) | Stored::Forwarded(_) => break,
+                            Stored::Away { .. } | Stored::Hosted { .. } | Stored::HostedForward { .. } => {}
+                        }
+                    }
+                }
+            }
+            *done += 1;
+            if flow.is_break() {
+                break;
+            }
+        }
+        data_set.counters.getpages.add_snapshot_lookups(*done, buffer.column_count(self));
+        Ok(flow)
+    }
+
     /// Whether some snapshot sees an earlier record of the row that passes a test.
     pub(crate) fn is_needed(&self, rid: Rid, horizon: &Horizon, mut test: impl FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let data_set = self.partition(rid.partition())?;
@@ -205,6 +277,34 @@ impl Table {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// How many rows that the snapshot sees have their home on a page, given by partition and number. `unseen` as in [`scan_page_visible`](Self::scan_page_visible).
+    ///
+    /// # Errors
+    /// When a page is damaged.
+    pub(crate) fn count_page_visible(
+        &self,
+        place: (u16, u32),
+        snapshot: &Snapshot,
+        looks: &mut Looks,
+        mut unseen: impl FnMut(&Arc<TransactionState>),
+    ) -> Result<u64> {
+        let data_set = self.partition(place.0)?;
+        let page = self.core.manager.shared(data_set, place.1, Access::Scan)?;
+        check_type(data_set, place.1, &page)?;
+        let others = self.core.versions.of_page(self.object_id, place.0, place.1, snapshot, &mut looks.changed, |_, by| unseen(by))?;
+        let is_settled = looks.changed.is_empty() && others == Seen::Current;
+        if is_settled && let Some(rows) = DataPage::new(&page).rows_at_home() {
+            add(&data_set.counters.rows_scanned, rows as u64);
+            return Ok(rows as u64);
+        }
+        drop(page);
+        let mut counted = Counted(0);
+        let mut buffer = RowBuffer::for_columns(self, &[]);
+        let flow: ControlFlow<()> = self.scan_page_visible(place, snapshot, &mut buffer, looks, &mut counted, unseen)?;
+        debug_assert!(flow.is_continue());
+        Ok(counted.0)
     }
 
     /// Delivers the rows of a page that has no versions. `moved` gets the slots whose rows lie elsewhere.

@@ -105,12 +105,23 @@ impl Table {
     /// # Errors
     /// As [`values`](Self::values).
     pub fn values_of(&self, record: &[u8], columns: &[usize]) -> Result<Vec<Value>> {
+        let mut values = Vec::with_capacity(columns.len());
+        self.values_into(record, columns, &mut values)?;
+        Ok(values)
+    }
+
+    /// The same, behind other values.
+    ///
+    /// # Errors
+    /// As [`values`](Self::values).
+    pub fn values_into(&self, record: &[u8], columns: &[usize], values: &mut Vec<Value>) -> Result<()> {
         let damaged = |e: pagefold_types::RecordError| Error::Damaged { path: self.object(), reason: e.to_string() };
-        let value = |column: &usize| match self.layout.column(record, *column).map_err(damaged)? {
-            ColumnValue::Value(value) => Ok(value.to_owned()),
-            ColumnValue::Large(reference) => self.layout.large_value(*column, self.read_large(reference)?).map_err(damaged),
-        };
-        columns.iter().map(value).collect()
+        for column in columns {
+            if let Some(reference) = self.layout.push_column(record, *column, values).map_err(damaged)? {
+                values.push(self.layout.large_value(*column, self.read_large(reference)?).map_err(damaged)?);
+            }
+        }
+        Ok(())
     }
 
     /// Inserts a finished record.

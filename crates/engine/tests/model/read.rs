@@ -276,7 +276,12 @@ fn ask_scan(
     rows: &Rows,
 ) -> Result<(), Trouble> {
     let request = ScanRequest { columns: columns.map(<[usize]>::to_vec), ..ScanRequest::default() };
-    let scan = t.read_view()?.scan(table, &request)?;
+    let view = t.read_view()?;
+    let counted = view.count_rows(table, || Ok::<_, Error>(()))?;
+    if counted != rows.len() as u64 {
+        return differs(format!("{counted} rows are counted where {} are expected", rows.len()));
+    }
+    let scan = view.scan(table, &request)?;
     let mut found: Vec<(Rid, Vec<Value>)> = scan.into_rows().collect::<EngineResult<_>>()?;
     found.sort_by_key(|(rid, _)| *rid);
     let all: Vec<usize> = (0..shape.columns.len()).collect();

@@ -256,6 +256,20 @@ impl<'a> Directory<'a> {
         (of_words.chain(of_rest).sum::<u32>() as usize).min(self.rows)
     }
 
+    /// Slots with a row in the area, 32 at a time and a bit for each; nothing is set behind the last one. `None` on a sparse page, where the rows of the area are not those of the slots of the same numbers.
+    pub(super) fn slots_in_area(self) -> Option<impl Iterator<Item = u32> + use<'a>> {
+        let states = self.bytes.get(self.states..(self.states + state_bytes(self.rows)).min(self.bytes.len())).unwrap_or_default();
+        let rest = self.rows % 32;
+        let words = states.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            in_area(u64::from_le_bytes(word))
+        });
+        let last = self.rows.div_ceil(32).saturating_sub(1);
+        let within = move |(at, word): (usize, u32)| if at == last && rest != 0 { word & ((1 << rest) - 1) } else { word };
+        self.map.is_none().then(|| words.enumerate().map(within))
+    }
+
     /// Where the entries begin.
     pub(super) fn start(&self) -> usize {
         self.entries
@@ -303,6 +317,16 @@ impl<'a> Directory<'a> {
     pub(super) fn iter(&self) -> impl Iterator<Item = Option<Entry>> + '_ {
         (0..self.count).map(|index| self.entry(index))
     }
+}
+
+/// Of 32 states, a bit for each that is [`State::Area`].
+fn in_area(states: u64) -> u32 {
+    let mut bits = states & !(states >> 1) & 0x5555_5555_5555_5555;
+    // Every second bit, pushed together: pairs, then fours, and so on.
+    for (shift, mask) in [(1, 0x3333_3333_3333_3333), (2, 0x0F0F_0F0F_0F0F_0F0F), (4, 0x00FF_00FF_00FF_00FF), (8, 0x0000_FFFF_0000_FFFF)] {
+        bits = (bits | bits >> shift) & mask;
+    }
+    (bits | bits >> 16) as u32
 }
 
 /// The column part of a page of this version.
@@ -431,4 +455,20 @@ pub(super) fn validate(page: &DataPage<'_>, bytes: &[u8]) -> Result<(usize, usiz
         return refuse("a slot has no entry where its state says that it has one".into());
     }
     Ok((AREA + area_bytes, used, rows))
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn states_become_bits() {
+        let mut states = 0x0123_4567_89AB_CDEF_u64;
+        for _ in 0..1000 {
+            states = states.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let is_area = |slot: u32| State::from_bits((states >> (2 * slot)) as u8) == State::Area;
+            let expected = (0..32).fold(0, |bits, slot| bits | u32::from(is_area(slot)) << slot);
+            assert_eq!(in_area(states), expected, "{states:x}");
+        }
+    }
 }

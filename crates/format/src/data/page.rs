@@ -238,6 +238,11 @@ impl<'a> DataPage<'a> {
         (0..directory.map_or(0, |directory| directory.count())).filter_map(move |index| directory?.entry(index))
     }
 
+    /// The slots whose rows lie in the column part, 32 at a time and a bit for each. `None` without a column part, and where the rows of that are not those of the slots of the same numbers.
+    pub fn slots_in_area(&self) -> Option<impl Iterator<Item = u32> + use<'a>> {
+        self.has_columns().then(|| Directory::new(self.bytes)).and_then(Directory::slots_in_area)
+    }
+
     /// Its slots, ascending; `without_columns`: those that have entries only.
     pub fn slots(&self, without_columns: bool) -> impl Iterator<Item = u16> + '_ {
         let all = if without_columns { 0..0 } else { 0..self.slot_count() };
@@ -292,6 +297,25 @@ impl<'a> DataPage<'a> {
     #[must_use]
     pub fn row_count(&self) -> u16 {
         get_u16(self.bytes, ROWS)
+    }
+
+    /// Number of rows, when each of them has its home on the page and lies on it. `None`: some are of another page, or lie on one.
+    #[must_use]
+    pub fn rows_at_home(&self) -> Option<usize> {
+        if self.has_columns() {
+            let is_moved = |entry: Entry| !entry.ghost && entry.kind == StoredKind::Special;
+            return (self.ranges().is_empty() && !self.entries().any(is_moved)).then(|| self.row_count().into());
+        }
+        let start = self.bytes.len().checked_sub(usize::from(self.slot_count()) * SLOT_BYTES)?;
+        let (mut rows, mut special) = (0_u32, 0_u32);
+        // Both bits of the kind at once, in a form that takes several slots in a step.
+        for slot in self.bytes[start..].as_chunks::<SLOT_BYTES>().0 {
+            let fields = u32::from_le_bytes(*slot);
+            let (low, high) = (fields >> 15 & 1, fields >> 31);
+            rows += low | high;
+            special |= low & high;
+        }
+        (special == 0).then_some(rows as usize)
     }
 
     /// Version of the dictionary that [`StoredKind::Compressed`] rows of this page use; 0 when none.

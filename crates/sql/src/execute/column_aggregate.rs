@@ -4,9 +4,9 @@
 
 use super::tests::{Asked, ask};
 use super::{Context, Tuple};
-use crate::SqlResult;
 use crate::expression::{Accumulator, Expr};
-use crate::plan::{Access, AggregatePlan, Plan, ScanPlan};
+use crate::plan::{Access, AggregatePlan, CountPlan, Plan, ScanPlan};
+use crate::{SqlError, SqlResult};
 use pagefold_engine::database::ScanRequest;
 use pagefold_engine::table_space::BatchColumn;
 use pagefold_types::{DataType, Physical, Value, ValueRef};
@@ -69,12 +69,22 @@ pub(super) fn compute(plan: &AggregatePlan, context: &Context<'_>) -> SqlResult<
                     Some((slot, data_type)) => add(accumulator, &batch.columns()[*slot], data_type)?,
                 }
             }
-            let bytes: usize = accumulators.iter().map(Accumulator::bytes).sum();
+            let bytes: usize = accumulators.iter().map(Accumulator::grown_bytes).sum();
             context.execution.budget.take(bytes.saturating_sub(grown))?;
             grown = grown.max(bytes);
         }
     }
     accumulators.into_iter().map(Accumulator::finish).collect::<SqlResult<Tuple>>().map(Some)
+}
+
+/// Of a table without conditions, how many rows the view sees: pages are asked for that, and not their rows.
+pub(super) fn count(plan: &CountPlan, context: &Context<'_>) -> SqlResult<Tuple> {
+    let mut rows = 0_u64;
+    for part in plan.table.parts_for(None) {
+        rows += context.execution.view.count_rows(&plan.table.parts[part].table, || context.execution.look())?;
+    }
+    let rows = i64::try_from(rows).map_err(|_| SqlError::out_of_range("bigint"))?;
+    Ok(vec![Value::Int(rows); plan.columns])
 }
 
 fn add(accumulator: &mut Accumulator, column: &BatchColumn, data_type: &DataType) -> SqlResult<()> {
@@ -99,9 +109,4 @@ fn add(accumulator: &mut Accumulator, column: &BatchColumn, data_type: &DataType
         Physical::Decimal { .. } => each(&|number| ValueRef::Decimal(number.into())),
         _ => each(&ValueRef::Int),
     }
-}
-
-/// Of no rows there is one row, too.
-pub(super) fn one_row(row: Tuple) -> std::vec::IntoIter<Vec<Value>> {
-    vec![row].into_iter()
 }

@@ -1,7 +1,7 @@
 //! Joins: look-ups by an index, hashes, all pairs.
 
 use super::scan::Scan;
-use super::{Context, Operator, Tuple, bytes_of, encode_key, open};
+use super::{Context, Operator, Tuple, bytes_of, encode_key, given, open};
 use crate::SqlResult;
 use crate::expression::Expr;
 use crate::plan::{HashPlan, JoinKind, LookUpPlan};
@@ -15,46 +15,48 @@ pub(crate) struct LookUp {
     first: Box<dyn Operator>,
     /// The row of the first side, its partners, and whether it has had one.
     now: Option<(Tuple, Scan, bool)>,
+    partner: Tuple,
 }
 
 impl LookUp {
     pub(crate) fn open(plan: &Arc<LookUpPlan>, context: &Context<'_>) -> SqlResult<LookUp> {
-        Ok(LookUp { plan: Arc::clone(plan), first: open(&plan.first, context)?, now: None })
+        Ok(LookUp { plan: Arc::clone(plan), first: open(&plan.first, context)?, now: None, partner: Tuple::new() })
     }
 }
 
 impl Operator for LookUp {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+    fn fill(&mut self, context: &Context<'_>, both: &mut Tuple) -> SqlResult<bool> {
         let plan = Arc::clone(&self.plan);
         loop {
             let Some((row, partners, had_one)) = &mut self.now else {
-                let Some(row) = self.first.next(context)? else { return Ok(None) };
+                let Some(row) = self.first.next(context)? else { return Ok(false) };
                 let scan = Scan::open(&plan.second, context, &row)?;
                 self.now = Some((row, scan, false));
                 continue;
             };
-            let Some(partner) = partners.next(context)? else {
+            if !partners.fill(context, &mut self.partner)? {
                 let had_one = *had_one;
                 let row = self.now.take().map(|(row, ..)| row).unwrap_or_default();
                 match plan.kind {
-                    JoinKind::Left if !had_one => return Ok(Some(with_nulls(row, plan.second.columns.len()))),
-                    JoinKind::Anti if !had_one => return Ok(Some(row)),
+                    JoinKind::Left if !had_one => return Ok(given(Some(with_nulls(row, plan.second.columns.len())), both)),
+                    JoinKind::Anti if !had_one => return Ok(given(Some(row), both)),
                     _ => continue,
                 }
-            };
-            let mut both = row.clone();
-            both.extend(partner);
+            }
+            both.clear();
+            both.extend(row.iter().cloned());
+            both.append(&mut self.partner);
             if let Some(condition) = &plan.condition
-                && !context.is_true(condition, &both)?
+                && !context.is_true(condition, both)?
             {
                 continue;
             }
             *had_one = true;
             match plan.kind {
-                JoinKind::Semi => return Ok(self.now.take().map(|(row, ..)| row)),
+                JoinKind::Semi => return Ok(given(self.now.take().map(|(row, ..)| row), both)),
                 // It has a partner: that is all that counts.
                 JoinKind::Anti => self.now = None,
-                _ => return Ok(Some(both)),
+                _ => return Ok(true),
             }
         }
     }
@@ -70,11 +72,11 @@ fn key_of(exprs: &[Expr], context: &Context<'_>, row: &[Value], key: &mut Vec<u8
     key.clear();
     let env = context.env(row);
     for expr in exprs {
-        let value = expr.evaluate(&env)?;
-        if value == Value::Null {
+        let value = expr.evaluate_ref(&env)?;
+        if value.is_null() {
             return Ok(false);
         }
-        encode_key(&value, key);
+        encode_key(value.as_ref(), key);
     }
     Ok(true)
 }
@@ -175,17 +177,17 @@ impl Hash {
 }
 
 impl Operator for Hash {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+    fn fill(&mut self, context: &Context<'_>, both: &mut Tuple) -> SqlResult<bool> {
         let plan = Arc::clone(&self.plan);
         loop {
             context.execution.look()?;
             if self.left_over.is_some() {
-                return Ok(self.next_left_over());
+                return Ok(given(self.next_left_over(), both));
             }
             let Some((row, partner, had_one)) = &mut self.now else {
                 let Some(row) = self.first.next(context)? else {
                     if plan.kind != JoinKind::Full {
-                        return Ok(None);
+                        return Ok(false);
                     }
                     self.left_over = Some(0);
                     continue;
@@ -198,8 +200,8 @@ impl Operator for Hash {
                 let had_one = *had_one;
                 let row = self.now.take().map(|(row, ..)| row).unwrap_or_default();
                 match plan.kind {
-                    JoinKind::Left | JoinKind::Full if !had_one => return Ok(Some(with_nulls(row, plan.widths.1))),
-                    JoinKind::Anti if !had_one && !self.is_unknown(context, &row)? => return Ok(Some(row)),
+                    JoinKind::Left | JoinKind::Full if !had_one => return Ok(given(Some(with_nulls(row, plan.widths.1)), both)),
+                    JoinKind::Anti if !had_one && !self.is_unknown(context, &row)? => return Ok(given(Some(row), both)),
                     _ => continue,
                 }
             }
@@ -207,11 +209,11 @@ impl Operator for Hash {
             *partner = self.next_equal[number];
             let is_one_side = matches!(plan.kind, JoinKind::Semi | JoinKind::Anti);
             if !is_one_side || plan.condition.is_some() {
-                let mut both = Vec::with_capacity(plan.widths.0 + plan.widths.1);
+                both.clear();
                 both.extend(row.iter().cloned());
                 both.extend(self.second[number].iter().cloned());
                 if let Some(condition) = &plan.condition
-                    && !context.is_true(condition, &both)?
+                    && !context.is_true(condition, both)?
                 {
                     continue;
                 }
@@ -220,12 +222,12 @@ impl Operator for Hash {
                     if let Some(mark) = self.had_partner.get_mut(number) {
                         *mark = true;
                     }
-                    return Ok(Some(both));
+                    return Ok(true);
                 }
             }
             let row = self.now.take().map(|(row, ..)| row);
             if plan.kind == JoinKind::Semi {
-                return Ok(row);
+                return Ok(given(row, both));
             }
         }
     }

@@ -1,42 +1,42 @@
 //! Values as bytes that are the same just when the values are equal: keys of hashes. Both sides have one type each.
 
-use pagefold_types::Value;
+use pagefold_types::ValueRef;
 
 /// Appends a value. NULL is one value.
-pub(crate) fn encode(value: &Value, out: &mut Vec<u8>) {
+pub(crate) fn encode(value: ValueRef<'_>, out: &mut Vec<u8>) {
     match value {
-        Value::Null => out.push(0),
-        Value::Boolean(value) => out.extend([1, u8::from(*value)]),
-        Value::Int(value) => {
+        ValueRef::Null => out.push(0),
+        ValueRef::Boolean(value) => out.extend([1, u8::from(value)]),
+        ValueRef::Int(value) => {
             out.push(2);
             out.extend(value.to_le_bytes());
         }
-        Value::Decimal(value) => {
+        ValueRef::Decimal(value) => {
             out.push(3);
             out.extend(value.to_le_bytes());
         }
-        Value::Real(value) => {
+        ValueRef::Real(value) => {
             out.push(4);
             // -0 equals 0, and each NaN the others.
             let bits = if value.is_nan() { f32::NAN.to_bits() } else { (value + 0.0).to_bits() };
             out.extend(bits.to_le_bytes());
         }
-        Value::Double(value) => {
+        ValueRef::Double(value) => {
             out.push(5);
             let bits = if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() };
             out.extend(bits.to_le_bytes());
         }
-        Value::Text(text) => {
+        ValueRef::Text(text) => {
             out.push(6);
             out.extend((text.len() as u64).to_le_bytes());
             out.extend(text.as_bytes());
         }
-        Value::Bytes(bytes) => {
+        ValueRef::Bytes(bytes) => {
             out.push(7);
             out.extend((bytes.len() as u64).to_le_bytes());
             out.extend(bytes);
         }
-        Value::Uuid(bytes) => {
+        ValueRef::Uuid(bytes) => {
             out.push(8);
             out.extend(bytes);
         }
@@ -46,12 +46,13 @@ pub(crate) fn encode(value: &Value, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod unit {
     use super::*;
+    use pagefold_types::Value;
 
     #[test]
     fn equal_values_are_equal_bytes() {
         let bytes = |value: Value| {
             let mut out = Vec::new();
-            encode(&value, &mut out);
+            encode(value.as_ref(), &mut out);
             out
         };
         assert_eq!(bytes(Value::Double(0.0)), bytes(Value::Double(-0.0)));

@@ -48,8 +48,25 @@ pub(crate) type Tuple = Vec<Value>;
 
 /// What gives rows.
 pub(crate) trait Operator {
-    /// The next row. After an error nothing more is asked.
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>>;
+    /// Puts the next row in the place of another one, whose memory it uses again. False at the end: the row means nothing then. After an error nothing more is asked.
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool>;
+
+    /// The next row, to be kept.
+    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+        let mut row = Tuple::new();
+        Ok(self.fill(context, &mut row)?.then_some(row))
+    }
+}
+
+/// A row that is there already, as [`Operator::fill`] gives it.
+pub(crate) fn given(from: Option<Tuple>, row: &mut Tuple) -> bool {
+    match from {
+        Some(given) => {
+            *row = given;
+            true
+        }
+        None => false,
+    }
 }
 
 /// A statement that runs.
@@ -249,30 +266,44 @@ impl Execution {
     }
 }
 
-/// Opens a plan.
+/// Opens a plan. It calls itself for each plan within, so what single ones need is not on its own stack.
 pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>> {
-    Ok(match plan {
-        Plan::Values(rows) => Box::new(Rows { rows: Arc::clone(rows), at: 0 }),
-        Plan::Series(bounds) => Box::new(Series::open(bounds, context)?),
-        Plan::System(table) => Box::new(Kept { rows: table.rows(&context.execution.database)?.into_iter() }),
-        Plan::Scan(scan) => Box::new(scan::Scan::open(scan, context, &[])?),
-        Plan::Filter(plan) => Box::new(Filter { input: open(&plan.input, context)?, plan: Arc::clone(plan) }),
-        Plan::Project(plan) => Box::new(Project { input: open(&plan.input, context)?, plan: Arc::clone(plan) }),
-        Plan::Within(plan) => {
+    match plan {
+        Plan::Values(rows) => boxed(|| Ok(Rows { rows: Arc::clone(rows), at: 0 })),
+        Plan::Series(bounds) => boxed(|| Series::open(bounds, context)),
+        Plan::System(table) => boxed(|| Ok(Kept { rows: table.rows(&context.execution.database)?.into_iter() })),
+        Plan::Scan(scan) => boxed(|| scan::Scan::open(scan, context, &[])),
+        Plan::Filter(plan) => boxed(|| Ok(Filter { input: open(&plan.input, context)?, plan: Arc::clone(plan) })),
+        Plan::Project(plan) => boxed(|| Ok(Project { input: open(&plan.input, context)?, from: Tuple::new(), plan: Arc::clone(plan) })),
+        Plan::Within(plan) => boxed(|| {
             let outer = plan.outer.iter().map(|expr| context.evaluate(expr, &[])).collect::<SqlResult<Vec<Value>>>()?;
-            let inner = Context { execution: context.execution, outer: &outer };
-            let input = open(&plan.input, &inner)?;
-            Box::new(Within { outer, input })
-        }
-        Plan::LookUp(plan) => Box::new(join::LookUp::open(plan, context)?),
-        Plan::Hash(plan) => Box::new(join::Hash::open(plan, context)?),
-        Plan::Aggregate(plan) => Box::new(aggregate::Groups::open(plan, context)?),
-        Plan::Distinct(input) => Box::new(order::Distinct::open(input, context)?),
-        Plan::Sort(plan) => Box::new(order::Sort::open(plan, context)?),
-        Plan::Cut(plan) => Box::new(Cut { input: open(&plan.input, context)?, columns: plan.columns }),
-        Plan::Limit(plan) => Box::new(order::LimitRows::open(plan, context)?),
-        Plan::Set(plan) => order::open_set(plan, context)?,
-    })
+            let input = open(&plan.input, &Context { execution: context.execution, outer: &outer })?;
+            Ok(Within { outer, input })
+        }),
+        Plan::LookUp(plan) => boxed(|| join::LookUp::open(plan, context)),
+        Plan::Hash(plan) => boxed(|| join::Hash::open(plan, context)),
+        Plan::Aggregate(plan) => aggregate::open_aggregate(plan, context),
+        Plan::Count(plan) => boxed(|| Ok(Kept { rows: vec![column_aggregate::count(plan, context)?].into_iter() })),
+        Plan::Distinct(input) => boxed(|| order::Distinct::open(input, context)),
+        Plan::Sort(plan) => boxed(|| order::Sort::open(plan, context)),
+        Plan::Cut(plan) => boxed(|| Ok(Cut { input: open(&plan.input, context)?, columns: plan.columns })),
+        Plan::Limit(plan) => boxed(|| order::LimitRows::open(plan, context)),
+        Plan::Set(plan) => order::open_set(plan, context),
+    }
+}
+
+#[inline(never)]
+fn boxed<O: Operator + 'static>(open: impl FnOnce() -> SqlResult<O>) -> SqlResult<Box<dyn Operator>> {
+    Ok(Box::new(open()?))
+}
+
+/// Puts the values of expressions in the place of a row.
+fn evaluate_all(exprs: &[Expr], env: &Env<'_>, row: &mut Tuple) -> SqlResult<()> {
+    row.clear();
+    for expr in exprs {
+        row.push(expr.evaluate(env)?);
+    }
+    Ok(())
 }
 
 struct Rows {
@@ -281,10 +312,11 @@ struct Rows {
 }
 
 impl Operator for Rows {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        let Some(row) = self.rows.get(self.at) else { return Ok(None) };
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        let Some(exprs) = self.rows.get(self.at) else { return Ok(false) };
         self.at += 1;
-        row.iter().map(|expr| context.evaluate(expr, &[])).collect::<SqlResult<Tuple>>().map(Some)
+        evaluate_all(exprs, &context.env(&[]), row)?;
+        Ok(true)
     }
 }
 
@@ -294,8 +326,8 @@ pub(crate) struct Kept {
 }
 
 impl Operator for Kept {
-    fn next(&mut self, _: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        Ok(self.rows.next())
+    fn fill(&mut self, _: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        Ok(given(self.rows.next(), row))
     }
 }
 
@@ -324,12 +356,14 @@ impl Series {
 }
 
 impl Operator for Series {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        let Some(number) = self.next else { return Ok(None) };
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        let Some(number) = self.next else { return Ok(false) };
         context.execution.look()?;
         let (last, step) = (self.last, self.step);
         self.next = number.checked_add(step).filter(|next| if step > 0 { *next <= last } else { *next >= last });
-        Ok(Some(vec![Value::Int(number)]))
+        row.clear();
+        row.push(Value::Int(number));
+        Ok(true)
     }
 }
 
@@ -339,27 +373,31 @@ struct Filter {
 }
 
 impl Operator for Filter {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        while let Some(row) = self.input.next(context)? {
-            if context.is_true(&self.plan.condition, &row)? {
-                return Ok(Some(row));
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        while self.input.fill(context, row)? {
+            if context.is_true(&self.plan.condition, row)? {
+                return Ok(true);
             }
             context.execution.look()?;
         }
-        Ok(None)
+        Ok(false)
     }
 }
 
 struct Project {
     input: Box<dyn Operator>,
+    /// The row of the input.
+    from: Tuple,
     plan: Arc<crate::plan::ProjectPlan>,
 }
 
 impl Operator for Project {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        let Some(row) = self.input.next(context)? else { return Ok(None) };
-        let env = context.env(&row);
-        self.plan.exprs.iter().map(|expr| expr.evaluate(&env)).collect::<SqlResult<Tuple>>().map(Some)
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        if !self.input.fill(context, &mut self.from)? {
+            return Ok(false);
+        }
+        evaluate_all(&self.plan.exprs, &context.env(&self.from), row)?;
+        Ok(true)
     }
 }
 
@@ -369,8 +407,8 @@ struct Within {
 }
 
 impl Operator for Within {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        self.input.next(&Context { execution: context.execution, outer: &self.outer })
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        self.input.fill(&Context { execution: context.execution, outer: &self.outer }, row)
     }
 }
 
@@ -380,11 +418,9 @@ struct Cut {
 }
 
 impl Operator for Cut {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        let row = self.input.next(context)?;
-        Ok(row.map(|mut row| {
-            row.truncate(self.columns);
-            row
-        }))
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        let is_there = self.input.fill(context, row)?;
+        row.truncate(self.columns);
+        Ok(is_there)
     }
 }

@@ -1,6 +1,6 @@
 //! Sorting, distinct rows, set operations, limits.
 
-use super::{Context, Operator, Tuple, bytes_of, encode_key, open};
+use super::{Context, Operator, Tuple, bytes_of, encode_key, given, open};
 use crate::bind::{Limit, SetOperation, SortKey};
 use crate::plan::{LimitPlan, Plan, SetPlan, SortPlan};
 use crate::{SqlError, SqlResult};
@@ -40,19 +40,19 @@ impl LimitRows {
 }
 
 impl Operator for LimitRows {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
         if self.left == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         while self.skip > 0 {
             self.skip -= 1;
-            if self.input.next(context)?.is_none() {
+            if !self.input.fill(context, row)? {
                 self.left = 0;
-                return Ok(None);
+                return Ok(false);
             }
         }
         self.left -= 1;
-        self.input.next(context)
+        self.input.fill(context, row)
     }
 }
 
@@ -120,14 +120,14 @@ impl Sort {
 }
 
 impl Operator for Sort {
-    fn next(&mut self, _: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        Ok(self.rows.next())
+    fn fill(&mut self, _: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        Ok(given(self.rows.next(), row))
     }
 }
 
-fn whole_key(row: &[Value], key: &mut Vec<u8>) {
+pub(super) fn whole_key(row: &[Value], key: &mut Vec<u8>) {
     key.clear();
-    row.iter().for_each(|value| encode_key(value, key));
+    row.iter().for_each(|value| encode_key(value.as_ref(), key));
 }
 
 /// Each row once.
@@ -148,17 +148,17 @@ impl Distinct {
 }
 
 impl Operator for Distinct {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        while let Some(row) = self.input.next(context)? {
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        while self.input.fill(context, row)? {
             context.execution.look()?;
-            whole_key(&row, &mut self.key);
+            whole_key(row, &mut self.key);
             if !self.seen.contains(self.key.as_slice()) {
                 context.execution.budget.take(self.key.len() + 32)?;
                 self.seen.insert(self.key.as_slice().into());
-                return Ok(Some(row));
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 }
 
@@ -169,14 +169,14 @@ struct Chain {
 }
 
 impl Operator for Chain {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
         if let Some(first) = &mut self.first {
-            if let Some(row) = first.next(context)? {
-                return Ok(Some(row));
+            if first.fill(context, row)? {
+                return Ok(true);
             }
             self.first = None;
         }
-        self.second.next(context)
+        self.second.fill(context, row)
     }
 }
 
@@ -191,10 +191,10 @@ struct Difference {
 }
 
 impl Operator for Difference {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
-        while let Some(row) = self.first.next(context)? {
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        while self.first.fill(context, row)? {
             context.execution.look()?;
-            whole_key(&row, &mut self.key);
+            whole_key(row, &mut self.key);
             let count = self.second.get_mut(self.key.as_slice());
             let is_there = count.as_ref().is_some_and(|count| **count > 0);
             if self.all
@@ -204,10 +204,10 @@ impl Operator for Difference {
                 *count = count.saturating_sub(1);
             }
             if is_there == self.is_intersect {
-                return Ok(Some(row));
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 }
 
@@ -219,7 +219,8 @@ pub(crate) fn open_set(plan: &Arc<SetPlan>, context: &Context<'_>) -> SqlResult<
         return Ok(if plan.all { chain } else { Box::new(Distinct::of(chain)) });
     }
     let (mut counts, mut key) = (HashMap::<Box<[u8]>, u64>::new(), Vec::new());
-    while let Some(row) = second.next(context)? {
+    let mut row = Tuple::new();
+    while second.fill(context, &mut row)? {
         context.execution.look()?;
         whole_key(&row, &mut key);
         match counts.get_mut(key.as_slice()) {

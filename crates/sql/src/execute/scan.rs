@@ -1,14 +1,14 @@
 //! Rows of a table.
 
 use super::tests::{Asked, ask, column_value};
-use super::{Context, Operator, Tuple};
+use super::{Context, Operator, Tuple, given};
 use crate::expression::Env;
 use crate::plan::access::TestKind;
 use crate::plan::{Access, ScanPlan};
 use crate::planned::PointPlan;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::{RowScan, ScanRequest, Transaction};
-use pagefold_engine::table_space::RowBuffer;
+use pagefold_engine::table_space::{ColumnBatch, RowBuffer};
 use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -24,18 +24,28 @@ pub(crate) struct Scan {
     /// Columns of the table; part and RID are not among them.
     columns: Vec<usize>,
     rows: RowsOf,
+    /// A key of an index.
+    key: Tuple,
 }
 
 enum RowsOf {
     None,
     /// At most one, which was found.
     One(Option<Tuple>),
+    /// By pages, column by column; row `at` of the batch is the next one.
+    Batches {
+        scan: Box<pagefold_engine::database::Scan>,
+        batch: Option<ColumnBatch>,
+        at: usize,
+    },
     Scan(Box<RowScan>),
     /// Keys of an index, range by range; ranges that are left, the next one last.
     Keys {
         scan: Option<Box<RowScan>>,
         index: usize,
         ranges: Vec<KeyRange>,
+        /// What is still to be asked of a key within a range.
+        condition: Option<Predicate>,
     },
 }
 
@@ -48,7 +58,15 @@ impl Scan {
             && tests.len() == plan.tests.len()
             && let Some(found) = one_row(&plan, *index, tests, context, row)?
         {
-            return Ok(Scan { plan, asked: None, parts: Vec::new(), part: 0, columns: Vec::new(), rows: RowsOf::One(found) });
+            return Ok(Scan {
+                plan,
+                asked: None,
+                parts: Vec::new(),
+                part: 0,
+                columns: Vec::new(),
+                rows: RowsOf::One(found),
+                key: Tuple::new(),
+            });
         }
         let (asked, mut parts) = match ask(&plan, context, row)? {
             Asked::None => (None, Vec::new()),
@@ -60,7 +78,7 @@ impl Scan {
         };
         parts.reverse();
         let columns = own_columns(&plan);
-        Ok(Scan { plan, asked, parts, part: 0, columns, rows: RowsOf::None })
+        Ok(Scan { plan, asked, parts, part: 0, columns, rows: RowsOf::None, key: Tuple::new() })
     }
 
     /// Opens the next part. False without one.
@@ -69,80 +87,109 @@ impl Scan {
         self.part = at;
         let part = &self.plan.table.parts[at];
         let view = &context.execution.view;
-        let request = || ScanRequest { columns: Some(self.columns.clone()), condition: self.asked.clone(), limit: None, rids: false };
+        let request = |condition| ScanRequest { columns: Some(self.columns.clone()), condition, limit: None, rids: false };
         self.rows = match &self.plan.access {
-            Access::Pages => RowsOf::Scan(Box::new(view.scan(&part.table, &request())?.into_rows())),
+            Access::Pages => {
+                let request = ScanRequest { rids: self.columns.len() < self.plan.columns.len(), ..request(self.asked.clone()) };
+                let scan = Box::new(view.scan(&part.table, &request)?);
+                RowsOf::Batches { scan, batch: None, at: 0 }
+            }
             Access::Index { index, direction, keys_only } => {
                 let of = &part.indexes[*index];
-                let mut ranges = ranges(self.asked.as_ref(), of);
+                let (mut ranges, condition) = ranges(self.asked.as_ref(), of);
                 // The last keys first, in the other direction.
                 if *direction == pagefold_engine::btree::Direction::Backward {
                     ranges.reverse();
                 }
                 if *keys_only {
                     ranges.reverse();
-                    RowsOf::Keys { scan: None, index: *index, ranges }
+                    RowsOf::Keys { scan: None, index: *index, ranges, condition }
                 } else {
-                    RowsOf::Scan(Box::new(view.ranges(&part.table, of, ranges, *direction, &request())?.into_rows()))
+                    RowsOf::Scan(Box::new(view.ranges(&part.table, of, ranges, *direction, &request(condition))?.into_rows()))
                 }
             }
             Access::Unique { index, .. } => {
                 let of = &part.indexes[*index];
-                let ranges = ranges(self.asked.as_ref(), of);
-                RowsOf::Scan(Box::new(
-                    view.ranges(&part.table, of, ranges, pagefold_engine::btree::Direction::Forward, &request())?.into_rows(),
-                ))
+                let (ranges, condition) = ranges(self.asked.as_ref(), of);
+                let forward = pagefold_engine::btree::Direction::Forward;
+                RowsOf::Scan(Box::new(view.ranges(&part.table, of, ranges, forward, &request(condition))?.into_rows()))
             }
         };
         Ok(true)
     }
 
-    fn next_of_part(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+    fn next_of_part(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
         match &mut self.rows {
-            RowsOf::None => Ok(None),
-            RowsOf::One(row) => Ok(row.take()),
-            RowsOf::Scan(rows) => Ok(rows.next().transpose()?.map(|(rid, values)| with_place(&self.plan, (self.part, rid), values))),
-            RowsOf::Keys { scan, index, ranges } => loop {
-                let Access::Index { direction, .. } = &self.plan.access else { return Ok(None) };
+            RowsOf::None => Ok(false),
+            RowsOf::One(found) => Ok(given(found.take(), row)),
+            RowsOf::Batches { scan, batch, at } => loop {
+                let table = &self.plan.table.parts[self.part].table;
+                if let Some(rows) = batch.as_ref().filter(|batch| *at < batch.len()) {
+                    row.clear();
+                    rows.values_into(table, *at, row)?;
+                    if let Some(rids) = rows.rids() {
+                        put_place(&self.plan, (self.part, rids[*at]), row);
+                    }
+                    *at += 1;
+                    return Ok(true);
+                }
+                context.execution.limits.check()?;
+                // Who wants few rows has them from the first page.
+                let next = if batch.is_none() { scan.next_page()? } else { scan.next().transpose()? };
+                let Some(next) = next else { return Ok(false) };
+                (*batch, *at) = (Some(next), 0);
+            },
+            RowsOf::Scan(rows) => {
+                let Some(rid) = rows.next_values(row)? else { return Ok(false) };
+                put_place(&self.plan, (self.part, rid), row);
+                Ok(true)
+            }
+            RowsOf::Keys { scan, index, ranges, condition } => loop {
+                let Access::Index { direction, .. } = &self.plan.access else { return Ok(false) };
                 let part = self.plan.table.first();
                 let columns = self.plan.table.index_columns(*index);
-                if scan.is_none() {
-                    let Some(range) = ranges.pop() else { return Ok(None) };
-                    *scan = Some(Box::new(context.execution.view.keys(&part.table, &part.indexes[*index], range, *direction)?));
-                }
-                let Some((rid, key)) = scan.as_mut().and_then(Iterator::next).transpose()? else {
+                let keys = match scan {
+                    Some(keys) => keys,
+                    None => {
+                        let Some(range) = ranges.pop() else { return Ok(false) };
+                        scan.insert(Box::new(context.execution.view.keys(&part.table, &part.indexes[*index], range, *direction)?))
+                    }
+                };
+                let Some(rid) = keys.next_values(&mut self.key)? else {
                     *scan = None;
                     continue;
                 };
-                let value =
-                    |column: usize| columns.iter().position(|(own, _)| *own == column).map_or(ValueRef::Null, |at| key[at].as_ref());
-                if let Some(asked) = &self.asked {
-                    let holds = asked.eval(|column| Ok::<_, SqlError>(value(column)))?;
-                    if holds != Some(true) {
+                let place = |column: usize| columns.iter().position(|(own, _)| *own == column);
+                let key = &mut self.key;
+                if let Some(condition) = condition {
+                    let value = |column: usize| place(column).map_or(ValueRef::Null, |at| key[at].as_ref());
+                    if condition.eval(|column| Ok::<_, SqlError>(value(column)))? != Some(true) {
                         context.execution.look()?;
                         continue;
                     }
                 }
-                let values = self.columns.iter().map(|column| value(*column).to_owned()).collect();
-                return Ok(Some(with_place(&self.plan, (self.part, rid), values)));
+                row.clear();
+                row.extend(self.columns.iter().map(|column| place(*column).map_or(Value::Null, |at| key[at].clone())));
+                put_place(&self.plan, (self.part, rid), row);
+                return Ok(true);
             },
         }
     }
 }
 
 impl Operator for Scan {
-    fn next(&mut self, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
         loop {
             context.execution.look()?;
-            let Some(row) = self.next_of_part(context)? else {
+            if !self.next_of_part(context, row)? {
                 if !self.open_part(context)? {
-                    return Ok(None);
+                    return Ok(false);
                 }
                 continue;
-            };
+            }
             match &self.plan.residual {
-                Some(condition) if !context.is_true(condition, &row)? => {}
-                _ => return Ok(Some(row)),
+                Some(condition) if !context.is_true(condition, row)? => {}
+                _ => return Ok(true),
             }
         }
     }
@@ -155,20 +202,20 @@ fn own_columns(plan: &ScanPlan) -> Vec<usize> {
 }
 
 /// Part and RID, where they are wanted: they are the last columns.
-fn with_place(plan: &ScanPlan, (part, rid): (usize, Rid), mut values: Tuple) -> Tuple {
+fn put_place(plan: &ScanPlan, (part, rid): (usize, Rid), row: &mut Tuple) {
     let width = plan.table.schema.len();
     for column in plan.columns.iter().filter(|column| **column >= width) {
         let number = if *column == width { part as u64 } else { rid.to_u64() };
-        values.push(Value::Int(number.cast_signed()));
+        row.push(Value::Int(number.cast_signed()));
     }
-    values
 }
 
-/// Ranges of an index where rows are for which a condition may be true.
-fn ranges(asked: Option<&Predicate>, index: &pagefold_engine::index::Index) -> Vec<KeyRange> {
-    match asked {
-        Some(predicate) => predicate.key_ranges(index.key_layout()),
-        None => vec![KeyRange { start: Vec::new(), end: None }],
+/// Ranges of an index where rows are for which a condition may be true, and the condition, where these do not say all of it.
+fn ranges(asked: Option<&Predicate>, index: &pagefold_engine::index::Index) -> (Vec<KeyRange>, Option<Predicate>) {
+    match asked.map(|condition| (condition, condition.key_ranges_and_exactness(index.key_layout()))) {
+        Some((_, (ranges, true))) => (ranges, None),
+        Some((condition, (ranges, false))) => (ranges, Some(condition.clone())),
+        None => (vec![KeyRange { start: Vec::new(), end: None }], None),
     }
 }
 
@@ -237,7 +284,11 @@ fn one_row(plan: &ScanPlan, index: usize, tests: &[usize], context: &Context<'_>
     let columns = own_columns(plan);
     let mut buffer = RowBuffer::for_columns(&part.table, &columns);
     context.execution.view.find(&part.table, &part.indexes[index], &key, &mut buffer, |rid, record| {
-        found = Some(part.table.values_of(record, &columns).map(|values| with_place(plan, (0, rid), values)));
+        let values = part.table.values_of(record, &columns);
+        found = Some(values.map(|mut row| {
+            put_place(plan, (0, rid), &mut row);
+            row
+        }));
         ControlFlow::Break(())
     })?;
     Ok(Some(found.transpose()?))

@@ -221,13 +221,13 @@ impl Accumulator {
         })
     }
 
-    /// Memory that it takes: values of DISTINCT and texts, too.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Memory that it takes beside itself: of values of DISTINCT, and of texts.
+    pub(crate) fn grown_bytes(&self) -> usize {
         let of_state = match &self.state {
             State::Text { text } => text.as_ref().map_or(0, String::capacity),
             State::Extreme { best, .. } => bytes_of(best.as_ref()),
             _ => 0,
         };
-        size_of::<Accumulator>() + of_state + self.seen_bytes
+        of_state + self.seen_bytes
     }
 }

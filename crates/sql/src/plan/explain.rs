@@ -45,6 +45,7 @@ impl Plan {
                 line(format!("Aggregate  (keys={}, aggregates={})", aggregate.keys.len(), aggregate.aggregates.len()));
                 aggregate.input.lines(deeper, lines);
             }
+            Plan::Count(count) => line(format!("Number of rows of {}", count.table.name)),
             Plan::Distinct(input) => {
                 line("Distinct".into());
                 input.lines(deeper, lines);

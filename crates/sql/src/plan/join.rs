@@ -516,6 +516,7 @@ pub(super) fn rows_of(plan: &Plan) -> f64 {
                 (rows_of(&aggregate.input) * 0.1).max(1.0)
             }
         }
+        Plan::Count(_) => 1.0,
         Plan::Distinct(input) => rows_of(input) * 0.5,
         Plan::Sort(sort) => rows_of(&sort.input),
         Plan::Cut(cut) => rows_of(&cut.input),

@@ -20,6 +20,7 @@ pub(crate) mod select;
 use crate::bind::Noted;
 use crate::bind::{Limit, SetOperation, SortKey};
 use crate::catalog::TableRef;
+use crate::expression::AggregateKind;
 use crate::expression::Expr;
 use crate::system::SystemTable;
 use access::Test;
@@ -44,6 +45,7 @@ pub(crate) enum Plan {
     LookUp(Arc<LookUpPlan>),
     Hash(Arc<HashPlan>),
     Aggregate(Arc<AggregatePlan>),
+    Count(Arc<CountPlan>),
     Distinct(Arc<Plan>),
     Sort(Arc<SortPlan>),
     /// The first so many columns.
@@ -151,6 +153,13 @@ pub(crate) struct AggregatePlan {
     pub(crate) aggregates: Vec<Noted>,
 }
 
+/// How many rows a table has, as often as it is asked for.
+#[derive(Debug)]
+pub(crate) struct CountPlan {
+    pub(crate) table: Arc<TableRef>,
+    pub(crate) columns: usize,
+}
+
 #[derive(Debug)]
 pub(crate) struct SortPlan {
     pub(crate) input: Plan,
@@ -206,6 +215,21 @@ impl Plan {
         Plan::Project(Arc::new(ProjectPlan { input: self, exprs }))
     }
 
+    /// Groups, and aggregates of each.
+    pub(crate) fn aggregated(self, keys: Vec<Expr>, aggregates: Vec<Noted>) -> Plan {
+        let counts_rows =
+            |noted: &Noted| noted.filter.is_none() && noted.aggregate.argument.is_none() && noted.aggregate.kind == AggregateKind::Count;
+        match &self {
+            // No row is looked at where only their number counts.
+            Plan::Scan(scan)
+                if keys.is_empty() && scan.tests.is_empty() && scan.residual.is_none() && aggregates.iter().all(counts_rows) =>
+            {
+                Plan::Count(Arc::new(CountPlan { table: Arc::clone(&scan.table), columns: aggregates.len() }))
+            }
+            _ => Plan::Aggregate(Arc::new(AggregatePlan { input: self, keys, aggregates })),
+        }
+    }
+
     pub(crate) fn within(self, outer: Vec<Expr>) -> Plan {
         Plan::Within(Arc::new(WithinPlan { input: self, outer }))
     }
@@ -237,6 +261,7 @@ impl Plan {
         match self {
             Plan::Values(rows) => rows.len() <= 1,
             Plan::Aggregate(aggregate) => aggregate.keys.is_empty(),
+            Plan::Count(_) => true,
             Plan::Project(project) => project.input.has_one_row_at_most(),
             Plan::Filter(filter) => filter.input.has_one_row_at_most(),
             _ => false,
@@ -277,6 +302,7 @@ impl Plan {
             Plan::LookUp(plan) => is_it(&plan.second.table) || plan.first.any_table(is_it),
             Plan::Hash(plan) => plan.first.any_table(is_it) || plan.second.any_table(is_it),
             Plan::Aggregate(plan) => plan.input.any_table(is_it),
+            Plan::Count(plan) => is_it(&plan.table),
             Plan::Distinct(input) => input.any_table(is_it),
             Plan::Sort(plan) => plan.input.any_table(is_it),
             Plan::Cut(plan) => plan.input.any_table(is_it),

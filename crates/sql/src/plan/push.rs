@@ -70,9 +70,13 @@ impl Plan {
             }
             Plan::Hash(hash) => ask_hash(&hash, conditions),
             Plan::LookUp(look_up) => ask_look_up(&look_up, conditions),
-            other @ (Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Aggregate(_) | Plan::Sort(_) | Plan::Limit(_)) => {
-                other.filtered(conditions)
-            }
+            other @ (Plan::Values(_)
+            | Plan::Series(_)
+            | Plan::System(_)
+            | Plan::Aggregate(_)
+            | Plan::Count(_)
+            | Plan::Sort(_)
+            | Plan::Limit(_)) => other.filtered(conditions),
         }
     }
 }

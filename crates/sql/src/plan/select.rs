@@ -1,7 +1,7 @@
 //! The plan of a SELECT.
 
 use super::join::{Joining, place};
-use super::{AggregatePlan, HashPlan, JoinKind, Plan};
+use super::{HashPlan, JoinKind, Plan};
 use crate::SqlResult;
 use crate::bind::{AGGREGATES, Binder, Groups, KEYS, Noted, Select, Source};
 use crate::expression::{AggregateKind, Expr, SubqueryKind};
@@ -44,7 +44,7 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
             layout.extend((0..aggregates.len()).map(|aggregate| (AGGREGATES, aggregate)));
             having.iter_mut().for_each(|expr| place(expr, &layout));
             projection.iter_mut().for_each(|expr| place(expr, &layout));
-            plan = Plan::Aggregate(Arc::new(AggregatePlan { input: plan, keys, aggregates })).filtered(having);
+            plan = plan.aggregated(keys, aggregates).filtered(having);
         }
     }
     // What rows were ordered by, and are no more, need not come.

@@ -1,12 +1,13 @@
 //! What of an index a condition can be true for.
 //!
-//! The ranges are necessary, not sufficient: every row that satisfies the condition has its key in one of them; the condition is still to be evaluated on each row.
+//! The ranges are necessary: every row that satisfies the condition has its key in one of them. They are sufficient as well only where they are said to be exact; else the condition is still to
+//! be evaluated on each row.
 //! Equalities (and IN, IS NULL) on the first key columns make prefixes, comparisons (and LIKE with a fixed beginning) on the next column bound the ranges within.
 
 use super::Predicate;
 use super::tree::{Comparison, Node};
 use crate::key::{Direction, KeyLayout, prefix_end};
-use crate::{Value, ValueRef};
+use crate::{DataType, Value, ValueRef};
 
 /// Keys from `start` (inclusive) to `end` (exclusive; `None` = all above), as byte strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,8 +114,8 @@ fn edge(layout: &KeyLayout, values: &[ValueRef<'_>], behind: bool) -> Option<Opt
     Some((!behind || prefix_end(&mut bytes)).then_some(bytes))
 }
 
-/// The range below one prefix of equal values. `None`: it is empty.
-fn narrowed(layout: &KeyLayout, equal: &[ValueRef<'_>], bounds: &Bounds<'_>) -> Option<KeyRange> {
+/// The range below one prefix of equal values. `None`: it is empty. `is_exact` becomes false when a bound is not in it.
+fn narrowed(layout: &KeyLayout, equal: &[ValueRef<'_>], bounds: &Bounds<'_>, is_exact: &mut bool) -> Option<KeyRange> {
     let all = || {
         let mut prefix = Vec::new();
         // Values that were encoded before.
@@ -134,15 +135,17 @@ fn narrowed(layout: &KeyLayout, equal: &[ValueRef<'_>], bounds: &Bounds<'_>) -> 
     let descending = layout.direction(equal.len()) == Direction::Descending;
     let (first, last) = if descending { (bounds.high, bounds.low) } else { (bounds.low, bounds.high) };
     let with = |value| [equal, &[value]].concat();
-    if let Some((value, inside)) = first
-        && let Some(start) = edge(layout, &with(value), !inside)
-    {
-        range.start = start?;
+    if let Some((value, inside)) = first {
+        match edge(layout, &with(value), !inside) {
+            Some(start) => range.start = start?,
+            None => *is_exact = false,
+        }
     }
-    if let Some((value, inside)) = last
-        && let Some(end) = edge(layout, &with(value), inside)
-    {
-        range.end = end;
+    if let Some((value, inside)) = last {
+        match edge(layout, &with(value), inside) {
+            Some(end) => range.end = end,
+            None => *is_exact = false,
+        }
     }
     range.end.as_ref().is_none_or(|end| range.start < *end).then_some(range)
 }
@@ -152,22 +155,74 @@ impl Predicate {
     /// does not bound the index's first column; none when nothing can satisfy it.
     #[must_use]
     pub fn key_ranges(&self, layout: &KeyLayout) -> Vec<KeyRange> {
+        self.key_ranges_and_exactness(layout).0
+    }
+
+    /// The same; and whether every row whose key is in one of them satisfies the condition, so that it need not be evaluated.
+    #[must_use]
+    pub fn key_ranges_and_exactness(&self, layout: &KeyLayout) -> (Vec<KeyRange>, bool) {
+        let mut is_exact = self.is_told_by_ranges(layout);
         let mut prefixes: Vec<Vec<ValueRef<'_>>> = vec![Vec::new()];
         let mut next = Bounds::default();
         for (column, _) in layout.columns() {
             next = Bounds::default();
             next.add(&self.root, column);
-            let Some(values) = next.equal.as_ref().filter(|v| v.len().saturating_mul(prefixes.len()) <= RANGES_MAX) else { break };
+            let Some(values) = &next.equal else { break };
+            if values.len().saturating_mul(prefixes.len()) > RANGES_MAX {
+                is_exact = false;
+                break;
+            }
             let longer: Vec<Vec<ValueRef<'_>>> =
                 prefixes.iter().flat_map(|p| values.iter().map(|v| [p.as_slice(), &[*v]].concat())).collect();
             // IS NULL of a NOT NULL column, or a value no key has room for: the shorter prefixes will do.
             if longer.iter().any(|p| layout.encode(p, &mut Vec::new()).is_err()) {
+                is_exact = false;
                 break;
             }
             prefixes = longer;
         }
-        let mut ranges: Vec<KeyRange> = prefixes.iter().filter_map(|p| narrowed(layout, p, &next)).collect();
+        let mut ranges: Vec<KeyRange> = prefixes.iter().filter_map(|p| narrowed(layout, p, &next, &mut is_exact)).collect();
         ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
-        ranges
+        (ranges, is_exact)
+    }
+
+    /// Is each term one that ranges tell wholly, as far as their ends have room in keys: one value or list for each of the first key columns, comparisons of the next one?
+    fn is_told_by_ranges(&self, layout: &KeyLayout) -> bool {
+        let terms = match &self.root {
+            Node::And(terms) => terms.as_slice(),
+            term => std::slice::from_ref(term),
+        };
+        let mut told = 0;
+        for (i, (column, _)) in layout.columns().enumerate() {
+            // A key does not tell a NaN from another one, and zero from minus zero; what CHAR is compared with has no blanks at its end.
+            // A column that is there twice tells nothing more.
+            let is_told = layout.columns().take(i).any(|(before, _)| before == column);
+            if is_told || !layout.decodes_exactly(i) || matches!(layout.data_type(i), DataType::Char(_)) {
+                break;
+            }
+            let (mut equalities, mut bounds) = (0, 0);
+            for term in terms {
+                match term {
+                    Node::Compare { column: of, comparison: Comparison::Equal, .. }
+                    | Node::In { column: of, negated: false, .. }
+                    | Node::Null { column: of, negated: false }
+                        if *of == column =>
+                    {
+                        equalities += 1;
+                    }
+                    Node::Compare { column: of, comparison, .. } if *of == column && *comparison != Comparison::NotEqual => bounds += 1,
+                    _ => {}
+                }
+            }
+            match (equalities, bounds) {
+                (1, 0) => told += 1,
+                (0, bounds) => {
+                    told += bounds;
+                    break;
+                }
+                _ => return false,
+            }
+        }
+        told == terms.len()
     }
 }

@@ -24,6 +24,12 @@ struct Arguments {
     /// Statements of a kind in a round.
     #[arg(long, default_value_t = 100_000)]
     statements: u64,
+    /// Only what has this in its name, such as "count".
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Only this method.
+    #[arg(long)]
+    method: Option<String>,
     /// Time that passes, not processor time of the thread.
     #[arg(long)]
     wall: bool,
@@ -83,7 +89,8 @@ impl Ours {
     fn run(&mut self, which: fn(&Ours) -> &Statement, params: &[Value], mut each: impl FnMut(&[Value])) {
         let statement = which(self).clone();
         let mut answer = self.session.run(&statement, params).expect("a statement");
-        while let Some(row) = answer.next_row().expect("a row") {
+        let mut row = Vec::new();
+        while answer.fill_row(&mut row).expect("a row") {
             each(&row);
         }
     }
@@ -144,10 +151,16 @@ fn main() {
     let rows = arguments.rows;
     let clock = if arguments.wall { Clock::Wall } else { Clock::Thread };
     for method in ["none", "page"] {
+        if arguments.method.as_ref().is_some_and(|only| only != method) {
+            continue;
+        }
         let ours = RefCell::new(Ours::new(&directory.path().join(method), rows, method));
         let theirs = Theirs::new(&directory.path().join(format!("{method}.sqlite")), rows);
         println!("{method}: {rows} rows");
         let show = |what: &str, count: u64, own: &mut dyn FnMut() -> u64, other: &mut dyn FnMut() -> u64| {
+            if !what.contains(&arguments.only) {
+                return;
+            }
             let timings = interleave(clock, arguments.rounds, vec![Contender::new("pagefold", own), Contender::new("SQLite", other)]);
             let ratio = timings[0].speed_over(&timings[1]);
             let rate = |at: usize| count as f64 / timings[at].spread().median / 1000.0;

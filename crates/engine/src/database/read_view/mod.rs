@@ -139,6 +139,28 @@ impl ReadView {
         Scan::new(self.clone(), Arc::clone(table), Walk::pages(pages()), request)
     }
 
+    /// How many rows of a table the view sees. Of nearly all pages they are counted without a look at single ones. `go_on` is asked after each page.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan); that of `go_on`.
+    pub fn count_rows<E: From<Error>>(
+        &self,
+        table: &Table,
+        mut go_on: impl FnMut() -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        self.check_objects(table, None)?;
+        let reading = self.reading();
+        reading.note_all(table)?;
+        let mut pages = PageWalk::of(DataPages::of(table));
+        let mut rows = 0;
+        while let Some(of_page) = pages.count_next(&reading, table)? {
+            rows += of_page;
+            self.check()?;
+            go_on()?;
+        }
+        Ok(rows)
+    }
+
     /// The rows whose keys are in a range of an index, in the order of their keys or against it.
     ///
     /// # Errors

@@ -91,9 +91,8 @@ impl Scan {
     /// The same, row by row.
     #[must_use]
     pub fn into_rows(self) -> RowScan {
-        let all = 0..self.table.attributes().schema.columns().len();
         RowScan {
-            columns: (!self.columns.iter().copied().eq(all)).then_some(self.columns),
+            columns: self.columns,
             filter: self.filter,
             left: self.left,
             is_done: self.is_done,
@@ -106,8 +105,7 @@ impl Scan {
     /// # Errors
     /// As for the iterator.
     pub fn next_page(&mut self) -> Result<Option<ColumnBatch>> {
-        let batch = ColumnBatch::new(&self.table, &self.columns, &self.sizes)?;
-        let mut gathering = Gathering { table: &self.table, batch, filter: self.filter.as_deref() };
+        let mut gathering = Gathering { table: &self.table, batch: self.empty_batch()?, filter: self.filter.as_deref() };
         self.view.check()?;
         if !self.walk.step(&self.view.reading(), &self.table, &mut self.buffer, &mut gathering)? {
             return Ok(None);
@@ -117,10 +115,13 @@ impl Scan {
         Ok(Some(gathering.batch))
     }
 
-    fn next_batch(&mut self) -> Result<Option<ColumnBatch>> {
+    fn empty_batch(&self) -> Result<ColumnBatch> {
         let batch = ColumnBatch::new(&self.table, &self.columns, &self.sizes)?;
-        let batch = if self.rids { batch.with_rids() } else { batch };
-        let mut gathering = Gathering { table: &self.table, batch, filter: self.filter.as_deref() };
+        Ok(if self.rids { batch.with_rids() } else { batch })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<ColumnBatch>> {
+        let mut gathering = Gathering { table: &self.table, batch: self.empty_batch()?, filter: self.filter.as_deref() };
         while !self.is_done && !gathering.batch.is_full() && (gathering.batch.len() as u64) < self.left {
             self.view.check()?;
             self.is_done = !self.walk.step(&self.view.reading(), &self.table, &mut self.buffer, &mut gathering)?;
@@ -156,8 +157,8 @@ pub struct RowScan {
     walk: Walk,
     /// Keys of this index are all that is delivered.
     keys_of: Option<Arc<Index>>,
-    /// Of the table's columns, those that are delivered; `None`: all.
-    columns: Option<Vec<usize>>,
+    /// Of the table's columns, those that are delivered; none of a scan of keys.
+    columns: Vec<usize>,
     filter: Option<Arc<Filter>>,
     /// So many rows more.
     left: u64,
@@ -177,7 +178,7 @@ impl RowScan {
             table,
             walk,
             keys_of: None,
-            columns: None,
+            columns: Vec::new(),
             filter: None,
             left: u64::MAX,
             buffer,
@@ -270,48 +271,68 @@ impl RowScan {
     }
 
     /// The values that are delivered of a record, or of a key.
-    fn values(&self, record: &[u8]) -> Result<Vec<Value>> {
-        match (&self.keys_of, &self.columns) {
-            (Some(index), _) => index.key_layout().decode(record).map_err(|e| Error::Value(format!("{}: {e}", index.object()))),
-            (None, Some(columns)) => self.table.values_of(record, columns),
-            (None, None) => self.table.values(record),
+    #[inline]
+    fn values(&self, record: &[u8], values: &mut Vec<Value>) -> Result<()> {
+        values.clear();
+        match &self.keys_of {
+            Some(index) => {
+                *values = index.key_layout().decode(record).map_err(|e| Error::Value(format!("{}: {e}", index.object())))?;
+                Ok(())
+            }
+            None => self.table.values_into(record, &self.columns, values),
         }
     }
 
     /// RID and values of the row that was delivered last; `None` when it is gone.
-    fn values_of_current(&self) -> Result<Option<(Rid, Vec<Value>)>> {
+    #[inline]
+    fn values_of_current(&self, values: &mut Vec<Value>) -> Result<Option<Rid>> {
         let Some((rid, record)) = self.current() else { return Ok(None) };
-        let values = self.values(record);
-        if !values.as_ref().is_err_and(Error::is_damage) {
-            return values.map(|values| Some((rid, values)));
+        match self.values(record, values) {
+            Err(error) if error.is_damage() => self.reread(rid, values),
+            done => done.map(|()| Some(rid)),
         }
-        // The transaction may have taken the row back since it was read, and a large value with it.
+    }
+
+    /// The transaction may have taken the row back since it was read, and a large value with it.
+    #[cold]
+    fn reread(&self, rid: Rid, values: &mut Vec<Value>) -> Result<Option<Rid>> {
         self.view.check()?;
         let reread = self.view.reading().read_noted(&self.table, rid, &mut RowBuffer::default(), |record| {
             let matches = self.filter.as_ref().map_or(Ok(true), |filter| filter.matches(&self.table, record))?;
-            matches.then(|| self.values(record)).transpose()
+            matches.then(|| self.values(record, values)).transpose()
         })?;
-        Ok(reread.transpose()?.flatten().map(|values| (rid, values)))
+        Ok(reread.transpose()?.flatten().map(|()| rid))
+    }
+
+    /// Puts the values of the next row, of the columns that were asked for, in the place of others, and gives its RID; of a scan of keys alone, those of its key, in the order of the index.
+    ///
+    /// # Errors
+    /// As [`next_record`](Self::next_record).
+    #[inline]
+    pub fn next_values(&mut self, values: &mut Vec<Value>) -> Result<Option<Rid>> {
+        loop {
+            if self.next_record()?.is_none() {
+                return Ok(None);
+            }
+            match self.values_of_current(values) {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(error) => {
+                    self.ends();
+                    return Err(error);
+                }
+            }
+        }
     }
 }
 
 impl Iterator for RowScan {
     type Item = Result<(Rid, Vec<Value>)>;
 
-    /// The values of the next row, of the columns that were asked for; of a scan of keys alone, those of its key, in the order of the index.
+    /// As [`next_values`](RowScan::next_values).
     fn next(&mut self) -> Option<Result<(Rid, Vec<Value>)>> {
-        loop {
-            let found = match self.next_record() {
-                Ok(None) => return None,
-                Ok(Some(_)) => self.values_of_current(),
-                Err(error) => Err(error),
-            };
-            if found.is_err() {
-                self.ends();
-            }
-            if let Some(next) = found.transpose() {
-                return Some(next);
-            }
-        }
+        let mut values = Vec::with_capacity(self.columns.len());
+        let found = self.next_values(&mut values).transpose()?;
+        Some(found.map(|rid| (rid, values)))
     }
 }

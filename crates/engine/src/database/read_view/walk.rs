@@ -44,12 +44,15 @@ pub(super) struct EntryWalk {
     /// Those that come after that of `entries`.
     ranges: std::vec::IntoIter<KeyRange>,
     keys_only: bool,
-    /// Rows of this step; with the place of their key in `keys`, if they may have another one by now.
-    wanted: Vec<(Rid, Option<Range<usize>>)>,
+    /// Rows of this step.
+    wanted: Vec<Wanted>,
     keys: Vec<u8>,
     doubt: Doubt,
     step: Step,
 }
+
+/// A row; with the place of its key in `keys`, if it may have another one by now.
+type Wanted = (Rid, Option<Range<usize>>);
 
 /// How many rows the next step by an index looks at: twice as many as the one before.
 #[derive(Debug)]
@@ -131,15 +134,41 @@ impl PageWalk {
         sink: &mut impl RowSink<Error>,
     ) -> Result<bool> {
         let Some(place) = self.pages.next(table)? else { return Ok(false) };
-        let mut unseen: Vec<Arc<TransactionState>> = Vec::new();
-        let note = |writer: &Arc<TransactionState>| {
-            if reading.serializable.is_some() && unseen.iter().all(|known| known.id() != writer.id()) {
-                unseen.push(Arc::clone(writer));
-            }
-        };
-        let flow = table.scan_page_visible(place, reading.snapshot, buffer, &mut self.looks, sink, note)?;
-        reading.overwritten(&unseen)?;
+        let mut unseen = Unseen::new(reading);
+        let flow = table.scan_page_visible(place, reading.snapshot, buffer, &mut self.looks, sink, |writer| unseen.note(writer))?;
+        unseen.tell()?;
         Ok(flow.is_continue())
+    }
+
+    /// How many rows of the next page are seen. `None` at the end.
+    pub(super) fn count_next(&mut self, reading: &Reading<'_>, table: &Table) -> Result<Option<u64>> {
+        let Some(place) = self.pages.next(table)? else { return Ok(None) };
+        let mut unseen = Unseen::new(reading);
+        let rows = table.count_page_visible(place, reading.snapshot, &mut self.looks, |writer| unseen.note(writer))?;
+        unseen.tell()?;
+        Ok(Some(rows))
+    }
+}
+
+/// Who has changed rows of a page in a way that the snapshot does not see, each once: under SERIALIZABLE.
+struct Unseen<'r> {
+    reading: &'r Reading<'r>,
+    writers: Vec<Arc<TransactionState>>,
+}
+
+impl<'r> Unseen<'r> {
+    fn new(reading: &'r Reading<'r>) -> Unseen<'r> {
+        Unseen { reading, writers: Vec::new() }
+    }
+
+    fn note(&mut self, writer: &Arc<TransactionState>) {
+        if self.reading.serializable.is_some() && self.writers.iter().all(|known| known.id() != writer.id()) {
+            self.writers.push(Arc::clone(writer));
+        }
+    }
+
+    fn tell(self) -> Result<()> {
+        self.reading.overwritten(&self.writers)
     }
 }
 
@@ -152,12 +181,25 @@ impl EntryWalk {
         if most == ROWS_A_STEP && !*keys_only {
             table.prefetch_rows(wanted.iter().map(|(rid, _)| *rid))?;
         }
-        for (rid, doubtful) in wanted.drain(..) {
-            let key = doubtful.map(|key| &keys[key]);
-            let row = |record: &[u8]| sink.row(rid, key.filter(|_| *keys_only).unwrap_or(record));
-            let flow = reading.read_of_entry((table, index), (key, rid), buffer, doubt, row)?;
-            if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
-                return Ok(false);
+        let is_one_run = |(before, doubtful): &Wanted, (rid, next_doubtful): &Wanted| {
+            let are_settled = !*keys_only && doubtful.is_none() && next_doubtful.is_none();
+            are_settled && (before.partition(), before.page()) == (rid.partition(), rid.page())
+        };
+        for run in wanted.chunk_by(is_one_run) {
+            let mut done = 0;
+            if run.len() > 1 {
+                let flow = table.read_settled_of_page(run.iter().map(|(rid, _)| *rid), buffer, sink, &mut done)?;
+                if flow.is_break() {
+                    return Ok(false);
+                }
+            }
+            for (rid, doubtful) in &run[done..] {
+                let key = doubtful.clone().map(|key| &keys[key]);
+                let row = |record: &[u8]| sink.row(*rid, key.filter(|_| *keys_only).unwrap_or(record));
+                let flow = reading.read_of_entry((table, index), (key, *rid), buffer, doubt, row)?;
+                if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
+                    return Ok(false);
+                }
             }
         }
         Ok(is_more)
@@ -167,6 +209,7 @@ impl EntryWalk {
     fn gather(&mut self, most: usize, reading: &Reading<'_>, table: &Table, sink: &mut impl RowSink<Error>) -> Result<bool> {
         let EntryWalk { index, entries, ranges, keys_only, wanted, keys, .. } = self;
         keys.clear();
+        wanted.clear();
         for _ in 0..most {
             while !entries.has_more(reading, index)? {
                 let Some(range) = ranges.next() else { return Ok(false) };

@@ -108,11 +108,11 @@ fn texts_are_joined_and_their_memory_is_counted() {
     assert_eq!(result(&distinct, &values("text", "a b a")).unwrap(), Value::Text("ab".to_owned()));
     let bytes = |aggregate: &Aggregate, of: &dyn Fn(usize) -> String| {
         let mut accumulator = Accumulator::new(aggregate);
-        let before = accumulator.bytes();
+        let before = accumulator.grown_bytes();
         for n in 0..100 {
             accumulator.add(ValueRef::Text(&of(n))).unwrap();
         }
-        accumulator.bytes() - before
+        accumulator.grown_bytes() - before
     };
     assert!(bytes(&joined, &|_| "x".repeat(100)) >= 10_000);
     assert!(bytes(&distinct, &|n| format!("{n:0100}")) >= 20_000);
