@@ -257,7 +257,9 @@ impl<'k> Keeper<'k> {
         }
         if !deletes {
             let moves = node.table.range_columns().iter().any(|column| old[*column] != new[*column]);
-            self.came(transaction, execution, key.child, (!moves).then_some(&old[..]), &new)?;
+            // A default that is what the row had before is looked for all the same: it is what has gone.
+            let is_new = moves || action == Action::SetDefault;
+            self.came(transaction, execution, key.child, (!is_new).then_some(&old[..]), &new)?;
         }
         self.went(execution, key.child, &old, (!deletes).then_some(&new[..]))?;
         Ok(true)
