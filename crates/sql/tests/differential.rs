@@ -494,7 +494,7 @@ fn foreign_keys_as_sqlite() {
         }
         let mut jump = 100;
         for turn in 0..126 {
-            let mut number = |random: &mut Random| if random.percent(12) { "NULL".to_owned() } else { (random.below(9) + 1).to_string() };
+            let number = |random: &mut Random| if random.percent(12) { "NULL".to_owned() } else { (random.below(9) + 1).to_string() };
             let mut table = random.one(&["p", "p", "p", "c", "c", "g", "s", "s", "q", "q", "d"]).to_owned();
             // First all tables are filled, parents before those that refer to them.
             let filling = turn < 66;

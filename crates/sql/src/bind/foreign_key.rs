@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// What happens to rows that refer to one that goes, or changes its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    NoAction,
+    Nothing,
     Restrict,
     Cascade,
     SetNull,
@@ -33,7 +33,7 @@ impl Action {
             2 => Action::Cascade,
             3 => Action::SetNull,
             4 => Action::SetDefault,
-            _ => Action::NoAction,
+            _ => Action::Nothing,
         }
     }
 

@@ -45,7 +45,7 @@ fn pick(row: &[Value], columns: &[usize]) -> Tuple {
 }
 
 fn has_null(key: &[Value]) -> bool {
-    key.iter().any(|value| *value == Value::Null)
+    key.contains(&Value::Null)
 }
 
 impl<'k> Keeper<'k> {
@@ -169,12 +169,12 @@ impl<'k> Keeper<'k> {
         let action = if gone.new.is_none() { key.on_delete } else { key.on_update };
         match action {
             Action::Restrict if self.first_child(transaction, key, &gone.old)? => Err(self.still_referred(key, &gone.old)),
-            Action::NoAction if self.first_child(transaction, key, &gone.old)? => {
+            Action::Nothing if self.first_child(transaction, key, &gone.old)? => {
                 execution.budget.take(bytes_of(&gone.old))?;
                 self.left.push((gone.key, gone.old.clone()));
                 Ok(())
             }
-            Action::Restrict | Action::NoAction => Ok(()),
+            Action::Restrict | Action::Nothing => Ok(()),
             Action::Cascade | Action::SetNull | Action::SetDefault => {
                 while !self.change_children(transaction, execution, key, action, gone)? {
                     execution.limits.check()?;
