@@ -43,8 +43,8 @@ const CHANGES: [(&str, &str); 7] = [
     ("parent comes again", "DELETE FROM p WHERE id = 5; INSERT INTO p VALUES (5, #)"),
 ];
 
-fn change(session: &mut Session, which: usize, number: u32) -> &'static str {
-    for part in CHANGES[which].1.replace('#', &number.to_string()).split("; ") {
+fn change(session: &mut Session, statements: &str, number: u32) -> &'static str {
+    for part in statements.replace('#', &number.to_string()).split("; ") {
         let done = outcome(session, part);
         if done != "ok" {
             return done;
@@ -63,8 +63,8 @@ fn all_pairs_leave_no_orphan() {
         let mut looks = database.session();
         tables(&mut looks, actions, index);
         for level in LEVELS {
-            for first in 0..CHANGES.len() {
-                for second in 0..CHANGES.len() {
+            for (first_name, first) in CHANGES {
+                for (second_name, second) in CHANGES {
                     // How the first one ends says nothing more of actions.
                     let ends = if actions.is_empty() { &["COMMIT", "ROLLBACK", "ROLLBACK TO s"][..] } else { &["COMMIT"] };
                     for end in ends.iter().copied() {
@@ -79,7 +79,7 @@ fn all_pairs_leave_no_orphan() {
                         }
                         run(&mut one, "SAVEPOINT s");
                         let did = change(&mut one, first, 2);
-                        assert_eq!(did, "ok", "{level}: {}", CHANGES[first].0);
+                        assert_eq!(did, "ok", "{level}: {}", first_name);
                         let other = thread::spawn(move || {
                             let did = change(&mut two, second, 3);
                             let end = outcome(&mut two, if did == "ok" { "COMMIT" } else { "ROLLBACK" });
@@ -92,11 +92,11 @@ fn all_pairs_leave_no_orphan() {
                             own = outcome(&mut one, "COMMIT");
                         }
                         let did = other.join().unwrap();
-                        let what = format!("{actions}, {level}: {}, {end}, {}: {own}, {did}", CHANGES[first].0, CHANGES[second].0);
+                        let what = format!("{actions}, {level}: {}, {end}, {}: {own}, {did}", first_name, second_name);
                         assert_eq!(number(&mut looks, ORPHANS), 0, "{what}");
                         assert!(["ok", "23503", "40001", "23505"].contains(&did), "{what}");
                         if end == "COMMIT" {
-                            let key = format!("{} {level} {}/{}", actions.len(), CHANGES[first].0, CHANGES[second].0);
+                            let key = format!("{} {level} {}/{}", actions.len(), first_name, second_name);
                             seen.insert(format!("{key} {did}"), 1);
                         } else if level == "READ COMMITTED" {
                             assert_eq!(did, "ok", "{what}");
