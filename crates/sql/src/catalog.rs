@@ -9,7 +9,7 @@ use pagefold_engine::Error;
 use pagefold_engine::database::{PartitionedTable, Transaction, split_partition_name};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
-use pagefold_format::catalog::{Constraint, ConstraintKind, DefinedKind, Identity, Notes};
+use pagefold_format::catalog::{Constraint, ConstraintKind, DefinedKind, Identity, Notes, Reference};
 use pagefold_types::{Direction, Predicate, Schema, ValueRef};
 use std::sync::Arc;
 
@@ -70,11 +70,23 @@ impl Rules {
         self.constraints.iter().any(|constraint| constraint.name == name)
     }
 
+    /// Foreign keys: the constraint and what it refers to.
+    pub(crate) fn foreign_keys(&self) -> impl Iterator<Item = (&Constraint, &Reference)> {
+        self.constraints.iter().filter_map(|constraint| Some((constraint, constraint.reference.as_ref()?)))
+    }
+
     /// Names and conditions of CHECK.
     pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, &str)> {
         let checks = self.constraints.iter().filter(|constraint| constraint.kind == ConstraintKind::Check);
         checks.filter_map(|constraint| Some((constraint.name.as_str(), constraint.condition.as_deref()?)))
     }
+}
+
+/// Which indexes and partitions count.
+#[derive(Clone, Copy)]
+enum Seen {
+    BySnapshot,
+    Now,
 }
 
 /// A table of rows with its indexes.
@@ -100,8 +112,26 @@ impl TableRef {
         }
     }
 
-    fn undivided(transaction: &mut Transaction<'static>, table: Arc<Table>) -> SqlResult<TableRef> {
-        let mut indexes = transaction.indexes(&table)?;
+    /// As it is now, whatever the transaction's snapshot; `None` when there is none.
+    pub(crate) fn find_now(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Arc<TableRef>>> {
+        match transaction.table_now(name) {
+            Err(Error::Stale { why: DROPPED, .. }) => return Ok(None),
+            Ok(table) => return Ok(Some(Arc::new(TableRef::undivided(transaction, table, Seen::Now)?))),
+            Err(Error::Unknown { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match transaction.partitioned_table_now(name) {
+            Ok(whole) => Ok(Some(Arc::new(TableRef::divided(transaction, whole, Seen::Now)?))),
+            Err(Error::Unknown { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn undivided(transaction: &mut Transaction<'static>, table: Arc<Table>, seen: Seen) -> SqlResult<TableRef> {
+        let mut indexes = match seen {
+            Seen::BySnapshot => transaction.indexes(&table)?,
+            Seen::Now => transaction.indexes_now(&table),
+        };
         indexes.sort_by(|a, b| a.name().cmp(b.name()));
         let rules = Rules::of(&transaction.notes_of_table(&table), table.attributes().schema.len());
         let attributes = table.attributes();
@@ -116,15 +146,18 @@ impl TableRef {
         })
     }
 
-    fn divided(transaction: &mut Transaction<'static>, whole: Arc<PartitionedTable>) -> SqlResult<TableRef> {
+    fn divided(transaction: &mut Transaction<'static>, whole: Arc<PartitionedTable>, seen: Seen) -> SqlResult<TableRef> {
         let names = transaction.partitioned_indexes_of(&whole);
         let mut parts = Vec::with_capacity(whole.partitions().len());
         for partition in whole.partitions() {
             let table = transaction.table_of_partition(partition)?;
             let mut indexes = Vec::with_capacity(names.len());
             for name in &names {
-                let found = transaction.index_of_partition(partition, &table, name)?;
-                indexes.extend(found);
+                let own = PartitionedTable::index_name(name, partition);
+                indexes.extend(match seen {
+                    Seen::BySnapshot => transaction.index_of_partition(partition, &table, name)?,
+                    Seen::Now => transaction.indexes_now(&table).into_iter().find(|index| index.name() == own),
+                });
             }
             // One that is damaged somewhere is used nowhere.
             parts.push((Part { table, indexes }, partition));
@@ -187,6 +220,22 @@ impl TableRef {
         (0..self.index_count()).any(|index| self.is_unique(index) && matches!(self.index_columns(index), [(own, _)] if *own == column))
     }
 
+    /// The first unique index, by name, of just these columns, in whatever order.
+    pub(crate) fn unique_index_of(&self, columns: &[usize]) -> Option<usize> {
+        (0..self.index_count()).find(|index| {
+            let own = self.index_columns(*index);
+            self.is_unique(*index) && own.len() == columns.len() && own.iter().all(|(column, _)| columns.contains(column))
+        })
+    }
+
+    /// The first index, by name, whose first columns are just these, in whatever order.
+    pub(crate) fn index_beginning_with(&self, columns: &[usize]) -> Option<usize> {
+        (0..self.index_count()).find(|index| {
+            let own = self.index_columns(*index).get(..columns.len());
+            own.is_some_and(|own| own.iter().all(|(column, _)| columns.contains(column)))
+        })
+    }
+
     /// Rows, as far as they are known.
     pub(crate) fn rows(&self) -> u64 {
         self.parts.iter().map(|part| part.table.row_count()).sum()
@@ -240,12 +289,12 @@ pub(crate) fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlRes
 pub(crate) fn find_if_any(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Found>> {
     match transaction.table(name) {
         Err(Error::Stale { why: DROPPED, .. }) => return Ok(None),
-        Ok(table) => return Ok(Some(Found::Table(Arc::new(TableRef::undivided(transaction, table)?)))),
+        Ok(table) => return Ok(Some(Found::Table(Arc::new(TableRef::undivided(transaction, table, Seen::BySnapshot)?)))),
         Err(Error::Unknown { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     match transaction.partitioned_table(name) {
-        Ok(whole) => return Ok(Some(Found::Table(Arc::new(TableRef::divided(transaction, whole)?)))),
+        Ok(whole) => return Ok(Some(Found::Table(Arc::new(TableRef::divided(transaction, whole, Seen::BySnapshot)?)))),
         Err(Error::Unknown { .. }) => {}
         Err(error) => return Err(error.into()),
     }

@@ -3,6 +3,7 @@
 //! Invariant: a plan that is kept was made at one version of the catalog, and is given only to who is at that version, for a statement whose parameters have the same types.
 
 use crate::bind::change::{ChangePlan, InsertPlan};
+use crate::bind::foreign_key::References;
 use crate::bind::{Binder, Limit, Output};
 use crate::expression::Expr;
 use crate::expression::ParamTypes;
@@ -121,6 +122,26 @@ impl Planned {
         Ok(Planned { action, outputs: outputs.into(), subplans, params: types.all(), tag })
     }
 
+    /// What a change of rows has to look at in other tables.
+    fn references(&self) -> Option<&References> {
+        match &self.action {
+            Action::Insert(plan) => Some(&plan.references),
+            Action::Change(plan) => Some(&plan.references),
+            Action::Query(_) | Action::Point(_) | Action::Locking(_) => None,
+        }
+    }
+
+    /// Tables whose definitions it relies on while it changes rows; the first part of one stands for all of them.
+    pub(crate) fn kept_tables(&self) -> impl Iterator<Item = &pagefold_engine::table_space::Table> {
+        let own = match &self.action {
+            Action::Insert(plan) => Some(&plan.table),
+            Action::Change(plan) => Some(&plan.table),
+            Action::Query(_) | Action::Point(_) | Action::Locking(_) => None,
+        };
+        let others = self.references().into_iter().flat_map(|references| &references.tables).map(|node| &node.table);
+        own.into_iter().chain(others).map(|table| &*table.first().table)
+    }
+
     /// Values of parameters, of the types that the statement has given them.
     pub(crate) fn params(&self, given: &[Value]) -> SqlResult<Vec<Value>> {
         fit_params(given, &self.params)
@@ -139,6 +160,9 @@ impl Planned {
             Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
             Action::Change(plan) => under(format!("Update {}", plan.table.name), &plan.source),
         };
+        if let Some(references) = self.references() {
+            lines.extend(references.explain());
+        }
         // One that has become a join is empty.
         for (number, plan) in self.subplans.iter().enumerate().filter(|(_, plan)| !plan.is_empty()) {
             lines.push(format!("Subquery {}", number + 1));

@@ -302,7 +302,7 @@ impl Session {
     }
 
     fn run_once(&mut self, statement: &Statement, params: &[Value], limits: &Limits) -> SqlResult<Ran> {
-        let planned = self.planned(statement)?;
+        let planned = self.kept(statement)?;
         let params = planned.params(params)?;
         let memory = self.settings.work_mem;
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
@@ -338,6 +338,23 @@ impl Session {
                     }
                     return Err(error);
                 }
+            }
+        }
+    }
+
+    /// The plan of a statement, and nobody alters the tables whose rows it changes, nor those of their foreign keys, before the transaction ends: what was altered until that was so is in the plan.
+    fn kept(&mut self, statement: &Statement) -> SqlResult<Arc<Planned>> {
+        loop {
+            let Some(open) = &self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+            let version = open.transaction.definitions_version();
+            let planned = self.planned(statement)?;
+            let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+            let mut is_new = false;
+            for table in planned.kept_tables() {
+                is_new |= open.transaction.keep_definition(table)?;
+            }
+            if !is_new || open.transaction.definitions_version() == version {
+                return Ok(planned);
             }
         }
     }

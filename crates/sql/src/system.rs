@@ -1,10 +1,11 @@
-//! Tables that say what there is: `information_schema.tables` and `columns`, `pagefold_tables`, `pagefold_indexes`. Their rows are made when they are read, of what is committed then.
+//! Tables that say what there is: `information_schema.tables`, `columns` and those of constraints, `pagefold_tables`, `pagefold_indexes`. Their rows are made when they are read, of what is committed then.
 
 use crate::bind::{Output, TEXT};
 use crate::expression::type_name;
 use crate::{Database, SqlResult};
 use pagefold_engine::database::split_partition_name;
 use pagefold_engine::table_space::Table;
+use pagefold_format::catalog::{ConstraintKind, Reference};
 use pagefold_types::{DataType, Direction, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,9 @@ use std::sync::Arc;
 pub(crate) enum SystemTable {
     Tables,
     Columns,
+    TableConstraints,
+    KeyColumnUsage,
+    ReferentialConstraints,
     PagefoldTables,
     PagefoldIndexes,
 }
@@ -26,6 +30,9 @@ impl SystemTable {
         Some(match name {
             "information_schema.tables" => SystemTable::Tables,
             "information_schema.columns" => SystemTable::Columns,
+            "information_schema.table_constraints" => SystemTable::TableConstraints,
+            "information_schema.key_column_usage" => SystemTable::KeyColumnUsage,
+            "information_schema.referential_constraints" => SystemTable::ReferentialConstraints,
             "pagefold_tables" => SystemTable::PagefoldTables,
             "pagefold_indexes" => SystemTable::PagefoldIndexes,
             _ => return None,
@@ -36,6 +43,9 @@ impl SystemTable {
         match self {
             SystemTable::Tables => "tables",
             SystemTable::Columns => "columns",
+            SystemTable::TableConstraints => "table_constraints",
+            SystemTable::KeyColumnUsage => "key_column_usage",
+            SystemTable::ReferentialConstraints => "referential_constraints",
             SystemTable::PagefoldTables => "pagefold_tables",
             SystemTable::PagefoldIndexes => "pagefold_indexes",
         }
@@ -56,6 +66,39 @@ impl SystemTable {
                 ("character_maximum_length", NUMBER),
                 ("numeric_precision", NUMBER),
                 ("numeric_scale", NUMBER),
+            ],
+            SystemTable::TableConstraints => &[
+                ("constraint_catalog", TEXT),
+                ("constraint_schema", TEXT),
+                ("constraint_name", TEXT),
+                ("table_catalog", TEXT),
+                ("table_schema", TEXT),
+                ("table_name", TEXT),
+                ("constraint_type", TEXT),
+                ("is_deferrable", TEXT),
+                ("initially_deferred", TEXT),
+            ],
+            SystemTable::KeyColumnUsage => &[
+                ("constraint_catalog", TEXT),
+                ("constraint_schema", TEXT),
+                ("constraint_name", TEXT),
+                ("table_catalog", TEXT),
+                ("table_schema", TEXT),
+                ("table_name", TEXT),
+                ("column_name", TEXT),
+                ("ordinal_position", NUMBER),
+                ("position_in_unique_constraint", NUMBER),
+            ],
+            SystemTable::ReferentialConstraints => &[
+                ("constraint_catalog", TEXT),
+                ("constraint_schema", TEXT),
+                ("constraint_name", TEXT),
+                ("unique_constraint_catalog", TEXT),
+                ("unique_constraint_schema", TEXT),
+                ("unique_constraint_name", TEXT),
+                ("match_option", TEXT),
+                ("update_rule", TEXT),
+                ("delete_rule", TEXT),
             ],
             SystemTable::PagefoldTables => &[
                 ("table_name", TEXT),
@@ -102,6 +145,9 @@ impl SystemTable {
                     rows.push(vec![text("pagefold"), text(schema), text(table), text("BASE TABLE")]);
                 }
                 SystemTable::Columns => columns_of(name, &parts[0], &mut rows),
+                SystemTable::TableConstraints => constraints_of(name, &parts[0], &mut rows),
+                SystemTable::KeyColumnUsage => key_columns_of(name, &tables, &mut rows),
+                SystemTable::ReferentialConstraints => references_of(name, &tables, &mut rows),
                 SystemTable::PagefoldTables => rows.push(table_row(name, parts)),
                 SystemTable::PagefoldIndexes => index_rows(name, parts, &mut rows),
             }
@@ -152,6 +198,90 @@ fn columns_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
             length,
             precision,
             scale,
+        ]);
+    }
+}
+
+/// The unique indexes of a table, which are its keys: name, columns, and whether it is the primary one.
+fn keys_of(table: &Table) -> Vec<(String, Vec<usize>, bool)> {
+    let own = |index: &Arc<pagefold_engine::index::Index>| {
+        let attributes = index.attributes();
+        let name = split_partition_name(index.name()).filter(|_| table.attributes().range.is_some()).map_or(index.name(), |(name, _)| name);
+        let columns = attributes.columns.iter().map(|(column, _)| *column).collect();
+        (name.to_owned(), columns, attributes.is_of_key(&table.attributes().primary_key))
+    };
+    table.indexes().iter().filter(|index| index.attributes().unique).map(own).collect()
+}
+
+fn constraints_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
+    let (schema, short) = split(name);
+    let mut push = |constraint: &str, kind: &str| {
+        let names = [text("pagefold"), text(schema), text(constraint), text("pagefold"), text(schema), text(short), text(kind)];
+        rows.push(names.into_iter().chain([text("NO"), text("NO")]).collect());
+    };
+    for (key, _, is_primary) in keys_of(table) {
+        push(&key, if is_primary { "PRIMARY KEY" } else { "UNIQUE" });
+    }
+    for constraint in table.notes().constraints() {
+        match constraint.kind {
+            ConstraintKind::ForeignKey => push(&constraint.name, "FOREIGN KEY"),
+            ConstraintKind::Check => push(&constraint.name, "CHECK"),
+            ConstraintKind::Unique | ConstraintKind::PrimaryKey => {}
+        }
+    }
+}
+
+/// The key of another table that a foreign key refers to: its name, and which of the columns stand where in it.
+fn key_referred(tables: &BTreeMap<String, Vec<Arc<Table>>>, reference: &Reference) -> Option<(String, Vec<usize>)> {
+    let parent = tables.get(&reference.name)?.first()?;
+    let mut keys = keys_of(parent);
+    keys.sort();
+    keys.into_iter().find_map(|(key, columns, _)| {
+        let place = |column: &u32| columns.iter().position(|own| *own == *column as usize);
+        let places: Vec<usize> = reference.columns.iter().filter_map(place).collect();
+        (places.len() == columns.len() && columns.len() == reference.columns.len()).then_some((key, places))
+    })
+}
+
+fn key_columns_of(name: &str, tables: &BTreeMap<String, Vec<Arc<Table>>>, rows: &mut Vec<Vec<Value>>) {
+    let Some(table) = tables.get(name).and_then(|parts| parts.first()) else { return };
+    let (schema, short) = split(name);
+    let mut push = |key: &str, column: usize, at: usize, referred: Option<usize>| {
+        let Some(own) = table.attributes().schema.columns().get(column) else { return };
+        let names = [text("pagefold"), text(schema), text(key), text("pagefold"), text(schema), text(short), text(&own.name)];
+        let referred = referred.map_or(Value::Null, |at| number(at as u64 + 1));
+        rows.push(names.into_iter().chain([number(at as u64 + 1), referred]).collect());
+    };
+    for (key, columns, _) in keys_of(table) {
+        columns.iter().enumerate().for_each(|(at, column)| push(&key, *column, at, None));
+    }
+    for constraint in table.notes().constraints() {
+        let Some(reference) = &constraint.reference else { continue };
+        let referred = key_referred(tables, reference);
+        for (at, column) in constraint.columns.iter().enumerate() {
+            push(&constraint.name, *column as usize, at, referred.as_ref().map(|(_, places)| places[at]));
+        }
+    }
+}
+
+fn references_of(name: &str, tables: &BTreeMap<String, Vec<Arc<Table>>>, rows: &mut Vec<Vec<Value>>) {
+    const RULES: [&str; 5] = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"];
+    let Some(table) = tables.get(name).and_then(|parts| parts.first()) else { return };
+    let (schema, _) = split(name);
+    for constraint in table.notes().constraints() {
+        let Some(reference) = &constraint.reference else { continue };
+        let key = key_referred(tables, reference).map_or(Value::Null, |(key, _)| Value::Text(key));
+        let rule = |action: u8| text(RULES.get(usize::from(action)).copied().unwrap_or(RULES[0]));
+        rows.push(vec![
+            text("pagefold"),
+            text(schema),
+            text(&constraint.name),
+            text("pagefold"),
+            text(split(&reference.name).0),
+            key,
+            text(if reference.full { "FULL" } else { "NONE" }),
+            rule(reference.actions[1]),
+            rule(reference.actions[0]),
         ]);
     }
 }

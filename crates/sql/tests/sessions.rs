@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "sessions/foreign_keys.rs"]
+mod foreign_keys;
+
 use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
 use pagefold_io::{MemoryStorage, OsClock};
 use pagefold_sql::{Database, Session, TransactionState};

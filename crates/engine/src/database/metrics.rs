@@ -178,7 +178,12 @@ impl DatabaseState {
 
     /// With the name of the table or index, where there is one.
     fn resource_text(&self, resource: Resource) -> String {
-        let (Resource::Object(object) | Resource::Within(object) | Resource::Row(object, _) | Resource::Key(object, _)) = resource else {
+        let (Resource::Object(object)
+        | Resource::Within(object)
+        | Resource::Row(object, _)
+        | Resource::Key(object, _)
+        | Resource::Reference(object, _)) = resource
+        else {
             return resource.to_string();
         };
         let objects = self.objects.read();
@@ -188,6 +193,7 @@ impl DatabaseState {
             (None, other) => other.to_string(),
             (Some(name), Resource::Row(_, rid)) => format!("row {rid} of {name}"),
             (Some(name), Resource::Key(..)) => format!("a key of {name}"),
+            (Some(name), Resource::Reference(..)) => format!("references to a key of {name}"),
             (Some(name), _) => name,
         }
     }

@@ -89,6 +89,9 @@ impl Default for Settings {
     }
 }
 
+/// A version of the definitions, and the names of tables and of those that they refer to.
+type KnownReferences = (u64, Arc<[(String, String)]>);
+
 /// What all threads of an open database work on, the one for maintenance too.
 #[derive(Debug)]
 pub struct DatabaseState {
@@ -101,6 +104,8 @@ pub struct DatabaseState {
     pub(super) definitions: RunningDefinitions,
     /// How often a commit has changed what there is.
     pub(super) changes: AtomicU64,
+    /// Which table refers to which, at one of these.
+    pub(super) references: Mutex<Option<KnownReferences>>,
     /// Where the log ended when the database was opened, if there was nothing to be done.
     pub(super) found_in_order: AtomicU64,
     /// The catalog that the other control slot names.
@@ -320,6 +325,7 @@ impl Database {
             defining: RwLock::default(),
             definitions: RunningDefinitions::default(),
             changes: AtomicU64::new(0),
+            references: Mutex::default(),
             found_in_order: AtomicU64::new(0),
             other_catalog: Mutex::new(other_catalog),
             checkpointing: Mutex::default(),

@@ -45,6 +45,8 @@ pub enum Resource {
     Row(u32, Rid),
     /// The keys of an index with this hash, whether they are there or not.
     Key(u32, u64),
+    /// The right to refer to keys of a table with this hash (shared), or to take them away: no other change of a row needs it.
+    Reference(u32, u64),
 }
 
 impl fmt::Display for Resource {
@@ -58,6 +60,7 @@ impl fmt::Display for Resource {
                 write!(f, "row {}:{}:{} of object {object}", rid.partition(), rid.page(), rid.slot())
             }
             Resource::Key(object, hash) => write!(f, "a key (hash {hash:016x}) of object {object}"),
+            Resource::Reference(object, hash) => write!(f, "references to a key (hash {hash:016x}) of object {object}"),
         }
     }
 }

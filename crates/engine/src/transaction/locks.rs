@@ -153,7 +153,7 @@ impl LockTable {
     /// Locks a resource for a removal, which asks for no other lock; `None` when others hold it in a mode that excludes that, or wait for it.
     pub(crate) fn lock_for_removal(&self, resource: Resource, mode: Mode) -> Option<RemovalLock<'_>> {
         let turn = self.removal.lock();
-        if let Resource::Row(object, _) | Resource::Key(object, _) = resource
+        if let Resource::Row(object, _) | Resource::Key(object, _) | Resource::Reference(object, _) = resource
             && self.escalated_by(object).is_some()
         {
             return None;
@@ -223,7 +223,7 @@ impl LockTable {
         }
         drop(turn);
         let within = |resource: &Resource| match resource {
-            Resource::Row(object, _) => *object == table,
+            Resource::Row(object, _) | Resource::Reference(object, _) => *object == table,
             Resource::Key(object, _) => indexes.contains(object),
             Resource::Object(_) | Resource::Within(_) | Resource::Wholes | Resource::Yields => false,
         };
@@ -255,7 +255,7 @@ impl LockTable {
     /// # Errors
     /// [`LockError`]; nothing has changed then.
     pub fn lock(&self, transaction: u64, resource: Resource, mode: Mode, timeout: Duration) -> Result<bool, LockError> {
-        if let Resource::Row(object, _) | Resource::Key(object, _) = resource
+        if let Resource::Row(object, _) | Resource::Key(object, _) | Resource::Reference(object, _) = resource
             && self.escalated_by(object) == Some(transaction)
         {
             return Ok(false);
@@ -513,6 +513,8 @@ pub(super) fn shard_of(resource: Resource) -> usize {
         Resource::Wholes | Resource::Yields => 0,
         Resource::Row(object, rid) => hash::of_pair(object, rid.to_u64()),
         Resource::Key(object, key) => hash::of_pair(object, key),
+        // Apart from rows, which have the same object.
+        Resource::Reference(object, key) => hash::of_pair(object, !key),
     };
     // The maps use other bits of a different hash.
     (hash >> 32) as usize % SHARDS

@@ -7,11 +7,13 @@
 //! | 3 | name |
 //! | 5 | columns, by their ids |
 //! | 7 | condition of a CHECK, as text |
-//! | 9 | FOREIGN KEY: object id of the other table, then the ids of its columns |
+//! | 9 | FOREIGN KEY: object id of the other table (0: it is named), then the ids of its columns |
 //! | 11 | FOREIGN KEY: on delete (1 byte), on update (1): 0 no action, 1 restrict, 2 cascade, 3 set null, 4 set default |
 //! | 13 | object id of the index that holds a UNIQUE or PRIMARY KEY |
 //! | 15 | no bytes: it is deferrable |
 //! | 17 | no bytes: rows that were there before it are not known to meet it |
+//! | 19 | FOREIGN KEY: name of the other table |
+//! | 21 | FOREIGN KEY, no bytes: either all columns are NULL or none is (MATCH FULL) |
 
 use super::attributes::{Attributes, Kept, numbers, put, put_number};
 use crate::FormatError;
@@ -41,12 +43,16 @@ impl ConstraintKind {
 /// What a FOREIGN KEY refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reference {
-    /// Object id of the table.
+    /// Object id of the table; 0 where it is named.
     pub table: u32,
+    /// Name of the table; empty where there is none. What is written anew, or comes from a copy, has another number.
+    pub name: String,
     /// Ids of its columns.
     pub columns: Vec<u32>,
     /// What happens on DELETE and on UPDATE of the other row, by number as in the file.
     pub actions: [u8; 2],
+    /// Either all columns are NULL or none is.
+    pub full: bool,
 }
 
 /// A constraint.
@@ -103,7 +109,7 @@ impl Constraint {
             put(&mut out, 5, &numbers(&self.columns));
         }
         self.condition.iter().for_each(|text| put(&mut out, 7, text.as_bytes()));
-        if let Some(Reference { table, columns, actions }) = &self.reference {
+        if let Some(Reference { table, columns, actions, .. }) = &self.reference {
             let all: Vec<u32> = std::iter::once(*table).chain(columns.iter().copied()).collect();
             put(&mut out, 9, &numbers(&all));
             put(&mut out, 11, actions);
@@ -115,6 +121,14 @@ impl Constraint {
         if self.not_valid {
             put(&mut out, 17, &[]);
         }
+        if let Some(reference) = &self.reference {
+            if !reference.name.is_empty() {
+                put(&mut out, 19, reference.name.as_bytes());
+            }
+            if reference.full {
+                put(&mut out, 21, &[]);
+            }
+        }
         self.kept.merge(out)
     }
 
@@ -125,6 +139,7 @@ impl Constraint {
     pub fn decode(bytes: &[u8]) -> Result<Constraint, FormatError> {
         let mut found = Constraint::new(ConstraintKind::Check, "");
         let (mut kind, mut name, mut actions) = (None, None, None);
+        let (mut referred, mut full) = (None, false);
         for attribute in Attributes::new(bytes) {
             let attribute = attribute?;
             match attribute.tag {
@@ -143,7 +158,7 @@ impl Constraint {
                 9 => {
                     let all = attribute.numbers()?;
                     let (table, columns) = all.split_first().ok_or_else(|| FormatError::new("a reference to no table"))?;
-                    found.reference = Some(Reference { table: *table, columns: columns.to_vec(), actions: [0; 2] });
+                    found.reference = Some(Reference { table: *table, columns: columns.to_vec(), ..Reference::default() });
                 }
                 11 => {
                     let bytes: [u8; 2] =
@@ -156,13 +171,22 @@ impl Constraint {
                 13 => found.index = Some(attribute.number()?),
                 15 => found.deferrable = attribute.mark()?,
                 17 => found.not_valid = attribute.mark()?,
+                19 => referred = Some(attribute.text()?.to_owned()),
+                21 => full = attribute.mark()?,
                 _ => found.kept.keep(attribute)?,
             }
         }
         match (&mut found.reference, actions) {
-            (Some(reference), actions) => reference.actions = actions.unwrap_or_default(),
-            (None, Some(_)) => return Err(FormatError::new("actions of a reference that is not there")),
-            (None, None) => {}
+            (Some(reference), actions) => {
+                reference.actions = actions.unwrap_or_default();
+                reference.name = referred.unwrap_or_default();
+                reference.full = full;
+                if reference.columns.len() != found.columns.len() || reference.columns.is_empty() {
+                    return Err(FormatError::new("a reference to more or fewer columns than refer to them"));
+                }
+            }
+            (None, None) if referred.is_none() && !full => {}
+            (None, _) => return Err(FormatError::new("something of a reference that is not there")),
         }
         let (Some(kind), Some(name)) = (kind, name) else { return Err(FormatError::new("a constraint without kind or name")) };
         Ok(Constraint { kind, name, ..found })

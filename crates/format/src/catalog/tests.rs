@@ -20,7 +20,7 @@ fn full() -> Notes {
     notes.set_column(&ColumnNotes { comment: Some("tons".into()), identity, ..ColumnNotes::new(2) }).unwrap();
     let column = ColumnNotes { default: Some("current_date".into()), generated: Some("a + b".into()), kept: kept(), ..ColumnNotes::new(1) };
     notes.set_column(&column).unwrap();
-    let reference = Some(Reference { table: 7, columns: vec![0, 2], actions: [2, 3] });
+    let reference = Some(Reference { table: 7, columns: vec![0, 2], actions: [2, 3], ..Reference::default() });
     let constraints = [
         Constraint { condition: Some("built > 0".into()), ..Constraint::new(ConstraintKind::Check, "built_check") },
         Constraint { columns: vec![1, 2], reference, deferrable: true, ..Constraint::new(ConstraintKind::ForeignKey, "yard") },
@@ -127,6 +127,13 @@ fn what_a_later_version_says_is_kept_or_refused() {
     assert!(RangePartition::decode(&with(range, 31)).is_err());
     assert_eq!(Sequence::decode(&with(sequence.clone(), 30)).unwrap().encode(), with(sequence.clone(), 30));
     assert!(Sequence::decode(&with(sequence, 31)).is_err());
+    // What a foreign key says of another table, by name.
+    let reference = Some(Reference { name: "yards".into(), columns: vec![2], actions: [4, 0], full: true, table: 0 });
+    let named = Constraint { columns: vec![1], reference, ..Constraint::new(ConstraintKind::ForeignKey, "yard") };
+    assert_eq!(Constraint::decode(&named.encode()).unwrap(), named);
+    let wider = Constraint { columns: vec![1, 2], ..named.clone() };
+    assert!(Constraint::decode(&wider.encode()).is_err());
+    assert!(Constraint::decode(&with(Constraint::new(ConstraintKind::Check, "c").encode(), 19)).is_err());
     let definition = |kind: u8| [&[1, kind][..], &own].concat();
     assert_eq!(DefinitionView::new(&definition(200)).unwrap().kind, DefinedKind::Later(200));
     let refused = DefinitionView::new(&definition(9)).unwrap_err();

@@ -3,6 +3,7 @@
 //! UPDATE and DELETE are a query first: for each row that is to change where it is (part and RID, two columns behind those of the table) and what
 //! it is to have. Its rows are collected completely, and then applied: a statement never meets what it has changed itself.
 
+use super::foreign_key::{Reach, References};
 use super::from::conjuncts;
 use super::select::{From, Limit, Select};
 use super::{Binder, Output, Source};
@@ -23,6 +24,7 @@ pub(crate) struct InsertPlan {
     /// For each column of the table, of a row of the source.
     pub(crate) exprs: Vec<Expr>,
     pub(crate) rules: RowRules,
+    pub(crate) references: References,
     pub(crate) conflict: Option<Conflict>,
     pub(crate) returning: Option<Returning>,
     /// The source reads the table: all its rows come before the first is inserted.
@@ -71,6 +73,7 @@ pub(crate) struct ChangePlan {
     /// Old values of all columns follow those that are assigned.
     pub(crate) has_all: bool,
     pub(crate) rules: RowRules,
+    pub(crate) references: References,
     pub(crate) returning: Option<Returning>,
 }
 
@@ -109,7 +112,13 @@ impl Binder<'_> {
         };
         let returning = self.returning_of(&table, &alias, insert.returning.as_deref())?;
         let rules = self.row_rules(&table)?;
-        Ok(InsertPlan { table, source, exprs, rules, conflict, returning, reads_own })
+        let mut reach = Reach { inserts: true, ..Reach::default() };
+        if let Some(update) = conflict.as_ref().and_then(|conflict| conflict.update.as_ref()) {
+            reach.updates.extend(update.assignments.iter().map(|(column, _)| *column));
+            reach.updates.extend(rules.generated.iter().map(|(column, _)| *column));
+        }
+        let references = self.references(&table, reach)?;
+        Ok(InsertPlan { table, source, exprs, rules, references, conflict, returning, reads_own })
     }
 
     /// Columns that are named, by number; all but generated ones where none are.
@@ -446,7 +455,10 @@ impl Binder<'_> {
         let rules = if is_delete { RowRules::default() } else { self.row_rules(&table)? };
         let columns: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
         let moves = columns.iter().any(|column| table.range_columns().contains(column));
-        let has_all = returning.is_some() || !rules.checks.is_empty() || !rules.generated.is_empty() || moves;
+        let mut reach = Reach { deletes: is_delete, ..Reach::default() };
+        reach.updates.extend(columns.iter().copied().chain(rules.generated.iter().map(|(column, _)| *column)));
+        let references = self.references(&table, reach)?;
+        let has_all = returning.is_some() || !rules.checks.is_empty() || !rules.generated.is_empty() || moves || !references.is_empty();
         let mut projection: Vec<Expr> = table.place_columns().into_iter().map(|column| self.scope().column(0, column).expr).collect();
         projection.extend(assignments.into_iter().map(|(_, expr)| expr));
         if has_all {
@@ -457,7 +469,7 @@ impl Binder<'_> {
         let select = Select { from, conditions, groups: None, projection, visible, distinct: false, order: Vec::new(), limit };
         let source = plan::select::plan(self, select)?;
         let returning = self.returning_of(&table, alias, returning)?;
-        Ok(ChangePlan { table, source, columns, is_delete, has_all, rules, returning })
+        Ok(ChangePlan { table, source, columns, is_delete, has_all, rules, references, returning })
     }
 
     fn returning_of(&mut self, table: &Arc<TableRef>, alias: &str, items: Option<&[ast::SelectItem]>) -> SqlResult<Option<Returning>> {

@@ -6,6 +6,7 @@
 //! * `from`: FROM: tables, views, joins, subqueries
 //! * `select`: SELECT, set operations, ORDER BY, LIMIT, WITH
 //! * `change`: INSERT, UPDATE, DELETE
+//! * `foreign_key`: other tables that a change has to look at
 //! * `types`: types as they are written
 //!
 //! Invariants:
@@ -16,6 +17,7 @@
 mod aggregates;
 pub(crate) mod change;
 mod expression;
+pub(crate) mod foreign_key;
 mod from;
 mod scope;
 mod select;

@@ -4,6 +4,7 @@
 //! (`docs/altering.md`). Compression and page size are changed by REORG.
 
 use super::constraint::{first_free, plain_check, plain_unique};
+use super::table::of_column;
 use super::{Defining, taken, too_much};
 use crate::bind::change::{column_of, to_slots};
 use crate::bind::types;
@@ -40,13 +41,16 @@ impl Defining<'_> {
                 self.alter_column(table, column, op)
             }
             AlterTableOperation::AddConstraint { constraint, not_valid: false } => self.add_constraint(table, constraint),
-            AlterTableOperation::DropConstraint { if_exists, name, .. } => self.drop_constraint(table, &identifier(name), *if_exists),
+            AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
+                let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
+                self.drop_constraint(table, &identifier(name), *if_exists, cascade)
+            }
             AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
                 self.add_column(table, column_def, *if_not_exists)
             }
-            AlterTableOperation::DropColumn { column_names, if_exists, .. } => column_names.iter().try_for_each(|name| {
+            AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => column_names.iter().try_for_each(|name| {
                 let table = TableRef::find(self.transaction, &table.name)?;
-                self.drop_column(&table, name, *if_exists)
+                self.drop_column(&table, name, *if_exists, *drop_behavior == Some(ast::DropBehavior::Cascade))
             }),
             AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
                 let column = column_of(table, old_column_name)?;
@@ -110,6 +114,7 @@ impl Defining<'_> {
         }
         let data_type = types::data_type(&definition.data_type)?;
         let (mut nullable, mut default, mut checks, mut is_unique) = (true, None, Vec::new(), false);
+        let mut foreign_keys = Vec::new();
         for option in &definition.options {
             match &option.option {
                 ColumnOption::Null => {}
@@ -117,6 +122,7 @@ impl Defining<'_> {
                 ColumnOption::Default(expr) => default = Some(expr.to_string()),
                 ColumnOption::Check(check) => checks.push((option.name.clone().or_else(|| check.name.clone()), check.clone())),
                 ColumnOption::Unique(unique) => is_unique = plain_unique(unique).map(|_| true)?,
+                ColumnOption::ForeignKey(key) => foreign_keys.push(of_column(key, option.name.as_ref(), &definition.name)),
                 other => return Err(SqlError::unsupported(format!("ADD COLUMN ... {other}"))),
             }
         }
@@ -152,12 +158,12 @@ impl Defining<'_> {
         }
         if is_unique {
             let columns = vec![(table.schema.len() - 1, Direction::Ascending)];
-            return self.add_unique(&table, format!("{}_{name}_key", table.name), columns);
+            self.add_unique(&table, format!("{}_{name}_key", table.name), columns)?;
         }
-        Ok(())
+        foreign_keys.iter().try_for_each(|key| self.add_foreign_key(&table.name, key, true))
     }
 
-    fn drop_column(&mut self, table: &Arc<TableRef>, name: &ast::Ident, if_exists: bool) -> SqlResult<()> {
+    fn drop_column(&mut self, table: &Arc<TableRef>, name: &ast::Ident, if_exists: bool, cascade: bool) -> SqlResult<()> {
         let column = match column_of(table, name) {
             Err(error) if if_exists && error.sqlstate() == "42703" => {
                 drop(error);
@@ -171,8 +177,16 @@ impl Defining<'_> {
         // As in PostgreSQL, indexes and conditions of the column go with it.
         for index in 0..table.index_count() {
             if table.index_columns(index).iter().any(|(own, _)| *own == column) {
+                let what = format!("column {} of table {}", identifier(name), table.name);
+                self.drop_referring_to_index(&what, table, index, cascade)?;
                 self.drop_index_of(table, index)?;
             }
+        }
+        let is_column = |other: &u32| *other as usize == column;
+        let keys = table.rules.foreign_keys().filter(|(key, _)| key.columns.iter().any(is_column));
+        for key in keys.map(|(key, _)| key.name.clone()).collect::<Vec<_>>() {
+            let table = TableRef::find(self.transaction, &table.name)?;
+            self.drop_constraint(&table, &key, true, false)?;
         }
         while let Some(rule) = self.rule_of_column(table, column)? {
             let table = TableRef::find(self.transaction, &table.name)?;
@@ -183,7 +197,7 @@ impl Defining<'_> {
                 );
                 return Err(error.with_hint("Drop the generated column first."));
             }
-            self.drop_constraint(&table, &rule, false)?;
+            self.drop_constraint(&table, &rule, false, false)?;
         }
         let own = table.schema.columns()[column].name.clone();
         let table = TableRef::find(self.transaction, &table.name)?;
@@ -247,6 +261,7 @@ impl Defining<'_> {
             AlterColumnOperation::DropNotNull => self.change(table, &[TableChange::DropNotNull(name)]),
             AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
                 let data_type = types::data_type(data_type)?;
+                self.refuse_type_of_key(table, column, &data_type)?;
                 self.change(table, &[TableChange::SetType { column: name, data_type }])
             }
             other => Err(SqlError::unsupported(format!("ALTER COLUMN ... {other}"))),
@@ -292,6 +307,7 @@ impl Defining<'_> {
                 let name = unique.name.as_ref().map_or_else(|| format!("{}_{}_key", table.name, names.join("_")), identifier);
                 self.add_unique(table, name, columns)
             }
+            TableConstraint::ForeignKey(key) => self.add_foreign_key(&table.name, key, true),
             other => Err(SqlError::unsupported(format!("ALTER TABLE ... ADD {other}"))),
         }
     }
@@ -326,7 +342,7 @@ impl Defining<'_> {
         Ok(())
     }
 
-    fn drop_constraint(&mut self, table: &Arc<TableRef>, name: &str, if_exists: bool) -> SqlResult<()> {
+    fn drop_constraint(&mut self, table: &Arc<TableRef>, name: &str, if_exists: bool, cascade: bool) -> SqlResult<()> {
         if table.rules.has_constraint(name) {
             return self.say(table, |notes| {
                 let all: Vec<Constraint> = notes.constraints().into_iter().filter(|own| own.name != name).collect();
@@ -338,6 +354,7 @@ impl Defining<'_> {
             if table.first().indexes[index].attributes().is_of_key(&table.primary_key) {
                 return Err(SqlError::unsupported("dropping a primary key"));
             }
+            self.drop_referring_to_index(&format!("constraint {name} on table {}", table.name), table, index, cascade)?;
             return self.drop_index_of(table, index);
         }
         if if_exists {

@@ -26,7 +26,7 @@ pub(super) fn plain_key(key: &ast::PrimaryKeyConstraint) -> SqlResult<&ast::Prim
     Ok(key)
 }
 
-fn refuse_characteristics(of: Option<ast::ConstraintCharacteristics>) -> SqlResult<()> {
+pub(super) fn refuse_characteristics(of: Option<ast::ConstraintCharacteristics>) -> SqlResult<()> {
     let is_other = of.is_some_and(|of| {
         of.deferrable == Some(true) || of.initially == Some(ast::DeferrableInitial::Deferred) || of.enforced == Some(false)
     });

@@ -8,6 +8,8 @@ use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_format::catalog::DefinedKind;
 use sqlparser::ast::{self, ObjectType};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl Defining<'_> {
     pub(super) fn drop_objects(
@@ -25,9 +27,9 @@ impl Defining<'_> {
             ObjectType::Sequence => "DROP SEQUENCE",
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
         };
-        for name in names {
-            let name = object_name(name)?;
-            match self.drop_one(kind, &name, cascade) {
+        let all = names.iter().map(object_name).collect::<SqlResult<Vec<String>>>()?;
+        for name in &all {
+            match self.drop_one(kind, name, &all, cascade) {
                 Err(error) if if_exists && is_unknown(&error) => {}
                 other => other?,
             }
@@ -35,9 +37,10 @@ impl Defining<'_> {
         Ok(tag.into())
     }
 
-    fn drop_one(&mut self, kind: ObjectType, name: &str, cascade: bool) -> SqlResult<()> {
+    /// `with`: what goes in the same statement.
+    fn drop_one(&mut self, kind: ObjectType, name: &str, with: &[String], cascade: bool) -> SqlResult<()> {
         match kind {
-            ObjectType::Table => self.drop_table(name),
+            ObjectType::Table => self.drop_table(name, with, cascade),
             ObjectType::Index => self.drop_index(name),
             ObjectType::View => self.drop_view(name),
             ObjectType::Sequence => self.drop_sequence(name),
@@ -55,9 +58,15 @@ impl Defining<'_> {
         all.into_iter().flat_map(|(kind, names)| names.into_iter().filter(is_own).map(move |name| (kind, name))).collect()
     }
 
-    fn drop_table(&mut self, name: &str) -> SqlResult<()> {
+    fn drop_table(&mut self, name: &str, with: &[String], cascade: bool) -> SqlResult<()> {
         match find(self.transaction, name) {
             Ok(Found::Table(table)) => {
+                // Nobody makes a foreign key to it from here on.
+                self.say(&table, |_| Ok(()))?;
+                let mut referring = self.referring_to(name)?;
+                referring.retain(|own| own.child.name != name && !with.contains(&own.child.name));
+                let what = format!("table {name}");
+                self.drop_referring(&what, &what, &referring, cascade)?;
                 // Sequences of its columns go with it.
                 let owned: Vec<String> = table.rules.owned_sequences().filter_map(of_default).collect();
                 if table.is_divided() {
@@ -94,15 +103,34 @@ impl Defining<'_> {
                     let message = format!("cannot drop index {name} because the primary key of table {} requires it", key.name());
                     return Err(SqlError::new("2BP01", message));
                 }
+                let table = TableRef::find(self.transaction, key.name())?;
+                if let Some(at) = (0..table.index_count()).find(|at| table.index_name(*at) == name) {
+                    self.drop_referring_to_index(&format!("index {name}"), &table, at, false)?;
+                }
                 Ok(self.transaction.drop_index(name)?)
             }
-            Err(Error::Unknown { .. }) => match self.transaction.drop_partitioned_index(name) {
-                Err(Error::Unknown { .. }) => Err(unknown()),
-                dropped => Ok(dropped?),
-            },
+            Err(Error::Unknown { .. }) => {
+                match self.refuse_referred_partitioned_index(name).map(|()| self.transaction.drop_partitioned_index(name))? {
+                    Err(Error::Unknown { .. }) => Err(unknown()),
+                    dropped => Ok(dropped?),
+                }
+            }
             // One that is damaged can go, too.
             Err(_) => Ok(self.transaction.drop_index(name)?),
         }
+    }
+
+    /// An index of a table that is divided, which foreign keys may rely on.
+    fn refuse_referred_partitioned_index(&mut self, name: &str) -> SqlResult<()> {
+        let references = self.transaction.references()?;
+        let parents: BTreeSet<&String> = references.iter().map(|(_, parent)| parent).collect();
+        for parent in parents {
+            let Some(table) = TableRef::find_now(self.transaction, parent)?.filter(|table| table.is_divided()) else { continue };
+            if let Some(at) = (0..table.index_count()).find(|at| table.index_name(*at) == name) {
+                self.drop_referring_to_index(&format!("index {name}"), &table, at, false)?;
+            }
+        }
+        Ok(())
     }
 
     fn drop_view(&mut self, name: &str) -> SqlResult<()> {
@@ -128,7 +156,7 @@ impl Defining<'_> {
             return Err(error.with_detail(names.join(", ")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
         for (kind, own) in own {
-            match self.drop_one(kind, &own, cascade) {
+            match self.drop_one(kind, &own, &[], cascade) {
                 // One that counts a column has gone with its table.
                 Err(error) if kind == ObjectType::Sequence && is_unknown(&error) => {}
                 dropped => dropped?,
@@ -141,18 +169,40 @@ impl Defining<'_> {
     }
 
     pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> SqlResult<String> {
-        if truncate.partitions.is_some() || truncate.cascade.is_some() || truncate.identity.is_some() {
+        if truncate.partitions.is_some() || truncate.identity.is_some() {
             return Err(SqlError::unsupported("this form of TRUNCATE"));
         }
+        let cascade = truncate.cascade == Some(ast::CascadeOption::Cascade);
+        let mut tables: Vec<Arc<TableRef>> = Vec::new();
         for target in &truncate.table_names {
             let name = object_name(&target.name)?;
-            let table = match TableRef::find(self.transaction, &name) {
-                Err(error) if error.sqlstate() == "42P01" && truncate.if_exists => continue,
-                found => found?,
-            };
-            for part in &table.parts {
-                self.transaction.truncate_table(part.table.name())?;
+            match TableRef::find(self.transaction, &name) {
+                Err(error) if error.sqlstate() == "42P01" && truncate.if_exists => {}
+                found => tables.push(found?),
             }
+        }
+        // Those that refer to one go with it, and come behind it.
+        let mut at = 0;
+        while let Some(table) = tables.get(at).cloned() {
+            // Nobody makes a foreign key to it from here on.
+            self.say(&table, |_| Ok(()))?;
+            for own in self.referring_to(&table.name)? {
+                if tables.iter().any(|other| other.name == own.child.name) {
+                    continue;
+                }
+                if !cascade {
+                    let (child, parent) = (&own.child.name, &table.name);
+                    let error = SqlError::new("0A000", "cannot truncate a table referenced in a foreign key constraint");
+                    return Err(error
+                        .with_detail(format!("Table \"{child}\" references \"{parent}\"."))
+                        .with_hint(format!("Truncate table \"{child}\" at the same time, or use TRUNCATE ... CASCADE.")));
+                }
+                tables.push(own.child);
+            }
+            at += 1;
+        }
+        for part in tables.iter().flat_map(|table| &table.parts) {
+            self.transaction.truncate_table(part.table.name())?;
         }
         Ok("TRUNCATE TABLE".into())
     }

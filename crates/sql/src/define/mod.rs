@@ -4,6 +4,7 @@
 //! * `index`: CREATE INDEX
 //! * `alter`: ALTER TABLE, ALTER INDEX
 //! * `constraint`: what of a constraint there is, and its name
+//! * `foreign_key`: FOREIGN KEY, and what it keeps from going
 //! * `drop`: DROP, TRUNCATE
 //! * `sequence`: CREATE SEQUENCE
 //! * `options`: storage parameters
@@ -13,6 +14,7 @@
 mod alter;
 mod constraint;
 mod drop;
+mod foreign_key;
 mod index;
 mod options;
 pub(crate) mod sequence;

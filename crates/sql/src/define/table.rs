@@ -29,6 +29,8 @@ struct Said {
     /// Name and columns.
     primary_key: Option<(Option<String>, Vec<usize>)>,
     unique: Vec<(Option<String>, Vec<usize>)>,
+    /// With the columns that they are about.
+    foreign_keys: Vec<ast::ForeignKeyConstraint>,
 }
 
 impl Said {
@@ -171,7 +173,7 @@ impl Defining<'_> {
                     self.count(said, at, always, sequence_options.as_deref().unwrap_or(&[]))?;
                 }
                 ColumnOption::Generated { generation_expr: Some(expr), .. } => said.notes_of(at).generated = Some(expr.to_string()),
-                ColumnOption::ForeignKey(_) => return Err(SqlError::unsupported("FOREIGN KEY")),
+                ColumnOption::ForeignKey(key) => said.foreign_keys.push(of_column(key, option.name.as_ref(), &definition.name)),
                 ColumnOption::Collation(name) if name.to_string().trim_matches('"').eq_ignore_ascii_case("C") => {}
                 other => return Err(SqlError::unsupported(format!("the column option {other}")).at_span(definition.name.span)),
             }
@@ -226,7 +228,7 @@ impl Defining<'_> {
         // What cannot be bound is refused before a row needs it.
         let found = TableRef::find(self.transaction, &said.name)?;
         self.bind(|binder| binder.row_rules(&found))?;
-        Ok(())
+        said.foreign_keys.iter().try_for_each(|key| self.add_foreign_key(&said.name, key, false))
     }
 
     fn create_table_as(
@@ -280,6 +282,11 @@ impl Defining<'_> {
     }
 }
 
+/// REFERENCES behind a column.
+pub(super) fn of_column(key: &ast::ForeignKeyConstraint, name: Option<&ast::Ident>, column: &ast::Ident) -> ast::ForeignKeyConstraint {
+    ast::ForeignKeyConstraint { name: name.or(key.name.as_ref()).cloned(), columns: vec![column.clone()], ..key.clone() }
+}
+
 fn table_constraint(said: &mut Said, constraint: &TableConstraint) -> SqlResult<()> {
     match constraint {
         TableConstraint::PrimaryKey(key) => {
@@ -293,7 +300,10 @@ fn table_constraint(said: &mut Said, constraint: &TableConstraint) -> SqlResult<
             Ok(())
         }
         TableConstraint::Check(check) => said.add_check(check.name.as_ref(), &[], plain_check(check)?),
-        TableConstraint::ForeignKey(_) => Err(SqlError::unsupported("FOREIGN KEY")),
+        TableConstraint::ForeignKey(key) => {
+            said.foreign_keys.push(key.clone());
+            Ok(())
+        }
         other => Err(SqlError::unsupported(format!("the constraint {other}"))),
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Invariants:
 //! - rows that change are known before the first of them changes;
+//! - foreign keys are looked at when all rows have changed (`foreign_key`);
 //! - whoever calls takes the statement back when it fails: nothing here does;
 //! - under READ COMMITTED a row that others changed since the statement saw it makes the statement begin again ([`Outcome::Again`]), with what
 //!   is committed now; rows that it has locked stay locked, so it comes to an end.
 
+use super::foreign_key::Keeper;
 use super::{Context, Execution, Tuple, bytes_of, open};
 use crate::bind::change::{ChangePlan, Conflict, InsertPlan, Returning, RowRules};
 use crate::catalog::TableRef;
@@ -50,7 +52,28 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
         execution.look()?;
         new_row(plan, context, &row).map(Some)
     };
+    let mut keeper = Keeper::new(&plan.references);
     let is_plain = plan.conflict.is_none() && plan.returning.is_none() && !plan.table.is_divided();
+    if is_plain && !keeper.is_idle() {
+        let mut rows = Vec::with_capacity(ROWS_TOGETHER);
+        loop {
+            while rows.len() < ROWS_TOGETHER
+                && let Some(row) = next(&context)?
+            {
+                rows.push(row);
+            }
+            insert_all(&plan.table, transaction, &rows)?;
+            for row in &rows {
+                keeper.came(transaction, execution, 0, None, row)?;
+            }
+            changed.rows += rows.len() as u64;
+            if rows.len() < ROWS_TOGETHER {
+                keeper.finish(transaction, execution)?;
+                return Ok(Outcome::Done(changed));
+            }
+            rows.clear();
+        }
+    }
     if is_plain {
         // One alone is inserted by itself; of more, as many as fit pages come together.
         let Some(first) = next(&context)? else { return Ok(Outcome::Done(changed)) };
@@ -94,9 +117,10 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
         let (is_changed, row) = match &plan.conflict {
             None => {
                 insert_one(&plan.table, transaction, &row)?;
+                keeper.came(transaction, execution, 0, None, &row)?;
                 (true, row)
             }
-            Some(conflict) => match insert_or(plan, conflict, transaction, &context, &mut touched, row)? {
+            Some(conflict) => match insert_or((plan, conflict), transaction, &context, &mut keeper, &mut touched, row)? {
                 Some(done) => done,
                 None => return Ok(Outcome::Again),
             },
@@ -106,7 +130,26 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
             changed.give(plan.returning.as_ref(), &context, &row)?;
         }
     }
+    keeper.finish(transaction, execution)?;
     Ok(Outcome::Done(changed))
+}
+
+/// Inserts a few rows into a table that is not divided.
+fn insert_all(table: &TableRef, transaction: &mut Transaction<'static>, rows: &[Tuple]) -> SqlResult<()> {
+    match rows {
+        [] => Ok(()),
+        [row] => insert_one(table, transaction, row),
+        rows => {
+            let inserted = transaction.insert_rows(&table.first().table, |to_come| {
+                for row in rows {
+                    let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+                    to_come.push(&values)?;
+                }
+                Ok(())
+            });
+            inserted.map(drop).map_err(|error| of_key(error, table))
+        }
+    }
 }
 
 impl Changed {
@@ -130,7 +173,7 @@ fn new_row(plan: &InsertPlan, context: &Context<'_>, source: &[Value]) -> SqlRes
 }
 
 /// Computes generated columns, and refuses a row that does not meet a rule.
-fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, row: &mut Tuple) -> SqlResult<()> {
+pub(super) fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, row: &mut Tuple) -> SqlResult<()> {
     for (column, expr) in &rules.generated {
         row[*column] = context.evaluate(expr, row)?;
     }
@@ -183,10 +226,10 @@ fn insert_one(table: &TableRef, transaction: &mut Transaction<'static>, row: &[V
 
 /// Inserts a row, or does what ON CONFLICT says. Whether a row has changed, and how it is now; `None`: begin again.
 fn insert_or(
-    plan: &InsertPlan,
-    conflict: &Conflict,
+    (plan, conflict): (&InsertPlan, &Conflict),
     transaction: &mut Transaction<'static>,
     context: &Context<'_>,
+    keeper: &mut Keeper<'_>,
     touched: &mut HashSet<(usize, u64)>,
     row: Tuple,
 ) -> SqlResult<Option<(bool, Tuple)>> {
@@ -215,11 +258,13 @@ fn insert_or(
             match taken {
                 Insertion::Inserted(rid) => {
                     touched.insert((number, rid.to_u64()));
+                    keeper.came(transaction, context.execution, 0, None, &row)?;
                     return Ok(Some((true, row)));
                 }
                 // Another index than the one that was named is an error as ever.
                 Insertion::Taken { index, .. } if conflict.index.is_some_and(|own| part.indexes[own].name() != index.name()) => {
                     insert_one(table, transaction, &row)?;
+                    keeper.came(transaction, context.execution, 0, None, &row)?;
                     return Ok(Some((true, row)));
                 }
                 Insertion::Taken { rid, .. } => rid,
@@ -248,7 +293,7 @@ fn insert_or(
         return Ok(Some((false, old)));
     }
     let env = context.env(&both);
-    let mut new = old;
+    let mut new = old.clone();
     for (column, expr) in &update.assignments {
         new[*column] = expr.evaluate(&env)?;
     }
@@ -256,7 +301,11 @@ fn insert_or(
     let columns: Vec<usize> = update.assignments.iter().map(|(column, _)| *column).collect();
     let changes: Vec<(usize, ValueRef<'_>)> =
         changes_of(&columns, &plan.rules).into_iter().map(|column| (column, new[column].as_ref())).collect();
+    keeper.claim(transaction, 0, &old, &|column| old[column] != new[column])?;
     put(table, transaction, (number, rid), &changes, Some(&new))?;
+    let moves = table.range_columns().iter().any(|column| old[*column] != new[*column]);
+    keeper.came(transaction, context.execution, 0, (!moves).then_some(&old[..]), &new)?;
+    keeper.went(context.execution, 0, &old, Some(&new))?;
     Ok(Some((true, new)))
 }
 
@@ -268,7 +317,7 @@ fn changes_of(assigned: &[usize], rules: &RowRules) -> Vec<usize> {
 }
 
 /// Gives a row other values; into another part, if it belongs there. False when it is gone.
-fn put(
+pub(super) fn put(
     table: &TableRef,
     transaction: &mut Transaction<'static>,
     (part, rid): (usize, Rid),
@@ -309,19 +358,30 @@ pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, 
     }
     drop((source, seen));
     let mut changed = Changed::default();
+    let mut keeper = Keeper::new(&plan.references);
     let table = &plan.table;
     for ((part, rid), row) in rows {
         execution.look()?;
         let own = &table.parts[part];
+        let (assigned, old) = row[2..].split_at(plan.columns.len());
+        if !keeper.is_idle() {
+            let may_change = |column: usize| match plan.columns.iter().position(|own| *own == column) {
+                Some(at) => assigned[at] != old[column],
+                None => plan.is_delete || table.rules.generated[column].is_some(),
+            };
+            keeper.claim(transaction, 0, old, &may_change)?;
+        }
         match transaction.lock_seen(&execution.view, &own.table, rid, RowLock::Exclusive, LockWait::Wait)? {
             Locked::Unchanged => {}
             // By this statement: something that it did to another row has taken this one along.
             Locked::Gone | Locked::Changed | Locked::Skipped => return Ok(Outcome::Again),
         }
-        let (assigned, old) = row[2..].split_at(plan.columns.len());
         if plan.is_delete {
             if transaction.delete(&own.table, rid)? {
                 changed.rows += 1;
+                if !keeper.is_idle() {
+                    keeper.went(execution, 0, old, None)?;
+                }
                 changed.give(plan.returning.as_ref(), &context, old)?;
             }
             continue;
@@ -344,10 +404,16 @@ pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, 
         if put(table, transaction, (part, rid), &changes, new.as_deref())? {
             changed.rows += 1;
             if let Some(new) = &new {
+                if !keeper.is_idle() {
+                    let moves = table.range_columns().iter().any(|column| old[*column] != new[*column]);
+                    keeper.came(transaction, execution, 0, (!moves).then_some(old), new)?;
+                    keeper.went(execution, 0, old, Some(new))?;
+                }
                 changed.give(plan.returning.as_ref(), &context, new)?;
             }
         }
     }
+    keeper.finish(transaction, execution)?;
     Ok(Outcome::Done(changed))
 }
 

@@ -6,7 +6,7 @@
 //! * `aggregate`: groups; `column_aggregate`: of a whole table, column by column
 //! * `order`: sorting, distinct rows, set operations, limits
 //! * `key`: values as bytes that are equal when they are
-//! * `change`: rows that are inserted, changed, deleted
+//! * `change`: rows that are inserted, changed, deleted; `foreign_key`: what that means for rows of other tables
 //!
 //! Invariants:
 //! - what runs owns all that it needs, so that a program may pull as slowly as it likes;
@@ -16,6 +16,7 @@
 mod aggregate;
 pub(crate) mod change;
 mod column_aggregate;
+pub(crate) mod foreign_key;
 mod join;
 mod key;
 mod order;

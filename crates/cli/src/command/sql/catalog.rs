@@ -274,12 +274,13 @@ impl<'a, 't> Writer<'a, 't> {
     pub(super) fn all(&mut self) -> Result<Vec<String>> {
         let mut statements: Vec<String> = self.schemas.iter().map(|schema| format!("CREATE SCHEMA {};", quoted(schema))).collect();
         let relations = relations(self.transaction)?;
-        let mut tables = Vec::new();
+        let (mut tables, mut keys) = (Vec::new(), Vec::new());
         let mut owned = BTreeSet::new();
         for (name, _) in relations.iter().filter(|(_, kind)| matches!(kind, Kind::Table | Kind::Partitioned)) {
             if let Some(found) = table(self.transaction, name)? {
                 owned.extend((0..found.attributes().schema.len()).filter_map(|column| Some(found.column_notes(column).identity?.sequence)));
                 tables.extend(self.table(&found)?);
+                keys.extend(self.add_foreign_keys(&found)?);
             }
         }
         for (name, _) in relations.iter().filter(|(_, kind)| *kind == Kind::Sequence) {
@@ -290,6 +291,8 @@ impl<'a, 't> Writer<'a, 't> {
             }
         }
         statements.extend(tables);
+        // Behind all tables: they may refer to each other in a circle.
+        statements.extend(keys);
         // A view may be of another one, whose name comes later: those that are named in others come first.
         let views: Vec<&String> = relations.iter().filter(|(_, kind)| *kind == Kind::View).map(|(name, _)| name).collect();
         let mut left = Vec::new();
@@ -309,7 +312,9 @@ impl<'a, 't> Writer<'a, 't> {
     /// One relation; nothing if there is none of this name.
     pub(super) fn one(&mut self, name: &str) -> Result<Vec<String>> {
         if let Some(found) = table(self.transaction, name)? {
-            return self.table(&found);
+            let mut statements = self.table(&found)?;
+            statements.extend(self.add_foreign_keys(&found)?);
+            return Ok(statements);
         }
         if let Some(query) = view(self.transaction, name)? {
             return Ok(vec![format!("CREATE VIEW {} AS {query};", self.name(name))]);
@@ -320,6 +325,45 @@ impl<'a, 't> Writer<'a, 't> {
             .map(|numbers| format!("CREATE SEQUENCE {}{};", self.name(name), sequence_options(&numbers, &DataType::BigInt)))
             .into_iter()
             .collect())
+    }
+
+    /// Foreign keys of a table, as they stand behind its columns.
+    pub(super) fn foreign_keys(&mut self, found: &Found) -> Result<Vec<String>> {
+        const ACTIONS: [&str; 5] = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"];
+        let mut lines = Vec::new();
+        for constraint in found.notes.constraints() {
+            let Some(reference) = &constraint.reference else { continue };
+            let parent = table(self.transaction, &reference.name)?;
+            let names = |of: Option<&Found>, columns: &[u32]| {
+                let name = |column: &u32| {
+                    let known = of.filter(|of| (*column as usize) < of.attributes().schema.len());
+                    known.map_or_else(|| format!("column {column}"), |of| of.column_name(*column as usize))
+                };
+                columns.iter().map(name).collect::<Vec<_>>().join(", ")
+            };
+            let mut line = format!(
+                "{} FOREIGN KEY ({}) REFERENCES {} ({})",
+                quoted(&constraint.name),
+                names(Some(found), &constraint.columns),
+                self.name(&reference.name),
+                names(parent.as_ref(), &reference.columns)
+            );
+            if reference.full {
+                line += " MATCH FULL";
+            }
+            for (when, action) in ["DELETE", "UPDATE"].into_iter().zip(reference.actions) {
+                if let Some(action) = ACTIONS.get(usize::from(action)).filter(|_| action > 0) {
+                    line += &format!(" ON {when} {action}");
+                }
+            }
+            lines.push(line);
+        }
+        Ok(lines)
+    }
+
+    fn add_foreign_keys(&mut self, found: &Found) -> Result<Vec<String>> {
+        let name = self.name(&found.name);
+        Ok(self.foreign_keys(found)?.into_iter().map(|line| format!("ALTER TABLE {name} ADD CONSTRAINT {line};")).collect())
     }
 
     fn table(&mut self, found: &Found) -> Result<Vec<String>> {

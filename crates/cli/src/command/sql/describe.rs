@@ -95,7 +95,8 @@ impl Shell<'_> {
         let name = words::meant(written);
         let found = self.look(|transaction| {
             if let Some(found) = catalog::table(transaction, &name)? {
-                return Ok(Some((Some(found), Vec::new())));
+                let keys = Writer::new(transaction).foreign_keys(&found)?;
+                return Ok(Some((Some(found), keys)));
             }
             let lines = Writer::new(transaction).one(&name)?;
             Ok(Some((None, lines)).filter(|(_, lines)| !lines.is_empty()))
@@ -103,7 +104,7 @@ impl Shell<'_> {
         match found {
             None => Err(Failure::Failed(format!("there is no relation \"{name}\"; .tables lists those that there are"))),
             Some((None, lines)) => self.output.text(&lines.join("\n")),
-            Some((Some(found), _)) => {
+            Some((Some(found), keys)) => {
                 let columns = found.columns();
                 let line = |column: catalog::ColumnLine| {
                     let not_null = if column.is_nullable { "" } else { "not null" };
@@ -115,9 +116,12 @@ impl Shell<'_> {
                     return Ok(());
                 }
                 let mut more = Vec::new();
-                for (title, lines) in
-                    [("Indexes:", found.index_lines()), ("Check constraints:", found.check_lines()), ("Storage:", found.storage_lines())]
-                {
+                for (title, lines) in [
+                    ("Indexes:", found.index_lines()),
+                    ("Check constraints:", found.check_lines()),
+                    ("Foreign keys:", keys),
+                    ("Storage:", found.storage_lines()),
+                ] {
                     if !lines.is_empty() {
                         more.push(title.to_owned());
                         more.extend(lines.into_iter().map(|line| format!("    {line}")));

@@ -99,7 +99,11 @@ impl Transaction<'_> {
         let savepoint = self.savepoint();
         let changed = self.table(name).and_then(|table| {
             self.check_alone(&table, changes)?;
-            self.change_one(&table, changes)
+            let altered = self.change_one(&table, changes)?;
+            if altered.name() != name {
+                self.rename_references(name, altered.name())?;
+            }
+            Ok(altered)
         });
         if changed.is_err() {
             // Where only rollback is left, that takes it back, too.

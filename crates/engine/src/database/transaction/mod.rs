@@ -22,6 +22,7 @@ mod known_keys;
 mod lock;
 mod partitions;
 mod read;
+mod reference;
 
 pub use alter::{IndexChange, TableChange};
 pub use change::Insertion;
