@@ -5,6 +5,8 @@ use crate::{Error, Result};
 use pagefold_engine::database::{self as engine, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::index::RecordOptions;
 use pagefold_io::{Clock, MemoryStorage, OsClock, OsStorage, Storage};
+#[cfg(feature = "arrow")]
+use pagefold_utility::{FreshCounts, FreshOptions, FreshStatistics};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +16,9 @@ const TRIES: u32 = 20;
 /// An open database: a directory. A clone is the same one; the last of them, and of its transactions, closes it.
 #[derive(Clone, Debug)]
 pub struct Database {
+    /// What keeps statistics fresh; before what it works on, so that it has ended when that is closed.
+    #[cfg(feature = "arrow")]
+    fresh: Option<Arc<FreshStatistics>>,
     inner: Arc<engine::Database>,
     /// What speaks SQL over it, from the first statement on.
     #[cfg(feature = "sql")]
@@ -21,9 +26,21 @@ pub struct Database {
 }
 
 /// How a database is opened: [`Database::options`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     settings: Settings,
+    #[cfg(feature = "arrow")]
+    fresh: Option<FreshOptions>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            settings: Settings::default(),
+            #[cfg(feature = "arrow")]
+            fresh: Some(FreshOptions::default()),
+        }
+    }
 }
 
 impl Options {
@@ -53,6 +70,15 @@ impl Options {
     #[must_use]
     pub fn row_locks_max(mut self, rows: usize) -> Options {
         self.settings.row_locks_max = rows;
+        self
+    }
+
+    /// When and how statistics are gathered again in the background, of a sample; `None`: never. By default when 10 % of a table's rows
+    /// have changed, and 1,000 at least ([`FreshOptions`]). A database that is open for reading has no such thread.
+    #[cfg(feature = "arrow")]
+    #[must_use]
+    pub fn fresh_statistics(mut self, fresh: Option<FreshOptions>) -> Options {
+        self.fresh = fresh;
         self
     }
 
@@ -90,7 +116,13 @@ impl Options {
 
     fn at(self, storage: Arc<dyn Storage>, directory: &Path, mode: OpenMode) -> Result<Database> {
         let clock: Arc<dyn Clock> = Arc::new(OsClock);
-        Ok(engine::Database::open(storage, clock, directory, mode, self.settings)?.into())
+        let database = Database::from(engine::Database::open(storage, clock, directory, mode, self.settings)?);
+        #[cfg(feature = "arrow")]
+        let database = match self.fresh.filter(|_| mode != OpenMode::Read) {
+            Some(fresh) => Database { fresh: FreshStatistics::start(&database.inner, fresh).map(Arc::new), ..database },
+            None => database,
+        };
+        Ok(database)
     }
 }
 
@@ -198,10 +230,19 @@ impl Database {
     pub fn close(self) -> Result<()> {
         #[cfg(feature = "sql")]
         drop(self.sql);
+        #[cfg(feature = "arrow")]
+        drop(self.fresh);
         match Arc::into_inner(self.inner) {
             Some(inner) => inner.close(),
             None => Err(Error::Busy("the database has other handles, or transactions; the last of them closes it".into())),
         }
+    }
+
+    /// What the thread that keeps statistics fresh has done; `None` when there is none.
+    #[cfg(feature = "arrow")]
+    #[must_use]
+    pub fn fresh_statistics(&self) -> Option<FreshCounts> {
+        self.fresh.as_ref().map(|fresh| fresh.counts())
     }
 
     /// The engine's own interface, for tools.
@@ -215,6 +256,8 @@ impl From<engine::Database> for Database {
     /// One that is open already.
     fn from(inner: engine::Database) -> Database {
         Database {
+            #[cfg(feature = "arrow")]
+            fresh: None,
             inner: Arc::new(inner),
             #[cfg(feature = "sql")]
             sql: Arc::default(),

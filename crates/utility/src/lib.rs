@@ -59,8 +59,8 @@ pub use recover_tables::{RecoverTablesOptions, RecoverTablesReport, RecoveredTab
 pub use reorg::{ReorgReport, reorg};
 pub use report::{DamagedObject, DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
 pub use runstats::{
-    IndexRunstats, RunstatsOptions, RunstatsReport, SAMPLE_PAGES_MIN, Sample, TableRunstats, is_stale, kept_statistics, runstats,
-    runstats_if_stale,
+    FreshCounts, FreshOptions, FreshStatistics, IndexRunstats, RunstatsOptions, RunstatsReport, SAMPLE_PAGES_MIN, Sample, TableRunstats,
+    is_stale, is_stale_by, kept_statistics, runstats, runstats_if_stale,
 };
 pub use salvage::{LostKeys, LostValue, SalvageReport, Salvaged, salvage};
 pub use sample::sample_source;

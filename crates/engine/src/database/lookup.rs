@@ -33,6 +33,12 @@ impl DatabaseState {
         all.into_iter().map(|opening| opening.open(&self.core)).collect()
     }
 
+    /// The tables that somebody has used since the database was opened, and that are not known to be damaged.
+    #[must_use]
+    pub fn opened_tables(&self) -> Vec<Arc<Table>> {
+        self.objects.read().tables.opened().filter(|table| table.check_usable().is_ok()).collect()
+    }
+
     /// All indexes, by name. They are opened, those too that nobody has used.
     ///
     /// # Errors

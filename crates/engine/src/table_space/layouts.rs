@@ -193,11 +193,18 @@ impl Layouts {
     }
 
     /// The layouts of a table of these columns when they come to be `columns`, each at its place (`None`: dropped), and `added` come behind them, with what
-    /// rows have there that do not have the column; and the columns then.
+    /// rows have there that do not have the column; and the columns then. `others` are those of another partition of the same table: a place that is taken there, by a
+    /// change that was taken back, is not given here either, so that columns have the same places in all partitions.
     ///
     /// # Errors
     /// When there have been as many layouts, or are as many columns, as there can be.
-    pub(crate) fn next(&self, schema: &Schema, columns: &[Option<Column>], added: &[(Column, Option<Value>)]) -> Result<(Layouts, Schema)> {
+    pub(crate) fn next(
+        &self,
+        schema: &Schema,
+        columns: &[Option<Column>],
+        added: &[(Column, Option<Value>)],
+        others: Option<&Layouts>,
+    ) -> Result<(Layouts, Schema)> {
         let number = self.last() + 1;
         if number > LAYOUT_MAX {
             return Err(Error::Parameter(format!("its columns have changed {LAYOUT_MAX} times: REORG it first")));
@@ -213,6 +220,9 @@ impl Layouts {
             history.drop_from(number);
             *name = hidden_name(at);
         }
+        let taken = others.map_or(&[][..], Layouts::columns).iter().enumerate().skip(next.columns.len());
+        let taken = taken.filter_map(|(at, (_, history))| Some((at, history.shapes.last()?.1.dropped())));
+        next.columns.extend(taken.map(|(at, shape)| (hidden_name(at), ColumnHistory { shapes: vec![(number, shape)], before: None })));
         for (at, column) in columns.iter().enumerate().take(schema.len()) {
             let (name, history) = &mut next.columns[at];
             match column {

@@ -199,6 +199,9 @@ impl Player<'_> {
                     table.set_dictionary(dictionary)?;
                 }
             }
+            if old.attributes_now().layouts.number() > 0 {
+                self.trouble.meet("altered: then written anew beside writers");
+            }
             Ok(build)
         };
         match begin(&mut change) {

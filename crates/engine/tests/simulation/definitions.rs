@@ -1,5 +1,6 @@
 //! Changes of tables and indexes: between transactions, what the utilities do; and in transactions that go on.
 
+use crate::alterations::alter_in;
 use crate::model::Whole;
 use crate::player::{Halt, Player, Writer};
 use crate::steps::{Definition, Within};
@@ -74,7 +75,7 @@ impl Player<'_> {
             w.snapshot = Some((self.committed.state.clone(), self.committed.count));
         }
         let (table, whole) = match within {
-            Within::Replace { table, .. } | Within::Index { table, .. } => (table, Whole::Table(table)),
+            Within::Replace { table, .. } | Within::Index { table, .. } | Within::Alter { table, .. } => (table, Whole::Table(table)),
             Within::MakeAndDrop { table, .. } => (table, Whole::Name(table)),
         };
         let done = define_in(w, within);
@@ -87,6 +88,7 @@ impl Player<'_> {
             Ok(()) => {
                 self.trouble.meet("something made or dropped in a transaction");
                 w.defines = true;
+                self.altered(w, within);
                 if let Within::Replace { .. } = within {
                     let seen = w.snapshot.iter().flat_map(|(state, _)| state[table].keys()).chain(self.committed.state[table].keys());
                     let own = w.overlay.keys().filter(|(of, _)| *of == table).map(|(_, n)| n);
@@ -146,6 +148,7 @@ fn define_in(w: &mut Writer<'_>, within: Within) -> Result<(), Error> {
             w.made.push(Arc::clone(t.create_index(&object, attributes)?.data_set()));
             Ok(())
         }
+        Within::Alter { table, alteration, seed } => alter_in(w, table, alteration, seed),
         Within::MakeAndDrop { table, method } => {
             let name = format!("{}_short", TABLES[table]);
             let savepoint = t.savepoint();
@@ -221,7 +224,7 @@ fn run(database: &Database, definition: Definition) -> Done {
                 database.outside().remove(&file).map_err(Error::from)?;
             }
             done?;
-            if rows(database, COPY)? != rows(database, TABLES[table])? {
+            if visible_rows(database, COPY)? != visible_rows(database, TABLES[table])? {
                 return Err(pagefold_utility::Error::Data("the copy has other rows".into()));
             }
             Ok(())
@@ -229,8 +232,10 @@ fn run(database: &Database, definition: Definition) -> Done {
     }
 }
 
-fn rows(database: &Database, table: &str) -> Result<BTreeMap<i64, Vec<Value>>, Error> {
+/// Only the columns that are there: a file has no others.
+fn visible_rows(database: &Database, table: &str) -> Result<BTreeMap<i64, Vec<Value>>, Error> {
     let table = database.table(table)?;
     let scan = database.read_view().scan(&table, &ScanRequest::default())?;
-    scan.into_rows().map(|row| row.map(|(_, values)| (number(&values), values))).collect()
+    let visible = |values: &[Value]| table.attributes().visible_columns().into_iter().map(|at| values[at].clone()).collect();
+    scan.into_rows().map(|row| row.map(|(_, values)| (number(&values), visible(&values)))).collect()
 }

@@ -2,6 +2,7 @@
 //!
 //! An image that is like one before, in all names and contents, is looked at once.
 
+use crate::alterations::as_seen;
 use crate::coverage::{Coverage, Kind};
 use crate::model::{Left, Promise, Rows, State};
 use crate::values::number;
@@ -150,7 +151,7 @@ fn rows_of(database: &Database, name: &str) -> Result<Rows, String> {
     for row in scan.into_rows() {
         let (rid, values) = row.map_err(in_words)?;
         let n = number(&values);
-        if state.insert(n, Arc::new(values)).is_some() {
+        if state.insert(n, Arc::new(as_seen(&object, values))).is_some() {
             faults.push(format!("row {n} twice"));
         }
         rids.insert(rid, n);

@@ -1,7 +1,7 @@
 //! Random histories on a simulated disk, and a crash at every I/O call: what was acknowledged is there, and nothing else; and every page is as it must be.
 //!
 //! * `world`, `values`: the database and its rows
-//! * `steps`, `tight`: what can be done; `player`, `statements`, `definitions`, `beside`: doing it, and what may come of it
+//! * `steps`, `tight`: what can be done; `player`, `statements`, `definitions`, `alterations`, `beside`: doing it, and what may come of it
 //! * `model`: what must be there
 //! * `run`, `images`: one history, and a crash before each call of the disk; `shrink`: one that fails, made shorter
 //! * `coverage`, `kinds`: what the images went through
@@ -12,6 +12,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod alterations;
 mod beside;
 mod coverage;
 mod definitions;
@@ -98,6 +99,9 @@ fn nothing_is_lost_in_a_crash() {
     let tally = tally.lock();
     tally.print();
     assert_eq!(tally.faults, 0, "histories that failed");
+    let altered = ["altered: a column comes", "altered: a column goes", "altered: again", "altered: behind a savepoint"];
+    let never: Vec<_> = altered.into_iter().filter(|what| !tally.met.contains_key(what)).collect();
+    assert!(wanted < 4_000 || never.is_empty(), "never: {never:?}");
     let missing: Vec<_> = Coverage::names().into_iter().filter(|kind| !tally.coverage.contains_key(kind)).collect();
     if wanted >= ALL_FROM {
         assert!(missing.is_empty(), "no image with {missing:#?}");

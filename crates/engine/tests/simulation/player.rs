@@ -1,13 +1,16 @@
 //! Takes the steps of a history, and knows what each may do: what must succeed, what may fail and for which reason, what readers must see.
 
+use crate::alterations::as_seen;
 use crate::beside::Building;
 use crate::model::{Committed, Left, Overlay, Place, Promise, Rows, State, Whole};
 use crate::steps::{Statement, Step, Way};
 use crate::values::{COLUMNS, Size, UNIQUE, number};
 use crate::world::{TABLES, dictionary};
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{Database, Durability, Isolation, RowScan, Savepoint, Scan, ScanRequest, Transaction, TransactionOptions};
-use pagefold_engine::table_space::LIVE_MAX;
+use pagefold_engine::database::{
+    Database, Durability, Isolation, RowScan, Savepoint, Scan, ScanRequest, TableChange, Transaction, TransactionOptions,
+};
+use pagefold_engine::table_space::{LIVE_MAX, Table};
 use pagefold_engine::{DataSet, Error, Result};
 use pagefold_io::{Failure, FaultStorage, Repeat};
 use pagefold_types::{KeyRange, Value};
@@ -63,6 +66,8 @@ pub(crate) struct Writer<'d> {
     pub(crate) defines: bool,
     /// Data sets of what it has made.
     pub(crate) made: Vec<Arc<DataSet>>,
+    /// The alteration that was just done, and the table then.
+    pub(crate) altered: Option<(TableChange, Arc<Table>)>,
     /// Only rollback is left.
     pub(crate) failed: bool,
 }
@@ -77,6 +82,8 @@ struct Reader<'d> {
 /// A scan between two items, and what was there when it began.
 struct OpenScan {
     table: usize,
+    /// The table as the scan sees it.
+    object: Arc<Table>,
     scan: RowScan,
     seen: Vec<(i64, Option<Vec<Value>>)>,
     expected: Rows,
@@ -262,6 +269,7 @@ impl<'d> Player<'d> {
             wholes: BTreeSet::new(),
             defines: false,
             made: Vec::new(),
+            altered: None,
             failed: false,
         };
         self.writers.insert(writer, fresh);
@@ -404,13 +412,13 @@ fn few_more(reader: &mut Reader<'_>, table: usize, expected: Rows) -> Result<Opt
                 1 => view.range(&object, &index, all, Direction::Forward, &request)?,
                 _ => view.range(&object, &index, all, Direction::Backward, &request)?,
             };
-            OpenScan { table, scan: scan.into_rows(), seen: Vec::new(), expected }
+            OpenScan { table, object, scan: scan.into_rows(), seen: Vec::new(), expected }
         }
     };
     for _ in 0..FEW {
         let Some(row) = open.scan.next() else { return Ok(Some(open)) };
         let (_, values) = row?;
-        open.seen.push((number(&values), Some(values)));
+        open.seen.push((number(&values), Some(as_seen(&open.object, values))));
     }
     reader.open = Some(open);
     Ok(None)
@@ -433,7 +441,11 @@ fn rows_seen(transaction: &mut Transaction<'_>, table: usize, way: Way) -> Resul
         for batch in view.scan(&object, &rids)? {
             list.extend(batch?.rids().into_iter().flatten());
         }
-        return view.rows(&object, list, &request)?.into_rows().map(|row| row.map(|(_, row)| (number(&row), Some(row)))).collect();
+        return view
+            .rows(&object, list, &request)?
+            .into_rows()
+            .map(|row| row.map(|(_, row)| (number(&row), Some(as_seen(&object, row)))))
+            .collect();
     }
     let scan = match way {
         Way::Forward => view.range(&object, &index, all, Direction::Forward, &request)?,
@@ -443,7 +455,7 @@ fn rows_seen(transaction: &mut Transaction<'_>, table: usize, way: Way) -> Resul
     let parts = if way == Way::Parts { 3 } else { 1 };
     // All of them are begun before the first one is read.
     let rows = scan.split(parts).into_iter().flat_map(Scan::into_rows);
-    rows.map(|row| row.map(|(_, row)| (number(&row), Some(row)))).collect()
+    rows.map(|row| row.map(|(_, row)| (number(&row), Some(as_seen(&object, row))))).collect()
 }
 
 /// Gives a table another dictionary, or goes on with ending an old one.

@@ -3,6 +3,7 @@
 //! One thread drives all transactions and nobody waits, so much is known: a statement that succeeds has met nobody; a lock that is not had is held by another one that runs; a conflict is
 //! with a commit since the snapshot; a duplicate key is there. What fails changes nothing.
 
+use crate::alterations::{as_seen, fit, fit_changes};
 use crate::model::{Place, Whole, places, short};
 use crate::player::{Halt, Player, Writer};
 use crate::steps::Statement;
@@ -60,7 +61,7 @@ impl Player<'_> {
                 if w.failed {
                     return Ok(());
                 }
-                let fresh = row(*n, sizes, *seed);
+                let fresh = fit(&object, &row(*n, sizes, *seed));
                 let intent = Intent { table, n: *n, before: None, after: Some(Arc::clone(&fresh)), deletes: false };
                 let values: Vec<ValueRef<'_>> = fresh.iter().map(Value::as_ref).collect();
                 let done = w.transaction.insert(&object, &values).map(|_| true);
@@ -76,7 +77,7 @@ impl Player<'_> {
                     None => self.committed.state[table].contains_key(n),
                 };
                 let numbers: Vec<i64> = (*n..).filter(|n| !is_there(n)).take(*count).collect();
-                let rows: Vec<Row> = several(&numbers, *large, *seed);
+                let rows: Vec<Row> = several(&numbers, *large, *seed).iter().map(|row| fit(&object, row)).collect();
                 let done = w.transaction.insert_rows(&object, |batch| {
                     rows.iter().try_for_each(|row| batch.push(&row.iter().map(Value::as_ref).collect::<Vec<_>>()))
                 });
@@ -105,6 +106,7 @@ impl Player<'_> {
                 let n = self.nearest(w, table, *n);
                 let Some((rid, before)) = self.find(w, table, n)? else { return Ok(()) };
                 let mut changes: Vec<(usize, Value)> = sizes.iter().map(|(column, size)| (*column, value(*column, *size, *seed))).collect();
+                fit_changes(&object, &mut changes, *seed);
                 changes.extend(to.map(|to| (NUMBER, Value::Int(to))));
                 let mut after = Vec::clone(&before);
                 changes.iter().for_each(|(column, value)| after[*column] = value.clone());
@@ -153,7 +155,7 @@ impl Player<'_> {
             let index = w.transaction.index(&format!("{}_pk", TABLES[table]))?;
             let rids = w.transaction.find(&object, &index, &[ValueRef::Int(n)])?;
             let Some(rid) = rids.first().copied() else { return Ok((rids.len(), None)) };
-            Ok::<_, Error>((rids.len(), w.transaction.row(&object, rid)?.map(|values| (rid, values))))
+            Ok::<_, Error>((rids.len(), w.transaction.row(&object, rid)?.map(|values| (rid, as_seen(&object, values)))))
         })();
         let (count, found) = match found {
             Ok(found) => found,

@@ -97,7 +97,23 @@ pub(crate) enum Within {
     Index { table: usize, format: IndexFormat },
     /// A table is made and gets a row, and is dropped again.
     MakeAndDrop { table: usize, method: Method },
+    /// The columns of the table change.
+    Alter { table: usize, alteration: Alteration, seed: u64 },
 }
+
+/// How columns change, where there is such a column; else one comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Alteration {
+    Add,
+    Drop,
+    Widen,
+    Rename,
+    /// One may be NULL from now on, or may not.
+    Null,
+}
+
+const ALTERATIONS: [Alteration; 6] =
+    [Alteration::Add, Alteration::Add, Alteration::Drop, Alteration::Widen, Alteration::Rename, Alteration::Null];
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -251,7 +267,7 @@ impl Mix {
             steal: random.pick(&[20, 60, 150]),
             renew: random.pick(&[5, 30]),
             define: random.pick(&[0, 0, 6, 15]),
-            within: random.pick(&[0, 0, 80]),
+            within: random.pick(&[0, 80, 160]),
             beside: random.pick(&[0, 40, 120]),
             full: random.pick(&[0, 20, 40]),
             kill: random.pick(&[0, 8]),
@@ -396,9 +412,10 @@ fn definition(random: &mut Random, table: usize) -> Definition {
 
 fn within(random: &mut Random, table: usize) -> Within {
     let method = random.pick(&Method::ALL);
-    match random.below(4) {
+    match random.below(8) {
         0 => Within::Replace { table, method },
         1 => Within::MakeAndDrop { table, method },
+        2..7 => Within::Alter { table, alteration: random.pick(&ALTERATIONS), seed: random.below(1 << 20) },
         _ => Within::Index { table, format: random.pick(&IndexFormat::ALL) },
     }
 }

@@ -1,9 +1,11 @@
 //! Data pages as they are written today. These bytes are never edited: a change of the format is a new version with files of its own.
 
-use super::forms::{COMPACT, RecordDecoder};
+use super::forms::{COMPACT, OtherLayouts, RecordDecoder, record_body, record_form};
 use super::*;
 use pagefold_types::{Column, DataType, Rid, RowLayout, Schema, ValueRef};
+use pagefold_types::{ColumnSource, RowConversion, Value};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// With `PAGEFOLD_WRITE_GOLDEN` set, writes files that do not exist yet.
 fn assert_golden(name: &str, page: &[u8]) {
@@ -122,4 +124,69 @@ fn ranges() {
     assert_eq!(view.home_of(hosted.first + 2), Some(Rid::new(0, 9, 102)));
     assert_eq!(Stored::parse(view.row(12).unwrap(), COMPACT).unwrap(), Stored::Forwarded(Rid::new(1, 0x0203_0405, 9)));
     assert_golden("data-v2-ranges.bin", &page);
+}
+
+/// Layout 0 of a table is without the column that layout 1 has, and layout 2 is not there.
+#[derive(Debug)]
+struct WithoutAmount;
+
+impl WithoutAmount {
+    fn layout() -> RowLayout {
+        let columns =
+            [Column::new("id", DataType::Integer, false), Column::new("amount", DataType::Decimal { precision: 15, scale: 2 }, true)];
+        RowLayout::new(&Schema::new(columns.to_vec()).unwrap()).unwrap()
+    }
+}
+
+impl OtherLayouts for WithoutAmount {
+    fn layout(&self, number: u8) -> Option<(RowLayout, RowConversion)> {
+        let added = ColumnSource::Constant(Value::Text("as it was".into()));
+        let sources = vec![ColumnSource::Column, ColumnSource::Column, added];
+        (number == 0).then(|| (Self::layout(), RowConversion::new(Self::layout(), layout(), sources)))
+    }
+}
+
+/// Rows of an altered table: the page has the form of layout 1, some rows are of layout 0, plain and compact, and one of a layout that the table has not.
+#[test]
+fn rows_of_several_layouts() {
+    let decoder = RecordDecoder::new(&layout(), 2048).with_others(1, Arc::new(WithoutAmount));
+    let form = record_form(1);
+    let mut page = vec![0; 2048];
+    DataOp::Format { page_number: 11, dictionary_version: form }.apply(&mut page).unwrap();
+    for slot in 0..12u16 {
+        let (id, amount) = (ValueRef::Int(i64::from(slot)), ValueRef::Decimal(i128::from(slot) * 100));
+        let mut record = Vec::new();
+        let number = if slot == 11 { 2 } else { u8::from(slot % 3 == 0) };
+        match number {
+            0 => WithoutAmount::layout().encode(&[id, amount], &mut record).unwrap(),
+            _ => layout().encode(&[id, amount, ValueRef::Text("as it is")], &mut record).unwrap(),
+        };
+        let mut compact = Vec::new();
+        let body = if slot % 3 == 1 {
+            let form = decoder.compact_encoder(number).unwrap().append(&record, &mut compact);
+            forms::body(form, &record, &compact)
+        } else {
+            record_body(number, &record)
+        };
+        let mut bytes = Vec::new();
+        let kind = Stored::Home(body).build(form, &mut bytes);
+        DataOp::Insert { slot, kind, bytes: &bytes }.apply(&mut page).unwrap();
+    }
+    let view = DataPage::new(&page);
+    view.validate().unwrap();
+    for slot in 0..12u16 {
+        let Stored::Home(body) = Stored::parse(view.row(slot).unwrap(), form).unwrap() else { panic!() };
+        let mut out = Vec::new();
+        let read = decoder.decode(body, None, &mut out).map(<[u8]>::to_vec);
+        if slot == 11 {
+            assert!(read.unwrap_err().to_string().contains("layout 2, which the table has not had"));
+            continue;
+        }
+        let text = if slot % 3 == 0 { "as it is" } else { "as it was" };
+        let values = [ValueRef::Int(slot.into()), ValueRef::Decimal(i128::from(slot) * 100), ValueRef::Text(text)];
+        let mut expected = Vec::new();
+        layout().encode(&values, &mut expected).unwrap();
+        assert_eq!(read.unwrap(), expected, "slot {slot}");
+    }
+    assert_golden("data-v1-layouts.bin", &page);
 }

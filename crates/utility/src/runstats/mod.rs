@@ -3,12 +3,14 @@
 //! * `sample`: how much is read
 //! * `table`, `column`: a table and its columns; `index`: an index
 //! * `bounds`: intervals from sums over pages; `hyperloglog`: distinct values in little memory; `values`: values while they are counted
+//! * `fresh`: kept fresh in the background
 //! * `text`: as a person reads it; `json`: as a program does
 //!
 //! Nothing here changes a row or waits for who does: pages are read as a scan reads them.
 
 mod bounds;
 mod column;
+mod fresh;
 mod hyperloglog;
 mod index;
 mod json;
@@ -19,6 +21,7 @@ mod values;
 
 pub(crate) use text::time_text;
 
+pub use fresh::{FreshCounts, FreshOptions, FreshStatistics};
 pub use sample::{SAMPLE_PAGES_MIN, Sample};
 
 use crate::partitions::Tables;
@@ -137,13 +140,23 @@ pub fn runstats_if_stale(database: &Database, share: f64, options: &RunstatsOpti
     if stale.is_empty() { Ok(RunstatsReport::default()) } else { runstats(database, &stale, options, progress) }
 }
 
-/// Has more than a share of a table's rows changed since its statistics were gathered?
+/// Has more than a share of a table's rows changed since its statistics were gathered? Of one without statistics, yes.
 #[must_use]
 pub fn is_stale(table: &Table, share: f64) -> bool {
     match kept(&table.notes()) {
         Some(statistics) => rows_changed(table, &statistics) as f64 > share * rows_then(&statistics).max(1.0),
         None => true,
     }
+}
+
+/// The same, and so many rows at least. Of a table without statistics those count that it has.
+#[must_use]
+pub fn is_stale_by(table: &Table, share: f64, rows_min: u64) -> bool {
+    // Most tables are not even near: their statistics need not be decoded.
+    if table.notes().statistics().is_none() {
+        return table.row_count().max(table.rows_changed()) >= rows_min.max(1);
+    }
+    is_stale(table, share) && kept(&table.notes()).is_none_or(|statistics| rows_changed(table, &statistics) >= rows_min)
 }
 
 fn rows_then(statistics: &Statistics) -> f64 {

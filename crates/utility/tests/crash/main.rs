@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod advice;
+
 use pagefold_engine::database::{Database, OpenMode, ScanRequest, Settings, TableChange, TransactionOptions};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::log::LogSettings;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod coverage;
+mod fresh;
 mod full;
 mod keeping;
 #[path = "../common/random.rs"]

@@ -14,7 +14,7 @@ use super::super::read_view::PageWalk;
 use super::super::reading::Reading;
 use super::Transaction;
 use crate::index::{Index, IndexAttributes};
-use crate::table_space::{DataPages, RowBuffer, RowSink, Table, TableAttributes};
+use crate::table_space::{DataPages, Layouts, RowBuffer, RowSink, Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::catalog::Notes;
 use pagefold_types::{Column, DataType, RECORD_BYTES_MAX, Rid, RowLayout, Value, ValueRef};
@@ -99,7 +99,7 @@ impl Transaction<'_> {
         let savepoint = self.savepoint();
         let changed = self.table(name).and_then(|table| {
             self.check_alone(&table, changes)?;
-            let altered = self.change_one(&table, changes)?;
+            let altered = self.change_one(&table, changes, None)?;
             if altered.name() != name {
                 self.rename_references(name, altered.name())?;
             }
@@ -123,10 +123,11 @@ impl Transaction<'_> {
         let savepoint = self.savepoint();
         let whole = self.define(None, |t| t.note_definition(|defining, by| defining.lock_partitioned(by, name)));
         let changed = whole.and_then(|whole| {
-            whole.partitions().iter().try_for_each(|partition| {
-                let table = self.table_of_partition(partition)?;
-                self.change_one(&table, changes).map(drop)
-            })
+            let tables = whole.partitions().iter().map(|partition| self.table_of_partition(partition));
+            let tables = tables.collect::<Result<Vec<_>>>()?;
+            // A change that was taken back has left its places in the partitions that there were then.
+            let most = tables.iter().map(|table| table.attributes_now().layouts).max_by_key(|layouts| layouts.columns().len());
+            tables.iter().try_for_each(|table| self.change_one(table, changes, most.as_ref()).map(drop))
         });
         if changed.is_err() {
             let _ = self.roll_back_to(savepoint);
@@ -171,7 +172,7 @@ impl Transaction<'_> {
         }
     }
 
-    fn change_one(&mut self, table: &Arc<Table>, changes: &[TableChange]) -> Result<Arc<Table>> {
+    fn change_one(&mut self, table: &Arc<Table>, changes: &[TableChange], others: Option<&Layouts>) -> Result<Arc<Table>> {
         let (altered, indexes) = self.define(None, |t| {
             t.check_table(table, None)?;
             t.check_seen(&table.lifetime, || table.object())?;
@@ -187,7 +188,7 @@ impl Transaction<'_> {
                     other => other,
                 };
                 let known = table.attributes_now().layouts;
-                let (layouts, schema) = known.next(&table.attributes().schema, &columns, &added).map_err(of_table)?;
+                let (layouts, schema) = known.next(&table.attributes().schema, &columns, &added, others).map_err(of_table)?;
                 t.database.register_layouts(table, layouts.with_number(table.attributes().layouts.number()))?;
                 (attributes.layouts, attributes.schema) = (layouts, schema);
                 // They are of other columns.

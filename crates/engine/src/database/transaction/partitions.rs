@@ -34,7 +34,14 @@ impl Transaction<'_> {
     /// # Errors
     /// [`Error::Stale`](crate::Error::Stale) when it was dropped or replaced since; when it cannot be opened.
     pub fn table_of_partition(&mut self, partition: &RangePartition) -> Result<Arc<Table>> {
-        self.defining.table_of(&self.database, partition)
+        let table = self.defining.table_of(&self.database, partition)?;
+        let Some(timestamp) = self.snapshot.as_ref().map(|snapshot| snapshot.timestamp()) else { return Ok(table) };
+        if table.lifetime.covers(timestamp) || self.defining.table_by_id(partition.object_id()).is_some() {
+            return Ok(table);
+        }
+        // It was altered since: the snapshot has it as it was.
+        let as_it_was = |other: &Table| other.object_id == partition.object_id() && other.lifetime.covers(timestamp);
+        Ok(self.database.former_tables(as_it_was).pop().unwrap_or(table))
     }
 
     /// The index of a partition that belongs to an index of its partitioned table; `None` when there is none.
