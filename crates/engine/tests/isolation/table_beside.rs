@@ -46,7 +46,12 @@ type Ordered = Vec<(Rid, Vec<u8>)>;
 
 fn ordered(build: &TableBuild) -> Ordered {
     let mut rows = Ordered::new();
-    build.visit_rows(|rid, record| Ok::<_, Error>(rows.push((rid, record.to_vec())))).unwrap();
+    build
+        .visit_rows(|rid, record| {
+            rows.push((rid, record.to_vec()));
+            Ok::<_, Error>(())
+        })
+        .unwrap();
     rows.sort_unstable_by(|a, b| b.1.cmp(&a.1));
     rows
 }

@@ -118,12 +118,15 @@ fn fill_table(build: &mut TableBuild) -> Result<()> {
         }
         Ok::<_, Error>(())
     };
-    if build.old().row_count() % 2 == 0 {
+    if build.old().row_count().is_multiple_of(2) {
         build.fill(placed)?;
     } else {
         // In another order than that in which they lie.
         let (mut rows, mut places) = (Vec::new(), Vec::new());
-        build.visit_rows(|rid, record| Ok::<_, Error>(rows.push((rid, record.to_vec()))))?;
+        build.visit_rows(|rid, record| {
+            rows.push((rid, record.to_vec()));
+            Ok::<_, Error>(())
+        })?;
         rows.sort_unstable_by(|a, b| b.1.cmp(&a.1));
         build.fill_with(
             |push| rows.iter().try_for_each(|(rid, record)| push(*rid, record)),
