@@ -11,7 +11,7 @@ use crate::size::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pagefold::engine::index::IndexFormat;
 use pagefold::engine::table::Method;
-use pagefold::utility::{Division, Setting};
+use pagefold::utility::{Division, RowOrder, Setting};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -590,7 +590,7 @@ pub(crate) struct PrintArguments {
 /// The old table or index is used, and changed, until the new one is complete.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pagefold reorg shop.db orders --compress fixed --page-size 16K\n  pagefold reorg shop.db by_date --format fold --page-size 32K\n  pagefold reorg shop.db orders --compress auto"
+    after_help = "Examples:\n  pagefold reorg shop.db orders --compress fixed --page-size 16K\n  pagefold reorg shop.db by_date --format fold --page-size 32K\n  pagefold reorg shop.db orders --compress auto\n  pagefold reorg shop.db orders --order by_date"
 )]
 pub(crate) struct ReorgArguments {
     /// Directory of the database
@@ -611,6 +611,9 @@ pub(crate) struct ReorgArguments {
     /// Percent of each page left free; by default as it is
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=99))]
     pub(crate) pctfree: Option<u8>,
+    /// Put the rows of a table in the order of this index of it, or of its primary key (primary-key); by default they keep theirs
+    #[arg(long, value_name = "INDEX")]
+    pub(crate) order: Option<RowOrder>,
     /// Keep the dictionary instead of training another
     #[arg(long)]
     pub(crate) keep_dictionary: bool,

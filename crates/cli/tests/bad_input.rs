@@ -42,6 +42,8 @@ fn wrong_use_is_exit_code_2() {
         (&["create-index", "db", "i", "t(id)", "--format", "fold", "--page-size", "4K"], &["8, 16 or 32 KB"]),
         (&["reorg", "db", "t", "--format", "fold"], &["t", "table"]),
         (&["reorg", "db", "t_pk", "--compress", "none"], &["t_pk", "index"]),
+        (&["reorg", "db", "t_pk", "--order", "t_pk"], &["t_pk", "index"]),
+        (&["reorg", "db", "t", "--order", "nothing"], &["\"t\"", "\"nothing\""]),
         (&["estimate", "db"], &["TABLE"]),
         (&["demo", "--scale-factor", "-3"], &["-3"]),
         (&["demo", "--scale-factor", "1000000"], &["1000000"]),

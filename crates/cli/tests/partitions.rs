@@ -97,7 +97,9 @@ fn partitions_come_and_go() {
     place.run(&["reorg", "db", "by_shop", "--format", "plain"]).ok();
     assert_eq!(sorted(rows(&place, "sales", &[])), before);
     check(&place);
-    place.run(&["reorg", "db", "sales", "--compress", "row"]).ok();
+    place.run(&["reorg", "db", "sales/q3", "--order", "by_shop"]).ok();
+    place.run(&["reorg", "db", "sales", "--compress", "row", "--order", "by_shop"]).ok();
+    check(&place);
     assert_eq!(sorted(rows(&place, "sales", &[])), before);
     // Rows go to partitions that have come since, and are found there.
     let mut more = "id,day,shop,note\n".to_owned();

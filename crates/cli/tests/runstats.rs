@@ -24,6 +24,39 @@ fn values(json: &Json, name: &str) -> [f64; 3] {
     ["value", "low", "high"].map(|end| json[name][end].as_f64().unwrap_or_else(|| panic!("{name} in {json}")))
 }
 
+/// Rows go to the order of an index and back to that of the key; the cluster ratio of each index shows it.
+#[test]
+fn a_table_is_put_in_the_order_of_an_index() {
+    let place = Place::new();
+    let rows: String = (0..20_000).map(|id| format!("{id},{}\n", id * 7_919 % 20_011)).collect();
+    place.write("t.csv", &format!("id,mixed\n{rows}"));
+    place.run(&["load", "db", "t", "t.csv", "--primary-key", "id", "--page-size", "2K"]).ok();
+    place.run(&["create-index", "db", "t_mixed", "t(mixed desc)"]).ok();
+    let ratios = || {
+        let all = place.run(&["runstats", "db", "t", "--json"]).ok().json();
+        let of = |name: &str| {
+            let index = all["tables"][0]["indexes"].as_array().unwrap().iter().find(|index| index["name"] == name).unwrap();
+            values(index, "cluster_ratio")[0]
+        };
+        (of("t_pk"), of("t_mixed"))
+    };
+    let (by_key, by_mixed) = ratios();
+    assert!(by_key > 0.99 && by_mixed < 0.1, "{by_key} and {by_mixed}");
+    for method in ["none", "row", "fixed", "huffman", "page"] {
+        let done = place.run(&["reorg", "db", "t", "--order", "t_mixed", "--compress", method, "--json"]).ok().json();
+        assert_eq!(done["rows"], 20_000);
+        let (by_key, by_mixed) = ratios();
+        assert!(by_key < 0.1 && by_mixed > 0.99, "{method}: {by_key} and {by_mixed}");
+        assert_eq!(place.run(&["check", "db", "--json"]).ok().json()["errors"], serde_json::json!([]));
+        // Without an order they keep it.
+        place.run(&["reorg", "db", "t"]).ok();
+        assert!(ratios().1 > 0.99);
+        place.run(&["reorg", "db", "t", "--order", "primary-key"]).ok();
+        assert!(ratios().0 > 0.99);
+        assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, format!("id,mixed\n{rows}"));
+    }
+}
+
 #[test]
 fn statistics_are_gathered_kept_and_printed() {
     let place = made();

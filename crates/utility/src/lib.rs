@@ -22,6 +22,7 @@ mod rebuild_index;
 mod recover_tables;
 mod reorg;
 mod report;
+mod row_order;
 mod runstats;
 mod salvage;
 mod sample;
@@ -45,7 +46,7 @@ pub use estimate::{
 pub use index_build::{IndexReport, create_index};
 pub use live_view::{Counters as LiveCounters, LiveFrame, LiveTransaction, LiveUtility, LiveWait};
 pub use load::{LoadReport, load, load_inputs, load_source, table_schema};
-pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting};
+pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, RowOrder, Setting};
 pub use page_sizes::{IndexAssignment, PageSizeLine, PageSizeOptions, PageSizeReport, PoolForecast, divide_memory, forecast, page_sizes};
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler};
 pub use pagefold_engine::{Progress, Silent, Unit};

@@ -151,9 +151,34 @@ impl Default for IndexOptions {
     }
 }
 
+/// In which order REORG puts the rows of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowOrder {
+    /// That of its primary key.
+    PrimaryKey,
+    /// That of the entries of this index of it; where the table, or what it is a partition of, is partitioned: the index of the whole.
+    Index(String),
+}
+
+/// What stands for the primary key where the name of an index could.
+const PRIMARY_KEY: &str = "primary-key";
+
+impl FromStr for RowOrder {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<RowOrder, Self::Err> {
+        Ok(if text == PRIMARY_KEY { RowOrder::PrimaryKey } else { RowOrder::Index(text.into()) })
+    }
+}
+
 /// Options of REORG. What is `None` stays as it is.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ReorgOptions {
+    /// The order of the rows of a table. Rows that are changed while they are written may lie elsewhere.
+    pub order: Option<RowOrder>,
+    /// Memory for sorting rows, and for sorting the keys of each index, in bytes: 64 MB if nothing is said. Beyond it sorted runs go to temporary
+    /// files in the database directory.
+    pub sort_bytes: Option<usize>,
     /// Compression of a table.
     pub method: Option<Setting<Method>>,
     /// Format of an index.

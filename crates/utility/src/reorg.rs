@@ -1,10 +1,11 @@
-//! REORG: writes a table or an index anew, with another method, format or page size, beside those who change rows. The object is replaced when all is done.
+//! REORG: writes a table or an index anew, with another method, format, page size or order of rows, beside those who change rows. The object is replaced when all is done.
 
 use crate::drop::no_object;
 use crate::estimate::{choose_format, choose_method};
 use crate::index_build::{KeyCollector, KeyCollectors, fill, finish, stopped};
 use crate::options::PATIENCE;
 use crate::partitions::reorg_partitioned;
+use crate::row_order::{fill_in_order, key_of_order};
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
 use pagefold_engine::database::Database;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 /// Rows between two looks at whether to stop.
 const ROWS_PER_LOOK: u64 = 16 * 1024;
-const SORT_BYTES: usize = 64 << 20;
+pub(crate) const SORT_BYTES: usize = 64 << 20;
 
 /// Pages before and after.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,6 +61,8 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
     }
     let old = &database.table(name)?;
     let attributes = old.attributes_now();
+    let order = options.order.as_ref().map(|order| key_of_order(old, order)).transpose()?;
+    let sort_bytes = options.sort_bytes.unwrap_or(SORT_BYTES);
     let page_bytes = options.page_bytes.unwrap_or(attributes.page_bytes);
     let pctfree = options.pctfree.unwrap_or(attributes.pctfree);
     let (method, choice) = match options.method {
@@ -88,22 +91,28 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
     }
     let mut collectors = KeyCollectors::default();
     for index in build.indexes() {
-        collectors.push(KeyCollector::new(database, Arc::clone(index), SORT_BYTES));
+        collectors.push(KeyCollector::new(database, Arc::clone(index), sort_bytes));
     }
-    progress.start(&format!("reorganizing {}", old.name()), Some(old.row_count()), Unit::Rows);
-    let mut rows = 0u64;
-    build.fill(|rid, record| {
-        collectors.push_row(&table, record, rid)?;
-        rows += 1;
-        if rows.is_multiple_of(ROWS_PER_LOOK) {
-            progress.advance(ROWS_PER_LOOK);
-            if progress.interrupted() {
-                return Err(Error::Interrupted);
-            }
+    let mut placed = |rid, record: &[u8]| collectors.push_row(&table, record, rid);
+    match &order {
+        Some(key) => fill_in_order(database, &mut build, key, options, progress, placed)?,
+        None => {
+            progress.start(&format!("reorganizing {}", old.name()), Some(old.row_count()), Unit::Rows);
+            let mut rows = 0u64;
+            build.fill(|rid, record| {
+                placed(rid, record)?;
+                rows += 1;
+                if rows.is_multiple_of(ROWS_PER_LOOK) {
+                    progress.advance(ROWS_PER_LOOK);
+                    if progress.interrupted() {
+                        return Err(Error::Interrupted);
+                    }
+                }
+                Ok(())
+            })?;
+            progress.finish();
         }
-        Ok(())
-    })?;
-    progress.finish();
+    }
     for collector in collectors.into_vec() {
         collector.build_beside(progress)?;
     }
@@ -131,6 +140,9 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
     if options.method.is_some() || options.keep_dictionary {
         return Err(Error::Usage(format!("\"{name}\" is an index: it has a format, not a compression with a dictionary")));
     }
+    if options.order.is_some() {
+        return Err(Error::Usage(format!("\"{name}\" is an index: its entries have their order")));
+    }
     let old = database.index(name)?;
     let mut attributes = old.attributes_now();
     attributes.pctfree = options.pctfree.unwrap_or(attributes.pctfree);
@@ -146,7 +158,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
     };
     let mut change = database.change();
     let mut build = change.begin_index_again(attributes.with_format(format, page_bytes))?;
-    fill(database, &build, SORT_BYTES, progress)?;
+    fill(database, &build, options.sort_bytes.unwrap_or(SORT_BYTES), progress)?;
     finish(&mut change, &mut build, options.patience.unwrap_or(PATIENCE), progress)?;
     let (fresh, old) = (Arc::clone(build.index()), change.replace_index(name, options.patience, progress).map_err(stopped)?);
     let pages_of = |index: &pagefold_engine::index::Index| u64::from(index.data_set().page_count());

@@ -16,6 +16,7 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
         page_bytes: arguments.page_size.map(page_bytes),
         pctfree: arguments.pctfree,
         keep_dictionary: arguments.keep_dictionary,
+        order: arguments.order.clone(),
         costs: Costs::Measured,
         ..ReorgOptions::default()
     };

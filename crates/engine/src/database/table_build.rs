@@ -24,7 +24,7 @@
 use super::index_build::name_row;
 use super::leftovers::key_of;
 use super::open::DatabaseState;
-use super::row_places::{PlacedRows, RowPlaces};
+use super::row_places::{PlacedRows, RowPlaces, SortedPlaces};
 use crate::btree::Unless;
 use crate::directory::scratch_file;
 use crate::hash::FastSet;
@@ -224,13 +224,46 @@ impl TableBuild {
         &mut self,
         mut placed: impl FnMut(Rid, &[u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
+        let (old, mut places) = (Arc::clone(&self.old), PlacedRows::default());
+        let rows = self.fill_with(
+            |push| old.visit_newest(DataPages::of(&old), push),
+            |old, new, record| {
+                places.push(old, new);
+                placed(new, record)
+            },
+        )?;
+        self.set_places(RowPlaces::new(places))?;
+        Ok(rows)
+    }
+
+    /// Visits the rows that there are, committed or not, in the order in which they lie: for who puts them in another one before
+    /// [they are written](Self::fill_with). A row that changes later is noted.
+    ///
+    /// # Errors
+    /// When a page is damaged, or the visitor fails.
+    pub fn visit_rows<E: From<Error>>(&self, visit: impl FnMut(Rid, &[u8]) -> std::result::Result<(), E>) -> std::result::Result<(), E> {
+        self.old.visit_newest(DataPages::of(&self.old), visit)
+    }
+
+    /// Writes rows in the order in which `rows` gives them: each of those that were [visited](Self::visit_rows), once, as it was. `placed` is told of each its
+    /// RID, where it has come to, and its record there. How many were written. [`Self::place`] follows.
+    ///
+    /// # Errors
+    /// As [`Self::fill`]; when `rows` fails.
+    pub fn fill_with<E: From<Error>>(
+        &mut self,
+        rows: impl FnOnce(&mut dyn FnMut(Rid, &[u8]) -> std::result::Result<(), E>) -> std::result::Result<(), E>,
+        mut placed: impl FnMut(Rid, Rid, &[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
         let mut loader = BulkLoader::new(&self.shadow.table)?;
         // The rows that have no place yet: those of the page that is being filled.
-        let (mut waiting, mut places, mut rows) = (VecDeque::new(), PlacedRows::default(), 0);
-        let mut fresh = Vec::new();
-        let (old, mut again) = (Arc::clone(&self.old), 0);
-        old.visit_newest(DataPages::of(&old), |rid, record| {
-            let record = match self.shadow.anew(&old, record, &mut fresh) {
+        let (mut waiting, mut count, mut again, mut fresh) = (VecDeque::new(), 0, 0, Vec::new());
+        let mut told = |waiting: &mut VecDeque<Rid>, new: Rid, record: &[u8]| match waiting.pop_front() {
+            Some(old) => placed(old, new, record),
+            None => Ok(()),
+        };
+        rows(&mut |rid, record| {
+            let record = match self.shadow.anew(&self.old, record, &mut fresh) {
                 Ok(()) => &fresh,
                 Err(error) => {
                     self.check_changing(rid, record, error)?;
@@ -239,21 +272,33 @@ impl TableBuild {
                 }
             };
             waiting.push_back(rid);
-            rows += 1;
-            loader.push(record, |new, record| {
-                waiting.pop_front().into_iter().for_each(|old| places.push(old, new));
-                placed(new, record)
-            })
+            count += 1;
+            loader.push(record, |new, record| told(&mut waiting, new, record))
         })?;
-        loader.finish(|new, record| {
-            waiting.pop_front().into_iter().for_each(|old| places.push(old, new));
-            placed(new, record)
-        })?;
-        if self.shadow.places.set(RowPlaces::new(places)).is_err() {
-            return Err(Error::Parameter(format!("the new {} is filled already", self.table().object())).into());
-        }
+        loader.finish(|new, record| told(&mut waiting, new, record))?;
         self.counts.again += again;
-        Ok(rows)
+        Ok(count)
+    }
+
+    /// Says where all rows have come to that [were written in an order](Self::fill_with), in the order of their old RIDs: by `places`, which calls what it gets with the old and
+    /// the new RID of each. They are kept in a scratch file if they are many.
+    ///
+    /// # Errors
+    /// When RIDs are not in order, the file cannot be written, or `places` fails.
+    pub fn place<E: From<Error>>(
+        &mut self,
+        places: impl FnOnce(&mut dyn FnMut(Rid, Rid) -> std::result::Result<(), E>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let (storage, directory) = (Arc::clone(&self.database.core.storage), self.database.core.directory.clone());
+        let name = format!("table-{}-placed", self.table().object_id);
+        let mut sorted = SortedPlaces::new(Box::new(move || scratch_file(storage.as_ref(), &directory, &name)));
+        places(&mut |old, new| Ok(sorted.push(old, new)?))?;
+        Ok(self.set_places(RowPlaces::sorted(sorted))?)
+    }
+
+    fn set_places(&self, places: RowPlaces) -> Result<()> {
+        let is_filled = || Error::Parameter(format!("the new {} is filled already", self.table().object()));
+        self.shadow.places.set(places).map_err(|_| is_filled())
     }
 
     pub(super) fn is_filling(&self) -> bool {
@@ -410,7 +455,7 @@ impl Shadow {
         let Buffers { rows, record, fresh, before, keys } = buffers;
         let Some(places) = self.places.get() else { return Ok(()) };
         // Before the look at it: who changes it meanwhile settles it afterwards, or has noted it.
-        let place = places.of(rid);
+        let place = places.of(rid)?;
         record.clear();
         let is_there = old.read(rid, rows, |bytes| record.extend_from_slice(bytes))?.is_some();
         let Some(new) = place.new else {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 type Entry = (Vec<u8>, Rid);
 
-const FORMATS: [(IndexFormat, usize); 3] = [(IndexFormat::Plain, 2048), (IndexFormat::Fold, 8192), (IndexFormat::Prefix, 2048)];
+pub(crate) const FORMATS: [(IndexFormat, usize); 3] = [(IndexFormat::Plain, 2048), (IndexFormat::Fold, 8192), (IndexFormat::Prefix, 2048)];
 
 const RIDS_A_PAGE: u64 = 60;
 

@@ -9,6 +9,7 @@
 mod world;
 
 mod any_length;
+mod disorganized;
 mod leaves;
 mod log;
 mod tables;

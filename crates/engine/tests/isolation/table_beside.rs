@@ -38,10 +38,29 @@ fn fill(build: &mut TableBuild) -> Result<u64> {
 
 /// The same; and does something when so many rows have their place.
 fn fill_and(build: &mut TableBuild, after: u64, act: impl FnOnce()) -> Result<u64> {
+    fill_as(build, None, after, act)
+}
+
+/// Rows in another order than that in which they lie.
+type Ordered = Vec<(Rid, Vec<u8>)>;
+
+fn ordered(build: &TableBuild) -> Ordered {
+    let mut rows = Ordered::new();
+    build
+        .visit_rows(|rid, record| {
+            rows.push((rid, record.to_vec()));
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    rows.sort_unstable_by(|a, b| b.1.cmp(&a.1));
+    rows
+}
+
+fn fill_as(build: &mut TableBuild, order: Option<Ordered>, after: u64, act: impl FnOnce()) -> Result<u64> {
     let (table, indexes) = (Arc::clone(build.table()), build.indexes().to_vec());
     let mut entries: Vec<Vec<(Vec<u8>, Rid)>> = vec![Vec::new(); indexes.len()];
     let (mut rows, mut act) = (0, Some(act));
-    build.fill(|rid, record| {
+    let mut placed = |rid, record: &[u8]| {
         rows += 1;
         if rows == after
             && let Some(act) = act.take()
@@ -54,7 +73,22 @@ fn fill_and(build: &mut TableBuild, after: u64, act: impl FnOnce()) -> Result<u6
             entries.push((key, rid));
         }
         Ok::<_, Error>(())
-    })?;
+    };
+    match order {
+        None => drop(build.fill(placed)?),
+        Some(order) => {
+            let mut places = Vec::new();
+            build.fill_with(
+                |push| order.iter().try_for_each(|(rid, record)| push(*rid, record)),
+                |old, new, record| {
+                    places.push((old, new));
+                    placed(new, record)
+                },
+            )?;
+            places.sort_unstable();
+            build.place::<Error>(|push| places.iter().try_for_each(|(old, new)| push(*old, *new)))?;
+        }
+    }
     for (index, mut entries) in indexes.iter().zip(entries) {
         entries.sort_unstable();
         let mut builder = index.build(entries.iter().map(|(_, rid)| rid.slot()).max().unwrap_or(0));
@@ -93,6 +127,7 @@ fn committed(world: &World) -> Rows {
 
 #[derive(Debug, Default)]
 struct Met {
+    in_order: u64,
     rebuilt: u64,
     waited: u64,
     withdrawn: u64,
@@ -190,7 +225,7 @@ fn stepped(seed: u64, met: &mut Met) {
     let world = open(&storage, form, OpenMode::Create);
     world.fill((0..random.below(NUMBERS) as i64).map(|number| (number, number % 12)));
     let mut writers: Vec<Option<Writer<'_>>> = (0..1 + random.below(3)).map(|_| None).collect();
-    let mut building: Option<(TableBuild, Change<'_>, u64)> = None;
+    let mut building: Option<(TableBuild, Change<'_>, u64, Option<Ordered>)> = None;
     let mut old: Option<(Transaction<'_>, Rows)> = None;
     for _ in 0..600 {
         match random.below(20) {
@@ -201,7 +236,7 @@ fn stepped(seed: u64, met: &mut Met) {
                     // A partition has 16 pages at least.
                     let page_bytes = if form.small_partitions.is_some() { 2048 } else { [2048, 4096, 16384][random.below(3) as usize] };
                     match begin(&mut change, &world, method, page_bytes) {
-                        Ok(build) => building = Some((build, change, 0)),
+                        Ok(build) => building = Some((build, change, 0, None)),
                         Err(error) => assert!(matches!(error, Error::Lock(_)), "{error}"),
                     }
                     if old.is_none() {
@@ -210,11 +245,17 @@ fn stepped(seed: u64, met: &mut Met) {
                         old = Some((reader, rows));
                     }
                 }
-                Some((build, change, stage)) => {
+                Some((build, change, stage, order)) => {
                     match *stage {
-                        0 => drop(fill(build).unwrap()),
-                        1 => change.define_table(build, &Silent).unwrap(),
-                        2 => build.settle(&Silent).unwrap(),
+                        // Writers go on between reading and writing.
+                        0 if seed % 2 == 1 => *order = Some(ordered(build)),
+                        0 => {}
+                        1 => {
+                            met.in_order += u64::from(order.is_some());
+                            fill_as(build, order.take(), u64::MAX, || ()).map(drop).unwrap();
+                        }
+                        2 => change.define_table(build, &Silent).unwrap(),
+                        3 => build.settle(&Silent).unwrap(),
                         _ => match change.finish_table(build, Some(Duration::ZERO), &Silent) {
                             Err(Error::Lock(_)) => met.waited += 1,
                             result => {
@@ -222,7 +263,7 @@ fn stepped(seed: u64, met: &mut Met) {
                                 (met.noted, met.at_once, met.again) =
                                     (met.noted + counts.noted, met.at_once + counts.at_once, met.again + counts.again);
                                 let before = committed(&world);
-                                let (build, change, _) = building.take().unwrap();
+                                let (build, change, ..) = building.take().unwrap();
                                 let table = Arc::clone(build.table());
                                 change.commit().unwrap();
                                 drop(build);
@@ -266,8 +307,17 @@ fn every_interleaving_gives_the_same_rows() {
     let seeds: u64 = std::env::var("PAGEFOLD_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     (0..seeds).for_each(|seed| stepped(seed, &mut met));
     println!("{met:?}");
-    let Met { rebuilt, waited, withdrawn, noted, at_once, again: _, stale, old_snapshots } = met;
-    assert!(rebuilt > 100 && waited > 100 && withdrawn > 20 && noted > 1_000 && at_once > 1_000 && stale > 20 && old_snapshots > 50);
+    let Met { rebuilt, in_order, waited, withdrawn, noted, at_once, again: _, stale, old_snapshots } = met;
+    assert!(
+        in_order > 100
+            && rebuilt > 100
+            && waited > 100
+            && withdrawn > 20
+            && noted > 1_000
+            && at_once > 1_000
+            && stale > 20
+            && old_snapshots > 50
+    );
 }
 
 /// Others change rows as fast as they can, each its own, while the table goes from each method to each other: none of them fails, and at

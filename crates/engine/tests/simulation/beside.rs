@@ -109,7 +109,7 @@ fn index_step(build: &mut IndexBuild, change: &mut Change<'_>, stage: &mut Stage
 fn fill_table(build: &mut TableBuild) -> Result<()> {
     let (table, indexes) = (Arc::clone(build.table()), build.indexes().to_vec());
     let mut entries: Vec<Vec<(Vec<u8>, Rid)>> = vec![Vec::new(); indexes.len()];
-    build.fill(|rid, record| {
+    let mut placed = |rid, record: &[u8]| {
         for (index, entries) in indexes.iter().zip(&mut entries) {
             let mut key = Vec::new();
             let encoded = index.key_layout().encode_from_record(table.layout(), record, &mut key);
@@ -117,7 +117,27 @@ fn fill_table(build: &mut TableBuild) -> Result<()> {
             entries.push((key, rid));
         }
         Ok::<_, Error>(())
-    })?;
+    };
+    if build.old().row_count().is_multiple_of(2) {
+        build.fill(placed)?;
+    } else {
+        // In another order than that in which they lie.
+        let (mut rows, mut places) = (Vec::new(), Vec::new());
+        build.visit_rows(|rid, record| {
+            rows.push((rid, record.to_vec()));
+            Ok::<_, Error>(())
+        })?;
+        rows.sort_unstable_by(|a, b| b.1.cmp(&a.1));
+        build.fill_with(
+            |push| rows.iter().try_for_each(|(rid, record)| push(*rid, record)),
+            |old, new, record| {
+                places.push((old, new));
+                placed(new, record)
+            },
+        )?;
+        places.sort_unstable();
+        build.place::<Error>(|push| places.iter().try_for_each(|(old, new)| push(*old, *new)))?;
+    }
     for (index, mut entries) in indexes.iter().zip(entries) {
         entries.sort_unstable();
         let mut builder = index.build(entries.iter().map(|(_, rid)| rid.slot()).max().unwrap_or(0));

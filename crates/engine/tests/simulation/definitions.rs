@@ -12,7 +12,7 @@ use pagefold_engine::{Error, Silent};
 use pagefold_interchange::{FileFormat, FileSink, InterchangeError, ParquetOptions};
 use pagefold_types::{Direction, Value, ValueRef};
 use pagefold_utility::{
-    IndexOptions, LoadMode, LoadOptions, ReorgOptions, Setting, create_index, drop_object, export, load, reorg, table_schema,
+    IndexOptions, LoadMode, LoadOptions, ReorgOptions, RowOrder, Setting, create_index, drop_object, export, load, reorg, table_schema,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -182,7 +182,17 @@ fn run(database: &Database, definition: Definition) -> Done {
             Ok(change.commit()?)
         }
         Definition::Reorganize { table, method, page_bytes } => {
-            let options = ReorgOptions { method: Some(Setting::Given(method)), page_bytes: Some(page_bytes), ..ReorgOptions::default() };
+            // In the order of an index that the table has just then, or as they lie.
+            let indexes = database.table(TABLES[table]).map_or_else(|_| Vec::new(), |table| table.all_indexes());
+            let order = indexes.last().filter(|_| page_bytes == 4096).map(|index| RowOrder::Index(index.name().into()));
+            let sort_bytes = Some(0);
+            let options = ReorgOptions {
+                method: Some(Setting::Given(method)),
+                page_bytes: Some(page_bytes),
+                order,
+                sort_bytes,
+                ..ReorgOptions::default()
+            };
             reorg(database, TABLES[table], &options, &Silent).map(drop)
         }
         Definition::ReorganizeIndex { index, format } => {

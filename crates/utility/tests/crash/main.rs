@@ -13,8 +13,8 @@ use pagefold_engine::table_space::Method;
 use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, SimulatedClock, Storage};
 use pagefold_types::{Column, DataType, Direction, Value, ValueRef};
 use pagefold_utility::{
-    Alteration, Error, IndexOptions, LoadMode, LoadOptions, ReorgOptions, Result, Silent, alter, check_files, create_index, drop_object,
-    load, reorg,
+    Alteration, Error, IndexOptions, LoadMode, LoadOptions, ReorgOptions, Result, RowOrder, Silent, alter, check_files, create_index,
+    drop_object, load, reorg,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -85,10 +85,10 @@ fn state(storage: &FaultStorage, what: &str) -> Vec<String> {
     seen
 }
 
-/// A command, and whether the table that it finds was altered before.
+/// A command, and which of the [`bases`] it finds.
 struct Command {
     name: &'static str,
-    finds_altered: bool,
+    finds: usize,
     run: fn(&Database) -> Result<()>,
 }
 
@@ -120,6 +120,12 @@ fn commands() -> Vec<Command> {
         let options = ReorgOptions { method: Some(Method::Fixed.into()), page_bytes: Some(4096), ..ReorgOptions::default() };
         reorg(database, "t", &options, &Silent).map(drop)
     }
+    fn reorg_in_order(database: &Database) -> Result<()> {
+        let order = Some(RowOrder::Index("by_remark".into()));
+        // The least memory: rows are sorted by way of a temporary file.
+        let options = ReorgOptions { method: Some(Method::Row.into()), order, sort_bytes: Some(0), ..ReorgOptions::default() };
+        reorg(database, "t", &options, &Silent).map(drop)
+    }
     fn reorg_index(database: &Database) -> Result<()> {
         let options = ReorgOptions { format: Some(IndexFormat::Fold.into()), page_bytes: Some(16384), ..ReorgOptions::default() };
         reorg(database, "t_pk", &options, &Silent).map(drop)
@@ -127,18 +133,19 @@ fn commands() -> Vec<Command> {
     fn drop_table(database: &Database) -> Result<()> {
         drop_object(database, "t").map(drop)
     }
-    let command = |name, finds_altered, run| Command { name, finds_altered, run };
+    let command = |name, finds, run| Command { name, finds, run };
     vec![
-        command("load", false, load_new as fn(&Database) -> Result<()>),
-        command("load --append", false, append),
-        command("load --replace", false, replace),
-        command("create-index", false, index),
-        command("alter", false, alter_table),
-        command("reorg table", false, reorg_table),
-        command("reorg table, altered", true, reorg_table),
-        command("reorg index", false, reorg_index),
-        command("drop", false, drop_table),
-        command("drop, altered", true, drop_table),
+        command("load", LOADED, load_new as fn(&Database) -> Result<()>),
+        command("load --append", LOADED, append),
+        command("load --replace", LOADED, replace),
+        command("create-index", LOADED, index),
+        command("alter", LOADED, alter_table),
+        command("reorg table", LOADED, reorg_table),
+        command("reorg table, altered", ALTERED, reorg_table),
+        command("reorg table, in order", INDEXED, reorg_in_order),
+        command("reorg index", LOADED, reorg_index),
+        command("drop", LOADED, drop_table),
+        command("drop, altered", ALTERED, drop_table),
     ]
 }
 
@@ -146,8 +153,12 @@ fn small() -> LoadOptions {
     LoadOptions { method: Method::None.into(), sort_bytes: 1 << 20, ..LoadOptions::default() }
 }
 
-/// The table as it was loaded, and as it was altered since, with some rows of either layout.
-fn bases(sector_bytes: u32) -> [FaultStorage; 2] {
+const LOADED: usize = 0;
+const ALTERED: usize = 1;
+const INDEXED: usize = 2;
+
+/// The table as it was loaded; as it was altered since, with some rows of either layout; with an index by which its rows are in no order.
+fn bases(sector_bytes: u32) -> [FaultStorage; 3] {
     let loaded = base(sector_bytes);
     let altered = loaded.crash_image(CrashPolicy::KeepAll);
     let database = open(&altered, OpenMode::Write).unwrap();
@@ -160,7 +171,10 @@ fn bases(sector_bytes: u32) -> [FaultStorage; 2] {
     }
     transaction.commit().unwrap();
     drop(database);
-    [loaded, altered]
+    let indexed = loaded.crash_image(CrashPolicy::KeepAll);
+    let columns = [("remark".to_string(), Direction::Descending), ("id".to_string(), Direction::Descending)];
+    create_index(&open(&indexed, OpenMode::Write).unwrap(), "by_remark", "t", &columns, &IndexOptions::default(), &Silent).unwrap();
+    [loaded, altered, indexed]
 }
 
 fn base(sector_bytes: u32) -> FaultStorage {
@@ -178,8 +192,8 @@ fn a_crash_at_any_call_leaves_before_or_after() {
     let mut states = 0;
     for sector_bytes in [512, 4096] {
         let bases = bases(sector_bytes);
-        for Command { name, finds_altered, run: command } in commands() {
-            let base = &bases[usize::from(finds_altered)];
+        for Command { name, finds, run: command } in commands() {
+            let base = &bases[finds];
             let before = state(&base.crash_image(CrashPolicy::KeepAll), "before");
             let done = base.crash_image(CrashPolicy::KeepAll);
             command(&open(&done, OpenMode::Write).unwrap()).unwrap();
@@ -208,8 +222,8 @@ fn a_crash_at_any_call_leaves_before_or_after() {
 #[test]
 fn an_error_at_any_call_leaves_before_or_after() {
     let bases = bases(4096);
-    for Command { name, finds_altered, run: command } in commands() {
-        let base = &bases[usize::from(finds_altered)];
+    for Command { name, finds, run: command } in commands() {
+        let base = &bases[finds];
         let before = state(&base.crash_image(CrashPolicy::KeepAll), "before");
         for (failure, repeat) in [(Failure::Io, Repeat::Once), (Failure::NoSpace, Repeat::Forever)] {
             for call in 0.. {
