@@ -68,6 +68,7 @@ fn cold_scan(storage: &Arc<dyn Storage>, background_threads: usize) -> (u64, u64
 }
 
 #[test]
+#[ignore = "waits for prefetch in real time: for the record in docs/performance.md"]
 fn reorg_of_a_disorganized_index_brings_back_pages_that_are_read_together() {
     for (format, page_bytes) in FORMATS {
         let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
