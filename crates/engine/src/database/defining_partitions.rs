@@ -179,7 +179,11 @@ impl Defining {
         };
         match self.tables().find(|own| own.range().is_some_and(|own| own.table == range.table)) {
             Some(own) => check(own.attributes())?,
-            None => live.first().map_or(Ok(()), |first| check(&database.attributes_of(first)?))?,
+            None => {
+                // One that this transaction has dropped may have had other columns before it was altered.
+                let other = live.iter().find(|partition| !self.has_dropped(partition.object_id()));
+                other.map_or(Ok(()), |other| check(&database.attributes_of(other)?))?;
+            }
         }
         let is_whole = |object_id: u32| object_id == range.table && !self.has_dropped(object_id);
         let made = self.others_made().any(|other| is_whole(other.object_id));

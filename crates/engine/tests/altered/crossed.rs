@@ -3,12 +3,16 @@
 use crate::{Model, Random, add, alter, begin, change_rows, create, fill, open, open_at, rid, set_type};
 use crate::{Scans, settings};
 use pagefold_engine::backup::{RecoverOptions, Until, recover};
+use pagefold_engine::btree::Direction;
 use pagefold_engine::database::{Database, Isolation, OpenMode, TableChange, Transaction};
+use pagefold_engine::directory::read_control;
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
-use pagefold_engine::{Error, Silent};
-use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, SimulatedClock, Storage};
-use pagefold_types::{Column, Value, ValueRef};
+use pagefold_engine::{Error, Silent, file_id_of};
+use pagefold_format::data::forms::{layout_of, record_form};
+use pagefold_format::page::{self, PageIdentity, PageType};
+use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, OpenOptions, SimulatedClock, Storage, read_exact_at};
+use pagefold_types::{Column, KeyRange, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,7 +95,7 @@ fn everything(t: &mut Transaction<'_>) -> Everything {
         rows.insert(id, visible.iter().map(|at| values[*at].clone()).collect());
     }
     let index = t.index("by_price").unwrap();
-    let found = t.rows_by(&table, &index, pagefold_engine::btree::Direction::Forward).unwrap();
+    let found = t.rows_by(&table, &index, Direction::Forward).unwrap();
     assert_eq!(found.collect::<Result<Vec<_>, Error>>().unwrap().len(), rows.len());
     (columns, rows)
 }
@@ -160,4 +164,71 @@ fn an_alter_without_room_leaves_nothing_behind() {
     }
     println!("{made} statements made, {rows_refused} changes of rows and {alters_refused} of tables refused");
     assert!(rows_refused > 10 && alters_refused > 10 && made > 10);
+}
+
+/// Pages whose rows say that they are of a layout that the table has not had: an error that names object, page and reason, by every way to read, and whoever writes does not panic either.
+#[test]
+fn rows_of_a_layout_that_is_not_there_are_an_error() {
+    /// Where a data page says the form of its rows.
+    const FORM: usize = 32;
+    let mut damaged = 0;
+    for method in Method::ALL {
+        let storage: Arc<dyn Storage> = Arc::new(FaultStorage::new(FaultOptions { seed: 5, ..FaultOptions::default() }));
+        let database = open(&storage, OpenMode::Create);
+        create(&database, method, IndexFormat::Plain);
+        fill(&database, 0..60);
+        let mut t = begin(&database, Isolation::ReadCommitted);
+        let table = t.change_table("t", &[add("more", "integer", false, Value::Int(1))]).unwrap();
+        for id in 100..400 {
+            let text = format!("text of {id} ").repeat(4);
+            let row = [ValueRef::Int(id), ValueRef::Int(id % 100), ValueRef::Text(&text), ValueRef::Decimal(id.into()), ValueRef::Int(7)];
+            t.insert(&table, &row).unwrap();
+        }
+        t.commit().unwrap();
+        let (database_id, file_id) =
+            (read_control(storage.as_ref(), Path::new("db")).unwrap().current.database_id, table.data_sets().next().unwrap().file_id());
+        drop(table);
+        database.close().unwrap();
+        let mut pages = 0;
+        for path in storage.list(Path::new("db/data")).unwrap().iter().filter(|path| file_id_of(path) == Some(file_id)) {
+            let file = storage.open(path, &OpenOptions::read_write()).unwrap();
+            let mut bytes = vec![0; file.len().unwrap() as usize];
+            read_exact_at(file.as_ref(), &mut bytes, 0).unwrap();
+            for (page_number, bytes) in (0..).zip(bytes.chunks_exact_mut(2048)) {
+                let form = page::get_u16(bytes, FORM);
+                if page::is_of_type(bytes, PageType::Data) && layout_of(form) == 1 {
+                    page::put_u16(bytes, FORM, form ^ record_form(1) ^ record_form(9));
+                    page::seal(bytes, &PageIdentity { database_id, file_id, page_number });
+                    pages += 1;
+                }
+            }
+            file.write_at(&bytes, 0).unwrap();
+        }
+        assert!(pages > 0, "{method}: no page of the layout");
+        damaged += pages;
+        let database = open(&storage, OpenMode::Write);
+        let mut t = begin(&database, Isolation::ReadCommitted);
+        let (table, pk) = (t.table("t").unwrap(), t.index("t_pk").unwrap());
+        let is_named = |error: &Error| {
+            let text = error.to_string();
+            assert!(
+                text.contains("\"t\"") && text.contains("page ") && text.contains("layout 9, which the table has not had"),
+                "{method}: {text}"
+            );
+        };
+        let by_scan: Vec<Error> = t.rows(&table).unwrap().filter_map(Result::err).take(1).collect();
+        let by_key: Vec<Error> = t.rows_by(&table, &pk, Direction::Forward).unwrap().filter_map(Result::err).take(1).collect();
+        by_scan.iter().chain(&by_key).for_each(is_named);
+        assert_eq!((by_scan.len(), by_key.len()), (1, 1), "{method}");
+        is_named(&t.find(&table, &pk, &[ValueRef::Int(300)]).unwrap_err());
+        let all = KeyRange { start: Vec::new(), end: None };
+        let keys = t.read_view().unwrap().keys(&table, &pk, all, Direction::Forward).unwrap();
+        let rid = keys.last().unwrap().unwrap().0;
+        is_named(&t.row(&table, rid).unwrap_err());
+        is_named(&t.update(&table, rid, &[(1, ValueRef::Int(3))]).unwrap_err());
+        // Who looks at all rows finds it, too, and nothing has changed then.
+        is_named(&t.change_table("t", &[set_type("small", "integer")]).unwrap_err());
+        assert_eq!(table.attributes(), database.table("t").unwrap().attributes());
+    }
+    println!("{damaged} pages");
 }

@@ -8,11 +8,11 @@ use crate::setting;
 use crate::world::{Random, index_page_bytes, open};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{
-    Database, Isolation, OpenMode, Part, PartOrder, PartitionSpec, PartitionedTable, ScanRequest, Transaction, TransactionOptions,
-    limit_key,
+    Database, Isolation, OpenMode, Part, PartOrder, PartitionSpec, PartitionedTable, ScanRequest, TableChange, Transaction,
+    TransactionOptions, limit_key,
 };
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
-use pagefold_engine::table_space::{Method, TableAttributes};
+use pagefold_engine::table_space::{Method, Table, TableAttributes};
 use pagefold_engine::{Error, Silent};
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage};
 use pagefold_types::{Column, DataType, Direction, KeyRange, Schema, Value, ValueRef};
@@ -26,13 +26,18 @@ const TABLE: &str = "sales";
 /// Days of rows are below this.
 const DAYS: u64 = 60;
 
-/// Names, limits as keys, and methods of partitions; rows by day and number; names of indexes.
+/// Names and limits as keys of partitions; rows by day and number; names of indexes; columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct State {
     partitions: Vec<(String, KeyRange2)>,
     rows: BTreeMap<(i64, i64), String>,
     indexes: BTreeSet<String>,
+    /// Those that are not dropped, in order. One that came has the number of its name in every row.
+    columns: Vec<Column>,
 }
+
+/// Columns that a partitioned table is made with.
+const COLUMNS: usize = 3;
 
 /// First key, and the first one behind.
 type KeyRange2 = (Vec<u8>, Option<Vec<u8>>);
@@ -92,9 +97,25 @@ fn contents(database: &Database) -> Result<State, String> {
     let mut t = database.begin(TransactionOptions::default());
     state.rows = rows(&mut t, &whole)?;
     for partition in whole.partitions() {
+        let table = t.table_of_partition(partition).map_err(words)?;
+        let columns: Vec<Column> = visible(&table).map(|(_, column)| column.clone()).collect();
+        if !state.partitions.is_empty() && columns != state.columns {
+            return Err(format!("partition {} has columns {columns:?}, others {:?}", partition.name(), state.columns));
+        }
+        state.columns = columns;
         state.partitions.push((partition.name().to_owned(), (partition.keys().start.clone(), partition.keys().end.clone())));
     }
     Ok(state)
+}
+
+/// Columns that are not dropped, with their places.
+fn visible(table: &Table) -> impl Iterator<Item = (usize, &Column)> {
+    table.attributes().visible_columns().into_iter().map(|at| (at, &table.attributes().schema.columns()[at]))
+}
+
+/// What all rows have in a column that came.
+fn value_of(column: &Column) -> i64 {
+    column.name[1..].parse().unwrap()
 }
 
 /// What a transaction sees: scanned, and merged by each index.
@@ -109,6 +130,11 @@ fn rows(t: &mut Transaction<'_>, whole: &PartitionedTable) -> Result<BTreeMap<(i
     for (partition, table) in &tables {
         for row in view.scan(table, &ScanRequest::default()).map_err(words)?.into_rows() {
             let values = row.map_err(words)?.1;
+            for (at, column) in visible(table).skip(COLUMNS) {
+                if values[at] != Value::Int(value_of(column)) {
+                    return Err(format!("{} of {:?} is {:?}", column.name, &values[..2], values[at]));
+                }
+            }
             let mut key = Vec::new();
             whole.key(&values.iter().map(Value::as_ref).collect::<Vec<_>>(), &mut key).map_err(words)?;
             if whole.find(&key).map(|at| whole.partitions()[at].name()) != Some(partition.name()) {
@@ -190,6 +216,14 @@ struct History {
 impl History {
     fn met(&self, what: &'static str) {
         *self.watched.lock().met.entry(what).or_default() += 1;
+    }
+
+    /// The same, and of an altered table by itself.
+    fn met_of(&self, state: &State, what: &'static str, of_altered: &'static str) {
+        self.met(what);
+        if state.columns != attributes().schema.columns() {
+            self.met(of_altered);
+        }
     }
 
     fn name(&mut self) -> String {
@@ -312,7 +346,14 @@ impl History {
         let key = [ValueRef::Int(day), ValueRef::Int(id)];
         let found = t.get(&table, &index, &key, |rid, _| rid)?;
         assert_eq!(found.is_some(), state.rows.contains_key(&(day, id)), "row {day} {id}");
-        let values = [ValueRef::Int(day), ValueRef::Int(id), ValueRef::Text(&text)];
+        let row = |table: &Table, day: i64, text: &str| {
+            let mut values = vec![Value::Null; table.attributes().schema.len()];
+            (values[0], values[1], values[2]) = (Value::Int(day), Value::Int(id), Value::Text(text.into()));
+            visible(table).skip(COLUMNS).for_each(|(at, column)| values[at] = Value::Int(value_of(column)));
+            values
+        };
+        let values = row(&table, day, &text);
+        let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
         match found {
             None => {
                 if self.random.one_in(3) {
@@ -344,7 +385,8 @@ impl History {
                         }
                         let savepoint = t.savepoint();
                         let target = t.table_of_partition(&whole.partitions()[other])?;
-                        let moved = [ValueRef::Int(to), ValueRef::Int(id), ValueRef::Text(&before)];
+                        let moved = row(&target, to, &before);
+                        let moved: Vec<ValueRef<'_>> = moved.iter().map(Value::as_ref).collect();
                         let done = t.delete(&table, rid).and_then(|_| t.insert(&target, &moved));
                         if let Err(error) = done {
                             t.roll_back_to(savepoint)?;
@@ -368,14 +410,17 @@ impl History {
         let last = state.partitions.last().and_then(|(_, (_, end))| end.clone());
         let ends = (0..=DAYS as i64 + 20).find(|day| limit(*day) == last).unwrap_or(0);
         let (name, to) = (self.name(), ends + 1 + self.random.below(15) as i64);
+        if self.random.one_in(4) {
+            return self.alter(t, state, name);
+        }
         match self.random.below(6) {
             0 | 1 if last.is_some() && to < DAYS as i64 + 20 => {
                 let spec = random_spec(&mut self.random, name.clone(), Some(to));
                 if self.random.one_in(2) {
-                    self.met("a partition is added");
+                    self.met_of(state, "a partition is added", "altered: a partition is added");
                     t.add_partition(TABLE, &spec)?;
                 } else {
-                    self.met("a partition goes, and another one comes");
+                    self.met_of(state, "a partition goes, and another one comes", "altered: a partition goes, and another one comes");
                     t.rotate_partition(TABLE, &spec)?;
                     state.clear(0);
                     state.partitions.remove(0);
@@ -412,6 +457,38 @@ impl History {
         Ok(())
     }
 
+    /// The columns of all partitions change: one comes, goes, gets another type, or may be NULL or not.
+    fn alter(&mut self, t: &mut Transaction<'_>, state: &mut State, name: String) -> Result<(), Error> {
+        let picked = COLUMNS + self.random.below(4) as usize;
+        let nullable = state.columns[2].nullable;
+        let change = match (self.random.below(4), state.columns.get(picked).cloned()) {
+            (0, Some(column)) => {
+                self.met("a column of all partitions goes");
+                state.columns.remove(picked);
+                TableChange::DropColumn(column.name)
+            }
+            (1, Some(column)) => {
+                self.met("a column of all partitions gets another type");
+                state.columns[picked].data_type = DataType::BigInt;
+                TableChange::SetType { column: column.name, data_type: DataType::BigInt }
+            }
+            (2, _) => {
+                self.met("a column of all partitions may be NULL or not");
+                state.columns[2].nullable = !nullable;
+                let text = state.columns[2].name.clone();
+                if nullable { TableChange::SetNotNull(text) } else { TableChange::DropNotNull(text) }
+            }
+            _ => {
+                self.met("a column of all partitions comes");
+                let column = Column::new(&name, DataType::Integer, self.random.one_in(2));
+                let value = Value::Int(value_of(&column));
+                state.columns.push(column.clone());
+                TableChange::AddColumn { column, value }
+            }
+        };
+        t.change_partitioned_table(TABLE, &[change])
+    }
+
     /// What utilities do: rows stay, or all come anew.
     fn utility(&mut self, database: &Database) -> Result<bool, String> {
         let mut state = self.committed.clone();
@@ -419,7 +496,7 @@ impl History {
         let (name, (start, end)) = state.partitions[at].clone();
         let done = match self.random.below(4) {
             0 => {
-                self.met("a partition is divided");
+                self.met_of(&state, "a partition is divided", "altered: a partition is divided");
                 let within = |day: &i64| limit(*day).is_some_and(|key| key > start && end.as_ref().is_none_or(|end| key < *end));
                 let days: Vec<i64> = (1..DAYS as i64).filter(within).collect();
                 if days.is_empty() {
@@ -437,7 +514,7 @@ impl History {
                 if Some(from) != end {
                     return Ok(true);
                 }
-                self.met("two partitions become one");
+                self.met_of(&state, "two partitions become one", "altered: two partitions become one");
                 let into = self.name();
                 state.partitions.remove(at + 1);
                 state.partitions[at] = (into.clone(), (start, to));
@@ -445,13 +522,15 @@ impl History {
                 merge_partitions(database, TABLE, &[name, next], &into, &Silent).map(drop)
             }
             2 => {
-                self.met("a partition is written anew");
+                self.met_of(&state, "a partition is written anew", "altered: a partition is written anew");
                 let method = Some(Setting::Given(self.random.pick(&Method::ALL)));
                 let options = ReorgOptions { method, ..ReorgOptions::default() };
                 reorg(database, &format!("{TABLE}/{name}"), &options, &Silent).map(drop)
             }
             // Without rows a file does not say which types its columns have.
             _ if state.rows.is_empty() => return Ok(true),
+            // What comes has the columns of the file.
+            _ if state.columns != attributes().schema.columns() => return Ok(true),
             _ => {
                 self.met("all partitions are loaded anew");
                 let file = PathBuf::from("rows.csv");
@@ -603,13 +682,21 @@ fn partitions_and_their_rows_outlive_crashes() {
     met.iter().for_each(|(what, count)| println!("{count:>9} {what}"));
     if count >= 24 {
         let all = [
+            "a column of all partitions comes",
+            "a column of all partitions gets another type",
+            "a column of all partitions goes",
+            "a column of all partitions may be NULL or not",
             "a definition without room",
             "a partition goes, and another one comes",
+            "altered: a partition goes, and another one comes",
             "a partition is added",
+            "altered: a partition is added",
             "a partition is divided",
+            "altered: a partition is divided",
             "a partition is dropped",
             "a partition is emptied",
             "a partition is written anew",
+            "altered: a partition is written anew",
             "a row that belongs in no partition",
             "a row that moves to another partition",
             "a statement without room",
@@ -620,6 +707,7 @@ fn partitions_and_their_rows_outlive_crashes() {
             "an older reader looks again",
             "back to a savepoint",
             "two partitions become one",
+            "altered: two partitions become one",
         ];
         let missing: Vec<&str> = all.into_iter().filter(|what| !met.contains_key(what)).collect();
         assert!(missing.is_empty(), "never met: {missing:?}");
