@@ -34,6 +34,15 @@ impl Transaction<'_> {
     /// # Errors
     /// [`Error::Stale`](crate::Error::Stale) when it was dropped or replaced since; when it cannot be opened.
     pub fn table_of_partition(&mut self, partition: &RangePartition) -> Result<Arc<Table>> {
+        // One that was altered or exchanged since is for an older snapshot what it was.
+        if let Some(timestamp) = self.snapshot.as_ref().map(|snapshot| snapshot.timestamp())
+            && self.defining.table_by_id(partition.object_id()).is_none()
+        {
+            let is_it = |table: &Table| table.object_id == partition.object_id() && table.lifetime.covers(timestamp);
+            if let Some(before) = self.database.former_tables(is_it).pop() {
+                return Ok(before);
+            }
+        }
         self.defining.table_of(&self.database, partition)
     }
 
