@@ -320,6 +320,13 @@ fn a_table_and_a_partition_change_places() {
         assert!(matches!(insert(&mut t, 14, 14), Err(Error::DuplicateKey { .. })));
         t.insert(&table, &[ValueRef::Int(1), ValueRef::Int(25), ValueRef::Null]).unwrap();
     });
+    // In one transaction the table that was a partition can go, and what is one now only as such.
+    let mut t = begin(&database);
+    t.exchange_partition("sales", "b", "staged").unwrap();
+    assert!(t.drop_table("sales/b").unwrap_err().to_string().contains("is a partition"));
+    t.drop_table("staged").unwrap();
+    assert_eq!(days(&mut t).len(), 28);
+    t.rollback().unwrap();
     // There and back, and as a partition like any other.
     let mut t = begin(&database);
     t.exchange_partition("sales", "b", "staged").unwrap();

@@ -96,7 +96,7 @@ impl Transaction<'_> {
                 && index.attributes().columns.len() >= whole.columns().len()
                 && whole.is_in_order_of(&index.attributes().columns)
         };
-        let indexes = self.defining.indexes_of(table);
+        let indexes = self.defining.indexes_as_now(table);
         let request = ScanRequest::default();
         match indexes.iter().find(in_order) {
             Some(index) => {
@@ -182,12 +182,11 @@ impl Defining {
         table: &Table,
         partition: &Table,
     ) -> std::result::Result<Pairs, String> {
-        let now = |index: &Arc<Index>| self.index_by_id(index.object_id).unwrap_or(index).clone();
-        let mut own: Vec<Arc<Index>> = self.indexes_of(table).iter().map(now).collect();
+        let mut own = self.indexes_as_now(table);
         let names: Vec<String> =
             self.partitioned_indexes(database, whole).iter().map(|index| PartitionedTable::index_name(index, member)).collect();
         let mut pairs = Vec::new();
-        for old in self.indexes_of(partition).iter().map(now) {
+        for old in self.indexes_as_now(partition) {
             if !names.iter().any(|name| name == old.name()) {
                 return Err(format!("index \"{}\" is of the partition alone: drop it first", old.name()));
             }
