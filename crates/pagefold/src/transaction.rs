@@ -147,6 +147,16 @@ impl Transaction {
         self.with(|t| t.drop_partition(table, partition))
     }
 
+    /// A table takes the place of a partition, and the partition that of the table, each with its rows and indexes and under the name of the
+    /// other. Whatever their sizes, no row is written; the table is read only if it has no index that begins with the columns of the ranges.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] says what differs: both have the same columns, primary key and indexes. [`Error::OutOfRange`] names a row of
+    /// the table that belongs in another partition.
+    pub fn exchange_partition(&self, table: &str, partition: &str, with: &str) -> Result<()> {
+        self.with(|t| t.exchange_partition(table, partition, with))
+    }
+
     /// Drops the first partition with its rows, and adds one behind the last: a window of time that goes on. Returns the name of the one that was
     /// dropped.
     ///

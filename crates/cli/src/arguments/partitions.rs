@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Each partition is a table of its own, TABLE/PARTITION, for reorg, load --replace, estimate, print and all other commands.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A LIMIT is the first value behind a partition, or MAXVALUE; of several columns in parentheses: '(2024, 7)'.\n\nExamples:\n  pagefold partition list shop.db sales\n  pagefold partition add shop.db sales 'q3 = 2024-10-01'\n  pagefold partition rotate shop.db sales 2024-11-01\n  pagefold partition split shop.db sales rest 'q4 = 2025-01-01'\n  pagefold partition merge shop.db sales q1 q2 --into h1\n  pagefold reorg shop.db sales/h1 --compress page"
+    after_help = "A LIMIT is the first value behind a partition, or MAXVALUE; of several columns in parentheses: '(2024, 7)'.\n\nExamples:\n  pagefold partition list shop.db sales\n  pagefold partition add shop.db sales 'q3 = 2024-10-01'\n  pagefold partition rotate shop.db sales 2024-11-01\n  pagefold partition exchange shop.db sales q1 corrected_q1\n  pagefold partition split shop.db sales rest 'q4 = 2025-01-01'\n  pagefold partition merge shop.db sales q1 q2 --into h1\n  pagefold reorg shop.db sales/h1 --compress page"
 )]
 pub(crate) struct PartitionArguments {
     #[command(subcommand)]
@@ -44,6 +44,18 @@ pub(crate) enum PartitionCommand {
         /// The first value behind the new one, with a name if wanted
         #[arg(value_name = "[NAME =] LIMIT")]
         limit: PartitionText,
+    },
+    /// Put a table in the place of a partition, and the partition in that of the table; no row is written
+    ///
+    /// Both have the same columns, primary key and indexes; compression, page sizes and formats may differ. Each is called from then on as the other was.
+    Exchange {
+        #[command(flatten)]
+        whole: Whole,
+        /// The partition
+        partition: String,
+        /// The table, whose rows are in the range of the partition
+        #[arg(value_name = "WITH")]
+        with: String,
     },
     /// Divide a partition in two: rows below the limit go to a new one before it
     Split {

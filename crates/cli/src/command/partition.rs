@@ -14,6 +14,7 @@ pub(super) fn run(session: &Session, arguments: &PartitionArguments) -> Result<(
         | PartitionCommand::Add { whole, .. }
         | PartitionCommand::Drop { whole, .. }
         | PartitionCommand::Rotate { whole, .. }
+        | PartitionCommand::Exchange { whole, .. }
         | PartitionCommand::Split { whole, .. }
         | PartitionCommand::Merge { whole, .. }) = &arguments.command;
         Ok::<(Database, &str), crate::failure::Failure>((session.open(&whole.database, mode)?, whole.table.as_str()))
@@ -42,6 +43,15 @@ pub(super) fn run(session: &Session, arguments: &PartitionArguments) -> Result<(
                 return session.told(session.print_json(&told));
             }
             session.told(session.print(&format!("Partition \"{dropped}\" of \"{table}\" dropped, \"{added}\" added")))
+        }
+        PartitionCommand::Exchange { partition, with, .. } => {
+            let (database, table) = open(OpenMode::Write)?;
+            utility::exchange_partition(&database, table, partition, with)?;
+            if session.global.json {
+                let told = json!({ "table": table, "partition": partition, "exchanged_with": with, "elapsed_s": session.elapsed_s() });
+                return session.told(session.print_json(&told));
+            }
+            session.told(session.print(&format!("Partition \"{partition}\" of \"{table}\" and table \"{with}\" have changed places")))
         }
         PartitionCommand::Split { partition, limit, .. } => {
             let (database, table) = open(OpenMode::Write)?;

@@ -732,6 +732,12 @@ impl Defining {
         indexes.iter().filter(|index| !self.has_dropped(index.object_id)).cloned().chain(unknown).collect()
     }
 
+    /// The same, as this transaction has altered them: by the names that they have for it.
+    pub(super) fn indexes_as_now(&self, table: &Table) -> Vec<Arc<Index>> {
+        let now = |index: &Arc<Index>| Arc::clone(self.index_by_id(index.object_id).unwrap_or(index));
+        self.indexes_of(table).iter().map(now).collect()
+    }
+
     /// Forgets what came after the first `len`, which is taken back in the log.
     pub(super) fn truncate(&mut self, database: &DatabaseState, len: usize) {
         self.logged = self.logged.min(len);

@@ -17,12 +17,6 @@ use pagefold_format::catalog::{DefinedKind, Notes};
 use pagefold_types::{KeyRange, PARTITION_MAX};
 use std::sync::Arc;
 
-/// The index of a partition that belongs to this index of the whole.
-fn member_index(table: &Table, part: &str, index: &str) -> Option<Arc<Index>> {
-    let name = partition_name(index, part);
-    table.all_indexes().into_iter().find(|own| own.name() == name)
-}
-
 impl Defining {
     /// A partitioned table as this transaction has it.
     ///
@@ -62,7 +56,10 @@ impl Defining {
         members.dedup_by_key(|partition| partition.object_id());
         match members.first() {
             Some(first) => {
-                let attributes = self.attributes_of(database, first)?;
+                // One that was altered or exchanged since: as it was.
+                let before =
+                    former.iter().find(|table| table.object_id == first.object_id() && self.table_by_id(table.object_id).is_none());
+                let attributes = before.map_or_else(|| self.attributes_of(database, first), |table| Ok(table.attributes_now()))?;
                 Ok(Arc::new(PartitionedTable::new(other.object_id, name, &attributes, members)?))
             }
             None => Err(Error::Stale {
@@ -159,6 +156,8 @@ impl Defining {
         let live = objects.members.of(range.table);
         let others = live
             .iter()
+            // What this transaction has altered or exchanged is looked at as it is now.
+            .filter(|partition| self.table_by_id(partition.object_id()).is_none())
             .filter(|partition| is_other(partition.object_id()) && overlaps(partition.range()))
             .map(|partition| partition.table_name());
         let own = self.tables().filter(|table| is_other(table.object_id) && table.range().is_some_and(overlaps)).map(|table| table.name());
@@ -266,7 +265,7 @@ impl Defining {
     ) -> Result<Vec<IndexAttributes>> {
         let table = self.table_of(database, like)?;
         let names = self.partitioned_indexes(database, whole);
-        let own: Vec<Arc<Index>> = self.indexes_of(&table);
+        let own = self.indexes_as_now(&table);
         let again = |index: &String| {
             let name = partition_name(index, like.name());
             let found = own.iter().find(|own| own.name() == name)?;
@@ -358,8 +357,9 @@ impl Defining {
             let table = self.lock_partitioned(by, &whole)?;
             for partition in table.partitions() {
                 let found = self.table_of(by.database, partition)?;
-                if member_index(&found, partition.name(), name).is_some() {
-                    self.drop_index(by, &partition_name(name, partition.name()))?;
+                let own = partition_name(name, partition.name());
+                if self.indexes_as_now(&found).iter().any(|index| index.name() == own) {
+                    self.drop_index(by, &own)?;
                 }
             }
         }

@@ -161,7 +161,6 @@ impl TableAttributes {
             (self.page_bytes != other.page_bytes, "its page size"),
             (self.extents != other.extents, "how its data sets grow"),
             (self.primary_key != other.primary_key, "its primary key"),
-            (self.range != other.range, "its range"),
         ];
         parts.into_iter().find_map(|(differs, what)| differs.then_some(what))
     }

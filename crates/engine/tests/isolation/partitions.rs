@@ -243,3 +243,158 @@ fn limits_of_several_columns() {
     assert_eq!((key(&[None]).unwrap(), key(&[None, Some(5)]).unwrap()), (None, None));
     assert!(key(&[]).is_err() && key(&[Some(1), Some(2), Some(3)]).is_err() && key(&[Some(1 << 40)]).is_err());
 }
+
+/// Days of a table that is not divided.
+fn days_of(t: &mut Transaction<'_>, name: &str) -> Vec<i64> {
+    let table = t.table(name).unwrap();
+    let view = t.read_view().unwrap();
+    let rows = view.scan(&table, &pagefold_engine::database::ScanRequest::default()).unwrap().into_rows();
+    let mut days: Vec<i64> = rows.map(|row| if let Value::Int(day) = row.unwrap().1[1] { day } else { panic!("a day") }).collect();
+    days.sort_unstable();
+    days
+}
+
+/// A table like the partitions, in another form, with these days.
+fn create_staged(t: &mut Transaction<'_>, name: &str, days: &[i64]) {
+    let like = TableAttributes { name: name.into(), method: Method::Row, ..attributes() }.with_page_bytes(4096);
+    let table = t.create_table(like).unwrap();
+    let key = vec![(1, Direction::Ascending), (0, Direction::Ascending)];
+    t.create_index(&table, IndexAttributes::new(format!("{name}_pk"), key, true)).unwrap();
+    for day in days {
+        // Longer than a page: it lies in pages of its own.
+        let text = if day % 2 == 0 { "long ".repeat(5000) } else { "row".into() };
+        t.insert(&table, &[ValueRef::Int(1000 + day), ValueRef::Int(*day), ValueRef::Text(&text)]).unwrap();
+    }
+}
+
+#[test]
+fn a_table_and_a_partition_change_places() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    create(&database);
+    let mut t = begin(&database);
+    (1..29).for_each(|day| insert(&mut t, day, day).unwrap());
+    create_staged(&mut t, "staged", &[11, 12, 13]);
+    t.commit().unwrap();
+    let mut old = snapshot(&database);
+    let all: Vec<i64> = (1..29).collect();
+    let (others, b): (Vec<i64>, Vec<i64>) = all.iter().partition(|day| !(10..20).contains(*day));
+    assert_eq!((days(&mut old), days_of(&mut old, "staged")), (all.clone(), vec![11, 12, 13]));
+    let mut serializable = database.begin(TransactionOptions { isolation: Isolation::Serializable, ..TransactionOptions::default() });
+    assert_eq!(days(&mut serializable), all);
+    let exchanged: Vec<i64> = others
+        .iter()
+        .filter(|day| **day < 10)
+        .copied()
+        .chain([11, 12, 13])
+        .chain(others.iter().filter(|day| **day >= 20).copied())
+        .collect();
+    let mut t = begin(&database);
+    let savepoint = t.savepoint();
+    t.exchange_partition("sales", "b", "staged").unwrap();
+    assert_eq!((days(&mut t), days_of(&mut t, "staged")), (exchanged.clone(), b.clone()), "its own");
+    t.roll_back_to(savepoint).unwrap();
+    assert_eq!((days(&mut t), days_of(&mut t, "staged")), (all.clone(), vec![11, 12, 13]), "taken back");
+    t.exchange_partition("sales", "b", "staged").unwrap();
+    insert(&mut t, 14, 14).unwrap();
+    let mut others_see = begin(&database);
+    assert_eq!(days(&mut others_see), all, "before the commit");
+    drop(others_see);
+    t.commit().unwrap();
+    assert_eq!((days(&mut old), days_of(&mut old, "staged")), (all, vec![11, 12, 13]), "an older snapshot");
+    // It would have to come before, and nobody knows whether it can.
+    let late = insert(&mut serializable, 5000, 5).and_then(|()| serializable.commit());
+    assert!(matches!(late, Err(Error::Serialization(_))), "{late:?}");
+    drop(old);
+    let with =
+        |day: i64| exchanged.iter().copied().chain([day]).collect::<std::collections::BTreeSet<i64>>().into_iter().collect::<Vec<_>>();
+    everywhere(&storage, |database| {
+        let mut t = begin(database);
+        assert_eq!((days(&mut t), days_of(&mut t, "staged")), (with(14), b.clone()));
+        let (member, table) = (t.table("sales/b").unwrap(), t.table("staged").unwrap());
+        assert_eq!((member.attributes().method, member.attributes().page_bytes), (Method::Row, 4096));
+        assert_eq!((table.attributes().method, table.attributes().page_bytes), (Method::Page, 16384));
+        assert!(table.range().is_none() && database.index("staged_pk").is_ok());
+        // The range is kept by what is the partition now, and by nothing else.
+        assert!(matches!(t.insert(&member, &[ValueRef::Int(1), ValueRef::Int(25), ValueRef::Null]), Err(Error::OutOfRange { .. })));
+        assert!(matches!(insert(&mut t, 14, 14), Err(Error::DuplicateKey { .. })));
+        t.insert(&table, &[ValueRef::Int(1), ValueRef::Int(25), ValueRef::Null]).unwrap();
+    });
+    // In one transaction the table that was a partition can go, and what is one now only as such.
+    let mut t = begin(&database);
+    t.exchange_partition("sales", "b", "staged").unwrap();
+    assert!(t.drop_table("sales/b").unwrap_err().to_string().contains("is a partition"));
+    t.drop_table("staged").unwrap();
+    assert_eq!(days(&mut t).len(), 28);
+    t.rollback().unwrap();
+    // There and back, and as a partition like any other.
+    let mut t = begin(&database);
+    t.exchange_partition("sales", "b", "staged").unwrap();
+    t.exchange_partition("sales", "b", "staged").unwrap();
+    t.drop_partition("sales", "b").unwrap();
+    t.commit().unwrap();
+    let left: Vec<i64> = others;
+    everywhere(&storage, |database| {
+        assert_eq!((days(&mut begin(database)), days_of(&mut begin(database), "staged")), (left.clone(), b.clone()))
+    });
+}
+
+#[test]
+fn what_cannot_change_places() {
+    use pagefold_engine::database::TableChange;
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    create(&database);
+    let mut t = begin(&database);
+    (1..29).for_each(|day| insert(&mut t, day, day).unwrap());
+    create_staged(&mut t, "outside", &[12, 13, 20]);
+    create_staged(&mut t, "below", &[9, 13]);
+    create_staged(&mut t, "fits", &[11, 12]);
+    let make = |t: &mut Transaction<'_>, name: &str, columns: Vec<Column>, primary_key: Vec<usize>| {
+        let schema = Schema::new(columns).unwrap();
+        t.create_table(TableAttributes { primary_key, ..TableAttributes::new(name, schema) }).unwrap()
+    };
+    let columns = attributes().schema.columns().to_vec();
+    make(&mut t, "narrow", columns[..2].to_vec(), vec![1, 0]);
+    let other = Column::new("text", DataType::Varchar(Some(20)), true);
+    make(&mut t, "typed", [&columns[..2], &[other]].concat(), vec![1, 0]);
+    make(&mut t, "keyless", columns.clone(), Vec::new());
+    let bare = make(&mut t, "bare", columns, vec![1, 0]);
+    let refused = |t: &mut Transaction<'_>, partition: &str, with: &str, says: &str| {
+        let error = t.exchange_partition("sales", partition, with).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    };
+    refused(&mut t, "b", "outside", "20");
+    refused(&mut t, "b", "below", "belongs in another partition");
+    refused(&mut t, "b", "narrow", "column 3 is none in the table and text VARCHAR in the partition");
+    refused(&mut t, "b", "typed", "column 3 is text VARCHAR(20) in the table");
+    refused(&mut t, "b", "keyless", "the primary key is (none) in the table and (day, id) in the partition");
+    refused(&mut t, "b", "bare", "the table lacks a unique index of (day, id), as \"sales_pk/b\" is");
+    refused(&mut t, "b", "sales/a", "is a partition itself");
+    refused(&mut t, "b", "nothing", "nothing");
+    refused(&mut t, "z", "fits", "no partition \"z\"");
+    // All rows are looked at where no index is in the order of the ranges.
+    t.insert(&bare, &[ValueRef::Int(1), ValueRef::Int(30), ValueRef::Null]).unwrap();
+    refused(&mut t, "b", "bare", "belongs in another partition");
+    let fits = t.table("fits").unwrap();
+    t.create_index(&fits, IndexAttributes::new("more", vec![(0, Direction::Ascending)], false)).unwrap();
+    refused(&mut t, "b", "fits", "has no index like \"more\"");
+    t.drop_index("more").unwrap();
+    assert_eq!(days(&mut t), (1..29).collect::<Vec<_>>(), "nothing has happened");
+    t.commit().unwrap();
+    // A column more in both, each in its layouts; one that is dropped of the partition alone.
+    let mut t = begin(&database);
+    let note = || [TableChange::AddColumn { column: Column::new("note", DataType::Integer, true), value: Value::Int(5) }];
+    t.change_partitioned_table("sales", &note()).unwrap();
+    refused(&mut t, "b", "fits", "column 4 is none in the table");
+    t.change_table("fits", &note()).unwrap();
+    t.exchange_partition("sales", "b", "fits").unwrap();
+    assert_eq!(days(&mut t).len(), 20);
+    t.change_partitioned_table("sales", &[TableChange::DropColumn("note".into())]).unwrap();
+    refused(&mut t, "b", "fits", "(dropped");
+    t.commit().unwrap();
+    everywhere(&storage, |database| {
+        assert_eq!(days(&mut begin(database)).len(), 20);
+        assert_eq!(days_of(&mut begin(database), "fits"), (10..20).collect::<Vec<_>>());
+    });
+}

@@ -23,6 +23,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 const TABLE: &str = "sales";
+/// It changes places with partitions.
+const OTHER: &str = "other";
 /// Days of rows are below this.
 const DAYS: u64 = 60;
 
@@ -34,6 +36,8 @@ struct State {
     indexes: BTreeSet<String>,
     /// Those that are not dropped, in order. One that came has the number of its name in every row.
     columns: Vec<Column>,
+    /// Rows of the table that changes places with partitions, if it is there.
+    other: Option<Rows>,
 }
 
 /// Columns that a partitioned table is made with.
@@ -41,6 +45,9 @@ const COLUMNS: usize = 3;
 
 /// First key, and the first one behind.
 type KeyRange2 = (Vec<u8>, Option<Vec<u8>>);
+
+/// Texts by day and number.
+type Rows = BTreeMap<(i64, i64), String>;
 
 impl State {
     fn takes(&self, day: i64) -> Option<usize> {
@@ -96,6 +103,7 @@ fn contents(database: &Database) -> Result<State, String> {
     let mut state = State { indexes: database.partitioned_indexes_of(&whole).into_iter().collect(), ..State::default() };
     let mut t = database.begin(TransactionOptions::default());
     state.rows = rows(&mut t, &whole)?;
+    state.other = other_rows(&mut t)?;
     for partition in whole.partitions() {
         let table = t.table_of_partition(partition).map_err(words)?;
         let columns: Vec<Column> = visible(&table).map(|(_, column)| column.clone()).collect();
@@ -169,6 +177,28 @@ fn rows(t: &mut Transaction<'_>, whole: &PartitionedTable) -> Result<BTreeMap<(i
     Ok(found)
 }
 
+/// What a transaction sees of the other table, scanned and by its key.
+fn other_rows(t: &mut Transaction<'_>) -> Result<Option<Rows>, String> {
+    let words = |e: Error| e.to_string();
+    let table = match t.table(OTHER) {
+        // Of an older snapshot it may be that it has come since.
+        Err(Error::Unknown { .. } | Error::Stale { .. }) => return Ok(None),
+        table => table.map_err(words)?,
+    };
+    let view = t.read_view().map_err(words)?;
+    let scanned = view.scan(&table, &ScanRequest::default()).map_err(words)?.into_rows();
+    let scanned: Vec<Vec<Value>> = scanned.map(|row| row.map(|row| row.1)).collect::<Result<_, Error>>().map_err(words)?;
+    let index = t.index("other_pk").map_err(words)?;
+    let all = KeyRange { start: Vec::new(), end: None };
+    let by_key = view.range(&table, &index, all, Way::Forward, &ScanRequest::default()).map_err(words)?.into_rows();
+    let by_key: Vec<Vec<Value>> = by_key.map(|row| row.map(|row| row.1)).collect::<Result<_, Error>>().map_err(words)?;
+    let found = |rows: &[Vec<Value>]| rows.iter().map(|values| (key_of(values), text_of(values))).collect::<BTreeMap<_, _>>();
+    match found(&scanned) == found(&by_key) && scanned.len() == by_key.len() && by_key.is_sorted_by_key(|values| key_of(values)) {
+        true => Ok(Some(found(&scanned))),
+        false => Err(format!("{OTHER}: {} rows by its key, {} by scan, or in no order", by_key.len(), scanned.len())),
+    }
+}
+
 fn key_of(values: &[Value]) -> (i64, i64) {
     match values[..2] {
         [Value::Int(day), Value::Int(id)] => (day, id),
@@ -211,6 +241,8 @@ struct History {
     committed: State,
     names: u64,
     full: bool,
+    /// Columns have changed, or were about to.
+    has_altered: bool,
 }
 
 impl History {
@@ -413,7 +445,8 @@ impl History {
         if self.random.one_in(4) {
             return self.alter(t, state, name);
         }
-        match self.random.below(6) {
+        match self.random.below(10) {
+            6.. => return self.exchange(t, state),
             0 | 1 if last.is_some() && to < DAYS as i64 + 20 => {
                 let spec = random_spec(&mut self.random, name.clone(), Some(to));
                 if self.random.one_in(2) {
@@ -459,6 +492,7 @@ impl History {
 
     /// The columns of all partitions change: one comes, goes, gets another type, or may be NULL or not.
     fn alter(&mut self, t: &mut Transaction<'_>, state: &mut State, name: String) -> Result<(), Error> {
+        self.has_altered = true;
         let picked = COLUMNS + self.random.below(4) as usize;
         let nullable = state.columns[2].nullable;
         let change = match (self.random.below(4), state.columns.get(picked).cloned()) {
@@ -487,6 +521,87 @@ impl History {
             }
         };
         t.change_partitioned_table(TABLE, &[change])
+    }
+
+    /// A table comes that can change places with a partition, or does so, or is refused.
+    fn exchange(&mut self, t: &mut Transaction<'_>, state: &mut State) -> Result<(), Error> {
+        let savepoint = t.savepoint();
+        let done = self.exchange_or_fail(t, state);
+        if done.is_err() {
+            t.roll_back_to(savepoint)?;
+        }
+        done
+    }
+
+    fn exchange_or_fail(&mut self, t: &mut Transaction<'_>, state: &mut State) -> Result<(), Error> {
+        let key = || vec![(0, Direction::Ascending), (1, Direction::Ascending)];
+        let by_id = || IndexAttributes::new("other_by_id", vec![(1, Direction::Ascending)], false);
+        let at = self.random.below(state.partitions.len() as u64) as usize;
+        let Some(other) = state.other.clone() else {
+            let method = self.random.pick(&Method::ALL);
+            let page_bytes = self.random.pick(&[2048, 4096, 8192]);
+            let attributes = TableAttributes { name: OTHER.into(), method, ..attributes().with_page_bytes(page_bytes) };
+            let table = t.create_table(attributes)?;
+            let format = self.random.pick(&IndexFormat::ALL);
+            // Without an index in the order of the ranges, all rows are looked at.
+            t.create_index(&table, IndexAttributes::new("other_pk", key(), true).with_format(format, index_page_bytes(format)))?;
+            let mut rows = BTreeMap::new();
+            let days: Vec<i64> = (0..DAYS as i64).filter(|day| state.takes(*day) == Some(at)).collect();
+            for id in 0..self.random.below(5) as i64 {
+                if days.is_empty() {
+                    break;
+                }
+                let (day, length) = (self.random.pick(&days), self.random.pick(&[3, 60, 300, 7000]));
+                let text: String = (0..length).map(|_| char::from(b'a' + self.random.below(26) as u8)).collect();
+                t.insert(&table, &[ValueRef::Int(day), ValueRef::Int(id), ValueRef::Text(&text)])?;
+                rows.insert((day, id), text);
+            }
+            self.met("a table comes to change places");
+            state.other = Some(rows);
+            return Ok(());
+        };
+        let at = match other.keys().next().and_then(|(day, _)| state.takes(*day)) {
+            Some(fits) if !self.random.one_in(4) => fits,
+            _ => at,
+        };
+        let table = t.table(OTHER)?;
+        let has_by_id = t.indexes(&table)?.iter().any(|index| index.name() == "other_by_id");
+        match (state.indexes.contains("by_id"), has_by_id) {
+            (true, false) => drop(t.create_index(&table, by_id())?),
+            (false, true) => t.drop_index("other_by_id")?,
+            _ => {}
+        }
+        let fits = other.keys().all(|(day, _)| state.takes(*day) == Some(at));
+        match t.exchange_partition(TABLE, &state.partitions[at].0, OTHER) {
+            Ok(()) => {
+                assert!(fits, "{other:?} in the place of {:?}", state.partitions[at]);
+                let of_partition = |(day, _): &(i64, i64)| state.takes(*day) == Some(at);
+                let out: BTreeMap<(i64, i64), String> =
+                    state.rows.iter().filter(|(key, _)| of_partition(key)).map(|(key, text)| (*key, text.clone())).collect();
+                self.met(if out.is_empty() && other.is_empty() { "an exchange of nothing" } else { "a partition is exchanged" });
+                if out.values().chain(other.values()).any(|text| text.len() > 5000) {
+                    self.met("a partition with large values is exchanged");
+                }
+                out.keys().for_each(|key| _ = state.rows.remove(key));
+                state.rows.extend(other);
+                state.other = Some(out);
+                Ok(())
+            }
+            // What the table lacks, or has had, the partitions have.
+            Err(Error::Parameter(why)) if self.has_altered && why.contains(": column ") => {
+                self.met("an exchange of other columns is refused");
+                t.drop_table(OTHER)?;
+                state.other = None;
+                Ok(())
+            }
+            Err(Error::OutOfRange { .. }) if !fits => {
+                self.met("an exchange is refused");
+                t.drop_table(OTHER)?;
+                state.other = None;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// What utilities do: rows stay, or all come anew.
@@ -613,6 +728,11 @@ impl History {
                             if seen.as_ref() != Ok(&state.rows) && !self.full {
                                 return Err(at(format!("an older reader sees {seen:?}, not {:?}", state.rows)));
                             }
+                            match other_rows(&mut t) {
+                                Ok(seen) if seen == state.other => {}
+                                Err(_) if self.full => {}
+                                seen => return Err(at(format!("an older reader sees {seen:?} of the other table, not {:?}", state.other))),
+                            }
                             self.met("an older reader looks again");
                         }
                         true
@@ -659,7 +779,8 @@ fn run(seed: u64, every: u64, steps: usize) -> (Result<(), String>, BTreeMap<&'s
             }
         }
     });
-    let mut history = History { random, storage: storage.clone(), watched: Arc::clone(&watched), committed, names: 0, full: false };
+    let mut history =
+        History { random, storage: storage.clone(), watched: Arc::clone(&watched), committed, names: 0, full: false, has_altered: false };
     let played = guarded(|| history.play(steps));
     storage.clear_observer();
     let watched = watched.lock();
@@ -691,6 +812,9 @@ fn partitions_and_their_rows_outlive_crashes() {
             "altered: a partition goes, and another one comes",
             "a partition is added",
             "altered: a partition is added",
+            "a partition is exchanged",
+            "a partition with large values is exchanged",
+            "an exchange is refused",
             "a partition is divided",
             "altered: a partition is divided",
             "a partition is dropped",

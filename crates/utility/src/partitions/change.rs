@@ -1,4 +1,4 @@
-//! Partitions that come and go: ADD, DROP, ROTATE in moments, whatever the size; SPLIT and MERGE, which write rows anew.
+//! Partitions that come and go: ADD, DROP, ROTATE, EXCHANGE in moments, whatever the size; SPLIT and MERGE, which write rows anew.
 //!
 //! Invariants:
 //! - each is one change: after an error, an interrupt or a crash the table is as it was;
@@ -79,6 +79,16 @@ pub fn rotate_partition(database: &Database, table: &str, partition: &PartitionT
     let dropped = transaction.rotate_partition(table, &spec)?;
     transaction.commit()?;
     Ok((dropped, spec.name))
+}
+
+/// A table takes the place of a partition, and the partition that of the table, each under the name of the other. No row is written.
+///
+/// # Errors
+/// When their columns, keys or indexes differ, or a row of the table belongs in another partition.
+pub fn exchange_partition(database: &Database, table: &str, partition: &str, with: &str) -> Result<()> {
+    let mut transaction = database.begin(TransactionOptions::default());
+    transaction.exchange_partition(table, partition, with)?;
+    Ok(transaction.commit()?)
 }
 
 /// Divides a partition in two: rows below the limit go to a new one before it.

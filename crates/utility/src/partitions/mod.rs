@@ -3,7 +3,7 @@
 //! * `division`: columns and limits as text
 //! * `tables`: a table, or the partitions of one, as where rows go
 //! * `load`: LOAD, partitions in parallel
-//! * `change`: ADD, DROP, ROTATE, SPLIT, MERGE
+//! * `change`: ADD, DROP, ROTATE, EXCHANGE, SPLIT, MERGE
 //! * `index`: an index of all partitions
 //! * `each`: the same for each partition, several at once
 //! * `list`: what there is of each
@@ -16,7 +16,7 @@ mod list;
 mod load;
 mod tables;
 
-pub use change::{MovedRows, add_partition, drop_partition, merge_partitions, rotate_partition, split_partition};
+pub use change::{MovedRows, add_partition, drop_partition, exchange_partition, merge_partitions, rotate_partition, split_partition};
 pub use division::{Division, PartitionText};
 pub(crate) use each::each;
 pub(crate) use index::{create_partitioned_index, drop_partitioned, reorg_partitioned};

@@ -289,8 +289,7 @@ impl Transaction<'_> {
 
     /// Indexes of a table as this transaction has them, damaged ones too.
     fn indexes_as_they_are(&self, table: &Table) -> Vec<Arc<Index>> {
-        let now = |index: &Arc<Index>| self.defining.index_by_id(index.object_id).unwrap_or(index).clone();
-        self.defining.indexes_of(table).iter().map(now).collect()
+        self.defining.indexes_as_now(table)
     }
 
     /// Indexes whose keys are others afterwards.

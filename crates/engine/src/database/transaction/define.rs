@@ -67,9 +67,11 @@ impl Transaction<'_> {
     fn drop_named_table(&mut self, name: &str, frees_range: bool) -> Result<()> {
         self.define(Some(Frees::Objects), |t| {
             let table = t.note_definition(|defining, by| {
+                // As it is for this transaction: by an exchange it may have become a partition, or be none any more.
+                let own = defining.table(name).map(|own| own.range().is_some());
                 let table = defining.drop_table(by, name)?;
-                match (frees_range, table.range()) {
-                    (false, Some(_)) => Err(Error::Parameter(format!("{} is a partition: it goes as one of its table", table.object()))),
+                match (frees_range, own.unwrap_or(table.range().is_some())) {
+                    (false, true) => Err(Error::Parameter(format!("{} is a partition: it goes as one of its table", table.object()))),
                     _ => Ok(table),
                 }
             })?;
@@ -112,8 +114,7 @@ impl Transaction<'_> {
         let old = self.table(name)?;
         // With what is said of them now, by this transaction too.
         let again = |index: &Arc<Index>| IndexAttributes { notes: (*self.notes_of_index(index)).clone(), ..index.attributes().clone() };
-        let stays = |index: &&Arc<Index>| !self.defining.has_dropped(index.object_id);
-        let indexes: Vec<IndexAttributes> = old.all_indexes().iter().filter(stays).map(again).collect();
+        let indexes: Vec<IndexAttributes> = self.defining.indexes_as_now(&old).iter().map(again).collect();
         let attributes = TableAttributes { notes: (*self.notes_of_table(&old)).clone(), ..old.attributes().clone() };
         self.drop_named_table(name, true)?;
         let table = self.create_table(attributes)?;

@@ -15,6 +15,7 @@ mod change;
 mod cut_short_tests;
 mod define;
 mod end;
+mod exchange;
 mod insert_rows;
 #[cfg(test)]
 mod insert_rows_tests;
@@ -34,6 +35,7 @@ use super::defining::Defining;
 use super::open::{Database, DatabaseState};
 use super::read_view::ReadView;
 use super::reading::ObjectsRead;
+use crate::core::Lifetime;
 use crate::index::Index;
 use crate::log::Lsn;
 use crate::pool::Frees;
@@ -428,8 +430,14 @@ impl Transaction<'_> {
     /// Under SERIALIZABLE: who changes rows of a table meets the marks of those who have read it and its indexes, but not of those who have read what these replaced. A transaction that has read something since
     /// replaced would have to come before them, and as it has changed something, nobody knows whether it can.
     fn check_objects_read(&self) -> Result<()> {
-        let table_ended = |object_id| self.database.table_by_id(object_id).ok().flatten().map(|table| table.lifetime.has_ended());
-        let index_ended = |object_id| self.database.index_by_id(object_id).ok().flatten().map(|index| index.lifetime.has_ended());
+        let timestamp = self.snapshot.as_ref().map(|snapshot| snapshot.timestamp());
+        // One that was altered since, or exchanged, is another one by its name, too.
+        let is_other = |lifetime: &Lifetime| {
+            let began_later = !lifetime.is_staged() && timestamp.is_some_and(|timestamp| !lifetime.covers(timestamp));
+            lifetime.has_ended() || began_later
+        };
+        let table_ended = |object_id| self.database.table_by_id(object_id).ok().flatten().map(|table| is_other(&table.lifetime));
+        let index_ended = |object_id| self.database.index_by_id(object_id).ok().flatten().map(|index| is_other(&index.lifetime));
         let ended = |object_id: u32| table_ended(object_id).or_else(|| index_ended(object_id)).unwrap_or(true);
         match self.read.as_ref().is_some_and(|read| read.any(ended)).then_some(()) {
             Some(()) => {

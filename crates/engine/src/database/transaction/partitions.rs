@@ -34,14 +34,16 @@ impl Transaction<'_> {
     /// # Errors
     /// [`Error::Stale`](crate::Error::Stale) when it was dropped or replaced since; when it cannot be opened.
     pub fn table_of_partition(&mut self, partition: &RangePartition) -> Result<Arc<Table>> {
-        let table = self.defining.table_of(&self.database, partition)?;
-        let Some(timestamp) = self.snapshot.as_ref().map(|snapshot| snapshot.timestamp()) else { return Ok(table) };
-        if table.lifetime.covers(timestamp) || self.defining.table_by_id(partition.object_id()).is_some() {
-            return Ok(table);
+        // One that was altered or exchanged since is for an older snapshot what it was.
+        if let Some(timestamp) = self.snapshot.as_ref().map(|snapshot| snapshot.timestamp())
+            && self.defining.table_by_id(partition.object_id()).is_none()
+        {
+            let is_it = |table: &Table| table.object_id == partition.object_id() && table.lifetime.covers(timestamp);
+            if let Some(before) = self.database.former_tables(is_it).pop() {
+                return Ok(before);
+            }
         }
-        // It was altered since: the snapshot has it as it was.
-        let as_it_was = |other: &Table| other.object_id == partition.object_id() && other.lifetime.covers(timestamp);
-        Ok(self.database.former_tables(as_it_was).pop().unwrap_or(table))
+        self.defining.table_of(&self.database, partition)
     }
 
     /// The index of a partition that belongs to an index of its partitioned table; `None` when there is none.
