@@ -117,7 +117,7 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Decode a page, damaged ones too
     Print(PrintArguments),
-    /// List the partitions of a table, add, drop, rotate, split or merge them
+    /// List the partitions of a table, add, drop, rotate, exchange, split or merge them
     Partition(PartitionArguments),
     /// Write a table or index anew, with another compression, format or page size
     Reorg(ReorgArguments),
