@@ -12,7 +12,7 @@ use pagefold_engine::{Error, Silent};
 use pagefold_interchange::{FileFormat, FileSink, InterchangeError, ParquetOptions};
 use pagefold_types::{Direction, Value, ValueRef};
 use pagefold_utility::{
-    IndexOptions, LoadMode, LoadOptions, ReorgOptions, RowOrder, Setting, create_index, drop_object, export, load, reorg, table_schema,
+    IndexOptions, LoadMode, LoadOptions, ReorgOptions, RowOrder, Scan, ScanOptions, Setting, create_index, drop_object, load, reorg,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -216,7 +216,8 @@ fn run(database: &Database, definition: Definition) -> Done {
             let file = PathBuf::from("rows.parquet");
             let object = database.table(TABLES[table])?;
             let format = FileFormat::Parquet(ParquetOptions::default());
-            let mut sink = FileSink::create(Arc::clone(database.outside()), &file, &format, &table_schema(&object)?)?;
+            let scan = Scan::new(database, TABLES[table], &ScanOptions::default())?;
+            let mut sink = FileSink::create(Arc::clone(database.outside()), &file, &format, &scan.output()?)?;
             let page_bytes = object.attributes().page_bytes;
             let options = LoadOptions {
                 mode: LoadMode::Replace,
@@ -225,9 +226,8 @@ fn run(database: &Database, definition: Definition) -> Done {
                 encode_threads: 1,
                 ..LoadOptions::default()
             };
-            let done = export(database, TABLES[table], &mut sink, &Silent)
-                .and_then(|_| load(database, COPY, std::slice::from_ref(&file), &options, &Silent))
-                .map(drop);
+            let done =
+                scan.run(&mut sink, &Silent).and_then(|_| load(database, COPY, std::slice::from_ref(&file), &options, &Silent)).map(drop);
             drop(sink);
             // What could not be written wholly is removed already.
             if database.outside().exists(&file).map_err(Error::from)? {
