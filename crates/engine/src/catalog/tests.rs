@@ -11,7 +11,7 @@ use crate::table_space::{Method, TableAttributes};
 use crate::test_random::Random;
 use pagefold_format::catalog::attributes::{Attributes, put};
 use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, DefinedKind, Notes, definition_rows, tag};
-use pagefold_types::{Column, DataType, Direction, Schema};
+use pagefold_types::{Column, DataType, Direction, Schema, Value};
 
 fn schema() -> Schema {
     Schema::new(vec![Column::new("a", DataType::Integer, false), Column::new("b", DataType::Varchar(Some(20)), true)]).unwrap()
@@ -33,6 +33,36 @@ fn table() -> TableEntry {
     attributes.notes = notes();
     let data_set = |partition, file_id, header_writes| DataSetEntry { file_id, partition, header_writes };
     TableEntry { object_id: 5, attributes, data_sets: vec![data_set(0, 9, Some(3)), data_set(1, 70_000, None)] }
+}
+
+/// A table whose columns have changed three times: one came, then got another type; one went; and a change was taken back.
+fn altered_table() -> TableEntry {
+    let mut entry = TableEntry { object_id: 10, ..table() };
+    let mut own = schema();
+    let mut change = |columns: &dyn Fn(&mut Vec<Option<Column>>), added: &[(Column, Option<Value>)]| {
+        let mut now: Vec<Option<Column>> = own.columns().iter().cloned().map(Some).collect();
+        columns(&mut now);
+        let (layouts, schema) = entry.attributes.layouts.next(&own, &now, added, None).unwrap();
+        own = schema.clone();
+        (entry.attributes.layouts, entry.attributes.schema) = (layouts, schema);
+    };
+    let came = Column::new("c", DataType::SmallInt, false);
+    change(&|_| {}, &[(came, Some(Value::Int(-3)))]);
+    change(&|columns| columns[2].as_mut().unwrap().data_type = DataType::BigInt, &[]);
+    change(&|columns| columns[1] = None, &[]);
+    let back = entry.attributes.clone();
+    change_back(&mut entry, &back);
+    entry.attributes.name = "altered".into();
+    (entry.attributes.source_schema, entry.attributes.notes) = (Vec::new(), Notes::default());
+    entry
+}
+
+/// The layouts of a further change are known, and the table has those before it.
+fn change_back(entry: &mut TableEntry, back: &TableAttributes) {
+    let columns: Vec<Option<Column>> = back.schema.columns().iter().cloned().map(Some).collect();
+    let taken_back = (Column::new("d", DataType::Date, true), None);
+    let (layouts, _) = back.layouts.next(&back.schema, &columns, &[taken_back], None).unwrap();
+    entry.attributes.layouts = layouts.with_number(back.layouts.number());
 }
 
 fn index() -> IndexEntry {
@@ -101,6 +131,53 @@ fn golden_definitions() {
     assert_eq!(read_definition(6, include_bytes!("golden/damaged_index_1.bin"), |_| Some(schema())).unwrap(), Defined::Index(damaged));
 }
 
+#[test]
+fn golden_definition_of_an_altered_table() {
+    let written = table_definition(&altered_table()).unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/golden/altered_table_1.bin");
+    if std::env::var_os("PAGEFOLD_WRITE_GOLDEN").is_some() && !std::path::Path::new(path).exists() {
+        std::fs::write(path, &written).unwrap();
+    }
+    let golden = std::fs::read(path).unwrap();
+    assert_eq!(written, golden);
+    assert_eq!(read_definition(10, &golden, |_| None).unwrap(), Defined::Table(altered_table()));
+}
+
+/// Each byte of an altered table's definition damaged in turn: an error that names it, or a table that makes sense.
+#[test]
+fn layouts_that_are_none_are_refused() {
+    let good = table_definition(&altered_table()).unwrap();
+    let (mut refused, mut read, mut of_layouts) = (0, 0, 0);
+    let mut unnamed = std::collections::BTreeSet::new();
+    for at in 2..good.len() {
+        for byte in [0, 1, 2, 0x1F, 0x20, 0x7F, 0xFF, good[at] ^ 1, good[at].wrapping_add(1)] {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            match read_definition(10, &bytes, |_| None) {
+                Ok(Defined::Table(table)) => {
+                    table.attributes.check().unwrap();
+                    table.attributes.decoder().unwrap();
+                    assert!(table.attributes.visible_columns().iter().all(|at| *at < table.attributes.schema.len()));
+                    table_definition(&table).unwrap();
+                    read += 1;
+                }
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => {
+                    let error = error.to_string();
+                    if !["table", "object number 10"].iter().any(|name| error.contains(name)) {
+                        unnamed.insert(error.clone());
+                    }
+                    of_layouts += u32::from(error.contains("layout"));
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(unnamed.is_empty(), "errors that do not say what is damaged: {unnamed:#?}");
+    println!("{refused} refused, {of_layouts} for their layouts, {read} read");
+    assert!(refused > 300 && of_layouts > 20 && read > 300, "{refused} {of_layouts} {read}");
+}
+
 /// The bytes of a definition with some attributes more.
 fn with(bytes: &[u8], more: &[(u32, &[u8])]) -> Vec<u8> {
     let own = Attributes::new(&bytes[2..]).map(|attribute| attribute.map(|a| (a.tag, a.bytes)).unwrap());
@@ -155,6 +232,7 @@ fn what_no_catalog_says_is_an_error_or_an_entry_that_makes_sense() {
         (6, index_definition(&index()).unwrap()),
         (7, table_definition(&wide).unwrap()),
         (8, other_definition(DefinedKind::Schema, "s", &notes()).unwrap()),
+        (10, table_definition(&altered_table()).unwrap()),
     ];
     for (object_id, definition) in &definitions {
         definition_rows::<()>(*object_id, definition, |row| {
@@ -163,7 +241,7 @@ fn what_no_catalog_says_is_an_error_or_an_entry_that_makes_sense() {
         })
         .unwrap();
     }
-    assert_eq!(good.len(), 5);
+    assert_eq!(good.len(), 6);
     let mut random = Random(61);
     let (mut whole, mut entries, mut errors) = (0, 0, 0);
     for round in 0..20_000 {
@@ -196,7 +274,7 @@ fn what_no_catalog_says_is_an_error_or_an_entry_that_makes_sense() {
         let all = found.tables.len() + found.indexes.len() + found.others.len();
         entries += all;
         errors += wrong.len();
-        whole += usize::from(all == 4 && wrong.is_empty());
+        whole += usize::from(all == 5 && wrong.is_empty());
         assert!(round > 0 || whole == 1, "{wrong:?}");
     }
     assert!(whole > 2_000 && entries > 5_000 && errors > 5_000, "{whole} {entries} {errors}");
