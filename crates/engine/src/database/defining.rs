@@ -859,15 +859,22 @@ impl DatabaseState {
     /// # Errors
     /// When the log has no room: nothing has happened then.
     pub(super) fn register_layouts(&self, table: &Table, layouts: Layouts) -> Result<()> {
-        if !table.lifetime.is_staged() {
-            let Some(live) = self.objects.read().tables.by_id(table.object_id).and_then(|place| place.opened()) else { return Ok(()) };
-            self.ensure_log()?;
-            self.core.manager.prepare_log()?;
-            self.commit_alone(self.defining.write(), |defining, by| {
-                let number = live.attributes.layouts.number();
-                let attributes = TableAttributes { layouts: layouts.with_number(number), ..live.attributes_now() };
-                defining.note_definition_of(by, &live, attributes)
-            })?;
+        let live = self.objects.read().tables.by_id(table.object_id).and_then(|place| place.opened());
+        match live {
+            // Also when the transaction has altered it before: its rows lie on the same pages.
+            Some(live) => {
+                self.ensure_log()?;
+                self.core.manager.prepare_log()?;
+                let of_live = layouts.renamed(&live.attributes.schema).with_number(live.attributes.layouts.number());
+                self.commit_alone(self.defining.write(), |defining, by| {
+                    let attributes = TableAttributes { layouts: of_live.clone(), ..live.attributes_now() };
+                    defining.note_definition_of(by, &live, attributes)
+                })?;
+                live.set_layouts(of_live);
+            }
+            None if !table.lifetime.is_staged() => return Ok(()),
+            // It is the transaction's own, and goes with it.
+            None => {}
         }
         table.set_layouts(layouts);
         Ok(())

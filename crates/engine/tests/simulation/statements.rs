@@ -170,7 +170,7 @@ impl Player<'_> {
             (Some(seen), Some((rid, values))) if count == 1 && *seen == values => Ok(Some((rid, seen))),
             (seen, found) => {
                 let differs = seen.iter().zip(&found).flat_map(|(seen, (_, values))| {
-                    let columns = (0..values.len()).filter(|c| values[*c] != seen[*c]);
+                    let columns = (0..values.len().min(seen.len())).filter(|c| values[*c] != seen[*c]);
                     columns.map(|c| format!("column {c} is {}, not {}", short(&values[c]), short(&seen[c]))).collect::<Vec<_>>()
                 });
                 let (differs, there, must) = (differs.collect::<Vec<_>>().join("; "), found.is_some(), seen.is_some());
