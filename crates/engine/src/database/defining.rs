@@ -865,12 +865,10 @@ impl DatabaseState {
             Some(live) => {
                 self.ensure_log()?;
                 self.core.manager.prepare_log()?;
-                let of_live = layouts.renamed(&live.attributes.schema).with_number(live.attributes.layouts.number());
+                let layouts = layouts.of_table(&live.attributes.schema, live.attributes.layouts.number());
                 self.commit_alone(self.defining.write(), |defining, by| {
-                    let attributes = TableAttributes { layouts: of_live.clone(), ..live.attributes_now() };
-                    defining.note_definition_of(by, &live, attributes)
+                    defining.note_definition_of(by, &live, TableAttributes { layouts, ..live.attributes_now() })
                 })?;
-                live.set_layouts(of_live);
             }
             None if !table.lifetime.is_staged() => return Ok(()),
             // It is the transaction's own, and goes with it.

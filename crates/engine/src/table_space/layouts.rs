@@ -273,6 +273,19 @@ impl Layouts {
         renamed
     }
 
+    /// The same layouts for a table of these columns, whose rows get the layout of this number. A type that has since come to take all values of one of these as they lie
+    /// is not the type that the table has.
+    pub(crate) fn of_table(&self, schema: &Schema, number: u8) -> Layouts {
+        let mut own = self.renamed(schema).with_number(number);
+        for ((_, history), column) in own.columns.iter_mut().zip(schema.columns()) {
+            let shape = history.shapes.iter_mut().rev().find(|(since, _)| *since <= number).map(|(_, shape)| shape);
+            if let Some(shape) = shape.filter(|shape| !column.data_type.holds_as_is(&shape.data_type)) {
+                shape.data_type = column.data_type;
+            }
+        }
+        own
+    }
+
     /// The same layouts, of which rows get the one of this number.
     pub(crate) fn with_number(&self, number: u8) -> Layouts {
         Layouts { number, columns: self.columns.clone() }

@@ -330,7 +330,7 @@ impl Table {
     /// Its attributes with what is said of it at present, and all layouts that its rows may have.
     #[must_use]
     pub fn attributes_now(&self) -> TableAttributes {
-        let layouts = self.layouts.read().with_number(self.attributes.layouts.number());
+        let layouts = self.layouts.read().of_table(&self.attributes.schema, self.attributes.layouts.number());
         TableAttributes { notes: Notes::clone(&self.notes.read()), layouts, ..self.attributes.clone() }
     }
 

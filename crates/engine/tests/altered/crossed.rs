@@ -11,7 +11,7 @@ use pagefold_engine::table_space::Method;
 use pagefold_engine::{Error, Silent, file_id_of};
 use pagefold_format::data::forms::{layout_of, record_form};
 use pagefold_format::page::{self, PageIdentity, PageType};
-use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, OpenOptions, SimulatedClock, Storage, read_exact_at};
+use pagefold_io::{Clock, CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, SimulatedClock, Storage, read_exact_at};
 use pagefold_types::{Column, KeyRange, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -231,4 +231,60 @@ fn rows_of_a_layout_that_is_not_there_are_an_error() {
         assert_eq!(table.attributes(), database.table("t").unwrap().attributes());
     }
     println!("{damaged} pages");
+}
+
+/// A transaction altered the table twice and changed rows, which are on disk when it is lost: recovery takes it back, also when an earlier recovery was cut short, wherever that was.
+#[test]
+fn a_table_altered_twice_by_a_lost_transaction_is_as_it_was() {
+    let rename = || TableChange::RenameColumn { column: "small".into(), to: "little".into() };
+    let nullable = || TableChange::DropNotNull("text".into());
+    let pairs = [
+        [rename(), nullable()],
+        // It takes the values as they lie, and makes no layout.
+        [set_type("price", "decimal(9,2)"), nullable()],
+        [add("more", "integer", false, Value::Int(1)), TableChange::DropColumn("more".into())],
+        [nullable(), add("more", "integer", false, Value::Int(1))],
+    ];
+    let mut cut_short = 0;
+    for (at, method) in Method::ALL.into_iter().enumerate() {
+        for (number, changes) in pairs.iter().enumerate() {
+            let disk = FaultStorage::new(FaultOptions { seed: number as u64, ..FaultOptions::default() });
+            let shared: Arc<dyn Storage> = Arc::new(disk.clone());
+            let database = open(&shared, OpenMode::Create);
+            create(&database, method, IndexFormat::ALL[at % 3]);
+            fill(&database, 0..60);
+            let before = everything(&mut begin(&database, Isolation::ReadCommitted));
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            for change in changes {
+                t.change_table("t", std::slice::from_ref(change)).unwrap();
+            }
+            let table = t.table("t").unwrap();
+            for id in 0..30 {
+                let row = rid(&mut t, &table, id);
+                assert!(t.update(&table, row, &[(2, ValueRef::Text("changed"))]).unwrap());
+            }
+            database.checkpoint().unwrap();
+            let image = disk.crash_image(CrashPolicy::KeepAll);
+            std::mem::forget(t);
+            std::mem::forget(database);
+            for call in (at as u64 * 11..).step_by(59) {
+                let what = format!("{method}, {changes:?}, an error at call {call}");
+                let first = image.crash_image(CrashPolicy::KeepAll);
+                first.error_at(call, Failure::Io, Repeat::Once);
+                let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+                let opened = Database::open(Arc::new(first.clone()), clock, Path::new("db"), OpenMode::Write, settings());
+                let is_whole = opened.is_ok() && first.calls() <= call;
+                cut_short += u32::from(opened.is_err());
+                drop(opened);
+                let again: Arc<dyn Storage> = Arc::new(first.crash_image(CrashPolicy::KeepAll));
+                let database = open(&again, OpenMode::Write);
+                assert_eq!(everything(&mut begin(&database, Isolation::ReadCommitted)), before, "{what}");
+                if is_whole {
+                    break;
+                }
+            }
+        }
+    }
+    println!("{cut_short} recoveries cut short");
+    assert!(cut_short > 100, "{cut_short}");
 }

@@ -21,6 +21,38 @@ const M: usize = 2;
 /// Layouts, of 32, behind which a change of columns may be refused.
 const LAYOUTS_SURE: u8 = 30;
 
+/// An alteration that a transaction has done.
+#[derive(Clone, Debug)]
+pub(crate) struct Altered {
+    pub(crate) table: usize,
+    change: TableChange,
+    /// The table from then on.
+    now: Arc<Table>,
+}
+
+impl Altered {
+    /// A row of before as the table has it from then on.
+    fn row(&self, row: &Row) -> Row {
+        let columns = self.now.attributes().schema.len();
+        let mut values = Vec::clone(row);
+        // Columns of changes that were taken back are there, too, and nobody sees them.
+        match &self.change {
+            TableChange::RenameColumn { .. } => {}
+            TableChange::AddColumn { value, .. } => {
+                values.resize(columns - 1, Value::Null);
+                values.push(value.clone());
+            }
+            _ => values.resize(columns, Value::Null),
+        }
+        Arc::new(as_seen(&self.now, values))
+    }
+}
+
+/// A row that was there before some alterations, as it is after them.
+pub(crate) fn as_altered(alterations: &[Altered], table: usize, row: &Row) -> Row {
+    alterations.iter().filter(|altered| altered.table == table).fold(Arc::clone(row), |row, altered| altered.row(&row))
+}
+
 /// Values as a reader of this table sees them: nobody asks for what a dropped column had.
 pub(crate) fn as_seen(table: &Table, mut values: Vec<Value>) -> Vec<Value> {
     let layouts = &table.attributes().layouts;
@@ -111,7 +143,7 @@ pub(crate) fn alter_in(w: &mut Writer<'_>, table: usize, alteration: Alteration,
             for index in t.indexes(&altered)? {
                 w.made.push(Arc::clone(index.data_set()));
             }
-            w.altered = Some((change, altered));
+            w.altered = Some(Altered { table, change, now: altered });
             Ok(())
         }
     }
@@ -120,15 +152,15 @@ pub(crate) fn alter_in(w: &mut Writer<'_>, table: usize, alteration: Alteration,
 impl Player<'_> {
     /// Rows of the model are as the alteration that was just done says.
     pub(crate) fn altered(&self, w: &mut Writer<'_>, within: Within) {
-        let (Within::Alter { table, .. }, Some((change, altered))) = (within, w.altered.take()) else { return };
-        self.trouble.meet(match &change {
+        let (Within::Alter { table, .. }, Some(altered)) = (within, w.altered.take()) else { return };
+        self.trouble.meet(match &altered.change {
             TableChange::AddColumn { .. } => "altered: a column comes",
             TableChange::DropColumn(_) => "altered: a column goes",
             TableChange::SetType { .. } => "altered: a column of another type",
             TableChange::RenameColumn { .. } => "altered: a column of another name",
             _ => "altered: a column that may be NULL or not",
         });
-        if altered.attributes().layouts.number() > 1 {
+        if altered.now.attributes().layouts.number() > 1 {
             self.trouble.meet("altered: again");
         }
         if !w.savepoints.is_empty() {
@@ -137,24 +169,9 @@ impl Player<'_> {
         if !w.overlay.is_empty() {
             self.trouble.meet("altered: behind changes of its own");
         }
-        // Nobody else has changed a row since: the table is locked as a whole.
-        let now = self.committed.with(&w.overlay)[table].clone();
-        let columns = altered.attributes().schema.len();
-        for (n, row) in &now {
-            let mut values = Vec::clone(row);
-            // Columns of changes that were taken back are there, too, and nobody sees them.
-            match &change {
-                TableChange::RenameColumn { .. } => {}
-                TableChange::AddColumn { value, .. } => {
-                    values.resize(columns - 1, Value::Null);
-                    values.push(value.clone());
-                }
-                _ => values.resize(columns, Value::Null),
-            }
-            values = as_seen(&altered, values);
-            if values != **row {
-                w.overlay.insert((table, *n), Some(Arc::new(values)));
-            }
+        for (_, row) in w.overlay.range_mut((table, i64::MIN)..(table + 1, i64::MIN)) {
+            row.iter_mut().for_each(|row| *row = altered.row(row));
         }
+        w.alterations.push(altered);
     }
 }

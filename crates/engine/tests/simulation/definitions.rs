@@ -81,7 +81,11 @@ impl Player<'_> {
         let done = define_in(w, within);
         // Locks of a statement that failed stay.
         let was_used = self.is_used(whole);
-        let was_changed = self.writers.values().any(|other| other.overlay.keys().any(|(of, _)| whole == Whole::Table(*of)));
+        let has_changed = |other: &Writer<'_>| {
+            let altered = other.alterations.iter().map(|altered| altered.table);
+            other.overlay.keys().map(|(of, _)| *of).chain(altered).any(|of| whole == Whole::Table(of))
+        };
+        let was_changed = self.writers.values().any(has_changed);
         w.wholes.insert(whole);
         match done {
             Ok(()) if was_changed => Err(Halt::Fault(format!("{within:?}: done, though another one is at the table"))),

@@ -2,6 +2,7 @@
 //!
 //! A commit that need not be durable yet may be lost by a crash, whole and in order: so a promise is a list of states, and anything from the last one that must be there on will do.
 
+use crate::alterations::{Altered, as_altered};
 use crate::values::{Row, number, unique};
 use pagefold_engine::database::Durability;
 use pagefold_types::Value;
@@ -154,9 +155,12 @@ impl Committed {
         self.state = state;
     }
 
-    /// The state with an overlay.
-    pub(crate) fn with(&self, overlay: &Overlay) -> State {
+    /// The state with what a transaction has altered and changed.
+    pub(crate) fn with(&self, overlay: &Overlay, alterations: &[Altered]) -> State {
         let mut state = self.state.clone();
+        for (table, rows) in state.iter_mut().enumerate().filter(|(table, _)| alterations.iter().any(|altered| altered.table == *table)) {
+            rows.values_mut().for_each(|row| *row = as_altered(alterations, table, row));
+        }
         for ((table, n), row) in overlay {
             match row {
                 Some(row) => drop(state[*table].insert(*n, row.clone())),
@@ -177,7 +181,7 @@ impl Committed {
         self.defined[table] > count
     }
 
-    pub(crate) fn apply(&mut self, overlay: &Overlay) {
+    pub(crate) fn apply(&mut self, overlay: &Overlay, alterations: &[Altered]) {
         self.count += 1;
         for ((table, n), row) in overlay {
             let before = self.state[*table].get(n).cloned();
@@ -185,7 +189,7 @@ impl Committed {
                 self.changed.insert(place, self.count);
             }
         }
-        self.state = self.with(overlay);
+        self.state = self.with(overlay, alterations);
     }
 
     /// A row has these values, or is about to.

@@ -1,15 +1,13 @@
 //! Takes the steps of a history, and knows what each may do: what must succeed, what may fail and for which reason, what readers must see.
 
-use crate::alterations::as_seen;
+use crate::alterations::{Altered, as_seen};
 use crate::beside::Building;
 use crate::model::{Committed, Left, Overlay, Place, Promise, Rows, State, Whole};
 use crate::steps::{Statement, Step, Way};
 use crate::values::{COLUMNS, Size, UNIQUE, number};
 use crate::world::{TABLES, dictionary};
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{
-    Database, Durability, Isolation, RowScan, Savepoint, Scan, ScanRequest, TableChange, Transaction, TransactionOptions,
-};
+use pagefold_engine::database::{Database, Durability, Isolation, RowScan, Savepoint, Scan, ScanRequest, Transaction, TransactionOptions};
 use pagefold_engine::table_space::{LIVE_MAX, Table};
 use pagefold_engine::{DataSet, Error, Result};
 use pagefold_io::{Failure, FaultStorage, Repeat};
@@ -57,7 +55,10 @@ pub(crate) struct Writer<'d> {
     /// Commits when it began.
     pub(crate) began: u64,
     pub(crate) overlay: Overlay,
-    pub(crate) savepoints: Vec<(Savepoint, Overlay)>,
+    /// What it has altered: rows that it has not changed itself are so for it.
+    pub(crate) alterations: Vec<Altered>,
+    /// With what it had changed by then, and how many alterations it had done.
+    pub(crate) savepoints: Vec<(Savepoint, Overlay, usize)>,
     /// What it may have locked.
     pub(crate) touched: BTreeSet<Place>,
     /// What it has made or dropped something of, or tried to.
@@ -66,8 +67,8 @@ pub(crate) struct Writer<'d> {
     pub(crate) defines: bool,
     /// Data sets of what it has made.
     pub(crate) made: Vec<Arc<DataSet>>,
-    /// The alteration that was just done, and the table then.
-    pub(crate) altered: Option<(TableChange, Arc<Table>)>,
+    /// The alteration that was just done.
+    pub(crate) altered: Option<Altered>,
     /// Only rollback is left.
     pub(crate) failed: bool,
 }
@@ -136,7 +137,7 @@ impl<'d> Player<'d> {
             Step::Many { table, from, count, delete } => self.many(*table, *from..from + count, *delete),
             Step::Savepoint { writer } => {
                 if let Some(w) = self.writers.get_mut(writer).filter(|w| !w.failed) {
-                    w.savepoints.push((w.transaction.savepoint(), w.overlay.clone()));
+                    w.savepoints.push((w.transaction.savepoint(), w.overlay.clone(), w.alterations.len()));
                 }
                 Ok(())
             }
@@ -264,6 +265,7 @@ impl<'d> Player<'d> {
             snapshot: None,
             began: self.committed.count,
             overlay: Overlay::new(),
+            alterations: Vec::new(),
             savepoints: Vec::new(),
             touched: BTreeSet::new(),
             wholes: BTreeSet::new(),
@@ -295,9 +297,10 @@ impl<'d> Player<'d> {
         let Some(w) = self.writers.get_mut(&writer).filter(|w| !w.failed) else { return Ok(()) };
         let Some(at) = w.savepoints.len().checked_sub(depth + 1) else { return Ok(()) };
         w.savepoints.truncate(at + 1);
-        let (savepoint, overlay) = w.savepoints[at].clone();
+        let (savepoint, overlay, altered) = w.savepoints[at].clone();
         let done = w.transaction.roll_back_to(savepoint);
         w.overlay = overlay;
+        w.alterations.truncate(altered);
         self.must(done, "a rollback to a savepoint")
     }
 
@@ -317,11 +320,11 @@ impl<'d> Player<'d> {
                 self.must(done, "a commit")
             };
         }
-        self.promise.lock().begin(self.committed.with(&w.overlay));
+        self.promise.lock().begin(self.committed.with(&w.overlay, &w.alterations));
         match w.transaction.commit() {
             Ok(()) => {
                 self.promise.lock().settle(w.durability);
-                self.committed.apply(&w.overlay);
+                self.committed.apply(&w.overlay, &w.alterations);
                 w.wholes.iter().for_each(|whole| self.committed.defined(*whole));
                 Ok(())
             }

@@ -3,7 +3,7 @@
 //! One thread drives all transactions and nobody waits, so much is known: a statement that succeeds has met nobody; a lock that is not had is held by another one that runs; a conflict is
 //! with a commit since the snapshot; a duplicate key is there. What fails changes nothing.
 
-use crate::alterations::{as_seen, fit, fit_changes};
+use crate::alterations::{as_altered, as_seen, fit, fit_changes};
 use crate::model::{Place, Whole, places, short};
 use crate::player::{Halt, Player, Writer};
 use crate::steps::Statement;
@@ -148,7 +148,10 @@ impl Player<'_> {
     fn find(&mut self, w: &mut Writer<'_>, table: usize, n: i64) -> std::result::Result<Option<(Rid, Row)>, Halt> {
         let seen = match w.overlay.get(&(table, n)) {
             Some(changed) => changed.clone(),
-            None => w.snapshot.as_ref().map_or(&self.committed.state, |(state, _)| state)[table].get(&n).cloned(),
+            None => {
+                let rows = &w.snapshot.as_ref().map_or(&self.committed.state, |(state, _)| state)[table];
+                rows.get(&n).map(|row| as_altered(&w.alterations, table, row))
+            }
         };
         let found = (|| {
             let object = w.transaction.table(TABLES[table])?;
@@ -275,7 +278,7 @@ impl Player<'_> {
     fn duplicate(&self, w: &Writer<'_>, intent: &Intent) -> Option<Place> {
         let after = intent.after.as_ref()?;
         let (table, own) = (intent.table, intent.before.as_ref().map(|_| intent.n));
-        let now = self.committed.with(&w.overlay);
+        let now = self.committed.with(&w.overlay, &w.alterations);
         let to = number(after);
         if own != Some(to) && now[table].contains_key(&to) {
             return Some(Place::Row(table, to));
