@@ -27,19 +27,17 @@ pub struct Database {
 
 /// How a database is opened: [`Database::options`].
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "arrow"), derive(Default))]
 pub struct Options {
     settings: Settings,
     #[cfg(feature = "arrow")]
     fresh: Option<FreshOptions>,
 }
 
+#[cfg(feature = "arrow")]
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            settings: Settings::default(),
-            #[cfg(feature = "arrow")]
-            fresh: Some(FreshOptions::default()),
-        }
+        Options { settings: Settings::default(), fresh: Some(FreshOptions::default()) }
     }
 }
 

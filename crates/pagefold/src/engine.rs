@@ -48,5 +48,5 @@ pub mod pool {
 pub mod catalog {
     pub use pagefold_engine::catalog::OtherEntry;
     pub use pagefold_engine::database::PartitionedTable;
-    pub use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, DefinedKind, Identity, Notes, Sequence};
+    pub use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, DefinedKind, Identity, Notes, Reference, Sequence};
 }

@@ -258,6 +258,11 @@ pub(crate) fn parts(name: &ObjectName) -> SqlResult<Vec<&Ident>> {
     name.0.iter().map(part).collect()
 }
 
+/// The name of a relation without its schema.
+pub(crate) fn short_name(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, name)| name)
+}
+
 /// The name of an object as the engine has it: those of schema `public` alone, others behind the name of their schema and a point.
 pub(crate) fn object_name(name: &ObjectName) -> SqlResult<String> {
     let parts: Vec<String> = parts(name)?.into_iter().map(identifier).collect();

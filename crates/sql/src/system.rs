@@ -265,13 +265,12 @@ fn key_columns_of(name: &str, tables: &BTreeMap<String, Vec<Arc<Table>>>, rows: 
 }
 
 fn references_of(name: &str, tables: &BTreeMap<String, Vec<Arc<Table>>>, rows: &mut Vec<Vec<Value>>) {
-    const RULES: [&str; 5] = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"];
     let Some(table) = tables.get(name).and_then(|parts| parts.first()) else { return };
     let (schema, _) = split(name);
     for constraint in table.notes().constraints() {
         let Some(reference) = &constraint.reference else { continue };
         let key = key_referred(tables, reference).map_or(Value::Null, |(key, _)| Value::Text(key));
-        let rule = |action: u8| text(RULES.get(usize::from(action)).copied().unwrap_or(RULES[0]));
+        let rule = |action: u8| text(Reference::ACTIONS.get(usize::from(action)).copied().unwrap_or(Reference::ACTIONS[0]));
         rows.push(vec![
             text("pagefold"),
             text(schema),

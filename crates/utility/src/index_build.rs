@@ -4,6 +4,7 @@ use crate::estimate::{Proposal, choose_format_of};
 use crate::key_sort::KeySorter;
 use crate::options::INDEX_PAGE_BYTES;
 use crate::partitions::{Tables, create_partitioned_index};
+use crate::progress::tell;
 use crate::{Error, IndexOptions, Progress, Result, Setting, Unit};
 use pagefold_advisor::Choice;
 use pagefold_engine::database::{Change, Database, IndexBuild};
@@ -65,13 +66,7 @@ impl KeyCollector {
                 return Err(error.into());
             }
             done += 1;
-            if done.is_multiple_of(ENTRIES_PER_LOOK) {
-                progress.advance(ENTRIES_PER_LOOK);
-                if progress.interrupted() {
-                    return Err(Error::Interrupted);
-                }
-            }
-            Ok(())
+            tell(done, ENTRIES_PER_LOOK, progress)
         });
         if let (Err(Error::Engine(error)), Some(key)) = (&drained, twice) {
             return Err(Error::KeyTwice { index: self.index, key, reason: error.to_string() });
@@ -198,7 +193,7 @@ pub(crate) fn fill(database: &Database, build: &IndexBuild, sort_bytes: usize, p
     progress.start(&format!("reading the keys of {}", table.name()), Some(table.row_count()), Unit::Rows);
     build.scan(|key, rid| {
         sorter.push(key, rid)?;
-        told(sorter.len(), progress)
+        tell(sorter.len(), ENTRIES_PER_LOOK, progress)
     })?;
     progress.finish();
     let total = sorter.len();
@@ -208,7 +203,7 @@ pub(crate) fn fill(database: &Database, build: &IndexBuild, sort_bytes: usize, p
     sorter.drain(|key, rid| {
         filler.push(key, rid)?;
         done += 1;
-        told(done, progress)
+        tell(done, ENTRIES_PER_LOOK, progress)
     })?;
     // An empty index has no file (DEFINE NO).
     let built = if total > 0 { filler.finish()? } else { BuiltTree::default() };
@@ -227,15 +222,4 @@ pub(crate) fn stopped(error: pagefold_engine::Error) -> Error {
         pagefold_engine::Error::Interrupted => Error::Interrupted,
         error => error.into(),
     }
-}
-
-/// So many entries are done: says so now and then, and looks at whether to stop.
-fn told(done: u64, progress: &dyn Progress) -> Result<()> {
-    if done.is_multiple_of(ENTRIES_PER_LOOK) {
-        progress.advance(ENTRIES_PER_LOOK);
-        if progress.interrupted() {
-            return Err(Error::Interrupted);
-        }
-    }
-    Ok(())
 }

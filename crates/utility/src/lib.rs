@@ -18,6 +18,7 @@ mod options;
 mod page_sizes;
 mod partitions;
 mod print;
+mod progress;
 mod rebuild_index;
 mod recover_tables;
 mod reorg;

@@ -5,6 +5,7 @@
 //! - of a table that is recovered nobody changes a row from the beginning on, so nobody's commit is lost unseen; others go on.
 
 use crate::index_build::KeyCollector;
+use crate::progress::tell;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::backup::{MountOptions, MountedCopy, RecoverOptions, Stop};
 use pagefold_engine::database::ScanRequest;
@@ -139,12 +140,7 @@ fn build(
     while let Some((rid, record)) = rows.next_record()? {
         collector.push_row(table, record, rid)?;
         read += 1;
-        if read.is_multiple_of(ROWS_PER_LOOK) {
-            progress.advance(ROWS_PER_LOOK);
-            if progress.interrupted() {
-                return Err(Error::Interrupted);
-            }
-        }
+        tell(read, ROWS_PER_LOOK, progress)?;
     }
     progress.finish();
     collector.build(progress)?;

@@ -5,6 +5,7 @@ use crate::estimate::{choose_format, choose_method};
 use crate::index_build::{KeyCollector, KeyCollectors, fill, finish, stopped};
 use crate::options::PATIENCE;
 use crate::partitions::reorg_partitioned;
+use crate::progress::tell;
 use crate::row_order::{fill_in_order, key_of_order};
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
@@ -102,13 +103,7 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
             build.fill(|rid, record| {
                 placed(rid, record)?;
                 rows += 1;
-                if rows.is_multiple_of(ROWS_PER_LOOK) {
-                    progress.advance(ROWS_PER_LOOK);
-                    if progress.interrupted() {
-                        return Err(Error::Interrupted);
-                    }
-                }
-                Ok(())
+                tell(rows, ROWS_PER_LOOK, progress)
             })?;
             progress.finish();
         }

@@ -5,9 +5,10 @@
 //!
 //! Invariants:
 //! - a row has changed since it was read only if it was noted: what is written of it then does not matter;
-//! - memory is bounded: rows and the places that they come to are sorted by way of temporary files.
+//! - rows and the places that they come to are sorted by way of temporary files: memory has what is sorted at a time, and a block of each run while these are merged.
 
 use crate::key_sort::KeySorter;
+use crate::progress::tell;
 use crate::{Error, Progress, ReorgOptions, Result, RowOrder, Unit};
 use pagefold_engine::database::{Database, TableBuild, partition_name, split_partition_name};
 use pagefold_engine::table_space::Table;
@@ -61,7 +62,7 @@ pub(crate) fn fill_in_order(
         sorted.extend_from_slice(record);
         sorted.extend_from_slice(&(key_bytes as u16).to_le_bytes());
         rows.push(&sorted, rid)?;
-        told(rows.len(), progress)
+        tell(rows.len(), ROWS_PER_LOOK, progress)
     })?;
     progress.finish();
     progress.start(&format!("reorganizing {}", old.name()), Some(rows.len()), Unit::Rows);
@@ -78,7 +79,7 @@ pub(crate) fn fill_in_order(
             // RIDs are in the order of their numbers.
             places.push(&old.to_u64().to_be_bytes(), new)?;
             placed(new, record)?;
-            told(places.len(), progress)
+            tell(places.len(), ROWS_PER_LOOK, progress)
         },
     )?;
     progress.finish();
@@ -94,15 +95,4 @@ pub(crate) fn fill_in_order(
 fn record_of(sorted: &[u8]) -> Option<&[u8]> {
     let (rest, length) = sorted.split_last_chunk::<2>()?;
     rest.get(usize::from(u16::from_le_bytes(*length))..)
-}
-
-/// So many rows are done: says so now and then, and looks at whether to stop.
-fn told(done: u64, progress: &dyn Progress) -> Result<()> {
-    if done.is_multiple_of(ROWS_PER_LOOK) {
-        progress.advance(ROWS_PER_LOOK);
-        if progress.interrupted() {
-            return Err(Error::Interrupted);
-        }
-    }
-    Ok(())
 }

@@ -11,6 +11,7 @@
 //! - who has a row's place has its part locked: nobody else makes that row what it is in the old table meanwhile.
 
 use crate::hash::{self, FastMap};
+use crate::transaction::OpenScratch;
 use crate::{Error, Result};
 use pagefold_io::{File, read_exact_at};
 use pagefold_types::Rid;
@@ -76,9 +77,6 @@ impl PlacedRows {
         }
     }
 }
-
-/// Opens the file, when something is to be written for the first time.
-type OpenScratch = Box<dyn Fn() -> io::Result<Arc<dyn File>> + Send + Sync>;
 
 /// A full block in the file.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 //! - one takes entries out at a time;
 //! - the file has no name as soon as it is open, so it goes with the process; what is read back is checked by a hash that stays in memory.
 
+use crate::transaction::OpenScratch;
 use crate::{Error, Result};
 use pagefold_io::{File, read_exact_at};
 use pagefold_types::{RID_BYTES, Rid};
@@ -20,9 +21,6 @@ use xxhash_rust::xxh3::xxh3_64;
 const BLOCK_BYTES: usize = 256 << 10;
 /// Before the key: its length and the RID.
 const HEADER_BYTES: usize = 2 + RID_BYTES;
-
-/// Opens the file, when something is to be written for the first time.
-type OpenScratch = Box<dyn Fn() -> io::Result<Arc<dyn File>> + Send + Sync>;
 
 #[derive(Debug)]
 struct Block {

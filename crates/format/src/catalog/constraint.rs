@@ -55,6 +55,11 @@ pub struct Reference {
     pub full: bool,
 }
 
+impl Reference {
+    /// What may happen to a row whose partner goes or gets another key, by number as in the file, in the words of SQL.
+    pub const ACTIONS: [&str; 5] = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"];
+}
+
 /// A constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constraint {

@@ -9,7 +9,7 @@ use super::select::{From, Limit, Select};
 use super::{Binder, Output, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Expr, Typed, make};
-use crate::parse::{At, identifier, nearest, object_name, parse_expression};
+use crate::parse::{At, identifier, nearest, object_name, parse_expression, short_name};
 use crate::plan::{self, Plan};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value};
@@ -428,7 +428,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("changing what is no table"));
         };
         let table = self.target(name)?;
-        let short = table.name.rsplit_once('.').map_or(table.name.as_str(), |(_, name)| name).to_owned();
+        let short = short_name(&table.name).to_owned();
         let alias = alias.as_ref().map_or(short, |alias| identifier(&alias.name));
         let mut columns = super::scope::table_columns(&table);
         // Nobody can name them.

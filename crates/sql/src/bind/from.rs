@@ -5,7 +5,7 @@ use super::select::From;
 use super::{Binder, Output, Source, settled};
 use crate::catalog::{self, Found};
 use crate::expression::{Comparison, Expr, Typed, make};
-use crate::parse::{At, identifier, object_name, parse_query};
+use crate::parse::{At, identifier, object_name, parse_query, short_name};
 use crate::plan::{JoinKind, Plan};
 use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
@@ -169,7 +169,7 @@ impl Binder<'_> {
         match catalog::find(self.transaction, &wanted)? {
             Found::Table(table) => {
                 let columns = table_columns(&table);
-                let short = wanted.rsplit_once('.').map_or(wanted.as_str(), |(_, name)| name).to_owned();
+                let short = short_name(&wanted).to_owned();
                 self.add(alias, &short, columns, Source::Table(table))
             }
             Found::View(text) => {

@@ -9,7 +9,7 @@ use crate::catalog::{Found, TableRef, find};
 use crate::execute::Execution;
 use crate::execute::foreign_key::key_text;
 use crate::expression::type_name;
-use crate::parse::{At, identifier, object_name};
+use crate::parse::{At, identifier, object_name, short_name};
 use crate::{SqlError, SqlResult};
 use pagefold_format::catalog::{Constraint, ConstraintKind, Reference};
 use pagefold_types::{DataType, Value};
@@ -44,11 +44,6 @@ fn comparable(a: &DataType, b: &DataType) -> bool {
     }
 }
 
-/// The name of a table without its schema.
-fn short(name: &str) -> &str {
-    name.rsplit_once('.').map_or(name, |(_, name)| name)
-}
-
 fn places(columns: &[usize]) -> Vec<u32> {
     columns.iter().map(|column| u32::try_from(*column).unwrap_or(u32::MAX)).collect()
 }
@@ -74,7 +69,10 @@ impl Defining<'_> {
         }
         let referred = match key.referred_columns.as_slice() {
             [] if parent.primary_key.is_empty() => {
-                return Err(SqlError::new("42704", format!("there is no primary key for referenced table \"{}\"", short(&parent.name))));
+                return Err(SqlError::new(
+                    "42704",
+                    format!("there is no primary key for referenced table \"{}\"", short_name(&parent.name)),
+                ));
             }
             [] => parent.primary_key.clone(),
             names => named(&parent, names)?,
@@ -83,7 +81,8 @@ impl Defining<'_> {
             return Err(SqlError::new("42830", "number of referencing and referenced columns for foreign key disagree"));
         }
         if parent.unique_index_of(&referred).is_none() {
-            let message = format!("there is no unique constraint matching given keys for referenced table \"{}\"", short(&parent.name));
+            let message =
+                format!("there is no unique constraint matching given keys for referenced table \"{}\"", short_name(&parent.name));
             return Err(SqlError::new("42830", message));
         }
         let name = self.foreign_key_name(&child, key, &columns)?;
@@ -132,12 +131,12 @@ impl Defining<'_> {
         match &key.name {
             Some(name) if is_taken(&identifier(name)) => {
                 let name = identifier(name);
-                Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", short(&child.name))))
+                Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", short_name(&child.name))))
             }
             Some(name) => Ok(identifier(name)),
             None => {
                 let names: Vec<&str> = columns.iter().map(|column| child.schema.columns()[*column].name.as_str()).collect();
-                Ok(first_free(format!("{}_{}_fkey", short(&child.name), names.join("_")), is_taken))
+                Ok(first_free(format!("{}_{}_fkey", short_name(&child.name), names.join("_")), is_taken))
             }
         }
     }
@@ -159,7 +158,7 @@ impl Defining<'_> {
         let equal: Vec<String> = own.iter().zip(&others).map(|(own, other)| format!("{own} = {other}")).collect();
         let all = |what: &str, with: &str| own.iter().map(|own| format!("{own} {what}")).collect::<Vec<_>>().join(with);
         let error = || {
-            let message = format!("insert or update on table \"{}\" violates foreign key constraint \"{name}\"", short(&child.name));
+            let message = format!("insert or update on table \"{}\" violates foreign key constraint \"{name}\"", short_name(&child.name));
             SqlError::new("23503", message).of_constraint(name, &child.name)
         };
         let from = format!("SELECT {} FROM {} AS c", own.join(", "), whole(&child.name));
@@ -178,9 +177,11 @@ impl Defining<'_> {
         );
         match self.first_row(&query)? {
             None => Ok(()),
-            Some(row) => {
-                Err(error().with_detail(format!("{} is not present in table \"{}\".", key_text(child, columns, &row), short(&parent.name))))
-            }
+            Some(row) => Err(error().with_detail(format!(
+                "{} is not present in table \"{}\".",
+                key_text(child, columns, &row),
+                short_name(&parent.name)
+            ))),
         }
     }
 
@@ -213,8 +214,9 @@ impl Defining<'_> {
     /// Drops foreign keys that rely on something that goes with `what`, or refuses that.
     pub(super) fn drop_referring(&mut self, what: &str, relied_on: &str, referring: &[Referring], cascade: bool) -> SqlResult<()> {
         if !cascade && !referring.is_empty() {
-            let line =
-                |own: &Referring| format!("constraint {} on table {} depends on {relied_on}", own.constraint.name, short(&own.child.name));
+            let line = |own: &Referring| {
+                format!("constraint {} on table {} depends on {relied_on}", own.constraint.name, short_name(&own.child.name))
+            };
             let lines: Vec<String> = referring.iter().map(line).collect();
             let error = SqlError::new("2BP01", format!("cannot drop {what} because other objects depend on it"));
             return Err(error.with_detail(lines.join("\n")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));

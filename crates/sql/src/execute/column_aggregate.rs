@@ -2,7 +2,7 @@
 //!
 //! Invariant: what comes is what the rows one by one would give.
 
-use super::tests::{Asked, ask};
+use super::tests::ask;
 use super::{Context, Tuple};
 use crate::expression::{Accumulator, Expr};
 use crate::plan::{Access, AggregatePlan, CountPlan, Plan, ScanPlan};
@@ -47,14 +47,7 @@ fn is_number(data_type: &DataType) -> bool {
 /// The one row of a query without GROUP BY; `None` when it has to be computed row by row.
 pub(super) fn compute(plan: &AggregatePlan, context: &Context<'_>) -> SqlResult<Option<Tuple>> {
     let Some((scan, places)) = places(plan) else { return Ok(None) };
-    let (asked, parts) = match ask(scan, context, &[])? {
-        Asked::None => (None, Vec::new()),
-        Asked::All => (None, scan.table.parts_for(None)),
-        Asked::Some(predicate) => {
-            let parts = scan.table.parts_for(Some(&predicate));
-            (Some(predicate), parts)
-        }
-    };
+    let (asked, parts) = ask(scan, context, &[])?;
     let mut accumulators: Vec<Accumulator> = plan.aggregates.iter().map(|noted| Accumulator::new(&noted.aggregate)).collect();
     let mut grown = 0;
     for part in parts {

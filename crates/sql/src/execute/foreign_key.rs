@@ -10,6 +10,7 @@ use super::{Execution, Tuple, bytes_of};
 use crate::bind::foreign_key::{Action, ForeignKey, References};
 use crate::catalog::TableRef;
 use crate::expression::type_name;
+use crate::parse::short_name;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::btree;
@@ -78,7 +79,7 @@ impl<'k> Keeper<'k> {
             let values = pick(row, &key.columns);
             if has_null(&values) {
                 if key.full && values.iter().any(|value| *value != Value::Null) {
-                    let error = self.not_there(key, &values);
+                    let error = self.not_there(key);
                     return Err(error.with_detail("MATCH FULL does not allow mixing of null and nonnull key values."));
                 }
                 continue;
@@ -304,27 +305,27 @@ impl<'k> Keeper<'k> {
         Ok(is_there)
     }
 
-    fn not_there(&self, key: &ForeignKey, _: &[Value]) -> SqlError {
+    fn not_there(&self, key: &ForeignKey) -> SqlError {
         let child = &self.references.tables[key.child].table;
-        let message = format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", short(child), key.name);
+        let message = format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", short_name(&child.name), key.name);
         SqlError::new("23503", message).of_constraint(&key.name, &child.name)
     }
 
     fn not_there_of(&self, key: &ForeignKey, values: &[Value]) -> SqlError {
         let tables = &self.references.tables;
         let key_text = key_text(&tables[key.child].table, &key.columns, values);
-        self.not_there(key, values).with_detail(format!("{key_text} is not present in table \"{}\".", short(&tables[key.parent].table)))
+        self.not_there(key).with_detail(format!("{key_text} is not present in table \"{}\".", short_name(&tables[key.parent].table.name)))
     }
 
     fn still_referred(&self, key: &ForeignKey, values: &[Value]) -> SqlError {
         let (child, parent) = (&self.references.tables[key.child].table, &self.references.tables[key.parent].table);
         let message = format!(
             "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
-            short(parent),
+            short_name(&parent.name),
             key.name,
-            short(child)
+            short_name(&child.name)
         );
-        let detail = format!("{} is still referenced from table \"{}\".", key_text(parent, &key.referred, values), short(child));
+        let detail = format!("{} is still referenced from table \"{}\".", key_text(parent, &key.referred, values), short_name(&child.name));
         SqlError::new("23503", message).with_detail(detail).of_constraint(&key.name, &child.name)
     }
 }
@@ -337,11 +338,6 @@ fn fitting(value: &Value, data_type: &DataType) -> SqlResult<Value> {
         Err(_) if data_type.is_text() => Err(SqlError::new("22001", format!("value too long for type {data_type}"))),
         Err(_) => Err(SqlError::out_of_range(type_name(data_type))),
     }
-}
-
-/// The name of a table without its schema.
-fn short(table: &TableRef) -> &str {
-    table.name.rsplit_once('.').map_or(table.name.as_str(), |(_, name)| name)
 }
 
 /// `Key (a, b)=(1, 2)`

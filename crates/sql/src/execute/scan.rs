@@ -1,6 +1,6 @@
 //! Rows of a table.
 
-use super::tests::{Asked, ask, column_value};
+use super::tests::{ask, column_value};
 use super::{Context, Operator, Tuple, given};
 use crate::expression::Env;
 use crate::plan::access::TestKind;
@@ -68,14 +68,7 @@ impl Scan {
                 key: Tuple::new(),
             });
         }
-        let (asked, mut parts) = match ask(&plan, context, row)? {
-            Asked::None => (None, Vec::new()),
-            Asked::All => (None, plan.table.parts_for(None)),
-            Asked::Some(predicate) => {
-                let parts = plan.table.parts_for(Some(&predicate));
-                (Some(predicate), parts)
-            }
-        };
+        let (asked, mut parts) = ask(&plan, context, row)?;
         parts.reverse();
         let columns = own_columns(&plan);
         Ok(Scan { plan, asked, parts, part: 0, columns, rows: RowsOf::None, key: Tuple::new() })

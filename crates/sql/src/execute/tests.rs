@@ -7,28 +7,25 @@ use crate::plan::access::{Test, TestKind};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{Condition, DataType, Operand, Predicate, Value, column, not};
 
-/// Which rows are asked for.
-pub(crate) enum Asked {
-    All,
-    Some(Predicate),
-    /// There can be none: something is compared with NULL.
-    None,
-}
-
-/// The tests of a scan as a condition. `row`: the one before, in a join.
-pub(crate) fn ask(plan: &ScanPlan, context: &Context<'_>, row: &[Value]) -> SqlResult<Asked> {
-    if plan.tests.is_empty() {
-        return Ok(Asked::All);
-    }
+/// The tests of a scan as a condition, `None` where there are no tests; and the parts of the table that may have rows for which it is true: none when something is compared with NULL. `row`: the one
+/// before, in a join.
+pub(crate) fn ask(plan: &ScanPlan, context: &Context<'_>, row: &[Value]) -> SqlResult<(Option<Predicate>, Vec<usize>)> {
     let mut conditions = Vec::with_capacity(plan.tests.len());
     for test in &plan.tests {
         match condition(plan, test, context, row)? {
             Some(condition) => conditions.push(condition),
-            None => return Ok(Asked::None),
+            None => return Ok((None, Vec::new())),
         }
     }
-    let bound = Condition::all(conditions).bind(&plan.table.schema);
-    bound.map(Asked::Some).map_err(|e| SqlError::new("XX000", format!("table \"{}\": {e}", plan.table.name)))
+    let asked = match conditions.is_empty() {
+        true => None,
+        false => {
+            let bound = Condition::all(conditions).bind(&plan.table.schema);
+            Some(bound.map_err(|e| SqlError::new("XX000", format!("table \"{}\": {e}", plan.table.name)))?)
+        }
+    };
+    let parts = plan.table.parts_for(asked.as_ref());
+    Ok((asked, parts))
 }
 
 /// `None`: true of no row.

@@ -17,7 +17,8 @@ mod rows;
 pub use report::{DiffReport, ObjectDiff, PagesDiff, RowChange, RowsDiff, TableDiff};
 
 use crate::check::{Context, DataSetFile, Expected};
-use crate::{Error, Progress, Result, Silent, Unit};
+use crate::progress::tell;
+use crate::{Progress, Result, Silent, Unit};
 use pagefold_engine::DataSet;
 use pagefold_engine::backup::{MountOptions, MountedCopy};
 use pagefold_engine::database::{Database, OpenMode, Settings};
@@ -295,17 +296,7 @@ fn data_set(
             (Some(_), _) => (pages.gone, i) = (pages.gone + 1, i + 1),
         }
         done += 1;
-        look(done, PAGES_PER_LOOK, progress)?;
-    }
-    Ok(())
-}
-
-fn look(done: u64, step: u64, progress: &dyn Progress) -> Result<()> {
-    if done.is_multiple_of(step) {
-        progress.advance(step);
-        if progress.interrupted() {
-            return Err(Error::Interrupted);
-        }
+        tell(done, PAGES_PER_LOOK, progress)?;
     }
     Ok(())
 }

@@ -2,8 +2,9 @@
 //!
 //! Invariant: memory is that for sorting, and what is kept of the rows of one key.
 
-use super::{DiffOptions, DiffSide, RowChange, RowsDiff, look};
+use super::{DiffOptions, DiffSide, RowChange, RowsDiff};
 use crate::key_sort::KeySorter;
+use crate::progress::tell;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::ScanRequest;
 use pagefold_engine::table_space::Table;
@@ -52,7 +53,7 @@ pub(super) fn rows(
             }
             sorter.push(&key, rid)?;
             read += 1;
-            look(read, ROWS_PER_LOOK, progress)?;
+            tell(read, ROWS_PER_LOOK, progress)?;
         }
         progress.finish();
     }
@@ -84,7 +85,7 @@ pub(super) fn rows(
         }
         group.add(side, hash, rid);
         done += 1;
-        look(done, ROWS_PER_LOOK, progress)
+        tell(done, ROWS_PER_LOOK, progress)
     })?;
     end(&mut group, &mut found);
     progress.finish();

@@ -4,6 +4,7 @@ use super::costs::{Costs, KeySample, KeysOf};
 use super::options::{EstimateOptions, Proposal, Scratch};
 use super::report::IndexesEstimate;
 use crate::key_sort::KeySorter;
+use crate::progress::tell;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{AdvisorError, IndexCandidate, IndexEstimator, IndexKeys};
 use pagefold_types::{Direction, KeyLayout, Rid, RowLayout, Schema, Value, ValueRef};
@@ -130,13 +131,7 @@ impl ProposedKeys {
             estimator.push(key, rid)?;
             sample.push(key, rid);
             done += 1;
-            if done.is_multiple_of(ENTRIES_PER_LOOK) {
-                progress.advance(ENTRIES_PER_LOOK);
-                if progress.interrupted() {
-                    return Err(Error::Interrupted);
-                }
-            }
-            Ok(())
+            tell(done, ENTRIES_PER_LOOK, progress)
         })?;
         progress.finish();
         let estimates = estimator.finish()?;

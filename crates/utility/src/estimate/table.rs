@@ -10,6 +10,7 @@ use super::ranges::{Clusters, KeyRanges};
 use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};
 use super::source::{feed_clusters, finish_ranges, range_start};
 use super::stand_in::{Scaling, StandIn};
+use crate::progress::tell;
 use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{Cost, TableEstimate, TableEstimator, TableOptions};
@@ -144,7 +145,7 @@ pub(super) fn estimate_proposal(
     while let Some((rid, record)) = scan.next_record()? {
         keys.push_record(table.layout(), record, rid)?;
         rows += 1;
-        look(rows, progress)?;
+        tell(rows, ROWS_PER_LOOK, progress)?;
     }
     progress.finish();
     keys.finish(progress)
@@ -180,7 +181,7 @@ fn full(
         }
         keys.iter_mut().try_for_each(|keys| keys.push_record(table.layout(), record, rid))?;
         rows += 1;
-        look(rows, progress)?;
+        tell(rows, ROWS_PER_LOOK, progress)?;
     }
     progress.finish();
     let place = estimator.place(present).ok_or_else(|| unfit(table))?;
@@ -192,16 +193,6 @@ fn full(
 /// Its rows are there, in its pages: only who has values outside that estimates move elsewhere comes here.
 fn unfit(table: &Table) -> Error {
     Error::Data(format!("table \"{}\": a row does not fit its pages as an estimate would lay it out", table.name()))
-}
-
-fn look(rows: u64, progress: &dyn Progress) -> Result<()> {
-    if rows.is_multiple_of(ROWS_PER_LOOK) {
-        progress.advance(ROWS_PER_LOOK);
-        if progress.interrupted() {
-            return Err(Error::Interrupted);
-        }
-    }
-    Ok(())
 }
 
 /// Reads random data pages, each by itself.
@@ -308,7 +299,7 @@ fn proposed_on_sample(
             ranges.push(&mut key, rid);
         }
         rows += 1;
-        look(rows, progress)?;
+        tell(rows, ROWS_PER_LOOK, progress)?;
     }
     progress.finish();
     ranges.into_iter().map(|ranges| finish_ranges(ranges, options)).collect()

@@ -6,6 +6,7 @@
 
 use crate::index_build::{KeyCollector, KeyCollectors};
 use crate::partitions::{PartitionText, Tables};
+use crate::progress::tell;
 use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::partition_name;
@@ -215,12 +216,7 @@ fn fill(
             let new = &**new;
             loader.push(record, |rid, record| collectors.push_row(new, record, rid))?;
             rows += 1;
-            if rows.is_multiple_of(ROWS_PER_LOOK) {
-                progress.advance(ROWS_PER_LOOK);
-                if progress.interrupted() {
-                    return Err(Error::Interrupted);
-                }
-            }
+            tell(rows, ROWS_PER_LOOK, progress)?;
         }
     }
     for (table, loader, mut collectors) in filling {

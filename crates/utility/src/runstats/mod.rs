@@ -143,20 +143,21 @@ pub fn runstats_if_stale(database: &Database, share: f64, options: &RunstatsOpti
 /// Has more than a share of a table's rows changed since its statistics were gathered? Of one without statistics, yes.
 #[must_use]
 pub fn is_stale(table: &Table, share: f64) -> bool {
-    match kept(&table.notes()) {
-        Some(statistics) => rows_changed(table, &statistics) as f64 > share * rows_then(&statistics).max(1.0),
-        None => true,
-    }
+    kept(&table.notes()).is_none_or(|statistics| has_changed(table, &statistics, share, 0))
 }
 
 /// The same, and so many rows at least. Of a table without statistics those count that it has.
 #[must_use]
 pub fn is_stale_by(table: &Table, share: f64, rows_min: u64) -> bool {
-    // Most tables are not even near: their statistics need not be decoded.
-    if table.notes().statistics().is_none() {
-        return table.row_count().max(table.rows_changed()) >= rows_min.max(1);
+    match kept(&table.notes()) {
+        Some(statistics) => has_changed(table, &statistics, share, rows_min),
+        None => table.row_count().max(table.rows_changed()) >= rows_min.max(1),
     }
-    is_stale(table, share) && kept(&table.notes()).is_none_or(|statistics| rows_changed(table, &statistics) >= rows_min)
+}
+
+fn has_changed(table: &Table, statistics: &Statistics, share: f64, rows_min: u64) -> bool {
+    let changed = rows_changed(table, statistics);
+    changed as f64 > share * rows_then(statistics).max(1.0) && changed >= rows_min
 }
 
 fn rows_then(statistics: &Statistics) -> f64 {

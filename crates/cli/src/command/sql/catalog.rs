@@ -5,7 +5,7 @@
 
 use super::words::quoted;
 use pagefold::engine::Transaction;
-use pagefold::engine::catalog::{ColumnNotes, ConstraintKind, DefinedKind, Notes, PartitionedTable, Sequence};
+use pagefold::engine::catalog::{ColumnNotes, ConstraintKind, DefinedKind, Notes, PartitionedTable, Reference, Sequence};
 use pagefold::engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold::engine::table::{Table, TableAttributes};
 use pagefold::types::Direction;
@@ -329,7 +329,6 @@ impl<'a, 't> Writer<'a, 't> {
 
     /// Foreign keys of a table, as they stand behind its columns.
     pub(super) fn foreign_keys(&mut self, found: &Found) -> Result<Vec<String>> {
-        const ACTIONS: [&str; 5] = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"];
         let mut lines = Vec::new();
         for constraint in found.notes.constraints() {
             let Some(reference) = &constraint.reference else { continue };
@@ -352,7 +351,7 @@ impl<'a, 't> Writer<'a, 't> {
                 line += " MATCH FULL";
             }
             for (when, action) in ["DELETE", "UPDATE"].into_iter().zip(reference.actions) {
-                if let Some(action) = ACTIONS.get(usize::from(action)).filter(|_| action > 0) {
+                if let Some(action) = Reference::ACTIONS.get(usize::from(action)).filter(|_| action > 0) {
                     line += &format!(" ON {when} {action}");
                 }
             }

@@ -236,7 +236,7 @@ impl Transaction<'_> {
                     if is_in(&own.primary_key) || own.range.as_ref().is_some_and(|range| is_in(&range.columns)) {
                         return refuse(format!("column \"{name}\" is one of the primary key, or of the ranges of partitions"));
                     }
-                    if let Some(index) = self.indexes_as_they_are(table).iter().find(|index| index.has_column(|column| column == at)) {
+                    if let Some(index) = self.defining.indexes_as_now(table).iter().find(|index| index.has_column(|column| column == at)) {
                         return refuse(format!("column \"{name}\" is one of index \"{}\": drop that first", index.name()));
                     }
                     match at.checked_sub(own.schema.len()) {
@@ -287,14 +287,9 @@ impl Transaction<'_> {
         plan.finish(table)
     }
 
-    /// Indexes of a table as this transaction has them, damaged ones too.
-    fn indexes_as_they_are(&self, table: &Table) -> Vec<Arc<Index>> {
-        self.defining.indexes_as_now(table)
-    }
-
     /// Indexes whose keys are others afterwards.
     fn indexes_to_build(&self, table: &Table, plan: &Plan) -> Vec<Arc<Index>> {
-        let mut indexes = self.indexes_as_they_are(table);
+        let mut indexes = self.defining.indexes_as_now(table);
         indexes.retain(|index| index.has_column(|column| plan.other.contains(&column)));
         indexes
     }

@@ -152,9 +152,14 @@ fn demands_of(notes: &Notes) -> Vec<String> {
     let constraints = notes.constraints().into_iter();
     let of_rows = constraints.filter(|constraint| matches!(constraint.kind, ConstraintKind::Check | ConstraintKind::ForeignKey));
     let mut demands: Vec<String> = of_rows
-        .map(|constraint| match constraint.condition {
-            Some(condition) => format!("CHECK ({condition})"),
-            None => format!("constraint \"{}\"", constraint.name),
+        .map(|constraint| match (constraint.condition, constraint.reference) {
+            (Some(condition), _) => format!("CHECK ({condition})"),
+            (None, Some(reference)) => {
+                let places = |columns: &[u32]| columns.iter().map(|column| (column + 1).to_string()).collect::<Vec<_>>().join(", ");
+                let (own, other) = (places(&constraint.columns), places(&reference.columns));
+                format!("FOREIGN KEY \"{}\" of columns {own} to columns {other} of \"{}\"", constraint.name, reference.name)
+            }
+            (None, None) => format!("constraint \"{}\"", constraint.name),
         })
         .collect();
     let generated = notes.columns().into_iter().filter_map(|column| Some((column.column, column.generated?)));
