@@ -330,7 +330,10 @@ impl Session {
                 Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
             };
             match done {
-                Ok(change::Outcome::Done(changed)) => return Ok(Ran::Changed { planned, changed }),
+                Ok(change::Outcome::Done(changed)) => {
+                    let spilled = execution.spill.written();
+                    return Ok(Ran::Changed { planned, changed: change::Changed { spilled, ..changed } });
+                }
                 Ok(change::Outcome::Again) => open.transaction.roll_back_to(savepoint)?,
                 Err(error) => {
                     if open.transaction.failure().is_none() {
@@ -424,19 +427,23 @@ impl Session {
         if analyze {
             let limits = self.limits();
             let began = self.clock.monotonic();
-            let mut rows = 0_u64;
+            let (mut rows, mut spilled) = (0_u64, 0);
             match self.run_once(inner, params, &limits)? {
                 Ran::Rows { mut operator, execution, .. } => {
                     let context = execution.context();
                     while operator.next(&context)?.is_some() {
                         rows += 1;
                     }
+                    spilled = execution.spill.written();
                 }
                 Ran::Row { row, .. } => rows = row.is_some().into(),
-                Ran::Changed { changed, .. } => rows = changed.rows,
+                Ran::Changed { changed, .. } => (rows, spilled) = (changed.rows, changed.spilled),
             }
             let elapsed = self.clock.monotonic().saturating_sub(began);
             lines.push(format!("Rows: {rows}, time: {:.3} ms", elapsed.as_secs_f64() * 1000.0));
+            if spilled > 0 {
+                lines.push(format!("Written to a scratch file: {spilled} bytes"));
+            }
         }
         Ok(lines)
     }

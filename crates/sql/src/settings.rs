@@ -99,7 +99,7 @@ impl Settings {
                     _ => return Err(wrong()),
                 }
             }
-            "work_mem" => self.work_mem = bytes(value).filter(|bytes| *bytes >= 64 << 10).ok_or_else(wrong)?,
+            "work_mem" => self.work_mem = bytes(value).filter(|bytes| *bytes >= 1 << 10).ok_or_else(wrong)?,
             "search_path" if !value.split(',').any(|schema| schema.trim().trim_matches('"') == "public") => {
                 return Err(SqlError::unsupported("a search_path without public"));
             }

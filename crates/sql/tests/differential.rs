@@ -339,6 +339,7 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 fn same_rows_as_sqlite() {
     let (rounds, seed) = (setting("PAGEFOLD_SQL_ROUNDS", 40), setting("PAGEFOLD_SQL_SEED", 1));
     let (mut queries, mut with_rows, mut within, mut changes, mut changed, mut divided) = (0, 0, 0, 0, 0, 0);
+    let (mut in_little_memory, mut too_little) = (0, 0);
     for round in seed..seed + rounds {
         let mut random = Random(round.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let storage = Arc::new(MemoryStorage::new());
@@ -347,6 +348,9 @@ fn same_rows_as_sqlite() {
         let mut session = database.session();
         // Some queries pair all rows several times over.
         ours(&mut session, "SET work_mem = '1GB'");
+        // The same in so little memory that most rows go to a file.
+        let mut poor = database.session();
+        ours(&mut poor, "SET work_mem = '2kB'");
         let sqlite = rusqlite::Connection::open_in_memory().unwrap();
         sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
         for table in ["t", "u", "v"] {
@@ -386,6 +390,18 @@ fn same_rows_as_sqlite() {
                     other.sort();
                 }
                 assert_eq!(own, other, "round {round}: {query}\n{}", ours(&mut session, &format!("EXPLAIN {query}")).concat().join("\n"));
+                match poor.execute(&query, &[]).and_then(pagefold_sql::Answer::rows) {
+                    Ok(_) => {
+                        let mut spilled = ours(&mut poor, &query);
+                        if !is_ordered {
+                            spilled.sort();
+                        }
+                        assert_eq!(spilled, other, "round {round}, in little memory: {query}");
+                        in_little_memory += 1;
+                    }
+                    Err(error) if error.sqlstate() == "53200" => too_little += 1,
+                    Err(error) => panic!("round {round}, in little memory: {error}\n{query}"),
+                }
                 queries += 1;
                 with_rows += u64::from(!own.is_empty());
                 within += u64::from(query.contains("FROM (SELECT") || query.contains("JOIN (SELECT"));
@@ -407,9 +423,10 @@ fn same_rows_as_sqlite() {
         }
     }
     println!(
-        "{queries} queries, {with_rows} with rows, {within} of queries; {changes} changes of {changed} rows; {divided} of {} tables divided",
+        "{queries} queries, {with_rows} with rows, {within} of queries; {changes} changes of {changed} rows; {divided} of {} tables divided; in little memory {in_little_memory}, refused {too_little}",
         rounds * 3
     );
+    assert!(too_little * 10 < in_little_memory, "{too_little} queries did not run in little memory");
     assert!(with_rows * 2 > queries && within * 4 > queries && changed > changes && divided > rounds / 2, "the statements are too weak");
 }
 

@@ -4,6 +4,8 @@
 
 #[path = "sessions/foreign_keys.rs"]
 mod foreign_keys;
+#[path = "sessions/spilled.rs"]
+mod spilled;
 
 use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
 use pagefold_io::{MemoryStorage, OsClock};
@@ -220,7 +222,8 @@ fn a_statement_is_cancelled_or_runs_out_of_time_or_memory() {
     assert_eq!(fails(&mut session, forever), "57014");
     run(&mut session, "RESET statement_timeout");
     run(&mut session, "SET work_mem = '64kB'");
-    assert_eq!(fails(&mut session, "SELECT g FROM generate_series(1, 1000000) g ORDER BY g DESC"), "53200");
+    // What one group gathers stays in memory.
+    assert_eq!(fails(&mut session, "SELECT count(DISTINCT g) FROM generate_series(1, 100000) g"), "53200");
     // A transaction goes on with what was before.
     run(&mut session, "BEGIN");
     run(&mut session, "CREATE TABLE t (x INTEGER)");

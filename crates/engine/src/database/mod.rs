@@ -24,6 +24,7 @@ mod read_view;
 mod reading;
 mod renewal;
 mod row_places;
+mod scratch;
 mod statistics;
 mod table_build;
 mod transaction;

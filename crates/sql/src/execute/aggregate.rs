@@ -1,5 +1,9 @@
 //! Groups.
+//!
+//! Where the statement has no memory for more groups, rows of others go to lists by the hash of their keys; when the groups in memory are given, the lists are worked off one by one
+//! (Graefe, Query Evaluation Techniques for Large Databases, ACM Computing Surveys 25(2), 1993: hybrid hashing).
 
+use super::spill::{Partitions, Rows, Share};
 use super::{Context, Kept, Operator, Tuple, bytes_of, column_aggregate, open};
 use crate::SqlResult;
 use crate::expression::Accumulator;
@@ -17,23 +21,34 @@ pub(super) fn open_aggregate(plan: &Arc<AggregatePlan>, context: &Context<'_>) -
     })
 }
 
-/// Rows of groups, in the order in which the groups were met.
+/// Rows of groups, in the order in which the groups were met, as long as they fit in memory.
 struct Groups {
+    plan: Arc<AggregatePlan>,
     keys: std::vec::IntoIter<Value>,
     accumulators: std::vec::IntoIter<Accumulator>,
-    /// Keys and aggregates of a group.
-    widths: (usize, usize),
     left: usize,
+    share: Share,
+    /// Rows of groups that are to come, each list with its level.
+    lists: Vec<(u32, Rows)>,
 }
 
 impl Groups {
     fn open(plan: &Arc<AggregatePlan>, context: &Context<'_>) -> SqlResult<Groups> {
-        let widths = (plan.keys.len(), plan.aggregates.len());
-        let mut input = open(&plan.input, context)?;
+        let (keys, accumulators, share) = (Vec::new().into_iter(), Vec::new().into_iter(), Share::default());
+        let mut groups = Groups { plan: Arc::clone(plan), keys, accumulators, left: 0, share, lists: Vec::new() };
+        groups.gather(&mut *open(&plan.input, context)?, 0, context)?;
+        Ok(groups)
+    }
+
+    /// Takes in the rows of an input.
+    fn gather(&mut self, input: &mut dyn Operator, level: u32, context: &Context<'_>) -> SqlResult<()> {
+        let (plan, execution) = (Arc::clone(&self.plan), context.execution);
+        let width = plan.aggregates.len();
         // Of all groups, one behind the other.
         let (mut all_keys, mut accumulators): (Vec<Value>, Vec<Accumulator>) = (Vec::new(), Vec::new());
         let mut by_key: HashMap<Box<[u8]>, usize> = HashMap::new();
         let mut count = 0;
+        let mut later: Option<Partitions> = None;
         let new = || plan.aggregates.iter().map(|noted| Accumulator::new(&noted.aggregate));
         if plan.keys.is_empty() {
             accumulators.extend(new());
@@ -42,17 +57,20 @@ impl Groups {
         let mut key = Vec::new();
         let (mut row, mut keys) = (Tuple::new(), Tuple::new());
         while input.fill(context, &mut row)? {
-            context.execution.look()?;
+            execution.look()?;
             let env = context.env(&row);
             let mut at = 0;
             if !plan.keys.is_empty() {
                 super::evaluate_all(&plan.keys, &env, &mut keys)?;
-                super::order::whole_key(&keys, &mut key);
+                super::set::whole_key(&keys, &mut key);
                 at = match by_key.get(key.as_slice()) {
                     Some(at) => *at,
                     None => {
-                        let bytes = bytes_of(&keys) + key.len() + 64 + plan.aggregates.len() * size_of::<Accumulator>();
-                        context.execution.budget.take(bytes)?;
+                        let bytes = bytes_of(&keys) + key.len() + 64 + width * size_of::<Accumulator>();
+                        if later.is_some() || !self.share.take(&execution.budget, bytes) {
+                            later.get_or_insert_with(|| Partitions::new(execution, level)).push(execution, &key, &row)?;
+                            continue;
+                        }
                         all_keys.append(&mut keys);
                         accumulators.extend(new());
                         by_key.insert(key.as_slice().into(), count);
@@ -61,7 +79,7 @@ impl Groups {
                     }
                 };
             }
-            for (noted, accumulator) in plan.aggregates.iter().zip(&mut accumulators[at * widths.1..]) {
+            for (noted, accumulator) in plan.aggregates.iter().zip(&mut accumulators[at * width..]) {
                 if let Some(filter) = &noted.filter
                     && !filter.is_true(&env)?
                 {
@@ -72,22 +90,36 @@ impl Groups {
                     None => accumulator.add(ValueRef::Boolean(true))?,
                     Some(argument) => accumulator.add(argument.evaluate_ref(&env)?.as_ref())?,
                 }
-                context.execution.budget.take(accumulator.grown_bytes().saturating_sub(before))?;
+                let grown = accumulator.grown_bytes().saturating_sub(before);
+                if grown > 0 && !self.share.take(&execution.budget, grown) {
+                    // What one group gathers cannot be divided.
+                    if accumulator.gathers() {
+                        return Err(execution.budget.too_little());
+                    }
+                    self.share.force(&execution.budget, grown);
+                }
             }
         }
-        Ok(Groups { keys: all_keys.into_iter(), accumulators: accumulators.into_iter(), widths, left: count })
+        if let Some(later) = later {
+            let lists = later.finish(execution)?;
+            self.lists.extend(lists.into_iter().filter(|list| list.len() > 0).map(|list| (level + 1, list)));
+        }
+        (self.keys, self.accumulators, self.left) = (all_keys.into_iter(), accumulators.into_iter(), count);
+        Ok(())
     }
 }
 
 impl Operator for Groups {
-    fn fill(&mut self, _: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
-        if self.left == 0 {
-            return Ok(false);
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        while self.left == 0 {
+            let Some((level, mut list)) = self.lists.pop() else { return Ok(false) };
+            self.share.give_all_back(&context.execution.budget);
+            self.gather(&mut list, level, context)?;
         }
         self.left -= 1;
         row.clear();
-        row.extend(self.keys.by_ref().take(self.widths.0));
-        for accumulator in self.accumulators.by_ref().take(self.widths.1) {
+        row.extend(self.keys.by_ref().take(self.plan.keys.len()));
+        for accumulator in self.accumulators.by_ref().take(self.plan.aggregates.len()) {
             row.push(accumulator.finish()?);
         }
         Ok(true)

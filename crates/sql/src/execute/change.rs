@@ -8,7 +8,8 @@
 //!   is committed now; rows that it has locked stay locked, so it comes to an end.
 
 use super::foreign_key::Keeper;
-use super::{Context, Execution, Tuple, bytes_of, open};
+use super::spill::RowList;
+use super::{Context, Execution, Operator, Tuple, bytes_of, open};
 use crate::bind::change::{ChangePlan, Conflict, InsertPlan, Returning, RowRules};
 use crate::catalog::TableRef;
 use crate::planned::LockingPlan;
@@ -23,12 +24,17 @@ use std::collections::HashSet;
 pub(crate) struct Changed {
     pub(crate) rows: u64,
     pub(crate) returned: Vec<Tuple>,
+    /// Bytes that were written to a scratch file.
+    pub(crate) spilled: u64,
 }
 
 pub(crate) enum Outcome {
     Done(Changed),
     Again,
 }
+
+/// What is kept of a row that has been seen.
+const SEEN_BYTES: usize = 32;
 
 /// Rows that are given together where nothing has to be known of each.
 const ROWS_TOGETHER: usize = 64;
@@ -39,13 +45,12 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
     let mut source = open(&plan.source, &context)?;
     let mut changed = Changed::default();
     if plan.reads_own {
-        let mut rows = Vec::new();
+        let mut rows = RowList::default();
         while let Some(row) = source.next(&context)? {
             execution.look()?;
-            execution.budget.take(bytes_of(&row))?;
-            rows.push(row);
+            rows.push(execution, row)?;
         }
-        source = Box::new(super::Kept { rows: rows.into_iter() });
+        source = Box::new(rows.finish(execution)?);
     }
     let mut next = |context: &Context<'_>| -> SqlResult<Option<Tuple>> {
         let Some(row) = source.next(context)? else { return Ok(None) };
@@ -345,23 +350,32 @@ pub(super) fn put(
 pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<Outcome> {
     let context = execution.context();
     let mut source = open(&plan.source, &context)?;
-    let mut rows = Vec::new();
-    let mut seen = HashSet::new();
+    let mut rows = RowList::default();
+    let (mut seen, mut seen_bytes) = (HashSet::new(), 0);
+    let may_repeat = !plan.source.gives_rows_once();
     while let Some(row) = source.next(&context)? {
         execution.look()?;
-        let place = place_of(&row)?;
         // Of several partners that a join has for a row, the first counts, as in PostgreSQL.
-        if seen.insert((place.0, place.1.to_u64())) {
-            execution.budget.take(bytes_of(&row) + 32)?;
-            rows.push((place, row));
+        if may_repeat {
+            let (part, rid) = place_of(&row)?;
+            if !seen.insert((part, rid.to_u64())) {
+                continue;
+            }
+            execution.budget.take(SEEN_BYTES)?;
+            seen_bytes += SEEN_BYTES;
         }
+        rows.push(execution, row)?;
     }
     drop((source, seen));
+    execution.budget.give_back(seen_bytes);
+    let mut rows = rows.finish(execution)?;
+    let mut row = Tuple::new();
     let mut changed = Changed::default();
     let mut keeper = Keeper::new(&plan.references);
     let table = &plan.table;
-    for ((part, rid), row) in rows {
+    while rows.fill(&context, &mut row)? {
         execution.look()?;
+        let (part, rid) = place_of(&row)?;
         let own = &table.parts[part];
         let (assigned, old) = row[2..].split_at(plan.columns.len());
         if !keeper.is_idle() {

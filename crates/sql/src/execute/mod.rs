@@ -2,25 +2,29 @@
 //!
 //! * `scan`: rows of a table
 //! * `tests`: what the engine is asked, from tests and the values of the moment
-//! * `join`: look-ups, hashes, pairs
+//! * `look_up`, `hash_join`: joins by an index; by hashes, and of all pairs
 //! * `aggregate`: groups; `column_aggregate`: of a whole table, column by column
-//! * `order`: sorting, distinct rows, set operations, limits
+//! * `order`: sorting, limits; `set`: distinct rows, set operations
+//! * `spill`: rows that do not fit the memory of a statement
 //! * `key`: values as bytes that are equal when they are
 //! * `change`: rows that are inserted, changed, deleted; `foreign_key`: what that means for rows of other tables
 //!
 //! Invariants:
 //! - what runs owns all that it needs, so that a program may pull as slowly as it likes;
-//! - memory that grows with rows is charged to the statement ([`Budget`]), which fails before it takes more than it may;
+//! - memory that grows with rows is charged to the statement ([`Budget`]); what does not fit is written to a file (`spill`), or the statement fails before it takes more than it may;
 //! - each loop over rows asks from time to time whether the statement was cancelled, or its time is over.
 
 mod aggregate;
 pub(crate) mod change;
 mod column_aggregate;
 pub(crate) mod foreign_key;
-mod join;
+mod hash_join;
 mod key;
+mod look_up;
 mod order;
 mod scan;
+mod set;
+pub(crate) mod spill;
 mod tests;
 
 pub(crate) use key::encode as encode_key;
@@ -34,6 +38,7 @@ use crate::{SqlError, SqlResult};
 use pagefold_engine::database::ReadView;
 use pagefold_io::Clock;
 use pagefold_types::Value;
+use spill::Spill;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -80,6 +85,8 @@ pub(crate) struct Execution {
     pub(crate) subplans: Arc<[Plan]>,
     pub(crate) budget: Budget,
     pub(crate) limits: Limits,
+    /// Where rows go that do not fit.
+    pub(crate) spill: Rc<Spill>,
     /// First values of the rows of subqueries that need nothing of the row.
     known: RefCell<HashMap<usize, Rc<[Value]>>>,
     /// Bytes of those.
@@ -120,14 +127,32 @@ impl Budget {
     }
 
     pub(crate) fn take(&self, bytes: usize) -> SqlResult<()> {
-        let taken = self.taken.get().saturating_add(bytes);
-        if taken > self.most {
-            let error =
-                SqlError::new("53200", format!("the statement needs more than the {} MB of memory that work_mem allows", self.most >> 20));
-            return Err(error.with_hint("SET work_mem = '256MB' allows more."));
+        if !self.has_room(bytes) {
+            return Err(self.too_little());
         }
-        self.taken.set(taken);
+        self.force(bytes);
         Ok(())
+    }
+
+    /// What the statement may take.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Are so many bytes left?
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.taken.get().saturating_add(bytes) <= self.most
+    }
+
+    /// Charges what has to be kept in any case.
+    pub(crate) fn force(&self, bytes: usize) {
+        self.taken.set(self.taken.get().saturating_add(bytes));
+    }
+
+    /// What cannot be written to a file does not fit.
+    pub(crate) fn too_little(&self) -> SqlError {
+        let message = format!("the statement needs more than the {} MB of memory that work_mem allows", self.most >> 20);
+        SqlError::new("53200", message).with_hint("SET work_mem = '256MB' allows more.")
     }
 
     pub(crate) fn give_back(&self, bytes: usize) {
@@ -178,7 +203,7 @@ impl Execution {
     pub(crate) fn new(run: &Run<'_>, view: ReadView, params: Vec<Value>, subplans: Arc<[Plan]>) -> Execution {
         let (budget, known, known_bytes, looks) = (Budget::new(run.memory), RefCell::default(), Cell::new(0), Cell::new(0));
         let (database, now, limits) = (run.database.clone(), run.now, run.limits.clone());
-        Execution { database, view, params, now, subplans, budget, limits, known, known_bytes, looks }
+        Execution { database, view, params, now, subplans, budget, limits, spill: Rc::default(), known, known_bytes, looks }
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
@@ -281,15 +306,15 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Oper
             let input = open(&plan.input, &Context { execution: context.execution, outer: &outer })?;
             Ok(Within { outer, input })
         }),
-        Plan::LookUp(plan) => boxed(|| join::LookUp::open(plan, context)),
-        Plan::Hash(plan) => boxed(|| join::Hash::open(plan, context)),
+        Plan::LookUp(plan) => boxed(|| look_up::LookUp::open(plan, context)),
+        Plan::Hash(plan) => boxed(|| hash_join::Hash::open(plan, context)),
         Plan::Aggregate(plan) => aggregate::open_aggregate(plan, context),
         Plan::Count(plan) => boxed(|| Ok(Kept { rows: vec![column_aggregate::count(plan, context)?].into_iter() })),
-        Plan::Distinct(input) => boxed(|| order::Distinct::open(input, context)),
+        Plan::Distinct(input) => boxed(|| set::Distinct::open(input, context)),
         Plan::Sort(plan) => boxed(|| order::Sort::open(plan, context)),
         Plan::Cut(plan) => boxed(|| Ok(Cut { input: open(&plan.input, context)?, columns: plan.columns })),
         Plan::Limit(plan) => boxed(|| order::LimitRows::open(plan, context)),
-        Plan::Set(plan) => order::open_set(plan, context),
+        Plan::Set(plan) => set::open_set(plan, context),
     }
 }
 

@@ -1,13 +1,18 @@
-//! Sorting, distinct rows, set operations, limits.
+//! Sorting, and limits.
+//!
+//! Rows that do not fit the memory of the statement are sorted in runs, which are written and merged: up to [`FAN_IN`] at once (Knuth, The Art of Computer Programming 3, 5.4.1).
 
-use super::{Context, Operator, Tuple, bytes_of, encode_key, given, open};
-use crate::bind::{Limit, SetOperation, SortKey};
-use crate::plan::{LimitPlan, Plan, SetPlan, SortPlan};
+use super::spill::{RowWriter, Rows, Share};
+use super::{Context, Operator, Tuple, bytes_of, given, open};
+use crate::bind::{Limit, SortKey};
+use crate::plan::{LimitPlan, SortPlan};
 use crate::{SqlError, SqlResult};
 use pagefold_types::Value;
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// Runs that are merged at once; each has a block in memory.
+const FAN_IN: usize = 32;
 
 /// LIMIT and OFFSET of the moment: rows to leave out, and rows to give.
 pub(crate) fn bounds(limit: &Limit, context: &Context<'_>) -> SqlResult<(u64, u64)> {
@@ -92,8 +97,9 @@ pub(crate) fn compare(a: &[Value], b: &[Value], keys: &[SortKey]) -> Ordering {
 }
 
 /// Rows in order. Rows that are equal stay as they came.
-pub(crate) struct Sort {
-    rows: std::vec::IntoIter<Tuple>,
+pub(crate) enum Sort {
+    Rows { rows: std::vec::IntoIter<Tuple>, share: Share },
+    Runs { merge: Merge, left: usize },
 }
 
 impl Sort {
@@ -101,137 +107,121 @@ impl Sort {
         let (offset, limit) = bounds(&plan.limit, context)?;
         let wanted = usize::try_from(offset.saturating_add(limit)).unwrap_or(usize::MAX);
         let mut input = open(&plan.input, context)?;
-        let mut rows: Vec<Tuple> = Vec::new();
+        let (execution, budget) = (context.execution, &context.execution.budget);
+        let (mut rows, mut share): (Vec<Tuple>, Share) = (Vec::new(), Share::default());
+        let mut runs = Vec::new();
         while let Some(row) = input.next(context)? {
-            context.execution.look()?;
-            context.execution.budget.take(bytes_of(&row))?;
+            execution.look()?;
+            let bytes = bytes_of(&row);
+            if !share.take(budget, bytes) {
+                runs.push(written(context, &mut rows, &plan.keys, wanted)?);
+                share.give_all_back(budget);
+                share.force(budget, bytes);
+            }
             rows.push(row);
             // Twice as many as are wanted are sorted, and the half goes.
             if rows.len() >= wanted.saturating_mul(2).max(1024) && rows.len() > wanted {
                 rows.sort_by(|a, b| compare(a, b, &plan.keys));
                 let gone: usize = rows.drain(wanted..).map(|row| bytes_of(&row)).sum();
-                context.execution.budget.give_back(gone);
+                share.give_back(budget, gone);
             }
         }
-        rows.sort_by(|a, b| compare(a, b, &plan.keys));
-        rows.truncate(wanted);
-        Ok(Sort { rows: rows.into_iter() })
+        drop(input);
+        if runs.is_empty() {
+            rows.sort_by(|a, b| compare(a, b, &plan.keys));
+            rows.truncate(wanted);
+            return Ok(Sort::Rows { rows: rows.into_iter(), share });
+        }
+        runs.push(written(context, &mut rows, &plan.keys, wanted)?);
+        share.give_all_back(budget);
+        // Runs that follow each other become one: so equal rows stay in their order.
+        while runs.len() > FAN_IN {
+            let mut merged = Vec::with_capacity(runs.len().div_ceil(FAN_IN));
+            let mut rest = runs.into_iter();
+            loop {
+                let some: Vec<Rows> = rest.by_ref().take(FAN_IN).collect();
+                if some.is_empty() {
+                    break;
+                }
+                let mut merge = Merge::of(some, &plan.keys)?;
+                let (mut writer, mut row, mut count) = (RowWriter::new(execution), Tuple::new(), 0);
+                while count < wanted && merge.fill(&mut row)? {
+                    execution.look()?;
+                    writer.push(execution, &row)?;
+                    count += 1;
+                }
+                merged.push(writer.finish(execution)?);
+            }
+            runs = merged;
+        }
+        Ok(Sort::Runs { merge: Merge::of(runs, &plan.keys)?, left: wanted })
     }
+}
+
+/// Sorts rows and writes those that are wanted, as a run.
+fn written(context: &Context<'_>, rows: &mut Vec<Tuple>, keys: &[SortKey], wanted: usize) -> SqlResult<Rows> {
+    rows.sort_by(|a, b| compare(a, b, keys));
+    let mut writer = RowWriter::new(context.execution);
+    for row in rows.drain(..).take(wanted) {
+        context.execution.look()?;
+        writer.push(context.execution, &row)?;
+    }
+    writer.finish(context.execution)
 }
 
 impl Operator for Sort {
-    fn fill(&mut self, _: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
-        Ok(given(self.rows.next(), row))
-    }
-}
-
-pub(super) fn whole_key(row: &[Value], key: &mut Vec<u8>) {
-    key.clear();
-    row.iter().for_each(|value| encode_key(value.as_ref(), key));
-}
-
-/// Each row once.
-pub(crate) struct Distinct {
-    input: Box<dyn Operator>,
-    seen: HashSet<Box<[u8]>>,
-    key: Vec<u8>,
-}
-
-impl Distinct {
-    pub(crate) fn open(input: &Plan, context: &Context<'_>) -> SqlResult<Distinct> {
-        Ok(Distinct::of(open(input, context)?))
-    }
-
-    fn of(input: Box<dyn Operator>) -> Distinct {
-        Distinct { input, seen: HashSet::new(), key: Vec::new() }
-    }
-}
-
-impl Operator for Distinct {
     fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
-        while self.input.fill(context, row)? {
-            context.execution.look()?;
-            whole_key(row, &mut self.key);
-            if !self.seen.contains(self.key.as_slice()) {
-                context.execution.budget.take(self.key.len() + 32)?;
-                self.seen.insert(self.key.as_slice().into());
-                return Ok(true);
+        match self {
+            Sort::Rows { rows, share } => {
+                let next = rows.next();
+                if let Some(next) = &next {
+                    share.give_back(&context.execution.budget, bytes_of(next));
+                }
+                Ok(given(next, row))
             }
-        }
-        Ok(false)
-    }
-}
-
-/// One after the other.
-struct Chain {
-    first: Option<Box<dyn Operator>>,
-    second: Box<dyn Operator>,
-}
-
-impl Operator for Chain {
-    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
-        if let Some(first) = &mut self.first {
-            if first.fill(context, row)? {
-                return Ok(true);
-            }
-            self.first = None;
-        }
-        self.second.fill(context, row)
-    }
-}
-
-/// INTERSECT and EXCEPT, ALL or not.
-struct Difference {
-    first: Box<dyn Operator>,
-    /// How often rows are on the second side, as far as they are not used up.
-    second: HashMap<Box<[u8]>, u64>,
-    is_intersect: bool,
-    all: bool,
-    key: Vec<u8>,
-}
-
-impl Operator for Difference {
-    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
-        while self.first.fill(context, row)? {
-            context.execution.look()?;
-            whole_key(row, &mut self.key);
-            let count = self.second.get_mut(self.key.as_slice());
-            let is_there = count.as_ref().is_some_and(|count| **count > 0);
-            if self.all
-                && let Some(count) = count
-            {
-                // Each row of the second side stands for one.
-                *count = count.saturating_sub(1);
-            }
-            if is_there == self.is_intersect {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-}
-
-pub(crate) fn open_set(plan: &Arc<SetPlan>, context: &Context<'_>) -> SqlResult<Box<dyn Operator>> {
-    let first = open(&plan.first, context)?;
-    let mut second = open(&plan.second, context)?;
-    if plan.operation == SetOperation::Union {
-        let chain = Box::new(Chain { first: Some(first), second });
-        return Ok(if plan.all { chain } else { Box::new(Distinct::of(chain)) });
-    }
-    let (mut counts, mut key) = (HashMap::<Box<[u8]>, u64>::new(), Vec::new());
-    let mut row = Tuple::new();
-    while second.fill(context, &mut row)? {
-        context.execution.look()?;
-        whole_key(&row, &mut key);
-        match counts.get_mut(key.as_slice()) {
-            Some(count) => *count += 1,
-            None => {
-                context.execution.budget.take(key.len() + 48)?;
-                counts.insert(key.as_slice().into(), 1);
+            Sort::Runs { left: 0, .. } => Ok(false),
+            Sort::Runs { merge, left } => {
+                *left -= 1;
+                merge.fill(row)
             }
         }
     }
-    let is_intersect = plan.operation == SetOperation::Intersect;
-    let difference = Difference { first, second: counts, is_intersect, all: plan.all, key };
-    Ok(if plan.all { Box::new(difference) } else { Box::new(Distinct::of(Box::new(difference))) })
+}
+
+/// Sorted runs as one.
+pub(crate) struct Merge {
+    /// Each with its next row.
+    runs: Vec<(Rows, Tuple)>,
+    /// Numbers of runs that have a row, the one that comes next at the end.
+    order: Vec<usize>,
+    keys: Vec<SortKey>,
+}
+
+impl Merge {
+    fn of(runs: Vec<Rows>, keys: &[SortKey]) -> SqlResult<Merge> {
+        let runs = runs.into_iter().map(|run| (run, Tuple::new())).collect();
+        let mut merge = Merge { runs, order: Vec::new(), keys: keys.to_vec() };
+        (0..merge.runs.len()).try_for_each(|number| merge.next_of(number))?;
+        Ok(merge)
+    }
+
+    /// Reads the next row of a run, and puts the run in its place.
+    fn next_of(&mut self, number: usize) -> SqlResult<()> {
+        let (run, row) = &mut self.runs[number];
+        if run.read(row)? {
+            let row = &self.runs[number].1;
+            // Of equal rows those of earlier runs come first.
+            let is_later = |other: &usize| compare(&self.runs[*other].1, row, &self.keys).then(other.cmp(&number)).is_gt();
+            let at = self.order.partition_point(is_later);
+            self.order.insert(at, number);
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, row: &mut Tuple) -> SqlResult<bool> {
+        let Some(number) = self.order.pop() else { return Ok(false) };
+        std::mem::swap(&mut self.runs[number].1, row);
+        self.next_of(number)?;
+        Ok(true)
+    }
 }

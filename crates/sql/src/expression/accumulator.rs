@@ -221,6 +221,11 @@ impl Accumulator {
         })
     }
 
+    /// Does it keep more than one value: those of DISTINCT, or texts that are put together?
+    pub(crate) fn gathers(&self) -> bool {
+        self.seen.is_some() || matches!(self.state, State::Text { .. })
+    }
+
     /// Memory that it takes beside itself: of values of DISTINCT, and of texts.
     pub(crate) fn grown_bytes(&self) -> usize {
         let of_state = match &self.state {

@@ -268,6 +268,22 @@ impl Plan {
         }
     }
 
+    /// Does each row of a table that it reads come once at most?
+    pub(crate) fn gives_rows_once(&self) -> bool {
+        let is_one_side = |kind: JoinKind| matches!(kind, JoinKind::Semi | JoinKind::Anti);
+        match self {
+            Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Scan(_) => true,
+            Plan::Filter(plan) => plan.input.gives_rows_once(),
+            Plan::Project(plan) => plan.input.gives_rows_once(),
+            Plan::Cut(plan) => plan.input.gives_rows_once(),
+            Plan::Sort(plan) => plan.input.gives_rows_once(),
+            Plan::Limit(plan) => plan.input.gives_rows_once(),
+            Plan::LookUp(plan) => is_one_side(plan.kind) && plan.first.gives_rows_once(),
+            Plan::Hash(plan) => is_one_side(plan.kind) && plan.first.gives_rows_once(),
+            _ => false,
+        }
+    }
+
     /// Is it the plan without rows?
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Plan::Values(rows) if rows.is_empty())

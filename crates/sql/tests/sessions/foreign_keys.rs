@@ -85,7 +85,10 @@ fn all_pairs_leave_no_orphan() {
                             let end = outcome(&mut two, if did == "ok" { "COMMIT" } else { "ROLLBACK" });
                             if did == "ok" { end } else { did }
                         });
-                        thread::sleep(Duration::from_millis(2));
+                        // It is done, or waits for what the first one has.
+                        while !other.is_finished() && database.engine().waiting_transactions() == 0 {
+                            thread::sleep(Duration::from_micros(100));
+                        }
                         waited += u32::from(!other.is_finished());
                         let mut own = outcome(&mut one, end);
                         if end.ends_with('s') {
