@@ -35,7 +35,7 @@ fn spilled(session: &mut Session, sql: &str) -> u64 {
 }
 
 /// Queries that keep many rows, one for each way in which these go to a file.
-const QUERIES: [&str; 12] = [
+const QUERIES: [&str; 15] = [
     "SELECT x, name FROM t ORDER BY name DESC, x",
     "SELECT x, id FROM t ORDER BY x % 5, id LIMIT 15000 OFFSET 3",
     "SELECT x % 9000, count(*), min(name), sum(id) FROM t GROUP BY x % 9000",
@@ -47,6 +47,11 @@ const QUERIES: [&str; 12] = [
     "SELECT a.id, b.name FROM t a LEFT JOIN (SELECT x, name FROM t WHERE id % 2 = 0) b ON a.x + 0 = b.x + 0",
     "SELECT id FROM t WHERE x NOT IN (SELECT x + 5000 FROM t WHERE id % 4 > 0)",
     "SELECT id FROM t WHERE x IN (SELECT x + 10000 FROM t WHERE id % 3 > 0)",
+    // Equal rows stay as they came.
+    "SELECT id, name FROM t ORDER BY x % 5",
+    // Partners in the first chunk alone, or in none.
+    "SELECT a.id, b.id FROM (SELECT id FROM t WHERE id <= 40) a LEFT JOIN (SELECT id + 0 AS id, x, name FROM t) b ON b.id < a.id",
+    "SELECT a.id, b.id FROM (SELECT id, id % 2 AS k FROM t WHERE id <= 40) a FULL JOIN (SELECT id, id % 1 AS k, name FROM t) b ON a.k = b.k AND b.id % a.id = 0",
     // One key: what no division makes smaller.
     "SELECT count(*), sum(b.x) FROM (SELECT id % 1 AS k FROM t WHERE id <= 40) a LEFT JOIN (SELECT id % 1 AS k, x, name FROM t) b ON a.k = b.k",
 ];
