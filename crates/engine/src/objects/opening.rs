@@ -14,6 +14,7 @@ use crate::steps::stepping;
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::log::{Checkpoint, DataSetState};
+use pagefold_types::Schema;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -81,7 +82,7 @@ impl Opening {
         let opened = states.iter().try_for_each(|(object_id, state)| {
             let State::Described(definition) = &**state else { return Ok(()) };
             let entry = index_of(*object_id, definition, &table)?;
-            indexes.push(Arc::new(open_index(core, &table, entry, headers, broken)?));
+            indexes.push(Arc::new(open_index(core, &table.attributes().schema, entry, headers, broken)?));
             Ok(())
         });
         let finished = opened.and_then(|()| match purpose {
@@ -177,10 +178,10 @@ pub(crate) fn open_table(core: &Arc<Core>, entry: TableEntry, headers: Headers<'
     Ok(table)
 }
 
-/// An index that the catalog or the log names. Numbers that it has are not given again.
+/// An index that the catalog or the log names, of a table with these columns. Numbers that it has are not given again.
 pub(crate) fn open_index(
     core: &Arc<Core>,
-    table: &Table,
+    schema: &Schema,
     entry: IndexEntry,
     headers: Headers<'_>,
     broken: &mut Vec<Broken>,
@@ -201,7 +202,6 @@ pub(crate) fn open_index(
         opened.poison(&error);
         broken.push((Arc::clone(&opened), error));
     }
-    let schema = &table.attributes().schema;
     let is_closed = found.header_writes.is_some() && !opened.is_defined();
     let mut index = Index::attach(Arc::clone(core), entry.object_id, entry.table_id, schema, entry.attributes, opened);
     index.found = is_closed.then_some(found);

@@ -256,7 +256,7 @@ impl Definitions {
             return Ok(());
         }
         let schemas = match rows {
-            Some(rows) => self.schema_of(rows, data_sets)?,
+            Some(rows) => self.schema_of(transaction, rows, data_sets)?,
             None => None,
         };
         let what = match rows {
@@ -272,7 +272,9 @@ impl Definitions {
                     let table = self.table(entry.table_id, data_sets)?;
                     let table = table
                         .ok_or_else(|| damaged(format!("it defines an index of table number {}, which is not there", entry.table_id)))?;
-                    let index = open_index(&self.core, &table, entry, headers, &mut self.broken)?;
+                    // Its keys are of columns as the transaction has made them.
+                    let schema = schemas.map_or_else(|| table.attributes().schema.clone(), |(_, schema)| schema);
+                    let index = open_index(&self.core, &schema, entry, headers, &mut self.broken)?;
                     data_sets.insert(index.data_set.file_id(), Arc::clone(&index.data_set));
                     What::Index(Arc::new(index))
                 }
@@ -341,12 +343,21 @@ impl Definitions {
         }
     }
 
-    /// The columns of the table that an index is of, which these rows define.
-    fn schema_of(&mut self, rows: &[u8], data_sets: &mut DataSets) -> Result<Option<(u32, Schema)>> {
+    /// The columns of the table that an index is of, which these rows define: as the transaction has them, which may have altered the table.
+    fn schema_of(&mut self, transaction: u64, rows: &[u8], data_sets: &mut DataSets) -> Result<Option<(u32, Schema)>> {
         let Some(table) = DefinitionView::new(rows).ok().filter(|view| view.kind == DefinedKind::Index).and_then(|view| view.table().ok())
         else {
             return Ok(None);
         };
+        let altered = self.pending.iter().rev().find_map(|pending| match &pending.what {
+            What::Altered(object_id, rows) if (pending.transaction, *object_id) == (transaction, table) => Some(rows),
+            _ => None,
+        });
+        if let Some(rows) = altered
+            && let catalog::Defined::Table(entry) = read_definition(table, rows, |_| None)?
+        {
+            return Ok(Some((table, entry.attributes.schema)));
+        }
         Ok(self.table(table, data_sets)?.map(|found| (table, found.attributes().schema.clone())))
     }
 

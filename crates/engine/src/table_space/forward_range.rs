@@ -9,6 +9,7 @@
 //! - no page has more rows by column than there is room for forward pointers: so all of them can be taken back, whatever has come meanwhile;
 //! - both pages, and the home where a hosted range goes on, change in one mini-transaction, with all of them latched; beside the page that is given up for, none is waited for;
 //! - what is kept on a page for taking changes back is free on it afterwards, and goes with the rows for which it is kept;
+//! - what comes to another page means the same there, also where one of the two is from before the table was altered;
 //! - a forward pointer of a page's own row stays at home; versions and locks of a row stay under its RID.
 
 use super::columns::{RESERVE, WORTHWHILE};
@@ -400,7 +401,7 @@ impl Table {
         let space = space.min(rows * bytes_a_row(&view, bytes.len()) + RANGE_BYTES);
         let class = class_needed((space + spare).min(page_room(bytes.len())), bytes.len());
         let can = data_set.space().free_class_of(number) >= class
-            && view.dictionary_version() == from.dictionary_version()
+            && keeps_meaning(&from, range, view.dictionary_version())
             && self.area_version(data_set) == Some(builder.dictionary_version())
             && usize::from(view.row_count()) + rows <= self.slots_max()
             // A pointer says what kind of slot it lies in.
@@ -503,7 +504,9 @@ impl Table {
         if hosts == Hosts::InUse {
             return Ok(None);
         }
-        let (partition, mtr, handle) = self.new_page()?;
+        // A page for which it is not so would be made in vain.
+        let form = Some(self.page_form()).filter(|form| keeps_meaning(from, range, *form)).unwrap_or(from.dictionary_version());
+        let (partition, mtr, handle) = self.new_page_as(form)?;
         partition.host_hint.set(mtr.number(handle));
         let mut host = Host { mtr, handle, partition };
         match self.take_in(&mut host, from, (range, at_home), None, builder, spare)? {
@@ -528,7 +531,7 @@ impl Table {
         builder: &ColumnBuilder,
     ) -> Option<u16> {
         let view = DataPage::new(bytes);
-        if page::page_type(bytes) != Some(PageType::Data) || view.dictionary_version() != from.dictionary_version() {
+        if page::page_type(bytes) != Some(PageType::Data) || !keeps_meaning(from, range, view.dictionary_version()) {
             return None;
         }
         // Where others were hosted there is room again.
@@ -647,6 +650,13 @@ fn is_of_range(page: &DataPage<'_>, slot: u16) -> bool {
         Stored::Home(_) | Stored::Hosted { .. } | Stored::HostedForward { .. } => true,
         Stored::Forward(_) | Stored::Away { .. } | Stored::Forwarded(_) => false,
     })
+}
+
+/// Does what comes of a range mean the same on a page of this form? Ghosts that lie by themselves keep their bytes, which say only together with the form of their page how they are to be read; that of
+/// pages differs where the table has been altered.
+fn keeps_meaning(from: &DataPage<'_>, range: SlotRange, form: u16) -> bool {
+    let lies_by_itself = |slot: u16| from.ghost(slot, StoredKind::Special).is_some_and(|ghost| ghost.kind != StoredKind::Column);
+    from.dictionary_version() == form || !(range.first..range.end()).any(lies_by_itself)
 }
 
 fn is_pointer(page: &DataPage<'_>, slot: u16) -> bool {

@@ -58,17 +58,22 @@ impl Table {
 
     /// A new data page, latched.
     pub(super) fn new_page(&self) -> Result<RowPage<'_>> {
+        self.new_page_as(self.page_form())
+    }
+
+    /// The same, of a form that other pages have.
+    pub(super) fn new_page_as(&self, form: u16) -> Result<RowPage<'_>> {
         let partition = self.growing_partition(1)?;
         self.store_dictionaries(partition)?;
         let mut mtr = MiniTransaction::begin(self.manager());
         let handle = mtr.create(partition, CLASS_FULL, true)?;
-        self.format_page(&mut mtr, partition, handle)?;
+        self.format_page(&mut mtr, partition, handle, form)?;
         Ok((partition, mtr, handle))
     }
 
-    fn format_page<'a>(&self, mtr: &mut MiniTransaction<'a>, data_set: &'a DataSet, handle: PageHandle) -> Result<()> {
+    fn format_page<'a>(&self, mtr: &mut MiniTransaction<'a>, data_set: &'a DataSet, handle: PageHandle, form: u16) -> Result<()> {
         let page_number = mtr.number(handle);
-        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: self.page_form() }))?;
+        mtr.apply(handle, PageOp::Data(DataOp::Format { page_number, dictionary_version: form }))?;
         mtr.count(data_set, Counts { data_pages: 1, ..Counts::default() });
         Ok(())
     }
@@ -128,7 +133,7 @@ impl Table {
         }
         let mut mtr = MiniTransaction::begin(manager);
         let handle = mtr.create_reserved(own, CLASS_FULL)?;
-        self.format_page(&mut mtr, own, handle)?;
+        self.format_page(&mut mtr, own, handle, self.page_form())?;
         own.undo_pages.add(mtr.number(handle));
         Ok(Some(((own, mtr, handle), page_room(self.attributes.page_bytes) - space)))
     }

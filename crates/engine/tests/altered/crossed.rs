@@ -6,13 +6,13 @@ use pagefold_engine::backup::{RecoverOptions, Until, recover};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::{Database, Isolation, OpenMode, TableChange, Transaction};
 use pagefold_engine::directory::read_control;
-use pagefold_engine::index::IndexFormat;
-use pagefold_engine::table_space::Method;
+use pagefold_engine::index::{IndexAttributes, IndexFormat};
+use pagefold_engine::table_space::{Method, Table};
 use pagefold_engine::{Error, Silent, file_id_of};
 use pagefold_format::data::forms::{layout_of, record_form};
 use pagefold_format::page::{self, PageIdentity, PageType};
 use pagefold_io::{Clock, CrashPolicy, Failure, FaultOptions, FaultStorage, OpenOptions, Repeat, SimulatedClock, Storage, read_exact_at};
-use pagefold_types::{Column, KeyRange, Value, ValueRef};
+use pagefold_types::{Column, Direction as Order, KeyRange, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -287,4 +287,119 @@ fn a_table_altered_twice_by_a_lost_transaction_is_as_it_was() {
     }
     println!("{cut_short} recoveries cut short");
     assert!(cut_short > 100, "{cut_short}");
+}
+
+/// Indexes that a transaction makes of a table that it has altered, or that are built anew as their columns change: after a crash each row is found by each of them, whatever became of the
+/// transaction.
+#[test]
+fn indexes_of_altered_tables_are_whole_after_a_crash() {
+    let new_column = || vec![add("more", "integer", true, Value::Null)];
+    let cases: [(&str, Vec<TableChange>, Option<usize>); 5] = [
+        ("a new column", new_column(), Some(4)),
+        ("another type", vec![set_type("price", "decimal(30,2)")], None),
+        ("without NOT NULL", vec![TableChange::DropNotNull("price".into())], None),
+        ("NOT NULL", vec![TableChange::SetNotNull("small".into()), set_type("small", "bigint")], Some(1)),
+        ("twice", [new_column(), vec![set_type("more", "bigint")]].concat(), Some(4)),
+    ];
+    for (at, (what, changes, column)) in cases.into_iter().enumerate() {
+        for end in ["commit", "roll back", "roll back to a savepoint"] {
+            let disk = FaultStorage::new(FaultOptions::default());
+            let shared: Arc<dyn Storage> = Arc::new(disk.clone());
+            let database = open(&shared, OpenMode::Create);
+            create(&database, Method::ALL[at % 5], IndexFormat::ALL[at % 3]);
+            fill(&database, 0..60);
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            let savepoint = t.savepoint();
+            for change in &changes {
+                t.change_table("t", std::slice::from_ref(change)).unwrap();
+            }
+            if let Some(column) = column {
+                let table = t.table("t").unwrap();
+                t.create_index(&table, IndexAttributes::new("another", vec![(column, Order::Descending)], false)).unwrap();
+            }
+            match end {
+                "roll back" => t.rollback().unwrap(),
+                "commit" => t.commit().unwrap(),
+                _ => {
+                    t.roll_back_to(savepoint).unwrap();
+                    t.commit().unwrap();
+                }
+            }
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            let table = t.table("t").unwrap();
+            let row = rid(&mut t, &table, 7);
+            assert!(t.update(&table, row, &[(2, ValueRef::Text("changed later"))]).unwrap());
+            t.commit().unwrap();
+            let before = everything(&mut begin(&database, Isolation::ReadCommitted));
+            let image: Arc<dyn Storage> = Arc::new(disk.crash_image(CrashPolicy::KeepAll));
+            drop(database);
+            let database = open(&image, OpenMode::Write);
+            let what = format!("{what}, {end}");
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            assert_eq!(everything(&mut t), before, "{what}");
+            let table = t.table("t").unwrap();
+            let by_price = t.index("by_price").unwrap();
+            for id in 0..60 {
+                let found = t.find(&table, &by_price, &[ValueRef::Decimal(id.into())]).unwrap();
+                assert_eq!(found.len(), 1, "{what}: {id}");
+            }
+            let row = rid(&mut t, &table, 3);
+            assert!(t.delete(&table, row).unwrap(), "{what}");
+            let values: Vec<ValueRef<'_>> = [ValueRef::Int(100), ValueRef::Int(1), ValueRef::Text("new"), ValueRef::Decimal(9)]
+                .into_iter()
+                .chain(std::iter::repeat(ValueRef::Null))
+                .take(table.attributes().schema.len())
+                .collect();
+            t.insert(&table, &values).unwrap();
+            assert_eq!(t.find(&table, &by_price, &[ValueRef::Decimal(9)]).unwrap().len(), 2, "{what}");
+            t.commit().unwrap();
+        }
+    }
+}
+
+/// Rows of the former layout that are changed come into the new one, and with it to other pages: these are as full as pages that were changed without that.
+#[test]
+fn rows_changed_after_an_alter_take_no_more_pages() {
+    for method in [Method::Page, Method::Row, Method::None] {
+        for (alteration, column) in [
+            (add("more", "bigint", true, Value::Null), 4),
+            (add("more", "bigint", false, Value::Int(0)), 4),
+            (set_type("small", "bigint"), 1),
+        ] {
+            let pages = [false, true].map(|is_altered| {
+                let database = super::in_memory(method);
+                fill(&database, 0..6_000);
+                let mut t = begin(&database, Isolation::ReadCommitted);
+                let mut table = t.table("t").unwrap();
+                let column = if is_altered {
+                    table = t.change_table("t", std::slice::from_ref(&alteration)).unwrap();
+                    t.commit().unwrap();
+                    t = begin(&database, Isolation::ReadCommitted);
+                    column
+                } else {
+                    1
+                };
+                let mut changed = 0;
+                for step in [3, 1] {
+                    let ids: Vec<i64> = (0..6_000).step_by(step).collect();
+                    for id in ids {
+                        let row = rid(&mut t, &table, id);
+                        assert!(t.update(&table, row, &[(column, ValueRef::Int(id % 30_000))]).unwrap());
+                        changed += 1;
+                        let pages = pages_of(&table);
+                        assert!(pages < 4_000, "{method} {alteration:?}: {pages} pages after {changed} changes");
+                    }
+                    t.commit().unwrap();
+                    t = begin(&database, Isolation::ReadCommitted);
+                }
+                pages_of(&table)
+            });
+            println!("{method} {alteration:?}: {pages:?}");
+            assert!(pages[1] < pages[0] * 3, "{method} {alteration:?}: {pages:?}");
+        }
+    }
+}
+
+fn pages_of(table: &Table) -> u32 {
+    table.data_sets().map(|data_set| data_set.page_count()).sum()
 }
