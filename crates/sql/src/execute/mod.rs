@@ -4,6 +4,7 @@
 //! * `tests`: what the engine is asked, from tests and the values of the moment
 //! * `join`: look-ups, hashes, pairs
 //! * `aggregate`: groups; `column_aggregate`: of a whole table, column by column
+//! * `window`: window functions; `frame`: the rows that they look at
 //! * `order`: sorting, distinct rows, set operations, limits
 //! * `key`: values as bytes that are equal when they are
 //! * `change`: rows that are inserted, changed, deleted; `foreign_key`: what that means for rows of other tables
@@ -17,11 +18,13 @@ mod aggregate;
 pub(crate) mod change;
 mod column_aggregate;
 pub(crate) mod foreign_key;
+mod frame;
 mod join;
 mod key;
 mod order;
 mod scan;
 mod tests;
+mod window;
 
 pub(crate) use key::encode as encode_key;
 pub(crate) use scan::point;
@@ -284,6 +287,7 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Oper
         Plan::LookUp(plan) => boxed(|| join::LookUp::open(plan, context)),
         Plan::Hash(plan) => boxed(|| join::Hash::open(plan, context)),
         Plan::Aggregate(plan) => aggregate::open_aggregate(plan, context),
+        Plan::Window(plan) => boxed(|| window::Windows::open(plan, context)),
         Plan::Count(plan) => boxed(|| Ok(Kept { rows: vec![column_aggregate::count(plan, context)?].into_iter() })),
         Plan::Distinct(input) => boxed(|| order::Distinct::open(input, context)),
         Plan::Sort(plan) => boxed(|| order::Sort::open(plan, context)),
