@@ -76,7 +76,7 @@ impl Maker<'_> {
         }
         let (start, end) = (self.one(&[BOUNDS[start.min(3)]]), self.one(&[BOUNDS[end.max(1)]]));
         let mut bound =
-            |text: &str| if text.starts_with("N ") { format!("{} {}", self.random.below(4), &text[2..]) } else { text.to_owned() };
+            |text: &str| text.strip_prefix("N ").map_or_else(|| text.to_owned(), |side| format!("{} {side}", self.random.below(4)));
         let (start, end) = (bound(start), bound(end));
         let exclude = self.one(&["", "", "EXCLUDE NO OTHERS", "EXCLUDE CURRENT ROW", "EXCLUDE GROUP", "EXCLUDE TIES"]);
         format!("{unit} BETWEEN {start} AND {end} {exclude}")
