@@ -67,6 +67,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let end = last.span.end;
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();
         number_parameters(&mut tokens);
+        crate::exclusion::marked(&mut tokens);
         check_chains(&tokens)?;
         let mut parser = parser(tokens);
         let node = parser.parse_statement().map_err(|e| at_end(error(e), end))?;

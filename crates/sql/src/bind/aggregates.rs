@@ -3,7 +3,7 @@
 //! Of a query with groups, what stands in SELECT, HAVING and ORDER BY is an expression of the groups: of keys ([`KEYS`]) and aggregates ([`AGGREGATES`]). It is bound
 //! as any other, aggregates are noted on the way; then what equals a key becomes that key, and a column that is left is an error.
 
-use super::Binder;
+use super::{Binder, WINDOWS};
 use crate::expression::aggregate::Aggregate;
 use crate::expression::{Expr, Typed};
 use crate::{SqlError, SqlResult};
@@ -95,7 +95,7 @@ impl Keys {
             return Ok(Expr::Column { relation: KEYS, column: at });
         }
         match expr {
-            Expr::Column { relation: AGGREGATES, .. } => Ok(expr),
+            Expr::Column { relation: AGGREGATES | WINDOWS, .. } => Ok(expr),
             Expr::Column { relation, column } => {
                 if self.whole.contains(&relation) {
                     self.keys.push((expr, scope.relations[relation].columns[column].data_type));

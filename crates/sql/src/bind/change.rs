@@ -466,7 +466,8 @@ impl Binder<'_> {
         }
         let visible = projection.len();
         let limit = Limit::default();
-        let select = Select { from, conditions, groups: None, projection, visible, distinct: false, order: Vec::new(), limit };
+        let select =
+            Select { from, conditions, groups: None, windows: Vec::new(), projection, visible, distinct: false, order: Vec::new(), limit };
         let source = plan::select::plan(self, select)?;
         let returning = self.returning_of(&table, alias, returning)?;
         Ok(ChangePlan { table, source, columns, is_delete, has_all, rules, references, returning })

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::aggregates::Noted;
-use super::{Binder, TEXT, types};
+use super::{Binder, TEXT, WindowFunction, types};
 use crate::expression::arithmetic::Operation;
 use crate::expression::{Comparison, Expr, ParamTypes, SubqueryKind, Typed, aggregate, function, is_aggregate, make};
 use crate::parse::{At, identifier, parts};
@@ -298,7 +298,7 @@ impl Binder<'_> {
         make::arithmetic(operation, left, right, params)
     }
 
-    fn interval(&mut self, expr: &ast::Expr) -> SqlResult<Option<crate::expression::Interval>> {
+    pub(super) fn interval(&mut self, expr: &ast::Expr) -> SqlResult<Option<crate::expression::Interval>> {
         match expr {
             ast::Expr::Nested(inner) => self.interval(inner),
             ast::Expr::Interval(interval) => {
@@ -382,9 +382,6 @@ impl Binder<'_> {
             [schema, name] if identifier(schema) == "pg_catalog" => identifier(name),
             _ => return Err(SqlError::new("42883", format!("function {} does not exist", call.name))),
         };
-        if call.over.is_some() {
-            return Err(SqlError::unsupported("a window function (OVER)"));
-        }
         if call.null_treatment.is_some() || !call.within_group.is_empty() || !matches!(call.parameters, FunctionArguments::None) {
             return Err(SqlError::unsupported(format!("this form of {name}")));
         }
@@ -398,11 +395,17 @@ impl Binder<'_> {
         if clauses > 0 {
             return Err(SqlError::unsupported(format!("clauses within the parentheses of {name}")));
         }
+        if let Some(over) = &call.over {
+            return self.window_call(&name, call, arguments, distinct, over);
+        }
         if is_aggregate(&name) {
             return self.aggregate(&name, call, arguments, distinct);
         }
         if name == "nextval" {
             return self.next_value(arguments);
+        }
+        if WindowFunction::is_one(&name) {
+            return Err(SqlError::new("42809", format!("window function {name} requires an OVER clause")));
         }
         if call.filter.is_some() || distinct {
             return Err(SqlError::new("42809", format!("{name} is no aggregate function")));

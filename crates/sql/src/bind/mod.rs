@@ -3,6 +3,7 @@
 //! * `scope`: names of relations and columns, and where they are found; subqueries that name columns around them
 //! * `expression`: expressions
 //! * `aggregates`: GROUP BY and aggregates
+//! * `windows`: calls of window functions; `frame`: frames of windows
 //! * `from`: FROM: tables, views, joins, subqueries
 //! * `select`: SELECT, set operations, ORDER BY, LIMIT, WITH
 //! * `change`: INSERT, UPDATE, DELETE
@@ -18,15 +19,19 @@ mod aggregates;
 pub(crate) mod change;
 mod expression;
 pub(crate) mod foreign_key;
+mod frame;
 mod from;
 mod scope;
 mod select;
 pub(crate) mod types;
+mod windows;
 
 pub(crate) use aggregates::{AGGREGATES, KEYS, Noted};
 pub(crate) use expression::string;
-pub(crate) use scope::{Relation, Scope, Source};
+pub(crate) use frame::{Bound, Frame, FrameUnit, Offset, negative_size};
+pub(crate) use scope::{NAMELESS, Relation, Scope, Source};
 pub(crate) use select::{From, Groups, Limit, Select, SetOperation, SortKey};
+pub(crate) use windows::{WINDOWS, WindowCall, WindowFunction, WindowOrder};
 
 pub(crate) use crate::expression::TEXT;
 use crate::expression::{Expr, ParamTypes, Typed};

@@ -3,7 +3,7 @@
 use super::Source;
 use super::aggregates::{AGGREGATES, Keys, Noted, Place};
 use super::from::conjuncts;
-use super::{Binder, Output, WithQuery};
+use super::{Binder, Output, WINDOWS, WindowCall, WithQuery};
 use crate::expression::{Expr, Typed, make};
 use crate::parse::{At, identifier};
 use crate::plan::{self, JoinKind, Plan};
@@ -38,6 +38,8 @@ pub(crate) struct Select {
     pub(crate) conditions: Vec<Expr>,
     /// Keys, aggregates, HAVING.
     pub(crate) groups: Option<Groups>,
+    /// Calls of window functions.
+    pub(crate) windows: Vec<WindowCall>,
     /// What comes out, and behind it what rows are ordered by.
     pub(crate) projection: Vec<Expr>,
     /// So many of the projection come out.
@@ -389,6 +391,7 @@ impl Binder<'_> {
             None => Vec::new(),
         };
         self.scope().aggregates = Place::Noted(Vec::new());
+        self.named_windows(&select.named_window)?;
         let mut outputs = Vec::new();
         let mut projection = Vec::new();
         let mut unknown = Vec::new();
@@ -408,7 +411,9 @@ impl Binder<'_> {
         }
         let keys = self.group_keys(&select.group_by, &outputs, &projection)?;
         let having = match &select.having {
-            Some(having) => conjuncts(self.condition(having, "HAVING")?),
+            Some(having) => {
+                conjuncts(self.without_windows("window functions are not allowed in HAVING", |binder| binder.condition(having, "HAVING"))?)
+            }
             None => Vec::new(),
         };
         let distinct = match &select.distinct {
@@ -444,6 +449,10 @@ impl Binder<'_> {
         if self.locks && (keys.is_some() || !aggregates.is_empty()) {
             return Err(SqlError::new("0A000", "FOR UPDATE and FOR SHARE are not allowed with GROUP BY and aggregate functions"));
         }
+        let mut windows = std::mem::take(&mut self.scope().windows.calls);
+        if self.locks && !windows.is_empty() {
+            return Err(SqlError::new("0A000", "FOR UPDATE and FOR SHARE are not allowed with window functions"));
+        }
         let is_grouped = keys.is_some() || !aggregates.is_empty() || select.having.is_some();
         let (groups, projection) = if is_grouped {
             let last = self.scopes.len() - 1;
@@ -452,12 +461,25 @@ impl Binder<'_> {
             let mut of_groups =
                 |exprs: Vec<Expr>| exprs.into_iter().map(|expr| keys.of_groups(expr, scope)).collect::<SqlResult<Vec<Expr>>>();
             let (having, projection) = (of_groups(having)?, of_groups(projection)?);
+            let mut failed = None;
+            for call in &mut windows {
+                call.exprs_mut(&mut |expr| {
+                    let own = std::mem::replace(expr, Expr::Literal(Value::Null));
+                    match keys.of_groups(own, scope) {
+                        Ok(done) => *expr = done,
+                        Err(error) => _ = failed.get_or_insert(error),
+                    }
+                });
+            }
+            if let Some(error) = failed {
+                return Err(error);
+            }
             let keys = keys.keys.into_iter().map(|(key, _)| key).collect();
             (Some(Groups { keys, aggregates, having }), projection)
         } else {
             (None, projection)
         };
-        let select = Select { from, conditions, groups, projection, visible, distinct, order, limit };
+        let select = Select { from, conditions, groups, windows, projection, visible, distinct, order, limit };
         let plan = plan::select::plan(self, select)?;
         Ok(Query { plan, outputs, unknown })
     }
@@ -545,6 +567,9 @@ impl Binder<'_> {
                     let key = projection[place].clone();
                     if key.any(|part| matches!(part, Expr::Column { relation: AGGREGATES, .. })) {
                         return Err(SqlError::new("42803", "aggregate functions are not allowed in GROUP BY").at_span(expr.span()));
+                    }
+                    if key.any(|part| matches!(part, Expr::Column { relation: WINDOWS, .. })) {
+                        return Err(SqlError::new("42P20", "window functions are not allowed in GROUP BY").at_span(expr.span()));
                     }
                     (key, outputs[place].data_type)
                 }
@@ -637,7 +662,6 @@ fn refuse_other_clauses(select: &ast::Select) -> SqlResult<()> {
         (!select.cluster_by.is_empty(), "CLUSTER BY"),
         (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
         (!select.sort_by.is_empty(), "SORT BY"),
-        (!select.named_window.is_empty(), "WINDOW"),
         (select.qualify.is_some(), "QUALIFY"),
         (select.value_table_mode.is_some(), "SELECT AS"),
         (select.exclude.is_some(), "EXCLUDE"),

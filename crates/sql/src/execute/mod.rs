@@ -4,6 +4,7 @@
 //! * `tests`: what the engine is asked, from tests and the values of the moment
 //! * `look_up`, `hash_join`: joins by an index; by hashes, and of all pairs
 //! * `aggregate`: groups; `column_aggregate`: of a whole table, column by column
+//! * `window`: window functions; `frame`: the rows that they look at
 //! * `order`: sorting, limits; `set`: distinct rows, set operations
 //! * `spill`: rows that do not fit the memory of a statement
 //! * `key`: values as bytes that are equal when they are
@@ -18,6 +19,7 @@ mod aggregate;
 pub(crate) mod change;
 mod column_aggregate;
 pub(crate) mod foreign_key;
+mod frame;
 mod hash_join;
 mod key;
 mod look_up;
@@ -26,6 +28,7 @@ mod scan;
 mod set;
 pub(crate) mod spill;
 mod tests;
+mod window;
 
 pub(crate) use key::encode as encode_key;
 pub(crate) use scan::point;
@@ -309,6 +312,7 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Oper
         Plan::LookUp(plan) => boxed(|| look_up::LookUp::open(plan, context)),
         Plan::Hash(plan) => boxed(|| hash_join::Hash::open(plan, context)),
         Plan::Aggregate(plan) => aggregate::open_aggregate(plan, context),
+        Plan::Window(plan) => boxed(|| window::Windows::open(plan, context)),
         Plan::Count(plan) => boxed(|| Ok(Kept { rows: vec![column_aggregate::count(plan, context)?].into_iter() })),
         Plan::Distinct(input) => boxed(|| set::Distinct::open(input, context)),
         Plan::Sort(plan) => boxed(|| order::Sort::open(plan, context)),

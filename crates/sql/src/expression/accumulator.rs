@@ -186,28 +186,60 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Can what was taken in be taken out again, exactly?
+    pub(crate) fn is_exact(&self) -> bool {
+        self.seen.is_none() && matches!(self.state, State::Count(_) | State::Whole { .. })
+    }
+
+    /// Takes a value out that was taken in, if that [is exact](Self::is_exact).
+    pub(crate) fn remove(&mut self, value: ValueRef<'_>) -> SqlResult<()> {
+        match (&mut self.state, value) {
+            (_, ValueRef::Null) => {}
+            (State::Count(count), _) => *count -= 1,
+            (State::Whole { sum, count }, ValueRef::Int(value)) => {
+                *sum = sum.checked_sub(value.into()).ok_or_else(decimal::too_large)?;
+                *count -= 1;
+            }
+            (State::Whole { sum, count }, ValueRef::Decimal(value)) => {
+                *sum = sum.checked_sub(value).ok_or_else(decimal::too_large)?;
+                *count -= 1;
+            }
+            _ => return Err(SqlError::new("XX000", "a value cannot be taken out of this aggregate")),
+        }
+        Ok(())
+    }
+
     pub(crate) fn finish(self) -> SqlResult<Value> {
-        Ok(match self.state {
-            State::Count(count) => Value::Int(count),
+        match self.state {
+            State::Extreme { best, .. } => Ok(best),
+            State::Text { text } => Ok(text.map_or(Value::Null, Value::Text)),
+            _ => self.value(),
+        }
+    }
+
+    /// What comes of all that has been taken in until now.
+    pub(crate) fn value(&self) -> SqlResult<Value> {
+        Ok(match &self.state {
+            State::Count(count) => Value::Int(*count),
             State::Whole { count: 0, .. } | State::Float { count: 0, .. } => Value::Null,
             State::Whole { sum, count } => match (&self.kind, self.data_type) {
                 (AggregateKind::Average { from, to }, _) => {
-                    Value::Decimal(decimal::divide(sum, count.into(), i16::from(*to) - i16::from(*from))?)
+                    Value::Decimal(decimal::divide(*sum, (*count).into(), i16::from(*to) - i16::from(*from))?)
                 }
-                (_, DataType::Decimal { .. }) => Value::Decimal(decimal::checked(sum)?),
-                (_, integer) => Value::Int(read::fit_integer(sum, &integer)?),
+                (_, DataType::Decimal { .. }) => Value::Decimal(decimal::checked(*sum)?),
+                (_, integer) => Value::Int(read::fit_integer(*sum, &integer)?),
             },
             State::Float { sum, count } => match (&self.kind, self.data_type) {
-                (AggregateKind::FloatAverage, _) => Value::Double(sum / count as f64),
-                (_, DataType::Real) => Value::Real(if sum.is_infinite() || sum == 0.0 { sum as f32 } else { cast::to_real(sum)? }),
-                _ => Value::Double(sum),
+                (AggregateKind::FloatAverage, _) => Value::Double(*sum / *count as f64),
+                (_, DataType::Real) => Value::Real(if sum.is_infinite() || *sum == 0.0 { *sum as f32 } else { cast::to_real(*sum)? }),
+                _ => Value::Double(*sum),
             },
-            State::Extreme { best, .. } => best,
+            State::Extreme { best, .. } => best.clone(),
             State::Truth { so_far, .. } => so_far.map_or(Value::Null, Value::Boolean),
-            State::Text { text } => text.map_or(Value::Null, Value::Text),
+            State::Text { text } => text.clone().map_or(Value::Null, Value::Text),
             State::Moments { count, squares, .. } => match self.kind {
                 AggregateKind::Variance { sample, root } => {
-                    let degrees = if sample { count - 1.0 } else { count };
+                    let degrees = if sample { count - 1.0 } else { *count };
                     let variance = squares / degrees;
                     match (degrees > 0.0, root) {
                         (false, _) => Value::Null,

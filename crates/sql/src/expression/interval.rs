@@ -24,6 +24,11 @@ impl Interval {
         Some(Interval { months: self.months.checked_neg()?, days: self.days.checked_neg()?, micros: self.micros.checked_neg()? })
     }
 
+    /// As PostgreSQL compares intervals: a month has 30 days, a day 24 hours.
+    pub(crate) fn is_negative(self) -> bool {
+        (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY) + i128::from(self.micros) < 0
+    }
+
     pub(crate) fn plus(self, other: Interval) -> Option<Interval> {
         Some(Interval {
             months: self.months.checked_add(other.months)?,

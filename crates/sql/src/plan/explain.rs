@@ -45,6 +45,11 @@ impl Plan {
                 line(format!("Aggregate  (keys={}, aggregates={})", aggregate.keys.len(), aggregate.aggregates.len()));
                 aggregate.input.lines(deeper, lines);
             }
+            Plan::Window(window) => {
+                let (partition, order, calls) = (window.partition.len(), window.order.len(), window.calls.len());
+                line(format!("Window  (partition={partition}, order={order}, functions={calls})"));
+                window.input.lines(deeper, lines);
+            }
             Plan::Count(count) => line(format!("Number of rows of {}", count.table.name)),
             Plan::Distinct(input) => {
                 line("Distinct".into());

@@ -518,6 +518,7 @@ pub(super) fn rows_of(plan: &Plan) -> f64 {
         }
         Plan::Count(_) => 1.0,
         Plan::Distinct(input) => rows_of(input) * 0.5,
+        Plan::Window(window) => rows_of(&window.input),
         Plan::Sort(sort) => rows_of(&sort.input),
         Plan::Cut(cut) => rows_of(&cut.input),
         Plan::Limit(limit) => match &limit.limit.limit {

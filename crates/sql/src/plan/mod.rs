@@ -1,6 +1,7 @@
 //! Plans: how rows of a query are come by.
 //!
 //! * `select`: the plan of a SELECT: joins, groups, what comes out, order, limit
+//! * `window`: calls of window functions
 //! * `join`: in which order relations are joined, and how
 //! * `access`: how the rows of one table are come by: which conditions the engine answers, by which index
 //! * `push`: conditions of a query that go into the queries it selects from
@@ -16,6 +17,7 @@ mod explain;
 mod join;
 mod push;
 pub(crate) mod select;
+mod window;
 
 use crate::bind::Noted;
 use crate::bind::{Limit, SetOperation, SortKey};
@@ -27,6 +29,7 @@ use access::Test;
 use pagefold_engine::btree::Direction;
 use pagefold_types::Value;
 use std::sync::Arc;
+pub(crate) use window::WindowPlan;
 
 /// How rows are come by.
 #[derive(Clone, Debug)]
@@ -45,6 +48,7 @@ pub(crate) enum Plan {
     LookUp(Arc<LookUpPlan>),
     Hash(Arc<HashPlan>),
     Aggregate(Arc<AggregatePlan>),
+    Window(Arc<WindowPlan>),
     Count(Arc<CountPlan>),
     Distinct(Arc<Plan>),
     Sort(Arc<SortPlan>),
@@ -318,6 +322,7 @@ impl Plan {
             Plan::LookUp(plan) => is_it(&plan.second.table) || plan.first.any_table(is_it),
             Plan::Hash(plan) => plan.first.any_table(is_it) || plan.second.any_table(is_it),
             Plan::Aggregate(plan) => plan.input.any_table(is_it),
+            Plan::Window(plan) => plan.input.any_table(is_it),
             Plan::Count(plan) => is_it(&plan.table),
             Plan::Distinct(input) => input.any_table(is_it),
             Plan::Sort(plan) => plan.input.any_table(is_it),

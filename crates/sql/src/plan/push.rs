@@ -4,13 +4,15 @@
 //!
 //! Invariants:
 //! - a condition is asked of the same values, and of each row that would come out; only whether rows that would be dropped are computed at all is another matter;
-//! - it passes nothing that would come out otherwise: no LIMIT, no group that it does not name, not the side of an outer join that may be NULL;
+//! - it passes nothing that would come out otherwise: no LIMIT, no group that it does not name, no window but by columns of its partitions, not the side of an outer join that may be NULL;
 //! - a scan whose order somebody relies on keeps its access.
 
 use super::access::{Wanted, choose, keeps_order, needs_row};
 use super::join::place;
 use super::together;
-use super::{Access, AggregatePlan, CutPlan, HashPlan, JoinKind, LookUpPlan, Plan, ProjectPlan, ScanPlan, SetPlan, SortPlan, WithinPlan};
+use super::{
+    Access, AggregatePlan, CutPlan, HashPlan, JoinKind, LookUpPlan, Plan, ProjectPlan, ScanPlan, SetPlan, SortPlan, WindowPlan, WithinPlan,
+};
 use crate::expression::Expr;
 use std::sync::Arc;
 
@@ -57,6 +59,14 @@ impl Plan {
                 let below = below.into_iter().map(|condition| in_terms_of(condition, keys)).collect();
                 let (input, aggregates) = (aggregate.input.clone().pushed(below), aggregate.aggregates.clone());
                 Plan::Aggregate(Arc::new(AggregatePlan { input, keys: keys.clone(), aggregates })).filtered(above)
+            }
+            Plan::Window(window) => {
+                // A partition comes whole, or not at all.
+                let is_key = |slot| slot < window.width && window.partition.contains(&Expr::Slot(slot));
+                let (below, above) = split(conditions, is_key);
+                let (partition, order, calls) = (window.partition.clone(), window.order.clone(), window.calls.clone());
+                let (input, width) = (window.input.clone().pushed(below), window.width);
+                Plan::Window(Arc::new(WindowPlan { input, width, partition, order, calls })).filtered(above)
             }
             Plan::Distinct(input) => Plan::Distinct(Arc::new(input.as_ref().clone().pushed(conditions))),
             Plan::Sort(sort) if sort.limit.limit.is_none() && sort.limit.offset.is_none() => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Plans a SELECT whose relations are those of the innermost scope.
 pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
-    let Select { from, mut conditions, groups, mut projection, visible, distinct, mut order, limit } = select;
+    let Select { from, mut conditions, groups, windows, mut projection, visible, distinct, mut order, limit } = select;
     let scope = binder.scope();
     let relations = &scope.relations;
     let extreme = groups.as_ref().and_then(|groups| extreme_column(groups, relations));
@@ -20,9 +20,9 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
             conditions.extend(is_nullable.then_some(Expr::IsNull { of, negated: true }));
             Some(vec![(column, descending)])
         }
-        None => wanted_order(&order, &projection, groups.is_some() || distinct, relations),
+        None => wanted_order(&order, &projection, groups.is_some() || distinct || !windows.is_empty(), relations),
     };
-    let few = limit.limit.is_some() || extreme.is_some();
+    let few = limit.limit.is_some() && windows.is_empty() || extreme.is_some();
     let joining = Joining { relations, order: wanted.as_deref().unwrap_or(&[]), few };
     let (joined, with_subqueries) = joining.join(from, conditions)?;
     let is_ordered = wanted.is_some() && joined.is_ordered;
@@ -32,21 +32,23 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
         (true, None) => order.clear(),
         _ => {}
     }
+    let mut layout = joined.layout;
     match groups {
-        None => projection.iter_mut().for_each(|expr| place(expr, &joined.layout)),
+        None => {}
         Some(Groups { mut keys, mut aggregates, mut having }) => {
-            keys.iter_mut().for_each(|key| place(key, &joined.layout));
+            keys.iter_mut().for_each(|key| place(key, &layout));
             for noted in &mut aggregates {
-                noted.aggregate.argument.iter_mut().for_each(|argument| place(argument, &joined.layout));
-                noted.filter.iter_mut().for_each(|filter| place(filter, &joined.layout));
+                noted.aggregate.argument.iter_mut().for_each(|argument| place(argument, &layout));
+                noted.filter.iter_mut().for_each(|filter| place(filter, &layout));
             }
-            let mut layout: Vec<(usize, usize)> = (0..keys.len()).map(|key| (KEYS, key)).collect();
+            layout = (0..keys.len()).map(|key| (KEYS, key)).collect();
             layout.extend((0..aggregates.len()).map(|aggregate| (AGGREGATES, aggregate)));
             having.iter_mut().for_each(|expr| place(expr, &layout));
-            projection.iter_mut().for_each(|expr| place(expr, &layout));
             plan = plan.aggregated(keys, aggregates).filtered(having);
         }
     }
+    plan = plan.windowed(windows, &mut layout);
+    projection.iter_mut().for_each(|expr| place(expr, &layout));
     // What rows were ordered by, and are no more, need not come.
     if order.is_empty() {
         projection.truncate(visible);
