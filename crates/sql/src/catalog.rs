@@ -104,8 +104,9 @@ pub(crate) enum Found {
 }
 
 impl TableRef {
-    /// Finds a table.
+    /// Finds a table that is to be changed, or its definition.
     pub(crate) fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Arc<TableRef>> {
+        refuse_system(name)?;
         match find(transaction, name)? {
             Found::Table(table) => Ok(table),
             Found::View(_) => Err(SqlError::new("42809", format!("\"{name}\" is a view, not a table"))),
@@ -266,6 +267,23 @@ impl TableRef {
     /// Columns that say to which part a row belongs.
     pub(crate) fn range_columns(&self) -> &[usize] {
         self.whole.as_ref().map_or(&[], |whole| whole.columns())
+    }
+}
+
+/// Relations of these names are the database's own: read by whoever likes, changed by nobody.
+const SYSTEM: &str = "pagefold_";
+
+/// Is this the name of a relation of the database itself?
+#[must_use]
+pub fn is_system(name: &str) -> bool {
+    name.starts_with(SYSTEM)
+}
+
+/// Refuses the name of a relation that is the database's own, or would be.
+pub(crate) fn refuse_system(name: &str) -> SqlResult<()> {
+    match is_system(name) {
+        true => Err(SqlError::new("42501", format!("permission denied: \"{name}\" is a system catalog"))),
+        false => Ok(()),
     }
 }
 

@@ -19,6 +19,7 @@ mod bind;
 mod catalog;
 mod database;
 mod define;
+mod dialect;
 mod error;
 mod exclusion;
 mod execute;
@@ -32,6 +33,7 @@ mod settings;
 mod system;
 
 pub use answer::{Answer, Column};
+pub use catalog::is_system as is_system_relation;
 pub use database::Database;
 pub use error::{SqlError, SqlResult};
 pub use session::{Canceller, Session, Statement, TransactionState};

@@ -1,8 +1,8 @@
-//! Text to statements, by sqlparser with PostgreSQL's dialect.
+//! Text to statements, by sqlparser with PostgreSQL's dialect (`dialect`).
 
+use crate::dialect::{Postgres, join_distinct};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, Statement};
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
@@ -17,13 +17,20 @@ const OPERATORS_MAX: u32 = 4_000;
 /// Queries with UNION and the like between them, of which each takes as much of the stack as several operators. As many as SQLite takes.
 const QUERIES_MAX: u32 = 500;
 
+fn nul() -> SqlError {
+    SqlError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00")
+}
+
 fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
+    if text.contains('\0') {
+        return Err(nul());
+    }
     if text.len() > TEXT_BYTES_MAX {
         return Err(SqlError::new("54000", format!("a text of {} bytes; at most {TEXT_BYTES_MAX} are read at once", text.len())));
     }
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location();
     let tokens = tokens.map_err(|e| error(ParserError::from(e)))?;
-    Ok(tokens.into_iter().flat_map(signs_apart).collect())
+    Ok(join_distinct(tokens.into_iter().flat_map(signs_apart).collect()))
 }
 
 /// `a>-1` has two operators: one of several characters ends with a sign only if it has a character that no other operator has (PostgreSQL, "Operators").
@@ -56,8 +63,9 @@ pub(crate) struct Parsed {
     pub(crate) node: Statement,
 }
 
-/// All statements of a text.
+/// All statements of a text. The mark of its encoding, with which some editors begin a file, is no part of it.
 pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut places = Places::of(text);
     let mut parsed = Vec::new();
     for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
@@ -68,6 +76,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();
         number_parameters(&mut tokens);
         crate::exclusion::marked(&mut tokens);
+        abort_is_rollback(&mut tokens);
         check_chains(&tokens)?;
         let mut parser = parser(tokens);
         let node = parser.parse_statement().map_err(|e| at_end(error(e), end))?;
@@ -90,7 +99,7 @@ pub(crate) fn parse_query(text: &str) -> SqlResult<Box<Query>> {
 }
 
 fn parser(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
-    Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens)
+    Parser::new(&Postgres).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens)
 }
 
 /// `?` stands for the parameters one after the other, as SQLite has it.
@@ -101,6 +110,16 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) {
             number += 1;
             token.token = Token::Placeholder(format!("${number}"));
         }
+    }
+}
+
+/// ABORT is PostgreSQL's other word for ROLLBACK; sqlparser does not know it.
+fn abort_is_rollback(tokens: &mut [TokenWithSpan]) {
+    let first = tokens.iter_mut().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    if let Some(first) = first
+        && matches!(&first.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("abort"))
+    {
+        first.token = Token::make_keyword("ROLLBACK");
     }
 }
 
@@ -348,6 +367,16 @@ mod tests {
         // What is not within each other may be long.
         let rows = vec!["(-1, 2 + 3)"; 20_000].join(", ");
         assert_eq!(parse(&format!("insert into t values {rows}")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_part_of_a_statement() {
+        assert_eq!(parse("\u{feff}select 1").unwrap()[0].text, "select 1");
+        for text in ["select 'a\0b'", "select 1 \0"] {
+            assert_eq!(parse(text).map(drop).unwrap_err().sqlstate(), "22021", "{text:?}");
+        }
+        assert!(matches!(parse(" abort").unwrap()[0].node, Statement::Rollback { .. }));
+        assert!(parse("\"abort\"").is_err());
     }
 
     #[test]

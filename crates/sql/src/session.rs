@@ -19,9 +19,9 @@ use crate::sequences::SequenceRef;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::Error;
-use pagefold_engine::database::{Isolation, Savepoint, Transaction, TransactionOptions};
+use pagefold_engine::database::{Isolation, Savepoint, TableChange, Transaction, TransactionOptions};
 use pagefold_io::{Clock, OsClock};
-use pagefold_types::{DataType, Value};
+use pagefold_types::{DataType, Value, ValueRef};
 use sqlparser::ast::{self, Statement as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -149,6 +149,29 @@ impl Session {
         let looked = look(&mut self.begin().transaction);
         self.end_statement()?;
         Ok(looked)
+    }
+
+    /// Refuses a change of a table that is to be made without SQL, when a rule of the table or a foreign key forbids it.
+    ///
+    /// # Errors
+    /// 2BP01 with the name of what forbids it, 42804, 42501.
+    pub fn check_change(&mut self, table: &str, change: &TableChange) -> SqlResult<()> {
+        self.look_defining(|defining| defining.check_change(table, change))
+    }
+
+    /// Refuses to drop a table or index without SQL when foreign keys rely on it.
+    ///
+    /// # Errors
+    /// 2BP01 with the names of what forbids it, 42501.
+    pub fn check_drop(&mut self, name: &str) -> SqlResult<()> {
+        self.look_defining(|defining| defining.check_drop(name))
+    }
+
+    /// In a transaction of its own, which is taken back.
+    fn look_defining(&mut self, look: impl FnOnce(&mut define::Defining<'_>) -> SqlResult<()>) -> SqlResult<()> {
+        let mut open = Open::new(&self.database, self.clock.as_ref(), TransactionOptions::default(), false);
+        let run = Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits() };
+        look(&mut define::Defining { transaction: &mut open.transaction, run })
     }
 
     /// Has it neither a transaction nor anything that was set or prepared?
@@ -658,6 +681,10 @@ impl Subqueries for Outside<'_> {
     }
 
     fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+        Err(SqlError::new("XX000", "a subquery where there is none"))
+    }
+
+    fn is_among(&self, _: usize, _: ValueRef<'_>) -> SqlResult<Option<bool>> {
         Err(SqlError::new("XX000", "a subquery where there is none"))
     }
 }

@@ -1,6 +1,7 @@
 //! Tables that say what there is: `information_schema.tables`, `columns` and those of constraints, `pagefold_tables`, `pagefold_indexes`. Their rows are made when they are read, of what is committed then.
 
 use crate::bind::{Output, TEXT};
+use crate::catalog::is_system;
 use crate::expression::type_name;
 use crate::{Database, SqlResult};
 use pagefold_engine::database::split_partition_name;
@@ -138,7 +139,7 @@ impl SystemTable {
             tables.entry(name).or_default().push(table);
         }
         let mut rows = Vec::new();
-        for (name, parts) in &tables {
+        for (name, parts) in tables.iter().filter(|(name, _)| !is_system(name)) {
             match self {
                 SystemTable::Tables => {
                     let (schema, table) = split(name);

@@ -4,6 +4,8 @@
 
 #[path = "sessions/foreign_keys.rs"]
 mod foreign_keys;
+#[path = "sessions/key_types.rs"]
+mod key_types;
 #[path = "sessions/spilled.rs"]
 mod spilled;
 

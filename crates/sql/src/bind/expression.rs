@@ -2,6 +2,7 @@
 
 use super::aggregates::Noted;
 use super::{Binder, TEXT, WindowFunction, types};
+use crate::dialect::{DISTINCT, NOT_DISTINCT};
 use crate::expression::arithmetic::Operation;
 use crate::expression::{Comparison, Expr, ParamTypes, SubqueryKind, Typed, aggregate, function, is_aggregate, make};
 use crate::parse::{At, identifier, parts};
@@ -61,14 +62,6 @@ impl Binder<'_> {
             Node::IsNotFalse(of) => make::is_truth(self.bound_expression(of, depth)?, Some(false), true, params),
             Node::IsUnknown(of) => make::is_truth(self.bound_expression(of, depth)?, None, false, params),
             Node::IsNotUnknown(of) => make::is_truth(self.bound_expression(of, depth)?, None, true, params),
-            Node::IsDistinctFrom(a, b) => {
-                let (a, b) = (self.bound_expression(a, depth)?, self.bound_expression(b, depth)?);
-                make::is_distinct(a, b, false, params)
-            }
-            Node::IsNotDistinctFrom(a, b) => {
-                let (a, b) = (self.bound_expression(a, depth)?, self.bound_expression(b, depth)?);
-                make::is_distinct(a, b, true, params)
-            }
             Node::InList { expr: of, list, negated } => self.in_list(of, list, *negated, depth),
             Node::InSubquery { expr: of, subquery, negated } => {
                 if let Node::Tuple(_) = &**of {
@@ -293,6 +286,8 @@ impl Binder<'_> {
             BinaryOperator::PGILikeMatch => return make::like(left, right, None, true, false, params),
             BinaryOperator::PGNotILikeMatch => return make::like(left, right, None, true, true, params),
             BinaryOperator::PGStartsWith => return function::call("starts_with", vec![left, right], params),
+            BinaryOperator::Custom(name) if name == DISTINCT => return make::is_distinct(left, right, false, params),
+            BinaryOperator::Custom(name) if name == NOT_DISTINCT => return make::is_distinct(left, right, true, params),
             other => return Err(SqlError::unsupported(format!("the operator {other}"))),
         };
         make::arithmetic(operation, left, right, params)
@@ -329,12 +324,6 @@ impl Binder<'_> {
         {
             // The least integers are numbers only with their sign.
             return Typed::number(&format!("-{text}"));
-        }
-        // The sign binds tighter than the power, as in PostgreSQL.
-        if let (UnaryOperator::Minus, ast::Expr::BinaryOp { left, op: BinaryOperator::PGExp, right }) = (operator, of) {
-            let base = self.unary(operator, left, depth)?;
-            let exponent = self.bound_expression(right, depth)?;
-            return make::arithmetic(Operation::Power, base, exponent, self.params);
         }
         let typed = self.bound_expression(of, depth)?;
         match operator {

@@ -8,7 +8,7 @@ use super::table::of_column;
 use super::{Defining, taken, too_much};
 use crate::bind::change::{column_of, to_slots};
 use crate::bind::types;
-use crate::catalog::TableRef;
+use crate::catalog::{TableRef, refuse_system};
 use crate::execute::Execution;
 use crate::expression::Expr;
 use crate::parse::{identifier, object_name};
@@ -95,6 +95,8 @@ impl Defining<'_> {
     pub(super) fn alter_index(&mut self, name: &ast::ObjectName, operation: &ast::AlterIndexOperation) -> SqlResult<String> {
         let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
         let (name, to) = (object_name(name)?, object_name(index_name)?);
+        refuse_system(&name)?;
+        refuse_system(&to)?;
         match self.transaction.change_index(&name, &[IndexChange::Rename(to.clone())]) {
             Err(Error::Unknown { .. }) => Err(SqlError::new("42704", format!("index \"{name}\" does not exist"))),
             changed => changed.map(|_| "ALTER INDEX".into()).map_err(|error| taken(error, &to)),
@@ -216,7 +218,7 @@ impl Defining<'_> {
     }
 
     /// The first CHECK or generated column, by name, that refers to a column.
-    fn rule_of_column(&mut self, table: &TableRef, column: usize) -> SqlResult<Option<String>> {
+    pub(super) fn rule_of_column(&mut self, table: &TableRef, column: usize) -> SqlResult<Option<String>> {
         // As the transaction has it by now.
         let table = TableRef::find(self.transaction, &table.name)?;
         let refers = |expr: &Expr| expr.any(|part| matches!(part, Expr::Slot(slot) if *slot == column));

@@ -2,7 +2,7 @@
 
 use super::Defining;
 use super::sequence::of_default;
-use crate::catalog::{Found, TableRef, find, table_names};
+use crate::catalog::{Found, TableRef, find, refuse_system, table_names};
 use crate::parse::object_name;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
@@ -39,6 +39,9 @@ impl Defining<'_> {
 
     /// `with`: what goes in the same statement.
     fn drop_one(&mut self, kind: ObjectType, name: &str, with: &[String], cascade: bool) -> SqlResult<()> {
+        if kind != ObjectType::Schema {
+            refuse_system(name)?;
+        }
         match kind {
             ObjectType::Table => self.drop_table(name, with, cascade),
             ObjectType::Index => self.drop_index(name),
@@ -121,7 +124,7 @@ impl Defining<'_> {
     }
 
     /// An index of a table that is divided, which foreign keys may rely on.
-    fn refuse_referred_partitioned_index(&mut self, name: &str) -> SqlResult<()> {
+    pub(super) fn refuse_referred_partitioned_index(&mut self, name: &str) -> SqlResult<()> {
         let references = self.transaction.references()?;
         let parents: BTreeSet<&String> = references.iter().map(|(_, parent)| parent).collect();
         for parent in parents {

@@ -3,6 +3,7 @@
 //! * `table`: CREATE TABLE, CREATE TABLE AS
 //! * `index`: CREATE INDEX
 //! * `alter`: ALTER TABLE, ALTER INDEX
+//! * `check`: changes that are made without SQL
 //! * `constraint`: what of a constraint there is, and its name
 //! * `foreign_key`: FOREIGN KEY, and what it keeps from going
 //! * `drop`: DROP, TRUNCATE
@@ -12,6 +13,7 @@
 //! Invariant: all of it happens in the transaction of the session, and is taken back with it. Expressions of defaults and conditions are kept as text, and have been bound once before they are.
 
 mod alter;
+mod check;
 mod constraint;
 mod drop;
 mod foreign_key;
@@ -117,6 +119,7 @@ impl Defining<'_> {
     /// A name in a schema needs that schema.
     fn check_schema(&mut self, name: &ast::ObjectName) -> SqlResult<String> {
         let whole = object_name(name)?;
+        crate::catalog::refuse_system(&whole)?;
         if let Some((schema, _)) = whole.split_once('.').filter(|_| name.0.len() == 2)
             && let Err(error) = self.transaction.object(DefinedKind::Schema, schema)
         {

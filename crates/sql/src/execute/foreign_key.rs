@@ -9,7 +9,7 @@ use super::change::{follow, put};
 use super::{Execution, Tuple, bytes_of};
 use crate::bind::foreign_key::{Action, ForeignKey, References};
 use crate::catalog::TableRef;
-use crate::expression::type_name;
+use crate::expression::{for_column, type_name};
 use crate::parse::short_name;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
@@ -224,7 +224,8 @@ impl<'k> Keeper<'k> {
         let node = &self.references.tables[key.child];
         let own = &node.table.parts[part];
         // This statement may have taken it along before.
-        let Some(old) = view.row(&own.table, rid)?.filter(|row| pick(row, &key.columns) == gone.old) else { return Ok(true) };
+        let Some(values) = fitting_all(&node.table, &key.columns, &gone.old) else { return Ok(true) };
+        let Some(old) = view.row(&own.table, rid)?.filter(|row| pick(row, &key.columns) == values) else { return Ok(true) };
         let context = execution.context();
         let deletes = action == Action::Cascade && gone.new.is_none();
         let mut new = old.clone();
@@ -330,14 +331,23 @@ impl<'k> Keeper<'k> {
     }
 }
 
-/// A value of the parent as one of the child's column, which may be narrower.
+/// A value of the parent as one of the child's column, which may be narrower, or a CHAR of another length.
 fn fitting(value: &Value, data_type: &DataType) -> SqlResult<Value> {
+    if matches!(data_type, DataType::Char(_)) {
+        return for_column(value, data_type);
+    }
     match value.as_ref().check(data_type, "") {
         Ok(()) => Ok(value.clone()),
         Err(_) if *value == Value::Null => Ok(Value::Null),
         Err(_) if data_type.is_text() => Err(SqlError::new("22001", format!("value too long for type {data_type}"))),
         Err(_) => Err(SqlError::out_of_range(type_name(data_type))),
     }
+}
+
+/// Values of the parent as those of the child's columns; `None` when one of them fits none, so that no row has it.
+fn fitting_all(child: &TableRef, columns: &[usize], values: &[Value]) -> Option<Tuple> {
+    let own = child.schema.columns();
+    columns.iter().zip(values).map(|(column, value)| fitting(value, &own[*column].data_type).ok()).collect()
 }
 
 /// `Key (a, b)=(1, 2)`
@@ -395,14 +405,11 @@ fn visit_children(
 ) -> SqlResult<()> {
     let table = &references.tables[key.child].table;
     let columns = table.schema.columns();
-    // What does not fit the columns no row has.
-    if !key.columns.iter().zip(values).all(|(column, value)| value.as_ref().check(&columns[*column].data_type, "").is_ok()) {
-        return Ok(());
-    }
+    let Some(values) = fitting_all(table, &key.columns, values) else { return Ok(()) };
     let equal = key
         .columns
         .iter()
-        .zip(values)
+        .zip(&values)
         .map(|(own, value)| column(columns[*own].name.clone()).equal_to(Operand::of(value.as_ref(), &columns[*own].data_type)));
     let condition: Predicate = Condition::all(equal).bind(&table.schema).map_err(|e| SqlError::new("XX000", e.to_string()))?;
     for at in table.parts_for(Some(&condition)) {

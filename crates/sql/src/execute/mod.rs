@@ -22,6 +22,7 @@ pub(crate) mod foreign_key;
 mod frame;
 mod hash_join;
 mod key;
+mod known;
 mod look_up;
 mod order;
 mod scan;
@@ -38,12 +39,12 @@ use crate::expression::{Env, Expr, Subqueries};
 use crate::plan::Plan;
 use crate::sequences::SequenceRef;
 use crate::{SqlError, SqlResult};
+use known::Known;
 use pagefold_engine::database::ReadView;
 use pagefold_io::Clock;
-use pagefold_types::Value;
+use pagefold_types::{Value, ValueRef};
 use spill::Spill;
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,10 +91,7 @@ pub(crate) struct Execution {
     pub(crate) limits: Limits,
     /// Where rows go that do not fit.
     pub(crate) spill: Rc<Spill>,
-    /// First values of the rows of subqueries that need nothing of the row.
-    known: RefCell<HashMap<usize, Rc<[Value]>>>,
-    /// Bytes of those.
-    known_bytes: Cell<usize>,
+    known: Known,
     looks: Cell<u32>,
 }
 
@@ -204,9 +202,9 @@ impl<'c> Context<'c> {
 
 impl Execution {
     pub(crate) fn new(run: &Run<'_>, view: ReadView, params: Vec<Value>, subplans: Arc<[Plan]>) -> Execution {
-        let (budget, known, known_bytes, looks) = (Budget::new(run.memory), RefCell::default(), Cell::new(0), Cell::new(0));
+        let (budget, known, looks) = (Budget::new(run.memory), Known::default(), Cell::new(0));
         let (database, now, limits) = (run.database.clone(), run.now, run.limits.clone());
-        Execution { database, view, params, now, subplans, budget, limits, spill: Rc::default(), known, known_bytes, looks }
+        Execution { database, view, params, now, subplans, budget, limits, spill: Rc::default(), known, looks }
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
@@ -244,54 +242,21 @@ impl Subqueries for Execution {
     }
 
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
-        let (taken, known_bytes) = (self.budget.taken(), self.known_bytes.get());
-        let done = self.visit_rows(number, outer, visit);
-        // What it kept while it ran is gone; only what is known from now on stays.
-        self.budget.give_back(self.budget.taken().saturating_sub(taken + self.known_bytes.get() - known_bytes));
-        done
+        self.given_back(|| self.visit_rows(number, outer, visit))
+    }
+
+    fn is_among(&self, number: usize, of: ValueRef<'_>) -> SqlResult<Option<bool>> {
+        self.given_back(|| self.is_among_known(number, of))
     }
 }
 
 impl Execution {
-    /// Shows the first value of each row of a subquery.
-    fn visit_rows(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
-        let plan = &self.subplans[number];
-        let context = Context { execution: self, outer };
-        if !outer.is_empty() {
-            let mut operator = open(plan, &context)?;
-            while let Some(row) = operator.next(&context)? {
-                if !visit(row.into_iter().next().unwrap_or(Value::Null))? {
-                    break;
-                }
-            }
-            return Ok(());
-        }
-        // The same for each row: run once.
-        let known = self.known.borrow().get(&number).cloned();
-        let known = match known {
-            Some(known) => known,
-            None => {
-                let (mut values, mut bytes) = (Vec::new(), 0);
-                let mut operator = open(plan, &context)?;
-                while let Some(row) = operator.next(&context)? {
-                    let value = row.into_iter().next().unwrap_or(Value::Null);
-                    let more = bytes_of(std::slice::from_ref(&value));
-                    self.budget.take(more)?;
-                    bytes += more;
-                    values.push(value);
-                }
-                let values: Rc<[Value]> = values.into();
-                self.known.borrow_mut().insert(number, Rc::clone(&values));
-                self.known_bytes.set(self.known_bytes.get() + bytes);
-                values
-            }
-        };
-        for value in known.iter() {
-            if !visit(value.clone())? {
-                break;
-            }
-        }
-        Ok(())
+    /// Runs a subquery. What it kept while it ran is gone then; only what is known from now on stays.
+    fn given_back<R>(&self, run: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
+        let (taken, known) = (self.budget.taken(), self.known.bytes());
+        let done = run();
+        self.budget.give_back(self.budget.taken().saturating_sub(taken + self.known.bytes() - known));
+        done
     }
 }
 

@@ -115,6 +115,11 @@ fn text_to_text<'a>(datum: Datum<'a>, from: &DataType, to: &DataType) -> Datum<'
     }
 }
 
+/// A value as a column of this type has it, cut and padded as it takes it.
+pub(crate) fn for_column(value: &Value, to: &DataType) -> SqlResult<Value> {
+    Ok(fit_column(value.into(), to)?.into_value())
+}
+
 /// A text that a column takes: only blanks are cut off.
 pub(super) fn fit_column<'a>(datum: Datum<'a>, to: &DataType) -> SqlResult<Datum<'a>> {
     if datum.is_null() {

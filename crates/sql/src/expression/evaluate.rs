@@ -62,9 +62,20 @@ impl Expr {
                 })?;
                 Some(exists)
             }
+            Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } if outer.is_empty() => {
+                env.subqueries.is_among(*number, of.evaluate_ref(env)?.as_ref())?.map(|found| found != *negated)
+            }
             Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } => {
                 let of = of.evaluate_ref(env)?;
                 quantified((*number, &outer_row(outer, env)?), of.as_ref(), Comparison::Equal, false, env)?.map(|found| found != *negated)
+            }
+            // `= ANY` is IN, `<> ALL` is NOT IN.
+            Expr::Subquery {
+                number,
+                kind: SubqueryKind::Quantified { of, comparison: comparison @ (Comparison::Equal | Comparison::NotEqual), all },
+                outer,
+            } if outer.is_empty() && (*comparison == Comparison::NotEqual) == *all => {
+                env.subqueries.is_among(*number, of.evaluate_ref(env)?.as_ref())?.map(|found| found != *all)
             }
             Expr::Subquery { number, kind: SubqueryKind::Quantified { of, comparison, all }, outer } => {
                 let of = of.evaluate_ref(env)?;

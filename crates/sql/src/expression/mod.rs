@@ -38,10 +38,11 @@ mod walk;
 
 pub(crate) use accumulator::Accumulator;
 pub(crate) use aggregate::{AggregateKind, aggregate, is_aggregate};
+pub(crate) use cast::for_column;
 pub(crate) use interval::{Interval, parse_interval};
 pub(crate) use types::{TEXT, common_type, name as type_name};
 
-use pagefold_types::{DataType, Value};
+use pagefold_types::{DataType, Value, ValueRef};
 
 pub(crate) use pagefold_types::Comparison;
 use std::cell::RefCell;
@@ -192,4 +193,7 @@ pub(crate) trait Subqueries {
 
     /// Calls `visit` with the first value of each row of subquery `number`, run for this outer row, until it gives false.
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> crate::SqlResult<bool>) -> crate::SqlResult<()>;
+
+    /// Is this among the first values of the rows of a subquery that needs nothing of the row? Three-valued, as IN is.
+    fn is_among(&self, number: usize, of: ValueRef<'_>) -> crate::SqlResult<Option<bool>>;
 }

@@ -3,7 +3,7 @@
 use super::decimal::Number;
 use super::{Env, Expr, ParamTypes, Subqueries, Typed};
 use crate::{SqlError, SqlResult};
-use pagefold_types::{DataType, Value};
+use pagefold_types::{DataType, Value, ValueRef};
 
 /// For what has no subqueries.
 struct NoSubqueries;
@@ -14,6 +14,10 @@ impl Subqueries for NoSubqueries {
     }
 
     fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+        Err(SqlError::unsupported("a subquery here"))
+    }
+
+    fn is_among(&self, _: usize, _: ValueRef<'_>) -> SqlResult<Option<bool>> {
         Err(SqlError::unsupported("a subquery here"))
     }
 }

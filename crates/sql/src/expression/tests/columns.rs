@@ -332,6 +332,13 @@ impl Subqueries for Fixed {
         }
         Ok(())
     }
+
+    fn is_among(&self, number: usize, of: ValueRef<'_>) -> SqlResult<Option<bool>> {
+        let rows = self.0.get(number).ok_or_else(|| SqlError::new("XX000", "no such subquery"))?;
+        let is_unknown = !rows.is_empty() && (of.is_null() || rows.contains(&Value::Null));
+        let found = rows.iter().any(|value| !of.is_null() && value.as_ref() == of);
+        Ok(if !found && is_unknown { None } else { Some(found) })
+    }
 }
 
 #[test]

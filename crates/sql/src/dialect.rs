@@ -1,0 +1,174 @@
+//! What binds tighter than what, where sqlparser's dialect of PostgreSQL has it otherwise than PostgreSQL:
+//!
+//! * the right side of `IS [NOT] DISTINCT FROM` ends before AND, OR and NOT: sqlparser takes all that follows;
+//! * a sign binds tighter than `^`, COLLATE and AT TIME ZONE, less than `::`;
+//! * `~~`, `~` and their like are operators as any other: tighter than LIKE and `=`, as tight as `||`.
+//!
+//! All else is asked of sqlparser's dialect.
+//!
+//! Invariant: `IS [NOT] DISTINCT FROM` comes out as an operator of its own, [`DISTINCT`] or [`NOT_DISTINCT`], which is written as it was read.
+
+use sqlparser::ast::{Expr, UnaryOperator};
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::any::TypeId;
+
+/// The operators, as `BinaryOperator::Custom` has them. No text has a token like them.
+pub(crate) const DISTINCT: &str = "IS DISTINCT FROM";
+pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
+
+/// Less than COLLATE, which stands below `[]` and `::`.
+const SIGN: u8 = 120;
+
+/// The words of `IS [NOT] DISTINCT FROM` as one operator.
+pub(crate) fn join_distinct(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut joined = Vec::with_capacity(tokens.len());
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let found =
+            [(DISTINCT, &[Keyword::DISTINCT, Keyword::FROM][..]), (NOT_DISTINCT, &[Keyword::NOT, Keyword::DISTINCT, Keyword::FROM])]
+                .into_iter()
+                .filter(|_| is_word(token, Keyword::IS))
+                .find_map(|(operator, words)| Some((operator, behind(&tokens, at + 1, words)?)));
+        match found {
+            Some((operator, end)) => {
+                joined.push(TokenWithSpan { token: Token::CustomBinaryOperator(operator.into()), span: token.span });
+                at = end;
+            }
+            None => {
+                joined.push(token.clone());
+                at += 1;
+            }
+        }
+    }
+    joined
+}
+
+fn is_word(token: &TokenWithSpan, keyword: Keyword) -> bool {
+    matches!(&token.token, Token::Word(word) if word.keyword == keyword)
+}
+
+/// The place behind these words, if they are what stands at one.
+fn behind(tokens: &[TokenWithSpan], mut at: usize, words: &[Keyword]) -> Option<usize> {
+    for word in words {
+        while matches!(tokens.get(at)?.token, Token::Whitespace(_)) {
+            at += 1;
+        }
+        if !is_word(&tokens[at], *word) {
+            return None;
+        }
+        at += 1;
+    }
+    Some(at)
+}
+
+/// PostgreSQL's dialect.
+#[derive(Debug)]
+pub(crate) struct Postgres;
+
+const BASE: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// What sqlparser's dialect says, too.
+macro_rules! as_base {
+    ($($name:ident),* $(,)?) => {
+        $(fn $name(&self) -> bool {
+            BASE.$name()
+        })*
+    };
+}
+
+impl Dialect for Postgres {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<PostgreSqlDialect>()
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let op = match parser.peek_token_ref().token {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            _ => return None,
+        };
+        parser.next_token();
+        Some(parser.parse_subexpr(SIGN).map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        match &parser.peek_token_ref().token {
+            Token::CustomBinaryOperator(operator) if operator == DISTINCT || operator == NOT_DISTINCT => {
+                Some(Ok(self.prec_value(Precedence::Is)))
+            }
+            Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::DoubleTildeAsterisk
+            | Token::ExclamationMarkDoubleTilde
+            | Token::ExclamationMarkDoubleTildeAsterisk => Some(Ok(self.prec_value(Precedence::PgOther))),
+            _ => BASE.get_next_precedence(parser),
+        }
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        BASE.prec_value(precedence)
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        BASE.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, c: char) -> bool {
+        BASE.is_delimited_identifier_start(c)
+    }
+
+    fn is_identifier_start(&self, c: char) -> bool {
+        BASE.is_identifier_start(c)
+    }
+
+    fn is_identifier_part(&self, c: char) -> bool {
+        BASE.is_identifier_part(c)
+    }
+
+    fn is_custom_operator_part(&self, c: char) -> bool {
+        BASE.is_custom_operator_part(c)
+    }
+
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        BASE.is_reserved_for_identifier(keyword)
+    }
+
+    as_base!(
+        supports_unicode_string_literal,
+        supports_filter_during_aggregation,
+        supports_group_by_expr,
+        allow_extract_custom,
+        allow_extract_single_quotes,
+        supports_create_index_with_clause,
+        supports_explain_with_utility_options,
+        supports_listen_notify,
+        supports_factorial_operator,
+        supports_bitwise_shift_operators,
+        supports_comment_on,
+        supports_load_extension,
+        supports_named_fn_args_with_colon_operator,
+        supports_named_fn_args_with_expr_name,
+        supports_empty_projections,
+        supports_nested_comments,
+        supports_string_escape_constant,
+        supports_numeric_literal_underscores,
+        supports_array_typedef_with_brackets,
+        supports_geometric_types,
+        supports_set_names,
+        supports_alter_column_type_using,
+        supports_notnull_operator,
+        supports_interval_options,
+        supports_insert_table_alias,
+        supports_create_table_like_parenthesized,
+        supports_select_wildcard_with_alias,
+        supports_comma_separated_trim,
+        supports_xml_expressions,
+        supports_comment_optimizer_hint,
+    );
+}
