@@ -246,6 +246,20 @@ impl TableRef {
         self.whole.is_some()
     }
 
+    /// Refuses to say something of a partition alone: what is said of a table that is divided holds for all of it.
+    pub(crate) fn refuse_partition(&self, what: &str) -> SqlResult<()> {
+        let part = self.first().table.name();
+        match split_partition_name(part).filter(|_| !self.is_divided() && self.first().table.range().is_some()) {
+            Some((whole, _)) => {
+                let error = SqlError::unsupported(format!("{what} of the partition \"{part}\" alone"));
+                Err(error.with_hint(format!(
+                    "Its columns and constraints are those of \"{whole}\": alter that. Only its storage parameters are its own."
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Parts that have rows for which a condition may be true.
     pub(crate) fn parts_for(&self, condition: Option<&Predicate>) -> Vec<usize> {
         self.whole.as_ref().map_or_else(|| vec![0], |whole| whole.find_for_condition(condition))

@@ -10,6 +10,7 @@ mod drop;
 mod error;
 mod estimate;
 mod index_build;
+mod kept;
 mod key_sort;
 mod live_view;
 mod load;

@@ -5,6 +5,7 @@
 use crate::change_rows::append_rows;
 use crate::estimate::choose_for_load;
 use crate::index_build::{KeyCollector, KeyCollectors};
+use crate::kept::{KeptIndexes, kept_notes};
 use crate::load_threads::{Batches, with_batches};
 use crate::options::INDEX_PAGE_BYTES;
 use crate::partitions::{Tables, load_partitioned};
@@ -18,7 +19,7 @@ use pagefold_engine::table_space::{BulkLoader, Method, RangeOf, Table, TableAttr
 use pagefold_interchange::{
     Decided, Inputs, InterchangeError, Packer, Source, TableSchema, arrow_schema_from_bytes, arrow_schema_to_bytes,
 };
-use pagefold_types::{Column, Direction, PackedRow, PackedRows, Rid, Schema, Value, ValueError, ValueRef};
+use pagefold_types::{Direction, PackedRow, PackedRows, Rid, Schema, Value, ValueError, ValueRef};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -247,18 +248,14 @@ fn prepare<'a>(
     report.choice = choice;
     let method = method.or(options.method.given()).unwrap_or(Method::None);
     let fresh = attributes_of(name, &schema, method, &primary_key, options);
-    // What was said of a table stays with the table that takes its place, if that has the same columns.
-    let notes = existing.as_ref().filter(|old| old.attributes().schema == fresh.schema).map(|old| (*old.notes()).clone());
+    let notes = existing.as_ref().map(|old| kept_notes(old, &fresh)).transpose()?;
     let (notes, range) = (notes.unwrap_or_default(), range_kept(existing.as_deref(), &fresh)?);
     let attributes = TableAttributes { notes, range, ..fresh };
-    let mut kept_indexes = Vec::new();
-    if let Some(old) = &existing {
-        // Of columns with these names, wherever they are now and whatever their types.
-        let before = old.attributes().schema.columns();
-        for index in old.all_indexes() {
-            kept_indexes.push(moved_index(index.attributes_now(), before, &attributes.schema)?);
-        }
-    }
+    let of_old = |old: &Arc<Table>| {
+        let indexes = old.all_indexes().iter().map(|index| index.attributes_now()).collect();
+        KeptIndexes::of(name, old, indexes, &attributes.schema)
+    };
+    let kept_indexes = existing.as_ref().map(of_old).transpose()?.unwrap_or_default();
     let table = change.create_table(attributes)?;
     if method.dictionary_type().is_some() {
         let kept = existing.filter(|_| options.keep_dictionary).and_then(|old| old.dictionary());
@@ -268,30 +265,14 @@ fn prepare<'a>(
         }
     }
     let mut collectors = KeyCollectors::default();
-    // A partition keeps its share of the index of the whole.
-    let is_share = table.range().is_some() && kept_indexes.iter().any(|index| index.is_of_key(&primary_key));
-    let is_kept = is_share || !report.primary_key_kept.is_empty() && kept_indexes.iter().any(|index| index.name == format!("{name}_pk"));
-    if !primary_key.is_empty() && !is_kept {
-        let key_name = format!("{name}_pk");
-        kept_indexes.retain(|index| index.name != key_name);
-        kept_indexes.push(key_index(key_name, &primary_key, key, options, report));
-    }
-    for attributes in kept_indexes {
+    // A partition keeps its share of the index of the whole, a table the one of a key that nobody has named.
+    let stays = table.range().is_some() || !report.primary_key_kept.is_empty();
+    let indexes = kept_indexes.with_key(name, &primary_key, stays, |name| key_index(name, &primary_key, key, options, report));
+    for attributes in indexes {
         let index = change.create_index(&table, attributes)?;
         collectors.push(KeyCollector::new(database, index, options.sort_bytes));
     }
     Ok((table, schema, collectors))
-}
-
-/// An index of a table that is replaced, for the columns of these names, wherever they are now.
-pub(crate) fn moved_index(mut index: IndexAttributes, before: &[Column], now: &Schema) -> Result<IndexAttributes> {
-    for (column, _) in &mut index.columns {
-        let name = &before[*column].name;
-        let number = now.columns().iter().position(|own| own.name == *name);
-        let lost = || Error::Data(format!("index \"{}\" has column \"{name}\", which the new rows lack; drop it first", index.name));
-        *column = number.ok_or_else(lost)?;
-    }
-    Ok(index)
 }
 
 /// What the index of the primary key is to be: as was chosen, or as the options say.

@@ -499,12 +499,19 @@ impl Defining {
         self.made_as(name).find_map(|defined| if let Defined::Other(other) = defined { Some(other) } else { None })
     }
 
-    /// What it says of an object, if it has said something.
-    pub(super) fn notes(&self, object_id: u32) -> Option<&Arc<Notes>> {
+    /// What it says of an object, if it has said something: by itself, or with another form of it.
+    pub(super) fn notes(&self, object_id: u32) -> Option<Arc<Notes>> {
         self.done.iter().rev().find_map(|(_, defined)| match defined {
-            Defined::Altered(altered, _, notes) if *altered == object_id => Some(notes),
+            Defined::Altered(altered, _, notes) if *altered == object_id => Some(Arc::clone(notes)),
+            Defined::TableAs(table, _) if table.object_id == object_id => Some(table.notes()),
+            Defined::IndexAs(index, _) if index.object_id == object_id => Some(index.notes()),
             _ => None,
         })
+    }
+
+    /// Has it given an object another form after its first `done` definitions? What was said of it before is among those then.
+    fn has_other_form_after(&self, object_id: u32, done: usize) -> bool {
+        self.made.get(&object_id).is_some_and(|at| *at > done && self.done[*at].1.is_other_form())
     }
 
     /// Something that has no pages, not logged yet.
@@ -544,7 +551,7 @@ impl Defining {
         };
         let found = found.ok_or_else(|| Error::Unknown { kind: kind.name(), name: name.into(), hint: String::new() })?;
         match self.notes(found.object_id) {
-            Some(notes) => Ok(Arc::new(OtherEntry { notes: Notes::clone(notes), ..OtherEntry::clone(&found) })),
+            Some(notes) => Ok(Arc::new(OtherEntry { notes: Notes::clone(&notes), ..OtherEntry::clone(&found) })),
             None => Ok(found),
         }
     }
@@ -629,7 +636,7 @@ impl Defining {
         let several = |table: &&Arc<Table>| table.lifetime.is_staged() && table.attributes_now().layouts.are_several();
         let tables: Vec<Arc<Table>> = self.tables().filter(several).cloned().collect();
         tables.into_iter().try_for_each(|table| {
-            let notes = self.notes(table.object_id).map_or_else(|| table.notes(), Arc::clone);
+            let notes = self.notes(table.object_id).unwrap_or_else(|| table.notes());
             self.note_table_notes(by, &table, Notes::clone(&notes))
         })
     }
@@ -787,7 +794,7 @@ impl Defining {
     /// What a commit makes of it, and data sets that are left of what was made and dropped again.
     fn outcome(&self) -> (Replaced, Vec<Arc<DataSet>>) {
         let (mut replaced, mut left) = (Replaced::default(), Vec::new());
-        for (_, defined) in &self.done {
+        for (at, (_, defined)) in self.done.iter().enumerate() {
             match defined {
                 Defined::Table(table) if self.has_dropped(table.object_id) => left.extend(table.data_sets().cloned()),
                 Defined::Index(index, table) if self.has_dropped(index.object_id) => {
@@ -832,7 +839,7 @@ impl Defining {
                 Defined::Other(other) => replaced.others.push(Arc::clone(other)),
                 // One of its own was never there for others, and is not found there.
                 Defined::DroppedOther(other) => replaced.dropped_others.push(Arc::clone(other)),
-                Defined::Altered(object_id, ..) if self.has_dropped(*object_id) => {}
+                Defined::Altered(object_id, ..) if self.has_dropped(*object_id) || self.has_other_form_after(*object_id, at) => {}
                 Defined::Altered(object_id, definition, _) => replaced.altered.push((*object_id, Arc::clone(definition))),
             }
         }

@@ -3,6 +3,7 @@
 //! Invariants:
 //! - while partitions come or go, or an index of all of them does, the name of the partitioned table is locked: one transaction at a time;
 //! - a partitioned table has at least one partition, and all have the same columns and the same primary key;
+//! - what is said of a partitioned table in notes is said of each of its partitions, whenever that comes;
 //! - a unique index of a partitioned table has the columns by which that is divided: so a key is in one partition only;
 //! - what a partition has of an index of the whole goes with that, or with the partition.
 
@@ -118,7 +119,7 @@ impl Defining {
             return refuse(format!("two partitions are called \"{}\"", twice.1.name));
         }
         let numbers: Vec<u32> = columns.iter().map(|column| *column as u32).collect();
-        let mut notes = attributes.notes.clone();
+        let mut notes = Notes::default();
         notes.set_ranges(&numbers, &[]).map_err(|e| Error::Parameter(e.to_string()))?;
         let whole = self.create_other(by, DefinedKind::PartitionedTable, &attributes.name, notes)?;
         let mut start = Vec::new();
@@ -203,7 +204,9 @@ impl Defining {
         if spec.name.is_empty() || spec.name.contains(SEPARATOR) {
             return Err(Error::Parameter(format!("\"{}\" is no name for a partition: it is empty, or has a slash", spec.name)));
         }
-        let mut own = TableAttributes { range: Some(range), notes: Notes::default(), ..attributes.clone() };
+        let mut own = TableAttributes { range: Some(range), ..attributes.clone() };
+        // It is another table, of which nothing is known yet.
+        own.notes.set_statistics(None).map_err(|e| Error::Parameter(e.to_string()))?;
         if let Some(page_bytes) = spec.page_bytes {
             own = own.with_page_bytes(page_bytes);
         }
@@ -236,7 +239,8 @@ impl Defining {
         self.add_like(by, table, &like, keys, spec)
     }
 
-    /// A partition with these keys, which none has, that is else like one that there is.
+    /// A partition with these keys, which none has, that is else like one that there is. What is said of it is what is said of the table, so of its
+    /// first partition.
     pub(super) fn add_like(
         &mut self,
         by: Definer<'_>,
@@ -252,7 +256,11 @@ impl Defining {
             .collect();
         let number = whole.free_number(|partition| !self.has_dropped(partition.object_id()), &taken)?;
         let range = RangeOf { table: whole.object_id(), number, columns: whole.columns().to_vec(), keys };
-        self.create_member(by, &like.attributes_now(), whole.name(), range, spec)
+        let first = whole.first();
+        let notes =
+            self.notes(first.object_id()).map_or_else(|| self.attributes_of(by.database, first).map(|of| Arc::new(of.notes)), Ok)?;
+        let attributes = TableAttributes { notes: Notes::clone(&notes), ..like.attributes_now() };
+        self.create_member(by, &attributes, whole.name(), range, spec)
     }
 
     /// What the indexes of a new partition are to be: as those that another one has of indexes of the whole.

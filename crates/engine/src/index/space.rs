@@ -37,6 +37,8 @@ pub struct Index {
     pub(crate) data_set: Arc<DataSet>,
     /// Its data set as the catalog has it, if it was damaged when it was opened.
     pub(crate) found: Option<DataSetEntry>,
+    /// What is said of it at present, as it is called here.
+    notes: RwLock<Arc<Notes>>,
     body: Arc<IndexBody>,
 }
 
@@ -46,8 +48,6 @@ pub struct IndexBody {
     pub(crate) known_keys: KnownKeys,
     /// Made when its keys are first recorded.
     recorder: OnceLock<Box<KeyRecorder>>,
-    /// What is said of it at present.
-    notes: RwLock<Arc<Notes>>,
     /// Nothing of its data set is read or written any more. Once so, it stays so.
     damage: OnceLock<Damage>,
 }
@@ -94,15 +94,11 @@ impl Index {
         attributes: IndexAttributes,
         data_set: Arc<DataSet>,
     ) -> Index {
-        let body = IndexBody {
-            known_keys: KnownKeys::default(),
-            recorder: OnceLock::new(),
-            notes: RwLock::new(Arc::new(attributes.notes.clone())),
-            damage: OnceLock::new(),
-        };
+        let body = IndexBody { known_keys: KnownKeys::default(), recorder: OnceLock::new(), damage: OnceLock::new() };
         let key_layout = attributes.key_layout(schema);
         let lifetime = Lifetime::default();
-        Index { core, object_id, table_id, lifetime, attributes, key_layout, data_set, found: None, body: Arc::new(body) }
+        let notes = RwLock::new(Arc::new(attributes.notes.clone()));
+        Index { core, object_id, table_id, lifetime, attributes, key_layout, data_set, found: None, notes, body: Arc::new(body) }
     }
 
     /// The same index under other attributes, with which its pages are as they are.
@@ -121,6 +117,7 @@ impl Index {
             table_id: self.table_id,
             lifetime: Lifetime::default(),
             key_layout: schema.map_or_else(|| self.key_layout.clone(), |schema| attributes.key_layout(schema)),
+            notes: RwLock::new(Arc::new(attributes.notes.clone())),
             attributes,
             data_set: Arc::clone(&self.data_set),
             found: self.found,

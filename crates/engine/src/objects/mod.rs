@@ -252,10 +252,8 @@ impl Objects {
         if let Some(place) = self.remove_table(object_id) {
             let Some(table) = place.opened() else { return self.describe_again(object_id, definition, place.definition()) };
             let Defined::Table(entry) = read_definition(object_id, definition, |_| None)? else { return Ok(false) };
-            let notes = entry.attributes.notes.clone();
             table.set_layouts(entry.attributes.layouts.clone());
             let altered = Arc::new(table.altered(entry.attributes)?);
-            altered.set_notes(notes);
             return self.insert_table(Arc::new(Place::open(altered)));
         }
         if let Some(place) = self.remove_index(object_id) {
@@ -264,7 +262,6 @@ impl Objects {
             let schema = table.map(|table| table.attributes().schema.clone());
             let Defined::Index(entry) = read_definition(object_id, definition, |_| schema.clone())? else { return Ok(false) };
             let altered = Arc::new(index.altered(schema.as_ref(), entry.attributes)?);
-            altered.set_notes(definition_notes(definition)?);
             entry.damaged.into_iter().for_each(|reason| altered.set_damaged(reason, true));
             return Ok(self.insert_index(Arc::new(Place::open(altered))));
         }

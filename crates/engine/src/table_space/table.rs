@@ -39,6 +39,8 @@ pub struct Table {
     pub(super) own_encoder: Option<RecordEncoder>,
     /// What pages are rebuilt with, under the method `page`: one for each thread that is at it.
     pub(super) builders: Mutex<Vec<ColumnBuilder>>,
+    /// What is said of it at present, as it is called and described here.
+    notes: RwLock<Arc<Notes>>,
     body: Arc<TableBody>,
 }
 
@@ -62,8 +64,6 @@ pub struct TableBody {
     pub(crate) gate: RowGate,
     /// The transaction that builds an index beside them, or writes the table anew, and what it says that it does.
     builder: Mutex<Option<(u64, String)>>,
-    /// What is said of it at present.
-    notes: RwLock<Arc<Notes>>,
     /// All layouts that rows may have, those too of changes that were taken back.
     layouts: Arc<RwLock<Layouts>>,
     /// How often a running transaction has altered it.
@@ -109,7 +109,6 @@ impl Table {
             damage: OnceLock::new(),
             gate: RowGate::default(),
             builder: Mutex::default(),
-            notes: RwLock::new(Arc::new(attributes.notes.clone())),
             layouts: Arc::new(RwLock::new(attributes.layouts.clone())),
             altering: AtomicU64::new(0),
             rows_changed: AtomicU64::new(0),
@@ -157,6 +156,7 @@ impl Table {
             decoder: KnownLayouts::decoder(&body.layouts, number, &attributes.schema, attributes.page_bytes).map_err(refused)?,
             own_encoder,
             builders: Mutex::default(),
+            notes: RwLock::new(Arc::new(attributes.notes.clone())),
             layout,
             attributes,
             body,

@@ -18,6 +18,7 @@ mod locking;
 mod model;
 mod no_room;
 mod open_scans;
+mod partition_notes;
 mod partitions;
 mod processes;
 mod read_views;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn open(storage: &FaultStorage, mode: OpenMode) -> Database {
+pub(super) fn open(storage: &FaultStorage, mode: OpenMode) -> Database {
     let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 0, ..PoolSettings::default() };
     let storage: Arc<dyn Storage> = Arc::new(storage.clone());
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
@@ -21,7 +21,7 @@ fn open(storage: &FaultStorage, mode: OpenMode) -> Database {
 }
 
 /// `day` and `id` make the key; the table is divided by `day`.
-fn attributes() -> TableAttributes {
+pub(super) fn attributes() -> TableAttributes {
     let columns = vec![
         Column::new("id", DataType::BigInt, false),
         Column::new("day", DataType::Integer, false),
@@ -34,20 +34,20 @@ fn limit(day: i64) -> Option<Vec<u8>> {
     limit_key(&attributes(), &[1], &[Some(ValueRef::Int(day))]).unwrap()
 }
 
-fn spec(name: &str, day: Option<i64>) -> PartitionSpec {
+pub(super) fn spec(name: &str, day: Option<i64>) -> PartitionSpec {
     PartitionSpec { name: name.into(), limit: day.and_then(limit), ..PartitionSpec::default() }
 }
 
-fn begin(database: &Database) -> Transaction<'_> {
+pub(super) fn begin(database: &Database) -> Transaction<'_> {
     database.begin(TransactionOptions::default())
 }
 
-fn snapshot(database: &Database) -> Transaction<'_> {
+pub(super) fn snapshot(database: &Database) -> Transaction<'_> {
     database.begin(TransactionOptions { isolation: Isolation::RepeatableRead, ..TransactionOptions::default() })
 }
 
 /// Days below 10, 20 and 30, and an index of the key.
-fn create(database: &Database) {
+pub(super) fn create(database: &Database) {
     let mut t = begin(database);
     let specs = [
         spec("a", Some(10)),
@@ -77,7 +77,7 @@ fn names(whole: &PartitionedTable) -> Vec<&str> {
 }
 
 /// All rows that a transaction sees, by day.
-fn days(t: &mut Transaction<'_>) -> Vec<i64> {
+pub(super) fn days(t: &mut Transaction<'_>) -> Vec<i64> {
     let whole = t.partitioned_table("sales").unwrap();
     let mut days = Vec::new();
     for partition in whole.partitions() {
@@ -98,7 +98,7 @@ fn days(t: &mut Transaction<'_>) -> Vec<i64> {
 }
 
 /// What is committed is there after a crash now, and after the database was closed.
-fn everywhere(storage: &FaultStorage, look: impl Fn(&Database)) {
+pub(super) fn everywhere(storage: &FaultStorage, look: impl Fn(&Database)) {
     for policy in [CrashPolicy::DropAll, CrashPolicy::KeepAll] {
         let image = storage.crash_image(policy);
         for _ in 0..2 {
@@ -255,7 +255,7 @@ fn days_of(t: &mut Transaction<'_>, name: &str) -> Vec<i64> {
 }
 
 /// A table like the partitions, in another form, with these days.
-fn create_staged(t: &mut Transaction<'_>, name: &str, days: &[i64]) {
+pub(super) fn create_staged(t: &mut Transaction<'_>, name: &str, days: &[i64]) {
     let like = TableAttributes { name: name.into(), method: Method::Row, ..attributes() }.with_page_bytes(4096);
     let table = t.create_table(like).unwrap();
     let key = vec![(1, Direction::Ascending), (0, Direction::Ascending)];

@@ -35,6 +35,9 @@ impl Defining<'_> {
     }
 
     fn alter_one(&mut self, table: &Arc<TableRef>, operation: &AlterTableOperation) -> SqlResult<()> {
+        if !matches!(operation, AlterTableOperation::SetOptionsParens { .. }) {
+            table.refuse_partition("ALTER TABLE")?;
+        }
         match operation {
             AlterTableOperation::AlterColumn { column_name, op } => {
                 let column = column_of(table, column_name)?;

@@ -33,6 +33,7 @@ use pagefold_engine::database::Transaction;
 use pagefold_format::FormatError;
 use pagefold_format::catalog::{DefinedKind, Notes};
 use sqlparser::ast::{self, Statement as Node};
+use std::sync::Arc;
 
 /// Whoever runs a statement that defines something.
 pub(crate) struct Defining<'d> {
@@ -142,10 +143,18 @@ impl Defining<'_> {
 
     /// Says something else of a table, of all its parts.
     fn say(&mut self, table: &TableRef, change: impl Fn(&mut Notes) -> SqlResult<()>) -> SqlResult<()> {
-        for part in &table.parts {
-            let mut notes = (*self.transaction.notes_of_table(&part.table)).clone();
+        let tables = if table.is_divided() {
+            // None comes or goes from here on: one that has come since the table was found is told, too.
+            let whole = self.transaction.lock_partitioned_table(&table.name)?;
+            let tables = whole.partitions().iter().map(|partition| self.transaction.table_of_partition(partition));
+            tables.collect::<Result<Vec<_>, Error>>()?
+        } else {
+            vec![Arc::clone(&table.first().table)]
+        };
+        for part in &tables {
+            let mut notes = (*self.transaction.notes_of_table(part)).clone();
             change(&mut notes)?;
-            self.transaction.alter_table(&part.table, notes)?;
+            self.transaction.alter_table(part, notes)?;
         }
         Ok(())
     }
@@ -154,12 +163,14 @@ impl Defining<'_> {
         match kind {
             ast::CommentObject::Table => {
                 let table = TableRef::find(self.transaction, &object_name(name)?)?;
+                table.refuse_partition("COMMENT")?;
                 self.say(&table, |notes| notes.set_comment(comment).map_err(too_much))?;
             }
             ast::CommentObject::Column => {
                 let mut parts = name.0.clone();
                 let column = parts.pop().ok_or_else(|| SqlError::syntax("COMMENT ON COLUMN needs a column"))?;
                 let table = TableRef::find(self.transaction, &object_name(&ast::ObjectName(parts))?)?;
+                table.refuse_partition("COMMENT")?;
                 let ast::ObjectNamePart::Identifier(column) = column else { return Err(SqlError::syntax("this is no column")) };
                 let column = crate::bind::change::column_of(&table, &column)?;
                 let column = u32::try_from(column).map_err(|_| SqlError::new("XX000", "a column number"))?;

@@ -9,7 +9,8 @@ use crate::access::like_index;
 use crate::error::no_thread;
 use crate::estimate::choose_for_load;
 use crate::index_build::{KeyCollector, KeyCollectors};
-use crate::load::{LoadReport, attributes_of, find_twice, key_index, moved_index, primary_key, table_schema, train_dictionary, wide_row};
+use crate::kept::{KeptIndexes, kept_notes};
+use crate::load::{LoadReport, attributes_of, find_twice, key_index, primary_key, table_schema, train_dictionary, wide_row};
 use crate::load_threads::with_batches;
 use crate::partitions::Tables;
 use crate::{Error, LoadMode, LoadOptions, Progress, Result, Silent, Unit};
@@ -107,15 +108,14 @@ fn prepare<'d>(
     let (method, choice) = method.unzip();
     report.choice = choice;
     let method = method.or(options.method.given()).unwrap_or(Method::None);
-    let attributes = attributes_of(name, &schema, method, &primary_key, options);
-    let (columns, specs) = division(name, &attributes, existing.as_ref(), options)?;
-    let mut indexes = kept_indexes(database, &attributes, existing.as_ref())?;
-    if !primary_key.is_empty() && !indexes.iter().any(|index| index.is_of_key(&primary_key)) {
-        // That of another key goes.
-        let key_name = format!("{name}_pk");
-        indexes.retain(|index| index.name != key_name);
-        indexes.push(key_index(key_name, &primary_key, key, options, report));
+    let mut attributes = attributes_of(name, &schema, method, &primary_key, options);
+    if let Some(old) = &existing {
+        attributes.notes = kept_notes(old.first(), &attributes)?;
     }
+    let (columns, specs) = division(name, &attributes, existing.as_ref(), options)?;
+    let indexes = kept_indexes(database, name, &attributes, existing.as_ref())?;
+    // That of another key goes.
+    let indexes = indexes.with_key(name, &primary_key, true, |name| key_index(name, &primary_key, key, options, report));
     match &existing {
         Some(Tables { whole: Some(_), .. }) => drop(change.drop_partitioned_table(name)?),
         Some(_) => drop(change.drop_table(name)?),
@@ -176,8 +176,8 @@ fn division(
 }
 
 /// The indexes that a table had, for the columns of these names wherever they are now.
-fn kept_indexes(database: &Database, attributes: &TableAttributes, existing: Option<&Tables<'_>>) -> Result<Vec<IndexAttributes>> {
-    let Some(old) = existing else { return Ok(Vec::new()) };
+fn kept_indexes(database: &Database, name: &str, attributes: &TableAttributes, existing: Option<&Tables<'_>>) -> Result<KeptIndexes> {
+    let Some(old) = existing else { return Ok(KeptIndexes::default()) };
     let found: Vec<IndexAttributes> = match &old.whole {
         None => old.first().all_indexes().iter().map(|index| index.attributes_now()).collect(),
         Some(whole) => {
@@ -188,8 +188,7 @@ fn kept_indexes(database: &Database, attributes: &TableAttributes, existing: Opt
             database.partitioned_indexes_of(whole).into_iter().map(of).collect::<Result<_>>()?
         }
     };
-    let before = old.first().attributes().schema.columns();
-    found.into_iter().map(|index| moved_index(index, before, &attributes.schema)).collect()
+    KeptIndexes::of(name, old.first(), found, &attributes.schema)
 }
 
 /// A partition that is being filled.

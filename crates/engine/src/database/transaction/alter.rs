@@ -121,7 +121,7 @@ impl Transaction<'_> {
             return Err(Error::Parameter(format!("partitioned table \"{name}\" cannot be renamed")));
         }
         let savepoint = self.savepoint();
-        let whole = self.define(None, |t| t.note_definition(|defining, by| defining.lock_partitioned(by, name)));
+        let whole = self.lock_partitioned_table(name);
         let changed = whole.and_then(|whole| {
             let tables = whole.partitions().iter().map(|partition| self.table_of_partition(partition));
             let tables = tables.collect::<Result<Vec<_>>>()?;

@@ -127,13 +127,13 @@ impl Transaction<'_> {
     /// What is said of a table: what this transaction says, or what is committed.
     #[must_use]
     pub fn notes_of_table(&self, table: &Table) -> Arc<Notes> {
-        self.defining.notes(table.object_id).cloned().unwrap_or_else(|| table.notes())
+        self.defining.notes(table.object_id).unwrap_or_else(|| table.notes())
     }
 
     /// What is said of an index, as [`notes_of_table`](Self::notes_of_table).
     #[must_use]
     pub fn notes_of_index(&self, index: &Index) -> Arc<Notes> {
-        self.defining.notes(index.object_id).cloned().unwrap_or_else(|| index.notes())
+        self.defining.notes(index.object_id).unwrap_or_else(|| index.notes())
     }
 
     /// Says something else of a table: comments, defaults of columns, constraints and whatever else the engine does not act on. Others see it after the commit.

@@ -17,7 +17,7 @@ use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
 use crate::table_space::{Table, TableAttributes};
 use crate::{Error, Result};
-use pagefold_format::catalog::{ConstraintKind, DefinedKind, Notes};
+use pagefold_format::catalog::{ConstraintKind, Notes};
 use pagefold_types::KeyRange;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,10 +59,7 @@ impl Transaction<'_> {
             })?;
             t.check_seen(&old.lifetime, || old.object())?;
             let indexes = t.defining.pairs(&t.database, (&whole, &member), &found, &old).map_err(&refused)?;
-            let demands = |notes: &[&Notes]| notes.iter().flat_map(|notes| demands_of(notes)).collect::<BTreeSet<String>>();
-            let of_whole = t.object(DefinedKind::PartitionedTable, table)?;
-            let of_partition = demands(&[&of_whole.notes, &t.notes_of_table(&old)]);
-            let of_table = demands(&[&t.notes_of_table(&found)]);
+            let (of_partition, of_table) = (demands_of(&t.notes_of_table(&old)), demands_of(&t.notes_of_table(&found)));
             if let Some(alone) = of_partition.symmetric_difference(&of_table).next() {
                 return Err(refused(format!("rows of one of them meet {alone}, those of the other need not: drop it first")));
             }
@@ -147,17 +144,19 @@ fn differs(table: &Table, partition: &Table) -> Option<String> {
     (own.schema != other.schema).then(|| "their columns differ".into())
 }
 
-/// What rows of a table meet by what is said of it: conditions, references, values made of others.
-fn demands_of(notes: &Notes) -> Vec<String> {
+/// What rows of a table meet by what is said of it: conditions, references, values made of others. What constraints are called does not
+/// matter, nor what a reference does when rows of the other table change.
+fn demands_of(notes: &Notes) -> BTreeSet<String> {
     let constraints = notes.constraints().into_iter();
     let of_rows = constraints.filter(|constraint| matches!(constraint.kind, ConstraintKind::Check | ConstraintKind::ForeignKey));
-    let mut demands: Vec<String> = of_rows
+    let mut demands: BTreeSet<String> = of_rows
         .map(|constraint| match (constraint.condition, constraint.reference) {
             (Some(condition), _) => format!("CHECK ({condition})"),
             (None, Some(reference)) => {
                 let places = |columns: &[u32]| columns.iter().map(|column| (column + 1).to_string()).collect::<Vec<_>>().join(", ");
                 let (own, other) = (places(&constraint.columns), places(&reference.columns));
-                format!("FOREIGN KEY \"{}\" of columns {own} to columns {other} of \"{}\"", constraint.name, reference.name)
+                let full = if reference.full { " MATCH FULL" } else { "" };
+                format!("FOREIGN KEY of columns {own} to columns {other} of \"{}\"{full}", reference.name)
             }
             (None, None) => format!("constraint \"{}\"", constraint.name),
         })
@@ -225,25 +224,34 @@ impl Defining {
 
     /// Both are called as the other was, and what the other was of the partitioned table; not logged yet.
     fn exchange(&mut self, by: Definer<'_>, partition: &Arc<Table>, table: &Arc<Table>, indexes: &Pairs) -> Result<()> {
-        let notes_of = |own: &Self, of: &Table| own.notes(of.object_id).map_or_else(|| of.notes(), Arc::clone);
-        let (of_partition, of_table) = (notes_of(self, partition), notes_of(self, table));
-        let role = |from: &Table, notes: &Notes, data: &Notes, now: TableAttributes| -> Result<TableAttributes> {
-            let mut notes = notes.clone();
-            notes.set_statistics(data.statistics().map(<[u8]>::to_vec)).map_err(|e| Error::Parameter(e.to_string()))?;
-            Ok(TableAttributes { name: from.name().into(), range: from.range().cloned(), notes, ..now })
+        // What is said stays with the name, statistics go with the rows.
+        let said = |of_name: &Notes, of_rows: &Notes| -> Result<Notes> {
+            let mut notes = of_name.clone();
+            notes.set_statistics(of_rows.statistics().map(<[u8]>::to_vec)).map_err(|e| Error::Parameter(e.to_string()))?;
+            Ok(notes)
         };
-        let out = role(table, &of_table, &of_partition, partition.attributes_now())?;
-        let into = role(partition, &of_partition, &of_table, table.attributes_now())?;
+        let notes_of = |of: &Table| self.notes(of.object_id).unwrap_or_else(|| of.notes());
+        let (of_partition, of_table) = (notes_of(partition), notes_of(table));
+        let role = |from: &Table, notes: Notes, now: TableAttributes| {
+            // Columns have other places in neither, so what is said of them by place stays right.
+            TableAttributes { name: from.name().into(), range: from.range().cloned(), notes, ..now }
+        };
+        let out = role(table, said(&of_table, &of_partition)?, partition.attributes_now());
+        let into = role(partition, said(&of_partition, &of_table)?, table.attributes_now());
         let between = |object_id: u32| format!("exchange {object_id}");
         let given_up = TableAttributes { name: between(partition.object_id), ..out.clone() };
         let given_up = self.alter_attributes(by, partition, given_up)?;
         self.alter_attributes(by, table, into)?;
         self.alter_attributes(by, &given_up, out)?;
         for (old, new) in indexes {
-            let named = |index: &Index, name: &str| IndexAttributes { name: name.into(), ..index.attributes_now() };
-            let given_up = self.alter_index_attributes(by, old, named(old, &between(old.object_id)))?;
-            self.alter_index_attributes(by, new, named(new, old.name()))?;
-            self.alter_index_attributes(by, &given_up, named(old, new.name()))?;
+            let notes_of = |of: &Index| self.notes(of.object_id).unwrap_or_else(|| of.notes());
+            let (of_old, of_new) = (notes_of(old), notes_of(new));
+            let role = |index: &Index, name: &str, notes: Notes| IndexAttributes { name: name.into(), notes, ..index.attributes_now() };
+            let (out, into) = (role(old, new.name(), said(&of_new, &of_old)?), role(new, old.name(), said(&of_old, &of_new)?));
+            let given_up = IndexAttributes { name: between(old.object_id), ..out.clone() };
+            let given_up = self.alter_index_attributes(by, old, given_up)?;
+            self.alter_index_attributes(by, new, into)?;
+            self.alter_index_attributes(by, &given_up, out)?;
         }
         Ok(())
     }

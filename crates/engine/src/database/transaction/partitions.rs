@@ -23,6 +23,14 @@ impl Transaction<'_> {
         self.defining.partitioned_table(&self.database, name, timestamp)
     }
 
+    /// The same as it is now, whatever the snapshot, and locked: no partition of it comes or goes until the end of the transaction, but by this transaction.
+    ///
+    /// # Errors
+    /// When there is none; those of locks.
+    pub fn lock_partitioned_table(&mut self, name: &str) -> Result<Arc<PartitionedTable>> {
+        self.define(None, |t| t.note_definition(|defining, by| defining.lock_partitioned(by, name)))
+    }
+
     /// What changes whenever a commit, or this transaction, has changed which tables and indexes there are: what was found out of them before is found out again then.
     #[must_use]
     pub fn definitions_version(&self) -> (u64, usize) {

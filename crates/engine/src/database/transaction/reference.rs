@@ -172,7 +172,7 @@ impl Transaction<'_> {
         };
         for place in places {
             match (self.defining.notes(place.object_id), place.opened()) {
-                (Some(notes), _) => add(&place.name, place.name.contains('/'), notes),
+                (Some(notes), _) => add(&place.name, place.name.contains('/'), &notes),
                 (None, Some(table)) => add(&place.name, table.range().is_some(), &table.notes()),
                 (None, None) => {
                     // It may be opened just now.
