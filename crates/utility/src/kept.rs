@@ -88,7 +88,8 @@ impl KeptIndexes {
         stays: bool,
         make: impl FnOnce(String) -> IndexAttributes,
     ) -> Vec<IndexAttributes> {
-        if !primary_key.is_empty() && !(stays && self.all.iter().any(|index| index.is_of_key(primary_key))) {
+        let is_there = stays && self.all.iter().any(|index| index.is_of_key(primary_key));
+        if !(primary_key.is_empty() || is_there) {
             let key_name = self.of_key.unwrap_or_else(|| format!("{name}_pk"));
             self.all.retain(|index| index.name != key_name);
             self.all.push(make(key_name));

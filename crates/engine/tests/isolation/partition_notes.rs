@@ -70,7 +70,7 @@ fn a_partition_that_comes_has_the_notes_of_its_table() {
     t.drop_partition("sales", "e").unwrap();
     t.rotate_partition("sales", &spec("g", None)).unwrap();
     t.commit().unwrap();
-    everywhere(&storage, |database| assert_eq!(said(&mut begin(database)), [second.clone()]));
+    everywhere(&storage, |database| assert_eq!(said(&mut begin(database)), std::slice::from_ref(&second)));
 }
 
 #[test]
