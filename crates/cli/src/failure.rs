@@ -7,6 +7,7 @@
 //! | 2 | wrong use |
 
 use pagefold::interchange::InterchangeError;
+use pagefold::sql::SqlError;
 use pagefold::{Error, utility};
 use std::io;
 use std::process::ExitCode;
@@ -51,6 +52,13 @@ fn from_io(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::OutputClosed,
         _ => Failure::Failed(error.to_string()),
+    }
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Failure {
+        let detail = error.detail().map_or_else(String::new, |detail| format!("\n  {detail}"));
+        Failure::Failed(format!("{} {}{detail}", error.sqlstate(), error.message()))
     }
 }
 

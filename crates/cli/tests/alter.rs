@@ -117,3 +117,32 @@ fn partitions_change_together() {
     let found = place.run(&["scan", "db", "sales", "--format", "csv"]).ok().out;
     assert_eq!(found.lines().count(), 3003);
 }
+
+/// What SQL refuses, as a rule or a foreign key would mean nothing then, the commands refuse as well; and what the database keeps for itself is not shown.
+#[test]
+fn rules_of_sql_are_kept() {
+    let place = Place::new();
+    let sql = "CREATE TABLE p (id INTEGER PRIMARY KEY, x INTEGER CHECK (x > 0), y INTEGER GENERATED ALWAYS AS (x + 1) STORED);
+        CREATE TABLE c (id SERIAL PRIMARY KEY, p INTEGER REFERENCES p, z INTEGER);
+        INSERT INTO p VALUES (1, 5); INSERT INTO c (p) VALUES (1);";
+    place.run(&["sql", "db", sql]).ok();
+    let refused: [&[&str]; 6] = [
+        &["alter", "db", "c", "drop-column", "p"],
+        &["alter", "db", "p", "rename-column", "x", "w"],
+        &["alter", "db", "p", "drop-column", "x"],
+        &["alter", "db", "p", "set-type", "id", "DECIMAL(20,0)"],
+        &["drop", "db", "p"],
+        &["drop", "db", "p_pkey"],
+    ];
+    for command in refused {
+        let error = place.run(command).fails(1, &[]).err;
+        assert!(error.contains("2BP01") || error.contains("42804"), "{command:?}: {error}");
+    }
+    place.run(&["alter", "db", "c", "drop-column", "z"]).ok();
+    let shown = place.run(&["sql", "db", ".schema"]).ok().out;
+    assert!(shown.contains("CREATE TABLE p") && !shown.contains("pagefold_"), "{shown}");
+    place.run(&["sql", "db", "INSERT INTO c (p) VALUES (1); DELETE FROM c; DELETE FROM p"]).ok();
+    place.run(&["drop", "db", "c"]).ok();
+    place.run(&["drop", "db", "p"]).ok();
+    check(&place);
+}

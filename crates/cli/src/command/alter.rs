@@ -4,14 +4,19 @@ use crate::arguments::{AlterArguments, AlterCommand};
 use crate::failure::Result;
 use crate::session::Session;
 use crate::size::{grouped, size_text};
+use pagefold::Database;
 use pagefold::engine::{OpenMode, TableChange};
 use pagefold::utility::{self, Alteration, Costs, ReorgOptions};
 use serde_json::json;
 
 pub(super) fn run(session: &Session, arguments: &AlterArguments) -> Result<()> {
     let (what, alteration) = alteration(&arguments.command);
-    let database = session.open(&arguments.database, OpenMode::Write)?;
-    let done = utility::alter(&database, &arguments.object, &alteration, &session.bars)?;
+    let database = Database::from(session.open(&arguments.database, OpenMode::Write)?);
+    if let Alteration::Table(changes) = &alteration {
+        let mut sql = database.session();
+        changes.iter().try_for_each(|change| sql.check_change(&arguments.object, change))?;
+    }
+    let done = utility::alter(database.engine(), &arguments.object, &alteration, &session.bars)?;
     session.bars.clear();
     let elapsed_s = session.elapsed_s();
     if session.global.json {

@@ -4,13 +4,18 @@ use crate::arguments::DropArguments;
 use crate::failure::Result;
 use crate::session::Session;
 use crate::size::size_text;
+use pagefold::Database;
 use pagefold::engine::OpenMode;
 use pagefold::utility;
 use serde_json::json;
 
 pub(super) fn run(session: &Session, arguments: &DropArguments) -> Result<()> {
     let dropped = match session.try_to_open(&arguments.database, OpenMode::Write)? {
-        Ok(database) => utility::drop_object(&database, &arguments.object)?,
+        Ok(database) => {
+            let database = Database::from(database);
+            database.session().check_drop(&arguments.object)?;
+            utility::drop_object(database.engine(), &arguments.object)?
+        }
         // The log has something for a table that is too damaged to get it: without the table the others are there again.
         Err(refused) if refused.is_damage() => match session.open_giving_up(&arguments.database, &arguments.object)? {
             Some(_) => utility::DropReport { kind: "table", ..utility::DropReport::default() },

@@ -8,6 +8,7 @@ use pagefold::engine::Transaction;
 use pagefold::engine::catalog::{ColumnNotes, ConstraintKind, DefinedKind, Notes, PartitionedTable, Reference, Sequence};
 use pagefold::engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold::engine::table::{Table, TableAttributes};
+use pagefold::sql::is_system_relation;
 use pagefold::types::Direction;
 use pagefold::{DataType, Error, Result};
 use std::collections::BTreeSet;
@@ -70,6 +71,8 @@ pub(super) fn relations(transaction: &mut Transaction<'_>) -> Result<Vec<(String
     relations.extend(tables.map(|name| (name, Kind::Table)));
     relations.extend(transaction.object_names(DefinedKind::View).into_iter().map(|name| (name, Kind::View)));
     relations.extend(transaction.object_names(DefinedKind::Sequence).into_iter().map(|name| (name, Kind::Sequence)));
+    // Those of the database itself are no part of what somebody has defined.
+    relations.retain(|(name, _)| !is_system_relation(name));
     relations.sort();
     Ok(relations)
 }
