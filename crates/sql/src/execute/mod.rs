@@ -152,7 +152,8 @@ impl Budget {
 
     /// What cannot be written to a file does not fit.
     pub(crate) fn too_little(&self) -> SqlError {
-        let message = format!("the statement needs more than the {} MB of memory that work_mem allows", self.most >> 20);
+        let (number, unit) = if self.most < 1 << 20 { (self.most >> 10, "kB") } else { (self.most >> 20, "MB") };
+        let message = format!("the statement needs more than the {number} {unit} of memory that work_mem allows");
         SqlError::new("53200", message).with_hint("SET work_mem = '256MB' allows more.")
     }
 
