@@ -4,6 +4,7 @@
 
 use crate::bind::change::{ChangePlan, InsertPlan};
 use crate::bind::foreign_key::References;
+use crate::bind::merge::MergePlan;
 use crate::bind::{Binder, Limit, Output};
 use crate::expression::Expr;
 use crate::expression::ParamTypes;
@@ -25,7 +26,7 @@ pub(crate) struct Planned {
     pub(crate) outputs: Arc<[Output]>,
     pub(crate) subplans: Arc<[Plan]>,
     params: Vec<DataType>,
-    /// `SELECT`, `INSERT 0`, `UPDATE`, `DELETE`: the number of rows follows.
+    /// `SELECT`, `INSERT 0`, `UPDATE`, `DELETE`, `MERGE`: the number of rows follows.
     pub(crate) tag: &'static str,
 }
 
@@ -36,6 +37,7 @@ pub(crate) enum Action {
     Locking(LockingPlan),
     Insert(InsertPlan),
     Change(ChangePlan),
+    Merge(MergePlan),
 }
 
 /// At most one row, by all columns of a unique index: the transaction is asked for it at once, without a view and without operators.
@@ -116,6 +118,11 @@ impl Planned {
                 let outputs = returned(&plan.returning);
                 (Action::Change(plan), outputs, "DELETE")
             }
+            Node::Merge(merge) => {
+                let plan = binder.merge(merge)?;
+                let outputs = returned(&plan.returning);
+                (Action::Merge(plan), outputs, "MERGE")
+            }
             other => return Err(SqlError::unsupported(format!("{other}"))),
         };
         let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
@@ -127,6 +134,7 @@ impl Planned {
         match &self.action {
             Action::Insert(plan) => Some(&plan.references),
             Action::Change(plan) => Some(&plan.references),
+            Action::Merge(plan) => Some(&plan.references),
             Action::Query(_) | Action::Point(_) | Action::Locking(_) => None,
         }
     }
@@ -136,6 +144,7 @@ impl Planned {
         let own = match &self.action {
             Action::Insert(plan) => Some(&plan.table),
             Action::Change(plan) => Some(&plan.table),
+            Action::Merge(plan) => Some(&plan.table),
             Action::Query(_) | Action::Point(_) | Action::Locking(_) => None,
         };
         let others = self.references().into_iter().flat_map(|references| &references.tables).map(|node| &node.table);
@@ -159,6 +168,7 @@ impl Planned {
             Action::Insert(plan) => under(format!("Insert into {}", plan.table.name), &plan.source),
             Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
             Action::Change(plan) => under(format!("Update {}", plan.table.name), &plan.source),
+            Action::Merge(plan) => under(format!("Merge into {}", plan.table.name), &plan.source),
         };
         if let Some(references) = self.references() {
             lines.extend(references.explain());

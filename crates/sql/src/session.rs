@@ -351,6 +351,7 @@ impl Session {
                 Action::Locking(locking) => change::lock_rows(locking, &mut open.transaction, &execution),
                 Action::Insert(plan) => change::insert(plan, &mut open.transaction, &execution),
                 Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
+                Action::Merge(plan) => crate::execute::merge::merge(plan, &mut open.transaction, &execution),
             };
             match done {
                 Ok(change::Outcome::Done(changed)) => {
@@ -726,7 +727,7 @@ fn set_modes(options: &mut TransactionOptions, modes: &[ast::TransactionMode]) -
 
 /// Has a statement a plan?
 fn is_planned(node: &Node) -> bool {
-    matches!(node, Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_))
+    matches!(node, Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_) | Node::Merge(_))
 }
 
 /// Can a statement run in a transaction that has failed?

@@ -1,8 +1,9 @@
-//! GROUP BY and aggregates.
+//! Aggregates, and expressions of groups.
 //!
 //! Of a query with groups, what stands in SELECT, HAVING and ORDER BY is an expression of the groups: of keys ([`KEYS`]) and aggregates ([`AGGREGATES`]). It is bound
 //! as any other, aggregates are noted on the way; then what equals a key becomes that key, and a column that is left is an error.
 
+use super::grouping::GROUPINGS;
 use super::{Binder, WINDOWS};
 use crate::expression::aggregate::Aggregate;
 use crate::expression::{Expr, Typed};
@@ -72,21 +73,25 @@ impl Binder<'_> {
 /// The keys of groups.
 pub(crate) struct Keys {
     pub(crate) keys: Vec<(Expr, DataType)>,
+    /// So many of them stand in GROUP BY. Others are the same wherever these are, and in all sets.
+    pub(crate) written: usize,
     /// Relations all whose columns are the same within a group, as their primary keys are among the keys.
     whole: Vec<usize>,
 }
 
 impl Keys {
-    pub(crate) fn new(keys: Vec<(Expr, DataType)>, scope: &super::Scope) -> Keys {
+    /// Of groups by these keys, in these sets.
+    pub(crate) fn new(keys: Vec<(Expr, DataType)>, sets: &[Vec<usize>], scope: &super::Scope) -> Keys {
         let is_key = |relation: usize, column: usize| {
-            keys.iter().any(|(key, _)| matches!(key, Expr::Column { relation: r, column: c } if (*r, *c) == (relation, column)))
+            let is_it = |key: &Expr| matches!(key, Expr::Column { relation: r, column: c } if (*r, *c) == (relation, column));
+            keys.iter().enumerate().any(|(at, (key, _))| is_it(key) && sets.iter().all(|set| set.contains(&at)))
         };
         let whole = scope.relations.iter().enumerate().filter_map(|(at, relation)| {
             let super::Source::Table(table) = &relation.source else { return None };
             (!table.primary_key.is_empty() && table.primary_key.iter().all(|column| is_key(at, *column))).then_some(at)
         });
         let whole = whole.collect();
-        Keys { keys, whole }
+        Keys { written: keys.len(), keys, whole }
     }
 
     /// An expression of the groups, of one of rows.
@@ -95,7 +100,7 @@ impl Keys {
             return Ok(Expr::Column { relation: KEYS, column: at });
         }
         match expr {
-            Expr::Column { relation: AGGREGATES | WINDOWS, .. } => Ok(expr),
+            Expr::Column { relation: AGGREGATES | WINDOWS | GROUPINGS, .. } => Ok(expr),
             Expr::Column { relation, column } => {
                 if self.whole.contains(&relation) {
                     self.keys.push((expr, scope.relations[relation].columns[column].data_type));

@@ -122,7 +122,7 @@ impl Binder<'_> {
     }
 
     /// Columns that are named, by number; all but generated ones where none are.
-    fn target_columns(&mut self, table: &TableRef, names: &[ast::ObjectName]) -> SqlResult<Vec<usize>> {
+    pub(super) fn target_columns(&mut self, table: &TableRef, names: &[ast::ObjectName]) -> SqlResult<Vec<usize>> {
         if names.is_empty() {
             return Ok((0..table.schema.len())
                 .filter(|column| table.visible[*column] && table.rules.generated[*column].is_none())
@@ -150,14 +150,6 @@ impl Binder<'_> {
             let exprs = (0..table.schema.len()).map(|column| self.default_of(table, column)).collect::<SqlResult<_>>()?;
             return Ok((Plan::values(vec![Vec::new()]), exprs));
         };
-        let too_many = |given: usize| {
-            let few = if given > targets.len() {
-                "INSERT has more expressions than target columns"
-            } else {
-                "INSERT has more target columns than expressions"
-            };
-            SqlError::syntax(few)
-        };
         // Rows of VALUES are cast one by one, and may say DEFAULT.
         if let ast::SetExpr::Values(values) = &*query.body
             && query.with.is_none()
@@ -167,27 +159,13 @@ impl Binder<'_> {
             let mut rows = Vec::with_capacity(values.rows.len());
             for row in &values.rows {
                 let row = &row.content;
-                // Fewer values than columns are those of the first, where no columns were named.
-                if row.len() > targets.len() || (row.len() < targets.len() && !insert.columns.is_empty()) {
-                    return Err(too_many(row.len()));
-                }
-                let mut exprs = Vec::with_capacity(table.schema.len());
-                for column in 0..table.schema.len() {
-                    let given = match targets.iter().position(|target| *target == column).and_then(|at| row.get(at)) {
-                        None => Given::Default,
-                        Some(expr) => self.given(expr)?,
-                    };
-                    exprs.push(self.column_value(table, column, given)?);
-                }
-                rows.push(exprs);
+                rows.push(self.row_values(table, targets, row, !insert.columns.is_empty())?);
             }
             let exprs = (0..table.schema.len()).map(Expr::Slot).collect();
             return Ok((Plan::values(rows), exprs));
         }
         let (planned, _) = self.subquery(query)?;
-        if planned.outputs.len() > targets.len() || (planned.outputs.len() < targets.len() && !insert.columns.is_empty()) {
-            return Err(too_many(planned.outputs.len()));
-        }
+        check_width(planned.outputs.len(), targets, !insert.columns.is_empty())?;
         let mut exprs = Vec::with_capacity(table.schema.len());
         for column in 0..table.schema.len() {
             let given = match targets.iter().position(|target| *target == column).filter(|at| *at < planned.outputs.len()) {
@@ -202,6 +180,20 @@ impl Binder<'_> {
             exprs.push(self.column_value(table, column, given)?);
         }
         Ok((planned.plan, exprs))
+    }
+
+    /// What each column of the table has in a row of values for some of them.
+    pub(super) fn row_values(&mut self, table: &TableRef, targets: &[usize], row: &[ast::Expr], are_named: bool) -> SqlResult<Vec<Expr>> {
+        check_width(row.len(), targets, are_named)?;
+        let mut exprs = Vec::with_capacity(table.schema.len());
+        for column in 0..table.schema.len() {
+            let given = match targets.iter().position(|target| *target == column).and_then(|at| row.get(at)) {
+                None => Given::Default,
+                Some(expr) => self.given(expr)?,
+            };
+            exprs.push(self.column_value(table, column, given)?);
+        }
+        Ok(exprs)
     }
 
     fn given(&mut self, expr: &ast::Expr) -> SqlResult<Given> {
@@ -357,7 +349,7 @@ impl Binder<'_> {
     }
 
     /// SET: columns by number with what they get; not yet placed.
-    fn assignments(&mut self, table: &TableRef, assignments: &[ast::Assignment]) -> SqlResult<Vec<(usize, Expr)>> {
+    pub(super) fn assignments(&mut self, table: &TableRef, assignments: &[ast::Assignment]) -> SqlResult<Vec<(usize, Expr)>> {
         let mut bound: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
         for assignment in assignments {
             let pairs: Vec<(&ast::ObjectName, &ast::Expr)> = match (&assignment.target, &assignment.value) {
@@ -423,7 +415,7 @@ impl Binder<'_> {
     }
 
     /// The table that changes, as the first relation, with its two columns more.
-    fn target_relation(&mut self, factor: &ast::TableFactor) -> SqlResult<(Arc<TableRef>, String)> {
+    pub(super) fn target_relation(&mut self, factor: &ast::TableFactor) -> SqlResult<(Arc<TableRef>, String)> {
         let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
             return Err(SqlError::unsupported("changing what is no table"));
         };
@@ -466,8 +458,17 @@ impl Binder<'_> {
         }
         let visible = projection.len();
         let limit = Limit::default();
-        let select =
-            Select { from, conditions, groups: None, windows: Vec::new(), projection, visible, distinct: false, order: Vec::new(), limit };
+        let select = Select {
+            from,
+            conditions,
+            groups: None,
+            windows: Vec::new(),
+            projection,
+            visible,
+            distinct: super::Distinct::None,
+            order: Vec::new(),
+            limit,
+        };
         let source = plan::select::plan(self, select)?;
         let returning = self.returning_of(&table, alias, returning)?;
         Ok(ChangePlan { table, source, columns, is_delete, has_all, rules, references, returning })
@@ -485,11 +486,33 @@ impl Binder<'_> {
     }
 }
 
+/// Fewer values than columns are those of the first, where no columns were named.
+fn check_width(given: usize, targets: &[usize], are_named: bool) -> SqlResult<()> {
+    if given > targets.len() {
+        return Err(SqlError::syntax("INSERT has more expressions than target columns"));
+    }
+    if given < targets.len() && are_named {
+        return Err(SqlError::syntax("INSERT has more target columns than expressions"));
+    }
+    Ok(())
+}
+
 /// Columns of the one relation at their places.
 pub(crate) fn to_slots(expr: &mut Expr) {
     expr.rewrite(&mut |expr| {
         if let Expr::Column { relation: 0, column } = expr {
             *expr = Expr::Slot(*column);
+        }
+    });
+}
+
+/// Columns at their places in a row.
+pub(super) fn to_slots_of(expr: &mut Expr, layout: &[(usize, usize)]) {
+    expr.rewrite(&mut |expr| {
+        if let Expr::Column { relation, column } = expr
+            && let Some(slot) = layout.iter().position(|own| *own == (*relation, *column))
+        {
+            *expr = Expr::Slot(slot);
         }
     });
 }

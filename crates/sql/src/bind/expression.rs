@@ -390,6 +390,9 @@ impl Binder<'_> {
         if is_aggregate(&name) {
             return self.aggregate(&name, call, arguments, distinct);
         }
+        if name == "grouping" {
+            return self.grouping(arguments);
+        }
         if name == "nextval" {
             return self.next_value(arguments);
         }
@@ -485,7 +488,10 @@ impl Binder<'_> {
 
     /// Plans a subquery of this many columns.
     fn subplan(&mut self, query: &ast::Query, columns: Option<usize>) -> SqlResult<Subplan> {
-        let (planned, outer) = self.subquery(query)?;
+        self.expressions += 1;
+        let planned = self.subquery(query);
+        self.expressions -= 1;
+        let (planned, outer) = planned?;
         if columns.is_some_and(|columns| columns != planned.outputs.len()) {
             return Err(SqlError::syntax(format!("subquery must return only one column, this has {}", planned.outputs.len())));
         }

@@ -1,7 +1,7 @@
 //! FROM: tables, views, queries of WITH, subqueries, joins.
 
 use super::scope::{Merged, NAMELESS, table_columns};
-use super::select::From;
+use super::select::{From, Query};
 use super::{Binder, Output, Source, settled};
 use crate::catalog::{self, Found};
 use crate::expression::{Comparison, Expr, Typed, make};
@@ -119,7 +119,7 @@ impl Binder<'_> {
         }
     }
 
-    fn factor(&mut self, factor: &TableFactor) -> SqlResult<From> {
+    pub(super) fn factor(&mut self, factor: &TableFactor) -> SqlResult<From> {
         match factor {
             TableFactor::Table {
                 name,
@@ -153,14 +153,9 @@ impl Binder<'_> {
     fn named(&mut self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>) -> SqlResult<usize> {
         let wanted = object_name(name)?;
         if name.0.len() == 1
-            && let Some((level, with)) = self.with_query(&wanted)
+            && let Some(with) = self.with_query(&wanted)
         {
-            let (query, columns) = (with.query.clone(), with.columns.clone());
-            let hidden = self.hide_with(level, &with.before);
-            let planned = self.derived_query(&query);
-            self.show_with(hidden);
-            let (plan, outputs) = planned?;
-            let outputs = renamed(outputs, &columns)?;
+            let (plan, outputs) = self.with_source(&wanted, &with)?;
             return self.add(alias, &wanted, outputs, Source::Plan(plan));
         }
         if let Some(system) = SystemTable::named(&wanted) {
@@ -184,13 +179,13 @@ impl Binder<'_> {
         }
     }
 
-    /// A query in FROM, which does not see what stands beside it.
-    fn derived_query(&mut self, query: &ast::Query) -> SqlResult<(Plan, Vec<Output>)> {
+    /// What is bound as a query in FROM, which does not see what stands beside it.
+    pub(super) fn derived_by(&mut self, bind: impl FnOnce(&mut Self) -> SqlResult<Query>) -> SqlResult<(Plan, Vec<Output>)> {
         let beside = {
             let scope = self.scope();
             (std::mem::take(&mut scope.relations), std::mem::take(&mut scope.merged))
         };
-        let planned = self.subquery(query);
+        let planned = self.subquery_by(bind);
         let scope = self.scope();
         (scope.relations, scope.merged) = beside;
         let (planned, outer) = planned?;
@@ -199,7 +194,7 @@ impl Binder<'_> {
     }
 
     fn derived(&mut self, query: &ast::Query, alias: Option<&ast::TableAlias>) -> SqlResult<usize> {
-        let (plan, outputs) = self.derived_query(query)?;
+        let (plan, outputs) = self.derived_by(|binder| binder.query(query))?;
         // Without a name its columns are named alone.
         let unnamed = format!("\u{0}subquery {}", self.scope().relations.len());
         self.add(alias, &unnamed, outputs, Source::Plan(plan))
@@ -346,7 +341,7 @@ fn as_list(branches: &[Vec<Expr>]) -> Option<Expr> {
 }
 
 /// The first columns with other names.
-fn renamed(mut columns: Vec<Output>, names: &[String]) -> SqlResult<Vec<Output>> {
+pub(super) fn renamed(mut columns: Vec<Output>, names: &[String]) -> SqlResult<Vec<Output>> {
     if names.len() > columns.len() {
         return Err(SqlError::new("42P10", format!("{} columns available but {} columns specified", columns.len(), names.len())));
     }

@@ -2,11 +2,12 @@
 //!
 //! * `scope`: names of relations and columns, and where they are found; subqueries that name columns around them
 //! * `expression`: expressions
-//! * `aggregates`: GROUP BY and aggregates
+//! * `aggregates`: aggregates, expressions of groups; `grouping`: GROUP BY
 //! * `windows`: calls of window functions; `frame`: frames of windows
 //! * `from`: FROM: tables, views, joins, subqueries
-//! * `select`: SELECT, set operations, ORDER BY, LIMIT, WITH
-//! * `change`: INSERT, UPDATE, DELETE
+//! * `select`: SELECT, set operations, ORDER BY, LIMIT
+//! * `with`: WITH, and queries that ask themselves
+//! * `change`: INSERT, UPDATE, DELETE; `merge`: MERGE
 //! * `foreign_key`: other tables that a change has to look at
 //! * `types`: types as they are written
 //!
@@ -21,16 +22,20 @@ mod expression;
 pub(crate) mod foreign_key;
 mod frame;
 mod from;
+mod grouping;
+pub(crate) mod merge;
 mod scope;
 mod select;
 pub(crate) mod types;
 mod windows;
+mod with;
 
 pub(crate) use aggregates::{AGGREGATES, KEYS, Noted};
 pub(crate) use expression::string;
 pub(crate) use frame::{Bound, Frame, FrameUnit, Offset, negative_size};
+pub(crate) use grouping::{GROUPINGS, GroupingSet, Groups};
 pub(crate) use scope::{NAMELESS, Relation, Scope, Source};
-pub(crate) use select::{From, Groups, Limit, Select, SetOperation, SortKey};
+pub(crate) use select::{Distinct, From, Limit, Select, SetOperation, SortKey};
 pub(crate) use windows::{WINDOWS, WindowCall, WindowFunction, WindowOrder};
 
 pub(crate) use crate::expression::TEXT;
@@ -39,9 +44,6 @@ use crate::plan::Plan;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::Transaction;
 use pagefold_types::DataType;
-use sqlparser::ast;
-use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Views and subqueries within each other.
 const DEPTH_MAX: usize = 60;
@@ -55,7 +57,11 @@ pub(crate) struct Binder<'b> {
     /// Plans of subqueries in expressions, by number.
     pub(crate) subplans: Vec<Plan>,
     /// Queries of WITH that can be seen, the innermost last.
-    with: Vec<HashMap<String, Arc<WithQuery>>>,
+    with: Vec<with::Level>,
+    /// Of each recursive query how often it named itself.
+    recursions: Vec<usize>,
+    /// Subqueries in expressions around.
+    expressions: usize,
     depth: usize,
     /// Relations that were bound, those of views each time they are used.
     relations: usize,
@@ -63,19 +69,20 @@ pub(crate) struct Binder<'b> {
     locks: bool,
 }
 
-/// A query of WITH.
-struct WithQuery {
-    query: ast::Query,
-    columns: Vec<String>,
-    /// So many of the WITH clauses around it does it see.
-    sees: usize,
-    /// Of that clause, these names: those before its own.
-    before: Vec<String>,
-}
-
 impl<'b> Binder<'b> {
     pub(crate) fn new(transaction: &'b mut Transaction<'static>, params: &'b ParamTypes) -> Binder<'b> {
-        Binder { transaction, params, scopes: Vec::new(), subplans: Vec::new(), with: Vec::new(), depth: 0, relations: 0, locks: false }
+        Binder {
+            transaction,
+            params,
+            scopes: Vec::new(),
+            subplans: Vec::new(),
+            with: Vec::new(),
+            recursions: Vec::new(),
+            expressions: 0,
+            depth: 0,
+            relations: 0,
+            locks: false,
+        }
     }
 
     /// One level deeper.

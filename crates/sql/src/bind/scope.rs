@@ -21,6 +21,8 @@ pub(crate) struct Scope {
     pub(crate) outer: Vec<Expr>,
     /// Aggregates may stand here, and are noted, or not (what stands there instead).
     pub(crate) aggregates: super::aggregates::Place,
+    /// Arguments of calls of GROUPING.
+    pub(crate) groupings: Vec<Vec<Expr>>,
     /// Windows of the query, and calls of their functions.
     pub(crate) windows: super::windows::Windows,
     /// Columns that USING and NATURAL have made one: name, and the two that they are of.

@@ -1,9 +1,10 @@
-//! SELECT, set operations, ORDER BY, LIMIT, WITH.
+//! SELECT, set operations, ORDER BY, LIMIT.
 
 use super::Source;
-use super::aggregates::{AGGREGATES, Keys, Noted, Place};
+use super::aggregates::{Keys, Place};
 use super::from::conjuncts;
-use super::{Binder, Output, WINDOWS, WindowCall, WithQuery};
+use super::grouping::{Groups, grouping_sets};
+use super::{Binder, Output, WindowCall};
 use crate::expression::{Expr, Typed, make};
 use crate::parse::{At, identifier};
 use crate::plan::{self, JoinKind, Plan};
@@ -11,8 +12,7 @@ use crate::planned::LockingPlan;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::{LockWait, RowLock};
 use pagefold_types::{DataType, Value};
-use sqlparser::ast::{self, GroupByExpr, LimitClause, OrderByKind, SelectItem, SetExpr, SetQuantifier, Spanned};
-use std::collections::HashMap;
+use sqlparser::ast::{self, LimitClause, OrderByKind, SelectItem, SetExpr, SetQuantifier, Spanned};
 use std::sync::Arc;
 
 /// A query that is planned.
@@ -44,17 +44,20 @@ pub(crate) struct Select {
     pub(crate) projection: Vec<Expr>,
     /// So many of the projection come out.
     pub(crate) visible: usize,
-    pub(crate) distinct: bool,
+    pub(crate) distinct: Distinct,
     /// By place in the projection.
     pub(crate) order: Vec<SortKey>,
     pub(crate) limit: Limit,
 }
 
-#[derive(Debug)]
-pub(crate) struct Groups {
-    pub(crate) keys: Vec<Expr>,
-    pub(crate) aggregates: Vec<Noted>,
-    pub(crate) having: Vec<Expr>,
+/// Which rows are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Distinct {
+    None,
+    /// Those that are equal to one before.
+    Rows,
+    /// Those that are equal to one before in these places of the projection. The order begins with them.
+    On(Vec<usize>),
 }
 
 /// What rows are ordered by.
@@ -70,6 +73,8 @@ pub(crate) struct SortKey {
 pub(crate) struct Limit {
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
+    /// WITH TIES: rows that follow the last and are equal to it in these come, too.
+    pub(crate) ties: Vec<SortKey>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,18 +86,38 @@ pub(crate) enum SetOperation {
 
 /// ORDER BY and LIMIT of a query, as they are written.
 #[derive(Clone, Copy)]
-struct Tail<'q> {
+pub(super) struct Tail<'q> {
     order: &'q [ast::OrderByExpr],
     limit: Option<&'q LimitClause>,
     fetch: Option<&'q ast::Fetch>,
 }
 
+impl Tail<'_> {
+    pub(super) fn of(query: &ast::Query) -> SqlResult<Tail<'_>> {
+        let order = match query.order_by.as_ref().map(|order| &order.kind) {
+            None => &[][..],
+            Some(OrderByKind::Expressions(order)) => order.as_slice(),
+            Some(OrderByKind::All(_)) => return Err(SqlError::unsupported("ORDER BY ALL")),
+        };
+        Ok(Tail { order, limit: query.limit_clause.as_ref(), fetch: query.fetch.as_ref() })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty() && self.limit.is_none() && self.fetch.is_none()
+    }
+}
+
 impl Binder<'_> {
     /// A query with a scope of its own; what it needs of those around it.
     pub(crate) fn subquery(&mut self, query: &ast::Query) -> SqlResult<(Query, Vec<Expr>)> {
+        self.subquery_by(|binder| binder.query(query))
+    }
+
+    /// What is bound as a query with a scope of its own.
+    pub(super) fn subquery_by(&mut self, bind: impl FnOnce(&mut Self) -> SqlResult<Query>) -> SqlResult<(Query, Vec<Expr>)> {
         self.deeper(|binder| {
             binder.scopes.push(super::Scope::default());
-            let planned = binder.query(query);
+            let planned = bind(binder);
             let scope = binder.scopes.pop().unwrap_or_default();
             Ok((planned?, scope.outer))
         })
@@ -100,12 +125,7 @@ impl Binder<'_> {
 
     /// A query in the innermost scope.
     pub(crate) fn query(&mut self, query: &ast::Query) -> SqlResult<Query> {
-        if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() || !query.pipe_operators.is_empty() {
-            return Err(SqlError::unsupported("this form of a query"));
-        }
-        if !query.locks.is_empty() {
-            return Err(SqlError::unsupported("FOR UPDATE and FOR SHARE within a query"));
-        }
+        refuse_other_forms(query)?;
         self.query_without_locks(query)
     }
 
@@ -119,19 +139,18 @@ impl Binder<'_> {
         }
         let wrong = |what: &str| SqlError::new("0A000", format!("FOR UPDATE and FOR SHARE are not allowed with {what}"));
         let SetExpr::Select(select) = &*query.body else { return Err(wrong("UNION, VALUES and the like")) };
+        if query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties) {
+            return Err(wrong("WITH TIES"));
+        }
         if query.with.is_some() || select.distinct.is_some() || select.having.is_some() {
             return Err(wrong("WITH, DISTINCT and HAVING"));
         }
-        let order = match query.order_by.as_ref().map(|order| &order.kind) {
-            None => &[][..],
-            Some(OrderByKind::Expressions(order)) => order.as_slice(),
-            Some(OrderByKind::All(_)) => return Err(SqlError::unsupported("ORDER BY ALL")),
-        };
+        let tail = Tail::of(query)?;
         self.locks = true;
-        let planned = self.select(select, Tail { order, limit: None, fetch: None });
+        let planned = self.select(select, Tail { limit: None, fetch: None, ..tail });
         self.locks = false;
         let mut planned = planned?;
-        let limit = self.limit(Tail { order: &[], limit: query.limit_clause.as_ref(), fetch: query.fetch.as_ref() })?;
+        let limit = self.limit(Tail { order: &[], ..tail }, &[])?;
         let table = match self.scope().relations.as_slice() {
             [relation] => match &relation.source {
                 Source::Table(table) => Arc::clone(table),
@@ -180,60 +199,9 @@ impl Binder<'_> {
 
     pub(crate) fn query_without_locks(&mut self, query: &ast::Query) -> SqlResult<Query> {
         let levels = self.with.len();
-        let planned = self.with_queries(query.with.as_ref()).and_then(|()| {
-            let order = match query.order_by.as_ref().map(|order| &order.kind) {
-                None => &[][..],
-                Some(OrderByKind::Expressions(order)) => order.as_slice(),
-                Some(OrderByKind::All(_)) => return Err(SqlError::unsupported("ORDER BY ALL")),
-            };
-            let tail = Tail { order, limit: query.limit_clause.as_ref(), fetch: query.fetch.as_ref() };
-            self.body(&query.body, tail)
-        });
+        let planned = self.with_queries(query.with.as_ref()).and_then(|()| self.body(&query.body, Tail::of(query)?));
         self.with.truncate(levels);
         planned
-    }
-
-    fn with_queries(&mut self, with: Option<&ast::With>) -> SqlResult<()> {
-        let Some(with) = with else { return Ok(()) };
-        if with.recursive {
-            return Err(SqlError::unsupported("WITH RECURSIVE"));
-        }
-        self.with.push(HashMap::new());
-        let level = self.with.len();
-        let mut before = Vec::new();
-        for query in &with.cte_tables {
-            let name = identifier(&query.alias.name);
-            if !matches!(*query.query.body, SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } | SetExpr::Values(_)) {
-                return Err(SqlError::unsupported("a statement in WITH that changes rows"));
-            }
-            let columns = query.alias.columns.iter().map(|column| identifier(&column.name)).collect();
-            let made = WithQuery { query: (*query.query).clone(), columns, sees: level, before: before.clone() };
-            if self.with[level - 1].insert(name.clone(), Arc::new(made)).is_some() {
-                return Err(SqlError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
-            }
-            before.push(name);
-        }
-        Ok(())
-    }
-
-    /// The innermost query of WITH of this name.
-    pub(super) fn with_query(&self, name: &str) -> Option<(usize, Arc<WithQuery>)> {
-        self.with.iter().rev().find_map(|level| level.get(name)).map(|found| (found.sees, Arc::clone(found)))
-    }
-
-    /// While a query of WITH is bound, it sees those before it, and no more.
-    pub(super) fn hide_with(&mut self, sees: usize, before: &[String]) -> Vec<HashMap<String, Arc<WithQuery>>> {
-        let own: HashMap<String, Arc<WithQuery>> = (self.with[sees - 1].iter())
-            .filter(|(name, _)| before.contains(name))
-            .map(|(name, query)| (name.clone(), Arc::clone(query)))
-            .collect();
-        let mut seen: Vec<_> = self.with[..sees - 1].iter().map(clone_level).collect();
-        seen.push(own);
-        std::mem::replace(&mut self.with, seen)
-    }
-
-    pub(super) fn show_with(&mut self, hidden: Vec<HashMap<String, Arc<WithQuery>>>) {
-        self.with = hidden;
     }
 
     fn body(&mut self, body: &SetExpr, tail: Tail<'_>) -> SqlResult<Query> {
@@ -262,7 +230,7 @@ impl Binder<'_> {
         }
     }
 
-    fn arm(&mut self, body: &SetExpr) -> SqlResult<Query> {
+    pub(super) fn arm(&mut self, body: &SetExpr) -> SqlResult<Query> {
         // Its relations are its own; what it needs of queries around is the outer row of all.
         let outer = std::mem::take(&mut self.scope().outer);
         *self.scope() = super::Scope { outer, ..super::Scope::default() };
@@ -300,7 +268,13 @@ impl Binder<'_> {
         self.combined(left, operator, quantifier, right)
     }
 
-    fn combined(&mut self, left: Query, operator: ast::SetOperator, quantifier: SetQuantifier, right: Query) -> SqlResult<Query> {
+    pub(super) fn combined(
+        &mut self,
+        left: Query,
+        operator: ast::SetOperator,
+        quantifier: SetQuantifier,
+        right: Query,
+    ) -> SqlResult<Query> {
         let all = match quantifier {
             SetQuantifier::All => true,
             SetQuantifier::Distinct | SetQuantifier::None => false,
@@ -336,7 +310,7 @@ impl Binder<'_> {
     }
 
     /// ORDER BY and LIMIT of what is no SELECT: by columns that come out.
-    fn ordered(&mut self, query: Query, tail: Tail<'_>) -> SqlResult<Query> {
+    pub(super) fn ordered(&mut self, query: Query, tail: Tail<'_>) -> SqlResult<Query> {
         let mut order = Vec::with_capacity(tail.order.len());
         for key in tail.order {
             let slot = match output_place(&key.expr, &query.outputs)? {
@@ -348,12 +322,12 @@ impl Binder<'_> {
             };
             order.push(sort_key(slot, key));
         }
-        let limit = self.limit(tail)?;
+        let limit = self.limit(tail, &order)?;
         let Query { plan, outputs, unknown } = query;
         Ok(Query { plan: plan.sorted(order).limited(limit), outputs, unknown })
     }
 
-    fn limit(&mut self, tail: Tail<'_>) -> SqlResult<Limit> {
+    fn limit(&mut self, tail: Tail<'_>, order: &[SortKey]) -> SqlResult<Limit> {
         let (limit, offset) = match tail.limit {
             None => (None, None),
             Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
@@ -362,10 +336,13 @@ impl Binder<'_> {
             Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
             Some(_) => return Err(SqlError::unsupported("LIMIT BY")),
         };
-        let fetch = match tail.fetch {
-            None => None,
-            Some(ast::Fetch { with_ties: false, percent: false, quantity }) => Some(quantity.as_ref()),
-            Some(_) => return Err(SqlError::unsupported("FETCH WITH TIES or PERCENT")),
+        let (fetch, ties) = match tail.fetch {
+            None => (None, &[][..]),
+            Some(ast::Fetch { percent: true, .. }) => return Err(SqlError::unsupported("FETCH PERCENT")),
+            Some(ast::Fetch { with_ties: true, .. }) if order.is_empty() => {
+                return Err(SqlError::syntax("WITH TIES cannot be specified without ORDER BY clause"));
+            }
+            Some(ast::Fetch { with_ties, quantity, .. }) => (Some(quantity.as_ref()), if *with_ties { order } else { &[] }),
         };
         let mut bind = |expr: &ast::Expr, name: &'static str| -> SqlResult<Expr> {
             let relations = std::mem::take(&mut self.scope().relations);
@@ -380,7 +357,7 @@ impl Binder<'_> {
             (None, None) => None,
         };
         let offset = offset.map(|offset| bind(offset, "OFFSET")).transpose()?;
-        Ok(Limit { limit, offset })
+        Ok(Limit { limit, offset, ties: ties.to_vec() })
     }
 
     fn select(&mut self, select: &ast::Select, tail: Tail<'_>) -> SqlResult<Query> {
@@ -409,55 +386,46 @@ impl Binder<'_> {
         if select.projection.is_empty() && select.from.is_empty() {
             return Err(SqlError::syntax("SELECT without anything"));
         }
-        let keys = self.group_keys(&select.group_by, &outputs, &projection)?;
+        let grouping = self.group_keys(&select.group_by, &outputs, &projection)?;
         let having = match &select.having {
             Some(having) => {
                 conjuncts(self.without_windows("window functions are not allowed in HAVING", |binder| binder.condition(having, "HAVING"))?)
             }
             None => Vec::new(),
         };
-        let distinct = match &select.distinct {
-            None | Some(ast::Distinct::All) => false,
-            Some(ast::Distinct::Distinct) => true,
-            Some(ast::Distinct::On(_)) => return Err(SqlError::unsupported("DISTINCT ON")),
-        };
         let visible = projection.len();
+        let distinct = match &select.distinct {
+            None | Some(ast::Distinct::All) => Distinct::None,
+            Some(ast::Distinct::Distinct) => Distinct::Rows,
+            Some(ast::Distinct::On(on)) => {
+                let slots = on.iter().map(|expr| self.ordering_slot(expr, &outputs, &mut projection, false));
+                Distinct::On(slots.collect::<SqlResult<_>>()?)
+            }
+        };
         let mut order = Vec::with_capacity(tail.order.len());
         for key in tail.order {
-            let slot = match output_place(&key.expr, &outputs)? {
-                Some(slot) => slot,
-                None => {
-                    let typed = self.expression(&key.expr)?;
-                    let (expr, _) = self.settled(typed)?;
-                    match projection.iter().position(|known| *known == expr) {
-                        Some(slot) => slot,
-                        None if distinct => {
-                            let error = SqlError::new("42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list");
-                            return Err(error.at_span(key.expr.span()));
-                        }
-                        None => {
-                            projection.push(expr);
-                            projection.len() - 1
-                        }
-                    }
-                }
-            };
+            let slot = self.ordering_slot(&key.expr, &outputs, &mut projection, distinct == Distinct::Rows)?;
             order.push(sort_key(slot, key));
         }
-        let limit = self.limit(tail)?;
+        if let Distinct::On(on) = &distinct {
+            order_with_distinct(on, &mut order)?;
+        }
+        let limit = self.limit(tail, &order)?;
         let aggregates = self.scope().aggregates.take();
-        if self.locks && (keys.is_some() || !aggregates.is_empty()) {
+        if self.locks && (grouping.is_some() || !aggregates.is_empty()) {
             return Err(SqlError::new("0A000", "FOR UPDATE and FOR SHARE are not allowed with GROUP BY and aggregate functions"));
         }
         let mut windows = std::mem::take(&mut self.scope().windows.calls);
         if self.locks && !windows.is_empty() {
             return Err(SqlError::new("0A000", "FOR UPDATE and FOR SHARE are not allowed with window functions"));
         }
-        let is_grouped = keys.is_some() || !aggregates.is_empty() || select.having.is_some();
+        let calls = std::mem::take(&mut self.scope().groupings);
+        let is_grouped = grouping.is_some() || !aggregates.is_empty() || select.having.is_some() || !calls.is_empty();
         let (groups, projection) = if is_grouped {
             let last = self.scopes.len() - 1;
             let scope = &self.scopes[last];
-            let mut keys = Keys::new(keys.unwrap_or_default(), scope);
+            let grouping = grouping.unwrap_or_default();
+            let mut keys = Keys::new(grouping.keys, &grouping.sets, scope);
             let mut of_groups =
                 |exprs: Vec<Expr>| exprs.into_iter().map(|expr| keys.of_groups(expr, scope)).collect::<SqlResult<Vec<Expr>>>();
             let (having, projection) = (of_groups(having)?, of_groups(projection)?);
@@ -474,14 +442,35 @@ impl Binder<'_> {
             if let Some(error) = failed {
                 return Err(error);
             }
+            let sets = grouping_sets(grouping.sets, &keys, calls)?;
             let keys = keys.keys.into_iter().map(|(key, _)| key).collect();
-            (Some(Groups { keys, aggregates, having }), projection)
+            (Some(Groups { keys, sets, aggregates, having }), projection)
         } else {
             (None, projection)
         };
         let select = Select { from, conditions, groups, windows, projection, visible, distinct, order, limit };
         let plan = plan::select::plan(self, select)?;
         Ok(Query { plan, outputs, unknown })
+    }
+
+    /// The place in the projection of what rows are ordered by, or told apart by.
+    fn ordering_slot(&mut self, expr: &ast::Expr, outputs: &[Output], projection: &mut Vec<Expr>, must_come_out: bool) -> SqlResult<usize> {
+        if let Some(slot) = output_place(expr, outputs)? {
+            return Ok(slot);
+        }
+        let typed = self.expression(expr)?;
+        let (own, _) = self.settled(typed)?;
+        match projection.iter().position(|known| *known == own) {
+            Some(slot) => Ok(slot),
+            None if must_come_out => {
+                let error = SqlError::new("42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list");
+                Err(error.at_span(expr.span()))
+            }
+            None => {
+                projection.push(own);
+                Ok(projection.len() - 1)
+            }
+        }
     }
 
     fn select_item(&mut self, item: &SelectItem, outputs: &mut Vec<Output>, projection: &mut Vec<Expr>) -> SqlResult<()> {
@@ -536,55 +525,6 @@ impl Binder<'_> {
         })?;
         Ok((outputs, projection))
     }
-
-    fn group_keys(&mut self, group_by: &GroupByExpr, outputs: &[Output], projection: &[Expr]) -> SqlResult<Option<Vec<(Expr, DataType)>>> {
-        let exprs = match group_by {
-            GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
-            _ => return Err(SqlError::unsupported("GROUP BY ALL, ROLLUP, CUBE and GROUPING SETS")),
-        };
-        if exprs.is_empty() {
-            return Ok(None);
-        }
-        let mut keys: Vec<(Expr, DataType)> = Vec::with_capacity(exprs.len());
-        for expr in exprs {
-            let place = match expr {
-                // A column goes before what comes out by its name.
-                ast::Expr::Identifier(name) => match self.without_aggregates("GROUP BY", |binder| binder.find_column(None, name)) {
-                    Ok(typed) => Err(typed),
-                    Err(error) => Ok(output_place(expr, outputs)?.ok_or(error)?),
-                },
-                ast::Expr::Value(_) => match output_place(expr, outputs)? {
-                    Some(place) => Ok(place),
-                    None => return Err(SqlError::syntax("non-integer constant in GROUP BY").at_span(expr.span())),
-                },
-                ast::Expr::Rollup(_) | ast::Expr::Cube(_) | ast::Expr::GroupingSets(_) => {
-                    return Err(SqlError::unsupported("GROUP BY ROLLUP, CUBE and GROUPING SETS"));
-                }
-                _ => Err(self.without_aggregates("GROUP BY", |binder| binder.expression(expr))?),
-            };
-            let key = match place {
-                Ok(place) => {
-                    let key = projection[place].clone();
-                    if key.any(|part| matches!(part, Expr::Column { relation: AGGREGATES, .. })) {
-                        return Err(SqlError::new("42803", "aggregate functions are not allowed in GROUP BY").at_span(expr.span()));
-                    }
-                    if key.any(|part| matches!(part, Expr::Column { relation: WINDOWS, .. })) {
-                        return Err(SqlError::new("42P20", "window functions are not allowed in GROUP BY").at_span(expr.span()));
-                    }
-                    (key, outputs[place].data_type)
-                }
-                Err(typed) => self.settled(typed)?,
-            };
-            if !keys.iter().any(|(known, _)| *known == key.0) {
-                keys.push(key);
-            }
-        }
-        Ok(Some(keys))
-    }
-}
-
-fn clone_level(level: &HashMap<String, Arc<WithQuery>>) -> HashMap<String, Arc<WithQuery>> {
-    level.iter().map(|(name, query)| (name.clone(), Arc::clone(query))).collect()
 }
 
 fn sort_key(slot: usize, key: &ast::OrderByExpr) -> SortKey {
@@ -592,8 +532,23 @@ fn sort_key(slot: usize, key: &ast::OrderByExpr) -> SortKey {
     SortKey { slot, descending, nulls_first: key.options.nulls_first.unwrap_or(descending) }
 }
 
+/// ORDER BY begins with what DISTINCT ON names, in any order; what it leaves out comes behind.
+fn order_with_distinct(on: &[usize], order: &mut Vec<SortKey>) -> SqlResult<()> {
+    let first = order.iter().take_while(|key| on.contains(&key.slot)).count();
+    let has = |slot: &usize, order: &[SortKey]| order.iter().any(|key| key.slot == *slot);
+    if first < order.len() && !on.iter().all(|slot| has(slot, &order[..first])) {
+        return Err(SqlError::new("42P10", "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"));
+    }
+    for slot in on {
+        if !has(slot, order) {
+            order.push(SortKey { slot: *slot, descending: false, nulls_first: false });
+        }
+    }
+    Ok(())
+}
+
 /// The place of what comes out that a number, or a name alone, in ORDER BY or GROUP BY means.
-fn output_place(expr: &ast::Expr, outputs: &[Output]) -> SqlResult<Option<usize>> {
+pub(super) fn output_place(expr: &ast::Expr, outputs: &[Output]) -> SqlResult<Option<usize>> {
     match expr {
         ast::Expr::Value(value) => match &value.value {
             ast::Value::Number(text, _) => {
@@ -641,6 +596,16 @@ fn output_name(expr: &ast::Expr) -> String {
         },
         _ => "?column?".into(),
     }
+}
+
+pub(super) fn refuse_other_forms(query: &ast::Query) -> SqlResult<()> {
+    if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() || !query.pipe_operators.is_empty() {
+        return Err(SqlError::unsupported("this form of a query"));
+    }
+    if !query.locks.is_empty() {
+        return Err(SqlError::unsupported("FOR UPDATE and FOR SHARE within a query"));
+    }
+    Ok(())
 }
 
 fn refuse_wildcard_options(options: &ast::WildcardAdditionalOptions) -> SqlResult<()> {

@@ -7,7 +7,7 @@ use super::spill::{Partitions, Rows, Share};
 use super::{Context, Kept, Operator, Tuple, bytes_of, column_aggregate, open};
 use crate::SqlResult;
 use crate::expression::Accumulator;
-use crate::plan::AggregatePlan;
+use crate::plan::{AggregatePlan, ExpandPlan};
 use pagefold_types::{Value, ValueRef};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,6 +37,12 @@ impl Groups {
         let (keys, accumulators, share) = (Vec::new().into_iter(), Vec::new().into_iter(), Share::default());
         let mut groups = Groups { plan: Arc::clone(plan), keys, accumulators, left: 0, share, lists: Vec::new() };
         groups.gather(&mut *open(&plan.input, context)?, 0, context)?;
+        if groups.left == 0 && !plan.totals.is_empty() {
+            groups.keys = plan.totals.concat().into_iter();
+            let new = plan.totals.iter().flat_map(|_| plan.aggregates.iter().map(|noted| Accumulator::new(&noted.aggregate)));
+            groups.accumulators = new.collect::<Vec<_>>().into_iter();
+            groups.left = plan.totals.len();
+        }
         Ok(groups)
     }
 
@@ -122,6 +128,43 @@ impl Operator for Groups {
         for accumulator in self.accumulators.by_ref().take(self.plan.aggregates.len()) {
             row.push(accumulator.finish()?);
         }
+        Ok(true)
+    }
+}
+
+/// Each row once for each set of keys.
+pub(super) struct Expand {
+    plan: Arc<ExpandPlan>,
+    input: Box<dyn Operator>,
+    /// The row of the input, its keys, and the set that comes next.
+    from: Tuple,
+    keys: Tuple,
+    next: usize,
+}
+
+impl Expand {
+    pub(super) fn open(plan: &Arc<ExpandPlan>, context: &Context<'_>) -> SqlResult<Expand> {
+        let (from, keys, next) = (Tuple::new(), Tuple::new(), plan.sets.len());
+        Ok(Expand { plan: Arc::clone(plan), input: open(&plan.input, context)?, from, keys, next })
+    }
+}
+
+impl Operator for Expand {
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        if self.next == self.plan.sets.len() {
+            if !self.input.fill(context, &mut self.from)? {
+                return Ok(false);
+            }
+            super::evaluate_all(&self.plan.keys, &context.env(&self.from), &mut self.keys)?;
+            self.next = 0;
+        }
+        let (number, set) = (self.next, &self.plan.sets[self.next]);
+        self.next += 1;
+        row.clear();
+        row.extend_from_slice(&self.from);
+        row.extend(self.keys.iter().zip(&set.members).map(|(key, is_in)| if *is_in { key.clone() } else { Value::Null }));
+        row.extend_from_slice(&set.calls);
+        row.push(Value::Int(number as i64));
         Ok(true)
     }
 }

@@ -34,7 +34,7 @@ pub(crate) enum Outcome {
 }
 
 /// What is kept of a row that has been seen.
-const SEEN_BYTES: usize = 32;
+pub(super) const SEEN_BYTES: usize = 32;
 
 /// Rows that are given together where nothing has to be known of each.
 const ROWS_TOGETHER: usize = 64;
@@ -159,7 +159,7 @@ fn insert_all(table: &TableRef, transaction: &mut Transaction<'static>, rows: &[
 
 impl Changed {
     /// RETURNING of a row.
-    fn give(&mut self, returning: Option<&Returning>, context: &Context<'_>, row: &[Value]) -> SqlResult<()> {
+    pub(super) fn give(&mut self, returning: Option<&Returning>, context: &Context<'_>, row: &[Value]) -> SqlResult<()> {
         let Some(returning) = returning else { return Ok(()) };
         let env = context.env(row);
         let row = returning.exprs.iter().map(|expr| expr.evaluate(&env)).collect::<SqlResult<Tuple>>()?;
@@ -223,7 +223,7 @@ fn of_key(error: Error, table: &TableRef) -> SqlError {
     }
 }
 
-fn insert_one(table: &TableRef, transaction: &mut Transaction<'static>, row: &[Value]) -> SqlResult<()> {
+pub(super) fn insert_one(table: &TableRef, transaction: &mut Transaction<'static>, row: &[Value]) -> SqlResult<()> {
     let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
     let part = &table.parts[table.part_of(&values)?];
     transaction.insert(&part.table, &values).map(drop).map_err(|error| of_key(error, table))
@@ -371,68 +371,119 @@ pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, 
     let mut rows = rows.finish(execution)?;
     let mut row = Tuple::new();
     let mut changed = Changed::default();
-    let mut keeper = Keeper::new(&plan.references);
-    let table = &plan.table;
+    let mut changer = Changer { table: &plan.table, rules: &plan.rules, has_all: plan.has_all, keeper: Keeper::new(&plan.references) };
     while rows.fill(&context, &mut row)? {
         execution.look()?;
-        let (part, rid) = place_of(&row)?;
-        let own = &table.parts[part];
         let (assigned, old) = row[2..].split_at(plan.columns.len());
+        let to = if plan.is_delete { ChangeTo::Nothing } else { ChangeTo::Values { columns: &plan.columns, assigned } };
+        match changer.change(transaction, &context, place_of(&row)?, old, to)? {
+            RowChange::Again => return Ok(Outcome::Again),
+            RowChange::Gone => {}
+            RowChange::Done(new) => {
+                changed.rows += 1;
+                changed.give(plan.returning.as_ref(), &context, new.as_deref().unwrap_or(old))?;
+            }
+        }
+    }
+    changer.keeper.finish(transaction, execution)?;
+    Ok(Outcome::Done(changed))
+}
+
+/// What becomes of a row.
+#[derive(Clone, Copy)]
+pub(super) enum ChangeTo<'r> {
+    /// It goes.
+    Nothing,
+    /// Columns get other values.
+    Values { columns: &'r [usize], assigned: &'r [Value] },
+}
+
+/// What became of it.
+pub(super) enum RowChange {
+    /// Others have changed it since the statement began.
+    Again,
+    /// It was not there any more.
+    Gone,
+    /// It has changed: all columns as they are now, where they are known and it is there.
+    Done(Option<Tuple>),
+}
+
+/// Changes rows of a table one by one.
+pub(super) struct Changer<'c> {
+    pub(super) table: &'c TableRef,
+    pub(super) rules: &'c RowRules,
+    /// All old values of a row are known.
+    pub(super) has_all: bool,
+    pub(super) keeper: Keeper<'c>,
+}
+
+impl Changer<'_> {
+    /// Changes a row that the statement has seen; `old` is all its columns, if they are known.
+    pub(super) fn change(
+        &mut self,
+        transaction: &mut Transaction<'static>,
+        context: &Context<'_>,
+        (part, rid): (usize, Rid),
+        old: &[Value],
+        to: ChangeTo<'_>,
+    ) -> SqlResult<RowChange> {
+        let (table, keeper, execution) = (self.table, &mut self.keeper, context.execution);
+        let own = &table.parts[part];
         if !keeper.is_idle() {
-            let may_change = |column: usize| match plan.columns.iter().position(|own| *own == column) {
-                Some(at) => assigned[at] != old[column],
-                None => plan.is_delete || table.rules.generated[column].is_some(),
+            let may_change = |column: usize| match to {
+                ChangeTo::Nothing => true,
+                ChangeTo::Values { columns, assigned } => match columns.iter().position(|own| *own == column) {
+                    Some(at) => assigned[at] != old[column],
+                    None => table.rules.generated[column].is_some(),
+                },
             };
             keeper.claim(transaction, 0, old, &may_change)?;
         }
         match transaction.lock_seen(&execution.view, &own.table, rid, RowLock::Exclusive, LockWait::Wait)? {
             Locked::Unchanged => {}
             // By this statement: something that it did to another row has taken this one along.
-            Locked::Gone | Locked::Changed | Locked::Skipped => return Ok(Outcome::Again),
+            Locked::Gone | Locked::Changed | Locked::Skipped => return Ok(RowChange::Again),
         }
-        if plan.is_delete {
-            if transaction.delete(&own.table, rid)? {
-                changed.rows += 1;
-                if !keeper.is_idle() {
-                    keeper.went(execution, 0, old, None)?;
-                }
-                changed.give(plan.returning.as_ref(), &context, old)?;
+        let ChangeTo::Values { columns, assigned } = to else {
+            if !transaction.delete(&own.table, rid)? {
+                return Ok(RowChange::Gone);
             }
-            continue;
-        }
-        let new = if plan.has_all {
+            if !keeper.is_idle() {
+                keeper.went(execution, 0, old, None)?;
+            }
+            return Ok(RowChange::Done(None));
+        };
+        let new = if self.has_all {
             let mut new = old.to_vec();
-            for (column, value) in plan.columns.iter().zip(assigned) {
+            for (column, value) in columns.iter().zip(assigned) {
                 new[*column] = value.clone();
             }
-            follow(table, &plan.rules, &context, &mut new)?;
+            follow(table, self.rules, context, &mut new)?;
             Some(new)
         } else {
-            not_null(table, plan.columns.iter().copied().zip(assigned))?;
+            not_null(table, columns.iter().copied().zip(assigned))?;
             None
         };
         let changes: Vec<(usize, ValueRef<'_>)> = match &new {
-            Some(new) => changes_of(&plan.columns, &plan.rules).into_iter().map(|column| (column, new[column].as_ref())).collect(),
-            None => plan.columns.iter().zip(assigned).map(|(column, value)| (*column, value.as_ref())).collect(),
+            Some(new) => changes_of(columns, self.rules).into_iter().map(|column| (column, new[column].as_ref())).collect(),
+            None => columns.iter().zip(assigned).map(|(column, value)| (*column, value.as_ref())).collect(),
         };
-        if put(table, transaction, (part, rid), &changes, new.as_deref())? {
-            changed.rows += 1;
-            if let Some(new) = &new {
-                if !keeper.is_idle() {
-                    let moves = table.range_columns().iter().any(|column| old[*column] != new[*column]);
-                    keeper.came(transaction, execution, 0, (!moves).then_some(old), new)?;
-                    keeper.went(execution, 0, old, Some(new))?;
-                }
-                changed.give(plan.returning.as_ref(), &context, new)?;
-            }
+        if !put(table, transaction, (part, rid), &changes, new.as_deref())? {
+            return Ok(RowChange::Gone);
         }
+        if let Some(new) = &new
+            && !keeper.is_idle()
+        {
+            let moves = table.range_columns().iter().any(|column| old[*column] != new[*column]);
+            keeper.came(transaction, execution, 0, (!moves).then_some(old), new)?;
+            keeper.went(execution, 0, old, Some(new))?;
+        }
+        Ok(RowChange::Done(new))
     }
-    keeper.finish(transaction, execution)?;
-    Ok(Outcome::Done(changed))
 }
 
 /// Part and RID of a row: its first two values.
-fn place_of(row: &[Value]) -> SqlResult<(usize, Rid)> {
+pub(super) fn place_of(row: &[Value]) -> SqlResult<(usize, Rid)> {
     let found = match row {
         [Value::Int(part), Value::Int(rid), ..] => usize::try_from(*part).ok().zip(Rid::from_u64(rid.cast_unsigned())),
         _ => None,

@@ -6,9 +6,10 @@
 //! * `aggregate`: groups; `column_aggregate`: of a whole table, column by column
 //! * `window`: window functions; `frame`: the rows that they look at
 //! * `order`: sorting, limits; `set`: distinct rows, set operations
+//! * `recursive`: queries that ask themselves
 //! * `spill`: rows that do not fit the memory of a statement
 //! * `key`: values as bytes that are equal when they are
-//! * `change`: rows that are inserted, changed, deleted; `foreign_key`: what that means for rows of other tables
+//! * `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `foreign_key`: what that means for rows of other tables
 //!
 //! Invariants:
 //! - what runs owns all that it needs, so that a program may pull as slowly as it likes;
@@ -24,7 +25,9 @@ mod hash_join;
 mod key;
 mod known;
 mod look_up;
+pub(crate) mod merge;
 mod order;
+mod recursive;
 mod scan;
 mod set;
 pub(crate) mod spill;
@@ -92,6 +95,7 @@ pub(crate) struct Execution {
     /// Where rows go that do not fit.
     pub(crate) spill: Rc<Spill>,
     known: Known,
+    steps: recursive::Steps,
     looks: Cell<u32>,
 }
 
@@ -203,9 +207,9 @@ impl<'c> Context<'c> {
 
 impl Execution {
     pub(crate) fn new(run: &Run<'_>, view: ReadView, params: Vec<Value>, subplans: Arc<[Plan]>) -> Execution {
-        let (budget, known, looks) = (Budget::new(run.memory), Known::default(), Cell::new(0));
+        let (budget, known, steps, looks) = (Budget::new(run.memory), Known::default(), recursive::Steps::default(), Cell::new(0));
         let (database, now, limits) = (run.database.clone(), run.now, run.limits.clone());
-        Execution { database, view, params, now, subplans, budget, limits, spill: Rc::default(), known, looks }
+        Execution { database, view, params, now, subplans, budget, limits, spill: Rc::default(), known, steps, looks }
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
@@ -277,14 +281,18 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Oper
         }),
         Plan::LookUp(plan) => boxed(|| look_up::LookUp::open(plan, context)),
         Plan::Hash(plan) => boxed(|| hash_join::Hash::open(plan, context)),
+        Plan::Expand(plan) => boxed(|| aggregate::Expand::open(plan, context)),
         Plan::Aggregate(plan) => aggregate::open_aggregate(plan, context),
         Plan::Window(plan) => boxed(|| window::Windows::open(plan, context)),
         Plan::Count(plan) => boxed(|| Ok(Kept { rows: vec![column_aggregate::count(plan, context)?].into_iter() })),
         Plan::Distinct(input) => boxed(|| set::Distinct::open(input, context)),
+        Plan::FirstOfEach(plan) => boxed(|| set::FirstOfEach::open(plan, context)),
         Plan::Sort(plan) => boxed(|| order::Sort::open(plan, context)),
         Plan::Cut(plan) => boxed(|| Ok(Cut { input: open(&plan.input, context)?, columns: plan.columns })),
         Plan::Limit(plan) => boxed(|| order::LimitRows::open(plan, context)),
         Plan::Set(plan) => set::open_set(plan, context),
+        Plan::Recursive(plan) => boxed(|| recursive::Recursive::open(plan, context)),
+        Plan::Step(number) => boxed(|| recursive::Step::open(*number, context)),
     }
 }
 

@@ -33,20 +33,29 @@ pub(crate) fn bounds(limit: &Limit, context: &Context<'_>) -> SqlResult<(u64, u6
 
 pub(crate) struct LimitRows {
     input: Box<dyn Operator>,
+    plan: Arc<LimitPlan>,
     skip: u64,
     left: u64,
+    /// The last row that is counted, where those equal to it come, too.
+    last: Option<Tuple>,
 }
 
 impl LimitRows {
     pub(crate) fn open(plan: &Arc<LimitPlan>, context: &Context<'_>) -> SqlResult<LimitRows> {
         let (skip, left) = bounds(&plan.limit, context)?;
-        Ok(LimitRows { input: open(&plan.input, context)?, skip, left })
+        Ok(LimitRows { input: open(&plan.input, context)?, plan: Arc::clone(plan), skip, left, last: None })
     }
 }
 
 impl Operator for LimitRows {
     fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        let ties = &self.plan.limit.ties;
         if self.left == 0 {
+            let Some(last) = &self.last else { return Ok(false) };
+            if self.input.fill(context, row)? && compare(last, row, ties).is_eq() {
+                return Ok(true);
+            }
+            self.last = None;
             return Ok(false);
         }
         while self.skip > 0 {
@@ -57,7 +66,11 @@ impl Operator for LimitRows {
             }
         }
         self.left -= 1;
-        self.input.fill(context, row)
+        let is_there = self.input.fill(context, row)?;
+        if self.left == 0 && is_there && !ties.is_empty() {
+            self.last = Some(row.clone());
+        }
+        Ok(is_there)
     }
 }
 

@@ -6,7 +6,7 @@ use super::spill::{Partitions, Rows, Share};
 use super::{Context, Operator, Tuple, encode_key, open};
 use crate::SqlResult;
 use crate::bind::SetOperation;
-use crate::plan::{Plan, SetPlan};
+use crate::plan::{FirstOfEachPlan, Plan, SetPlan};
 use pagefold_types::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -74,6 +74,37 @@ impl Operator for Distinct {
                 return Ok(false);
             }
         }
+    }
+}
+
+/// The first of rows that follow each other and are equal in some columns.
+pub(crate) struct FirstOfEach {
+    plan: Arc<FirstOfEachPlan>,
+    input: Box<dyn Operator>,
+    /// The columns of the row before, as bytes. None has these: each column takes at least one.
+    before: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl FirstOfEach {
+    pub(crate) fn open(plan: &Arc<FirstOfEachPlan>, context: &Context<'_>) -> SqlResult<FirstOfEach> {
+        let input = open(&plan.input, context)?;
+        Ok(FirstOfEach { plan: Arc::clone(plan), input, before: Vec::new(), key: Vec::new() })
+    }
+}
+
+impl Operator for FirstOfEach {
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        while self.input.fill(context, row)? {
+            context.execution.look()?;
+            self.key.clear();
+            self.plan.slots.iter().for_each(|slot| encode_key(row[*slot].as_ref(), &mut self.key));
+            if self.key != self.before {
+                std::mem::swap(&mut self.key, &mut self.before);
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -41,6 +41,10 @@ impl Plan {
                 hash.first.lines(deeper, lines);
                 hash.second.lines(deeper, lines);
             }
+            Plan::Expand(expand) => {
+                line(format!("Once for each set of keys  (sets={})", expand.sets.len()));
+                expand.input.lines(deeper, lines);
+            }
             Plan::Aggregate(aggregate) => {
                 line(format!("Aggregate  (keys={}, aggregates={})", aggregate.keys.len(), aggregate.aggregates.len()));
                 aggregate.input.lines(deeper, lines);
@@ -55,10 +59,20 @@ impl Plan {
                 line("Distinct".into());
                 input.lines(deeper, lines);
             }
+            Plan::FirstOfEach(first) => {
+                line(format!("First of each  (columns={})", first.slots.len()));
+                first.input.lines(deeper, lines);
+            }
             Plan::Sort(sort) => {
                 line(if sort.limit.limit.is_some() { "Sort, the first rows".into() } else { "Sort".to_owned() });
                 sort.input.lines(deeper, lines);
             }
+            Plan::Recursive(recursive) => {
+                line(format!("Recursive{}", if recursive.all { " all" } else { "" }));
+                recursive.first.lines(deeper, lines);
+                recursive.step.lines(deeper, lines);
+            }
+            Plan::Step(_) => line("Rows of the step before".into()),
             Plan::Cut(cut) => cut.input.lines(depth, lines),
             Plan::Limit(limit) => {
                 line("Limit".into());

@@ -509,6 +509,7 @@ pub(super) fn rows_of(plan: &Plan) -> f64 {
             let (first, second) = (rows_of(&hash.first), rows_of(&hash.second));
             if hash.first_keys.is_empty() { first * second } else { first.max(second) }
         }
+        Plan::Expand(expand) => rows_of(&expand.input) * expand.sets.len() as f64,
         Plan::Aggregate(aggregate) => {
             if aggregate.keys.is_empty() {
                 1.0
@@ -518,6 +519,7 @@ pub(super) fn rows_of(plan: &Plan) -> f64 {
         }
         Plan::Count(_) => 1.0,
         Plan::Distinct(input) => rows_of(input) * 0.5,
+        Plan::FirstOfEach(first) => rows_of(&first.input) * 0.5,
         Plan::Window(window) => rows_of(&window.input),
         Plan::Sort(sort) => rows_of(&sort.input),
         Plan::Cut(cut) => rows_of(&cut.input),
@@ -525,6 +527,9 @@ pub(super) fn rows_of(plan: &Plan) -> f64 {
             Some(Expr::Literal(pagefold_types::Value::Int(rows))) => rows_of(&limit.input).min(*rows as f64),
             _ => rows_of(&limit.input),
         },
+        // As many steps as nobody knows.
+        Plan::Recursive(recursive) => rows_of(&recursive.first) * 100.0,
+        Plan::Step(_) => 100.0,
         Plan::Set(set) => rows_of(&set.first) + rows_of(&set.second),
     }
 }

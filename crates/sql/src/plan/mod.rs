@@ -19,8 +19,7 @@ mod push;
 pub(crate) mod select;
 mod window;
 
-use crate::bind::Noted;
-use crate::bind::{Limit, SetOperation, SortKey};
+use crate::bind::{GroupingSet, Limit, Noted, SetOperation, SortKey};
 use crate::catalog::TableRef;
 use crate::expression::AggregateKind;
 use crate::expression::Expr;
@@ -47,15 +46,20 @@ pub(crate) enum Plan {
     Within(Arc<WithinPlan>),
     LookUp(Arc<LookUpPlan>),
     Hash(Arc<HashPlan>),
+    Expand(Arc<ExpandPlan>),
     Aggregate(Arc<AggregatePlan>),
     Window(Arc<WindowPlan>),
     Count(Arc<CountPlan>),
     Distinct(Arc<Plan>),
+    FirstOfEach(Arc<FirstOfEachPlan>),
     Sort(Arc<SortPlan>),
     /// The first so many columns.
     Cut(Arc<CutPlan>),
     Limit(Arc<LimitPlan>),
     Set(Arc<SetPlan>),
+    Recursive(Arc<RecursivePlan>),
+    /// In the step of a recursive query: the new rows of the step before.
+    Step(usize),
 }
 
 impl Default for Plan {
@@ -150,11 +154,21 @@ pub(crate) struct HashPlan {
     pub(crate) nulls_match: bool,
 }
 
+/// Each row once for each set of keys. Behind its columns come the keys, NULL where the set has none, the values of GROUPING in that set, and its number.
+#[derive(Debug)]
+pub(crate) struct ExpandPlan {
+    pub(crate) input: Plan,
+    pub(crate) keys: Vec<Expr>,
+    pub(crate) sets: Vec<GroupingSet>,
+}
+
 #[derive(Debug)]
 pub(crate) struct AggregatePlan {
     pub(crate) input: Plan,
     pub(crate) keys: Vec<Expr>,
     pub(crate) aggregates: Vec<Noted>,
+    /// Keys of groups that are there even if there is no row: of sets without keys.
+    pub(crate) totals: Vec<Vec<Value>>,
 }
 
 /// How many rows a table has, as often as it is asked for.
@@ -162,6 +176,13 @@ pub(crate) struct AggregatePlan {
 pub(crate) struct CountPlan {
     pub(crate) table: Arc<TableRef>,
     pub(crate) columns: usize,
+}
+
+/// Of rows that are equal in these columns the first. Such rows follow each other.
+#[derive(Debug)]
+pub(crate) struct FirstOfEachPlan {
+    pub(crate) input: Plan,
+    pub(crate) slots: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -190,6 +211,17 @@ pub(crate) struct SetPlan {
     pub(crate) all: bool,
     pub(crate) first: Plan,
     pub(crate) second: Plan,
+}
+
+/// The rows of a query, and those that a step makes of them, of these, and so on.
+#[derive(Debug)]
+pub(crate) struct RecursivePlan {
+    /// By which [`Plan::Step`] names it.
+    pub(crate) number: usize,
+    /// Rows that were there before are new again.
+    pub(crate) all: bool,
+    pub(crate) first: Plan,
+    pub(crate) step: Plan,
 }
 
 impl Plan {
@@ -230,8 +262,23 @@ impl Plan {
             {
                 Plan::Count(Arc::new(CountPlan { table: Arc::clone(&scan.table), columns: aggregates.len() }))
             }
-            _ => Plan::Aggregate(Arc::new(AggregatePlan { input: self, keys, aggregates })),
+            _ => Plan::Aggregate(Arc::new(AggregatePlan { input: self, keys, aggregates, totals: Vec::new() })),
         }
+    }
+
+    /// Groups of each of these sets of keys, of rows with so many columns.
+    pub(crate) fn expanded(self, keys: Vec<Expr>, sets: Vec<GroupingSet>, width: usize, aggregates: Vec<Noted>) -> Plan {
+        let mut totals = Vec::new();
+        for (number, set) in sets.iter().enumerate().filter(|(_, set)| !set.members.contains(&true)) {
+            let mut total = vec![Value::Null; keys.len()];
+            total.extend(set.calls.iter().cloned());
+            total.push(Value::Int(number as i64));
+            totals.push(total);
+        }
+        let count = keys.len() + sets.first().map_or(0, |set| set.calls.len()) + 1;
+        let input = Plan::Expand(Arc::new(ExpandPlan { input: self, keys, sets }));
+        let keys = (width..width + count).map(Expr::Slot).collect();
+        Plan::Aggregate(Arc::new(AggregatePlan { input, keys, aggregates, totals }))
     }
 
     pub(crate) fn within(self, outer: Vec<Expr>) -> Plan {
@@ -252,7 +299,7 @@ impl Plan {
         }
         // What sorts needs to keep no more than come out.
         let input = match self {
-            Plan::Sort(sort) if limit.limit.is_some() => {
+            Plan::Sort(sort) if limit.limit.is_some() && limit.ties.is_empty() => {
                 let (input, keys) = (sort.input.clone(), sort.keys.clone());
                 Plan::Sort(Arc::new(SortPlan { input, keys, limit: limit.clone() }))
             }
@@ -298,11 +345,15 @@ impl Plan {
         if self.has_one_row_at_most() {
             return self;
         }
-        self.limited(Limit { limit: Some(Expr::Literal(Value::Int(rows))), offset: None })
+        self.limited(Limit { limit: Some(Expr::Literal(Value::Int(rows))), ..Limit::default() })
     }
 
     pub(crate) fn distinct(self) -> Plan {
         Plan::Distinct(Arc::new(self))
+    }
+
+    pub(crate) fn first_of_each(self, slots: Vec<usize>) -> Plan {
+        Plan::FirstOfEach(Arc::new(FirstOfEachPlan { input: self, slots }))
     }
 
     pub(crate) fn set_operation(operation: SetOperation, all: bool, first: Plan, second: Plan) -> Plan {
@@ -314,21 +365,24 @@ impl Plan {
     /// Is there a table in it of which this is so?
     pub(crate) fn any_table(&self, is_it: &dyn Fn(&TableRef) -> bool) -> bool {
         match self {
-            Plan::Values(_) | Plan::Series(_) | Plan::System(_) => false,
+            Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Step(_) => false,
             Plan::Scan(scan) => is_it(&scan.table),
             Plan::Filter(plan) => plan.input.any_table(is_it),
             Plan::Project(plan) => plan.input.any_table(is_it),
             Plan::Within(plan) => plan.input.any_table(is_it),
             Plan::LookUp(plan) => is_it(&plan.second.table) || plan.first.any_table(is_it),
             Plan::Hash(plan) => plan.first.any_table(is_it) || plan.second.any_table(is_it),
+            Plan::Expand(plan) => plan.input.any_table(is_it),
             Plan::Aggregate(plan) => plan.input.any_table(is_it),
             Plan::Window(plan) => plan.input.any_table(is_it),
             Plan::Count(plan) => is_it(&plan.table),
             Plan::Distinct(input) => input.any_table(is_it),
+            Plan::FirstOfEach(plan) => plan.input.any_table(is_it),
             Plan::Sort(plan) => plan.input.any_table(is_it),
             Plan::Cut(plan) => plan.input.any_table(is_it),
             Plan::Limit(plan) => plan.input.any_table(is_it),
             Plan::Set(plan) => plan.first.any_table(is_it) || plan.second.any_table(is_it),
+            Plan::Recursive(plan) => plan.first.any_table(is_it) || plan.step.any_table(is_it),
         }
     }
 }

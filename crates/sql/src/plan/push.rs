@@ -53,12 +53,12 @@ impl Plan {
                 Plan::Within(Arc::new(WithinPlan { input, outer })).filtered(above)
             }
             // Without keys there is a row even of no rows.
-            Plan::Aggregate(aggregate) if !aggregate.keys.is_empty() => {
+            Plan::Aggregate(aggregate) if !aggregate.keys.is_empty() && aggregate.totals.is_empty() => {
                 let keys = &aggregate.keys;
                 let (below, above) = split(conditions, |slot| keys.get(slot).is_some_and(can_move));
                 let below = below.into_iter().map(|condition| in_terms_of(condition, keys)).collect();
                 let (input, aggregates) = (aggregate.input.clone().pushed(below), aggregate.aggregates.clone());
-                Plan::Aggregate(Arc::new(AggregatePlan { input, keys: keys.clone(), aggregates })).filtered(above)
+                Plan::Aggregate(Arc::new(AggregatePlan { input, keys: keys.clone(), aggregates, totals: Vec::new() })).filtered(above)
             }
             Plan::Window(window) => {
                 // A partition comes whole, or not at all.
@@ -69,6 +69,10 @@ impl Plan {
                 Plan::Window(Arc::new(WindowPlan { input, width, partition, order, calls })).filtered(above)
             }
             Plan::Distinct(input) => Plan::Distinct(Arc::new(input.as_ref().clone().pushed(conditions))),
+            Plan::FirstOfEach(first) => {
+                let (below, above) = split(conditions, |slot| first.slots.contains(&slot));
+                first.input.clone().pushed(below).first_of_each(first.slots.clone()).filtered(above)
+            }
             Plan::Sort(sort) if sort.limit.limit.is_none() && sort.limit.offset.is_none() => {
                 let input = sort.input.clone().pushed(conditions);
                 Plan::Sort(Arc::new(SortPlan { input, keys: sort.keys.clone(), limit: sort.limit.clone() }))
@@ -83,8 +87,11 @@ impl Plan {
             other @ (Plan::Values(_)
             | Plan::Series(_)
             | Plan::System(_)
+            | Plan::Expand(_)
             | Plan::Aggregate(_)
             | Plan::Count(_)
+            | Plan::Recursive(_)
+            | Plan::Step(_)
             | Plan::Sort(_)
             | Plan::Limit(_)) => other.filtered(conditions),
         }

@@ -3,7 +3,7 @@
 use super::join::{Joining, place};
 use super::{HashPlan, JoinKind, Plan};
 use crate::SqlResult;
-use crate::bind::{AGGREGATES, Binder, Groups, KEYS, Noted, Select, Source};
+use crate::bind::{AGGREGATES, Binder, Distinct, GROUPINGS, Groups, KEYS, Noted, Select, Source};
 use crate::expression::{AggregateKind, Expr, SubqueryKind};
 use std::sync::Arc;
 
@@ -20,7 +20,12 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
             conditions.extend(is_nullable.then_some(Expr::IsNull { of, negated: true }));
             Some(vec![(column, descending)])
         }
-        None => wanted_order(&order, &projection, groups.is_some() || distinct || !windows.is_empty(), relations),
+        None => wanted_order(
+            &order,
+            &projection,
+            groups.is_some() || distinct != Distinct::None || !windows.is_empty() || !limit.ties.is_empty(),
+            relations,
+        ),
     };
     let few = limit.limit.is_some() && windows.is_empty() || extreme.is_some();
     let joining = Joining { relations, order: wanted.as_deref().unwrap_or(&[]), few };
@@ -35,16 +40,26 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
     let mut layout = joined.layout;
     match groups {
         None => {}
-        Some(Groups { mut keys, mut aggregates, mut having }) => {
+        Some(Groups { mut keys, sets, mut aggregates, mut having }) => {
             keys.iter_mut().for_each(|key| place(key, &layout));
             for noted in &mut aggregates {
                 noted.aggregate.argument.iter_mut().for_each(|argument| place(argument, &layout));
                 noted.filter.iter_mut().for_each(|filter| place(filter, &layout));
             }
-            layout = (0..keys.len()).map(|key| (KEYS, key)).collect();
+            let (count, calls) = (keys.len(), sets.first().map_or(0, |set| set.calls.len()));
+            let width = layout.len();
+            layout = (0..count).map(|key| (KEYS, key)).collect();
+            layout.extend((0..calls).map(|call| (GROUPINGS, call)));
+            plan = if sets.is_empty() {
+                plan.aggregated(keys, aggregates.clone())
+            } else {
+                // The number of the set comes behind.
+                layout.push((KEYS, count));
+                plan.expanded(keys, sets, width, aggregates.clone())
+            };
             layout.extend((0..aggregates.len()).map(|aggregate| (AGGREGATES, aggregate)));
             having.iter_mut().for_each(|expr| place(expr, &layout));
-            plan = plan.aggregated(keys, aggregates).filtered(having);
+            plan = plan.filtered(having);
         }
     }
     plan = plan.windowed(windows, &mut layout);
@@ -55,10 +70,12 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
     }
     let columns = projection.len();
     plan = plan.projected(projection);
-    if distinct {
-        plan = plan.distinct();
-    }
-    Ok(plan.sorted(order).limited(limit).cut(columns, visible))
+    let plan = match distinct {
+        Distinct::None => plan.sorted(order),
+        Distinct::Rows => plan.distinct().sorted(order),
+        Distinct::On(slots) => plan.sorted(order).first_of_each(slots),
+    };
+    Ok(plan.limited(limit).cut(columns, visible))
 }
 
 /// Asks conditions with subqueries. One that is IN or NOT IN a subquery that needs nothing of the row is a join: its values are hashed once.
@@ -110,7 +127,7 @@ fn extreme_column(groups: &Groups, relations: &[crate::bind::Relation]) -> Optio
         _ => return None,
     };
     match (&aggregate.argument, &relation.source) {
-        (Some(Expr::Column { relation: 0, column }), Source::Table(table)) => {
+        (Some(Expr::Column { relation: 0, column }), Source::Table(table)) if groups.sets.is_empty() => {
             Some(Extreme { column: *column, descending, is_nullable: table.schema.columns()[*column].nullable })
         }
         _ => None,

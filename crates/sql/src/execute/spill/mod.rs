@@ -16,7 +16,7 @@ mod list;
 mod partitions;
 mod rows;
 
-pub(crate) use list::RowList;
+pub(crate) use list::{ListRows, RowList};
 pub(crate) use partitions::Partitions;
 pub(crate) use rows::{RowWriter, Rows};
 

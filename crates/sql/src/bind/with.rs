@@ -1,0 +1,246 @@
+//! WITH: queries that have names, and those that ask themselves.
+//!
+//! A recursive query is `first UNION [ALL] step`. The step sees, under the name of the query, the rows that the last step gave that are new; it is run until there are none.
+//!
+//! Invariants:
+//! - a query sees those before it, and of its own clause no others; under WITH RECURSIVE it sees itself, too;
+//! - the step names its query once, where each of its rows comes to the rows of the step: its rows of the last step can be read once.
+
+use super::from::renamed;
+use super::select::{Query, SetOperation, Tail, refuse_other_forms};
+use super::{Binder, Output};
+use crate::expression::{Expr, Typed, common_type, make};
+use crate::parse::identifier;
+use crate::plan::{JoinKind, Plan, RecursivePlan};
+use crate::{SqlError, SqlResult};
+use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Queries of one WITH, by name.
+pub(super) type Level = HashMap<String, Arc<WithQuery>>;
+
+/// What a name of WITH stands for.
+pub(super) enum WithQuery {
+    Query(NamedQuery),
+    /// In a recursive query, itself.
+    Itself(Itself),
+}
+
+/// A query of WITH.
+pub(super) struct NamedQuery {
+    query: ast::Query,
+    columns: Vec<String>,
+    /// So many of the WITH clauses around it does it see.
+    sees: usize,
+    /// Of that clause, these names: those before its own.
+    before: Vec<String>,
+    /// It stands behind WITH RECURSIVE.
+    may_recurse: bool,
+}
+
+/// A recursive query, as it sees itself.
+pub(super) struct Itself {
+    number: usize,
+    /// So many subqueries in expressions are around it.
+    depth: usize,
+    /// What comes out: not known in its first part, which must not name it.
+    columns: Option<Vec<Output>>,
+}
+
+fn wrong(name: &str, what: &str) -> SqlError {
+    SqlError::new("42P19", format!("recursive reference to query \"{name}\" must not appear {what}"))
+}
+
+impl Binder<'_> {
+    /// The queries of a WITH come into sight.
+    pub(super) fn with_queries(&mut self, with: Option<&ast::With>) -> SqlResult<()> {
+        let Some(with) = with else { return Ok(()) };
+        self.with.push(HashMap::new());
+        let sees = self.with.len();
+        let mut before = Vec::new();
+        for query in &with.cte_tables {
+            let name = identifier(&query.alias.name);
+            if !matches!(*query.query.body, SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } | SetExpr::Values(_)) {
+                return Err(SqlError::unsupported("a statement in WITH that changes rows"));
+            }
+            let columns = query.alias.columns.iter().map(|column| identifier(&column.name)).collect();
+            let named = NamedQuery { query: (*query.query).clone(), columns, sees, before: before.clone(), may_recurse: with.recursive };
+            if self.with[sees - 1].insert(name.clone(), Arc::new(WithQuery::Query(named))).is_some() {
+                return Err(SqlError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
+            }
+            before.push(name);
+        }
+        Ok(())
+    }
+
+    /// The innermost query of WITH of this name.
+    pub(super) fn with_query(&self, name: &str) -> Option<Arc<WithQuery>> {
+        self.with.iter().rev().find_map(|level| level.get(name)).map(Arc::clone)
+    }
+
+    /// What gives the rows of a query of WITH that is named in FROM.
+    pub(super) fn with_source(&mut self, name: &str, with: &WithQuery) -> SqlResult<(Plan, Vec<Output>)> {
+        let named = match with {
+            WithQuery::Query(named) => named,
+            WithQuery::Itself(itself) => return self.itself(name, itself),
+        };
+        let hidden = self.hide_with(named);
+        let planned = match named.may_recurse {
+            true => self.derived_by(|binder| binder.recursive(name, named)),
+            false => self.derived_by(|binder| binder.query(&named.query)),
+        };
+        self.with = hidden;
+        let (plan, outputs) = planned?;
+        Ok((plan, renamed(outputs, &named.columns)?))
+    }
+
+    /// While a query of WITH is bound, it sees those before it, and no more. Gives what was seen.
+    fn hide_with(&mut self, named: &NamedQuery) -> Vec<Level> {
+        let level = named.sees - 1;
+        let own = (self.with[level].iter())
+            .filter(|(name, _)| named.before.contains(name))
+            .map(|(name, query)| (name.clone(), Arc::clone(query)))
+            .collect();
+        let mut seen: Vec<Level> = self.with[..level].to_vec();
+        seen.push(own);
+        std::mem::replace(&mut self.with, seen)
+    }
+
+    /// The rows of the step before.
+    fn itself(&mut self, name: &str, itself: &Itself) -> SqlResult<(Plan, Vec<Output>)> {
+        let Some(columns) = &itself.columns else {
+            return Err(wrong(name, "within its non-recursive term")
+                .with_hint("A recursive query is a query without its name, UNION or UNION ALL, and one with it."));
+        };
+        if self.expressions != itself.depth {
+            return Err(wrong(name, "within a subquery of an expression"));
+        }
+        self.recursions[itself.number] += 1;
+        if self.recursions[itself.number] > 1 {
+            return Err(wrong(name, "more than once"));
+        }
+        Ok((Plan::Step(itself.number), columns.clone()))
+    }
+
+    /// A query that may name itself.
+    fn recursive(&mut self, name: &str, named: &NamedQuery) -> SqlResult<Query> {
+        let query = &named.query;
+        let (number, depth, at) = (self.recursions.len(), self.expressions, self.with.len());
+        self.recursions.push(0);
+        let level = |columns| {
+            let itself = WithQuery::Itself(Itself { number, depth, columns });
+            HashMap::from([(name.to_owned(), Arc::new(itself))])
+        };
+        self.with.push(level(None));
+        let SetExpr::SetOperation { left, op: op @ SetOperator::Union, set_quantifier, right } = &*query.body else {
+            return self.query(query);
+        };
+        refuse_other_forms(query)?;
+        self.with_queries(query.with.as_ref())?;
+        let first = self.deeper(|binder| binder.arm(left))?;
+        let outputs = renamed(first.outputs.clone(), &named.columns)?;
+        self.with[at] = level(Some(outputs.clone()));
+        let step = self.deeper(|binder| binder.arm(right))?;
+        let tail = Tail::of(query)?;
+        if self.recursions[number] == 0 {
+            let both = self.combined(first, *op, *set_quantifier, step)?;
+            return self.ordered(both, tail);
+        }
+        if !tail.is_empty() {
+            return Err(SqlError::unsupported("ORDER BY, LIMIT and OFFSET of a recursive query")
+                .with_hint("They may stand where the query is named."));
+        }
+        let all = match set_quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::Distinct | SetQuantifier::None => false,
+            _ => return Err(SqlError::unsupported("UNION BY NAME")),
+        };
+        if let Err(place) = has_step(&step.plan, number) {
+            return Err(wrong(name, place));
+        }
+        let step = self.of_types(name, step, &outputs)?;
+        let plan = Plan::Recursive(Arc::new(RecursivePlan { number, all, first: first.plan, step }));
+        Ok(Query { plan, outputs, unknown: Vec::new() })
+    }
+
+    /// The step of a recursive query has the types of its first part.
+    fn of_types(&self, name: &str, step: Query, outputs: &[Output]) -> SqlResult<Plan> {
+        if step.outputs.len() != outputs.len() {
+            return Err(SqlError::syntax("each UNION query must have the same number of columns"));
+        }
+        let mut exprs = Vec::with_capacity(outputs.len());
+        for (at, (first, own)) in outputs.iter().zip(&step.outputs).enumerate() {
+            let slot = Typed::of(Expr::Slot(at), own.data_type);
+            if step.unknown.contains(&at) {
+                exprs.push(make::cast(slot, first.data_type, self.params)?.expr);
+                continue;
+            }
+            let both = common_type([Some(first.data_type), Some(own.data_type)].into_iter(), "UNION")?;
+            if let Some(both) = both.filter(|both| *both != first.data_type) {
+                let message = format!(
+                    "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                    at + 1,
+                    first.data_type,
+                    both
+                );
+                return Err(SqlError::new("42804", message).with_hint("Cast the output of the non-recursive term to the correct type."));
+            }
+            exprs.push(make::coerce(slot, &first.data_type, self.params)?.expr);
+        }
+        Ok(step.plan.projected(exprs))
+    }
+}
+
+/// Are there rows of the step before in a plan? Where they must not be: what that place is.
+fn has_step(plan: &Plan, number: usize) -> Result<bool, &'static str> {
+    let refused = |plan: &Plan, place| match has_step(plan, number) {
+        Ok(true) => Err(place),
+        other => other,
+    };
+    match plan {
+        Plan::Step(own) => Ok(*own == number),
+        Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Scan(_) | Plan::Count(_) => Ok(false),
+        Plan::Filter(plan) => has_step(&plan.input, number),
+        Plan::Project(plan) => has_step(&plan.input, number),
+        Plan::Within(plan) => has_step(&plan.input, number),
+        Plan::Window(plan) => has_step(&plan.input, number),
+        Plan::Distinct(input) => has_step(input, number),
+        Plan::FirstOfEach(plan) => has_step(&plan.input, number),
+        Plan::Sort(plan) => has_step(&plan.input, number),
+        Plan::Cut(plan) => has_step(&plan.input, number),
+        Plan::Limit(plan) => has_step(&plan.input, number),
+        Plan::LookUp(plan) => has_step(&plan.first, number),
+        Plan::Expand(plan) => has_step(&plan.input, number),
+        Plan::Aggregate(plan) => refused(&plan.input, "below an aggregate function or GROUP BY"),
+        Plan::Hash(plan) => {
+            const OUTER: &str = "within an outer join";
+            let first = match plan.kind {
+                JoinKind::Full => refused(&plan.first, OUTER),
+                _ => has_step(&plan.first, number),
+            }?;
+            let second = match plan.kind {
+                JoinKind::Inner => has_step(&plan.second, number),
+                _ => refused(&plan.second, OUTER),
+            }?;
+            Ok(first || second)
+        }
+        Plan::Set(plan) => {
+            let first = match plan.operation {
+                SetOperation::Intersect => refused(&plan.first, "within INTERSECT"),
+                _ => has_step(&plan.first, number),
+            }?;
+            let second = match plan.operation {
+                SetOperation::Union => has_step(&plan.second, number),
+                SetOperation::Intersect => refused(&plan.second, "within INTERSECT"),
+                SetOperation::Except => refused(&plan.second, "within EXCEPT"),
+            }?;
+            Ok(first || second)
+        }
+        Plan::Recursive(plan) => {
+            let first = has_step(&plan.first, number)?;
+            let step = refused(&plan.step, "within the step of another recursive query")?;
+            Ok(first || step)
+        }
+    }
+}
