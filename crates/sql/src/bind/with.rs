@@ -29,7 +29,7 @@ pub(super) enum WithQuery {
 
 /// A query of WITH.
 pub(super) struct NamedQuery {
-    query: ast::Query,
+    query: Box<ast::Query>,
     columns: Vec<String>,
     /// So many of the WITH clauses around it does it see.
     sees: usize,
@@ -65,7 +65,7 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("a statement in WITH that changes rows"));
             }
             let columns = query.alias.columns.iter().map(|column| identifier(&column.name)).collect();
-            let named = NamedQuery { query: (*query.query).clone(), columns, sees, before: before.clone(), may_recurse: with.recursive };
+            let named = NamedQuery { query: query.query.clone(), columns, sees, before: before.clone(), may_recurse: with.recursive };
             if self.with[sees - 1].insert(name.clone(), Arc::new(WithQuery::Query(named))).is_some() {
                 return Err(SqlError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
             }
