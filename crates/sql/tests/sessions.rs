@@ -94,6 +94,39 @@ fn no_update_is_lost() {
 }
 
 #[test]
+fn merge_looks_again_at_rows_that_others_change() {
+    let merge = "MERGE INTO counter USING (SELECT 1 AS id UNION ALL SELECT 2) s ON counter.id = s.id \
+                 WHEN MATCHED AND n < 300 THEN UPDATE SET n = counter.n + 1 WHEN MATCHED THEN DELETE \
+                 WHEN NOT MATCHED THEN INSERT VALUES (s.id, 0)";
+    let database = database();
+    let mut session = database.session();
+    run(&mut session, "CREATE TABLE counter (id INTEGER PRIMARY KEY, n INTEGER)");
+    run(&mut session, "INSERT INTO counter VALUES (1, 0), (2, 0)");
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let mut session = database.session();
+            // Where the row is gone, only one of them inserts it.
+            thread::spawn(move || (0..200).filter(|_| session.execute(merge, &[]).is_ok_and(|answer| answer.count() == 2)).count())
+        })
+        .collect();
+    let done: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    // 300 times one more, once gone, once there again: 302 to a round.
+    let left = i64::try_from(done % 302).unwrap();
+    let expected = if left == 301 { Vec::new() } else { vec![vec![Value::Int(left)]; 2] };
+    assert_eq!(run(&mut session, "SELECT n FROM counter"), expected, "{done}");
+    // Of a snapshot, what others have changed is told.
+    run(&mut session, "DELETE FROM counter");
+    run(&mut session, "INSERT INTO counter VALUES (1, 0)");
+    let mut other = database.session();
+    run(&mut other, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(number(&mut other, "SELECT count(*) FROM counter"), 1);
+    run(&mut session, "UPDATE counter SET n = 5");
+    assert_eq!(fails(&mut other, merge), "40001");
+    run(&mut other, "ROLLBACK");
+    assert_eq!(number(&mut session, "SELECT n FROM counter"), 5);
+}
+
+#[test]
 fn a_snapshot_stays_and_conflicts_are_told() {
     let database = database();
     let (mut one, mut two) = (database.session(), database.session());
