@@ -17,12 +17,13 @@ Needs the `duckdb` package (requirements.txt beside this file).
 import argparse
 import itertools
 import json
+import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 
@@ -41,7 +42,7 @@ class Comparer:
     """Compares two files by what DuckDB reads from them, every value of every row: no hashes."""
 
     def __init__(self):
-        self.connection = duckdb.connect()
+        self.connection = duckdb.connect(config={"threads": 1})
 
     def source(self, path, columns=None):
         names = "" if columns is None else f"({', '.join(f'c{i}' for i in range(columns))})"
@@ -121,6 +122,30 @@ def write_parquet(connection, columns, rows, path):
     connection.execute(f"copy t to '{path}' (format parquet)")
 
 
+def there_and_back(arguments, scratch, file, method, size):
+    """Loads a file, exports it, and both again after a REORG with another method and page size: whether all is as it was, and a line that says so."""
+    start = time.monotonic()
+    methods, sizes = arguments.methods.split(","), arguments.page_sizes.split(",")
+    (name, path), comparer = file, Comparer()
+    header = ["--header", "no"] if path.suffix == ".csv" else []
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        database, back = pathlib.Path(folder) / "db", pathlib.Path(folder) / f"back{path.suffix}"
+        load = run(arguments.pagefold, "load", database, name, path, "--compress", method, "--page-size", size, "--json", *header)
+        columns = json.loads(load)["decided"]["columns"]
+        noted = {i for i, column in enumerate(columns) if column["note"]}
+        run(arguments.pagefold, "export", database, name, back, *header)
+        loaded = comparer.same(path, back, arguments.keep_order, noted)
+        other_method = methods[(methods.index(method) + 1) % len(methods)]
+        other_size = sizes[(sizes.index(size) + 1) % len(sizes)]
+        run(arguments.pagefold, "reorg", database, name, "--compress", other_method, "--page-size", other_size)
+        checked = json.loads(run(arguments.pagefold, "check", database, "--json"))
+        run(arguments.pagefold, "export", database, name, back, *header)
+        reorganized = comparer.same(path, back, arguments.keep_order, noted)
+    good = loaded and reorganized and not checked["errors"]
+    words = "same" if good else f"DIFFERS (load {loaded}, reorg {reorganized}, check {checked['errors'][:3]})"
+    return good, f"{name:24} {method:6} {size:4} -> {other_method:6} {other_size:4} {words:8} {time.monotonic() - start:6.1f} s"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pagefold", required=True, help="the binary")
@@ -135,34 +160,18 @@ def main():
     parser.add_argument("--keep-order", action=argparse.BooleanOptionalAction, default=True, help="compare the order of rows too")
     arguments = parser.parse_args()
     methods, sizes = arguments.methods.split(","), arguments.page_sizes.split(",")
-    comparer, compared, failed = Comparer(), 0, 0
+    compared, failed = 0, 0
     tables = arguments.tables and set(arguments.tables.split(","))
-    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         scratch = pathlib.Path(folder)
         for name, path in files_of(arguments, scratch):
             if tables and name not in tables:
                 continue
-            header = ["--header", "no"] if path.suffix == ".csv" else []
-            for method, size in itertools.product(methods, sizes):
-                start = time.monotonic()
-                database, back = scratch / "db", scratch / f"back{path.suffix}"
-                shutil.rmtree(database, ignore_errors=True)
-                load = run(arguments.pagefold, "load", database, name, path, "--compress", method, "--page-size", size, "--json", *header)
-                columns = json.loads(load)["decided"]["columns"]
-                noted = {i for i, column in enumerate(columns) if column["note"]}
-                run(arguments.pagefold, "export", database, name, back, *header)
-                loaded = comparer.same(path, back, arguments.keep_order, noted)
-                other_method = methods[(methods.index(method) + 1) % len(methods)]
-                other_size = sizes[(sizes.index(size) + 1) % len(sizes)]
-                run(arguments.pagefold, "reorg", database, name, "--compress", other_method, "--page-size", other_size)
-                checked = json.loads(run(arguments.pagefold, "check", database, "--json"))
-                run(arguments.pagefold, "export", database, name, back, *header)
-                reorganized = comparer.same(path, back, arguments.keep_order, noted)
+            ways = itertools.product(methods, sizes)
+            for good, line in pool.map(lambda way: there_and_back(arguments, scratch, (name, path), *way), ways):
                 compared += 2
-                good = loaded and reorganized and not checked["errors"]
                 failed += not good
-                words = "same" if good else f"DIFFERS (load {loaded}, reorg {reorganized}, check {checked['errors'][:3]})"
-                print(f"{name:24} {method:6} {size:4} -> {other_method:6} {other_size:4} {words:8} {time.monotonic() - start:6.1f} s", flush=True)
+                print(line, flush=True)
     print(f"{compared} comparisons, {failed} files with a difference")
     sys.exit(1 if failed or not compared else 0)
 
