@@ -8,7 +8,7 @@
 //!   is committed now; rows that it has locked stay locked, so it comes to an end.
 
 use super::foreign_key::Keeper;
-use super::spill::RowList;
+use super::spill::{RowList, Share};
 use super::{Context, Execution, Operator, Tuple, bytes_of, open};
 use crate::bind::change::{ChangePlan, Conflict, InsertPlan, Returning, RowRules};
 use crate::catalog::TableRef;
@@ -33,8 +33,8 @@ pub(crate) enum Outcome {
     Again,
 }
 
-/// What is kept of a row that has been seen.
-pub(super) const SEEN_BYTES: usize = 32;
+/// What is kept of a row that a statement has met.
+const MET_BYTES: usize = 32;
 
 /// Rows that are given together where nothing has to be known of each.
 const ROWS_TOGETHER: usize = 64;
@@ -351,23 +351,18 @@ pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, 
     let context = execution.context();
     let mut source = open(&plan.source, &context)?;
     let mut rows = RowList::default();
-    let (mut seen, mut seen_bytes) = (HashSet::new(), 0);
+    let mut met = RowsMet::default();
     let may_repeat = !plan.source.gives_rows_once();
     while let Some(row) = source.next(&context)? {
         execution.look()?;
         // Of several partners that a join has for a row, the first counts, as in PostgreSQL.
-        if may_repeat {
-            let (part, rid) = place_of(&row)?;
-            if !seen.insert((part, rid.to_u64())) {
-                continue;
-            }
-            execution.budget.take(SEEN_BYTES)?;
-            seen_bytes += SEEN_BYTES;
+        if may_repeat && !met.is_first(execution, place_of(&row)?)? {
+            continue;
         }
         rows.push(execution, row)?;
     }
-    drop((source, seen));
-    execution.budget.give_back(seen_bytes);
+    drop(source);
+    met.forget(execution);
     let mut rows = rows.finish(execution)?;
     let mut row = Tuple::new();
     let mut changed = Changed::default();
@@ -387,6 +382,31 @@ pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, 
     }
     changer.keeper.finish(transaction, execution)?;
     Ok(Outcome::Done(changed))
+}
+
+/// Which rows of a table a statement has met. They cannot wait in a file, and what can takes all the memory there is: so they have as much again, of their own.
+#[derive(Default)]
+pub(super) struct RowsMet {
+    places: HashSet<(usize, u64)>,
+    share: Share,
+}
+
+impl RowsMet {
+    /// Notes a row: is it met for the first time?
+    pub(super) fn is_first(&mut self, execution: &Execution, (part, rid): (usize, Rid)) -> SqlResult<bool> {
+        if !self.places.insert((part, rid.to_u64())) {
+            return Ok(false);
+        }
+        if self.places.len() * MET_BYTES > execution.budget.most() {
+            return Err(execution.budget.too_little());
+        }
+        self.share.force(&execution.budget, MET_BYTES);
+        Ok(true)
+    }
+
+    pub(super) fn forget(mut self, execution: &Execution) {
+        self.share.give_all_back(&execution.budget);
+    }
 }
 
 /// What becomes of a row.

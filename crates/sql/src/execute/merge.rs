@@ -2,7 +2,7 @@
 //!
 //! Invariant: what becomes of each row, and all values that it takes, is settled before the first one changes.
 
-use super::change::{ChangeTo, Changed, Changer, Outcome, RowChange, SEEN_BYTES, follow, insert_one, place_of};
+use super::change::{ChangeTo, Changed, Changer, Outcome, RowChange, RowsMet, follow, insert_one, place_of};
 use super::foreign_key::Keeper;
 use super::spill::RowList;
 use super::{Context, Execution, Operator, Tuple, open};
@@ -10,7 +10,6 @@ use crate::bind::merge::{MergeAction, MergePlan, When};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::Transaction;
 use pagefold_types::Value;
-use std::collections::HashSet;
 
 /// Part and RID.
 const PLACE: usize = 2;
@@ -26,9 +25,10 @@ pub(crate) fn merge(plan: &MergePlan, transaction: &mut Transaction<'static>, ex
     while rows.fill(&context, &mut row)? {
         execution.look()?;
         let Some(Value::Int(number)) = row.pop() else { return Err(SqlError::new("XX000", "a row of MERGE without its clause")) };
-        let (joined, values) = row.split_at(row.len() - plan.clauses[number as usize].values());
+        let clause = &plan.clauses[number as usize];
+        let (joined, values) = row.split_at(row.len() - clause.values());
         let (old, source) = joined[PLACE..].split_at(width);
-        let new = match &plan.clauses[number as usize].action {
+        let new = match &clause.action {
             MergeAction::Insert(_) => {
                 let mut new = values.to_vec();
                 follow(&plan.table, &plan.rules, &context, &mut new)?;
@@ -63,7 +63,7 @@ fn settled(plan: &MergePlan, context: &Context<'_>) -> SqlResult<super::spill::L
     let execution = context.execution;
     let mut source = open(&plan.source, context)?;
     let mut rows = RowList::default();
-    let (mut seen, mut seen_bytes) = (HashSet::new(), 0);
+    let mut met = RowsMet::default();
     while let Some(mut row) = source.next(context)? {
         execution.look()?;
         let when = match (&row[0], row.last()) {
@@ -79,14 +79,9 @@ fn settled(plan: &MergePlan, context: &Context<'_>) -> SqlResult<super::spill::L
             }
         }
         let Some((number, clause)) = found else { continue };
-        if when == When::Matched {
-            let (part, rid) = place_of(&row)?;
-            if !seen.insert((part, rid.to_u64())) {
-                return Err(SqlError::new("21000", "MERGE command cannot affect row a second time")
-                    .with_hint("Ensure that not more than one source row matches any one target row."));
-            }
-            execution.budget.take(SEEN_BYTES)?;
-            seen_bytes += SEEN_BYTES;
+        if when == When::Matched && !met.is_first(execution, place_of(&row)?)? {
+            return Err(SqlError::new("21000", "MERGE command cannot affect row a second time")
+                .with_hint("Ensure that not more than one source row matches any one target row."));
         }
         if let MergeAction::Insert(exprs) | MergeAction::Update(_, exprs) = &clause.action {
             let values = exprs.iter().map(|expr| context.evaluate(expr, &row)).collect::<SqlResult<Tuple>>()?;
@@ -95,7 +90,7 @@ fn settled(plan: &MergePlan, context: &Context<'_>) -> SqlResult<super::spill::L
         row.push(Value::Int(number as i64));
         rows.push(execution, row)?;
     }
-    drop((source, seen));
-    execution.budget.give_back(seen_bytes);
+    drop(source);
+    met.forget(execution);
     rows.finish(execution)
 }

@@ -96,6 +96,30 @@ fn rows_that_change_go_to_a_file() {
     assert_eq!(number(&mut poor, "SELECT count(*) FROM t WHERE id BETWEEN 100001 AND 120000"), ROWS);
 }
 
+/// Which rows a join has given is kept in memory (32 bytes each), beside rows that take all of it and go to a file.
+#[test]
+fn rows_that_a_join_gives_to_a_change_go_to_a_file() {
+    let statements = [
+        "UPDATE t SET x = t.x + 1, name = b.name FROM t b WHERE b.id = t.id",
+        "MERGE INTO t USING (SELECT id, name FROM t) b ON b.id = t.id WHEN MATCHED THEN UPDATE SET x = t.x + 1, name = b.name",
+        "DELETE FROM t USING t b WHERE b.id = t.id",
+        "MERGE INTO t USING (SELECT id FROM t) b ON b.id = t.id WHEN MATCHED THEN DELETE",
+    ];
+    for statement in statements {
+        let (_, database) = fault_database();
+        let mut poor = database.session();
+        let sum = number(&mut poor, "SELECT sum(x) FROM t");
+        run(&mut poor, "SET work_mem = '512kB'");
+        assert_eq!(fails(&mut poor, statement), "53200", "{statement}");
+        assert_eq!(number(&mut poor, "SELECT sum(x) FROM t"), sum, "{statement}");
+        run(&mut poor, "SET work_mem = '768kB'");
+        assert!(spilled(&mut poor, statement) > 100_000, "{statement}");
+        let left = if statement.contains("DELETE") { 0 } else { ROWS };
+        assert_eq!(number(&mut poor, "SELECT count(*) FROM t"), left, "{statement}");
+        assert_eq!(number(&mut poor, "SELECT coalesce(sum(x), 0) FROM t"), if left == 0 { 0 } else { sum + ROWS }, "{statement}");
+    }
+}
+
 #[test]
 fn a_full_disk_undoes_the_statement() {
     let (storage, database) = fault_database();
