@@ -506,17 +506,6 @@ pub(crate) fn to_slots(expr: &mut Expr) {
     });
 }
 
-/// Columns at their places in a row.
-pub(super) fn to_slots_of(expr: &mut Expr, layout: &[(usize, usize)]) {
-    expr.rewrite(&mut |expr| {
-        if let Expr::Column { relation, column } = expr
-            && let Some(slot) = layout.iter().position(|own| *own == (*relation, *column))
-        {
-            *expr = Expr::Slot(slot);
-        }
-    });
-}
-
 /// A column of a table by name.
 pub(crate) fn column_of(table: &TableRef, name: &ast::Ident) -> SqlResult<usize> {
     let wanted = identifier(name);

@@ -2,7 +2,7 @@
 //!
 //! It is a query first: the source, outer joined to the table. For each of its rows the first clause that holds says what becomes of it. All that is decided before the first row changes.
 
-use super::change::{Returning, RowRules, to_slots_of};
+use super::change::{Returning, RowRules};
 use super::foreign_key::{Reach, References};
 use super::from::conjuncts;
 use super::scope::table_columns;
@@ -10,11 +10,10 @@ use super::select::{Distinct, From, Limit, Select};
 use super::{Binder, NAMELESS, Output, Source};
 use crate::catalog::TableRef;
 use crate::expression::Expr;
-use crate::parse::At;
-use crate::plan::{self, JoinKind, Plan};
+use crate::plan::{self, JoinKind, Plan, place};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value};
-use sqlparser::ast::{self, MergeClauseKind, Spanned};
+use sqlparser::ast::{self, MergeClauseKind};
 use std::sync::Arc;
 
 /// The table is the first relation, the source the second.
@@ -83,7 +82,7 @@ impl Binder<'_> {
         }
         let is_there = self.marked_source();
         let on = conjuncts(self.without_aggregates("JOIN conditions", |binder| binder.condition(&merge.on, "MERGE/ON"))?);
-        let clauses = merge.clauses.iter().map(|clause| self.merge_clause(&table, clause)).collect::<SqlResult<Vec<_>>>()?;
+        let mut clauses = merge.clauses.iter().map(|clause| self.merge_clause(&table, clause)).collect::<SqlResult<Vec<_>>>()?;
         let returning = match &merge.output {
             None => None,
             Some(ast::OutputClause::Returning { select_items, .. }) => Some(self.merge_returning(&table, &alias, select_items)?),
@@ -117,13 +116,12 @@ impl Binder<'_> {
             limit: Limit::default(),
         };
         let source = plan::select::plan(self, select)?;
-        let mut clauses = clauses;
         for clause in &mut clauses {
             let values = match &mut clause.action {
                 MergeAction::Insert(exprs) | MergeAction::Update(_, exprs) => exprs.as_mut_slice(),
                 MergeAction::Delete => &mut [],
             };
-            values.iter_mut().chain(&mut clause.condition).for_each(|expr| to_slots_of(expr, &layout));
+            values.iter_mut().chain(&mut clause.condition).for_each(|expr| place(expr, &layout));
         }
         Ok(MergePlan { table, source, clauses, rules, references, returning })
     }
@@ -200,18 +198,14 @@ impl Binder<'_> {
         let (name, columns) = (source.name.clone(), source.columns.clone());
         let width = columns.len();
         let scopes = std::mem::take(&mut self.scopes);
-        let span = items.first().map(Spanned::span);
         let added = self.scope().add(name, columns, Source::Given);
         let added = added.and_then(|_| self.scope().add(alias.to_owned(), table_columns(table), Source::Given));
         let bound = added.and_then(|_| self.returning(items));
         self.scopes = scopes;
-        let (outputs, mut exprs) = match span {
-            Some(span) => bound.at_span(span)?,
-            None => bound?,
-        };
+        let (outputs, mut exprs) = bound?;
         let layout: Vec<(usize, usize)> =
             (0..width).map(|column| (0, column)).chain((0..table.schema.len()).map(|column| (1, column))).collect();
-        exprs.iter_mut().for_each(|expr| to_slots_of(expr, &layout));
+        exprs.iter_mut().for_each(|expr| place(expr, &layout));
         Ok(Returning { outputs, exprs })
     }
 }

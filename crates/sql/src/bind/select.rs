@@ -275,19 +275,13 @@ impl Binder<'_> {
         quantifier: SetQuantifier,
         right: Query,
     ) -> SqlResult<Query> {
-        let all = match quantifier {
-            SetQuantifier::All => true,
-            SetQuantifier::Distinct | SetQuantifier::None => false,
-            _ => return Err(SqlError::unsupported("UNION BY NAME")),
-        };
+        let all = is_all(quantifier)?;
         let (name, operation) = match operator {
             ast::SetOperator::Union => ("UNION", SetOperation::Union),
             ast::SetOperator::Intersect => ("INTERSECT", SetOperation::Intersect),
             ast::SetOperator::Except | ast::SetOperator::Minus => ("EXCEPT", SetOperation::Except),
         };
-        if left.outputs.len() != right.outputs.len() {
-            return Err(SqlError::syntax(format!("each {name} query must have the same number of columns")));
-        }
+        check_columns(name, left.outputs.len(), right.outputs.len())?;
         let mut outputs = Vec::with_capacity(left.outputs.len());
         let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
         for (at, (a, b)) in left.outputs.iter().zip(&right.outputs).enumerate() {
@@ -296,17 +290,23 @@ impl Binder<'_> {
             let (of_a, of_b) = (known(&left, a.data_type), known(&right, b.data_type));
             let common = crate::expression::common_type([of_a, of_b].into_iter(), name)?;
             let data_type = common.unwrap_or(super::TEXT);
-            for (exprs, known, own) in [(&mut of_left, of_a, a.data_type), (&mut of_right, of_b, b.data_type)] {
-                let slot = Typed::of(Expr::Slot(at), own);
-                let brought =
-                    if known.is_some() { make::coerce(slot, &data_type, self.params) } else { make::cast(slot, data_type, self.params) };
-                exprs.push(brought?.expr);
-            }
+            of_left.push(self.column_as(&left, at, data_type)?);
+            of_right.push(self.column_as(&right, at, data_type)?);
             outputs.push(Output { name: a.name.clone(), data_type });
         }
         let unknown = left.unknown.iter().copied().filter(|at| right.unknown.contains(at)).collect();
         let plan = Plan::set_operation(operation, all, left.plan.projected(of_left), right.plan.projected(of_right));
         Ok(Query { plan, outputs, unknown })
+    }
+
+    /// A column of a query in a common type; what has none of its own is read as one.
+    pub(super) fn column_as(&self, query: &Query, at: usize, data_type: DataType) -> SqlResult<Expr> {
+        let slot = Typed::of(Expr::Slot(at), query.outputs[at].data_type);
+        let brought = match query.unknown.contains(&at) {
+            true => make::cast(slot, data_type, self.params),
+            false => make::coerce(slot, &data_type, self.params),
+        };
+        Ok(brought?.expr)
     }
 
     /// ORDER BY and LIMIT of what is no SELECT: by columns that come out.
@@ -397,6 +397,7 @@ impl Binder<'_> {
         let distinct = match &select.distinct {
             None | Some(ast::Distinct::All) => Distinct::None,
             Some(ast::Distinct::Distinct) => Distinct::Rows,
+            Some(ast::Distinct::On(on)) if on.is_empty() => return Err(SqlError::syntax("DISTINCT ON without an expression")),
             Some(ast::Distinct::On(on)) => {
                 let slots = on.iter().map(|expr| self.ordering_slot(expr, &outputs, &mut projection, false));
                 Distinct::On(slots.collect::<SqlResult<_>>()?)
@@ -596,6 +597,20 @@ fn output_name(expr: &ast::Expr) -> String {
         },
         _ => "?column?".into(),
     }
+}
+
+/// Does a set operation keep rows that are equal?
+pub(super) fn is_all(quantifier: SetQuantifier) -> SqlResult<bool> {
+    match quantifier {
+        SetQuantifier::All => Ok(true),
+        SetQuantifier::Distinct | SetQuantifier::None => Ok(false),
+        _ => Err(SqlError::unsupported("UNION BY NAME")),
+    }
+}
+
+/// Both sides of a set operation have as many columns.
+pub(super) fn check_columns(name: &str, left: usize, right: usize) -> SqlResult<()> {
+    if left == right { Ok(()) } else { Err(SqlError::syntax(format!("each {name} query must have the same number of columns"))) }
 }
 
 pub(super) fn refuse_other_forms(query: &ast::Query) -> SqlResult<()> {

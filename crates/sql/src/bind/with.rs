@@ -3,17 +3,17 @@
 //! A recursive query is `first UNION [ALL] step`. The step sees, under the name of the query, the rows that the last step gave that are new; it is run until there are none.
 //!
 //! Invariants:
-//! - a query sees those before it, and of its own clause no others; under WITH RECURSIVE it sees itself, too;
+//! - of its own clause a query sees those before it; under WITH RECURSIVE all, itself among them, but no circle of several;
 //! - the step names its query once, where each of its rows comes to the rows of the step: its rows of the last step can be read once.
 
 use super::from::renamed;
-use super::select::{Query, SetOperation, Tail, refuse_other_forms};
+use super::select::{Query, SetOperation, Tail, check_columns, is_all, refuse_other_forms};
 use super::{Binder, Output};
-use crate::expression::{Expr, Typed, common_type, make};
+use crate::expression::common_type;
 use crate::parse::identifier;
 use crate::plan::{JoinKind, Plan, RecursivePlan};
 use crate::{SqlError, SqlResult};
-use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+use sqlparser::ast::{self, SetExpr, SetOperator};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub(super) enum WithQuery {
     Query(NamedQuery),
     /// In a recursive query, itself.
     Itself(Itself),
+    /// One that is being bound: who names it is one that it names.
+    Waiting,
 }
 
 /// A query of WITH.
@@ -33,8 +35,8 @@ pub(super) struct NamedQuery {
     columns: Vec<String>,
     /// So many of the WITH clauses around it does it see.
     sees: usize,
-    /// Of that clause, these names: those before its own.
-    before: Vec<String>,
+    /// Of that clause, these names.
+    names: Vec<String>,
     /// It stands behind WITH RECURSIVE.
     may_recurse: bool,
 }
@@ -58,18 +60,17 @@ impl Binder<'_> {
         let Some(with) = with else { return Ok(()) };
         self.with.push(HashMap::new());
         let sees = self.with.len();
-        let mut before = Vec::new();
-        for query in &with.cte_tables {
-            let name = identifier(&query.alias.name);
+        let all: Vec<String> = with.cte_tables.iter().map(|query| identifier(&query.alias.name)).collect();
+        for (at, query) in with.cte_tables.iter().enumerate() {
+            let (name, names) = (all[at].clone(), if with.recursive { &all[..] } else { &all[..at] });
             if !matches!(*query.query.body, SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } | SetExpr::Values(_)) {
                 return Err(SqlError::unsupported("a statement in WITH that changes rows"));
             }
             let columns = query.alias.columns.iter().map(|column| identifier(&column.name)).collect();
-            let named = NamedQuery { query: query.query.clone(), columns, sees, before: before.clone(), may_recurse: with.recursive };
+            let named = NamedQuery { query: query.query.clone(), columns, sees, names: names.to_vec(), may_recurse: with.recursive };
             if self.with[sees - 1].insert(name.clone(), Arc::new(WithQuery::Query(named))).is_some() {
                 return Err(SqlError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
             }
-            before.push(name);
         }
         Ok(())
     }
@@ -84,8 +85,9 @@ impl Binder<'_> {
         let named = match with {
             WithQuery::Query(named) => named,
             WithQuery::Itself(itself) => return self.itself(name, itself),
+            WithQuery::Waiting => return Err(SqlError::unsupported("mutual recursion between WITH queries")),
         };
-        let hidden = self.hide_with(named);
+        let hidden = self.hide_with(name, named);
         let planned = match named.may_recurse {
             true => self.derived_by(|binder| binder.recursive(name, named)),
             false => self.derived_by(|binder| binder.query(&named.query)),
@@ -95,13 +97,14 @@ impl Binder<'_> {
         Ok((plan, renamed(outputs, &named.columns)?))
     }
 
-    /// While a query of WITH is bound, it sees those before it, and no more. Gives what was seen.
-    fn hide_with(&mut self, named: &NamedQuery) -> Vec<Level> {
+    /// While a query of WITH is bound, it sees those that it may, and no more. Gives what was seen.
+    fn hide_with(&mut self, name: &str, named: &NamedQuery) -> Vec<Level> {
         let level = named.sees - 1;
-        let own = (self.with[level].iter())
-            .filter(|(name, _)| named.before.contains(name))
-            .map(|(name, query)| (name.clone(), Arc::clone(query)))
-            .collect();
+        let mut own = self.with[level].clone();
+        own.retain(|name, _| named.names.contains(name));
+        if let Some(itself) = own.get_mut(name) {
+            *itself = Arc::new(WithQuery::Waiting);
+        }
         let mut seen: Vec<Level> = self.with[..level].to_vec();
         seen.push(own);
         std::mem::replace(&mut self.with, seen)
@@ -151,11 +154,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("ORDER BY, LIMIT and OFFSET of a recursive query")
                 .with_hint("They may stand where the query is named."));
         }
-        let all = match set_quantifier {
-            SetQuantifier::All => true,
-            SetQuantifier::Distinct | SetQuantifier::None => false,
-            _ => return Err(SqlError::unsupported("UNION BY NAME")),
-        };
+        let all = is_all(*set_quantifier)?;
         if let Err(place) = has_step(&step.plan, number) {
             return Err(wrong(name, place));
         }
@@ -166,17 +165,11 @@ impl Binder<'_> {
 
     /// The step of a recursive query has the types of its first part.
     fn of_types(&self, name: &str, step: Query, outputs: &[Output]) -> SqlResult<Plan> {
-        if step.outputs.len() != outputs.len() {
-            return Err(SqlError::syntax("each UNION query must have the same number of columns"));
-        }
+        check_columns("UNION", outputs.len(), step.outputs.len())?;
         let mut exprs = Vec::with_capacity(outputs.len());
         for (at, (first, own)) in outputs.iter().zip(&step.outputs).enumerate() {
-            let slot = Typed::of(Expr::Slot(at), own.data_type);
-            if step.unknown.contains(&at) {
-                exprs.push(make::cast(slot, first.data_type, self.params)?.expr);
-                continue;
-            }
-            let both = common_type([Some(first.data_type), Some(own.data_type)].into_iter(), "UNION")?;
+            let known = (!step.unknown.contains(&at)).then_some(own.data_type);
+            let both = common_type([Some(first.data_type), known].into_iter(), "UNION")?;
             if let Some(both) = both.filter(|both| *both != first.data_type) {
                 let message = format!(
                     "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
@@ -186,7 +179,7 @@ impl Binder<'_> {
                 );
                 return Err(SqlError::new("42804", message).with_hint("Cast the output of the non-recursive term to the correct type."));
             }
-            exprs.push(make::coerce(slot, &first.data_type, self.params)?.expr);
+            exprs.push(self.column_as(&step, at, first.data_type)?);
         }
         Ok(step.plan.projected(exprs))
     }

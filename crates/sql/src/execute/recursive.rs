@@ -8,12 +8,12 @@ use super::{Context, Operator, Tuple, open};
 use crate::plan::RecursivePlan;
 use crate::{SqlError, SqlResult};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// Rows of steps that are to be read, by the number of their query.
 #[derive(Debug, Default)]
-pub(crate) struct Steps(RefCell<HashMap<usize, ListRows>>);
+pub(crate) struct Steps(RefCell<BTreeMap<usize, ListRows>>);
 
 pub(crate) struct Recursive {
     plan: Arc<RecursivePlan>,

@@ -63,7 +63,7 @@ pub(super) struct Joining<'j> {
 }
 
 /// Puts places in the place of columns.
-pub(super) fn place(expr: &mut Expr, layout: &[(usize, usize)]) {
+pub(crate) fn place(expr: &mut Expr, layout: &[(usize, usize)]) {
     expr.rewrite(&mut |expr| {
         if let Expr::Column { relation, column } = expr
             && let Some(slot) = layout.iter().position(|own| *own == (*relation, *column))

@@ -25,6 +25,7 @@ use crate::expression::AggregateKind;
 use crate::expression::Expr;
 use crate::system::SystemTable;
 use access::Test;
+pub(crate) use join::place;
 use pagefold_engine::btree::Direction;
 use pagefold_types::Value;
 use std::sync::Arc;
