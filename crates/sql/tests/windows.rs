@@ -6,33 +6,17 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "common/random.rs"]
+mod random;
+
 use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
 use pagefold_io::{MemoryStorage, OsClock};
 use pagefold_sql::{Database, Session};
 use pagefold_types::Value;
+use random::{Random, setting};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-
-/// xorshift64*
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        usize::try_from(self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11).unwrap() % end
-    }
-
-    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len())]
-    }
-
-    fn percent(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// How often something was in a statement that gave rows.
 type Reached = BTreeMap<String, u32>;
@@ -197,10 +181,6 @@ fn theirs(sqlite: &rusqlite::Connection, sql: &str) -> Vec<Vec<String>> {
         all.push((0..columns).map(text).collect());
     }
     all
-}
-
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
 #[test]
