@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "common/random.rs"]
+#[allow(dead_code, reason = "others use more of it")]
 mod random;
 
 use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
