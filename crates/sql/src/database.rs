@@ -4,6 +4,7 @@ use crate::sequences::{SequenceRef, Sequences};
 use crate::{Session, SqlResult};
 use pagefold_engine::database as engine;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A database that speaks SQL. A clone is the same one.
 #[derive(Clone, Debug)]
@@ -36,7 +37,10 @@ impl Database {
         &self.shared.engine
     }
 
-    pub(crate) fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
-        self.shared.sequences.next(&self.shared.engine, sequence)
+    /// The next number of a sequence; `drawn` becomes up to where the log has to be durable for it to stay given.
+    pub(crate) fn next_value(&self, sequence: &SequenceRef, drawn: &AtomicU64) -> SqlResult<i64> {
+        let (number, taken) = self.shared.sequences.next(&self.shared.engine, sequence)?;
+        drawn.fetch_max(taken, Ordering::Relaxed);
+        Ok(number)
     }
 }

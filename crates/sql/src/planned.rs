@@ -10,9 +10,10 @@ use crate::expression::Expr;
 use crate::expression::ParamTypes;
 use crate::plan::{Access, Plan, ScanPlan};
 use crate::session::Statement;
+use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value, text};
-use sqlparser::ast::Statement as Node;
+use sqlparser::ast::{SetExpr, Statement as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub(crate) struct Planned {
     pub(crate) action: Action,
     pub(crate) outputs: Arc<[Output]>,
     pub(crate) subplans: Arc<[Plan]>,
+    /// Tables of the database's own that it names.
+    pub(crate) system: Vec<SystemTable>,
     params: Vec<DataType>,
     /// `SELECT`, `INSERT 0`, `UPDATE`, `DELETE`, `MERGE`: the number of rows follows.
     pub(crate) tag: &'static str,
@@ -90,6 +93,13 @@ impl Planned {
         let returned = |returning: &Option<crate::bind::change::Returning>| {
             returning.as_ref().map_or_else(Vec::new, |returning| returning.outputs.clone())
         };
+        if let Node::Query(query) = node
+            && let SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) | SetExpr::Merge(change) = &*query.body
+        {
+            // WITH stands before a change of rows, and nothing behind it: its queries are seen everywhere in that.
+            binder.with_queries(query.with.as_ref())?;
+            return Planned::new(change, binder, types);
+        }
         let (action, outputs, tag) = match node {
             Node::Query(query) if query.locks.is_empty() => {
                 let planned = binder.query(query)?;
@@ -126,7 +136,7 @@ impl Planned {
             other => return Err(SqlError::unsupported(format!("{other}"))),
         };
         let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
-        Ok(Planned { action, outputs: outputs.into(), subplans, params: types.all(), tag })
+        Ok(Planned { action, outputs: outputs.into(), subplans, system: binder.system, params: types.all(), tag })
     }
 
     /// What a change of rows has to look at in other tables.

@@ -4,6 +4,8 @@
 //! again. Numbers are taken from there in blocks, each in a transaction of its own that is committed before any of them is given: so none is given twice, and none comes back when whoever asked
 //! takes back what he did. All sessions of a process share a block; what is left of it when the process ends is never given.
 //!
+//! That commit waits for no sync. It is durable before the transaction that was given a number has ended well, also one that only read (`Session::settle`): what it was for may be elsewhere.
+//!
 //! Invariant: the row says a number behind all that were given.
 
 use crate::{SqlError, SqlResult};
@@ -37,6 +39,8 @@ pub(crate) struct SequenceRef {
 struct Block {
     next: i128,
     left: u64,
+    /// Where the log ended when it had been taken.
+    taken: u64,
 }
 
 /// The blocks of a process.
@@ -46,8 +50,8 @@ pub(crate) struct Sequences {
 }
 
 impl Sequences {
-    /// The next number.
-    pub(crate) fn next(&self, database: &Arc<Database>, sequence: &SequenceRef) -> SqlResult<i64> {
+    /// The next number, and up to where the log has to be durable for it to stay given.
+    pub(crate) fn next(&self, database: &Arc<Database>, sequence: &SequenceRef) -> SqlResult<(i64, u64)> {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let block = match blocks.get_mut(&sequence.id).filter(|block| block.left > 0) {
             Some(block) => block,
@@ -63,7 +67,7 @@ impl Sequences {
         let number = i64::try_from(block.next).map_err(|_| exhausted(sequence))?;
         block.left -= 1;
         block.next += i128::from(sequence.numbers.increment);
-        Ok(number)
+        Ok((number, block.taken))
     }
 }
 
@@ -87,7 +91,7 @@ fn take(database: &Arc<Database>, sequence: &SequenceRef) -> SqlResult<Block> {
 }
 
 fn take_once(database: &Arc<Database>, sequence: &SequenceRef) -> SqlResult<Block> {
-    // Whoever commits what has a number of the block commits later, and that is durable with all before it.
+    // Whoever is given a number of the block makes it durable when he ends.
     let options = TransactionOptions { durability: Durability::Relaxed, ..TransactionOptions::default() };
     let mut transaction = database.begin_owned(options);
     let table = match transaction.table(TABLE) {
@@ -126,7 +130,7 @@ fn take_once(database: &Arc<Database>, sequence: &SequenceRef) -> SqlResult<Bloc
         None => drop(transaction.insert(&table, &[id, ValueRef::Decimal(behind)])?),
     }
     transaction.commit()?;
-    Ok(Block { next, left })
+    Ok(Block { next, left, taken: database.log_end() })
 }
 
 fn make_table(database: &Arc<Database>) -> SqlResult<()> {

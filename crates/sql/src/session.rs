@@ -19,13 +19,13 @@ use crate::sequences::SequenceRef;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::Error;
-use pagefold_engine::database::{Isolation, Savepoint, TableChange, Transaction, TransactionOptions};
+use pagefold_engine::database::{Durability, Isolation, Savepoint, TableChange, Transaction, TransactionOptions};
 use pagefold_io::{Clock, OsClock};
 use pagefold_types::{DataType, Value, ValueRef};
 use sqlparser::ast::{self, Statement as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracing::{debug_span, field};
 
 /// How often a statement is planned anew because tables were written anew meanwhile.
@@ -39,6 +39,8 @@ pub struct Session {
     pub(crate) open: Option<Open>,
     pub(crate) settings: Settings,
     cancelled: Arc<AtomicBool>,
+    /// Up to where the log has to be durable for numbers of sequences to stay given that its transaction was given.
+    drawn: Arc<AtomicU64>,
     plans: Plans,
     prepared: HashMap<String, Statement>,
 }
@@ -117,6 +119,7 @@ impl Session {
             open: None,
             settings: Settings::default(),
             cancelled: Arc::new(AtomicBool::new(false)),
+            drawn: Arc::default(),
             plans: Plans::default(),
             prepared: HashMap::new(),
         }
@@ -170,7 +173,8 @@ impl Session {
     /// In a transaction of its own, which is taken back.
     fn look_defining(&mut self, look: impl FnOnce(&mut define::Defining<'_>) -> SqlResult<()>) -> SqlResult<()> {
         let mut open = Open::new(&self.database, self.clock.as_ref(), TransactionOptions::default(), false);
-        let run = Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits() };
+        let run =
+            Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits(), drawn: &self.drawn };
         look(&mut define::Defining { transaction: &mut open.transaction, run })
     }
 
@@ -286,8 +290,17 @@ impl Session {
             _ => return Ok(()),
         }
         match self.open.take() {
-            Some(open) => Ok(open.transaction.commit()?),
+            Some(open) => self.settle(open),
             None => Ok(()),
+        }
+    }
+
+    /// Commits. Numbers of sequences that the transaction was given are never given again then, also when it has changed nothing.
+    fn settle(&self, open: Open) -> SqlResult<()> {
+        open.transaction.commit()?;
+        match self.drawn.swap(0, Ordering::Relaxed) {
+            taken if taken > 0 && open.options.durability == Durability::Durable => Ok(self.database.engine().make_durable(taken)?),
+            _ => Ok(()),
         }
     }
 
@@ -331,7 +344,7 @@ impl Session {
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         open.has_run = true;
         if let Action::Point(point) = &planned.action {
-            let outside = Outside(&self.database);
+            let outside = Outside(&self.database, &self.drawn);
             let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
             if let Some(row) = crate::execute::point(point, &mut open.transaction, &env)? {
                 return Ok(Ran::Row { planned, row });
@@ -341,8 +354,9 @@ impl Session {
         loop {
             limits.check()?;
             let view = open.transaction.read_view()?;
-            let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone() };
-            let execution = Execution::new(&run, view, params.clone(), Arc::clone(&planned.subplans));
+            let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone(), drawn: &self.drawn };
+            let mut execution = Execution::new(&run, view, params.clone(), Arc::clone(&planned.subplans));
+            execution.look_at(&planned.system, &mut open.transaction)?;
             let done = match &planned.action {
                 Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => {
                     let operator = crate::execute::open(plan, &execution.context())?;
@@ -425,10 +439,11 @@ impl Session {
         let mut binder = Binder::new(&mut open.transaction, &types);
         let typed = binder.expression(expr)?;
         let (expr, _) = crate::bind::settled(typed, &types)?;
-        let subplans: Arc<[crate::plan::Plan]> = binder.subplans.into();
+        let (subplans, system): (Arc<[crate::plan::Plan]>, _) = (binder.subplans.into(), binder.system);
         let params = crate::planned::fit_params(params, &types.all())?;
-        let run = Run { database: &self.database, now: open.began, memory, limits };
-        let execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
+        let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
+        let mut execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
+        execution.look_at(&system, &mut open.transaction)?;
         execution.context().evaluate(&expr, &[])
     }
 
@@ -544,8 +559,8 @@ impl Session {
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         open.has_run = true;
         let savepoint = open.transaction.savepoint();
-        let mut defining =
-            define::Defining { transaction: &mut open.transaction, run: Run { database: &self.database, now: open.began, memory, limits } };
+        let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
+        let mut defining = define::Defining { transaction: &mut open.transaction, run };
         match defining.define(node) {
             Ok(tag) => {
                 self.end_statement()?;
@@ -583,7 +598,7 @@ impl Session {
             open.transaction.rollback()?;
             "ROLLBACK"
         } else {
-            open.transaction.commit()?;
+            self.settle(open)?;
             "COMMIT"
         };
         if chain {
@@ -674,11 +689,11 @@ pub(crate) enum Ran {
 }
 
 /// What expressions ask for that stand in no plan with subqueries.
-struct Outside<'d>(&'d Database);
+struct Outside<'d>(&'d Database, &'d AtomicU64);
 
 impl Subqueries for Outside<'_> {
     fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
-        self.0.next_value(sequence)
+        self.0.next_value(sequence, self.1)
     }
 
     fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {

@@ -1,12 +1,15 @@
-//! Tables that say what there is: `information_schema.tables`, `columns` and those of constraints, `pagefold_tables`, `pagefold_indexes`. Their rows are made when they are read, of what is committed then.
+//! Tables that say what there is: `information_schema.tables`, `columns` and those of constraints, `pagefold_tables`, `pagefold_indexes`. Their rows are made when a statement begins, of what its
+//! transaction would find then: what it has defined itself, not what others have and may take back.
 
+use crate::SqlResult;
 use crate::bind::{Output, TEXT};
 use crate::catalog::is_system;
 use crate::expression::type_name;
-use crate::{Database, SqlResult};
-use pagefold_engine::database::split_partition_name;
+use pagefold_engine::Error;
+use pagefold_engine::database::{Transaction, split_partition_name};
+use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
-use pagefold_format::catalog::{ConstraintKind, Reference};
+use pagefold_format::catalog::{ConstraintKind, Notes, Reference};
 use pagefold_types::{DataType, Direction, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -130,13 +133,14 @@ impl SystemTable {
     ///
     /// # Errors
     /// When a table cannot be opened.
-    pub(crate) fn rows(self, database: &Database) -> SqlResult<Vec<Vec<Value>>> {
+    pub(crate) fn rows(self, transaction: &mut Transaction<'static>) -> SqlResult<Vec<Vec<Value>>> {
         // A table that is divided is one table.
-        let mut tables: BTreeMap<String, Vec<Arc<Table>>> = BTreeMap::new();
-        for table in database.engine().tables()? {
-            let whole = split_partition_name(table.name()).filter(|_| table.attributes().range.is_some());
-            let name = whole.map_or(table.name(), |(name, _)| name).to_owned();
-            tables.entry(name).or_default().push(table);
+        let mut tables: BTreeMap<String, Vec<Part>> = BTreeMap::new();
+        for name in transaction.table_names() {
+            let Some(part) = Part::find(transaction, &name)? else { continue };
+            let whole = split_partition_name(&name).filter(|_| part.table.attributes().range.is_some());
+            let name = whole.map_or(&*name, |(name, _)| name).to_owned();
+            tables.entry(name).or_default().push(part);
         }
         let mut rows = Vec::new();
         for (name, parts) in tables.iter().filter(|(name, _)| !is_system(name)) {
@@ -157,6 +161,29 @@ impl SystemTable {
     }
 }
 
+/// A table that is not divided, or a partition, as a transaction finds it.
+struct Part {
+    table: Arc<Table>,
+    notes: Arc<Notes>,
+    indexes: Vec<Arc<Index>>,
+}
+
+impl Part {
+    fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Part>> {
+        let mut find = || {
+            let table = transaction.table(name)?;
+            let (notes, indexes) = (transaction.notes_of_table(&table), transaction.indexes(&table)?);
+            Ok(Part { table, notes, indexes })
+        };
+        match find() {
+            Ok(part) => Ok(Some(part)),
+            // It has come since the snapshot, or goes at this moment.
+            Err(Error::Unknown { .. } | Error::Stale { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 fn text(text: &str) -> Value {
     Value::Text(text.into())
 }
@@ -170,9 +197,8 @@ fn split(name: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or(("public", name))
 }
 
-fn columns_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
+fn columns_of(name: &str, Part { table, notes, .. }: &Part, rows: &mut Vec<Vec<Value>>) {
     let (schema, short) = split(name);
-    let notes = table.notes();
     for at in table.attributes().visible_columns() {
         let column = &table.attributes().schema.columns()[at];
         let default = u32::try_from(at).ok().and_then(|id| notes.column(id).default);
@@ -204,26 +230,26 @@ fn columns_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
 }
 
 /// The unique indexes of a table, which are its keys: name, columns, and whether it is the primary one.
-fn keys_of(table: &Table) -> Vec<(String, Vec<usize>, bool)> {
-    let own = |index: &Arc<pagefold_engine::index::Index>| {
+fn keys_of(Part { table, indexes, .. }: &Part) -> Vec<(String, Vec<usize>, bool)> {
+    let own = |index: &Arc<Index>| {
         let attributes = index.attributes();
         let name = split_partition_name(index.name()).filter(|_| table.attributes().range.is_some()).map_or(index.name(), |(name, _)| name);
         let columns = attributes.columns.iter().map(|(column, _)| *column).collect();
         (name.to_owned(), columns, attributes.is_of_key(&table.attributes().primary_key))
     };
-    table.indexes().iter().filter(|index| index.attributes().unique).map(own).collect()
+    indexes.iter().filter(|index| index.attributes().unique).map(own).collect()
 }
 
-fn constraints_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
+fn constraints_of(name: &str, part: &Part, rows: &mut Vec<Vec<Value>>) {
     let (schema, short) = split(name);
     let mut push = |constraint: &str, kind: &str| {
         let names = [text("pagefold"), text(schema), text(constraint), text("pagefold"), text(schema), text(short), text(kind)];
         rows.push(names.into_iter().chain([text("NO"), text("NO")]).collect());
     };
-    for (key, _, is_primary) in keys_of(table) {
+    for (key, _, is_primary) in keys_of(part) {
         push(&key, if is_primary { "PRIMARY KEY" } else { "UNIQUE" });
     }
-    for constraint in table.notes().constraints() {
+    for constraint in part.notes.constraints() {
         match constraint.kind {
             ConstraintKind::ForeignKey => push(&constraint.name, "FOREIGN KEY"),
             ConstraintKind::Check => push(&constraint.name, "CHECK"),
@@ -233,7 +259,7 @@ fn constraints_of(name: &str, table: &Table, rows: &mut Vec<Vec<Value>>) {
 }
 
 /// The key of another table that a foreign key refers to: its name, and which of the columns stand where in it.
-fn key_referred(tables: &BTreeMap<String, Vec<Arc<Table>>>, reference: &Reference) -> Option<(String, Vec<usize>)> {
+fn key_referred(tables: &BTreeMap<String, Vec<Part>>, reference: &Reference) -> Option<(String, Vec<usize>)> {
     let parent = tables.get(&reference.name)?.first()?;
     let mut keys = keys_of(parent);
     keys.sort();
@@ -244,19 +270,19 @@ fn key_referred(tables: &BTreeMap<String, Vec<Arc<Table>>>, reference: &Referenc
     })
 }
 
-fn key_columns_of(name: &str, tables: &BTreeMap<String, Vec<Arc<Table>>>, rows: &mut Vec<Vec<Value>>) {
-    let Some(table) = tables.get(name).and_then(|parts| parts.first()) else { return };
+fn key_columns_of(name: &str, tables: &BTreeMap<String, Vec<Part>>, rows: &mut Vec<Vec<Value>>) {
+    let Some(part) = tables.get(name).and_then(|parts| parts.first()) else { return };
     let (schema, short) = split(name);
     let mut push = |key: &str, column: usize, at: usize, referred: Option<usize>| {
-        let Some(own) = table.attributes().schema.columns().get(column) else { return };
+        let Some(own) = part.table.attributes().schema.columns().get(column) else { return };
         let names = [text("pagefold"), text(schema), text(key), text("pagefold"), text(schema), text(short), text(&own.name)];
         let referred = referred.map_or(Value::Null, |at| number(at as u64 + 1));
         rows.push(names.into_iter().chain([number(at as u64 + 1), referred]).collect());
     };
-    for (key, columns, _) in keys_of(table) {
+    for (key, columns, _) in keys_of(part) {
         columns.iter().enumerate().for_each(|(at, column)| push(&key, *column, at, None));
     }
-    for constraint in table.notes().constraints() {
+    for constraint in part.notes.constraints() {
         let Some(reference) = &constraint.reference else { continue };
         let referred = key_referred(tables, reference);
         for (at, column) in constraint.columns.iter().enumerate() {
@@ -265,10 +291,10 @@ fn key_columns_of(name: &str, tables: &BTreeMap<String, Vec<Arc<Table>>>, rows: 
     }
 }
 
-fn references_of(name: &str, tables: &BTreeMap<String, Vec<Arc<Table>>>, rows: &mut Vec<Vec<Value>>) {
-    let Some(table) = tables.get(name).and_then(|parts| parts.first()) else { return };
+fn references_of(name: &str, tables: &BTreeMap<String, Vec<Part>>, rows: &mut Vec<Vec<Value>>) {
+    let Some(part) = tables.get(name).and_then(|parts| parts.first()) else { return };
     let (schema, _) = split(name);
-    for constraint in table.notes().constraints() {
+    for constraint in part.notes.constraints() {
         let Some(reference) = &constraint.reference else { continue };
         let key = key_referred(tables, reference).map_or(Value::Null, |(key, _)| Value::Text(key));
         let rule = |action: u8| text(Reference::ACTIONS.get(usize::from(action)).copied().unwrap_or(Reference::ACTIONS[0]));
@@ -286,18 +312,18 @@ fn references_of(name: &str, tables: &BTreeMap<String, Vec<Arc<Table>>>, rows: &
     }
 }
 
-fn table_row(name: &str, parts: &[Arc<Table>]) -> Vec<Value> {
-    let attributes = parts[0].attributes();
+fn table_row(name: &str, parts: &[Part]) -> Vec<Value> {
+    let attributes = parts[0].table.attributes();
     let key: Vec<&str> = attributes.primary_key.iter().map(|column| attributes.schema.columns()[*column].name.as_str()).collect();
     let (mut rows, mut pages, mut bytes) = (0, 0, 0);
     for part in parts {
-        rows += part.row_count();
-        for data_set in part.data_sets() {
+        rows += part.table.row_count();
+        for data_set in part.table.data_sets() {
             pages += u64::from(data_set.page_count());
             bytes += u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
         }
     }
-    let is_one = parts.iter().all(|part| part.attributes().method == attributes.method);
+    let is_one = parts.iter().all(|part| part.table.attributes().method == attributes.method);
     vec![
         text(name),
         text(if is_one { attributes.method.name() } else { "several" }),
@@ -311,9 +337,9 @@ fn table_row(name: &str, parts: &[Arc<Table>]) -> Vec<Value> {
     ]
 }
 
-fn index_rows(name: &str, parts: &[Arc<Table>], rows: &mut Vec<Vec<Value>>) {
-    for table in parts {
-        for index in table.indexes().iter() {
+fn index_rows(name: &str, parts: &[Part], rows: &mut Vec<Vec<Value>>) {
+    for Part { table, indexes, .. } in parts {
+        for index in indexes {
             let attributes = index.attributes();
             let column = |(column, direction): &(usize, Direction)| {
                 let name = &table.attributes().schema.columns()[*column].name;

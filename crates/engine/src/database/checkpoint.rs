@@ -214,6 +214,20 @@ impl DatabaseState {
         core.log().map_or(0, |log| log.end().saturating_sub(core.checkpoint.load(Ordering::Relaxed)))
     }
 
+    /// Where the log ends: behind all that has been committed so far. 0 without a log.
+    #[must_use]
+    pub fn log_end(&self) -> Lsn {
+        self.core.log().map_or(0, |log| log.end())
+    }
+
+    /// Returns when everything before this place of the log is durable: for who tells others what a transaction has committed that need not be.
+    ///
+    /// # Errors
+    /// When the log cannot be written, or ends before it.
+    pub fn make_durable(&self, before: Lsn) -> Result<()> {
+        self.core.log().map_or(Ok(()), |log| log.make_durable(before))
+    }
+
     /// A checkpoint when the log has grown enough for one, by the thread for that, or else by this one.
     pub(super) fn checkpoint_when_due(&self) {
         let limit = self.core.checkpoint_bytes;

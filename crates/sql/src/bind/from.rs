@@ -159,6 +159,9 @@ impl Binder<'_> {
             return self.add(alias, &wanted, outputs, Source::Plan(plan));
         }
         if let Some(system) = SystemTable::named(&wanted) {
+            if !self.system.contains(&system) {
+                self.system.push(system);
+            }
             return self.add(alias, system.name(), system.columns(), Source::Plan(Plan::System(system)));
         }
         match catalog::find(self.transaction, &wanted)? {

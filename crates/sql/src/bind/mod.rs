@@ -41,6 +41,7 @@ pub(crate) use windows::{WINDOWS, WindowCall, WindowFunction, WindowOrder};
 pub(crate) use crate::expression::TEXT;
 use crate::expression::{Expr, ParamTypes, Typed};
 use crate::plan::Plan;
+use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::Transaction;
 use pagefold_types::DataType;
@@ -56,6 +57,8 @@ pub(crate) struct Binder<'b> {
     pub(crate) scopes: Vec<Scope>,
     /// Plans of subqueries in expressions, by number.
     pub(crate) subplans: Vec<Plan>,
+    /// Tables of the database's own that are named.
+    pub(crate) system: Vec<SystemTable>,
     /// Queries of WITH that can be seen, the innermost last.
     with: Vec<with::Level>,
     /// Of each recursive query how often it named itself.
@@ -76,6 +79,7 @@ impl<'b> Binder<'b> {
             params,
             scopes: Vec::new(),
             subplans: Vec::new(),
+            system: Vec::new(),
             with: Vec::new(),
             recursions: Vec::new(),
             expressions: 0,

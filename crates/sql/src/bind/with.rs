@@ -56,7 +56,7 @@ fn wrong(name: &str, what: &str) -> SqlError {
 
 impl Binder<'_> {
     /// The queries of a WITH come into sight.
-    pub(super) fn with_queries(&mut self, with: Option<&ast::With>) -> SqlResult<()> {
+    pub(crate) fn with_queries(&mut self, with: Option<&ast::With>) -> SqlResult<()> {
         let Some(with) = with else { return Ok(()) };
         self.with.push(HashMap::new());
         let sees = self.with.len();

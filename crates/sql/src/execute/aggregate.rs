@@ -28,6 +28,8 @@ struct Groups {
     accumulators: std::vec::IntoIter<Accumulator>,
     left: usize,
     share: Share,
+    /// Bytes that groups have gathered.
+    gathered: usize,
     /// Rows of groups that are to come, each list with its level.
     lists: Vec<(u32, Rows)>,
 }
@@ -35,7 +37,7 @@ struct Groups {
 impl Groups {
     fn open(plan: &Arc<AggregatePlan>, context: &Context<'_>) -> SqlResult<Groups> {
         let (keys, accumulators, share) = (Vec::new().into_iter(), Vec::new().into_iter(), Share::default());
-        let mut groups = Groups { plan: Arc::clone(plan), keys, accumulators, left: 0, share, lists: Vec::new() };
+        let mut groups = Groups { plan: Arc::clone(plan), keys, accumulators, left: 0, share, gathered: 0, lists: Vec::new() };
         groups.gather(&mut *open(&plan.input, context)?, 0, context)?;
         if groups.left == 0 && !plan.totals.is_empty() {
             groups.keys = plan.totals.concat().into_iter();
@@ -97,11 +99,11 @@ impl Groups {
                     Some(argument) => accumulator.add(argument.evaluate_ref(&env)?.as_ref())?,
                 }
                 let grown = accumulator.grown_bytes().saturating_sub(before);
-                if grown > 0 && !self.share.take(&execution.budget, grown) {
-                    // What one group gathers cannot be divided.
-                    if accumulator.gathers() {
-                        return Err(execution.budget.too_little());
-                    }
+                // What one group gathers cannot be divided.
+                if accumulator.gathers() {
+                    execution.budget.take(grown)?;
+                    self.gathered += grown;
+                } else if grown > 0 {
                     self.share.force(&execution.budget, grown);
                 }
             }
@@ -120,6 +122,7 @@ impl Operator for Groups {
         while self.left == 0 {
             let Some((level, mut list)) = self.lists.pop() else { return Ok(false) };
             self.share.give_all_back(&context.execution.budget);
+            context.execution.budget.give_back(std::mem::take(&mut self.gathered));
             self.gather(&mut list, level, context)?;
         }
         self.left -= 1;

@@ -8,7 +8,7 @@
 //!   is committed now; rows that it has locked stay locked, so it comes to an end.
 
 use super::foreign_key::Keeper;
-use super::spill::{RowList, Share};
+use super::spill::RowList;
 use super::{Context, Execution, Operator, Tuple, bytes_of, open};
 use crate::bind::change::{ChangePlan, Conflict, InsertPlan, Returning, RowRules};
 use crate::catalog::TableRef;
@@ -384,11 +384,10 @@ pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, 
     Ok(Outcome::Done(changed))
 }
 
-/// Which rows of a table a statement has met. They cannot wait in a file, and what can takes all the memory there is: so they have as much again, of their own.
+/// Which rows of a table a statement has met.
 #[derive(Default)]
 pub(super) struct RowsMet {
     places: HashSet<(usize, u64)>,
-    share: Share,
 }
 
 impl RowsMet {
@@ -397,15 +396,12 @@ impl RowsMet {
         if !self.places.insert((part, rid.to_u64())) {
             return Ok(false);
         }
-        if self.places.len() * MET_BYTES > execution.budget.most() {
-            return Err(execution.budget.too_little());
-        }
-        self.share.force(&execution.budget, MET_BYTES);
+        execution.budget.take(MET_BYTES)?;
         Ok(true)
     }
 
-    pub(super) fn forget(mut self, execution: &Execution) {
-        self.share.give_all_back(&execution.budget);
+    pub(super) fn forget(self, execution: &Execution) {
+        execution.budget.give_back(self.places.len() * MET_BYTES);
     }
 }
 

@@ -150,7 +150,7 @@ mod unit {
         let view = database.engine().begin_owned(TransactionOptions::default()).read_view().unwrap();
         let rows = values.into_iter().map(|value| vec![Expr::Literal(value)]).collect();
         let subplans: Arc<[Plan]> = Arc::new([Plan::Values(Arc::new(rows))]);
-        Execution::new(&Run { database: &database, now: 0, memory, limits }, view, Vec::new(), subplans)
+        Execution::new(&Run { database: &database, now: 0, memory, limits, drawn: &Arc::default() }, view, Vec::new(), subplans)
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! * `window`: window functions; `frame`: the rows that they look at
 //! * `order`: sorting, limits; `set`: distinct rows, set operations
 //! * `recursive`: queries that ask themselves
-//! * `spill`: rows that do not fit the memory of a statement
+//! * `budget`: the memory of a statement; `spill`: rows that do not fit it
 //! * `key`: values as bytes that are equal when they are
 //! * `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `foreign_key`: what that means for rows of other tables
 //!
@@ -17,6 +17,7 @@
 //! - each loop over rows asks from time to time whether the statement was cancelled, or its time is over.
 
 mod aggregate;
+mod budget;
 pub(crate) mod change;
 mod column_aggregate;
 pub(crate) mod foreign_key;
@@ -34,6 +35,7 @@ pub(crate) mod spill;
 mod tests;
 mod window;
 
+pub(crate) use budget::{Budget, bytes_of};
 pub(crate) use key::encode as encode_key;
 pub(crate) use scan::point;
 
@@ -41,16 +43,17 @@ use crate::Database;
 use crate::expression::{Env, Expr, Subqueries};
 use crate::plan::Plan;
 use crate::sequences::SequenceRef;
+use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
 use known::Known;
-use pagefold_engine::database::ReadView;
+use pagefold_engine::database::{ReadView, Transaction};
 use pagefold_io::Clock;
 use pagefold_types::{Value, ValueRef};
 use spill::Spill;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Rows between two looks at the clock.
@@ -92,6 +95,10 @@ pub(crate) struct Execution {
     pub(crate) subplans: Arc<[Plan]>,
     pub(crate) budget: Budget,
     pub(crate) limits: Limits,
+    /// Up to where the log has to be durable for numbers of sequences to stay given.
+    drawn: Arc<AtomicU64>,
+    /// Rows of the tables of the database's own that the statement names.
+    system: Vec<(SystemTable, Vec<Tuple>)>,
     /// Where rows go that do not fit.
     pub(crate) spill: Rc<Spill>,
     known: Known,
@@ -108,6 +115,7 @@ pub(crate) struct Run<'r> {
     /// Bytes that a statement may take for rows that it keeps.
     pub(crate) memory: usize,
     pub(crate) limits: Limits,
+    pub(crate) drawn: &'r Arc<AtomicU64>,
 }
 
 /// When a statement ends, done or not.
@@ -117,67 +125,6 @@ pub(crate) struct Limits {
     pub(crate) clock: Arc<dyn Clock>,
     /// On the monotonic clock.
     pub(crate) deadline: Option<Duration>,
-}
-
-/// Memory that a statement may take for rows it keeps.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    most: usize,
-    taken: Cell<usize>,
-}
-
-impl Budget {
-    pub(crate) fn new(most: usize) -> Budget {
-        Budget { most, taken: Cell::new(0) }
-    }
-
-    pub(crate) fn take(&self, bytes: usize) -> SqlResult<()> {
-        if !self.has_room(bytes) {
-            return Err(self.too_little());
-        }
-        self.force(bytes);
-        Ok(())
-    }
-
-    /// What the statement may take.
-    pub(crate) fn most(&self) -> usize {
-        self.most
-    }
-
-    /// Are so many bytes left?
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        self.taken.get().saturating_add(bytes) <= self.most
-    }
-
-    /// Charges what has to be kept in any case.
-    pub(crate) fn force(&self, bytes: usize) {
-        self.taken.set(self.taken.get().saturating_add(bytes));
-    }
-
-    /// What cannot be written to a file does not fit.
-    pub(crate) fn too_little(&self) -> SqlError {
-        let (number, unit) = if self.most < 1 << 20 { (self.most >> 10, "kB") } else { (self.most >> 20, "MB") };
-        let message = format!("the statement needs more than the {number} {unit} of memory that work_mem allows");
-        SqlError::new("53200", message).with_hint("SET work_mem = '256MB' allows more.")
-    }
-
-    pub(crate) fn give_back(&self, bytes: usize) {
-        self.taken.set(self.taken.get().saturating_sub(bytes));
-    }
-
-    pub(crate) fn taken(&self) -> usize {
-        self.taken.get()
-    }
-}
-
-/// Bytes that a row takes in memory.
-pub(crate) fn bytes_of(tuple: &[Value]) -> usize {
-    let heap = |value: &Value| match value {
-        Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    };
-    size_of_val(tuple) + tuple.iter().map(heap).sum::<usize>() + size_of::<Tuple>()
 }
 
 /// What an operator is run with.
@@ -208,8 +155,32 @@ impl<'c> Context<'c> {
 impl Execution {
     pub(crate) fn new(run: &Run<'_>, view: ReadView, params: Vec<Value>, subplans: Arc<[Plan]>) -> Execution {
         let (budget, known, steps, looks) = (Budget::new(run.memory), Known::default(), recursive::Steps::default(), Cell::new(0));
-        let (database, now, limits) = (run.database.clone(), run.now, run.limits.clone());
-        Execution { database, view, params, now, subplans, budget, limits, spill: Rc::default(), known, steps, looks }
+        let (database, now, limits, drawn) = (run.database.clone(), run.now, run.limits.clone(), Arc::clone(run.drawn));
+        Execution {
+            database,
+            view,
+            params,
+            now,
+            subplans,
+            budget,
+            limits,
+            drawn,
+            system: Vec::new(),
+            spill: Rc::default(),
+            known,
+            steps,
+            looks,
+        }
+    }
+
+    /// Looks at what tables of the database's own say now.
+    pub(crate) fn look_at(&mut self, tables: &[SystemTable], transaction: &mut Transaction<'static>) -> SqlResult<()> {
+        self.system = tables.iter().map(|table| Ok((*table, table.rows(transaction)?))).collect::<SqlResult<_>>()?;
+        Ok(())
+    }
+
+    fn rows_of(&self, table: SystemTable) -> Vec<Tuple> {
+        self.system.iter().find(|(own, _)| *own == table).map_or_else(Vec::new, |(_, rows)| rows.clone())
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
@@ -243,7 +214,7 @@ impl Limits {
 
 impl Subqueries for Execution {
     fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
-        self.database.next_value(sequence)
+        self.database.next_value(sequence, &self.drawn)
     }
 
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
@@ -258,9 +229,9 @@ impl Subqueries for Execution {
 impl Execution {
     /// Runs a subquery. What it kept while it ran is gone then; only what is known from now on stays.
     fn given_back<R>(&self, run: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
-        let (taken, known) = (self.budget.taken(), self.known.bytes());
+        let (before, known) = (self.budget.clone(), self.known.bytes());
         let done = run();
-        self.budget.give_back(self.budget.taken().saturating_sub(taken + self.known.bytes() - known));
+        self.budget.go_back_to(&before, self.known.bytes() - known);
         done
     }
 }
@@ -270,7 +241,7 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Oper
     match plan {
         Plan::Values(rows) => boxed(|| Ok(Rows { rows: Arc::clone(rows), at: 0 })),
         Plan::Series(bounds) => boxed(|| Series::open(bounds, context)),
-        Plan::System(table) => boxed(|| Ok(Kept { rows: table.rows(&context.execution.database)?.into_iter() })),
+        Plan::System(table) => boxed(|| Ok(Kept { rows: context.execution.rows_of(*table).into_iter() })),
         Plan::Scan(scan) => boxed(|| scan::Scan::open(scan, context, &[])),
         Plan::Filter(plan) => boxed(|| Ok(Filter { input: open(&plan.input, context)?, plan: Arc::clone(plan) })),
         Plan::Project(plan) => boxed(|| Ok(Project { input: open(&plan.input, context)?, from: Tuple::new(), plan: Arc::clone(plan) })),

@@ -3,7 +3,7 @@
 //! Invariant: rows of a step are read once, by the one [`Step`] that is open.
 
 use super::set::whole_key;
-use super::spill::{ListRows, RowList, Share};
+use super::spill::{ListRows, RowList};
 use super::{Context, Operator, Tuple, open};
 use crate::plan::RecursivePlan;
 use crate::{SqlError, SqlResult};
@@ -24,15 +24,14 @@ pub(crate) struct Recursive {
     count: u64,
     /// All rows that came, unless each is new.
     seen: HashSet<Box<[u8]>>,
-    share: Share,
     key: Vec<u8>,
 }
 
 impl Recursive {
     pub(crate) fn open(plan: &Arc<RecursivePlan>, context: &Context<'_>) -> SqlResult<Recursive> {
         let running = open(&plan.first, context)?;
-        let (seen, share, key) = (HashSet::new(), Share::default(), Vec::new());
-        Ok(Recursive { plan: Arc::clone(plan), running, new: RowList::default(), count: 0, seen, share, key })
+        let (seen, key) = (HashSet::new(), Vec::new());
+        Ok(Recursive { plan: Arc::clone(plan), running, new: RowList::default(), count: 0, seen, key })
     }
 
     fn is_new(&mut self, row: &Tuple, context: &Context<'_>) -> SqlResult<bool> {
@@ -44,9 +43,7 @@ impl Recursive {
             return Ok(false);
         }
         // A later step may give it again, so nothing of this can wait in a file.
-        if !self.share.take(&context.execution.budget, self.key.len() + 32) {
-            return Err(context.execution.budget.too_little());
-        }
+        context.execution.budget.take(self.key.len() + 32)?;
         self.seen.insert(self.key.as_slice().into());
         Ok(true)
     }

@@ -126,14 +126,14 @@ impl Share {
 
     /// Charges what it has to keep in any case.
     pub(crate) fn force(&mut self, budget: &Budget, bytes: usize) {
-        budget.force(bytes);
+        budget.share(bytes);
         self.taken += bytes;
     }
 
     /// It keeps so many bytes less.
     pub(crate) fn give_back(&mut self, budget: &Budget, bytes: usize) {
         let bytes = bytes.min(self.taken);
-        budget.give_back(bytes);
+        budget.give_share_back(bytes);
         self.taken -= bytes;
     }
 

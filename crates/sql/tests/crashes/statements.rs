@@ -1,0 +1,176 @@
+//! Random statements: of rows, of definitions, of transactions. Most succeed; which do not is part of what is looked at.
+
+use crate::random::Random;
+
+/// Tables that others refer to, of which `p` is divided, tables that refer to them, and a name that one of them may get.
+pub(crate) const PARENTS: [&str; 3] = ["t0", "t1", "p"];
+pub(crate) const CHILDREN: [&str; 2] = ["u0", "u1"];
+pub(crate) const VIEWS: [&str; 2] = ["v0", "v1"];
+const TABLES: [&str; 6] = ["t0", "t1", "u0", "u1", "p", "w"];
+
+/// What a statement does to the transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Begin,
+    Commit,
+    Rollback,
+    Savepoint,
+    RollbackTo,
+    /// Rows, or a query.
+    Rows,
+    /// Definitions.
+    Definition,
+    /// Numbers of the sequence that stays.
+    Number,
+}
+
+fn storage(random: &mut Random) -> String {
+    let method = random.one(&["none", "row", "page", "fixed", "huffman"]);
+    let page = random.one(&["2K", "4K", "8K"]);
+    format!("WITH (compress = '{method}', page_size = '{page}', pctfree = {})", random.one(&["0", "5", "30"]))
+}
+
+/// A table, by its name.
+pub(crate) fn create_table(random: &mut Random, name: &str) -> String {
+    let storage = storage(random);
+    if PARENTS.contains(&name) {
+        let unique = random.one(&["", ", UNIQUE (a, b)", ", UNIQUE (c)"]);
+        return format!(
+            "CREATE TABLE {name} (id INTEGER PRIMARY KEY, a INTEGER NOT NULL DEFAULT 5 CHECK (a > -500), b TEXT, c DECIMAL(12, 2){unique}) {storage}"
+        );
+    }
+    let parent = random.one(&PARENTS);
+    let action =
+        random.one(&["", "ON DELETE CASCADE", "ON DELETE SET NULL ON UPDATE CASCADE", "ON DELETE SET DEFAULT", "ON UPDATE CASCADE"]);
+    format!(
+        "CREATE TABLE {name} (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, p INTEGER REFERENCES {parent} {action}, a INTEGER, b TEXT, \
+         c DECIMAL(12, 2), g INTEGER GENERATED ALWAYS AS (a * 2) STORED) {storage}"
+    )
+}
+
+fn definition(random: &mut Random) -> String {
+    let table = random.one(&TABLES);
+    let n = random.below(4);
+    match random.below(24) {
+        0..=3 => {
+            let name = random.one(&TABLES[..4]);
+            create_table(random, name)
+        }
+        4 => format!("CREATE TABLE w {} AS SELECT * FROM {table}", storage(random)),
+        5..=7 => {
+            let (unique, column) = (random.one(&["", "", "UNIQUE"]), random.one(&["a", "b", "c", "b DESC, a", "a, id", "c DESC"]));
+            let format = random.one(&["plain", "prefix", "fold"]);
+            let page = if format == "fold" { "8K" } else { random.one(&["2K", "4K"]) };
+            format!("CREATE {unique} INDEX i{n} ON {table} ({column}) WITH (format = '{format}', page_size = '{page}')")
+        }
+        8 => format!("DROP INDEX i{n}"),
+        9 => format!("CREATE OR REPLACE VIEW {} AS SELECT id, a FROM {table} WHERE a > {n}", random.one(&VIEWS)),
+        10 => format!("DROP VIEW IF EXISTS {}", random.one(&VIEWS)),
+        11 => {
+            let column = random.one(&[
+                "INTEGER",
+                "TEXT DEFAULT 'new'",
+                "INTEGER NOT NULL DEFAULT 7",
+                "DECIMAL(8, 3) CHECK (x0 < 100)",
+                "TEXT UNIQUE",
+            ]);
+            format!("ALTER TABLE {table} ADD COLUMN x{} {column}", random.below(3))
+        }
+        12 => format!("ALTER TABLE {table} DROP COLUMN {}", random.one(&["x0", "x1", "x2", "c", "b CASCADE"])),
+        13 => {
+            format!("ALTER TABLE {table} ALTER COLUMN {} TYPE {}", random.one(&["a", "c", "x0"]), random.one(&["BIGINT", "DECIMAL(15, 2)"]))
+        }
+        14 => format!("ALTER TABLE {table} ALTER COLUMN {} {} NOT NULL", random.one(&["a", "b", "c"]), random.one(&["SET", "DROP"])),
+        15 => format!(
+            "ALTER TABLE {table} ADD CONSTRAINT r{n} {}",
+            random.one(&["CHECK (a < 100000)", "UNIQUE (a, id)", "CHECK (c IS NOT NULL)"])
+        ),
+        16 => format!("ALTER TABLE {table} DROP CONSTRAINT IF EXISTS r{n}"),
+        17 => format!("ALTER TABLE {table} RENAME COLUMN {} TO {}", random.one(&["x0", "x1", "c"]), random.one(&["x1", "x2", "c"])),
+        18 => format!("DROP TABLE IF EXISTS {} {}", random.one(&["w", "w", table]), random.one(&["", "CASCADE"])),
+        // And another one of its name comes.
+        19 => format!("ALTER TABLE {} RENAME TO {}", random.one(&["w", table]), random.one(&["w", "u0", "t0"])),
+        20 => format!("TRUNCATE {table} {}", random.one(&["", "CASCADE"])),
+        21 => format!("ALTER TABLE {table} ALTER COLUMN a {}", random.one(&["SET DEFAULT 9", "DROP DEFAULT"])),
+        22 => {
+            random.one(&["CREATE SEQUENCE s1", "DROP SEQUENCE IF EXISTS s1", "CREATE SEQUENCE IF NOT EXISTS s1 INCREMENT BY 5"]).to_owned()
+        }
+        _ => format!("COMMENT ON TABLE {table} IS 'a comment {n}'"),
+    }
+}
+
+/// A text, as an expression: short, longer than what fits beside others, longer than a page.
+fn text(random: &mut Random) -> String {
+    let n = random.below(1000);
+    match random.below(12) {
+        0 => "NULL".to_owned(),
+        1 => format!("repeat('large {n} ', {})", 200 + random.below(1500)),
+        2..=3 => format!("repeat('some more {n} ', {})", 10 + random.below(60)),
+        _ => format!("'text {}'", n % 40),
+    }
+}
+
+fn rows(random: &mut Random) -> String {
+    let table = random.one(&TABLES);
+    let (id, wide, n) = (random.below(60), random.below(30), random.below(9));
+    let parent = random.one(&PARENTS);
+    let child = random.one(&CHILDREN);
+    let text = text(random);
+    match random.below(25) {
+        0..=2 => format!("INSERT INTO {parent} (id, a, b, c) VALUES ({id}, {n}, {text}, {n}.5), ({}, {id}, {text}, {id}.25)", id + 60),
+        3..=4 => format!(
+            "INSERT INTO {parent} (id, a, b) SELECT n, n % 7, {text} FROM generate_series({id}, {}) AS s(n) ON CONFLICT DO NOTHING",
+            id + wide
+        ),
+        5 => format!(
+            "INSERT INTO {parent} (id, b) VALUES ({id}, {text}) ON CONFLICT (id) DO UPDATE SET a = {parent}.a + 1, b = excluded.b RETURNING a"
+        ),
+        6..=8 => format!("INSERT INTO {child} (p, a, b) VALUES ({id}, {n}, {text}), (NULL, {id}, {text})"),
+        9..=10 => format!("INSERT INTO {child} (p, a, b, c) SELECT id, a, b, c FROM {parent} WHERE id >= {id} AND a < 600"),
+        11..=12 => format!("UPDATE {table} SET a = a + 1, b = {text} WHERE a = {n}"),
+        13 => format!("UPDATE {table} SET b = b || ' longer', c = c + 1 WHERE id BETWEEN {id} AND {}", id + wide),
+        14 => format!("UPDATE {parent} SET id = id + 200 WHERE id < {n}"),
+        15 => format!("UPDATE {child} SET a = t.a, p = t.id FROM {parent} t WHERE {child}.id % 20 = t.id % 20 AND t.id < 20"),
+        16..=17 => format!("DELETE FROM {table} WHERE id BETWEEN {id} AND {}", id + wide),
+        18 => format!("DELETE FROM {table} WHERE a = {n}"),
+        19 => format!("DELETE FROM {child} USING {parent} t WHERE {child}.p = t.id AND t.a = {n}"),
+        20 => format!(
+            "MERGE INTO {parent} m USING (SELECT n, {text} AS b FROM generate_series({id}, {}) AS g(n)) s ON m.id = s.n WHEN MATCHED AND m.a > 100 \
+             THEN DELETE WHEN MATCHED THEN UPDATE SET a = m.a + 1, b = s.b WHEN NOT MATCHED THEN INSERT (id, a, b) VALUES (s.n, {n}, s.b)",
+            id + wide
+        ),
+        21 => format!("SELECT b, count(*), sum(a) FROM {table} GROUP BY b ORDER BY 2 DESC, 1"),
+        22 => format!("SELECT * FROM {table} WHERE a = {n} FOR UPDATE"),
+        // As many rows as a work_mem of 2 kB has no room for.
+        23 => format!(
+            "INSERT INTO {child} (a, b) SELECT a, max(b) FROM (SELECT a, b FROM {parent} UNION ALL SELECT a, b FROM {child}) x GROUP BY a"
+        ),
+        // An error behind many rows.
+        _ => format!("UPDATE {table} SET a = 10 / (a - {n}), c = 1"),
+    }
+}
+
+/// The next statement, in a transaction or not, which may have failed, and has these savepoints.
+pub(crate) fn statement(random: &mut Random, is_open: bool, has_failed: bool, savepoints: &[&str]) -> (Kind, String) {
+    let back = |random: &mut Random| match savepoints {
+        [] => (Kind::RollbackTo, "ROLLBACK TO nowhere".to_owned()),
+        known => (Kind::RollbackTo, format!("ROLLBACK TO {}", random.one(known))),
+    };
+    if has_failed {
+        return if savepoints.is_empty() || random.percent(15) { (Kind::Rollback, "ROLLBACK".into()) } else { back(random) };
+    }
+    let percent = random.below(100);
+    match (is_open, percent) {
+        (false, 0..=14) => {
+            let level = random.one(&["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]);
+            (Kind::Begin, format!("BEGIN ISOLATION LEVEL {level}"))
+        }
+        (true, 0..=9) => (Kind::Commit, "COMMIT".into()),
+        (true, 10..=12) => (Kind::Rollback, "ROLLBACK".into()),
+        (true, 13..=20) => (Kind::Savepoint, format!("SAVEPOINT s{}", random.below(2))),
+        (true, 21..=22) => back(random),
+        (_, 23..=26) => (Kind::Number, "SELECT nextval('numbers')".into()),
+        (_, 27..=46) => (Kind::Definition, definition(random)),
+        _ => (Kind::Rows, rows(random)),
+    }
+}
