@@ -269,8 +269,24 @@ fn what_there_is_is_described() {
     place.write("t.csv", "id,day\n1,2024-01-01\n2,2024-08-01\n");
     place.run(&["load", "db", "t", "t.csv", "--primary-key", "id,day", "--partition-by", "day: a = 2024-07-01, b = MAXVALUE"]).ok();
     let run = script(&place, &["--format", "list"], ".tables\n.schema\n").ok();
-    assert!(run.out.contains("\nt|partitioned table|2|page|\n") && run.out.contains("-- divided by ranges of (day): a, b"), "{}", run.out);
+    assert!(
+        run.out.contains("\nt|partitioned table|2|page|\n")
+            && run.out.contains("\n) PARTITION BY RANGE (day) (\n    PARTITION a VALUES LESS THAN ('2024-07-01'),"),
+        "{}",
+        run.out
+    );
     assert_eq!(run.out.matches("CREATE TABLE").count(), 1, "{}", run.out);
+    // What is printed makes the same again, whatever the limits are.
+    let text = "CREATE TABLE two (a INTEGER, \"B c\" TEXT, d DECIMAL(8, 2)) PARTITION BY RANGE (a, \"B c\", d) \
+                (PARTITION p0 VALUES LESS THAN (-7, 'it''s', 1.50) WITH (compress = 'huffman'), \
+                PARTITION \"P 1\" VALUES LESS THAN (-7, MAXVALUE), PARTITION p2 VALUES LESS THAN (5)) WITH (compress = 'row', page_size = '4K');\n\
+                ALTER TABLE two ADD PARTITION p3 VALUES LESS THAN MAXVALUE WITH (page_size = '8K');\n.schema two\n";
+    let first = script(&place, &["--format", "list"], text).ok();
+    let other = Place::new();
+    let schema = first.out.split_once("CREATE TABLE").unwrap().1;
+    assert!(schema.contains("LESS THAN ('-7', 'it''s', '1.50'),"), "{schema}");
+    let again = script(&other, &["--format", "list"], &format!("CREATE TABLE{schema}.schema two\n")).ok();
+    assert_eq!(again.out.split_once("CREATE TABLE").unwrap().1, schema);
 }
 
 #[test]

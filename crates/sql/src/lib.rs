@@ -2,7 +2,7 @@
 //!
 //! A [`Database`] gives [`Session`]s. A session runs statements, and gives an [`Answer`] to each: rows that are pulled, or what was done.
 //!
-//! * `parse`: text to a syntax tree (sqlparser); `exclusion`: what that does not know of window frames
+//! * `parse`: text to a syntax tree (sqlparser); `exclusion`, `partitioning`: what that does not know of window frames and partitions
 //! * `bind`: names and types
 //! * `expression`: typed expressions: how they are made from operands, and evaluated on rows; aggregates
 //! * `catalog`: tables and views as a statement finds them
@@ -25,6 +25,7 @@ mod exclusion;
 mod execute;
 mod expression;
 mod parse;
+mod partitioning;
 mod plan;
 mod planned;
 mod sequences;

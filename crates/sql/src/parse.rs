@@ -76,6 +76,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();
         number_parameters(&mut tokens);
         crate::exclusion::marked(&mut tokens);
+        crate::partitioning::marked(&mut tokens)?;
         abort_is_rollback(&mut tokens);
         check_chains(&tokens)?;
         let mut parser = parser(tokens);

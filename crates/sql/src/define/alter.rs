@@ -77,6 +77,16 @@ impl Defining<'_> {
                 self.refuse_taken(&to)?;
                 self.change(table, &[TableChange::Rename(to)])
             }
+            AlterTableOperation::AddPartitions { if_not_exists: false, new_partitions } => {
+                let all = new_partitions.iter().flat_map(|partition| match partition {
+                    ast::Partition::Partitions(all) => all.as_slice(),
+                    _ => &[],
+                });
+                all.into_iter().try_for_each(|change| self.alter_partition(table, change))
+            }
+            AlterTableOperation::DropPartitions { if_exists: false, partitions } => {
+                partitions.iter().try_for_each(|partition| self.drop_partition(table, partition))
+            }
             AlterTableOperation::SetOptionsParens { options } => {
                 let changes = super::options::changes(&super::options::pairs(options)?)?;
                 self.change(table, &changes)

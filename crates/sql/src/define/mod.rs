@@ -9,6 +9,7 @@
 //! * `drop`: DROP, TRUNCATE
 //! * `sequence`: CREATE SEQUENCE
 //! * `options`: storage parameters
+//! * `partition`: PARTITION BY RANGE, and partitions that come and go
 //!
 //! Invariant: all of it happens in the transaction of the session, and is taken back with it. Expressions of defaults and conditions are kept as text, and have been bound once before they are.
 
@@ -19,6 +20,7 @@ mod drop;
 mod foreign_key;
 mod index;
 mod options;
+mod partition;
 pub(crate) mod sequence;
 mod table;
 

@@ -25,7 +25,7 @@ pub(super) fn index_pairs(options: &[ast::Expr]) -> SqlResult<Vec<(String, Strin
     options.iter().map(pair).collect()
 }
 
-fn unknown(name: &str, known: &str) -> SqlError {
+pub(super) fn unknown(name: &str, known: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(format!("There are: {known}."))
 }
 
@@ -48,6 +48,11 @@ fn percent(name: &str, value: &str) -> SqlResult<u8> {
 /// What PostgreSQL says of how full pages are.
 fn fillfactor(name: &str, value: &str) -> SqlResult<u8> {
     value.parse().ok().filter(|full| (1..=100).contains(full)).ok_or_else(|| wrong(name, value, "1 to 100 percent."))
+}
+
+/// Is it a parameter that a partition may have of its own?
+pub(super) fn is_of_partition(name: &str) -> bool {
+    matches!(name, "compress" | "compression" | "method" | "page_size")
 }
 
 /// How a table is stored.

@@ -2,6 +2,7 @@
 
 use super::constraint::{first_free, plain_check, plain_key, plain_unique};
 use super::options;
+use super::partition::{Division, division};
 use super::{Defining, taken, too_much};
 use crate::bind::types;
 use crate::catalog::TableRef;
@@ -121,7 +122,8 @@ impl Defining<'_> {
         for constraint in &create.constraints {
             table_constraint(&mut said, constraint)?;
         }
-        self.make(said, &options)?;
+        let division = create.partition_by.as_deref().map(division).transpose()?;
+        self.make(said, &options, division.as_ref())?;
         Ok("CREATE TABLE".into())
     }
 
@@ -194,7 +196,7 @@ impl Defining<'_> {
     }
 
     /// Makes the table with the indexes of its keys.
-    fn make(&mut self, mut said: Said, options: &[(String, String)]) -> SqlResult<()> {
+    fn make(&mut self, mut said: Said, options: &[(String, String)], division: Option<&Division<'_>>) -> SqlResult<()> {
         if said.columns.is_empty() {
             return Err(SqlError::new("42P16", "a table has at least one column"));
         }
@@ -212,7 +214,6 @@ impl Defining<'_> {
         notes.set_constraints(&said.constraints).map_err(too_much)?;
         attributes.notes = notes;
         attributes.check()?;
-        let table = self.transaction.create_table(attributes).map_err(|error| taken(error, &said.name))?;
         let mut keys = Vec::new();
         if let Some((name, columns)) = primary_key {
             keys.push((name.unwrap_or_else(|| format!("{}_pkey", said.name)), columns));
@@ -220,10 +221,28 @@ impl Defining<'_> {
         for (name, columns) in &said.unique {
             keys.push((name.clone().unwrap_or_else(|| said.constraint_name(columns, "key")), columns.clone()));
         }
+        let table = match division {
+            None => Some(self.transaction.create_table(attributes).map_err(|error| taken(error, &said.name))?),
+            Some(division) => {
+                let columns = division.columns.iter().map(|name| said.column(name)).collect::<SqlResult<Vec<usize>>>()?;
+                if let Some((name, _)) = keys.iter().find(|(_, key)| columns.iter().any(|column| !key.contains(column))) {
+                    let message = format!("the key \"{name}\" of a partitioned table must have all columns by which it is divided");
+                    return Err(SqlError::new("0A000", message));
+                }
+                let partitions = self.partitions(division, &attributes, &columns)?;
+                let made = self.transaction.create_partitioned_table(&attributes, &columns, &partitions);
+                made.map_err(|error| taken(error, &said.name))?;
+                None
+            }
+        };
         for (name, columns) in keys {
             let columns = columns.into_iter().map(|column| (column, Direction::Ascending)).collect();
             let index = IndexAttributes::new(name.clone(), columns, true).with_format(IndexFormat::Prefix, INDEX_PAGE_BYTES);
-            self.transaction.create_index(&table, index).map_err(|error| taken(error, &name))?;
+            let made = match &table {
+                Some(table) => self.transaction.create_index(table, index).map(drop),
+                None => self.transaction.create_partitioned_index(&said.name, &index),
+            };
+            made.map_err(|error| taken(error, &name))?;
         }
         // What cannot be bound is refused before a row needs it.
         let found = TableRef::find(self.transaction, &said.name)?;
@@ -253,7 +272,7 @@ impl Defining<'_> {
             }
             said.columns.push(Column::new(name, output.data_type, true));
         }
-        self.make(said, options)?;
+        self.make(said, options, None)?;
         let table = TableRef::find(self.transaction, name)?;
         let view = self.transaction.read_view()?;
         let execution = Execution::new(&self.run, view, Vec::new(), subplans.into());
@@ -322,7 +341,8 @@ fn refuse_other_clauses(create: &ast::CreateTable) -> SqlResult<()> {
         (create.external, "EXTERNAL"),
         (create.like.is_some(), "LIKE"),
         (create.clone.is_some(), "CLONE"),
-        (create.partition_by.is_some() || create.partition_of.is_some(), "PARTITION BY in SQL"),
+        (create.partition_of.is_some(), "PARTITION OF"),
+        (create.query.is_some() && create.partition_by.is_some(), "PARTITION BY in CREATE TABLE AS"),
         (create.inherits.is_some(), "INHERITS"),
         (create.on_commit.is_some(), "ON COMMIT"),
         (create.without_rowid || create.strict, "a table as SQLite has it"),

@@ -5,12 +5,11 @@ use crate::statements::{CHILDREN, Kind, PARENTS, VIEWS, create_table, statement}
 use crate::watch::{Tally, Watch, guarded};
 use crate::world::{Dump, check, difference, dump, line, open, run};
 use pagefold_engine::Silent;
-use pagefold_engine::database::{OpenMode, PartitionSpec, RangePartition, TransactionOptions, limit_key};
-use pagefold_engine::index::{IndexAttributes, IndexFormat};
-use pagefold_engine::table_space::{Method, TableAttributes};
+use pagefold_engine::database::OpenMode;
+use pagefold_engine::table_space::Method;
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage};
 use pagefold_sql::{Database, Session, TransactionState};
-use pagefold_types::{Column, DataType, Direction, Schema, Value, ValueRef};
+use pagefold_types::Value;
 use pagefold_utility::{ReorgOptions, Setting};
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +20,7 @@ struct Player {
     session: Session,
     is_durable: bool,
     /// Savepoints with what the transaction saw then, and how many others had committed.
-    savepoints: Vec<(String, Dump, u64)>,
+    savepoints: Vec<(String, Option<Dump>, u64)>,
     /// The greatest number that its transaction was given.
     number: i64,
     /// READ COMMITTED.
@@ -40,8 +39,6 @@ struct World {
     /// The disk is full until this step, and has so many bytes.
     full_until: usize,
     capacity: Option<u64>,
-    /// The highest limit that a partition was to have.
-    limit: i64,
 }
 
 /// Runs the history of a seed; what is wrong, in words.
@@ -67,15 +64,13 @@ impl World {
         let storage = FaultStorage::new(FaultOptions { seed, sector_bytes, log_calls_max: 0, ..FaultOptions::default() });
         let database = open(&storage, OpenMode::Create).map_err(|e| e.to_string())?;
         let mut session = database.session();
-        divided(&mut random, &database).map_err(|e| format!("the divided table: {e}"))?;
-        let tables = PARENTS[..2].iter().chain(&CHILDREN).map(|name| create_table(&mut random, name));
+        let tables = PARENTS.into_iter().chain(CHILDREN).map(|name| create_table(&mut random, name));
         for sql in std::iter::once("CREATE SEQUENCE numbers".to_owned()).chain(tables.collect::<Vec<_>>()) {
             run(&mut session, &sql).map_err(|e| format!("{sql}: {e}"))?;
         }
         let watch = Watch::new(tally, dump(&database, &VIEWS)?);
         watch.observe(&storage, every);
-        let mut world =
-            World { storage, database, players: Vec::new(), watch, random, every, commits: 0, full_until: 0, capacity: None, limit: 60 };
+        let mut world = World { storage, database, players: Vec::new(), watch, random, every, commits: 0, full_until: 0, capacity: None };
         world.meet()?;
         Ok(world)
     }
@@ -132,8 +127,7 @@ impl World {
                     Err(error) => self.allow(Err(error.to_string()), is_full, "REORG on a full disk")?,
                 }
             }
-            7..=8 if self.are_all_idle() => return self.partitions(is_full),
-            9 if self.random.percent(50) => {
+            7 if self.random.percent(50) => {
                 let policy = [CrashPolicy::DropAll, CrashPolicy::KeepAll, CrashPolicy::Random(step as u64)][self.random.below(3)];
                 return self.crash(policy);
             }
@@ -148,37 +142,6 @@ impl World {
             _ => {
                 self.watch.count(&format!("between: {what}"));
                 Ok(())
-            }
-        }
-    }
-
-    /// A partition comes or goes, or changes places with a table.
-    fn partitions(&mut self, is_full: bool) -> Result<(), String> {
-        let mut transaction = self.database.engine().begin_owned(TransactionOptions::default());
-        let Ok(whole) = transaction.partitioned_table("p") else { return Ok(()) };
-        let names: Vec<&str> = whole.partitions().iter().map(RangePartition::name).collect();
-        let name = self.random.one(&names);
-        self.limit += 40;
-        let table = whole.partitions().first().map(|first| transaction.table_of_partition(first));
-        let Some(Ok(table)) = table else { return Ok(()) };
-        let limit = limit_key(table.attributes(), &[0], &[Some(ValueRef::Int(self.limit))]).map_err(|e| e.to_string())?;
-        let new = PartitionSpec { name: format!("to{}", self.limit), limit, ..PartitionSpec::default() };
-        let (what, done) = match self.random.below(4) {
-            0 => ("ADD", transaction.add_partition("p", &new).map(drop)),
-            1 => ("DROP", transaction.drop_partition("p", name)),
-            2 => ("ROTATE", transaction.rotate_partition("p", &new).map(drop)),
-            _ => ("EXCHANGE", transaction.exchange_partition("p", name, self.random.one(&["t0", "t1", "w"]))),
-        };
-        let done = done.and_then(|()| transaction.commit());
-        let (database, last) = (self.database.clone(), self.watch.last());
-        let now = self.aside(|| dump(&database, &VIEWS))?;
-        self.watch.count(&format!("partitions: {what} {}", if done.is_ok() { "done" } else { "refused" }));
-        match done {
-            Err(error) if now != last => Err(format!("{what} fails ({error}) and is not taken back: {}", difference(&last, &now))),
-            Err(error) if error.is_no_room() && !is_full => Err(format!("{what}: {error}")),
-            _ => {
-                self.commits += u64::from(now != last);
-                self.watch.committed(&now, true)
             }
         }
     }
@@ -208,7 +171,7 @@ impl World {
             self.players[at].sees_others = sql.ends_with("COMMITTED");
         }
         let sees_last = kind == Kind::Commit && self.players[at].sees_others;
-        let own = if sees_last { Some(self.own_rows(at)?) } else { None };
+        let own = if sees_last { self.own_rows(at)? } else { None };
         let result = run(&mut self.players[at].session, &sql);
         let is_full = step < self.full_until;
         let outcome = result.as_ref().map_or_else(|error| error.sqlstate(), |_| "done");
@@ -263,7 +226,7 @@ impl World {
         let name = sql.rsplit(' ').next().unwrap_or_default().to_owned();
         match kind {
             Kind::Savepoint if is_well => {
-                let own = Arc::new(self.own_rows(at)?);
+                let own = self.own_rows(at)?.map(Arc::new);
                 let commits = self.commits;
                 self.players[at].savepoints.push((name, own, commits));
             }
@@ -274,11 +237,13 @@ impl World {
                 };
                 savepoints.truncate(found + 1);
                 let (_, then, commits) = savepoints[found].clone();
-                let own = Arc::new(self.own_rows(at)?);
-                if own != then && commits == self.commits {
-                    return Err(format!("it is not taken back to the savepoint: {}", difference(&then, &own)));
+                let own = self.own_rows(at)?.map(Arc::new);
+                if let (Some(then), Some(own), true) = (then, own, commits == self.commits) {
+                    if own != then {
+                        return Err(format!("it is not taken back to the savepoint: {}", difference(&then, &own)));
+                    }
+                    self.watch.count("seen: the same at and behind a savepoint");
                 }
-                self.watch.count("seen: the same at and behind a savepoint");
             }
             _ => {}
         }
@@ -294,15 +259,18 @@ impl World {
         Ok(())
     }
 
-    /// Rows of all tables, as a session's transaction sees them.
-    fn own_rows(&mut self, at: usize) -> Result<Vec<String>, String> {
+    /// Rows of all tables, as a session's transaction sees them. Nothing of one that has failed, or that cannot be serialized any more.
+    fn own_rows(&mut self, at: usize) -> Result<Option<Vec<String>>, String> {
         if self.players[at].session.transaction_state() != TransactionState::Open {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         self.storage.set_capacity(None);
         let rows = self.watch.aside(|| rows_of(&mut self.players[at].session));
         self.storage.set_capacity(self.capacity);
-        rows
+        match rows {
+            Err(what) if what.contains("cannot be serialized") => Ok(None),
+            rows => rows.map(Some),
+        }
     }
 
     /// The end: all that is open is taken back, and the database is closed and opened once more.
@@ -339,31 +307,6 @@ impl World {
         self.storage.set_capacity(self.capacity);
         result
     }
-}
-
-/// A table like the parents, of two partitions.
-fn divided(random: &mut Random, database: &Database) -> pagefold_engine::Result<()> {
-    let column = |name: &str, data_type, nullable| Column::new(name, data_type, nullable);
-    let columns = vec![
-        column("id", DataType::Integer, false),
-        column("a", DataType::Integer, false),
-        column("b", DataType::Varchar(None), true),
-        column("c", DataType::Decimal { precision: 12, scale: 2 }, true),
-    ];
-    let schema = Schema::new(columns).map_err(|e| pagefold_engine::Error::Parameter(e.to_string()))?;
-    let mut attributes = TableAttributes::new("p", schema).with_page_bytes([2048, 4096][random.below(2)]);
-    (attributes.method, attributes.primary_key) = (Method::ALL[random.below(Method::ALL.len())], vec![0]);
-    let mut part = |name: &str, end: i64| {
-        let limit = limit_key(&attributes, &[0], &[Some(ValueRef::Int(end))])?;
-        let method = Some(Method::ALL[random.below(Method::ALL.len())]);
-        Ok::<_, pagefold_engine::Error>(PartitionSpec { name: name.into(), limit, method, ..PartitionSpec::default() })
-    };
-    let parts = [part("low", 20)?, part("high", 60)?];
-    let mut transaction = database.engine().begin_owned(TransactionOptions::default());
-    transaction.create_partitioned_table(&attributes, &[0], &parts)?;
-    let key = IndexAttributes::new("p_pkey", vec![(0, Direction::Ascending)], true).with_format(IndexFormat::Prefix, 4096);
-    transaction.create_partitioned_index("p", &key)?;
-    transaction.commit()
 }
 
 /// Rows of all tables of the transaction, sorted.

@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Rows,
     /// Definitions.
     Definition,
+    /// Partitions that come, go and are exchanged.
+    Partition,
     /// Numbers of the sequence that stays.
     Number,
 }
@@ -30,16 +32,47 @@ fn storage(random: &mut Random) -> String {
     format!("WITH (compress = '{method}', page_size = '{page}', pctfree = {})", random.one(&["0", "5", "30"]))
 }
 
+/// How a partition is stored.
+fn part(random: &mut Random) -> String {
+    format!("WITH (compress = '{}', page_size = '{}')", random.one(&["none", "row", "page", "fixed", "huffman"]), random.one(&["2K", "4K"]))
+}
+
+fn partition(random: &mut Random) -> String {
+    let (limit, storage) = (70 + random.below(12) * 20, part(random));
+    let name = format!("to{}", 60 + random.below(4) * 20);
+    match random.below(8) {
+        0..=2 => format!("ALTER TABLE p ADD PARTITION to{limit} VALUES LESS THAN ({limit}) {storage}"),
+        3 => format!("ALTER TABLE p DROP PARTITION {}", random.one(&["low", "high", &name])),
+        4..=5 => format!("ALTER TABLE p ROTATE PARTITION to{limit} VALUES LESS THAN ({limit})"),
+        _ => format!(
+            "ALTER TABLE p EXCHANGE PARTITION {} WITH TABLE {}",
+            random.one(&["low", "high", &name]),
+            random.one(&["t0", "t1", "w"])
+        ),
+    }
+}
+
 /// A table, by its name.
 pub(crate) fn create_table(random: &mut Random, name: &str) -> String {
     let storage = storage(random);
     if PARENTS.contains(&name) {
         let unique = random.one(&["", ", UNIQUE (a, b)", ", UNIQUE (c)"]);
+        let (unique, division) = match name {
+            "p" => (
+                "",
+                format!(
+                    "PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (20), PARTITION high VALUES LESS THAN (60) {})",
+                    part(random)
+                ),
+            ),
+            _ => (unique, String::new()),
+        };
         return format!(
-            "CREATE TABLE {name} (id INTEGER PRIMARY KEY, a INTEGER NOT NULL DEFAULT 5 CHECK (a > -500), b TEXT, c DECIMAL(12, 2){unique}) {storage}"
+            "CREATE TABLE {name} (id INTEGER PRIMARY KEY, a INTEGER NOT NULL DEFAULT 5 CHECK (a > -500), b TEXT, c DECIMAL(12, 2){unique}) {division} {storage}"
         );
     }
-    let parent = random.one(&PARENTS);
+    // Partitions of what others refer to stay.
+    let parent = random.one(&["t0", "t1", "t0", "t1", "t0", "t1", "p"]);
     let action =
         random.one(&["", "ON DELETE CASCADE", "ON DELETE SET NULL ON UPDATE CASCADE", "ON DELETE SET DEFAULT", "ON UPDATE CASCADE"]);
     format!(
@@ -53,7 +86,7 @@ fn definition(random: &mut Random) -> String {
     let n = random.below(4);
     match random.below(24) {
         0..=3 => {
-            let name = random.one(&TABLES[..4]);
+            let name = random.one(&TABLES[..5]);
             create_table(random, name)
         }
         4 => format!("CREATE TABLE w {} AS SELECT * FROM {table}", storage(random)),
@@ -170,7 +203,8 @@ pub(crate) fn statement(random: &mut Random, is_open: bool, has_failed: bool, sa
         (true, 13..=20) => (Kind::Savepoint, format!("SAVEPOINT s{}", random.below(2))),
         (true, 21..=22) => back(random),
         (_, 23..=26) => (Kind::Number, "SELECT nextval('numbers')".into()),
-        (_, 27..=46) => (Kind::Definition, definition(random)),
+        (_, 27..=44) => (Kind::Definition, definition(random)),
+        (_, 45..=49) => (Kind::Partition, partition(random)),
         _ => (Kind::Rows, rows(random)),
     }
 }

@@ -1,7 +1,7 @@
 //! What there is, as the session's transaction finds it: lists, columns, and definitions as SQL.
 //!
-//! Invariant: the SQL of a definition, run in an empty database, makes the same definition again. What cannot be said in SQL yet (ranges of partitions, how the index of a key is stored) is in a
-//! comment.
+//! Invariant: the SQL of a definition, run in an empty database, makes the same definition again. What cannot be said in SQL yet (gaps between partitions, how the index of a key is stored) is in
+//! a comment.
 
 use super::words::quoted;
 use pagefold::engine::Transaction;
@@ -9,7 +9,9 @@ use pagefold::engine::catalog::{ColumnNotes, ConstraintKind, DefinedKind, Notes,
 use pagefold::engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold::engine::table::{Table, TableAttributes};
 use pagefold::sql::is_system_relation;
-use pagefold::types::Direction;
+use pagefold::types::text::to_text;
+use pagefold::types::{Direction, Value};
+use pagefold::utility::limit_values;
 use pagefold::{DataType, Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -382,15 +384,19 @@ impl<'a, 't> Writer<'a, 't> {
             lines.push(format!("{constraint}PRIMARY KEY ({})", columns.join(", ")));
         }
         lines.extend(found.check_lines().into_iter().map(|check| format!("CONSTRAINT {check}")));
-        let mut comments = String::new();
+        let (mut comments, mut division) = (String::new(), String::new());
         if let Some(whole) = &found.whole {
-            comments += &format!("-- {}: not said in SQL yet\n", found.division(whole));
+            let ends = whole.partitions().windows(2);
+            if ends.into_iter().any(|pair| pair[0].keys().end.as_ref() != Some(&pair[1].keys().start)) {
+                comments += "-- between partitions there are gaps, which are not said in SQL yet\n";
+            }
+            division = self.partition_by(found, whole)?;
         }
         if let Some((key, index)) = key.filter(|(_, index)| !index_storage(index.attributes()).is_empty()) {
             comments += &format!("-- the index {} of the key is{}\n", quoted(key), index_storage(index.attributes()));
         }
         let mut statements =
-            vec![format!("{comments}CREATE TABLE {name} (\n    {}\n) {};", lines.join(",\n    "), table_storage(attributes))];
+            vec![format!("{comments}CREATE TABLE {name} (\n    {}\n) {division}{};", lines.join(",\n    "), table_storage(attributes))];
         for (own, index) in &found.indexes {
             if key.is_some_and(|(key, _)| key == own) {
                 continue;
@@ -406,6 +412,37 @@ impl<'a, 't> Writer<'a, 't> {
             statements.push(format!("COMMENT ON COLUMN {name}.{} IS {};", quoted(&column.name), text(&column.comment)));
         }
         Ok(statements)
+    }
+
+    /// PARTITION BY, with a blank behind it.
+    fn partition_by(&mut self, found: &Found, whole: &PartitionedTable) -> Result<String> {
+        let mut parts = Vec::with_capacity(whole.partitions().len());
+        for partition in whole.partitions() {
+            let limit = match &partition.keys().end {
+                None => "MAXVALUE".to_owned(),
+                Some(end) => {
+                    let values = limit_values(whole, end).unwrap_or_default();
+                    let value = |(value, column): (Option<Value>, &usize)| {
+                        let data_type = &whole.schema().columns()[*column].data_type;
+                        value.map_or_else(|| "MAXVALUE".to_owned(), |value| text(&to_text(value.as_ref(), data_type)))
+                    };
+                    values.into_iter().zip(whole.columns()).map(value).collect::<Vec<_>>().join(", ")
+                }
+            };
+            let (own, first) = (self.transaction.table_of_partition(partition)?, found.attributes());
+            let own = own.attributes();
+            let mut options = Vec::new();
+            if own.method != first.method {
+                options.push(format!("compress = '{}'", own.method));
+            }
+            if own.page_bytes != first.page_bytes {
+                options.push(format!("page_size = {}", page_size(own.page_bytes)));
+            }
+            let options = if options.is_empty() { String::new() } else { format!(" WITH ({})", options.join(", ")) };
+            parts.push(format!("PARTITION {} VALUES LESS THAN ({limit}){options}", quoted(partition.name())));
+        }
+        let columns: Vec<String> = whole.columns().iter().map(|column| found.column_name(*column)).collect();
+        Ok(format!("PARTITION BY RANGE ({}) (\n    {}\n) ", columns.join(", "), parts.join(",\n    ")))
     }
 
     fn column(&mut self, found: &Found, at: usize, column: &pagefold::types::Column) -> Result<String> {

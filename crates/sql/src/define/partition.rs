@@ -1,0 +1,169 @@
+//! PARTITION BY RANGE, and partitions that come, go and are exchanged.
+
+use super::options;
+use super::{Defining, taken};
+use crate::catalog::TableRef;
+use crate::expression::Env;
+use crate::parse::{identifier, object_name};
+use crate::partitioning::{Mark, arguments};
+use crate::{SqlError, SqlResult};
+use pagefold_engine::Error;
+use pagefold_engine::database::{PartitionSpec, limit_key};
+use pagefold_engine::table_space::TableAttributes;
+use pagefold_types::{Value, ValueRef};
+use sqlparser::ast;
+
+const HINT: &str = "PARTITION BY RANGE (day) (PARTITION q1 VALUES LESS THAN ('2024-04-01'), PARTITION rest VALUES LESS THAN (MAXVALUE))";
+
+/// What PARTITION BY says: names of columns, and the partitions.
+pub(super) struct Division<'a> {
+    pub(super) columns: Vec<&'a ast::Ident>,
+    parts: Vec<Vec<&'a ast::Expr>>,
+}
+
+/// Reads PARTITION BY.
+pub(super) fn division(by: &ast::Expr) -> SqlResult<Division<'_>> {
+    let ast::Expr::Function(function) = by else { return Err(SqlError::unsupported(format!("PARTITION BY {by}")).with_hint(HINT)) };
+    if !function.name.to_string().eq_ignore_ascii_case("range") {
+        return Err(SqlError::unsupported(format!("PARTITION BY {}", function.name)).with_hint(HINT));
+    }
+    let mut division = Division { columns: Vec::new(), parts: Vec::new() };
+    for argument in arguments(function) {
+        match (Mark::of(argument), argument) {
+            (Some((Mark::Part, arguments)), _) => division.parts.push(arguments),
+            (None, ast::Expr::Identifier(name)) => division.columns.push(name),
+            _ => return Err(SqlError::unsupported(format!("PARTITION BY RANGE of the expression {argument}"))),
+        }
+    }
+    match (division.columns.is_empty(), division.parts.is_empty()) {
+        (true, _) => Err(SqlError::syntax("a table is divided by at least one column").with_hint(HINT)),
+        (false, true) => Err(SqlError::unsupported("a divided table without partitions").with_hint(HINT)),
+        _ => Ok(division),
+    }
+}
+
+/// The expressions of a list in parentheses.
+fn listed(expr: &ast::Expr) -> Vec<&ast::Expr> {
+    match expr {
+        ast::Expr::Tuple(all) => all.iter().collect(),
+        ast::Expr::Nested(one) => vec![one],
+        other => vec![other],
+    }
+}
+
+impl Defining<'_> {
+    /// The partitions of a table that is made.
+    pub(super) fn partitions(
+        &mut self,
+        division: &Division<'_>,
+        attributes: &TableAttributes,
+        columns: &[usize],
+    ) -> SqlResult<Vec<PartitionSpec>> {
+        division.parts.iter().map(|part| self.partition(part, attributes, columns)).collect()
+    }
+
+    fn partition(&mut self, part: &[&ast::Expr], attributes: &TableAttributes, columns: &[usize]) -> SqlResult<PartitionSpec> {
+        let [ast::Expr::Identifier(name), limit, parameters @ ..] = part else {
+            return Err(SqlError::syntax("no partition").with_hint(HINT));
+        };
+        let mut spec = PartitionSpec { name: identifier(name), limit: self.limit(limit, attributes, columns)?, ..PartitionSpec::default() };
+        let parameters: Vec<ast::Expr> = parameters.iter().flat_map(|list| listed(list)).cloned().collect();
+        let parameters = options::index_pairs(&parameters)?;
+        if let Some((name, _)) = parameters.iter().find(|(name, _)| !options::is_of_partition(name)) {
+            return Err(options::unknown(name, "compress, page_size"));
+        }
+        let own = options::of_table(attributes.clone(), &parameters)?;
+        spec.method = (own.method != attributes.method).then_some(own.method);
+        spec.page_bytes = (own.page_bytes != attributes.page_bytes).then_some(own.page_bytes);
+        Ok(spec)
+    }
+
+    fn limit(&mut self, limit: &ast::Expr, attributes: &TableAttributes, columns: &[usize]) -> SqlResult<Option<Vec<u8>>> {
+        let mut values = Vec::new();
+        for (at, expr) in listed(limit).into_iter().enumerate() {
+            if matches!(expr, ast::Expr::Identifier(name) if identifier(name) == "maxvalue") {
+                values.push(None);
+                continue;
+            }
+            let Some(column) = columns.get(at) else {
+                let message = format!("a limit of more values than the {} columns by which the table is divided", columns.len());
+                return Err(SqlError::new("42P16", message));
+            };
+            let column = &attributes.schema.columns()[*column];
+            let expr = self.bind(|binder| binder.default_expression(&expr.to_string(), &column.data_type, &column.name))?;
+            match expr.evaluate(&Env { now: self.run.now, ..Env::EMPTY })? {
+                Value::Null => return Err(SqlError::new("42P16", "a limit of a partition is NULL")),
+                value => values.push(Some(value)),
+            }
+        }
+        let values: Vec<Option<ValueRef<'_>>> = values.iter().map(|value| value.as_ref().map(Value::as_ref)).collect();
+        Ok(limit_key(attributes, columns, &values)?)
+    }
+
+    /// ALTER TABLE ... ADD, ROTATE or EXCHANGE PARTITION.
+    pub(super) fn alter_partition(&mut self, table: &TableRef, change: &ast::Expr) -> SqlResult<()> {
+        let Some((mark, arguments)) = Mark::of(change) else {
+            return Err(SqlError::unsupported(format!("ALTER TABLE ... ADD PARTITION ({change})")));
+        };
+        refuse_undivided(table)?;
+        match (mark, arguments.as_slice()) {
+            (Mark::Exchange, [ast::Expr::Identifier(partition), with]) => {
+                let names = match with {
+                    ast::Expr::Identifier(name) => vec![name.clone()],
+                    ast::Expr::CompoundIdentifier(names) => names.clone(),
+                    other => return Err(SqlError::syntax(format!("{other} is no table"))),
+                };
+                let with = TableRef::find(self.transaction, &object_name(&names.into())?)?;
+                with.refuse_partition("EXCHANGE PARTITION")?;
+                self.refuse_referred(table, "exchange a partition of")?;
+                self.refuse_referred(&with, "exchange a partition with")?;
+                Ok(self.transaction.exchange_partition(&table.name, &identifier(partition), &with.name)?)
+            }
+            (Mark::Part | Mark::Rotate, part) => {
+                if mark == Mark::Rotate {
+                    self.refuse_referred(table, "rotate a partition of")?;
+                }
+                let whole = self.transaction.partitioned_table(&table.name)?;
+                let columns = whole.columns().to_vec();
+                let like = table.first().table.attributes().clone();
+                let spec = self.partition(part, &like, &columns)?;
+                let made = match mark {
+                    Mark::Rotate => self.transaction.rotate_partition(&table.name, &spec).map(drop),
+                    _ => self.transaction.add_partition(&table.name, &spec).map(drop),
+                };
+                made.map_err(|error| taken(error, &spec.name))
+            }
+            _ => Err(SqlError::unsupported("this form of EXCHANGE PARTITION")),
+        }
+    }
+
+    /// ALTER TABLE ... DROP PARTITION.
+    pub(super) fn drop_partition(&mut self, table: &TableRef, partition: &ast::Expr) -> SqlResult<()> {
+        let ast::Expr::Identifier(name) = partition else {
+            return Err(SqlError::unsupported(format!("ALTER TABLE ... DROP PARTITION ({partition})")));
+        };
+        refuse_undivided(table)?;
+        self.refuse_referred(table, "drop a partition of")?;
+        match self.transaction.drop_partition(&table.name, &identifier(name)) {
+            Err(Error::Unknown { .. }) => {
+                Err(SqlError::new("42704", format!("partition \"{}\" of table \"{}\" does not exist", identifier(name), table.name)))
+            }
+            done => Ok(done?),
+        }
+    }
+
+    /// Rows that others refer to would be gone: nobody looks which these are.
+    fn refuse_referred(&mut self, table: &TableRef, what: &str) -> SqlResult<()> {
+        // Nobody makes a foreign key to it from here on.
+        self.say(table, |_| Ok(()))?;
+        match self.referring_to(&table.name)?.first() {
+            Some(own) => Err(SqlError::new("0A000", format!("cannot {what} a table referenced in a foreign key constraint"))
+                .with_detail(format!("Table \"{}\" references \"{}\".", own.child.name, table.name))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn refuse_undivided(table: &TableRef) -> SqlResult<()> {
+    if table.is_divided() { Ok(()) } else { Err(SqlError::new("42809", format!("table \"{}\" is not partitioned", table.name))) }
+}
