@@ -8,16 +8,21 @@
 //! - a plan is used only with the version of the catalog that it was made with;
 //! - an [`Answer`] that is dropped before its end ends its transaction, if it is the statement's own.
 
+mod copy;
+
+pub use copy::CopyStream;
+
 use crate::answer::Answer;
 use crate::bind::Binder;
 use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::expression::{Env, ParamTypes, Subqueries};
-use crate::parse::{Parsed, identifier, parse};
+use crate::parse::{Parsed, Syntax, identifier, parse};
 use crate::planned::{Action, Planned, Plans, PointPlan};
 use crate::sequences::SequenceRef;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
+use copy::Text;
 use pagefold_engine::Error;
 use pagefold_engine::database::{Isolation, Savepoint, TableChange, Transaction, TransactionOptions};
 use pagefold_io::{Clock, OsClock};
@@ -86,7 +91,7 @@ impl Canceller {
 #[derive(Clone, Debug)]
 pub struct Statement {
     text: Arc<str>,
-    node: Arc<Node>,
+    syntax: Arc<Syntax>,
     /// Types that PREPARE gave to parameters.
     types: Arc<[DataType]>,
 }
@@ -94,7 +99,7 @@ pub struct Statement {
 impl Statement {
     /// One that stands within another.
     fn of(node: Node, types: &[DataType]) -> Statement {
-        Statement { text: node.to_string().into(), node: Arc::new(node), types: types.into() }
+        Statement { text: node.to_string().into(), syntax: Arc::new(Syntax::Sql(Box::new(node))), types: types.into() }
     }
 
     /// Types that PREPARE gave to parameters.
@@ -187,7 +192,7 @@ impl Session {
     pub fn prepare(&mut self, text: &str) -> SqlResult<Statement> {
         let mut parsed = parse(text)?;
         match (parsed.pop(), parsed.is_empty()) {
-            (Some(Parsed { node, .. }), true) => Ok(Statement { text: text.into(), node: Arc::new(node), types: Arc::new([]) }),
+            (Some(Parsed { syntax, .. }), true) => Ok(Statement { text: text.into(), syntax: Arc::new(syntax), types: Arc::new([]) }),
             (None, _) => Err(SqlError::syntax("there is no statement")),
             _ => Err(SqlError::syntax("there is more than one statement")),
         }
@@ -198,7 +203,7 @@ impl Session {
     /// # Errors
     /// 42601 when it is none.
     pub fn statements(&mut self, text: &str) -> SqlResult<Vec<Statement>> {
-        let statement = |parsed: Parsed| Statement { text: parsed.text.into(), node: Arc::new(parsed.node), types: Arc::new([]) };
+        let statement = |parsed: Parsed| Statement { text: parsed.text.into(), syntax: Arc::new(parsed.syntax), types: Arc::new([]) };
         Ok(parse(text)?.into_iter().map(statement).collect())
     }
 
@@ -228,9 +233,13 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
+        self.run_with(statement, params, Text::None)
+    }
+
+    fn run_with(&mut self, statement: &Statement, params: &[Value], text: Text<'_>) -> SqlResult<Answer<'_>> {
         self.cancelled.store(false, Ordering::Relaxed);
         let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
-        let given = span.in_scope(|| self.given(statement, params));
+        let given = span.in_scope(|| self.given(statement, params, text));
         match given {
             Ok(Given::Ran(ran)) => Ok(Answer::of(self, ran, span)),
             Ok(Given::Done(done)) => Ok(Answer::command(self, done, span)),
@@ -243,18 +252,22 @@ impl Session {
     }
 
     /// What a statement gives. Whoever asks takes back what failed.
-    fn given(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Given> {
-        let node = Arc::clone(&statement.node);
-        if self.transaction_state() == TransactionState::Failed && !ends_failed(&node) {
+    fn given(&mut self, statement: &Statement, params: &[Value], text: Text<'_>) -> SqlResult<Given> {
+        let syntax = Arc::clone(&statement.syntax);
+        if self.transaction_state() == TransactionState::Failed && !ends_failed(&syntax) {
             return Err(aborted());
         }
-        match &*node {
+        let node = match &*syntax {
+            Syntax::Copy(copy) => return self.copy(statement, copy, text).map(Given::Ran),
+            Syntax::Sql(node) => &**node,
+        };
+        match node {
             node if is_planned(node) => self.plan_and_run(statement, params).map(Given::Ran),
             Node::Execute { name: Some(name), parameters, .. } => {
                 let (prepared, params) = self.prepared(name, parameters, params)?;
                 self.plan_and_run(&prepared, &params).map(Given::Ran)
             }
-            Node::Explain { .. } => self.explain(&node, params).map(Given::Done),
+            Node::Explain { .. } => self.explain(node, params).map(Given::Done),
             node => self.command(node).map(Given::Done),
         }
     }
@@ -352,6 +365,7 @@ impl Session {
                 Action::Insert(plan) => change::insert(plan, &mut open.transaction, &execution),
                 Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
                 Action::Merge(plan) => crate::execute::merge::merge(plan, &mut open.transaction, &execution),
+                Action::CopyFrom(_) | Action::CopyTo(_) => Err(SqlError::new("XX000", "a COPY without its text")),
             };
             match done {
                 Ok(change::Outcome::Done(changed)) => {
@@ -398,7 +412,7 @@ impl Session {
         let types = ParamTypes::default();
         *types.0.borrow_mut() = statement.types.iter().map(|data_type| Some(*data_type)).collect();
         let binder = Binder::new(&mut open.transaction, &types);
-        let planned = Arc::new(Planned::new(&statement.node, binder, &types)?);
+        let planned = Arc::new(Planned::new(&statement.syntax, binder, &types)?);
         plans.put(statement, version, Arc::clone(&planned));
         Ok(planned)
     }
@@ -731,8 +745,8 @@ fn is_planned(node: &Node) -> bool {
 }
 
 /// Can a statement run in a transaction that has failed?
-fn ends_failed(node: &Node) -> bool {
-    matches!(node, Node::Commit { .. } | Node::Rollback { .. })
+fn ends_failed(syntax: &Syntax) -> bool {
+    matches!(syntax, Syntax::Sql(node) if matches!(**node, Node::Commit { .. } | Node::Rollback { .. }))
 }
 
 /// 25P02: a statement of the transaction has failed.

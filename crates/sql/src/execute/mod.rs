@@ -9,7 +9,7 @@
 //! * `recursive`: queries that ask themselves
 //! * `spill`: rows that do not fit the memory of a statement
 //! * `key`: values as bytes that are equal when they are
-//! * `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `foreign_key`: what that means for rows of other tables
+//! * `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `copy`: rows that are read and written; `foreign_key`: what that means for rows of other tables
 //!
 //! Invariants:
 //! - what runs owns all that it needs, so that a program may pull as slowly as it likes;
@@ -19,6 +19,7 @@
 mod aggregate;
 pub(crate) mod change;
 mod column_aggregate;
+pub(crate) mod copy;
 pub(crate) mod foreign_key;
 mod frame;
 mod hash_join;
