@@ -11,6 +11,7 @@
 //! * `system`: tables that say what there is
 //! * `sequences`: numbers that are given once
 //! * `copy`: COPY: its text, the rows in it
+//! * `cursor`: DECLARE, FETCH, MOVE, CLOSE
 //! * `define`: tables, indexes and views that come and go
 //! * `session`, `settings`, `planned`, `answer`: transactions, SET, kept plans, what comes back
 //! * `error`: what can go wrong, with SQLSTATE, place in the text and hint
@@ -19,6 +20,7 @@ mod answer;
 mod bind;
 mod catalog;
 mod copy;
+mod cursor;
 mod database;
 mod define;
 mod dialect;

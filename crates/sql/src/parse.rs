@@ -1,6 +1,7 @@
 //! Text to statements, by sqlparser with PostgreSQL's dialect (`dialect`).
 
 use crate::copy::statement::{self as copy, CopyStatement};
+use crate::cursor::{self, CursorStatement};
 use crate::dialect::{Postgres, join_distinct};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, Statement};
@@ -69,6 +70,7 @@ pub(crate) struct Parsed {
 pub(crate) enum Syntax {
     Sql(Box<Statement>),
     Copy(Box<CopyStatement>),
+    Cursor(CursorStatement),
 }
 
 /// All statements of a text. The mark of its encoding, with which some editors begin a file, is no part of it.
@@ -79,7 +81,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = own.next() else { continue };
-        let is_copy = copy::is_copy(&first.token);
+        let (is_copy, is_cursor) = (copy::is_copy(&first.token), cursor::is_cursor(&first.token));
         let last = own.next_back().unwrap_or(first);
         let end = last.span.end;
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();
@@ -88,9 +90,10 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         abort_is_rollback(&mut tokens);
         check_chains(&tokens)?;
         let mut parser = parser(tokens);
-        let syntax = match is_copy {
-            true => copy::parse(&mut parser).map(|copy| Syntax::Copy(Box::new(copy))),
-            false => parser.parse_statement().map(|node| Syntax::Sql(Box::new(node))).map_err(error),
+        let syntax = match () {
+            () if is_copy => copy::parse(&mut parser).map(|copy| Syntax::Copy(Box::new(copy))),
+            () if is_cursor => cursor::parse(&mut parser).map(Syntax::Cursor),
+            () => parser.parse_statement().map(|node| Syntax::Sql(Box::new(node))).map_err(error),
         };
         let syntax = syntax.map_err(|error| at_end(error, end))?;
         let rest = parser.next_token();

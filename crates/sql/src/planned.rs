@@ -95,6 +95,7 @@ impl Planned {
         let (action, outputs, tag) = match syntax {
             Syntax::Sql(node) => Planned::action(node, &mut binder)?,
             Syntax::Copy(copy) => (Planned::copy(copy, &mut binder)?, Vec::new(), "COPY"),
+            Syntax::Cursor(_) => return Err(SqlError::new("XX000", "a statement on a cursor is not planned")),
         };
         let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
         Ok(Planned { action, outputs: outputs.into(), subplans, params: types.all(), tag })
@@ -147,6 +148,11 @@ impl Planned {
             }
             other => return Err(SqlError::unsupported(format!("{other}"))),
         })
+    }
+
+    /// Does it change rows?
+    pub(crate) fn changes_rows(&self) -> bool {
+        matches!(self.action, Action::Insert(_) | Action::Change(_) | Action::Merge(_) | Action::CopyFrom(_))
     }
 
     /// Refuses parameters, of which the statement can have none.

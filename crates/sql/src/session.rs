@@ -9,11 +9,12 @@
 //! - an [`Answer`] that is dropped before its end ends its transaction, if it is the statement's own.
 
 mod copy;
+mod cursor;
 
 pub use copy::CopyStream;
 
 use crate::answer::Answer;
-use crate::bind::Binder;
+use crate::bind::{Binder, Output};
 use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::expression::{Env, ParamTypes, Subqueries};
@@ -23,6 +24,7 @@ use crate::sequences::SequenceRef;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
 use copy::Text;
+use cursor::Cursor;
 use pagefold_engine::Error;
 use pagefold_engine::database::{Isolation, Savepoint, TableChange, Transaction, TransactionOptions};
 use pagefold_io::{Clock, OsClock};
@@ -61,6 +63,7 @@ pub(crate) struct Open {
     pub(crate) began: i64,
     options: TransactionOptions,
     has_run: bool,
+    cursors: HashMap<String, Cursor>,
     /// Plans of its own: of what it has made itself, or of its snapshot.
     plans: Plans,
 }
@@ -243,6 +246,7 @@ impl Session {
         match given {
             Ok(Given::Ran(ran)) => Ok(Answer::of(self, ran, span)),
             Ok(Given::Done(done)) => Ok(Answer::command(self, done, span)),
+            Ok(Given::Fetched(fetched)) => Ok(Answer::fetched(self, fetched, span)),
             Err(error) => {
                 span.record("sqlstate", error.sqlstate());
                 self.fail();
@@ -259,6 +263,7 @@ impl Session {
         }
         let node = match &*syntax {
             Syntax::Copy(copy) => return self.copy(statement, copy, text).map(Given::Ran),
+            Syntax::Cursor(cursor) => return self.cursor(cursor, params),
             Syntax::Sql(node) => &**node,
         };
         match node {
@@ -343,6 +348,9 @@ impl Session {
         let memory = self.settings.work_mem;
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         open.has_run = true;
+        if planned.changes_rows() {
+            open.settle_cursors(limits)?;
+        }
         if let Action::Point(point) = &planned.action {
             let outside = Outside(&self.database);
             let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
@@ -504,6 +512,7 @@ impl Session {
                 let open = self.explicit("RELEASE SAVEPOINT")?;
                 let Some(at) = open.savepoints.iter().rposition(|(own, _)| *own == wanted) else { return Err(no_savepoint(&wanted)) };
                 open.savepoints.truncate(at);
+                open.release_cursors_since(at);
                 Ok(Done::tag("RELEASE"))
             }
             Node::Set(set) => self.set(set),
@@ -557,6 +566,7 @@ impl Session {
         self.begin();
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         open.has_run = true;
+        open.settle_cursors(&limits)?;
         let savepoint = open.transaction.savepoint();
         let mut defining =
             define::Defining { transaction: &mut open.transaction, run: Run { database: &self.database, now: open.began, memory, limits } };
@@ -591,7 +601,9 @@ impl Session {
     }
 
     fn commit(&mut self, chain: bool) -> SqlResult<Done> {
-        let Some(open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
+        let Some(mut open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
+        // What reads the transaction's rows goes before it.
+        open.cursors.clear();
         let options = open.options;
         let tag = if open.has_failed {
             open.transaction.rollback()?;
@@ -607,7 +619,8 @@ impl Session {
     }
 
     fn rollback(&mut self, chain: bool) -> SqlResult<Done> {
-        if let Some(open) = self.open.take() {
+        if let Some(mut open) = self.open.take() {
+            open.cursors.clear();
             let options = open.options;
             open.transaction.rollback()?;
             if chain {
@@ -620,6 +633,7 @@ impl Session {
     fn roll_back_to(&mut self, wanted: &str) -> SqlResult<Done> {
         let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
         let Some(at) = open.savepoints.iter().rposition(|(own, _)| own == wanted) else { return Err(no_savepoint(wanted)) };
+        open.close_cursors_since(at);
         open.transaction.roll_back_to(open.savepoints[at].1)?;
         open.savepoints.truncate(at + 1);
         open.has_failed = false;
@@ -678,6 +692,14 @@ impl Done {
 enum Given {
     Ran(Ran),
     Done(Done),
+    Fetched(Fetched),
+}
+
+/// Rows that a cursor is asked for: so many, or all.
+pub(crate) struct Fetched {
+    pub(crate) name: String,
+    pub(crate) outputs: Arc<[Output]>,
+    pub(crate) rows: Option<u64>,
 }
 
 /// A statement that was begun.
@@ -715,6 +737,7 @@ impl Open {
             began,
             options,
             has_run: false,
+            cursors: HashMap::new(),
             plans: Plans::default(),
         }
     }
@@ -764,7 +787,8 @@ fn is_stale(error: &SqlError) -> bool {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(open) = self.open.take() {
+        if let Some(mut open) = self.open.take() {
+            open.cursors.clear();
             drop(open.transaction.rollback());
         }
     }

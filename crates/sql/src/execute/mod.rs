@@ -49,7 +49,6 @@ use pagefold_io::Clock;
 use pagefold_types::{Value, ValueRef};
 use spill::Spill;
 use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -60,8 +59,8 @@ const ROWS_PER_LOOK: u32 = 256;
 /// A row.
 pub(crate) type Tuple = Vec<Value>;
 
-/// What gives rows.
-pub(crate) trait Operator {
+/// What gives rows. It is kept by sessions, which go from thread to thread.
+pub(crate) trait Operator: Send {
     /// Puts the next row in the place of another one, whose memory it uses again. False at the end: the row means nothing then. After an error nothing more is asked.
     fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool>;
 
@@ -94,7 +93,7 @@ pub(crate) struct Execution {
     pub(crate) budget: Budget,
     pub(crate) limits: Limits,
     /// Where rows go that do not fit.
-    pub(crate) spill: Rc<Spill>,
+    pub(crate) spill: Arc<Spill>,
     known: Known,
     steps: recursive::Steps,
     looks: Cell<u32>,
@@ -210,7 +209,7 @@ impl Execution {
     pub(crate) fn new(run: &Run<'_>, view: ReadView, params: Vec<Value>, subplans: Arc<[Plan]>) -> Execution {
         let (budget, known, steps, looks) = (Budget::new(run.memory), Known::default(), recursive::Steps::default(), Cell::new(0));
         let (database, now, limits) = (run.database.clone(), run.now, run.limits.clone());
-        Execution { database, view, params, now, subplans, budget, limits, spill: Rc::default(), known, steps, looks }
+        Execution { database, view, params, now, subplans, budget, limits, spill: Arc::default(), known, steps, looks }
     }
 
     pub(crate) fn context(&self) -> Context<'_> {

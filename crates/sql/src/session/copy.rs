@@ -106,6 +106,9 @@ impl Session {
         let memory = self.settings.work_mem;
         let Some(own) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         own.has_run = true;
+        if planned.changes_rows() {
+            own.settle_cursors(limits)?;
+        }
         limits.check()?;
         let savepoint = own.transaction.savepoint();
         let run = Run { database: &self.database, now: own.began, memory, limits: limits.clone() };
