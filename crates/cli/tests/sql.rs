@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod common;
+#[path = "sql/copy.rs"]
+mod copy;
 
 use common::{Place, Run};
 use std::io::{BufRead, BufReader, Write};

@@ -20,7 +20,9 @@
 //! # }
 //! ```
 
-pub use pagefold_sql::{Answer, Canceller, Column, Session, SqlError, SqlResult, Statement, TransactionState, is_system_relation};
+pub use pagefold_sql::{
+    Answer, Canceller, Column, CopyStream, Session, SqlError, SqlResult, Statement, TransactionState, is_system_relation,
+};
 
 use crate::row::{IntoValues, Row};
 use crate::{Database, Value};

@@ -2,7 +2,7 @@
 
 use crate::bind::{Output, TEXT};
 use crate::execute::{Execution, Operator, given};
-use crate::session::{Done, Ran, Session};
+use crate::session::{Done, Fetched, Ran, Session};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value};
 use std::sync::Arc;
@@ -32,8 +32,16 @@ pub struct Answer<'s> {
 }
 
 enum Rows {
-    Pulled { operator: Box<dyn Operator>, execution: Box<Execution> },
+    Pulled {
+        operator: Box<dyn Operator>,
+        execution: Box<Execution>,
+    },
     Kept(std::vec::IntoIter<Vec<Value>>),
+    /// Of a cursor: so many more, or all.
+    Fetched {
+        name: String,
+        left: Option<u64>,
+    },
 }
 
 impl std::fmt::Debug for Answer<'_> {
@@ -69,6 +77,12 @@ impl<'s> Answer<'s> {
         Answer { session, outputs, rows, tag: done.tag, count: 0, counts: false, span, is_done: false }
     }
 
+    pub(crate) fn fetched(session: &'s mut Session, fetched: Fetched, span: tracing::Span) -> Answer<'s> {
+        let Fetched { name, outputs, rows } = fetched;
+        let rows = Rows::Fetched { name, left: rows };
+        Answer { session, outputs, rows, tag: "FETCH".into(), count: 0, counts: true, span, is_done: false }
+    }
+
     /// Its columns; none of a statement that gives no rows.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = Column<'_>> {
         self.outputs.iter().map(|output| Column { name: &output.name, data_type: output.data_type })
@@ -98,6 +112,13 @@ impl<'s> Answer<'s> {
                 filled
             }
             Rows::Kept(rows) => Ok(given(rows.next(), row)),
+            Rows::Fetched { left: Some(0), .. } => Ok(false),
+            Rows::Fetched { name, left } => {
+                *left = left.map(|left| left - 1);
+                let filled = self.span.in_scope(|| self.session.fetch_row(name, row));
+                self.count += u64::from(matches!(filled, Ok(true)));
+                filled
+            }
         };
         match filled {
             Ok(true) => Ok(true),

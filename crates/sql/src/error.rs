@@ -18,6 +18,7 @@ struct Inner {
     message: String,
     detail: Option<String>,
     hint: Option<String>,
+    context: Option<String>,
     /// Line and column, each from 1, in characters.
     position: Option<(u64, u64)>,
     constraint: Option<String>,
@@ -34,6 +35,7 @@ impl SqlError {
             message: message.into(),
             detail: None,
             hint: None,
+            context: None,
             position: None,
             constraint: None,
             table: None,
@@ -70,6 +72,12 @@ impl SqlError {
 
     pub(crate) fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
         self.inner.detail.get_or_insert_with(|| detail.into());
+        self
+    }
+
+    /// The first context that is told stays.
+    pub(crate) fn in_context(mut self, context: impl FnOnce() -> String) -> SqlError {
+        self.inner.context.get_or_insert_with(context);
         self
     }
 
@@ -115,6 +123,12 @@ impl SqlError {
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.inner.hint.as_deref()
+    }
+
+    /// Where it was, if that is not in the text of the statement: `COPY t, line 2, column b: "x"`.
+    #[must_use]
+    pub fn context(&self) -> Option<&str> {
+        self.inner.context.as_deref()
     }
 
     /// Line and column in the text of the statement, each from 1, in characters.

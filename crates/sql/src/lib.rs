@@ -10,6 +10,8 @@
 //! * `execute`: plans that run
 //! * `system`: tables that say what there is
 //! * `sequences`: numbers that are given once
+//! * `copy`: COPY: its text, the rows in it
+//! * `cursor`: DECLARE, FETCH, MOVE, CLOSE
 //! * `define`: tables, indexes and views that come and go
 //! * `session`, `settings`, `planned`, `answer`: transactions, SET, kept plans, what comes back
 //! * `error`: what can go wrong, with SQLSTATE, place in the text and hint
@@ -17,6 +19,8 @@
 mod answer;
 mod bind;
 mod catalog;
+mod copy;
+mod cursor;
 mod database;
 mod define;
 mod dialect;
@@ -37,4 +41,4 @@ pub use answer::{Answer, Column};
 pub use catalog::is_system as is_system_relation;
 pub use database::Database;
 pub use error::{SqlError, SqlResult};
-pub use session::{Canceller, Session, Statement, TransactionState};
+pub use session::{Canceller, CopyStream, Session, Statement, TransactionState};

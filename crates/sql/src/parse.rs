@@ -1,5 +1,7 @@
 //! Text to statements, by sqlparser with PostgreSQL's dialect (`dialect`).
 
+use crate::copy::statement::{self as copy, CopyStatement};
+use crate::cursor::{self, CursorStatement};
 use crate::dialect::{Postgres, join_distinct};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, Statement};
@@ -60,7 +62,15 @@ fn signs_apart(token: TokenWithSpan) -> Vec<TokenWithSpan> {
 /// A statement, with its text.
 pub(crate) struct Parsed {
     pub(crate) text: String,
-    pub(crate) node: Statement,
+    pub(crate) syntax: Syntax,
+}
+
+/// What a statement says.
+#[derive(Debug)]
+pub(crate) enum Syntax {
+    Sql(Box<Statement>),
+    Copy(Box<CopyStatement>),
+    Cursor(CursorStatement),
 }
 
 /// All statements of a text. The mark of its encoding, with which some editors begin a file, is no part of it.
@@ -71,6 +81,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = own.next() else { continue };
+        let (is_copy, is_cursor) = (copy::is_copy(&first.token), cursor::is_cursor(&first.token));
         let last = own.next_back().unwrap_or(first);
         let end = last.span.end;
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();
@@ -80,23 +91,30 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         abort_is_rollback(&mut tokens);
         check_chains(&tokens)?;
         let mut parser = parser(tokens);
-        let node = parser.parse_statement().map_err(|e| at_end(error(e), end))?;
+        let syntax = match () {
+            () if is_copy => copy::parse(&mut parser).map(|copy| Syntax::Copy(Box::new(copy))),
+            () if is_cursor => cursor::parse(&mut parser).map(Syntax::Cursor),
+            () => parser.parse_statement().map(|node| Syntax::Sql(Box::new(node))).map_err(error),
+        };
+        let syntax = syntax.map_err(|error| at_end(error, end))?;
         let rest = parser.next_token();
         if rest.token != Token::EOF {
             let found = SqlError::syntax(format!("syntax error: Expected: end of statement, found: {}", rest.token));
             return Err(found.at(rest.span.start.line, rest.span.start.column));
         }
-        parsed.push(Parsed { text, node });
+        parsed.push(Parsed { text, syntax });
     }
     Ok(parsed)
 }
 
 /// The one query of a text of the catalog, or of one that is made.
 pub(crate) fn parse_query(text: &str) -> SqlResult<Box<Query>> {
-    match parse(text)?.pop().map(|parsed| parsed.node) {
-        Some(Statement::Query(query)) => Ok(query),
-        _ => Err(SqlError::new("XX001", "a query that is none")),
+    if let Some(Parsed { syntax: Syntax::Sql(node), .. }) = parse(text)?.pop()
+        && let Statement::Query(query) = *node
+    {
+        return Ok(query);
     }
+    Err(SqlError::new("XX001", "a query that is none"))
 }
 
 fn parser(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
@@ -248,7 +266,7 @@ pub(crate) fn quoted_where_needed(name: &str) -> String {
 }
 
 /// sqlparser tells the place at the end of its message.
-fn error(error: ParserError) -> SqlError {
+pub(crate) fn error(error: ParserError) -> SqlError {
     let text = match error {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
         ParserError::RecursionLimitExceeded => return SqlError::new("54001", format!("more than {DEPTH_MAX} levels within each other")),
@@ -376,7 +394,7 @@ mod tests {
         for text in ["select 'a\0b'", "select 1 \0"] {
             assert_eq!(parse(text).map(drop).unwrap_err().sqlstate(), "22021", "{text:?}");
         }
-        assert!(matches!(parse(" abort").unwrap()[0].node, Statement::Rollback { .. }));
+        assert!(matches!(&parse(" abort").unwrap()[0].syntax, Syntax::Sql(node) if matches!(**node, Statement::Rollback { .. })));
         assert!(parse("\"abort\"").is_err());
     }
 

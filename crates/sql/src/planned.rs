@@ -3,11 +3,14 @@
 //! Invariant: a plan that is kept was made at one version of the catalog, and is given only to who is at that version, for a statement whose parameters have the same types.
 
 use crate::bind::change::{ChangePlan, InsertPlan};
+use crate::bind::copy::{CopyFromPlan, CopyToPlan};
 use crate::bind::foreign_key::References;
 use crate::bind::merge::MergePlan;
 use crate::bind::{Binder, Limit, Output};
+use crate::copy::statement::{CopyStatement, Direction};
 use crate::expression::Expr;
 use crate::expression::ParamTypes;
+use crate::parse::Syntax;
 use crate::plan::{Access, Plan, ScanPlan};
 use crate::session::Statement;
 use crate::system::SystemTable;
@@ -29,7 +32,7 @@ pub(crate) struct Planned {
     /// Tables of the database's own that it names.
     pub(crate) system: Vec<SystemTable>,
     params: Vec<DataType>,
-    /// `SELECT`, `INSERT 0`, `UPDATE`, `DELETE`, `MERGE`: the number of rows follows.
+    /// `SELECT`, `INSERT 0`, `UPDATE`, `DELETE`, `MERGE`, `COPY`: the number of rows follows.
     pub(crate) tag: &'static str,
 }
 
@@ -41,6 +44,8 @@ pub(crate) enum Action {
     Insert(InsertPlan),
     Change(ChangePlan),
     Merge(MergePlan),
+    CopyFrom(Box<CopyFromPlan>),
+    CopyTo(CopyToPlan),
 }
 
 /// At most one row, by all columns of a unique index: the transaction is asked for it at once, without a view and without operators.
@@ -89,7 +94,25 @@ pub(crate) struct LockingPlan {
 }
 
 impl Planned {
-    pub(crate) fn new(node: &Node, mut binder: Binder<'_>, types: &ParamTypes) -> SqlResult<Planned> {
+    pub(crate) fn new(syntax: &Syntax, mut binder: Binder<'_>, types: &ParamTypes) -> SqlResult<Planned> {
+        let (action, outputs, tag) = match syntax {
+            Syntax::Sql(node) => Planned::action(node, &mut binder)?,
+            Syntax::Copy(copy) => (Planned::copy(copy, &mut binder)?, Vec::new(), "COPY"),
+            Syntax::Cursor(_) => return Err(SqlError::new("XX000", "a statement on a cursor is not planned")),
+        };
+        let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
+        Ok(Planned { action, outputs: outputs.into(), subplans, system: binder.system, params: types.all(), tag })
+    }
+
+    fn copy(copy: &CopyStatement, binder: &mut Binder<'_>) -> SqlResult<Action> {
+        match copy.direction {
+            Direction::From => binder.copy_from(copy).map(Box::new).map(Action::CopyFrom),
+            Direction::To => binder.copy_to(copy).map(Action::CopyTo),
+        }
+    }
+
+    /// What is done, what comes out, and the tag.
+    fn action(node: &Node, binder: &mut Binder<'_>) -> SqlResult<(Action, Vec<Output>, &'static str)> {
         let returned = |returning: &Option<crate::bind::change::Returning>| {
             returning.as_ref().map_or_else(Vec::new, |returning| returning.outputs.clone())
         };
@@ -98,9 +121,9 @@ impl Planned {
         {
             // WITH stands before a change of rows, and nothing behind it: its queries are seen everywhere in that.
             binder.with_queries(query.with.as_ref())?;
-            return Planned::new(change, binder, types);
+            return Planned::action(change, binder);
         }
-        let (action, outputs, tag) = match node {
+        Ok(match node {
             Node::Query(query) if query.locks.is_empty() => {
                 let planned = binder.query(query)?;
                 let action = match binder.subplans.is_empty() {
@@ -134,9 +157,17 @@ impl Planned {
                 (Action::Merge(plan), outputs, "MERGE")
             }
             other => return Err(SqlError::unsupported(format!("{other}"))),
-        };
-        let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
-        Ok(Planned { action, outputs: outputs.into(), subplans, system: binder.system, params: types.all(), tag })
+        })
+    }
+
+    /// Does it change rows?
+    pub(crate) fn changes_rows(&self) -> bool {
+        matches!(self.action, Action::Insert(_) | Action::Change(_) | Action::Merge(_) | Action::CopyFrom(_))
+    }
+
+    /// Refuses parameters, of which the statement can have none.
+    pub(crate) fn refuse_params(&self) -> SqlResult<()> {
+        if self.params.is_empty() { Ok(()) } else { Err(SqlError::new("42P02", "there is no parameter $1: COPY has none")) }
     }
 
     /// What a change of rows has to look at in other tables.
@@ -145,7 +176,8 @@ impl Planned {
             Action::Insert(plan) => Some(&plan.references),
             Action::Change(plan) => Some(&plan.references),
             Action::Merge(plan) => Some(&plan.references),
-            Action::Query(_) | Action::Point(_) | Action::Locking(_) => None,
+            Action::CopyFrom(plan) => Some(&plan.insert.references),
+            Action::Query(_) | Action::Point(_) | Action::Locking(_) | Action::CopyTo(_) => None,
         }
     }
 
@@ -155,7 +187,8 @@ impl Planned {
             Action::Insert(plan) => Some(&plan.table),
             Action::Change(plan) => Some(&plan.table),
             Action::Merge(plan) => Some(&plan.table),
-            Action::Query(_) | Action::Point(_) | Action::Locking(_) => None,
+            Action::CopyFrom(plan) => Some(&plan.insert.table),
+            Action::Query(_) | Action::Point(_) | Action::Locking(_) | Action::CopyTo(_) => None,
         };
         let others = self.references().into_iter().flat_map(|references| &references.tables).map(|node| &node.table);
         own.into_iter().chain(others).map(|table| &*table.first().table)
@@ -179,6 +212,8 @@ impl Planned {
             Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
             Action::Change(plan) => under(format!("Update {}", plan.table.name), &plan.source),
             Action::Merge(plan) => under(format!("Merge into {}", plan.table.name), &plan.source),
+            Action::CopyFrom(plan) => under(format!("Copy into {}", plan.insert.table.name), &plan.insert.source),
+            Action::CopyTo(plan) => under("Copy".into(), &plan.source),
         };
         if let Some(references) = self.references() {
             lines.extend(references.explain());

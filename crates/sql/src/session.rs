@@ -8,16 +8,23 @@
 //! - a plan is used only with the version of the catalog that it was made with;
 //! - an [`Answer`] that is dropped before its end ends its transaction, if it is the statement's own.
 
+mod copy;
+mod cursor;
+
+pub use copy::CopyStream;
+
 use crate::answer::Answer;
-use crate::bind::Binder;
+use crate::bind::{Binder, Output};
 use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::expression::{Env, ParamTypes, Subqueries};
-use crate::parse::{Parsed, identifier, parse};
+use crate::parse::{Parsed, Syntax, identifier, parse};
 use crate::planned::{Action, Planned, Plans, PointPlan};
 use crate::sequences::SequenceRef;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
+use copy::Text;
+use cursor::Cursor;
 use pagefold_engine::Error;
 use pagefold_engine::database::{Durability, Isolation, Savepoint, TableChange, Transaction, TransactionOptions};
 use pagefold_io::{Clock, OsClock};
@@ -58,6 +65,7 @@ pub(crate) struct Open {
     pub(crate) began: i64,
     options: TransactionOptions,
     has_run: bool,
+    cursors: HashMap<String, Cursor>,
     /// Plans of its own: of what it has made itself, or of its snapshot.
     plans: Plans,
 }
@@ -88,7 +96,7 @@ impl Canceller {
 #[derive(Clone, Debug)]
 pub struct Statement {
     text: Arc<str>,
-    node: Arc<Node>,
+    syntax: Arc<Syntax>,
     /// Types that PREPARE gave to parameters.
     types: Arc<[DataType]>,
 }
@@ -96,7 +104,7 @@ pub struct Statement {
 impl Statement {
     /// One that stands within another.
     fn of(node: Node, types: &[DataType]) -> Statement {
-        Statement { text: node.to_string().into(), node: Arc::new(node), types: types.into() }
+        Statement { text: node.to_string().into(), syntax: Arc::new(Syntax::Sql(Box::new(node))), types: types.into() }
     }
 
     /// Types that PREPARE gave to parameters.
@@ -191,7 +199,7 @@ impl Session {
     pub fn prepare(&mut self, text: &str) -> SqlResult<Statement> {
         let mut parsed = parse(text)?;
         match (parsed.pop(), parsed.is_empty()) {
-            (Some(Parsed { node, .. }), true) => Ok(Statement { text: text.into(), node: Arc::new(node), types: Arc::new([]) }),
+            (Some(Parsed { syntax, .. }), true) => Ok(Statement { text: text.into(), syntax: Arc::new(syntax), types: Arc::new([]) }),
             (None, _) => Err(SqlError::syntax("there is no statement")),
             _ => Err(SqlError::syntax("there is more than one statement")),
         }
@@ -202,7 +210,7 @@ impl Session {
     /// # Errors
     /// 42601 when it is none.
     pub fn statements(&mut self, text: &str) -> SqlResult<Vec<Statement>> {
-        let statement = |parsed: Parsed| Statement { text: parsed.text.into(), node: Arc::new(parsed.node), types: Arc::new([]) };
+        let statement = |parsed: Parsed| Statement { text: parsed.text.into(), syntax: Arc::new(parsed.syntax), types: Arc::new([]) };
         Ok(parse(text)?.into_iter().map(statement).collect())
     }
 
@@ -232,12 +240,17 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Answer<'_>> {
+        self.run_with(statement, params, Text::None)
+    }
+
+    fn run_with(&mut self, statement: &Statement, params: &[Value], text: Text<'_>) -> SqlResult<Answer<'_>> {
         self.cancelled.store(false, Ordering::Relaxed);
         let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
-        let given = span.in_scope(|| self.given(statement, params));
+        let given = span.in_scope(|| self.given(statement, params, text));
         match given {
             Ok(Given::Ran(ran)) => Ok(Answer::of(self, ran, span)),
             Ok(Given::Done(done)) => Ok(Answer::command(self, done, span)),
+            Ok(Given::Fetched(fetched)) => Ok(Answer::fetched(self, fetched, span)),
             Err(error) => {
                 span.record("sqlstate", error.sqlstate());
                 self.fail();
@@ -247,18 +260,23 @@ impl Session {
     }
 
     /// What a statement gives. Whoever asks takes back what failed.
-    fn given(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Given> {
-        let node = Arc::clone(&statement.node);
-        if self.transaction_state() == TransactionState::Failed && !ends_failed(&node) {
+    fn given(&mut self, statement: &Statement, params: &[Value], text: Text<'_>) -> SqlResult<Given> {
+        let syntax = Arc::clone(&statement.syntax);
+        if self.transaction_state() == TransactionState::Failed && !ends_failed(&syntax) {
             return Err(aborted());
         }
-        match &*node {
+        let node = match &*syntax {
+            Syntax::Copy(copy) => return self.copy(statement, copy, text).map(Given::Ran),
+            Syntax::Cursor(cursor) => return self.cursor(cursor, params),
+            Syntax::Sql(node) => &**node,
+        };
+        match node {
             node if is_planned(node) => self.plan_and_run(statement, params).map(Given::Ran),
             Node::Execute { name: Some(name), parameters, .. } => {
                 let (prepared, params) = self.prepared(name, parameters, params)?;
                 self.plan_and_run(&prepared, &params).map(Given::Ran)
             }
-            Node::Explain { .. } => self.explain(&node, params).map(Given::Done),
+            Node::Explain { .. } => self.explain(node, params).map(Given::Done),
             node => self.command(node).map(Given::Done),
         }
     }
@@ -343,6 +361,9 @@ impl Session {
         let memory = self.settings.work_mem;
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         open.has_run = true;
+        if planned.changes_rows() {
+            open.settle_cursors(limits)?;
+        }
         if let Action::Point(point) = &planned.action {
             let outside = Outside(&self.database, &self.drawn);
             let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
@@ -366,6 +387,7 @@ impl Session {
                 Action::Insert(plan) => change::insert(plan, &mut open.transaction, &execution),
                 Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
                 Action::Merge(plan) => crate::execute::merge::merge(plan, &mut open.transaction, &execution),
+                Action::CopyFrom(_) | Action::CopyTo(_) => Err(SqlError::new("XX000", "a COPY without its text")),
             };
             match done {
                 Ok(change::Outcome::Done(changed)) => {
@@ -412,7 +434,7 @@ impl Session {
         let types = ParamTypes::default();
         *types.0.borrow_mut() = statement.types.iter().map(|data_type| Some(*data_type)).collect();
         let binder = Binder::new(&mut open.transaction, &types);
-        let planned = Arc::new(Planned::new(&statement.node, binder, &types)?);
+        let planned = Arc::new(Planned::new(&statement.syntax, binder, &types)?);
         plans.put(statement, version, Arc::clone(&planned));
         Ok(planned)
     }
@@ -505,6 +527,7 @@ impl Session {
                 let open = self.explicit("RELEASE SAVEPOINT")?;
                 let Some(at) = open.savepoints.iter().rposition(|(own, _)| *own == wanted) else { return Err(no_savepoint(&wanted)) };
                 open.savepoints.truncate(at);
+                open.release_cursors_since(at);
                 Ok(Done::tag("RELEASE"))
             }
             Node::Set(set) => self.set(set),
@@ -558,6 +581,7 @@ impl Session {
         self.begin();
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         open.has_run = true;
+        open.settle_cursors(&limits)?;
         let savepoint = open.transaction.savepoint();
         let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
         let mut defining = define::Defining { transaction: &mut open.transaction, run };
@@ -592,7 +616,9 @@ impl Session {
     }
 
     fn commit(&mut self, chain: bool) -> SqlResult<Done> {
-        let Some(open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
+        let Some(mut open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
+        // What reads the transaction's rows goes before it.
+        open.cursors.clear();
         let options = open.options;
         let tag = if open.has_failed {
             open.transaction.rollback()?;
@@ -608,7 +634,8 @@ impl Session {
     }
 
     fn rollback(&mut self, chain: bool) -> SqlResult<Done> {
-        if let Some(open) = self.open.take() {
+        if let Some(mut open) = self.open.take() {
+            open.cursors.clear();
             let options = open.options;
             open.transaction.rollback()?;
             if chain {
@@ -621,6 +648,7 @@ impl Session {
     fn roll_back_to(&mut self, wanted: &str) -> SqlResult<Done> {
         let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
         let Some(at) = open.savepoints.iter().rposition(|(own, _)| own == wanted) else { return Err(no_savepoint(wanted)) };
+        open.close_cursors_since(at);
         open.transaction.roll_back_to(open.savepoints[at].1)?;
         open.savepoints.truncate(at + 1);
         open.has_failed = false;
@@ -679,6 +707,14 @@ impl Done {
 enum Given {
     Ran(Ran),
     Done(Done),
+    Fetched(Fetched),
+}
+
+/// Rows that a cursor is asked for: so many, or all.
+pub(crate) struct Fetched {
+    pub(crate) name: String,
+    pub(crate) outputs: Arc<[Output]>,
+    pub(crate) rows: Option<u64>,
 }
 
 /// A statement that was begun.
@@ -716,6 +752,7 @@ impl Open {
             began,
             options,
             has_run: false,
+            cursors: HashMap::new(),
             plans: Plans::default(),
         }
     }
@@ -746,8 +783,8 @@ fn is_planned(node: &Node) -> bool {
 }
 
 /// Can a statement run in a transaction that has failed?
-fn ends_failed(node: &Node) -> bool {
-    matches!(node, Node::Commit { .. } | Node::Rollback { .. })
+fn ends_failed(syntax: &Syntax) -> bool {
+    matches!(syntax, Syntax::Sql(node) if matches!(**node, Node::Commit { .. } | Node::Rollback { .. }))
 }
 
 /// 25P02: a statement of the transaction has failed.
@@ -765,7 +802,8 @@ fn is_stale(error: &SqlError) -> bool {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(open) = self.open.take() {
+        if let Some(mut open) = self.open.take() {
+            open.cursors.clear();
             drop(open.transaction.rollback());
         }
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "sessions/cursors.rs"]
+mod cursors;
 #[path = "sessions/foreign_keys.rs"]
 mod foreign_keys;
 #[path = "sessions/key_types.rs"]

@@ -284,7 +284,7 @@ impl Binder<'_> {
     }
 
     /// What the catalog says of a row is about that row alone.
-    fn refuse_subqueries(&self, before: usize, place: &str) -> SqlResult<()> {
+    pub(super) fn refuse_subqueries(&self, before: usize, place: &str) -> SqlResult<()> {
         if self.subplans.len() == before { Ok(()) } else { Err(SqlError::unsupported(format!("a subquery in {place}"))) }
     }
 

@@ -7,7 +7,7 @@
 //! * `from`: FROM: tables, views, joins, subqueries
 //! * `select`: SELECT, set operations, ORDER BY, LIMIT
 //! * `with`: WITH, and queries that ask themselves
-//! * `change`: INSERT, UPDATE, DELETE; `merge`: MERGE
+//! * `change`: INSERT, UPDATE, DELETE; `merge`: MERGE; `copy`: COPY
 //! * `foreign_key`: other tables that a change has to look at
 //! * `types`: types as they are written
 //!
@@ -18,6 +18,7 @@
 
 mod aggregates;
 pub(crate) mod change;
+pub(crate) mod copy;
 mod expression;
 pub(crate) mod foreign_key;
 mod frame;

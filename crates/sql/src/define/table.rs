@@ -257,9 +257,9 @@ impl Defining<'_> {
         query: &ast::Query,
         options: &[(String, String)],
     ) -> SqlResult<String> {
-        let (planned, subplans) = self.bind(|binder| {
+        let (planned, subplans, system) = self.bind(|binder| {
             let planned = binder.query(query)?;
-            Ok((planned, std::mem::take(&mut binder.subplans)))
+            Ok((planned, std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.system)))
         })?;
         let mut said = Said { name: name.to_owned(), ..Said::default() };
         if create.columns.len() > planned.outputs.len() {
@@ -275,7 +275,8 @@ impl Defining<'_> {
         self.make(said, options, None)?;
         let table = TableRef::find(self.transaction, name)?;
         let view = self.transaction.read_view()?;
-        let execution = Execution::new(&self.run, view, Vec::new(), subplans.into());
+        let mut execution = Execution::new(&self.run, view, Vec::new(), subplans.into());
+        execution.look_at(&system, self.transaction)?;
         let context = execution.context();
         let mut operator = crate::execute::open(&planned.plan, &context)?;
         let mut failed = None;

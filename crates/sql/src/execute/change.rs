@@ -140,7 +140,7 @@ pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, 
 }
 
 /// Inserts a few rows into a table that is not divided.
-fn insert_all(table: &TableRef, transaction: &mut Transaction<'static>, rows: &[Tuple]) -> SqlResult<()> {
+pub(super) fn insert_all(table: &TableRef, transaction: &mut Transaction<'static>, rows: &[Tuple]) -> SqlResult<()> {
     match rows {
         [] => Ok(()),
         [row] => insert_one(table, transaction, row),
@@ -171,10 +171,15 @@ impl Changed {
 
 /// A row for all columns of the table, which meets all rules.
 fn new_row(plan: &InsertPlan, context: &Context<'_>, source: &[Value]) -> SqlResult<Tuple> {
-    let env = context.env(source);
-    let mut row = plan.exprs.iter().map(|expr| expr.evaluate(&env)).collect::<SqlResult<Tuple>>()?;
+    let mut row = given_row(plan, context, source)?;
     follow(&plan.table, &plan.rules, context, &mut row)?;
     Ok(row)
+}
+
+/// A row for all columns of the table as it is given, defaults among it.
+pub(super) fn given_row(plan: &InsertPlan, context: &Context<'_>, source: &[Value]) -> SqlResult<Tuple> {
+    let env = context.env(source);
+    plan.exprs.iter().map(|expr| expr.evaluate(&env)).collect()
 }
 
 /// Computes generated columns, and refuses a row that does not meet a rule.

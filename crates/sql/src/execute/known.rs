@@ -9,13 +9,13 @@ use crate::SqlResult;
 use pagefold_types::{Value, ValueRef};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// First values of the rows of subqueries, by number.
 #[derive(Default)]
 pub(super) struct Known {
-    values: RefCell<HashMap<usize, Rc<[Value]>>>,
-    keys: RefCell<HashMap<usize, Rc<Keys>>>,
+    values: RefCell<HashMap<usize, Arc<[Value]>>>,
+    keys: RefCell<HashMap<usize, Arc<Keys>>>,
     /// Of all of it.
     bytes: Cell<usize>,
 }
@@ -79,8 +79,8 @@ impl Execution {
             }
             Ok(true)
         })?;
-        let keys = Rc::new(keys);
-        self.known.keys.borrow_mut().insert(number, Rc::clone(&keys));
+        let keys = Arc::new(keys);
+        self.known.keys.borrow_mut().insert(number, Arc::clone(&keys));
         self.known.charge(bytes);
         Ok(keys.has(of))
     }
@@ -102,8 +102,8 @@ impl Execution {
                     values.push(value);
                     Ok(true)
                 })?;
-                let values: Rc<[Value]> = values.into();
-                self.known.values.borrow_mut().insert(number, Rc::clone(&values));
+                let values: Arc<[Value]> = values.into();
+                self.known.values.borrow_mut().insert(number, Arc::clone(&values));
                 self.known.charge(bytes);
                 values
             }

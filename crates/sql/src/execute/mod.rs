@@ -9,7 +9,7 @@
 //! * `recursive`: queries that ask themselves
 //! * `budget`: the memory of a statement; `spill`: rows that do not fit it
 //! * `key`: values as bytes that are equal when they are
-//! * `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `foreign_key`: what that means for rows of other tables
+//! * `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `copy`: rows that are read and written; `foreign_key`: what that means for rows of other tables
 //!
 //! Invariants:
 //! - what runs owns all that it needs, so that a program may pull as slowly as it likes;
@@ -20,6 +20,7 @@ mod aggregate;
 mod budget;
 pub(crate) mod change;
 mod column_aggregate;
+pub(crate) mod copy;
 pub(crate) mod foreign_key;
 mod frame;
 mod hash_join;
@@ -51,7 +52,6 @@ use pagefold_io::Clock;
 use pagefold_types::{Value, ValueRef};
 use spill::Spill;
 use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -62,8 +62,8 @@ const ROWS_PER_LOOK: u32 = 256;
 /// A row.
 pub(crate) type Tuple = Vec<Value>;
 
-/// What gives rows.
-pub(crate) trait Operator {
+/// What gives rows. It is kept by sessions, which go from thread to thread.
+pub(crate) trait Operator: Send {
     /// Puts the next row in the place of another one, whose memory it uses again. False at the end: the row means nothing then. After an error nothing more is asked.
     fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool>;
 
@@ -100,7 +100,7 @@ pub(crate) struct Execution {
     /// Rows of the tables of the database's own that the statement names.
     system: Vec<(SystemTable, Vec<Tuple>)>,
     /// Where rows go that do not fit.
-    pub(crate) spill: Rc<Spill>,
+    pub(crate) spill: Arc<Spill>,
     known: Known,
     steps: recursive::Steps,
     looks: Cell<u32>,
@@ -166,7 +166,7 @@ impl Execution {
             limits,
             drawn,
             system: Vec::new(),
-            spill: Rc::default(),
+            spill: Arc::default(),
             known,
             steps,
             looks,
@@ -179,8 +179,9 @@ impl Execution {
         Ok(())
     }
 
-    fn rows_of(&self, table: SystemTable) -> Vec<Tuple> {
-        self.system.iter().find(|(own, _)| *own == table).map_or_else(Vec::new, |(_, rows)| rows.clone())
+    fn rows_of(&self, table: SystemTable) -> SqlResult<Vec<Tuple>> {
+        let found = self.system.iter().find(|(own, _)| *own == table).map(|(_, rows)| rows.clone());
+        found.ok_or_else(|| SqlError::new("XX000", format!("nobody has looked what {} says", table.name())))
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
@@ -241,7 +242,7 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Oper
     match plan {
         Plan::Values(rows) => boxed(|| Ok(Rows { rows: Arc::clone(rows), at: 0 })),
         Plan::Series(bounds) => boxed(|| Series::open(bounds, context)),
-        Plan::System(table) => boxed(|| Ok(Kept { rows: context.execution.rows_of(*table).into_iter() })),
+        Plan::System(table) => boxed(|| Ok(Kept { rows: context.execution.rows_of(*table)?.into_iter() })),
         Plan::Scan(scan) => boxed(|| scan::Scan::open(scan, context, &[])),
         Plan::Filter(plan) => boxed(|| Ok(Filter { input: open(&plan.input, context)?, plan: Arc::clone(plan) })),
         Plan::Project(plan) => boxed(|| Ok(Project { input: open(&plan.input, context)?, from: Tuple::new(), plan: Arc::clone(plan) })),

@@ -115,6 +115,14 @@ fn text_to_text<'a>(datum: Datum<'a>, from: &DataType, to: &DataType) -> Datum<'
     }
 }
 
+/// A value as PostgreSQL's output functions write it. A cast to text writes booleans otherwise.
+pub(crate) fn written(value: ValueRef<'_>, data_type: &DataType) -> String {
+    match value {
+        ValueRef::Boolean(truth) => if truth { "t" } else { "f" }.to_owned(),
+        _ => read::write(value, data_type),
+    }
+}
+
 /// A value as a column of this type has it, cut and padded as it takes it.
 pub(crate) fn for_column(value: &Value, to: &DataType) -> SqlResult<Value> {
     Ok(fit_column(value.into(), to)?.into_value())

@@ -149,7 +149,7 @@ fn rows(random: &mut Random) -> String {
     let parent = random.one(&PARENTS);
     let child = random.one(&CHILDREN);
     let text = text(random);
-    match random.below(25) {
+    match random.below(31) {
         0..=2 => format!("INSERT INTO {parent} (id, a, b, c) VALUES ({id}, {n}, {text}, {n}.5), ({}, {id}, {text}, {id}.25)", id + 60),
         3..=4 => format!(
             "INSERT INTO {parent} (id, a, b) SELECT n, n % 7, {text} FROM generate_series({id}, {}) AS s(n) ON CONFLICT DO NOTHING",
@@ -178,6 +178,10 @@ fn rows(random: &mut Random) -> String {
         23 => format!(
             "INSERT INTO {child} (a, b) SELECT a, max(b) FROM (SELECT a, b FROM {parent} UNION ALL SELECT a, b FROM {child}) x GROUP BY a"
         ),
+        24..=25 => format!("COPY (SELECT id + {id}, a, b, c FROM {parent}) TO '{parent}.csv' WITH (FORMAT csv)"),
+        26..=27 => format!("COPY {parent} (id, a, b, c) FROM '{}.csv' WITH (FORMAT csv)", random.one(&PARENTS)),
+        28 => format!("DECLARE c{n} CURSOR FOR SELECT * FROM {table} ORDER BY b"),
+        29 => format!("FETCH {id} FROM c{n}"),
         // An error behind many rows.
         _ => format!("UPDATE {table} SET a = 10 / (a - {n}), c = 1"),
     }

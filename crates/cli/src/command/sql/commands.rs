@@ -37,6 +37,7 @@ pub(super) const NAMES: &[&str] = &[
     ".schema",
     ".tables",
     ".timer",
+    "\\copy",
     "\\d",
     "\\di",
     "\\ds",
@@ -73,6 +74,7 @@ Rows
 Files
   .read FILE         \\i           runs a script
   .import FILE TABLE [OPTIONS]   rows of a CSV, Parquet, Arrow or JSON-lines file; TABLE is made if it is not there; OPTIONS are those of `pagefold load`
+  \\copy ...                      COPY in one line; the file is in quotes
 Else
   .timer on|off      \\timing      how long statements take
   .print TEXT        \\echo
@@ -252,7 +254,7 @@ impl Shell<'_> {
         let file = OsStorage.open(Path::new(path), &OpenOptions::read_only()).map_err(failed)?;
         let mut reader = BufReader::with_capacity(1 << 16, FileReader::new(file));
         self.depth += 1;
-        let done = self.script(&mut reader, path);
+        let done = self.script(&mut reader, path, true);
         self.depth -= 1;
         done
     }

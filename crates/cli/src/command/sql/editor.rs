@@ -5,6 +5,7 @@
 //! - the history has whole statements: one that took several lines comes back as one, and can be edited as such;
 //! - names for completion are looked up anew only when something has been defined, and never within a transaction.
 
+use super::copy::{Lines, Rows};
 use super::output::Pager;
 use super::pieces::Splitter;
 use super::{Shell, catalog, commands, words};
@@ -18,7 +19,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
 use std::borrow::Cow;
-use std::io::Write;
+use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
 /// Lines of the history.
@@ -74,9 +75,11 @@ pub(super) fn run(shell: &mut Shell<'_>, is_new: bool) -> Result<()> {
                     break;
                 }
                 entry.push_str(&line);
+                let mut typed = Typed { editor: &mut editor, line: Vec::new(), at: 0, is_over: false };
                 for byte in line.bytes().chain([b'\n']) {
                     let piece = splitter.push(byte);
-                    shell.cut(piece, "terminal").or_else(end_only_when_closed)?;
+                    let mut rows = Lines::new(&mut typed);
+                    shell.cut(piece, "terminal", Rows::Here(&mut rows)).or_else(end_only_when_closed)?;
                     if shell.is_over {
                         break;
                     }
@@ -106,6 +109,48 @@ pub(super) fn run(shell: &mut Shell<'_>, is_new: bool) -> Result<()> {
 
 fn failed(error: &ReadlineError) -> Failure {
     Failure::Failed(format!("the terminal: {error}"))
+}
+
+/// Rows of COPY that are typed, up to `\.` or Ctrl-D.
+struct Typed<'e> {
+    editor: &'e mut Editor<SqlHelper, FileHistory>,
+    line: Vec<u8>,
+    at: usize,
+    is_over: bool,
+}
+
+impl Read for Typed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.fill_buf()?.read(bytes)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl BufRead for Typed<'_> {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if self.at >= self.line.len() && !self.is_over {
+            self.at = 0;
+            self.line.clear();
+            match self.editor.readline(">> ") {
+                Ok(line) => {
+                    self.line.extend_from_slice(line.as_bytes());
+                    self.line.push(b'\n');
+                }
+                Err(error) => {
+                    self.is_over = true;
+                    if !matches!(error, ReadlineError::Eof) {
+                        return Err(std::io::Error::other(error));
+                    }
+                }
+            }
+        }
+        Ok(&self.line[self.at..])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.at += amount;
+    }
 }
 
 /// What fails at the terminal was told there.

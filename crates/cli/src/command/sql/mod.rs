@@ -7,6 +7,7 @@
 
 mod catalog;
 mod commands;
+mod copy;
 mod describe;
 mod editor;
 mod format;
@@ -19,6 +20,7 @@ use crate::arguments::{RowsFormat, SqlArguments};
 use crate::failure::{Failure, Result};
 use crate::progress;
 use crate::session::Session;
+use copy::{Lines, Rows};
 use format::{OutputColumn, Style};
 use output::Output;
 use pagefold::engine::{OpenMode, Transaction};
@@ -41,7 +43,7 @@ pub(super) fn run(command: &Session, arguments: &SqlArguments) -> Result<()> {
     let done = if is_terminal {
         editor::run(&mut shell, is_new)
     } else if arguments.statements.is_empty() {
-        shell.script(&mut std::io::stdin().lock(), "stdin")
+        shell.script(&mut std::io::stdin().lock(), "stdin", true)
     } else {
         shell.arguments(&arguments.statements)
     };
@@ -154,13 +156,13 @@ impl<'s> Shell<'s> {
 
     fn arguments(&mut self, statements: &[String]) -> Result<()> {
         for (at, statement) in statements.iter().enumerate() {
-            self.script(&mut statement.as_bytes(), &format!("argument {}", at + 1))?;
+            self.script(&mut statement.as_bytes(), &format!("argument {}", at + 1), false)?;
         }
         Ok(())
     }
 
-    /// Runs a script as it comes.
-    fn script(&mut self, reader: &mut dyn BufRead, source: &str) -> Result<()> {
+    /// Runs a script as it comes. Rows of COPY FROM STDIN are in it, or else in standard input.
+    fn script(&mut self, reader: &mut dyn BufRead, source: &str, has_rows: bool) -> Result<()> {
         let mut splitter = Splitter::new();
         while !self.is_over {
             let mut next = Ok(None);
@@ -180,16 +182,22 @@ impl<'s> Shell<'s> {
                 Err(error) => return Err(Failure::Failed(format!("{source}: {error}"))),
             }
             reader.consume(used);
-            self.cut(next, source)?;
+            let mut lines = Lines::new(reader);
+            self.cut(next, source, if has_rows { Rows::NextLine(&mut lines) } else { Rows::StandardInput })?;
+            splitter.add_lines(lines.count());
         }
-        if self.is_over { Ok(()) } else { self.cut(splitter.finish(), source) }
+        if self.is_over {
+            return Ok(());
+        }
+        let mut lines = Lines::new(reader);
+        self.cut(splitter.finish(), source, if has_rows { Rows::NextLine(&mut lines) } else { Rows::StandardInput })
     }
 
     /// Runs the piece that a script was cut into.
-    fn cut(&mut self, piece: std::result::Result<Option<Piece>, pieces::CutError>, source: &str) -> Result<()> {
+    fn cut(&mut self, piece: std::result::Result<Option<Piece>, pieces::CutError>, source: &str, rows: Rows<'_, '_>) -> Result<()> {
         match piece {
             Ok(None) => Ok(()),
-            Ok(Some(piece)) => self.piece(&piece, source),
+            Ok(Some(piece)) => self.piece(&piece, source, rows),
             // Where the next statement begins is not known.
             Err(error) => {
                 self.tell(&format!("{source}:{}: {}", error.line, error.reason), None);
@@ -199,7 +207,7 @@ impl<'s> Shell<'s> {
     }
 
     /// Runs a statement or command.
-    fn piece(&mut self, piece: &Piece, source: &str) -> Result<()> {
+    fn piece(&mut self, piece: &Piece, source: &str, rows: Rows<'_, '_>) -> Result<()> {
         if self.is_typed() {
             progress::forget_interrupt();
         } else if progress::interrupted() {
@@ -208,8 +216,12 @@ impl<'s> Shell<'s> {
         self.running.is_busy.store(true, Ordering::Relaxed);
         let began = OsClock.monotonic();
         let done = match piece.kind {
-            PieceKind::Statement => self.statement(piece, source),
-            PieceKind::Command => self.shell_command(&piece.text),
+            PieceKind::Statement => self.statement(piece, source, rows),
+            PieceKind::Command => match copy::of_command(&piece.text) {
+                // Its line is read already.
+                Some(text) => self.statement(&Piece { text, ..piece.clone() }, source, rows.here()),
+                None => self.shell_command(&piece.text),
+            },
         };
         self.command.bars.clear();
         self.running.is_busy.store(false, Ordering::Relaxed);
@@ -251,6 +263,7 @@ impl<'s> Shell<'s> {
                     "column": error.position().map(|(_, column)| column),
                     "detail": error.detail(),
                     "hint": error.hint(),
+                    "context": error.context(),
                 })),
                 None => self.command.print_json(&json!({ "error": text })),
             };
@@ -258,8 +271,8 @@ impl<'s> Shell<'s> {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 
-    fn statement(&mut self, piece: &Piece, source: &str) -> Result<()> {
-        match self.run(&piece.text) {
+    fn statement(&mut self, piece: &Piece, source: &str, rows: Rows<'_, '_>) -> Result<()> {
+        match self.run(&piece.text, rows) {
             Ok(()) => Ok(()),
             Err(Stop::Other(failure)) => Err(failure),
             Err(Stop::Sql(error)) => {
@@ -270,7 +283,10 @@ impl<'s> Shell<'s> {
         }
     }
 
-    fn run(&mut self, text: &str) -> std::result::Result<(), Stop> {
+    fn run(&mut self, text: &str, rows: Rows<'_, '_>) -> std::result::Result<(), Stop> {
+        if self.copy(text, rows)? {
+            return Ok(());
+        }
         let mut answer = self.sql.execute(text, &[])?;
         let columns: Vec<OutputColumn> =
             answer.columns().map(|column| OutputColumn { name: column.name.to_owned(), data_type: column.data_type }).collect();
@@ -280,13 +296,7 @@ impl<'s> Shell<'s> {
             let count = answer.count();
             let tag = answer.tag()?;
             self.has_defined |= !counts;
-            if self.command.global.json {
-                let rows = counts.then_some(count);
-                self.output.text(&json!({ "tag": tag, "rows": rows }).to_string()).map_err(Stop::Other)?;
-            } else if self.is_typed() && !self.output.is_file() {
-                self.output.text(&tag).map_err(Stop::Other)?;
-            }
-            return Ok(());
+            return self.tell_tag(&tag, counts.then_some(count)).map_err(Stop::Other);
         }
         let mut failed = None;
         let next = || {
@@ -300,6 +310,14 @@ impl<'s> Shell<'s> {
             Some(error) => Err(error.into()),
             None => written.map_err(Stop::Other),
         }
+    }
+
+    /// Says what a statement without rows has done.
+    fn tell_tag(&mut self, tag: &str, rows: Option<u64>) -> Result<()> {
+        if self.command.global.json {
+            return self.output.text(&json!({ "tag": tag, "rows": rows }).to_string());
+        }
+        if self.is_typed() && !self.output.is_file() { self.output.text(tag) } else { Ok(()) }
     }
 
     /// Shows a table of the shell's own.

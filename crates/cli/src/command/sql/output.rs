@@ -118,6 +118,25 @@ impl Output {
         written
     }
 
+    /// Where a result goes that is written as it is.
+    pub(super) fn raw<R>(&mut self, write: impl FnOnce(&mut dyn Write) -> R) -> Result<R> {
+        let mut once = self.once.take();
+        match once.as_mut().or(self.file.as_mut()) {
+            Some(file) => {
+                let done = write(file.writer(&self.storage, &self.database)?);
+                file.flush().map(|()| done)
+            }
+            None => match self.pager.clone() {
+                Some(pager) => {
+                    let mut paged = Paged::new(pager);
+                    let done = write(&mut paged);
+                    paged.end(Ok(())).map(|()| done)
+                }
+                None => Ok(write(&mut crate::session::stdout())),
+            },
+        }
+    }
+
     /// Writes a text with a line end behind it.
     pub(super) fn text(&mut self, text: &str) -> Result<()> {
         let mut once = self.once.take();

@@ -110,6 +110,11 @@ impl Splitter {
         *self = Splitter { line, begin: line, ..Splitter::new() };
     }
 
+    /// Lines that were read past it, where no piece has begun.
+    pub(super) fn add_lines(&mut self, lines: u64) {
+        self.line += lines;
+    }
+
     /// Takes a byte; gives the piece that ends with it.
     pub(super) fn push(&mut self, byte: u8) -> Result<Option<Piece>, CutError> {
         let line = self.line;

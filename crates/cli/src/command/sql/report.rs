@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 /// Characters of a line that are shown before and behind a place.
 const AROUND: usize = 60;
 
-/// For a script: `FILE:LINE: SQLSTATE message`, with DETAIL and HINT on lines of their own.
+/// For a script: `FILE:LINE: SQLSTATE message`, with DETAIL, HINT and CONTEXT on lines of their own.
 pub(super) fn in_script(source: &str, piece: &Piece, error: &SqlError) -> String {
     let line = piece.line + error.position().map_or(0, |(line, _)| line.saturating_sub(1));
     let mut text = format!("{source}:{line}: {} {}", error.sqlstate(), error.message());
@@ -16,7 +16,7 @@ pub(super) fn in_script(source: &str, piece: &Piece, error: &SqlError) -> String
     text
 }
 
-/// For the terminal: message, the line of the statement with the place in it, DETAIL, HINT.
+/// For the terminal: message, the line of the statement with the place in it, DETAIL, HINT, CONTEXT.
 pub(super) fn at_terminal(piece: &Piece, error: &SqlError) -> String {
     let mut text = format!("ERROR {}: {}", error.sqlstate(), error.message());
     if let Some(place) = place(&piece.text, error.position()) {
@@ -27,7 +27,9 @@ pub(super) fn at_terminal(piece: &Piece, error: &SqlError) -> String {
 }
 
 fn put_rest(error: &SqlError, text: &mut String) {
-    for (name, more) in [("DETAIL", error.detail()), ("HINT", error.hint())] {
+    // What is told of rows may have anything in it.
+    let context = error.context().map(|context| shown(context, 0));
+    for (name, more) in [("DETAIL", error.detail()), ("HINT", error.hint()), ("CONTEXT", context.as_deref())] {
         if let Some(more) = more {
             text.push_str(&format!("\n{name}: {more}"));
         }

@@ -24,9 +24,8 @@ use super::Budget;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::Database;
 use pagefold_io::{File, read_exact_at};
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What is written, and read, at once.
@@ -38,50 +37,56 @@ const LEAST_SHARE: usize = 32;
 /// The scratch file of a statement: made when the first row goes to it.
 #[derive(Debug, Default)]
 pub(crate) struct Spill {
-    file: RefCell<Option<Arc<dyn File>>>,
+    file: Mutex<Option<Arc<dyn File>>>,
     /// Blocks of the file.
-    blocks: Cell<u32>,
-    free: RefCell<Vec<u32>>,
+    blocks: AtomicU32,
+    free: Mutex<Vec<u32>>,
     /// Bytes that were written, all together.
-    written: Cell<u64>,
+    written: AtomicU64,
 }
 
 /// A block of the file, which is given back when this is gone.
 #[derive(Debug)]
 struct Block {
-    spill: Rc<Spill>,
+    spill: Arc<Spill>,
     number: u32,
     checksum: u64,
 }
 
+/// One thread at a time runs a statement: nobody waits here.
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Spill {
     /// Writes a block.
-    fn write(self: &Rc<Spill>, engine: &Database, bytes: &[u8]) -> SqlResult<Block> {
-        let file = match &*self.file.borrow() {
-            Some(file) => Arc::clone(file),
+    fn write(self: &Arc<Spill>, engine: &Database, bytes: &[u8]) -> SqlResult<Block> {
+        let known = locked(&self.file).clone();
+        let file = match known {
+            Some(file) => file,
             None => engine.scratch_file()?,
         };
-        self.file.replace(Some(Arc::clone(&file)));
-        let number = self.free.borrow_mut().pop();
+        locked(&self.file).get_or_insert_with(|| Arc::clone(&file));
+        let number = locked(&self.free).pop();
         let number = match number {
             Some(number) => number,
             None => {
-                let number = self.blocks.get();
+                let number = self.blocks.load(Ordering::Relaxed);
                 let too_many = || SqlError::new("54000", "a statement that writes more than 128 TB of rows to a scratch file");
-                self.blocks.set(number.checked_add(1).ok_or_else(too_many)?);
+                self.blocks.store(number.checked_add(1).ok_or_else(too_many)?, Ordering::Relaxed);
                 number
             }
         };
         // From here on it is given back, whatever happens.
-        let block = Block { spill: Rc::clone(self), number, checksum: xxh3_64(bytes) };
+        let block = Block { spill: Arc::clone(self), number, checksum: xxh3_64(bytes) };
         file.write_at(bytes, block.offset()).map_err(pagefold_engine::Error::from)?;
-        self.written.set(self.written.get() + bytes.len() as u64);
+        self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(block)
     }
 
     /// Bytes that were written.
     pub(crate) fn written(&self) -> u64 {
-        self.written.get()
+        self.written.load(Ordering::Relaxed)
     }
 }
 
@@ -92,7 +97,7 @@ impl Block {
 
     /// Reads it into a buffer as long as what was written.
     fn read(&self, bytes: &mut [u8]) -> SqlResult<()> {
-        let file = self.spill.file.borrow().clone().ok_or_else(|| SqlError::new("XX000", "a block without a scratch file"))?;
+        let file = locked(&self.spill.file).clone().ok_or_else(|| SqlError::new("XX000", "a block without a scratch file"))?;
         read_exact_at(&*file, bytes, self.offset()).map_err(pagefold_engine::Error::from)?;
         if xxh3_64(bytes) != self.checksum {
             let message = format!("block {} of the scratch file of a statement is not what was written", self.number);
@@ -104,7 +109,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.spill.free.borrow_mut().push(self.number);
+        locked(&self.spill.free).push(self.number);
     }
 }
 

@@ -6,7 +6,7 @@ use super::{BLOCK_BYTES, Block, Spill};
 use crate::execute::{Context, Execution, Operator, Tuple};
 use crate::{SqlError, SqlResult};
 use pagefold_types::Value;
-use std::rc::Rc;
+use std::sync::Arc;
 
 const LENGTH_BYTES: usize = 4;
 
@@ -84,7 +84,7 @@ fn decode(mut bytes: &[u8], row: &mut Tuple) -> Option<()> {
 /// Takes rows.
 #[derive(Debug)]
 pub(crate) struct RowWriter {
-    spill: Rc<Spill>,
+    spill: Arc<Spill>,
     /// What has not been written yet: less than a block, but while a row is taken.
     bytes: Vec<u8>,
     blocks: Vec<Block>,
@@ -93,7 +93,7 @@ pub(crate) struct RowWriter {
 
 impl RowWriter {
     pub(crate) fn new(execution: &Execution) -> RowWriter {
-        RowWriter { spill: Rc::clone(&execution.spill), bytes: Vec::new(), blocks: Vec::new(), rows: 0 }
+        RowWriter { spill: Arc::clone(&execution.spill), bytes: Vec::new(), blocks: Vec::new(), rows: 0 }
     }
 
     /// Takes a row.
