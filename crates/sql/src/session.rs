@@ -3,6 +3,9 @@
 //! A session is a value. It has at most one transaction: one that BEGIN opened, or one for the single statement that runs. What is wrong with a statement takes that
 //! statement back; within BEGIN the transaction has then failed, as in PostgreSQL: it can only be rolled back, as a whole or to a savepoint.
 //!
+//! * `transaction`: BEGIN, COMMIT, savepoints; `run`: statements with a plan
+//! * `copy`: COPY; `cursor`: cursors
+//!
 //! Invariants:
 //! - a statement has happened as a whole or not at all;
 //! - a plan is used only with the version of the catalog that it was made with;
@@ -10,33 +13,29 @@
 
 mod copy;
 mod cursor;
+mod run;
+mod transaction;
 
 pub use copy::CopyStream;
 
 use crate::answer::Answer;
-use crate::bind::{Binder, Output};
+use crate::bind::Output;
 use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
-use crate::expression::{Env, ParamTypes, Subqueries};
 use crate::parse::{Parsed, Syntax, identifier, parse};
-use crate::planned::{Action, Planned, Plans, PointPlan};
-use crate::sequences::SequenceRef;
+use crate::planned::{Planned, Plans};
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
 use copy::Text;
-use cursor::Cursor;
-use pagefold_engine::Error;
-use pagefold_engine::database::{Durability, Isolation, Savepoint, TableChange, Transaction, TransactionOptions};
+use pagefold_engine::database::{TableChange, Transaction, TransactionOptions};
 use pagefold_io::{Clock, OsClock};
-use pagefold_types::{DataType, Value, ValueRef};
+use pagefold_types::{DataType, Value};
 use sqlparser::ast::{self, Statement as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracing::{debug_span, field};
-
-/// How often a statement is planned anew because tables were written anew meanwhile.
-const PLANS_MAX: u32 = 100;
+use transaction::{Open, no_savepoint, set_modes};
 
 /// A session.
 #[derive(Debug)]
@@ -50,24 +49,6 @@ pub struct Session {
     drawn: Arc<AtomicU64>,
     plans: Plans,
     prepared: HashMap<String, Statement>,
-}
-
-/// A transaction of a session.
-#[derive(Debug)]
-pub(crate) struct Open {
-    pub(crate) transaction: Transaction<'static>,
-    /// BEGIN opened it.
-    pub(crate) is_explicit: bool,
-    /// A statement has failed: only rollback is left, to a savepoint or of all.
-    has_failed: bool,
-    savepoints: Vec<(String, Savepoint)>,
-    /// Microseconds since 1970 at which it began.
-    pub(crate) began: i64,
-    options: TransactionOptions,
-    has_run: bool,
-    cursors: HashMap<String, Cursor>,
-    /// Plans of its own: of what it has made itself, or of its snapshot.
-    plans: Plans,
 }
 
 /// What a session's transaction is in.
@@ -281,232 +262,9 @@ impl Session {
         }
     }
 
-    /// A statement has failed: its own transaction ends, and one that BEGIN opened has failed with it.
-    pub(crate) fn fail(&mut self) {
-        match &mut self.open {
-            Some(open) if open.is_explicit => open.has_failed = true,
-            _ => {
-                if let Some(open) = self.open.take() {
-                    // The error of the statement is told; the next open of the database ends what this cannot.
-                    drop(open.transaction.rollback());
-                }
-            }
-        }
-    }
-
-    /// The transaction; one for the statement, if there is none.
-    pub(crate) fn begin(&mut self) -> &mut Open {
-        let options = self.settings.options();
-        let (clock, database) = (&self.clock, &self.database);
-        self.open.get_or_insert_with(|| Open::new(database, clock.as_ref(), options, false))
-    }
-
-    /// Ends the transaction of a single statement.
-    pub(crate) fn end_statement(&mut self) -> SqlResult<()> {
-        match &self.open {
-            Some(open) if !open.is_explicit => {}
-            _ => return Ok(()),
-        }
-        match self.open.take() {
-            Some(open) => self.settle(open),
-            None => Ok(()),
-        }
-    }
-
-    /// Commits. Numbers of sequences that the transaction was given are never given again then, also when it has changed nothing.
-    fn settle(&self, open: Open) -> SqlResult<()> {
-        open.transaction.commit()?;
-        match self.drawn.swap(0, Ordering::Relaxed) {
-            taken if taken > 0 && open.options.durability == Durability::Durable => Ok(self.database.engine().make_durable(taken)?),
-            _ => Ok(()),
-        }
-    }
-
     fn limits(&self) -> Limits {
         let deadline = self.settings.statement_timeout.map(|timeout| self.clock.monotonic() + timeout);
         Limits { cancelled: Arc::clone(&self.cancelled), clock: Arc::clone(&self.clock), deadline }
-    }
-
-    /// Plans and runs a query or a change of rows.
-    fn plan_and_run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Ran> {
-        let limits = self.limits();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            self.begin();
-            match self.run_once(statement, params, &limits) {
-                // A table was written anew between the plan and its use.
-                Err(error) if is_stale(&error) && tries < PLANS_MAX && self.can_follow() => self.forget(&statement.text),
-                done => return done,
-            }
-        }
-    }
-
-    fn can_follow(&self) -> bool {
-        self.open
-            .as_ref()
-            .is_some_and(|open| open.transaction.isolation() == Isolation::ReadCommitted && open.transaction.failure().is_none())
-    }
-
-    fn forget(&mut self, text: &str) {
-        self.plans.forget(text);
-        if let Some(open) = &mut self.open {
-            open.plans.forget(text);
-        }
-    }
-
-    fn run_once(&mut self, statement: &Statement, params: &[Value], limits: &Limits) -> SqlResult<Ran> {
-        let planned = self.kept(statement)?;
-        let params = planned.params(params)?;
-        let memory = self.settings.work_mem;
-        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
-        open.has_run = true;
-        if planned.changes_rows() {
-            open.settle_cursors(limits)?;
-        }
-        if let Action::Point(point) = &planned.action {
-            let outside = Outside(&self.database, &self.drawn);
-            let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
-            if let Some(row) = crate::execute::point(point, &mut open.transaction, &env)? {
-                return Ok(Ran::Row { planned, row });
-            }
-        }
-        let savepoint = open.transaction.savepoint();
-        loop {
-            limits.check()?;
-            let view = open.transaction.read_view()?;
-            let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone(), drawn: &self.drawn };
-            let mut execution = Execution::new(&run, view, params.clone(), Arc::clone(&planned.subplans));
-            execution.look_at(&planned.system, &mut open.transaction)?;
-            let done = match &planned.action {
-                Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => {
-                    let operator = crate::execute::open(plan, &execution.context())?;
-                    return Ok(Ran::Rows { planned, operator, execution: Box::new(execution) });
-                }
-                Action::Locking(locking) => change::lock_rows(locking, &mut open.transaction, &execution),
-                Action::Insert(plan) => change::insert(plan, &mut open.transaction, &execution),
-                Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
-                Action::Merge(plan) => crate::execute::merge::merge(plan, &mut open.transaction, &execution),
-                Action::CopyFrom(_) | Action::CopyTo(_) => Err(SqlError::new("XX000", "a COPY without its text")),
-            };
-            match done {
-                Ok(change::Outcome::Done(changed)) => {
-                    let spilled = execution.spill.written();
-                    return Ok(Ran::Changed { planned, changed: change::Changed { spilled, ..changed } });
-                }
-                Ok(change::Outcome::Again) => open.transaction.roll_back_to(savepoint)?,
-                Err(error) => {
-                    if open.transaction.failure().is_none() {
-                        open.transaction.roll_back_to(savepoint)?;
-                    }
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    /// The plan of a statement, and nobody alters the tables whose rows it changes, nor those of their foreign keys, before the transaction ends: what was altered until that was so is in the plan.
-    fn kept(&mut self, statement: &Statement) -> SqlResult<Arc<Planned>> {
-        loop {
-            let Some(open) = &self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
-            let version = open.transaction.definitions_version();
-            let planned = self.planned(statement)?;
-            let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
-            let mut is_new = false;
-            for table in planned.kept_tables() {
-                is_new |= open.transaction.keep_definition(table)?;
-            }
-            if !is_new || open.transaction.definitions_version() == version {
-                return Ok(planned);
-            }
-        }
-    }
-
-    /// The plan of a statement: a known one, if the catalog is as it was.
-    fn planned(&mut self, statement: &Statement) -> SqlResult<Arc<Planned>> {
-        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
-        let version = open.transaction.definitions_version();
-        let is_shared = version.1 == 0 && open.transaction.isolation() == Isolation::ReadCommitted;
-        let plans = if is_shared { &mut self.plans } else { &mut open.plans };
-        if let Some(planned) = plans.get(statement, version) {
-            return Ok(planned);
-        }
-        let types = ParamTypes::default();
-        *types.0.borrow_mut() = statement.types.iter().map(|data_type| Some(*data_type)).collect();
-        let binder = Binder::new(&mut open.transaction, &types);
-        let planned = Arc::new(Planned::new(&statement.syntax, binder, &types)?);
-        plans.put(statement, version, Arc::clone(&planned));
-        Ok(planned)
-    }
-
-    fn prepared(&mut self, name: &ast::ObjectName, arguments: &[ast::Expr], params: &[Value]) -> SqlResult<(Statement, Vec<Value>)> {
-        let wanted = crate::parse::object_name(name)?;
-        let Some(statement) = self.prepared.get(&wanted).cloned() else {
-            return Err(SqlError::new("26000", format!("prepared statement \"{wanted}\" does not exist")));
-        };
-        let mut values = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            values.push(self.constant(argument, params)?);
-        }
-        Ok((statement, values))
-    }
-
-    /// The value of an expression without columns.
-    fn constant(&mut self, expr: &ast::Expr, params: &[Value]) -> SqlResult<Value> {
-        let limits = self.limits();
-        let memory = self.settings.work_mem;
-        self.begin();
-        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
-        let types = ParamTypes::default();
-        let mut binder = Binder::new(&mut open.transaction, &types);
-        let typed = binder.expression(expr)?;
-        let (expr, _) = crate::bind::settled(typed, &types)?;
-        let (subplans, system): (Arc<[crate::plan::Plan]>, _) = (binder.subplans.into(), binder.system);
-        let params = crate::planned::fit_params(params, &types.all())?;
-        let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
-        let mut execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
-        execution.look_at(&system, &mut open.transaction)?;
-        execution.context().evaluate(&expr, &[])
-    }
-
-    fn explain(&mut self, node: &Node, params: &[Value]) -> SqlResult<Done> {
-        let Node::Explain { analyze, statement: inner, format: None, options: None, estimate: false, .. } = node else {
-            return Err(SqlError::unsupported("EXPLAIN with options but ANALYZE and VERBOSE"));
-        };
-        if !is_planned(inner) {
-            return Err(SqlError::unsupported("EXPLAIN of this statement"));
-        }
-        self.begin();
-        let lines = self.explained(&Statement::of((**inner).clone(), &[]), params, *analyze)?;
-        self.end_statement()?;
-        Ok(Done { tag: "EXPLAIN".into(), rows: Some(("QUERY PLAN".into(), lines)) })
-    }
-
-    fn explained(&mut self, inner: &Statement, params: &[Value], analyze: bool) -> SqlResult<Vec<String>> {
-        let planned = self.planned(inner)?;
-        let mut lines = planned.explain();
-        if analyze {
-            let limits = self.limits();
-            let began = self.clock.monotonic();
-            let (mut rows, mut spilled) = (0_u64, 0);
-            match self.run_once(inner, params, &limits)? {
-                Ran::Rows { mut operator, execution, .. } => {
-                    let context = execution.context();
-                    while operator.next(&context)?.is_some() {
-                        rows += 1;
-                    }
-                    spilled = execution.spill.written();
-                }
-                Ran::Row { row, .. } => rows = row.is_some().into(),
-                Ran::Changed { changed, .. } => (rows, spilled) = (changed.rows, changed.spilled),
-            }
-            let elapsed = self.clock.monotonic().saturating_sub(began);
-            lines.push(format!("Rows: {rows}, time: {:.3} ms", elapsed.as_secs_f64() * 1000.0));
-            if spilled > 0 {
-                lines.push(format!("Written to a scratch file: {spilled} bytes"));
-            }
-        }
-        Ok(lines)
     }
 
     /// Statements that give no rows, or whose rows are few; their tag.
@@ -599,63 +357,6 @@ impl Session {
         }
     }
 
-    fn begin_explicit(&mut self, modes: &[ast::TransactionMode]) -> SqlResult<Done> {
-        let mut options = self.settings.options();
-        set_modes(&mut options, modes)?;
-        if self.open.is_none() {
-            self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
-        }
-        Ok(Done::tag("BEGIN"))
-    }
-
-    fn explicit(&mut self, what: &str) -> SqlResult<&mut Open> {
-        match &mut self.open {
-            Some(open) if open.is_explicit => Ok(open),
-            _ => Err(SqlError::new("25P01", format!("{what} can only be used in transaction blocks"))),
-        }
-    }
-
-    fn commit(&mut self, chain: bool) -> SqlResult<Done> {
-        let Some(mut open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
-        // What reads the transaction's rows goes before it.
-        open.cursors.clear();
-        let options = open.options;
-        let tag = if open.has_failed {
-            open.transaction.rollback()?;
-            "ROLLBACK"
-        } else {
-            self.settle(open)?;
-            "COMMIT"
-        };
-        if chain {
-            self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
-        }
-        Ok(Done::tag(tag))
-    }
-
-    fn rollback(&mut self, chain: bool) -> SqlResult<Done> {
-        if let Some(mut open) = self.open.take() {
-            open.cursors.clear();
-            let options = open.options;
-            open.transaction.rollback()?;
-            if chain {
-                self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
-            }
-        }
-        Ok(Done::tag("ROLLBACK"))
-    }
-
-    fn roll_back_to(&mut self, wanted: &str) -> SqlResult<Done> {
-        let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
-        let Some(at) = open.savepoints.iter().rposition(|(own, _)| own == wanted) else { return Err(no_savepoint(wanted)) };
-        open.close_cursors_since(at);
-        open.transaction.roll_back_to(open.savepoints[at].1)?;
-        open.savepoints.truncate(at + 1);
-        open.has_failed = false;
-        open.plans = Plans::default();
-        Ok(Done::tag("ROLLBACK"))
-    }
-
     fn set(&mut self, set: &ast::Set) -> SqlResult<Done> {
         match set {
             ast::Set::SetTransaction { modes, snapshot: None, session: false, .. } => {
@@ -724,59 +425,6 @@ pub(crate) enum Ran {
     Changed { planned: Arc<Planned>, changed: change::Changed },
 }
 
-/// What expressions ask for that stand in no plan with subqueries.
-struct Outside<'d>(&'d Database, &'d AtomicU64);
-
-impl Subqueries for Outside<'_> {
-    fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
-        self.0.next_value(sequence, self.1)
-    }
-
-    fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
-        Err(SqlError::new("XX000", "a subquery where there is none"))
-    }
-
-    fn is_among(&self, _: usize, _: ValueRef<'_>) -> SqlResult<Option<bool>> {
-        Err(SqlError::new("XX000", "a subquery where there is none"))
-    }
-}
-
-impl Open {
-    fn new(database: &Database, clock: &dyn Clock, options: TransactionOptions, is_explicit: bool) -> Open {
-        let began = i64::try_from(clock.unix_time().as_micros()).unwrap_or(i64::MAX);
-        Open {
-            transaction: database.engine().begin_owned(options),
-            is_explicit,
-            has_failed: false,
-            savepoints: Vec::new(),
-            began,
-            options,
-            has_run: false,
-            cursors: HashMap::new(),
-            plans: Plans::default(),
-        }
-    }
-}
-
-fn set_modes(options: &mut TransactionOptions, modes: &[ast::TransactionMode]) -> SqlResult<()> {
-    for mode in modes {
-        match mode {
-            ast::TransactionMode::AccessMode(mode) => options.read_only = *mode == ast::TransactionAccessMode::ReadOnly,
-            ast::TransactionMode::IsolationLevel(level) => {
-                options.isolation = match level {
-                    // As in PostgreSQL, nobody sees what is not committed.
-                    ast::TransactionIsolationLevel::ReadUncommitted | ast::TransactionIsolationLevel::ReadCommitted => {
-                        Isolation::ReadCommitted
-                    }
-                    ast::TransactionIsolationLevel::RepeatableRead | ast::TransactionIsolationLevel::Snapshot => Isolation::RepeatableRead,
-                    ast::TransactionIsolationLevel::Serializable => Isolation::Serializable,
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Has a statement a plan?
 fn is_planned(node: &Node) -> bool {
     matches!(node, Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_) | Node::Merge(_))
@@ -790,14 +438,6 @@ fn ends_failed(syntax: &Syntax) -> bool {
 /// 25P02: a statement of the transaction has failed.
 fn aborted() -> SqlError {
     SqlError::new("25P02", "current transaction is aborted, commands ignored until end of transaction block")
-}
-
-fn no_savepoint(name: &str) -> SqlError {
-    SqlError::new("3B001", format!("savepoint \"{name}\" does not exist"))
-}
-
-fn is_stale(error: &SqlError) -> bool {
-    matches!(error.engine(), Some(Error::Stale { .. }))
 }
 
 impl Drop for Session {

@@ -1,6 +1,7 @@
 //! COPY in a session: with a file it runs as any other statement; else whoever runs it gives the text, or takes it.
 
-use super::{PLANS_MAX, Ran, Session, Statement, is_stale};
+use super::run::{PLANS_MAX, is_stale};
+use super::{Ran, Session, Statement};
 use crate::answer::Answer;
 use crate::bind::copy::{CopyFromPlan, CopyToPlan};
 use crate::copy::file::{self, CopyFile};

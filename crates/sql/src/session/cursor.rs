@@ -7,7 +7,8 @@
 //! - a cursor ends with its transaction, and with a return to a savepoint from before it;
 //! - no row of a table changes, and nothing is defined, while a cursor has not its rows.
 
-use super::{Done, Fetched, Given, Open, Ran, Session, Statement};
+use super::transaction::Open;
+use super::{Done, Fetched, Given, Ran, Session, Statement};
 use crate::bind::Output;
 use crate::cursor::CursorStatement;
 use crate::execute::spill::RowList;

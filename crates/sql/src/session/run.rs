@@ -1,0 +1,232 @@
+//! Statements with a plan: how they come by it, and run.
+//!
+//! Invariants:
+//! - a plan is used only with the version of the catalog that it was made with;
+//! - a statement that fails within a transaction is taken back before its error is told.
+
+use super::{Done, Ran, Session, Statement, is_planned};
+use crate::bind::Binder;
+use crate::execute::{Execution, Limits, Run, change};
+use crate::expression::{Env, ParamTypes, Subqueries};
+use crate::planned::{Action, Planned, PointPlan};
+use crate::sequences::SequenceRef;
+use crate::{Database, SqlError, SqlResult};
+use pagefold_engine::Error;
+use pagefold_engine::database::Isolation;
+use pagefold_types::{Value, ValueRef};
+use sqlparser::ast::{self, Statement as Node};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// How often a statement is planned anew because tables were written anew meanwhile.
+pub(super) const PLANS_MAX: u32 = 100;
+
+impl Session {
+    /// Plans and runs a query or a change of rows.
+    pub(super) fn plan_and_run(&mut self, statement: &Statement, params: &[Value]) -> SqlResult<Ran> {
+        let limits = self.limits();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            self.begin();
+            match self.run_once(statement, params, &limits) {
+                // A table was written anew between the plan and its use.
+                Err(error) if is_stale(&error) && tries < PLANS_MAX && self.can_follow() => self.forget(&statement.text),
+                done => return done,
+            }
+        }
+    }
+
+    pub(super) fn can_follow(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_some_and(|open| open.transaction.isolation() == Isolation::ReadCommitted && open.transaction.failure().is_none())
+    }
+
+    pub(super) fn forget(&mut self, text: &str) {
+        self.plans.forget(text);
+        if let Some(open) = &mut self.open {
+            open.plans.forget(text);
+        }
+    }
+
+    pub(super) fn run_once(&mut self, statement: &Statement, params: &[Value], limits: &Limits) -> SqlResult<Ran> {
+        let planned = self.kept(statement)?;
+        let params = planned.params(params)?;
+        let memory = self.settings.work_mem;
+        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+        open.has_run = true;
+        if planned.changes_rows() {
+            open.settle_cursors(limits)?;
+        }
+        if let Action::Point(point) = &planned.action {
+            let outside = Outside(&self.database, &self.drawn);
+            let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
+            if let Some(row) = crate::execute::point(point, &mut open.transaction, &env)? {
+                return Ok(Ran::Row { planned, row });
+            }
+        }
+        let savepoint = open.transaction.savepoint();
+        loop {
+            limits.check()?;
+            let view = open.transaction.read_view()?;
+            let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone(), drawn: &self.drawn };
+            let mut execution = Execution::new(&run, view, params.clone(), Arc::clone(&planned.subplans));
+            execution.look_at(&planned.system, &mut open.transaction)?;
+            let done = match &planned.action {
+                Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => {
+                    let operator = crate::execute::open(plan, &execution.context())?;
+                    return Ok(Ran::Rows { planned, operator, execution: Box::new(execution) });
+                }
+                Action::Locking(locking) => change::lock_rows(locking, &mut open.transaction, &execution),
+                Action::Insert(plan) => change::insert(plan, &mut open.transaction, &execution),
+                Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
+                Action::Merge(plan) => crate::execute::merge::merge(plan, &mut open.transaction, &execution),
+                Action::CopyFrom(_) | Action::CopyTo(_) => Err(SqlError::new("XX000", "a COPY without its text")),
+            };
+            match done {
+                Ok(change::Outcome::Done(changed)) => {
+                    let spilled = execution.spill.written();
+                    return Ok(Ran::Changed { planned, changed: change::Changed { spilled, ..changed } });
+                }
+                Ok(change::Outcome::Again) => open.transaction.roll_back_to(savepoint)?,
+                Err(error) => {
+                    if open.transaction.failure().is_none() {
+                        open.transaction.roll_back_to(savepoint)?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The plan of a statement, and nobody alters the tables whose rows it changes, nor those of their foreign keys, before the transaction ends: what was altered until that was so is in the plan.
+    pub(super) fn kept(&mut self, statement: &Statement) -> SqlResult<Arc<Planned>> {
+        loop {
+            let Some(open) = &self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+            let version = open.transaction.definitions_version();
+            let planned = self.planned(statement)?;
+            let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+            let mut is_new = false;
+            for table in planned.kept_tables() {
+                is_new |= open.transaction.keep_definition(table)?;
+            }
+            if !is_new || open.transaction.definitions_version() == version {
+                return Ok(planned);
+            }
+        }
+    }
+
+    /// The plan of a statement: a known one, if the catalog is as it was.
+    pub(super) fn planned(&mut self, statement: &Statement) -> SqlResult<Arc<Planned>> {
+        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+        let version = open.transaction.definitions_version();
+        let is_shared = version.1 == 0 && open.transaction.isolation() == Isolation::ReadCommitted;
+        let plans = if is_shared { &mut self.plans } else { &mut open.plans };
+        if let Some(planned) = plans.get(statement, version) {
+            return Ok(planned);
+        }
+        let types = ParamTypes::default();
+        *types.0.borrow_mut() = statement.types.iter().map(|data_type| Some(*data_type)).collect();
+        let binder = Binder::new(&mut open.transaction, &types);
+        let planned = Arc::new(Planned::new(&statement.syntax, binder, &types)?);
+        plans.put(statement, version, Arc::clone(&planned));
+        Ok(planned)
+    }
+
+    pub(super) fn prepared(
+        &mut self,
+        name: &ast::ObjectName,
+        arguments: &[ast::Expr],
+        params: &[Value],
+    ) -> SqlResult<(Statement, Vec<Value>)> {
+        let wanted = crate::parse::object_name(name)?;
+        let Some(statement) = self.prepared.get(&wanted).cloned() else {
+            return Err(SqlError::new("26000", format!("prepared statement \"{wanted}\" does not exist")));
+        };
+        let mut values = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            values.push(self.constant(argument, params)?);
+        }
+        Ok((statement, values))
+    }
+
+    /// The value of an expression without columns.
+    pub(super) fn constant(&mut self, expr: &ast::Expr, params: &[Value]) -> SqlResult<Value> {
+        let limits = self.limits();
+        let memory = self.settings.work_mem;
+        self.begin();
+        let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+        let types = ParamTypes::default();
+        let mut binder = Binder::new(&mut open.transaction, &types);
+        let typed = binder.expression(expr)?;
+        let (expr, _) = crate::bind::settled(typed, &types)?;
+        let (subplans, system): (Arc<[crate::plan::Plan]>, _) = (binder.subplans.into(), binder.system);
+        let params = crate::planned::fit_params(params, &types.all())?;
+        let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
+        let mut execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
+        execution.look_at(&system, &mut open.transaction)?;
+        execution.context().evaluate(&expr, &[])
+    }
+
+    pub(super) fn explain(&mut self, node: &Node, params: &[Value]) -> SqlResult<Done> {
+        let Node::Explain { analyze, statement: inner, format: None, options: None, estimate: false, .. } = node else {
+            return Err(SqlError::unsupported("EXPLAIN with options but ANALYZE and VERBOSE"));
+        };
+        if !is_planned(inner) {
+            return Err(SqlError::unsupported("EXPLAIN of this statement"));
+        }
+        self.begin();
+        let lines = self.explained(&Statement::of((**inner).clone(), &[]), params, *analyze)?;
+        self.end_statement()?;
+        Ok(Done { tag: "EXPLAIN".into(), rows: Some(("QUERY PLAN".into(), lines)) })
+    }
+
+    pub(super) fn explained(&mut self, inner: &Statement, params: &[Value], analyze: bool) -> SqlResult<Vec<String>> {
+        let planned = self.planned(inner)?;
+        let mut lines = planned.explain();
+        if analyze {
+            let limits = self.limits();
+            let began = self.clock.monotonic();
+            let (mut rows, mut spilled) = (0_u64, 0);
+            match self.run_once(inner, params, &limits)? {
+                Ran::Rows { mut operator, execution, .. } => {
+                    let context = execution.context();
+                    while operator.next(&context)?.is_some() {
+                        rows += 1;
+                    }
+                    spilled = execution.spill.written();
+                }
+                Ran::Row { row, .. } => rows = row.is_some().into(),
+                Ran::Changed { changed, .. } => (rows, spilled) = (changed.rows, changed.spilled),
+            }
+            let elapsed = self.clock.monotonic().saturating_sub(began);
+            lines.push(format!("Rows: {rows}, time: {:.3} ms", elapsed.as_secs_f64() * 1000.0));
+            if spilled > 0 {
+                lines.push(format!("Written to a scratch file: {spilled} bytes"));
+            }
+        }
+        Ok(lines)
+    }
+}
+
+/// What expressions ask for that stand in no plan with subqueries.
+struct Outside<'d>(&'d Database, &'d AtomicU64);
+
+impl Subqueries for Outside<'_> {
+    fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
+        self.0.next_value(sequence, self.1)
+    }
+
+    fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+        Err(SqlError::new("XX000", "a subquery where there is none"))
+    }
+
+    fn is_among(&self, _: usize, _: ValueRef<'_>) -> SqlResult<Option<bool>> {
+        Err(SqlError::new("XX000", "a subquery where there is none"))
+    }
+}
+
+pub(super) fn is_stale(error: &SqlError) -> bool {
+    matches!(error.engine(), Some(Error::Stale { .. }))
+}

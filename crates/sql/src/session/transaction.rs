@@ -1,0 +1,172 @@
+//! Transactions of a session: one that BEGIN opened, or one for the single statement that runs.
+//!
+//! Invariant: what reads the rows of a transaction, its cursors, ends before it.
+
+use super::cursor::Cursor;
+use super::{Done, Session};
+use crate::planned::Plans;
+use crate::{Database, SqlError, SqlResult};
+use pagefold_engine::database::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
+use pagefold_io::Clock;
+use sqlparser::ast;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+/// A transaction of a session.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) transaction: Transaction<'static>,
+    /// BEGIN opened it.
+    pub(crate) is_explicit: bool,
+    /// A statement has failed: only rollback is left, to a savepoint or of all.
+    pub(super) has_failed: bool,
+    pub(super) savepoints: Vec<(String, Savepoint)>,
+    /// Microseconds since 1970 at which it began.
+    pub(crate) began: i64,
+    pub(super) options: TransactionOptions,
+    pub(super) has_run: bool,
+    pub(super) cursors: HashMap<String, Cursor>,
+    /// Plans of its own: of what it has made itself, or of its snapshot.
+    pub(super) plans: Plans,
+}
+
+impl Open {
+    pub(super) fn new(database: &Database, clock: &dyn Clock, options: TransactionOptions, is_explicit: bool) -> Open {
+        let began = i64::try_from(clock.unix_time().as_micros()).unwrap_or(i64::MAX);
+        Open {
+            transaction: database.engine().begin_owned(options),
+            is_explicit,
+            has_failed: false,
+            savepoints: Vec::new(),
+            began,
+            options,
+            has_run: false,
+            cursors: HashMap::new(),
+            plans: Plans::default(),
+        }
+    }
+}
+
+impl Session {
+    /// A statement has failed: its own transaction ends, and one that BEGIN opened has failed with it.
+    pub(crate) fn fail(&mut self) {
+        match &mut self.open {
+            Some(open) if open.is_explicit => open.has_failed = true,
+            _ => {
+                if let Some(open) = self.open.take() {
+                    // The error of the statement is told; the next open of the database ends what this cannot.
+                    drop(open.transaction.rollback());
+                }
+            }
+        }
+    }
+
+    /// The transaction; one for the statement, if there is none.
+    pub(crate) fn begin(&mut self) -> &mut Open {
+        let options = self.settings.options();
+        let (clock, database) = (&self.clock, &self.database);
+        self.open.get_or_insert_with(|| Open::new(database, clock.as_ref(), options, false))
+    }
+
+    /// Ends the transaction of a single statement.
+    pub(crate) fn end_statement(&mut self) -> SqlResult<()> {
+        match &self.open {
+            Some(open) if !open.is_explicit => {}
+            _ => return Ok(()),
+        }
+        match self.open.take() {
+            Some(open) => self.settle(open),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits. Numbers of sequences that the transaction was given are never given again then, also when it has changed nothing.
+    pub(super) fn settle(&self, open: Open) -> SqlResult<()> {
+        open.transaction.commit()?;
+        match self.drawn.swap(0, Ordering::Relaxed) {
+            taken if taken > 0 && open.options.durability == Durability::Durable => Ok(self.database.engine().make_durable(taken)?),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn begin_explicit(&mut self, modes: &[ast::TransactionMode]) -> SqlResult<Done> {
+        let mut options = self.settings.options();
+        set_modes(&mut options, modes)?;
+        if self.open.is_none() {
+            self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+        }
+        Ok(Done::tag("BEGIN"))
+    }
+
+    pub(super) fn explicit(&mut self, what: &str) -> SqlResult<&mut Open> {
+        match &mut self.open {
+            Some(open) if open.is_explicit => Ok(open),
+            _ => Err(SqlError::new("25P01", format!("{what} can only be used in transaction blocks"))),
+        }
+    }
+
+    pub(super) fn commit(&mut self, chain: bool) -> SqlResult<Done> {
+        let Some(mut open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
+        // What reads the transaction's rows goes before it.
+        open.cursors.clear();
+        let options = open.options;
+        let tag = if open.has_failed {
+            open.transaction.rollback()?;
+            "ROLLBACK"
+        } else {
+            self.settle(open)?;
+            "COMMIT"
+        };
+        if chain {
+            self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+        }
+        Ok(Done::tag(tag))
+    }
+
+    pub(super) fn rollback(&mut self, chain: bool) -> SqlResult<Done> {
+        if let Some(mut open) = self.open.take() {
+            open.cursors.clear();
+            let options = open.options;
+            open.transaction.rollback()?;
+            if chain {
+                self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+            }
+        }
+        Ok(Done::tag("ROLLBACK"))
+    }
+
+    pub(super) fn roll_back_to(&mut self, wanted: &str) -> SqlResult<Done> {
+        let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
+        let Some(at) = open.savepoints.iter().rposition(|(own, _)| own == wanted) else { return Err(no_savepoint(wanted)) };
+        open.close_cursors_since(at);
+        open.transaction.roll_back_to(open.savepoints[at].1)?;
+        open.savepoints.truncate(at + 1);
+        open.has_failed = false;
+        open.plans = Plans::default();
+        Ok(Done::tag("ROLLBACK"))
+    }
+}
+
+/// What SET TRANSACTION and BEGIN say.
+pub(super) fn set_modes(options: &mut TransactionOptions, modes: &[ast::TransactionMode]) -> SqlResult<()> {
+    for mode in modes {
+        match mode {
+            ast::TransactionMode::AccessMode(mode) => options.read_only = *mode == ast::TransactionAccessMode::ReadOnly,
+            ast::TransactionMode::IsolationLevel(level) => {
+                options.isolation = match level {
+                    // As in PostgreSQL, nobody sees what is not committed.
+                    ast::TransactionIsolationLevel::ReadUncommitted | ast::TransactionIsolationLevel::ReadCommitted => {
+                        Isolation::ReadCommitted
+                    }
+                    ast::TransactionIsolationLevel::RepeatableRead | ast::TransactionIsolationLevel::Snapshot => Isolation::RepeatableRead,
+                    ast::TransactionIsolationLevel::Serializable => Isolation::Serializable,
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn no_savepoint(name: &str) -> SqlError {
+    SqlError::new("3B001", format!("savepoint \"{name}\" does not exist"))
+}
