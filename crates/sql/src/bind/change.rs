@@ -168,12 +168,13 @@ impl Binder<'_> {
         check_width(planned.outputs.len(), targets, !insert.columns.is_empty())?;
         let mut exprs = Vec::with_capacity(table.schema.len());
         for column in 0..table.schema.len() {
+            let data_type = table.schema.columns()[column].data_type;
             let given = match targets.iter().position(|target| *target == column).filter(|at| *at < planned.outputs.len()) {
                 None => Given::Default,
-                // A literal that nobody gave a type is read as one of the column's.
-                Some(at) if planned.unknown.contains(&at) => {
+                // A literal that nobody gave a type is read as one of the column's; a text is one already, and a cast would cut it.
+                Some(at) if planned.unknown.contains(&at) && !data_type.is_text() => {
                     let slot = Typed::of(Expr::Slot(at), planned.outputs[at].data_type);
-                    Given::Value(make::cast(slot, table.schema.columns()[column].data_type, self.params)?)
+                    Given::Value(make::cast(slot, data_type, self.params)?)
                 }
                 Some(at) => Given::Value(Typed::of(Expr::Slot(at), planned.outputs[at].data_type)),
             };

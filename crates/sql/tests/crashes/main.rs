@@ -24,10 +24,12 @@ use watch::Tally;
 /// From so many images on, all that can be met must have been.
 const ALL_FROM: usize = 4_000;
 /// What must be met.
-const MUST_BE_MET: [&str; 15] = [
+const MUST_BE_MET: [&str; 17] = [
     "image: as before the statement",
     "image: as behind the statement",
     "between: a crash",
+    "disk: a call fails, and the statement alone",
+    "disk: a call fails, and the database ends",
     "between: a checkpoint",
     "between: REORG",
     "Partition: done",

@@ -7,7 +7,7 @@ use crate::world::{Dump, check, difference, dump, line, open, run};
 use pagefold_engine::Silent;
 use pagefold_engine::database::OpenMode;
 use pagefold_engine::table_space::Method;
-use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage};
+use pagefold_io::{CrashPolicy, Failure, FaultOptions, FaultStorage, Repeat};
 use pagefold_sql::{Database, Session, TransactionState};
 use pagefold_types::Value;
 use pagefold_utility::{ReorgOptions, Setting};
@@ -36,6 +36,8 @@ struct World {
     every: u64,
     /// Transactions that have committed something.
     commits: u64,
+    /// A call of the disk may have failed: the database may have ended.
+    has_failed: bool,
     /// The disk is full until this step, and has so many bytes.
     full_until: usize,
     capacity: Option<u64>,
@@ -70,7 +72,18 @@ impl World {
         }
         let watch = Watch::new(tally, dump(&database, &VIEWS)?);
         watch.observe(&storage, every);
-        let mut world = World { storage, database, players: Vec::new(), watch, random, every, commits: 0, full_until: 0, capacity: None };
+        let mut world = World {
+            storage,
+            database,
+            players: Vec::new(),
+            watch,
+            random,
+            every,
+            commits: 0,
+            has_failed: false,
+            full_until: 0,
+            capacity: None,
+        };
         world.meet()?;
         Ok(world)
     }
@@ -129,15 +142,16 @@ impl World {
             }
             7 if self.random.percent(50) => {
                 let policy = [CrashPolicy::DropAll, CrashPolicy::KeepAll, CrashPolicy::Random(step as u64)][self.random.below(3)];
-                return self.crash(policy);
+                return self.crash(policy, false);
             }
             _ => return Ok(()),
         }
         self.watch.expect_nothing_new()
     }
 
-    fn allow(&self, done: Result<(), String>, is_full: bool, what: &str) -> Result<(), String> {
+    fn allow(&mut self, done: Result<(), String>, is_full: bool, what: &str) -> Result<(), String> {
         match done {
+            Err(error) if self.has_failed && error.contains("open the database again") => self.crash(CrashPolicy::KeepAll, false),
             Err(error) if !is_full => Err(format!("{what}: {error}")),
             _ => {
                 self.watch.count(&format!("between: {what}"));
@@ -146,15 +160,15 @@ impl World {
         }
     }
 
-    /// The machine stops, and the history goes on with what is left.
-    fn crash(&mut self, policy: CrashPolicy) -> Result<(), String> {
+    /// The machine stops, and the history goes on with what is left. In doubt is whether the last commit is among that.
+    fn crash(&mut self, policy: CrashPolicy, is_in_doubt: bool) -> Result<(), String> {
         let image = self.storage.crash_image(policy);
         self.storage.clear_observer();
         self.players.clear();
-        (self.storage, self.full_until) = (image, 0);
+        (self.storage, self.full_until, self.has_failed) = (image, 0, false);
         self.set_capacity(None);
         self.database = open(&self.storage, OpenMode::Write).map_err(|e| format!("opening after a crash: {e}"))?;
-        self.watch.stopped(&dump(&self.database, &VIEWS)?)?;
+        self.watch.stopped(&dump(&self.database, &VIEWS)?, is_in_doubt)?;
         self.watch.count("between: a crash");
         self.watch.observe(&self.storage, self.every);
         self.meet()
@@ -172,10 +186,18 @@ impl World {
         }
         let sees_last = kind == Kind::Commit && self.players[at].sees_others;
         let own = if sees_last { self.own_rows(at)? } else { None };
+        if self.random.below(25) == 0 {
+            self.has_failed = true;
+            self.storage.error_at(self.storage.calls() + self.random.below(12) as u64, Failure::Io, Repeat::Once);
+        }
         let result = run(&mut self.players[at].session, &sql);
+        self.storage.clear_faults();
         let is_full = step < self.full_until;
         let outcome = result.as_ref().map_or_else(|error| error.sqlstate(), |_| "done");
         self.watch.count(&format!("{kind:?}: {outcome}{}", if is_full { " on a full disk" } else { "" }));
+        if self.has_failed && matches!(outcome, "58030" | "57P01") {
+            return self.failed(!was_open || kind == Kind::Commit);
+        }
         if matches!(outcome, "XX000" | "XX001" | "58030") || (outcome == "53100" && !is_full) {
             return Err(format!("it ends with {outcome}: {}", result.err().map(|e| e.to_string()).unwrap_or_default()));
         }
@@ -189,6 +211,39 @@ impl World {
             self.within(at, kind, &sql, result.is_ok())?;
         }
         Ok(())
+    }
+
+    /// A call of the disk has failed, and with it a statement. Either that was taken back, or the database ends, and is opened again.
+    fn failed(&mut self, is_commit: bool) -> Result<(), String> {
+        let database = self.database.clone();
+        let idle = self.are_all_idle();
+        // What can be read need not be a database that goes on.
+        let seen = self.aside(|| dump(&database, &VIEWS));
+        let goes_on = self.aside(|| database.engine().checkpoint().is_ok());
+        match seen {
+            Ok(now) if goes_on => {
+                let last = self.watch.last();
+                if now != last {
+                    return Err(format!("a call failed, and the statement is not taken back: {}", difference(&last, &now)));
+                }
+                self.watch.count("disk: a call fails, and the statement alone");
+                // What a commit had written before it failed may be found by a crash.
+                if is_commit {
+                    self.watch.forget_ahead()
+                } else {
+                    self.watch.expect_nothing_new()?
+                }
+                if idle {
+                    self.players.iter_mut().for_each(|player| player.savepoints.clear());
+                }
+                Ok(())
+            }
+            _ => {
+                self.watch.count("disk: a call fails, and the database ends");
+                let policy = [CrashPolicy::DropAll, CrashPolicy::KeepAll][self.random.below(2)];
+                self.crash(policy, is_commit)
+            }
+        }
     }
 
     /// A transaction has ended, well or not.

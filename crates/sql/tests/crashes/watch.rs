@@ -146,10 +146,17 @@ impl Watch {
         Arc::clone(self.promise().last())
     }
 
-    /// The machine has stopped, and this is what is left.
-    pub(crate) fn stopped(&self, found: &Dump) -> Result<(), String> {
+    /// A commit has failed. What images showed of it may be so, or not.
+    pub(crate) fn forget_ahead(&self) {
+        self.promise().ahead.clear();
+    }
+
+    /// The machine has stopped, and this is what is left. If a commit is in doubt, that may be among it: then it is what an image has shown, where there was one.
+    pub(crate) fn stopped(&self, found: &Dump, is_in_doubt: bool) -> Result<(), String> {
         let mut promise = self.promise();
-        if !promise.allowed.contains(found) {
+        let ahead = std::mem::take(&mut promise.ahead);
+        let is_ahead = is_in_doubt && (ahead.is_empty() || ahead.iter().any(|(seen, _)| seen == found));
+        if !promise.allowed.contains(found) && !is_ahead {
             return Err(format!("after a crash: {}", difference(promise.last(), found)));
         }
         promise.allowed = vec![Arc::clone(found)];
