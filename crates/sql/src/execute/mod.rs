@@ -4,7 +4,7 @@
 //! * `tests`: what the engine is asked, from tests and the values of the moment
 //! * `look_up`, `hash_join`: joins by an index; by hashes, and of all pairs
 //! * `aggregate`: groups; `column_aggregate`: of a whole table, column by column
-//! * `window`: window functions; `frame`: the rows that they look at
+//! * `window`: window functions; `frame`: the rows that they look at; `running`: those that only look back
 //! * `order`: sorting, limits; `set`: distinct rows, set operations
 //! * `recursive`: queries that ask themselves
 //! * `budget`: the memory of a statement; `spill`: rows that do not fit it
@@ -30,6 +30,7 @@ mod look_up;
 pub(crate) mod merge;
 mod order;
 mod recursive;
+mod running;
 mod scan;
 mod set;
 pub(crate) mod spill;

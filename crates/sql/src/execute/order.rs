@@ -119,7 +119,11 @@ impl Sort {
     pub(crate) fn open(plan: &Arc<SortPlan>, context: &Context<'_>) -> SqlResult<Sort> {
         let (offset, limit) = bounds(&plan.limit, context)?;
         let wanted = usize::try_from(offset.saturating_add(limit)).unwrap_or(usize::MAX);
-        let mut input = open(&plan.input, context)?;
+        Sort::of(open(&plan.input, context)?, &plan.keys, wanted, context)
+    }
+
+    /// Sorts what comes, of which the first so many rows are wanted.
+    pub(crate) fn of(mut input: Box<dyn Operator>, keys: &[SortKey], wanted: usize, context: &Context<'_>) -> SqlResult<Sort> {
         let (execution, budget) = (context.execution, &context.execution.budget);
         let (mut rows, mut share): (Vec<Tuple>, Share) = (Vec::new(), Share::default());
         let mut runs = Vec::new();
@@ -127,25 +131,25 @@ impl Sort {
             execution.look()?;
             let bytes = bytes_of(&row);
             if !share.take(budget, bytes) {
-                runs.push(written(context, &mut rows, &plan.keys, wanted)?);
+                runs.push(written(context, &mut rows, keys, wanted)?);
                 share.give_all_back(budget);
                 share.force(budget, bytes);
             }
             rows.push(row);
             // Twice as many as are wanted are sorted, and the half goes.
             if rows.len() >= wanted.saturating_mul(2).max(1024) && rows.len() > wanted {
-                rows.sort_by(|a, b| compare(a, b, &plan.keys));
+                rows.sort_by(|a, b| compare(a, b, keys));
                 let gone: usize = rows.drain(wanted..).map(|row| bytes_of(&row)).sum();
                 share.give_back(budget, gone);
             }
         }
         drop(input);
         if runs.is_empty() {
-            rows.sort_by(|a, b| compare(a, b, &plan.keys));
+            rows.sort_by(|a, b| compare(a, b, keys));
             rows.truncate(wanted);
             return Ok(Sort::Rows { rows: rows.into_iter(), share });
         }
-        runs.push(written(context, &mut rows, &plan.keys, wanted)?);
+        runs.push(written(context, &mut rows, keys, wanted)?);
         share.give_all_back(budget);
         // Runs that follow each other become one: so equal rows stay in their order.
         while runs.len() > FAN_IN {
@@ -156,7 +160,7 @@ impl Sort {
                 if some.is_empty() {
                     break;
                 }
-                let mut merge = Merge::of(some, &plan.keys)?;
+                let mut merge = Merge::of(some, keys)?;
                 let (mut writer, mut row, mut count) = (RowWriter::new(execution), Tuple::new(), 0);
                 while count < wanted && merge.fill(&mut row)? {
                     execution.look()?;
@@ -167,7 +171,7 @@ impl Sort {
             }
             runs = merged;
         }
-        Ok(Sort::Runs { merge: Merge::of(runs, &plan.keys)?, left: wanted })
+        Ok(Sort::Runs { merge: Merge::of(runs, keys)?, left: wanted })
     }
 }
 

@@ -2,11 +2,13 @@
 //!
 //! Invariants:
 //! - rows come in the order of their window, those of one partition together; those that are equal stay as they came;
-//! - values are computed for one partition at a time, and rows and values that are kept are charged;
+//! - rows are sorted as ORDER BY sorts them, in runs on a file where they do not fit; values are computed for one partition at a time, or where all calls only look back (`running`) for the rows
+//!   that are equal in order; rows and values that are kept meanwhile are charged;
 //! - an aggregate whose frame only grows takes each row in once; one whose frame moves takes out what leaves, where that is exact, and begins again where it is not.
 
 use super::frame::{Frames, Partition};
-use super::order::compare;
+use super::order::{Sort, compare};
+use super::running::Running;
 use super::{Context, Operator, Tuple, bytes_of, open};
 use crate::bind::{SortKey, WindowCall, WindowFunction};
 use crate::expression::aggregate::Aggregate;
@@ -20,55 +22,140 @@ use std::sync::Arc;
 /// Rows with the values of window functions behind them.
 pub(super) struct Windows {
     plan: Arc<WindowPlan>,
-    /// Behind the columns of the input: what rows are sorted by, as far as it is no column.
-    rows: Vec<Tuple>,
+    /// Rows in their order, behind whose columns is what they are sorted by, as far as it is no column.
+    sorted: Sort,
     partition: Vec<SortKey>,
     order: Vec<SortKey>,
-    /// The row that comes next, and the end of the partition whose values are computed.
-    next: usize,
-    end: usize,
-    /// Of the rows of the partition that are left, for each call.
+    /// The first row of the partition, or of the peers, that comes next.
+    ahead: Option<Tuple>,
+    /// Rows whose values are computed.
+    rows: std::vec::IntoIter<Tuple>,
+    /// Of these rows, for each call.
     values: Vec<std::vec::IntoIter<Value>>,
-    /// What those are charged with.
+    /// What both are charged with.
     bytes: usize,
+    /// Where all calls only look back: what they know of the rows before.
+    running: Option<Running>,
+}
+
+/// Rows with what they are sorted by.
+struct WithKeys {
+    plan: Arc<WindowPlan>,
+    input: Box<dyn Operator>,
+    /// Numbers of the expressions of PARTITION BY, and behind them ORDER BY, that are no columns.
+    computed: Vec<usize>,
+}
+
+impl WithKeys {
+    fn key(plan: &WindowPlan, number: usize) -> Option<&Expr> {
+        plan.partition.get(number).or_else(|| plan.order.get(number - plan.partition.len()).map(|order| &order.expr))
+    }
+}
+
+impl Operator for WithKeys {
+    fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        if !self.input.fill(context, row)? {
+            return Ok(false);
+        }
+        for number in &self.computed {
+            let Some(expr) = WithKeys::key(&self.plan, *number) else { continue };
+            let value = context.evaluate(expr, row)?;
+            row.push(value);
+        }
+        Ok(true)
+    }
 }
 
 impl Windows {
-    pub(super) fn open<'p>(plan: &'p Arc<WindowPlan>, context: &Context<'_>) -> SqlResult<Windows> {
-        let mut computed: Vec<&Expr> = Vec::new();
-        let mut key = |expr: &'p Expr, descending, nulls_first| {
-            let slot = if let Expr::Slot(slot) = expr {
-                *slot
-            } else {
-                computed.push(expr);
+    pub(super) fn open(plan: &Arc<WindowPlan>, context: &Context<'_>) -> SqlResult<Windows> {
+        let mut computed: Vec<usize> = Vec::new();
+        let mut slot = |number: usize, expr: &Expr| match expr {
+            Expr::Slot(slot) => *slot,
+            _ => {
+                computed.push(number);
                 plan.width + computed.len() - 1
-            };
-            SortKey { slot, descending, nulls_first }
+            }
         };
-        let partition: Vec<SortKey> = plan.partition.iter().map(|expr| key(expr, false, false)).collect();
-        let order: Vec<SortKey> = plan.order.iter().map(|order| key(&order.expr, order.descending, order.nulls_first)).collect();
-        let mut input = open(&plan.input, context)?;
-        let mut rows = Vec::new();
-        while let Some(mut row) = input.next(context)? {
-            context.execution.look()?;
-            let more = computed.iter().map(|expr| context.evaluate(expr, &row)).collect::<SqlResult<Tuple>>()?;
-            row.extend(more);
-            context.execution.budget.take(bytes_of(&row))?;
-            rows.push(row);
+        let mut partition = Vec::with_capacity(plan.partition.len());
+        for (number, expr) in plan.partition.iter().enumerate() {
+            partition.push(SortKey { slot: slot(number, expr), descending: false, nulls_first: false });
+        }
+        let mut order = Vec::with_capacity(plan.order.len());
+        for (number, own) in plan.order.iter().enumerate() {
+            let slot = slot(partition.len() + number, &own.expr);
+            order.push(SortKey { slot, descending: own.descending, nulls_first: own.nulls_first });
         }
         let keys = [partition.as_slice(), order.as_slice()].concat();
-        rows.sort_by(|a, b| compare(a, b, &keys));
-        Ok(Windows { plan: Arc::clone(plan), rows, partition, order, next: 0, end: 0, values: Vec::new(), bytes: 0 })
+        let input = Box::new(WithKeys { plan: Arc::clone(plan), input: open(&plan.input, context)?, computed });
+        let mut sorted = Sort::of(input, &keys, usize::MAX, context)?;
+        let ahead = sorted.next(context)?;
+        let running = Running::new(plan);
+        Ok(Windows {
+            plan: Arc::clone(plan),
+            sorted,
+            partition,
+            order,
+            ahead,
+            rows: Vec::new().into_iter(),
+            values: Vec::new(),
+            bytes: 0,
+            running,
+        })
     }
 
-    /// Computes the values of the next partition. False: there is none.
+    /// The next rows: those that are equal by some keys to the one that comes next.
+    fn gather(&mut self, first: Tuple, by_order: bool, charge: &mut Charge<'_>) -> SqlResult<Vec<Tuple>> {
+        charge.take(bytes_of(&first))?;
+        let mut rows = vec![first];
+        while let Some(row) = self.sorted.next(charge.context)? {
+            let first = &rows[0];
+            if compare(first, &row, &self.partition).is_ne() || (by_order && compare(first, &row, &self.order).is_ne()) {
+                self.ahead = Some(row);
+                break;
+            }
+            charge.context.execution.look()?;
+            charge.take(bytes_of(&row))?;
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Computes the values of the rows that come next. False: there are none.
     fn compute(&mut self, context: &Context<'_>) -> SqlResult<bool> {
         context.execution.budget.give_back(std::mem::take(&mut self.bytes));
-        let Some(first) = self.rows.get(self.next) else { return Ok(false) };
-        let rest = &self.rows[self.next..];
-        let count = rest.partition_point(|row| compare(first, row, &self.partition).is_eq());
-        let rows = &rest[..count];
+        let Some(first) = self.ahead.take() else { return Ok(false) };
         let mut charge = Charge { context, bytes: 0 };
+        let (rows, values) = match self.running.take() {
+            Some(mut running) => {
+                running.begin(&first, &self.partition, &self.plan);
+                // Peers are told from each other by no call that goes row by row.
+                let rows = if running.by_rows {
+                    charge.take(bytes_of(&first)).map(|()| vec![first])?
+                } else {
+                    self.gather(first, true, &mut charge)?
+                };
+                if running.by_rows {
+                    self.ahead = self.sorted.next(context)?;
+                }
+                let values = running.values(&rows, &self.order, &self.plan, &mut charge)?;
+                self.running = Some(running);
+                (rows, values)
+            }
+            None => {
+                let rows = self.gather(first, false, &mut charge)?;
+                let values = self.values_of_partition(&rows, &mut charge)?;
+                (rows, values)
+            }
+        };
+        self.bytes = charge.bytes;
+        self.values = values.into_iter().map(Vec::into_iter).collect();
+        self.rows = rows.into_iter();
+        Ok(true)
+    }
+
+    /// The values of all calls for the rows of a partition.
+    fn values_of_partition(&self, rows: &[Tuple], charge: &mut Charge<'_>) -> SqlResult<Vec<Vec<Value>>> {
+        let (count, context) = (rows.len(), charge.context);
         charge.take(count.saturating_mul(2 * size_of::<usize>()))?;
         let (mut starts, mut groups) = (vec![0], Vec::with_capacity(count));
         for row in 0..count {
@@ -79,37 +166,39 @@ impl Windows {
         }
         starts.push(count);
         let partition = Partition { rows, starts, groups };
-        let mut values = Vec::with_capacity(self.plan.calls.len());
-        for call in &self.plan.calls {
-            values.push(Computing { call, plan: &self.plan, partition: &partition, context }.values(&mut charge)?.into_iter());
-        }
-        self.bytes = charge.bytes;
-        (self.values, self.end) = (values, self.next + count);
-        Ok(true)
+        let computing = |call| Computing { call, plan: &self.plan, partition: &partition, context };
+        self.plan.calls.iter().map(|call| computing(call).values(charge)).collect()
     }
 }
 
 impl Operator for Windows {
     fn fill(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
-        if self.next == self.end && !self.compute(context)? {
-            return Ok(false);
+        loop {
+            if let Some(next) = self.rows.next() {
+                *row = next;
+                row.truncate(self.plan.width);
+                row.extend(self.values.iter_mut().filter_map(Iterator::next));
+                return Ok(true);
+            }
+            if !self.compute(context)? {
+                return Ok(false);
+            }
         }
-        *row = std::mem::take(&mut self.rows[self.next]);
-        self.next += 1;
-        row.truncate(self.plan.width);
-        row.extend(self.values.iter_mut().filter_map(Iterator::next));
-        Ok(true)
     }
 }
 
 /// Memory that is taken until the values of a partition are out.
-struct Charge<'c> {
+pub(super) struct Charge<'c> {
     context: &'c Context<'c>,
     bytes: usize,
 }
 
-impl Charge<'_> {
-    fn take(&mut self, bytes: usize) -> SqlResult<()> {
+impl<'c> Charge<'c> {
+    pub(super) fn context(&self) -> &'c Context<'c> {
+        self.context
+    }
+
+    pub(super) fn take(&mut self, bytes: usize) -> SqlResult<()> {
         self.context.execution.budget.take(bytes)?;
         self.bytes += bytes;
         Ok(())
@@ -233,7 +322,7 @@ impl Computing<'_> {
                 (true, false) => self.argument(0, row),
             }
         })?;
-        let mut running = Running { aggregate, input: &input, state: Accumulator::new(aggregate), rows: 0..0, context: self.context };
+        let mut running = Moving { aggregate, input: &input, state: Accumulator::new(aggregate), rows: 0..0, context: self.context };
         let mut values: Vec<Value> = Vec::new();
         let mut last: Option<[Range<usize>; 3]> = None;
         for row in 0..input.len() {
@@ -253,7 +342,7 @@ impl Computing<'_> {
 }
 
 /// An aggregate that goes with a frame.
-struct Running<'r> {
+struct Moving<'r> {
     aggregate: &'r Aggregate,
     input: &'r [Value],
     state: Accumulator,
@@ -262,7 +351,7 @@ struct Running<'r> {
     context: &'r Context<'r>,
 }
 
-impl Running<'_> {
+impl Moving<'_> {
     /// The value of the rows of these ranges: of a frame without those that are excluded.
     fn value(&mut self, whole: &Range<usize>, visible: &[Range<usize>], excluded: &[Range<usize>]) -> SqlResult<Value> {
         let is_exact = self.state.is_exact();

@@ -35,7 +35,7 @@ fn spilled(session: &mut Session, sql: &str) -> u64 {
 }
 
 /// Queries that keep many rows, one for each way in which these go to a file.
-const QUERIES: [&str; 15] = [
+const QUERIES: [&str; 18] = [
     "SELECT x, name FROM t ORDER BY name DESC, x",
     "SELECT x, id FROM t ORDER BY x % 5, id LIMIT 15000 OFFSET 3",
     "SELECT x % 9000, count(*), min(name), sum(id) FROM t GROUP BY x % 9000",
@@ -47,6 +47,10 @@ const QUERIES: [&str; 15] = [
     "SELECT a.id, b.name FROM t a LEFT JOIN (SELECT x, name FROM t WHERE id % 2 = 0) b ON a.x + 0 = b.x + 0",
     "SELECT id FROM t WHERE x NOT IN (SELECT x + 5000 FROM t WHERE id % 4 > 0)",
     "SELECT id FROM t WHERE x IN (SELECT x + 10000 FROM t WHERE id % 3 > 0)",
+    // Windows: what looks back, and partitions.
+    "SELECT id, row_number() OVER w, rank() OVER w, sum(x) OVER w, max(name) OVER w FROM t WINDOW w AS (ORDER BY x % 5000, id % 3)",
+    "SELECT id, sum(x) OVER (ORDER BY name, id ROWS UNBOUNDED PRECEDING), count(*) FILTER (WHERE x % 2 = 0) OVER (ORDER BY name, id ROWS UNBOUNDED PRECEDING) FROM t",
+    "SELECT id, lead(name) OVER w, ntile(3) OVER w, avg(x) OVER (PARTITION BY x % 900) FROM t WINDOW w AS (PARTITION BY x % 700 ORDER BY name DESC, id)",
     // Equal rows stay as they came.
     "SELECT id, name FROM t ORDER BY x % 5",
     // Partners in the first chunk alone, or in none.
