@@ -1,4 +1,4 @@
-//! Tables that say what there is: `information_schema.tables`, `columns` and those of constraints, `pagefold_tables`, `pagefold_indexes`. Their rows are made when a statement begins, of what its
+//! Tables that say what there is: `information_schema.tables`, `columns`, `views`, `sequences`, `schemata` and those of constraints, `pagefold_tables`, `pagefold_partitions`, `pagefold_indexes`. Their rows are made when a statement begins, of what its
 //! transaction would find then: what it has defined itself, not what others have and may take back.
 
 use crate::SqlResult;
@@ -9,7 +9,8 @@ use pagefold_engine::Error;
 use pagefold_engine::database::{Transaction, split_partition_name};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
-use pagefold_format::catalog::{ConstraintKind, Notes, Reference};
+use pagefold_format::catalog::{ConstraintKind, DefinedKind, Notes, Reference};
+use pagefold_types::text::to_text;
 use pagefold_types::{DataType, Direction, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,11 @@ pub(crate) enum SystemTable {
     TableConstraints,
     KeyColumnUsage,
     ReferentialConstraints,
+    Views,
+    Sequences,
+    Schemata,
     PagefoldTables,
+    PagefoldPartitions,
     PagefoldIndexes,
 }
 
@@ -37,7 +42,11 @@ impl SystemTable {
             "information_schema.table_constraints" => SystemTable::TableConstraints,
             "information_schema.key_column_usage" => SystemTable::KeyColumnUsage,
             "information_schema.referential_constraints" => SystemTable::ReferentialConstraints,
+            "information_schema.views" => SystemTable::Views,
+            "information_schema.sequences" => SystemTable::Sequences,
+            "information_schema.schemata" => SystemTable::Schemata,
             "pagefold_tables" => SystemTable::PagefoldTables,
+            "pagefold_partitions" => SystemTable::PagefoldPartitions,
             "pagefold_indexes" => SystemTable::PagefoldIndexes,
             _ => return None,
         })
@@ -50,7 +59,11 @@ impl SystemTable {
             SystemTable::TableConstraints => "table_constraints",
             SystemTable::KeyColumnUsage => "key_column_usage",
             SystemTable::ReferentialConstraints => "referential_constraints",
+            SystemTable::Views => "views",
+            SystemTable::Sequences => "sequences",
+            SystemTable::Schemata => "schemata",
             SystemTable::PagefoldTables => "pagefold_tables",
+            SystemTable::PagefoldPartitions => "pagefold_partitions",
             SystemTable::PagefoldIndexes => "pagefold_indexes",
         }
     }
@@ -104,6 +117,35 @@ impl SystemTable {
                 ("update_rule", TEXT),
                 ("delete_rule", TEXT),
             ],
+            SystemTable::Views => &[
+                ("table_catalog", TEXT),
+                ("table_schema", TEXT),
+                ("table_name", TEXT),
+                ("view_definition", TEXT),
+                ("is_updatable", TEXT),
+                ("is_insertable_into", TEXT),
+            ],
+            SystemTable::Sequences => &[
+                ("sequence_catalog", TEXT),
+                ("sequence_schema", TEXT),
+                ("sequence_name", TEXT),
+                ("start_value", TEXT),
+                ("minimum_value", TEXT),
+                ("maximum_value", TEXT),
+                ("increment", TEXT),
+                ("cycle_option", TEXT),
+            ],
+            SystemTable::Schemata => &[("catalog_name", TEXT), ("schema_name", TEXT)],
+            SystemTable::PagefoldPartitions => &[
+                ("table_name", TEXT),
+                ("partition_name", TEXT),
+                ("less_than", TEXT),
+                ("method", TEXT),
+                ("page_size_bytes", NUMBER),
+                ("rows", NUMBER),
+                ("pages", NUMBER),
+                ("size_bytes", NUMBER),
+            ],
             SystemTable::PagefoldTables => &[
                 ("table_name", TEXT),
                 ("method", TEXT),
@@ -134,6 +176,22 @@ impl SystemTable {
     /// # Errors
     /// When a table cannot be opened.
     pub(crate) fn rows(self, transaction: &mut Transaction<'static>) -> SqlResult<Vec<Vec<Value>>> {
+        match self {
+            SystemTable::Views => {
+                return Ok(objects(transaction, DefinedKind::View, |schema, name, notes| {
+                    let definition = text(notes.text().unwrap_or_default());
+                    vec![text("pagefold"), text(schema), text(name), definition, text("NO"), text("NO")]
+                }));
+            }
+            SystemTable::Sequences => return Ok(objects(transaction, DefinedKind::Sequence, sequence_row)),
+            SystemTable::Schemata => {
+                let own = transaction.object_names(DefinedKind::Schema);
+                let all = ["information_schema", "public"].map(str::to_owned).into_iter().chain(own);
+                return Ok(all.map(|name| vec![text("pagefold"), text(&name)]).collect());
+            }
+            SystemTable::PagefoldPartitions => return partitions(transaction),
+            _ => {}
+        }
         // A table that is divided is one table.
         let mut tables: BTreeMap<String, Vec<Part>> = BTreeMap::new();
         for name in transaction.table_names() {
@@ -155,10 +213,63 @@ impl SystemTable {
                 SystemTable::ReferentialConstraints => references_of(name, &tables, &mut rows),
                 SystemTable::PagefoldTables => rows.push(table_row(name, parts)),
                 SystemTable::PagefoldIndexes => index_rows(name, parts, &mut rows),
+                SystemTable::Views | SystemTable::Sequences | SystemTable::Schemata | SystemTable::PagefoldPartitions => {}
             }
+        }
+        if self == SystemTable::Tables {
+            let view = |schema: &str, name: &str, _: &Notes| vec![text("pagefold"), text(schema), text(name), text("VIEW")];
+            rows.extend(objects(transaction, DefinedKind::View, view));
         }
         Ok(rows)
     }
+}
+
+/// A row for each object of a kind, of its schema, name and notes.
+fn objects(transaction: &Transaction<'static>, kind: DefinedKind, row: impl Fn(&str, &str, &Notes) -> Vec<Value>) -> Vec<Vec<Value>> {
+    let names = transaction.object_names(kind).into_iter().filter(|name| !is_system(name));
+    // One that goes at this moment is none.
+    let found = names.filter_map(|name| {
+        let object = transaction.object(kind, &name).ok()?;
+        let (schema, short) = split(&name);
+        Some(row(schema, short, &object.notes))
+    });
+    found.collect()
+}
+
+fn sequence_row(schema: &str, name: &str, notes: &Notes) -> Vec<Value> {
+    let numbers = notes.sequence().unwrap_or_default();
+    let mut row = vec![text("pagefold"), text(schema), text(name)];
+    let of_sequence = [numbers.start, numbers.least, numbers.greatest, numbers.increment];
+    row.extend(of_sequence.map(|number| text(&number.to_string())));
+    row.push(text(if numbers.cycles { "YES" } else { "NO" }));
+    row
+}
+
+/// A row for each partition, in the order of their keys.
+fn partitions(transaction: &mut Transaction<'static>) -> SqlResult<Vec<Vec<Value>>> {
+    let mut rows = Vec::new();
+    for name in transaction.object_names(DefinedKind::PartitionedTable) {
+        let Ok(whole) = transaction.partitioned_table(&name) else { continue };
+        for partition in whole.partitions() {
+            let Some(part) = Part::find(transaction, partition.table_name())? else { continue };
+            let value = |(value, column): (Option<Value>, &usize)| {
+                let data_type = &whole.schema().columns()[*column].data_type;
+                value.map_or_else(|| "MAXVALUE".to_owned(), |value| to_text(value.as_ref(), data_type))
+            };
+            let limit = match &partition.keys().end {
+                None => "MAXVALUE".to_owned(),
+                Some(end) => {
+                    let values = whole.limit_values(end).unwrap_or_default();
+                    values.into_iter().zip(whole.columns()).map(value).collect::<Vec<_>>().join(", ")
+                }
+            };
+            let sizes = table_row(&name, std::slice::from_ref(&part)).split_off(6);
+            let attributes = part.table.attributes();
+            let stored = [text(attributes.method.name()), number(attributes.page_bytes as u64)];
+            rows.push([text(&name), text(partition.name()), text(&limit)].into_iter().chain(stored).chain(sizes).collect());
+        }
+    }
+    Ok(rows)
 }
 
 /// A table that is not divided, or a partition, as a transaction finds it.

@@ -53,8 +53,8 @@ pub use page_sizes::{IndexAssignment, PageSizeLine, PageSizeOptions, PageSizeRep
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler};
 pub use pagefold_engine::{Progress, Silent, Unit};
 pub use partitions::{
-    Division, MovedRows, PartitionLine, PartitionText, add_partition, drop_partition, exchange_partition, first_table, limit_values,
-    list_partitions, merge_partitions, rotate_partition, split_partition,
+    Division, MovedRows, PartitionLine, PartitionText, add_partition, drop_partition, exchange_partition, first_table, list_partitions,
+    merge_partitions, rotate_partition, split_partition,
 };
 pub use print::{DatabaseFiles, PrintWhat, Printed, print};
 pub use rebuild_index::rebuild_index;

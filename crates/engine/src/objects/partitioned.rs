@@ -6,7 +6,7 @@
 
 use crate::table_space::{RangeOf, Table, TableAttributes, range_key_layout};
 use crate::{Error, Result};
-use pagefold_types::{Direction, KeyLayout, KeyRange, PARTITION_MAX, Predicate, Schema, ValueRef};
+use pagefold_types::{Direction, KeyLayout, KeyRange, PARTITION_MAX, Predicate, Schema, Value, ValueRef};
 use std::sync::Arc;
 
 /// Between the name of a partitioned table, or index, and that of a partition.
@@ -230,6 +230,33 @@ impl PartitionedTable {
     pub fn key(&self, values: &[ValueRef<'_>], key: &mut Vec<u8>) -> Result<()> {
         key.clear();
         self.layout.encode_from_values(values, key).map(drop).map_err(|e| Error::Value(format!("{}: {e}", self.object())))
+    }
+
+    /// The values of a limit, of the first columns by which the table is divided; `None` is MAXVALUE. Nothing for one that no values give.
+    #[must_use]
+    pub fn limit_values(&self, limit: &[u8]) -> Option<Vec<Option<Value>>> {
+        let (layout, key, is_max) = self.readable_limit(limit)?;
+        let values = layout.decode(&key).ok()?.into_iter().map(Some);
+        Some(values.chain(is_max.then_some(None)).collect())
+    }
+
+    /// The key that a limit is, of as many columns as it has values for; or the one that it comes behind, with all that begin with that.
+    #[must_use]
+    pub fn readable_limit(&self, limit: &[u8]) -> Option<(KeyLayout, Vec<u8>, bool)> {
+        for count in (1..=self.columns.len()).rev() {
+            let layout = range_key_layout(&self.name, &self.schema, &self.columns[..count]);
+            if layout.decode(limit).is_ok_and(|values| !values.contains(&Value::Null)) {
+                return Some((layout, limit.to_vec(), false));
+            }
+            let mut before = limit.to_vec();
+            if let Some(last) = before.last_mut().filter(|last| **last > 0) {
+                *last -= 1;
+                if layout.decode(&before).is_ok() {
+                    return Some((layout, before, true));
+                }
+            }
+        }
+        None
     }
 
     /// Number in the list of the partition that has a key, if one has.

@@ -38,12 +38,15 @@ pub(crate) fn run(session: &mut Session, sql: &str) -> std::result::Result<Vec<V
 }
 
 /// What is to be asked of every database, whatever is in it.
-const DEFINITIONS: [&str; 5] = [
+const DEFINITIONS: [&str; 8] = [
     "SELECT 'column', table_name, column_name, ordinal_position, column_default, is_nullable, data_type, character_maximum_length, \
      numeric_precision, numeric_scale FROM information_schema.columns",
     "SELECT 'constraint', table_name, constraint_name, constraint_type FROM information_schema.table_constraints",
     "SELECT 'key', table_name, constraint_name, column_name, ordinal_position FROM information_schema.key_column_usage",
     "SELECT 'reference', constraint_name, unique_constraint_name, update_rule, delete_rule FROM information_schema.referential_constraints",
+    "SELECT 'view', table_name, view_definition FROM information_schema.views",
+    "SELECT 'sequence', sequence_name, increment FROM information_schema.sequences",
+    "SELECT 'partition', table_name, partition_name, less_than, method, page_size_bytes FROM pagefold_partitions",
     "SELECT 'index', table_name, index_name, columns, is_unique, format, page_size_bytes FROM pagefold_indexes",
 ];
 
@@ -55,7 +58,8 @@ pub(crate) fn dump(database: &Database, views: &[&str]) -> std::result::Result<D
         let rows = run(&mut session, sql).map_err(|e| format!("{sql}: {} {e}", e.sqlstate()))?;
         lines.extend(rows.into_iter().map(|row| format!("{row:?}")));
     }
-    let tables = run(&mut session, "SELECT table_name FROM information_schema.tables").map_err(|e| format!("tables: {e}"))?;
+    let tables = run(&mut session, "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'")
+        .map_err(|e| format!("tables: {e}"))?;
     for table in tables {
         let [Value::Text(name)] = table.as_slice() else { return Err(format!("a table of the name {table:?}")) };
         lines.push(format!("table {name}"));

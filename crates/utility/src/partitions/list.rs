@@ -2,8 +2,7 @@
 
 use crate::Result;
 use pagefold_engine::database::{Database, PartitionedTable};
-use pagefold_engine::table_space::{Method, range_key_layout};
-use pagefold_types::{KeyLayout, Value};
+use pagefold_engine::table_space::Method;
 
 /// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,35 +57,9 @@ pub fn list_partitions(database: &Database, table: &str) -> Result<Vec<Partition
 
 /// A limit as text: the values that rows behind it begin with.
 fn limit_text(whole: &PartitionedTable, limit: &[u8]) -> String {
-    match readable(whole, limit) {
+    match whole.readable_limit(limit) {
         Some((layout, key, false)) => layout.describe(&key),
         Some((layout, key, true)) => format!("{}, MAXVALUE)", layout.describe(&key).trim_end_matches(')')),
         None => whole.key_layout().describe(limit),
     }
-}
-
-/// The values of a limit, of the first columns by which the table is divided; `None` is MAXVALUE. Nothing for one that no values give.
-#[must_use]
-pub fn limit_values(whole: &PartitionedTable, limit: &[u8]) -> Option<Vec<Option<Value>>> {
-    let (layout, key, is_max) = readable(whole, limit)?;
-    let values = layout.decode(&key).ok()?.into_iter().map(Some);
-    Some(values.chain(is_max.then_some(None)).collect())
-}
-
-/// The key that a limit is, of as many columns as it has values for; or the one that it comes behind, with all that begin with that.
-fn readable(whole: &PartitionedTable, limit: &[u8]) -> Option<(KeyLayout, Vec<u8>, bool)> {
-    for count in (1..=whole.columns().len()).rev() {
-        let layout = range_key_layout(whole.name(), whole.schema(), &whole.columns()[..count]);
-        if layout.decode(limit).is_ok_and(|values| !values.contains(&Value::Null)) {
-            return Some((layout, limit.to_vec(), false));
-        }
-        let mut before = limit.to_vec();
-        if let Some(last) = before.last_mut().filter(|last| **last > 0) {
-            *last -= 1;
-            if layout.decode(&before).is_ok() {
-                return Some((layout, before, true));
-            }
-        }
-    }
-    None
 }

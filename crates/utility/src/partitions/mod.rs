@@ -20,7 +20,7 @@ pub use change::{MovedRows, add_partition, drop_partition, exchange_partition, m
 pub use division::{Division, PartitionText};
 pub(crate) use each::each;
 pub(crate) use index::{create_partitioned_index, drop_partitioned, reorg_partitioned};
-pub use list::{PartitionLine, limit_values, list_partitions};
+pub use list::{PartitionLine, list_partitions};
 pub(crate) use load::load_partitioned;
 pub(crate) use tables::Tables;
 pub use tables::first_table;

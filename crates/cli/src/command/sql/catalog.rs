@@ -11,7 +11,6 @@ use pagefold::engine::table::{Table, TableAttributes};
 use pagefold::sql::is_system_relation;
 use pagefold::types::text::to_text;
 use pagefold::types::{Direction, Value};
-use pagefold::utility::limit_values;
 use pagefold::{DataType, Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -421,7 +420,7 @@ impl<'a, 't> Writer<'a, 't> {
             let limit = match &partition.keys().end {
                 None => "MAXVALUE".to_owned(),
                 Some(end) => {
-                    let values = limit_values(whole, end).unwrap_or_default();
+                    let values = whole.limit_values(end).unwrap_or_default();
                     let value = |(value, column): (Option<Value>, &usize)| {
                         let data_type = &whole.schema().columns()[*column].data_type;
                         value.map_or_else(|| "MAXVALUE".to_owned(), |value| text(&to_text(value.as_ref(), data_type)))
