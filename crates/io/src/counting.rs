@@ -150,6 +150,10 @@ impl Storage for CountingStorage {
         self.inner.lock_within(path, kind, limit)
     }
 
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.inner.real_path(path)
+    }
+
     fn lock_holder(&self, path: &Path) -> Option<String> {
         self.inner.lock_holder(path)
     }

@@ -137,6 +137,14 @@ pub trait Storage: Send + Sync + Debug {
     /// `TimedOut` when it is taken for longer; never `WouldBlock`.
     fn lock_within(&self, path: &Path, kind: LockKind, limit: Duration) -> io::Result<Box<dyn Lock>>;
 
+    /// Where a path leads to that is there, by whatever links; the path itself where there are none.
+    ///
+    /// # Errors
+    /// `NotFound`, where links lead nowhere, too.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
+
     /// Who has a lock on a file, in words that follow "is held by"; `None` where nobody can tell.
     fn lock_holder(&self, path: &Path) -> Option<String> {
         let _ = path;

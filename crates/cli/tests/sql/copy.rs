@@ -1,7 +1,7 @@
 //! COPY in the shell: rows in a script, in standard input, and written to standard output.
 
 use super::common::{Place, Run};
-use super::{query, script};
+use super::{query, script, signal};
 use std::io::Write;
 use std::process::Stdio;
 
@@ -97,4 +97,60 @@ fn rows_from_standard_input_and_files() {
         .unwrap();
     drop(child.stdout.take());
     assert!(child.wait().unwrap().success());
+}
+
+/// By links, too, nothing is written into the directory of the database; and no other file than the one that is named.
+#[test]
+fn files_are_written_where_they_are_named() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    script(&place, &[], &format!("{TABLE}insert into t values (1, 'a');")).ok();
+    symlink(place.path("db"), place.path("link")).unwrap();
+    symlink(place.path("db/log"), place.path("logs")).unwrap();
+    symlink(place.path("db/control"), place.path("control")).unwrap();
+    for name in ["link/control", "link/new", "logs/new", "control", "link/../db/new", "db/new"] {
+        place.run(&["sql", "db", &format!("copy t to '{name}'")]).fails(1, &["42501", "lies in the directory of the database"]);
+    }
+    // A name of its own while it is written: what has that name stays.
+    symlink(place.path("db/control"), place.path("out.partial")).unwrap();
+    place.write("out.partial1", "somebody's");
+    place.run(&["sql", "db", "copy t to 'out'"]).ok();
+    assert_eq!(std::fs::read_to_string(place.path("out")).unwrap(), "1\ta\n");
+    assert_eq!(std::fs::read_to_string(place.path("out.partial1")).unwrap(), "somebody's");
+    assert!(!place.path("out.partial2").exists());
+    place.run(&["check", "db"]).ok();
+    // Through a link to a file that file is written.
+    place.write("file", "before");
+    symlink(place.path("file"), place.path("to_file")).unwrap();
+    place.run(&["sql", "db", "copy t to 'to_file'"]).ok();
+    assert_eq!(std::fs::read_to_string(place.path("file")).unwrap(), "1\ta\n");
+    assert!(place.path("to_file").is_symlink());
+    place.run(&["check", "db"]).ok();
+}
+
+#[test]
+fn an_interrupt_ends_a_copy_that_waits_for_rows() {
+    let place = Place::new();
+    script(&place, &[], TABLE).ok();
+    let mut child = place
+        .command(&["sql", "db", "copy t from stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"1\ta\n").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    signal(&child, "-INT");
+    // Standard input stays open.
+    let run: Run = child.wait_with_output().unwrap().into();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.err.contains("57014"), "{run:?}");
+    drop(stdin);
+    assert_eq!(query(&place, "select count(*) from t", "csv"), "count\n0\n");
+    // What stands behind the rows of one is there for the next.
+    let run = with_input(&place, &["sql", "db", "copy t from stdin", "copy t (id) from stdin"], "1\ta\n\\.\n2\n3\n");
+    run.ok();
+    assert_eq!(query(&place, "select count(*), sum(id) from t", "csv"), "count,sum\n3,6\n");
 }

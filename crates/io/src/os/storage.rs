@@ -96,6 +96,10 @@ impl Storage for OsStorage {
         Ok(Box::new(lock::take(path, kind, limit, io::ErrorKind::TimedOut)?))
     }
 
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path).map_err(|error| error_on("find", path, error))
+    }
+
     fn lock_holder(&self, path: &Path) -> Option<String> {
         lock::holder(path)
     }

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - a file that is written has its name when it is complete and durable; what failed leaves what was there before;
-//! - nothing is written into the directory of the database, nor in the place of a device.
+//! - nothing is written into the directory of the database, nor in the place of a device, by whatever links;
+//! - no other file than the one that is named is written, or loses what it has.
 
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::Database;
@@ -12,6 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 const BUFFER_BYTES: usize = 64 << 10;
+/// Names that are tried until one is free.
+const PARTIAL_MAX: u32 = 1000;
 
 /// An error of a file, with the SQLSTATE that PostgreSQL has for it.
 fn failed(what: &str, path: &Path, error: &std::io::Error) -> SqlError {
@@ -19,7 +22,7 @@ fn failed(what: &str, path: &Path, error: &std::io::Error) -> SqlError {
         ErrorKind::NotFound => "58P01",
         ErrorKind::PermissionDenied => "42501",
         ErrorKind::IsADirectory | ErrorKind::NotADirectory => "42809",
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "53100",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "53100",
         _ => "58030",
     };
     SqlError::new(sqlstate, format!("could not {what} file \"{}\": {error}", path.display()))
@@ -46,6 +49,17 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
+/// Where a name leads to: a file that is there, by links to it; else a file of its name in the directory that it leads to.
+fn target(storage: &dyn Storage, path: &Path) -> PathBuf {
+    let directory = parent_directory(path);
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    match (storage.real_path(path), storage.real_path(directory), path.file_name()) {
+        (Ok(real), ..) => real,
+        (_, Ok(directory), Some(name)) => directory.join(name),
+        _ => path.to_owned(),
+    }
+}
+
 /// A file that is written.
 pub(crate) struct CopyFile {
     storage: Arc<dyn Storage>,
@@ -59,28 +73,37 @@ pub(crate) struct CopyFile {
 impl CopyFile {
     /// Begins a file.
     pub(crate) fn create(database: &Database, name: &str) -> SqlResult<CopyFile> {
-        let (storage, path) = (Arc::clone(database.outside()), PathBuf::from(name));
-        let place = plain(&path);
-        if place.starts_with(plain(database.directory())) {
+        let storage = Arc::clone(database.outside());
+        let path = target(storage.as_ref(), Path::new(name));
+        let own = storage.real_path(database.directory()).unwrap_or_else(|_| database.directory().to_owned());
+        let places = [plain(Path::new(name)), plain(&path)];
+        if places.iter().any(|place| place.starts_with(plain(database.directory())) || place.starts_with(plain(&own))) {
             return Err(SqlError::new("42501", format!("\"{name}\" lies in the directory of the database")));
         }
-        if ["/dev", "/proc", "/sys"].iter().any(|devices| place.starts_with(devices)) {
+        if ["/dev", "/proc", "/sys"].iter().any(|devices| places.iter().any(|place| place.starts_with(devices))) {
             return Err(SqlError::new("42809", format!("\"{name}\" is no file")).with_hint("COPY ... TO STDOUT writes wherever you like."));
         }
         let Some(last) = path.file_name() else { return Err(SqlError::new("42809", format!("\"{name}\" is no name of a file"))) };
-        let mut partial = last.to_owned();
-        partial.push(".partial");
-        let partial = path.with_file_name(partial);
+        let last = last.to_owned();
         let open_failed = |error: std::io::Error| failed("open", &path, &error);
         if storage.exists(&path).map_err(open_failed)? {
             // A directory cannot be opened so, and a pipe or device has no length that could be set.
             let there = storage.open(&path, &OpenOptions::read_write()).map_err(open_failed)?;
             there.len().and_then(|len| there.set_len(len)).map_err(open_failed)?;
         }
-        let file: Arc<dyn File> = storage.open(&partial, &OpenOptions::create()).map_err(|error| failed("open", &partial, &error))?;
-        let made = CopyFile { storage, path, partial, out: FileWriter::at(Arc::clone(&file), 0), is_complete: false };
-        file.set_len(0).map_err(|error| made.failed(&error))?;
-        Ok(made)
+        let mut number = 0;
+        let (partial, file): (PathBuf, Arc<dyn File>) = loop {
+            let mut partial = last.clone();
+            partial.push(if number == 0 { ".partial".to_owned() } else { format!(".partial{number}") });
+            let partial = path.with_file_name(partial);
+            match storage.open(&partial, &OpenOptions::create_new()) {
+                Ok(file) => break (partial, file),
+                // Somebody's own, or what a process has left that was killed.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < PARTIAL_MAX => number += 1,
+                Err(error) => return Err(open_failed(error)),
+            }
+        };
+        Ok(CopyFile { storage, path, partial, out: FileWriter::at(file, 0), is_complete: false })
     }
 
     fn failed(&self, error: &std::io::Error) -> SqlError {

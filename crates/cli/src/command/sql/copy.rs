@@ -6,6 +6,7 @@
 //! - rows are never run as statements: when COPY fails, what is left of them is skipped;
 //! - lines of a script are counted, those of rows, too.
 
+use super::input::Input;
 use super::{Shell, Stop};
 use crate::failure::Failure;
 use pagefold::sql::{CopyStream, Statement};
@@ -215,7 +216,13 @@ impl Shell<'_> {
         };
         let copied = match lines {
             Some(lines) => self.sql.copy_from(statement, lines).inspect_err(|_| lines.skip_rows()),
-            None => self.sql.copy_from(statement, &mut std::io::stdin().lock()),
+            None => {
+                let input = match &mut self.input {
+                    Some(input) => input,
+                    none => none.insert(Input::begin().map_err(|error| Stop::Other(error.into()))?),
+                };
+                self.sql.copy_from(statement, input)
+            }
         };
         let count = copied?;
         self.tell_tag(&format!("COPY {count}"), Some(count)).map_err(Stop::Other)

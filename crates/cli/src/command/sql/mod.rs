@@ -11,6 +11,7 @@ mod copy;
 mod describe;
 mod editor;
 mod format;
+mod input;
 mod output;
 mod pieces;
 mod report;
@@ -22,6 +23,7 @@ use crate::progress;
 use crate::session::Session;
 use copy::{Lines, Rows};
 use format::{OutputColumn, Style};
+use input::Input;
 use output::Output;
 use pagefold::engine::{OpenMode, Transaction};
 use pagefold::io::{Clock, OsClock, OsStorage, Storage};
@@ -104,6 +106,8 @@ struct Shell<'s> {
     /// Long results may be shown by a pager.
     pages: bool,
     running: Arc<Running>,
+    /// Standard input, once COPY has read it.
+    input: Option<Input>,
 }
 
 /// Why a statement did not come to its end.
@@ -151,6 +155,7 @@ impl<'s> Shell<'s> {
             has_defined: true,
             pages: true,
             running,
+            input: None,
         })
     }
 
