@@ -107,6 +107,11 @@ impl Session {
             let version = open.transaction.definitions_version();
             let planned = self.planned(statement)?;
             let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+            // Also where no row would change.
+            if open.options.read_only && planned.changes_rows() {
+                let what = planned.tag.trim_end_matches(" 0");
+                return Err(SqlError::new("25006", format!("cannot execute {what} in a read-only transaction")));
+            }
             let mut is_new = false;
             for table in planned.kept_tables() {
                 is_new |= open.transaction.keep_definition(table)?;
