@@ -10,7 +10,6 @@ use pagefold_engine::database::{Transaction, split_partition_name};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
 use pagefold_format::catalog::{ConstraintKind, DefinedKind, Notes, Reference};
-use pagefold_types::text::to_text;
 use pagefold_types::{DataType, Direction, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -252,17 +251,8 @@ fn partitions(transaction: &mut Transaction<'static>) -> SqlResult<Vec<Vec<Value
         let Ok(whole) = transaction.partitioned_table(&name) else { continue };
         for partition in whole.partitions() {
             let Some(part) = Part::find(transaction, partition.table_name())? else { continue };
-            let value = |(value, column): (Option<Value>, &usize)| {
-                let data_type = &whole.schema().columns()[*column].data_type;
-                value.map_or_else(|| "MAXVALUE".to_owned(), |value| to_text(value.as_ref(), data_type))
-            };
-            let limit = match &partition.keys().end {
-                None => "MAXVALUE".to_owned(),
-                Some(end) => {
-                    let values = whole.limit_values(end).unwrap_or_default();
-                    values.into_iter().zip(whole.columns()).map(value).collect::<Vec<_>>().join(", ")
-                }
-            };
+            let values = whole.limit_texts(partition).into_iter().map(|text| text.unwrap_or_else(|| "MAXVALUE".into()));
+            let limit = values.collect::<Vec<String>>().join(", ");
             let sizes = table_row(&name, std::slice::from_ref(&part)).split_off(6);
             let attributes = part.table.attributes();
             let stored = [text(attributes.method.name()), number(attributes.page_bytes as u64)];

@@ -6,6 +6,7 @@
 
 use crate::table_space::{RangeOf, Table, TableAttributes, range_key_layout};
 use crate::{Error, Result};
+use pagefold_types::text::to_text;
 use pagefold_types::{Direction, KeyLayout, KeyRange, PARTITION_MAX, Predicate, Schema, Value, ValueRef};
 use std::sync::Arc;
 
@@ -232,12 +233,14 @@ impl PartitionedTable {
         self.layout.encode_from_values(values, key).map(drop).map_err(|e| Error::Value(format!("{}: {e}", self.object())))
     }
 
-    /// The values of a limit, of the first columns by which the table is divided; `None` is MAXVALUE. Nothing for one that no values give.
+    /// The values with which a partition ends, as texts, of the first columns by which the table is divided; `None` is MAXVALUE. None at all where no values give its limit.
     #[must_use]
-    pub fn limit_values(&self, limit: &[u8]) -> Option<Vec<Option<Value>>> {
-        let (layout, key, is_max) = self.readable_limit(limit)?;
-        let values = layout.decode(&key).ok()?.into_iter().map(Some);
-        Some(values.chain(is_max.then_some(None)).collect())
+    pub fn limit_texts(&self, partition: &RangePartition) -> Vec<Option<String>> {
+        let Some(limit) = &partition.keys().end else { return vec![None] };
+        let Some((layout, key, is_max)) = self.readable_limit(limit) else { return Vec::new() };
+        let values = layout.decode(&key).unwrap_or_default();
+        let text = |(value, column): (&Value, &usize)| Some(to_text(value.as_ref(), &self.schema.columns()[*column].data_type));
+        values.iter().zip(&self.columns).map(text).chain(is_max.then_some(None)).collect()
     }
 
     /// The key that a limit is, of as many columns as it has values for; or the one that it comes behind, with all that begin with that.

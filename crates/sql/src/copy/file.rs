@@ -49,11 +49,15 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
+/// The directory that a file is in.
+fn directory_of(path: &Path) -> &Path {
+    let directory = parent_directory(path);
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+}
+
 /// Where a name leads to: a file that is there, by links to it; else a file of its name in the directory that it leads to.
 fn target(storage: &dyn Storage, path: &Path) -> PathBuf {
-    let directory = parent_directory(path);
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    match (storage.real_path(path), storage.real_path(directory), path.file_name()) {
+    match (storage.real_path(path), storage.real_path(directory_of(path)), path.file_name()) {
         (Ok(real), ..) => real,
         (_, Ok(directory), Some(name)) => directory.join(name),
         _ => path.to_owned(),
@@ -112,11 +116,9 @@ impl CopyFile {
 
     /// All is written: makes it durable, and gives it its name.
     pub(crate) fn finish(mut self) -> SqlResult<()> {
-        let directory = parent_directory(&self.path);
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let done = self.out.file().sync().and_then(|()| self.storage.rename(&self.partial, &self.path)).and_then(|()| {
             self.is_complete = true;
-            self.storage.sync_directory(directory)
+            self.storage.sync_directory(directory_of(&self.path))
         });
         done.map_err(|error| self.failed(&error))
     }

@@ -83,8 +83,13 @@ impl Session {
     /// Commits. Numbers of sequences that the transaction was given are never given again then, also when it has changed nothing.
     pub(super) fn settle(&self, open: Open) -> SqlResult<()> {
         open.transaction.commit()?;
-        match self.drawn.swap(0, Ordering::Relaxed) {
-            taken if taken > 0 && open.options.durability == Durability::Durable => Ok(self.database.engine().make_durable(taken)?),
+        let taken = self.drawn.load(Ordering::Relaxed);
+        if taken == 0 {
+            return Ok(());
+        }
+        self.drawn.store(0, Ordering::Relaxed);
+        match open.options.durability {
+            Durability::Durable => Ok(self.database.engine().make_durable(taken)?),
             _ => Ok(()),
         }
     }

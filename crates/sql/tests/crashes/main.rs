@@ -4,7 +4,7 @@
 //! * `world`: the database, and all that can be seen of it; `statements`: what is run
 //! * `player`: one history; `watch`: what must be there after a crash
 //!
-//! `PAGEFOLD_SQL_IMAGES` (1,500) distinct images, by histories from the seed `PAGEFOLD_SQL_SEED` (1) on. The engine's own simulation (`crates/engine/tests/simulation`) has
+//! `PAGEFOLD_SQL_IMAGES` (4,000) distinct images, by histories from the seed `PAGEFOLD_SQL_SEED` (1) on. The engine's own simulation (`crates/engine/tests/simulation`) has
 //! what SQL does not reach.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -46,7 +46,7 @@ const MUST_BE_MET: [&str; 17] = [
 
 #[test]
 fn what_sql_has_committed_is_there_after_a_crash() {
-    let wanted = setting("PAGEFOLD_SQL_IMAGES", 1_500) as usize;
+    let wanted = setting("PAGEFOLD_SQL_IMAGES", ALL_FROM as u64) as usize;
     let every = setting("PAGEFOLD_SQL_EVERY", 23);
     let tally = Arc::new(Mutex::new(Tally::default()));
     let seeds = AtomicU64::new(setting("PAGEFOLD_SQL_SEED", 1));

@@ -9,8 +9,7 @@ use pagefold::engine::catalog::{ColumnNotes, ConstraintKind, DefinedKind, Notes,
 use pagefold::engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold::engine::table::{Table, TableAttributes};
 use pagefold::sql::is_system_relation;
-use pagefold::types::text::to_text;
-use pagefold::types::{Direction, Value};
+use pagefold::types::Direction;
 use pagefold::{DataType, Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -417,17 +416,8 @@ impl<'a, 't> Writer<'a, 't> {
     fn partition_by(&mut self, found: &Found, whole: &PartitionedTable) -> Result<String> {
         let mut parts = Vec::with_capacity(whole.partitions().len());
         for partition in whole.partitions() {
-            let limit = match &partition.keys().end {
-                None => "MAXVALUE".to_owned(),
-                Some(end) => {
-                    let values = whole.limit_values(end).unwrap_or_default();
-                    let value = |(value, column): (Option<Value>, &usize)| {
-                        let data_type = &whole.schema().columns()[*column].data_type;
-                        value.map_or_else(|| "MAXVALUE".to_owned(), |value| text(&to_text(value.as_ref(), data_type)))
-                    };
-                    values.into_iter().zip(whole.columns()).map(value).collect::<Vec<_>>().join(", ")
-                }
-            };
+            let values = whole.limit_texts(partition).into_iter().map(|own| own.map_or_else(|| "MAXVALUE".into(), |own| text(&own)));
+            let limit = values.collect::<Vec<String>>().join(", ");
             let (own, first) = (self.transaction.table_of_partition(partition)?, found.attributes());
             let own = own.attributes();
             let mut options = Vec::new();
