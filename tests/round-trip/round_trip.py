@@ -17,6 +17,7 @@ Needs the `duckdb` package (requirements.txt beside this file).
 import argparse
 import itertools
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -146,6 +147,13 @@ def there_and_back(arguments, scratch, file, method, size):
     return good, f"{name:24} {method:6} {size:4} -> {other_method:6} {other_size:4} {words:8} {time.monotonic() - start:6.1f} s"
 
 
+def some_ways(every_way, number, count):
+    """The ways of file `number`. One file after the other they go through all ways again and again, in steps that mix methods and page sizes."""
+    step = next(step for step in itertools.count(7) if math.gcd(step, len(every_way)) == 1)
+    first = number * count
+    return [every_way[step * (first + i) % len(every_way)] for i in range(min(count, len(every_way)))]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pagefold", required=True, help="the binary")
@@ -157,6 +165,7 @@ def main():
     parser.add_argument("--scratch", help="folder for databases and exported files; a temporary one by default")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--page-sizes", default=",".join(PAGE_SIZES))
+    parser.add_argument("--ways", type=int, help="so many methods with page sizes for each file, others for each; all by default")
     parser.add_argument("--keep-order", action=argparse.BooleanOptionalAction, default=True, help="compare the order of rows too")
     arguments = parser.parse_args()
     methods, sizes = arguments.methods.split(","), arguments.page_sizes.split(",")
@@ -164,10 +173,10 @@ def main():
     tables = arguments.tables and set(arguments.tables.split(","))
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         scratch = pathlib.Path(folder)
-        for name, path in files_of(arguments, scratch):
-            if tables and name not in tables:
-                continue
-            ways = itertools.product(methods, sizes)
+        every_way = list(itertools.product(methods, sizes))
+        files = (file for file in files_of(arguments, scratch) if not tables or file[0] in tables)
+        for number, (name, path) in enumerate(files):
+            ways = some_ways(every_way, number, arguments.ways or len(every_way))
             for good, line in pool.map(lambda way: there_and_back(arguments, scratch, (name, path), *way), ways):
                 compared += 2
                 failed += not good

@@ -4,6 +4,8 @@
 mod common;
 #[path = "sql/copy.rs"]
 mod copy;
+#[path = "sql/utilities.rs"]
+mod utilities;
 
 use common::{Place, Run};
 use std::io::{BufRead, BufReader, Write};

@@ -1,6 +1,6 @@
 //! What a statement gives: rows that are pulled, or how many have changed.
 
-use crate::bind::{Output, TEXT};
+use crate::bind::Output;
 use crate::execute::{Execution, Operator, given};
 use crate::session::{Done, Fetched, Ran, Session};
 use crate::{SqlError, SqlResult};
@@ -70,9 +70,7 @@ impl<'s> Answer<'s> {
     }
 
     pub(crate) fn command(session: &'s mut Session, done: Done, span: tracing::Span) -> Answer<'s> {
-        let (name, lines) = done.rows.unzip();
-        let outputs: Arc<[Output]> = name.map(|name| Output { name, data_type: TEXT }).into_iter().collect();
-        let rows: Vec<Vec<Value>> = lines.into_iter().flatten().map(|line| vec![Value::Text(line)]).collect();
+        let (outputs, rows) = done.rows.unwrap_or_else(|| (Arc::new([]), Vec::new()));
         let rows = Rows::Kept(rows.into_iter());
         Answer { session, outputs, rows, tag: done.tag, count: 0, counts: false, span, is_done: false }
     }

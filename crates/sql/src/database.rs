@@ -1,7 +1,7 @@
 //! A database that speaks SQL: what all its sessions share.
 
 use crate::sequences::{SequenceRef, Sequences};
-use crate::{Session, SqlResult};
+use crate::{Session, SqlResult, Utilities};
 use pagefold_engine::database as engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +16,24 @@ pub struct Database {
 struct Shared {
     engine: Arc<engine::Database>,
     sequences: Sequences,
+    utilities: Option<Arc<dyn Utilities>>,
 }
 
 impl Database {
     /// Over one that is open. Of one database there is to be one of these in a process: its sessions share numbers of sequences.
     #[must_use]
     pub fn new(engine: Arc<engine::Database>) -> Database {
-        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default() }) }
+        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default(), utilities: None }) }
+    }
+
+    /// The same with utilities as statements: REORG, ESTIMATE and others.
+    #[must_use]
+    pub fn with_utilities(engine: Arc<engine::Database>, utilities: Arc<dyn Utilities>) -> Database {
+        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default(), utilities: Some(utilities) }) }
+    }
+
+    pub(crate) fn utilities(&self) -> Option<&Arc<dyn Utilities>> {
+        self.shared.utilities.as_ref()
     }
 
     /// A new session, without a transaction.

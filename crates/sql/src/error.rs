@@ -29,7 +29,8 @@ struct Inner {
 
 impl SqlError {
     /// With a SQLSTATE of five characters, as PostgreSQL has them.
-    pub(crate) fn new(sqlstate: &'static str, message: impl Into<String>) -> SqlError {
+    #[must_use]
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> SqlError {
         let inner = Inner {
             sqlstate,
             message: message.into(),
@@ -65,12 +66,16 @@ impl SqlError {
         SqlError::new("22003", format!("{data_type} out of range"))
     }
 
-    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
+    /// Says what may help. The first hint that is given stays.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
         self.inner.hint.get_or_insert_with(|| hint.into());
         self
     }
 
-    pub(crate) fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
+    /// Says more than the message does. The first detail that is given stays.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
         self.inner.detail.get_or_insert_with(|| detail.into());
         self
     }

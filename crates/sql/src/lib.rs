@@ -13,6 +13,7 @@
 //! * `copy`: COPY: its text, the rows in it
 //! * `cursor`: DECLARE, FETCH, MOVE, CLOSE
 //! * `define`: tables, indexes and views that come and go
+//! * `utility`: ANALYZE, REORG, ESTIMATE and others, which somebody else does
 //! * `session`, `settings`, `planned`, `answer`: transactions, SET, kept plans, what comes back
 //! * `error`: what can go wrong, with SQLSTATE, place in the text and hint
 
@@ -36,9 +37,12 @@ mod sequences;
 mod session;
 mod settings;
 mod system;
+mod utility;
 
 pub use answer::{Answer, Column};
 pub use catalog::is_system as is_system_relation;
 pub use database::Database;
 pub use error::{SqlError, SqlResult};
+pub use parse::quoted_where_needed as quoted_name;
 pub use session::{Canceller, CopyStream, Session, Statement, TransactionState};
+pub use utility::{Portion, ReorgWishes, Utilities, Utility, UtilityAnswer, Wanted};

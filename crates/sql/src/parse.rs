@@ -3,6 +3,7 @@
 use crate::copy::statement::{self as copy, CopyStatement};
 use crate::cursor::{self, CursorStatement};
 use crate::dialect::{Postgres, join_distinct};
+use crate::utility::statement::{self as utility, UtilityStatement};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, Statement};
 use sqlparser::keywords::Keyword;
@@ -71,6 +72,7 @@ pub(crate) enum Syntax {
     Sql(Box<Statement>),
     Copy(Box<CopyStatement>),
     Cursor(CursorStatement),
+    Utility(Box<UtilityStatement>),
 }
 
 /// All statements of a text. The mark of its encoding, with which some editors begin a file, is no part of it.
@@ -81,7 +83,8 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = own.next() else { continue };
-        let (is_copy, is_cursor) = (copy::is_copy(&first.token), cursor::is_cursor(&first.token));
+        let (is_copy, is_cursor, is_utility) =
+            (copy::is_copy(&first.token), cursor::is_cursor(&first.token), utility::is_utility(&first.token));
         let last = own.next_back().unwrap_or(first);
         let end = last.span.end;
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();
@@ -94,6 +97,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let syntax = match () {
             () if is_copy => copy::parse(&mut parser).map(|copy| Syntax::Copy(Box::new(copy))),
             () if is_cursor => cursor::parse(&mut parser).map(Syntax::Cursor),
+            () if is_utility => utility::parse(&mut parser).map(|utility| Syntax::Utility(Box::new(utility))),
             () => parser.parse_statement().map(|node| Syntax::Sql(Box::new(node))).map_err(error),
         };
         let syntax = syntax.map_err(|error| at_end(error, end))?;
@@ -256,7 +260,8 @@ pub(crate) fn parse_name(text: &str) -> SqlResult<String> {
 }
 
 /// The name of an object as it can be written: each part in quotes that would be another without them.
-pub(crate) fn quoted_where_needed(name: &str) -> String {
+#[must_use]
+pub fn quoted_where_needed(name: &str) -> String {
     let is_plain = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
             && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')

@@ -98,7 +98,7 @@ impl Planned {
         let (action, outputs, tag) = match syntax {
             Syntax::Sql(node) => Planned::action(node, &mut binder)?,
             Syntax::Copy(copy) => (Planned::copy(copy, &mut binder)?, Vec::new(), "COPY"),
-            Syntax::Cursor(_) => return Err(SqlError::new("XX000", "a statement on a cursor is not planned")),
+            Syntax::Cursor(_) | Syntax::Utility(_) => return Err(SqlError::new("XX000", "a statement that is not planned")),
         };
         let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
         Ok(Planned { action, outputs: outputs.into(), subplans, system: binder.system, params: types.all(), tag })

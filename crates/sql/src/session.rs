@@ -4,7 +4,7 @@
 //! statement back; within BEGIN the transaction has then failed, as in PostgreSQL: it can only be rolled back, as a whole or to a savepoint.
 //!
 //! * `transaction`: BEGIN, COMMIT, savepoints; `run`: statements with a plan
-//! * `copy`: COPY; `cursor`: cursors
+//! * `copy`: COPY; `cursor`: cursors; `utility`: what is no part of a transaction
 //!
 //! Invariants:
 //! - a statement has happened as a whole or not at all;
@@ -15,11 +15,12 @@ mod copy;
 mod cursor;
 mod run;
 mod transaction;
+mod utility;
 
 pub use copy::CopyStream;
 
 use crate::answer::Answer;
-use crate::bind::Output;
+use crate::bind::{Output, TEXT};
 use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::parse::{Parsed, Syntax, identifier, parse};
@@ -36,6 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracing::{debug_span, field};
 use transaction::{Open, no_savepoint, set_modes};
+use utility::Watcher;
 
 /// A session.
 #[derive(Debug)]
@@ -49,6 +51,7 @@ pub struct Session {
     drawn: Arc<AtomicU64>,
     plans: Plans,
     prepared: HashMap<String, Statement>,
+    watcher: Watcher,
 }
 
 /// What a session's transaction is in.
@@ -111,6 +114,7 @@ impl Session {
             drawn: Arc::default(),
             plans: Plans::default(),
             prepared: HashMap::new(),
+            watcher: Watcher::default(),
         }
     }
 
@@ -249,6 +253,7 @@ impl Session {
         let node = match &*syntax {
             Syntax::Copy(copy) => return self.copy(statement, copy, text).map(Given::Ran),
             Syntax::Cursor(cursor) => return self.cursor(cursor, params),
+            Syntax::Utility(utility) => return self.utility(utility).map(Given::Done),
             Syntax::Sql(node) => &**node,
         };
         match node {
@@ -305,7 +310,7 @@ impl Session {
                     }
                     _ => self.settings.show(&name)?,
                 };
-                Ok(Done { tag: "SHOW".into(), rows: Some((name, vec![value])) })
+                Ok(Done::lines("SHOW", &name, vec![value]))
             }
             Node::Prepare { name, data_types, statement: inner } => {
                 if !is_planned(inner) {
@@ -391,16 +396,24 @@ impl Session {
     }
 }
 
-/// What a statement without rows, or with a few lines, gives.
+/// Columns, and rows of them.
+pub(crate) type DoneRows = (Arc<[Output]>, Vec<Vec<Value>>);
+
+/// What a statement without rows, or with a few of them, gives.
 pub(crate) struct Done {
     pub(crate) tag: String,
-    /// The name of the one column, and its lines.
-    pub(crate) rows: Option<(String, Vec<String>)>,
+    pub(crate) rows: Option<DoneRows>,
 }
 
 impl Done {
     fn tag(tag: &str) -> Done {
         Done { tag: tag.into(), rows: None }
+    }
+
+    /// Lines of one column.
+    fn lines(tag: &str, name: &str, lines: Vec<String>) -> Done {
+        let columns = Arc::new([Output { name: name.into(), data_type: TEXT }]);
+        Done { tag: tag.into(), rows: Some((columns, lines.into_iter().map(|line| vec![Value::Text(line)]).collect())) }
     }
 }
 

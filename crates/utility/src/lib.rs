@@ -52,6 +52,7 @@ pub use options::{IndexOptions, LoadMode, LoadOptions, ReorgOptions, RowOrder, S
 pub use page_sizes::{IndexAssignment, PageSizeLine, PageSizeOptions, PageSizeReport, PoolForecast, divide_memory, forecast, page_sizes};
 pub use pagefold_engine::table_space::{SAMPLE_BYTES, SAMPLE_ROWS, SampledRecords, Sampler};
 pub use pagefold_engine::{Progress, Silent, Unit};
+pub use pagefold_format::catalog::Figure;
 pub use partitions::{
     Division, MovedRows, PartitionLine, PartitionText, add_partition, drop_partition, exchange_partition, first_table, list_partitions,
     merge_partitions, rotate_partition, split_partition,

@@ -118,6 +118,13 @@ fn files_are_written_where_they_are_named() {
     assert_eq!(std::fs::read_to_string(place.path("out")).unwrap(), "1\ta\n");
     assert_eq!(std::fs::read_to_string(place.path("out.partial1")).unwrap(), "somebody's");
     assert!(!place.path("out.partial2").exists());
+    // EXPORT and Parquet of the shell do the same.
+    for name in ["rows.csv", "rows.parquet"] {
+        symlink(place.path("db/control"), place.path(&format!("{name}.partial"))).unwrap();
+    }
+    place.run(&["export", "db", "t", "rows.csv"]).ok();
+    place.run(&["sql", "db", "select * from t", "--format", "parquet", "--output", "rows.parquet"]).ok();
+    assert!(place.path("rows.parquet").exists() && place.path("rows.parquet.partial").is_symlink());
     place.run(&["check", "db"]).ok();
     // Through a link to a file that file is written.
     place.write("file", "before");

@@ -136,7 +136,9 @@ impl BufferManager {
         self.protection.get().map(|protection| protection.log.as_ref())
     }
 
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+    /// The clock of the database.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 

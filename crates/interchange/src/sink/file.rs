@@ -4,9 +4,9 @@ use super::{ArrowSink, JsonLinesSink, ParquetOptions, ParquetSink, TableSink};
 use crate::csv::{CsvOptions, CsvSink};
 use crate::{InterchangeError, TableSchema};
 use arrow_array::RecordBatch;
-use pagefold_io::{File, FileWriter, OpenOptions, Storage, parent_directory};
+use pagefold_io::{NewFile, Storage};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Takes batches of one schema.
@@ -72,12 +72,9 @@ impl FileFormat {
     }
 }
 
-/// Writes a file beside its name, and gives it the name when it is complete: a failure leaves what was there before.
+/// Writes a file that has its name when it is complete: a failure leaves what was there before.
 pub struct FileSink {
-    storage: Arc<dyn Storage>,
-    path: PathBuf,
-    temporary: PathBuf,
-    file: Arc<dyn File>,
+    file: NewFile,
     /// `None` once finished
     sink: Option<Box<dyn Sink>>,
 }
@@ -88,22 +85,11 @@ impl FileSink {
     /// Begins the file.
     ///
     /// # Errors
-    /// As [`FileFormat::sink`].
+    /// As [`FileFormat::sink`] and [`NewFile::create`].
     pub fn create(storage: Arc<dyn Storage>, path: &Path, format: &FileFormat, table: &TableSchema) -> Result<FileSink, InterchangeError> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".partial");
-        let temporary = path.with_file_name(name);
-        let file = storage.open(&temporary, &OpenOptions::create())?;
-        file.set_len(0)?;
-        let out = BufWriter::with_capacity(BUFFER_BYTES, FileWriter::at(Arc::clone(&file), 0));
-        match format.sink(out, table, Some(path)) {
-            Ok(sink) => Ok(FileSink { storage, path: path.to_owned(), temporary, file, sink: Some(sink) }),
-            Err(error) => {
-                // The first error is the one to report.
-                let _ = storage.remove(&temporary);
-                Err(error)
-            }
-        }
+        let file = NewFile::create(storage, path)?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, file.writer());
+        Ok(FileSink { sink: Some(format.sink(out, table, Some(path))?), file })
     }
 }
 
@@ -111,32 +97,14 @@ impl Sink for FileSink {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), InterchangeError> {
         match &mut self.sink {
             Some(sink) => sink.write(batch),
-            None => Err(InterchangeError::file(&self.path, "the file is already complete")),
+            None => Err(InterchangeError::file(self.file.path(), "the file is already complete")),
         }
     }
 
     fn finish(&mut self) -> Result<(), InterchangeError> {
         let Some(mut sink) = self.sink.take() else { return Ok(()) };
-        let finished = sink.finish();
+        sink.finish()?;
         drop(sink);
-        let done = finished.and_then(|()| {
-            self.file.sync()?;
-            self.storage.rename(&self.temporary, &self.path)?;
-            let directory = parent_directory(&self.path);
-            Ok(self.storage.sync_directory(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?)
-        });
-        if done.is_err() {
-            let _ = self.storage.remove(&self.temporary);
-        }
-        done
-    }
-}
-
-impl Drop for FileSink {
-    fn drop(&mut self) {
-        if self.sink.take().is_some() {
-            // Never finished: nothing is to be left, and there is nobody to tell.
-            let _ = self.storage.remove(&self.temporary);
-        }
+        Ok(self.file.finish()?)
     }
 }

@@ -19,7 +19,7 @@ mod constraint;
 mod drop;
 mod foreign_key;
 mod index;
-mod options;
+pub(crate) mod options;
 mod partition;
 pub(crate) mod sequence;
 mod table;

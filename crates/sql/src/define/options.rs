@@ -25,15 +25,15 @@ pub(super) fn index_pairs(options: &[ast::Expr]) -> SqlResult<Vec<(String, Strin
     options.iter().map(pair).collect()
 }
 
-pub(super) fn unknown(name: &str, known: &str) -> SqlError {
+pub(crate) fn unknown(name: &str, known: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(format!("There are: {known}."))
 }
 
-fn wrong(name: &str, value: &str, what: &str) -> SqlError {
+pub(crate) fn wrong(name: &str, value: &str, what: &str) -> SqlError {
     SqlError::new("22023", format!("invalid value for parameter \"{name}\": \"{value}\"")).with_hint(what.to_owned())
 }
 
-fn page_bytes(name: &str, value: &str) -> SqlResult<usize> {
+pub(crate) fn page_bytes(name: &str, value: &str) -> SqlResult<usize> {
     let what = "Page sizes are 2K to 32K, in steps of 2K.";
     let digits = value.trim().trim_end_matches(['b', 'B']).trim_end_matches(['k', 'K']);
     let number: usize = digits.trim().parse().map_err(|_| wrong(name, value, what))?;
@@ -41,7 +41,7 @@ fn page_bytes(name: &str, value: &str) -> SqlResult<usize> {
     bytes.filter(|bytes| (2048..=32_768).contains(bytes) && bytes % 2048 == 0).ok_or_else(|| wrong(name, value, what))
 }
 
-fn percent(name: &str, value: &str) -> SqlResult<u8> {
+pub(crate) fn percent(name: &str, value: &str) -> SqlResult<u8> {
     value.parse().ok().filter(|percent| *percent <= 99).ok_or_else(|| wrong(name, value, "0 to 99 percent are left free."))
 }
 
@@ -84,14 +84,14 @@ pub(super) fn changes(options: &[(String, String)]) -> SqlResult<Vec<TableChange
         "pool" => Ok(TableChange::Pool(value.clone())),
         "compress" | "compression" | "method" | "page_size" => {
             let error = SqlError::unsupported(format!("ALTER TABLE ... SET ({name})"));
-            Err(error.with_hint("`pagefold reorg DB TABLE --compress M --page-size N` writes the table anew while others use it."))
+            Err(error.with_hint("REORG TABLE ... WITH (compress = ..., page_size = ...) writes the table anew while others use it."))
         }
         _ => Err(unknown(name, "pctfree, maxrows, pool")),
     };
     options.iter().map(change).collect()
 }
 
-fn method(name: &str, value: &str) -> SqlResult<Method> {
+pub(crate) fn method(name: &str, value: &str) -> SqlResult<Method> {
     match value.to_lowercase().as_str() {
         "yes" | "true" | "on" => Ok(Method::Page),
         "no" | "false" | "off" => Ok(Method::None),
@@ -99,15 +99,17 @@ fn method(name: &str, value: &str) -> SqlResult<Method> {
     }
 }
 
+pub(crate) fn format(name: &str, value: &str) -> SqlResult<IndexFormat> {
+    let known = IndexFormat::ALL.into_iter().find(|format| format.name() == value.to_lowercase());
+    known.ok_or_else(|| wrong(name, value, "Formats are plain, fold and prefix."))
+}
+
 /// How an index is stored.
 pub(super) fn of_index(mut attributes: IndexAttributes, options: &[(String, String)]) -> SqlResult<IndexAttributes> {
     let (mut format, mut bytes) = (attributes.format, attributes.page_bytes);
     for (name, value) in options {
         match name.as_str() {
-            "format" => {
-                let known = IndexFormat::ALL.into_iter().find(|format| format.name() == value.to_lowercase());
-                format = known.ok_or_else(|| wrong(name, value, "Formats are plain, fold and prefix."))?;
-            }
+            "format" => format = self::format(name, value)?,
             "page_size" => bytes = page_bytes(name, value)?,
             "pctfree" => attributes.pctfree = percent(name, value)?,
             "fillfactor" => attributes.pctfree = 100 - fillfactor(name, value)?,

@@ -184,7 +184,7 @@ impl Session {
         self.begin();
         let lines = self.explained(&Statement::of((**inner).clone(), &[]), params, *analyze)?;
         self.end_statement()?;
-        Ok(Done { tag: "EXPLAIN".into(), rows: Some(("QUERY PLAN".into(), lines)) })
+        Ok(Done::lines("EXPLAIN", "QUERY PLAN", lines))
     }
 
     pub(super) fn explained(&mut self, inner: &Statement, params: &[Value], analyze: bool) -> SqlResult<Vec<String>> {

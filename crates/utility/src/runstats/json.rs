@@ -93,6 +93,24 @@ fn of_table(table: &TableRunstats) -> Json {
 }
 
 impl RunstatsReport {
+    /// All figures: of which table or index, of which column, the figure's name, and itself.
+    pub fn figures(&self) -> impl Iterator<Item = (&str, Option<&str>, &'static str, Figure)> {
+        let named = |figures: &Figures| -> Vec<(&'static str, Figure)> {
+            NAMES.into_iter().filter_map(|(number, name)| Some((name, figures.get(number)?))).collect()
+        };
+        self.tables.iter().flat_map(move |table| {
+            let whole = named(&table.statistics.figures).into_iter().map(|(name, figure)| (table.name.as_str(), None, name, figure));
+            let columns = table.statistics.columns.iter().filter_map(|own| Some((table.columns.get(own.column as usize)?, own)));
+            let of_columns = columns.flat_map(move |(column, own)| {
+                named(&own.figures).into_iter().map(|(name, figure)| (table.name.as_str(), Some(column.name.as_str()), name, figure))
+            });
+            let of_indexes = table.indexes.iter().flat_map(move |index| {
+                named(&index.statistics.figures).into_iter().map(|(name, figure)| (index.name.as_str(), None, name, figure))
+            });
+            whole.chain(of_columns).chain(of_indexes)
+        })
+    }
+
     /// As `--json` prints it.
     #[must_use]
     pub fn to_json(&self) -> Json {

@@ -19,7 +19,7 @@ mod words;
 
 use crate::arguments::{RowsFormat, SqlArguments};
 use crate::failure::{Failure, Result};
-use crate::progress;
+use crate::progress::{self, Bars};
 use crate::session::Session;
 use copy::{Lines, Rows};
 use format::{OutputColumn, Style};
@@ -28,6 +28,7 @@ use output::Output;
 use pagefold::engine::{OpenMode, Transaction};
 use pagefold::io::{Clock, OsClock, OsStorage, Storage};
 use pagefold::sql::{Canceller, Session as SqlSession, SqlError, TransactionState};
+use pagefold::utility::{Progress, Unit};
 use pagefold::{DataType, Database, Value};
 use pieces::{Piece, PieceKind, Splitter};
 use serde_json::json;
@@ -83,6 +84,28 @@ impl Running {
     }
 }
 
+/// Bars of utilities. A statement is stopped by cancelling it.
+#[derive(Default)]
+struct UtilityBars(Bars);
+
+impl Progress for UtilityBars {
+    fn start(&self, phase: &str, total: Option<u64>, unit: Unit) {
+        self.0.start(phase, total, unit);
+    }
+
+    fn advance(&self, n: u64) {
+        self.0.advance(n);
+    }
+
+    fn finish(&self) {
+        self.0.finish();
+    }
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
 /// A shell over one session.
 struct Shell<'s> {
     command: &'s Session,
@@ -108,6 +131,7 @@ struct Shell<'s> {
     running: Arc<Running>,
     /// Standard input, once COPY has read it.
     input: Option<Input>,
+    bars: Arc<UtilityBars>,
 }
 
 /// Why a statement did not come to its end.
@@ -124,7 +148,9 @@ impl From<SqlError> for Stop {
 
 impl<'s> Shell<'s> {
     fn new(command: &'s Session, arguments: &'s SqlArguments, database: Database, is_terminal: bool) -> Result<Shell<'s>> {
-        let sql = database.session();
+        let mut sql = database.session();
+        let bars = Arc::new(UtilityBars::default());
+        sql.watch_utilities(Arc::clone(&bars) as Arc<_>);
         let named = arguments.output.as_deref().and_then(RowsFormat::of);
         let format = match (arguments.format, command.global.json) {
             (Some(format), _) => format,
@@ -156,6 +182,7 @@ impl<'s> Shell<'s> {
             pages: true,
             running,
             input: None,
+            bars,
         })
     }
 
@@ -229,6 +256,7 @@ impl<'s> Shell<'s> {
             },
         };
         self.command.bars.clear();
+        self.bars.0.clear();
         self.running.is_busy.store(false, Ordering::Relaxed);
         if self.timer && piece.kind == PieceKind::Statement {
             let elapsed = OsClock.monotonic().saturating_sub(began);

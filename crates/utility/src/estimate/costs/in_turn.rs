@@ -35,8 +35,25 @@ impl InTurn {
         Ok(())
     }
 
-    /// Nanoseconds that each of `count` operations took, by contender.
+    /// Nanoseconds that each of `count` operations took, by contender; 0 where nothing was done, as where a table has no column to update.
     pub(crate) fn each_ns(&self, count: usize) -> impl Iterator<Item = f64> {
-        self.least.iter().map(move |pieces| pieces.iter().sum::<Duration>().as_nanos() as f64 / count.max(1) as f64)
+        let has_run = self.rounds > 0;
+        self.least.iter().map(move |pieces| match has_run {
+            true => pieces.iter().sum::<Duration>().as_nanos() as f64 / count.max(1) as f64,
+            false => 0.0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_never_done_takes_no_time() {
+        let mut turns = InTurn::new(2, 3);
+        assert_eq!(turns.each_ns(10).collect::<Vec<_>>(), [0.0, 0.0]);
+        turns.round(|_, _| Ok(())).unwrap();
+        assert!(turns.each_ns(10).all(|each| each > 0.0 && each < 1e9));
     }
 }

@@ -20,6 +20,9 @@
 //! # }
 //! ```
 
+#[cfg(feature = "arrow")]
+mod utilities;
+
 pub use pagefold_sql::{
     Answer, Canceller, Column, CopyStream, Session, SqlError, SqlResult, Statement, TransactionState, is_system_relation,
 };
@@ -30,6 +33,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Sessions for statements on the database itself, kept for the next ones with their plans.
 const SESSIONS_MAX: usize = 64;
+
+#[cfg(feature = "arrow")]
+fn speaking(engine: Arc<pagefold_engine::database::Database>) -> pagefold_sql::Database {
+    pagefold_sql::Database::with_utilities(engine, Arc::new(utilities::AllUtilities))
+}
+
+/// Utilities need what reads and writes files.
+#[cfg(not(feature = "arrow"))]
+fn speaking(engine: Arc<pagefold_engine::database::Database>) -> pagefold_sql::Database {
+    pagefold_sql::Database::new(engine)
+}
 
 /// What speaks SQL over a database.
 #[derive(Debug, Default)]
@@ -42,7 +56,7 @@ impl Database {
     /// A session: transactions, settings, prepared statements.
     #[must_use]
     pub fn session(&self) -> Session {
-        self.sql.database.get_or_init(|| pagefold_sql::Database::new(Arc::clone(self.engine()))).session()
+        self.sql.database.get_or_init(|| speaking(Arc::clone(self.engine()))).session()
     }
 
     fn with_session<R>(&self, run: impl FnOnce(&mut Session) -> SqlResult<R>) -> SqlResult<R> {

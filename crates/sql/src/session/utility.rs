@@ -1,0 +1,250 @@
+//! Utilities in a session: names are looked up, then whoever knows how runs it.
+//!
+//! Invariants:
+//! - no transaction of the session is open while a utility runs: it would wait for itself;
+//! - a utility ends with the statement: when it is cancelled, or its time is up.
+
+use super::{Done, Session, TransactionState};
+use crate::bind::Output;
+use crate::catalog::{self, Found, TableRef};
+use crate::copy::file::outside;
+use crate::execute::Limits;
+use crate::parse::{identifier, object_name};
+use crate::utility::options::{self, Given};
+use crate::utility::statement::{Asked, Object, UtilityStatement};
+use crate::utility::{Portion, Utility};
+use crate::{SqlError, SqlResult};
+use pagefold_engine::database::{Database, Transaction, split_partition_name};
+use pagefold_engine::{Error, Progress, Silent, Unit};
+use sqlparser::ast::ObjectName;
+use std::sync::Arc;
+
+/// Pages that ESTIMATE and ADVISE look at, if nothing is said.
+const SAMPLE_PAGES: u64 = 400;
+
+/// Who is told how far utilities are.
+#[derive(Clone)]
+pub(super) struct Watcher(pub(super) Arc<dyn Progress + Send>);
+
+impl Default for Watcher {
+    fn default() -> Watcher {
+        Watcher(Arc::new(Silent))
+    }
+}
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watcher")
+    }
+}
+
+/// Tells the watcher, and stops with the statement.
+struct Watched<'a> {
+    watcher: &'a dyn Progress,
+    limits: Limits,
+}
+
+impl Progress for Watched<'_> {
+    fn start(&self, phase: &str, total: Option<u64>, unit: Unit) {
+        self.watcher.start(phase, total, unit);
+    }
+
+    fn advance(&self, n: u64) {
+        self.watcher.advance(n);
+    }
+
+    fn finish(&self) {
+        self.watcher.finish();
+    }
+
+    fn interrupted(&self) -> bool {
+        self.watcher.interrupted() || self.limits.check().is_err()
+    }
+}
+
+impl Session {
+    /// Tells `watcher` how far utilities are that this session runs. When it says that it is interrupted, they stop.
+    pub fn watch_utilities(&mut self, watcher: Arc<dyn Progress + Send>) {
+        self.watcher = Watcher(watcher);
+    }
+
+    pub(super) fn utility(&mut self, statement: &UtilityStatement) -> SqlResult<Done> {
+        let name = statement.asked.name();
+        if self.transaction_state() != TransactionState::None {
+            return Err(SqlError::new("25001", format!("{name} cannot run inside a transaction block")));
+        }
+        let engine = Arc::clone(self.database.engine());
+        let utility = self.look(|transaction| Names { engine: &engine, transaction }.looked_up(statement))??;
+        if utility.changes() && self.settings.read_only {
+            return Err(SqlError::new("25006", format!("cannot execute {name} in a read-only transaction")));
+        }
+        let utility = self.with_places(utility)?;
+        let Some(utilities) = self.database.utilities() else {
+            let error = SqlError::new("0A000", format!("{name} is not part of this build"));
+            return Err(error.with_hint("The crate pagefold has the utilities with its feature \"arrow\"."));
+        };
+        let watched = Watched { watcher: self.watcher.0.as_ref(), limits: self.limits() };
+        let answer = match utilities.run(self.database.engine(), &utility, &watched) {
+            // Why it was stopped, where that is known.
+            Err(error) if error.sqlstate() == "57014" => return Err(watched.limits.check().err().unwrap_or(error)),
+            done => done?,
+        };
+        let columns = answer.columns.into_iter().map(|(name, data_type)| Output { name: name.into(), data_type }).collect();
+        Ok(Done { tag: name.into(), rows: Some((columns, answer.rows)) })
+    }
+
+    /// Files are not in the directory of the database.
+    fn with_places(&self, utility: Utility) -> SqlResult<Utility> {
+        let Utility::Backup { file, tables, base } = utility else { return Ok(utility) };
+        let engine = self.database.engine();
+        let name = file.to_string_lossy();
+        let path = outside(engine, &name)?;
+        if engine.outside().exists(&path).map_err(Error::from)? {
+            return Err(SqlError::new("58P02", format!("file \"{name}\" already exists")));
+        }
+        Ok(Utility::Backup { file: path, tables, base })
+    }
+}
+
+impl Asked {
+    fn name(&self) -> &'static str {
+        match self {
+            Asked::Analyze { .. } => "ANALYZE",
+            Asked::Reorg(_) => "REORG",
+            Asked::Reindex(_) => "REINDEX",
+            Asked::Check => "CHECK",
+            Asked::Estimate(_) | Asked::EstimateNewIndex { .. } => "ESTIMATE",
+            Asked::Advise { .. } => "ADVISE",
+            Asked::Backup { .. } => "BACKUP",
+        }
+    }
+}
+
+/// Finds what a statement names.
+struct Names<'a> {
+    engine: &'a Database,
+    transaction: &'a mut Transaction<'static>,
+}
+
+impl Names<'_> {
+    /// The same with the names of objects that there are.
+    fn looked_up(&mut self, statement: &UtilityStatement) -> SqlResult<Utility> {
+        let given: &[Given] = &statement.options;
+        let name = statement.asked.name();
+        let some_pages = Portion::Pages(SAMPLE_PAGES);
+        Ok(match &statement.asked {
+            Asked::Analyze { is_verbose, tables } => {
+                Utility::Analyze { tables: self.tables(tables)?, portion: options::portion(given, Portion::All)?, is_verbose: *is_verbose }
+            }
+            Asked::Reorg(object) => {
+                let is_index = matches!(object, Object::Index(_));
+                Utility::Reorg { object: self.object(object)?, wishes: options::reorg(given, is_index)? }
+            }
+            Asked::Reindex(object) => {
+                options::none(given, name)?;
+                Utility::Reindex { indexes: self.indexes(object)? }
+            }
+            Asked::Check => {
+                options::none(given, name)?;
+                Utility::Check
+            }
+            Asked::Estimate(object) => {
+                let (own, portion) = (self.object(object)?, options::portion(given, some_pages)?);
+                match object {
+                    Object::Table(..) => Utility::EstimateTable { table: own, portion },
+                    Object::Index(_) => Utility::EstimateIndex { index: own, portion },
+                }
+            }
+            Asked::EstimateNewIndex { table, columns, unique } => {
+                let table = TableRef::find(self.transaction, &object_name(table)?)?;
+                let column = |(name, direction): &(sqlparser::ast::Ident, _)| {
+                    let at = crate::bind::change::column_of(&table, name)?;
+                    Ok((table.schema.columns()[at].name.clone(), *direction))
+                };
+                Utility::EstimateNewIndex {
+                    table: table.name.clone(),
+                    columns: columns.iter().map(column).collect::<SqlResult<_>>()?,
+                    unique: *unique,
+                    portion: options::portion(given, some_pages)?,
+                }
+            }
+            Asked::Advise { objects } => {
+                let name = |name: &ObjectName| {
+                    let name = object_name(name)?;
+                    if self.is_index(&name)? { Ok(name) } else { self.table(&name).map(|table| table.name.clone()) }
+                };
+                Utility::Advise {
+                    objects: objects.iter().map(name).collect::<SqlResult<_>>()?,
+                    portion: options::portion(given, some_pages)?,
+                }
+            }
+            Asked::Backup { tables, file } => {
+                let base = options::base(given)?.map(Into::into);
+                Utility::Backup { file: file.into(), tables: self.tables(tables)?, base }
+            }
+        })
+    }
+
+    /// A table, whosesoever: utilities change nothing that a statement sees.
+    fn table(&mut self, name: &str) -> SqlResult<Arc<TableRef>> {
+        match catalog::find(self.transaction, name)? {
+            Found::Table(table) => Ok(table),
+            Found::View(_) => Err(SqlError::new("42809", format!("\"{name}\" is a view, not a table"))),
+        }
+    }
+
+    fn tables(&mut self, names: &[ObjectName]) -> SqlResult<Vec<String>> {
+        names.iter().map(|name| self.table(&object_name(name)?).map(|table| table.name.clone())).collect()
+    }
+
+    /// Is there an index of this name? Also one that each partition has a part of.
+    fn is_index(&mut self, name: &str) -> SqlResult<bool> {
+        match self.transaction.index(name) {
+            Ok(_) => return Ok(true),
+            Err(Error::Unknown { .. } | Error::Stale { .. }) => {}
+            Err(error) if error.is_damage() => return Ok(true),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.engine.partitioned_index(name)?.is_some())
+    }
+
+    fn index(&mut self, name: &ObjectName) -> SqlResult<String> {
+        let name = object_name(name)?;
+        if self.is_index(&name)? {
+            return Ok(name);
+        }
+        match catalog::find_if_any(self.transaction, &name)? {
+            Some(_) => Err(SqlError::new("42809", format!("\"{name}\" is not an index"))),
+            None => Err(SqlError::new("42704", format!("index \"{name}\" does not exist"))),
+        }
+    }
+
+    fn object(&mut self, object: &Object) -> SqlResult<String> {
+        let (table, partition) = match object {
+            Object::Index(name) => return self.index(name),
+            Object::Table(table, partition) => (self.table(&object_name(table)?)?, partition),
+        };
+        let Some(partition) = partition else { return Ok(table.name.clone()) };
+        let name = identifier(partition);
+        let mut parts = table.parts.iter().map(|part| part.table.name());
+        match parts.find(|part| table.is_divided() && split_partition_name(part).is_some_and(|(_, own)| own == name)) {
+            Some(part) => Ok(part.to_owned()),
+            None => Err(SqlError::new("42P01", format!("partition \"{name}\" of table \"{}\" does not exist", table.name))),
+        }
+    }
+
+    /// The indexes of a table, of all its partitions; or one, of all its parts.
+    fn indexes(&mut self, object: &Object) -> SqlResult<Vec<String>> {
+        let name = match object {
+            Object::Index(name) => {
+                let name = self.index(name)?;
+                let parts = self.engine.partitioned_index(&name)?;
+                return Ok(parts.map_or_else(|| vec![name], |(_, parts)| parts));
+            }
+            Object::Table(..) => self.object(object)?,
+        };
+        let table = self.table(&name)?;
+        let own = table.parts.iter().flat_map(|part| part.table.all_indexes());
+        Ok(own.map(|index| index.name().to_owned()).collect())
+    }
+}

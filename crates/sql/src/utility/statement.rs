@@ -1,0 +1,163 @@
+//! Utilities as they are written:
+//!
+//! ```text
+//! ANALYZE [VERBOSE] [table [, ...]] [WITH (sample = '1%')]
+//! REORG { TABLE table [PARTITION partition] | INDEX index } [WITH (...)]
+//! REINDEX { TABLE table | INDEX index }
+//! CHECK
+//! ESTIMATE { TABLE table [PARTITION partition] | INDEX index | [UNIQUE] INDEX ON table (column [ASC | DESC] [, ...]) } [WITH (sample_pages = 400)]
+//! ADVISE [table or index [, ...]] [WITH (sample_pages = 400)]
+//! BACKUP [TABLE table [, ...]] TO 'file' [WITH (base = 'file')]
+//! ```
+
+use super::options::Given;
+use crate::parse::error;
+use crate::settings::text_of;
+use crate::{SqlError, SqlResult};
+use pagefold_types::Direction;
+use sqlparser::ast::{Ident, ObjectName};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// A utility, its names not yet looked up.
+#[derive(Debug)]
+pub(crate) struct UtilityStatement {
+    pub(crate) asked: Asked,
+    pub(crate) options: Vec<Given>,
+}
+
+/// Which utility, of what.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Analyze { is_verbose: bool, tables: Vec<ObjectName> },
+    Reorg(Object),
+    Reindex(Object),
+    Check,
+    Estimate(Object),
+    EstimateNewIndex { table: ObjectName, columns: Vec<(Ident, Direction)>, unique: bool },
+    Advise { objects: Vec<ObjectName> },
+    Backup { tables: Vec<ObjectName>, file: String },
+}
+
+/// A table, a partition or an index.
+#[derive(Debug)]
+pub(crate) enum Object {
+    Table(ObjectName, Option<Ident>),
+    Index(ObjectName),
+}
+
+/// The first words of such statements.
+const FIRST: [&str; 7] = ["analyze", "reorg", "reindex", "check", "estimate", "advise", "backup"];
+
+fn word(token: &Token) -> Option<String> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
+        _ => None,
+    }
+}
+
+/// Is a statement that begins so a utility?
+pub(crate) fn is_utility(first: &Token) -> bool {
+    word(first).is_some_and(|word| FIRST.contains(&word.as_str()) || word == "analyse")
+}
+
+/// Reads a statement from its first word on.
+pub(crate) fn parse(parser: &mut Parser<'_>) -> SqlResult<UtilityStatement> {
+    let first = word(&parser.next_token().token).unwrap_or_default();
+    let asked = match first.as_str() {
+        "reorg" => object(parser).map(Asked::Reorg),
+        "reindex" => object(parser).map(Asked::Reindex),
+        "check" => Ok(Asked::Check),
+        "estimate" => estimate(parser),
+        "advise" => names(parser).map(|objects| Asked::Advise { objects }),
+        "backup" => backup(parser),
+        _ => return analyze(parser),
+    };
+    let asked = asked.map_err(error)?;
+    Ok(UtilityStatement { asked, options: options(parser).map_err(error)? })
+}
+
+fn analyze(parser: &mut Parser<'_>) -> SqlResult<UtilityStatement> {
+    let mut is_verbose = parser.parse_keyword(Keyword::VERBOSE);
+    if parser.consume_token(&Token::LParen) {
+        parser.expect_keyword(Keyword::VERBOSE).and_then(|_| parser.expect_token(&Token::RParen)).map_err(error)?;
+        is_verbose = true;
+    }
+    let tables = names(parser).map_err(error)?;
+    if parser.peek_token_ref().token == Token::LParen {
+        let place = parser.peek_token_ref().span.start;
+        return Err(SqlError::unsupported("ANALYZE of some columns").at(place.line, place.column));
+    }
+    Ok(UtilityStatement { asked: Asked::Analyze { is_verbose, tables }, options: options(parser).map_err(error)? })
+}
+
+/// Names up to the end or WITH; there may be none.
+fn names(parser: &mut Parser<'_>) -> Result<Vec<ObjectName>, ParserError> {
+    match &parser.peek_token_ref().token {
+        Token::EOF => Ok(Vec::new()),
+        Token::Word(word) if word.keyword == Keyword::WITH && word.quote_style.is_none() => Ok(Vec::new()),
+        _ => parser.parse_comma_separated(|parser| parser.parse_object_name(false)),
+    }
+}
+
+fn table(parser: &mut Parser<'_>) -> Result<Object, ParserError> {
+    let name = parser.parse_object_name(false)?;
+    let partition = if parser.parse_keyword(Keyword::PARTITION) { Some(parser.parse_identifier()?) } else { None };
+    Ok(Object::Table(name, partition))
+}
+
+fn object(parser: &mut Parser<'_>) -> Result<Object, ParserError> {
+    match parser.parse_one_of_keywords(&[Keyword::TABLE, Keyword::INDEX]) {
+        Some(Keyword::TABLE) => table(parser),
+        Some(_) => parser.parse_object_name(false).map(Object::Index),
+        None => parser.expected("TABLE or INDEX", parser.peek_token()),
+    }
+}
+
+fn estimate(parser: &mut Parser<'_>) -> Result<Asked, ParserError> {
+    let unique = parser.parse_keyword(Keyword::UNIQUE);
+    if unique || is_new_index(parser) {
+        parser.expect_keyword(Keyword::INDEX)?;
+        parser.expect_keyword(Keyword::ON)?;
+        let table = parser.parse_object_name(false)?;
+        parser.expect_token(&Token::LParen)?;
+        let columns = parser.parse_comma_separated(|parser| {
+            let column = parser.parse_identifier()?;
+            let is_descending = parser.parse_one_of_keywords(&[Keyword::ASC, Keyword::DESC]) == Some(Keyword::DESC);
+            Ok((column, if is_descending { Direction::Descending } else { Direction::Ascending }))
+        })?;
+        parser.expect_token(&Token::RParen)?;
+        return Ok(Asked::EstimateNewIndex { table, columns, unique });
+    }
+    object(parser).map(Asked::Estimate)
+}
+
+/// INDEX ON?
+fn is_new_index(parser: &Parser<'_>) -> bool {
+    let is = |ahead, wanted| matches!(parser.peek_nth_token(ahead).token, Token::Word(word) if word.keyword == wanted && word.quote_style.is_none());
+    is(0, Keyword::INDEX) && is(1, Keyword::ON)
+}
+
+fn backup(parser: &mut Parser<'_>) -> Result<Asked, ParserError> {
+    let tables = match parser.parse_keyword(Keyword::TABLE) {
+        true => parser.parse_comma_separated(|parser| parser.parse_object_name(false))?,
+        false => Vec::new(),
+    };
+    parser.expect_keyword(Keyword::TO)?;
+    Ok(Asked::Backup { tables, file: parser.parse_literal_string()? })
+}
+
+fn options(parser: &mut Parser<'_>) -> Result<Vec<Given>, ParserError> {
+    if !parser.parse_keyword(Keyword::WITH) {
+        return Ok(Vec::new());
+    }
+    parser.expect_token(&Token::LParen)?;
+    let options = parser.parse_comma_separated(|parser| {
+        let name = parser.parse_identifier()?;
+        let value = if parser.consume_token(&Token::Eq) { text_of(&parser.parse_expr()?) } else { "true".to_owned() };
+        Ok(Given { name: name.value.to_lowercase(), value, span: name.span })
+    })?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(options)
+}
