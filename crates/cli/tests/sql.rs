@@ -204,7 +204,7 @@ create table ship (
     ticket bigint default nextval('tickets'),
     unique (name, built),
     constraint sane check (price is null or price >= 0)
-) with (compress = 'huffman', page_size = '4K', pctfree = 10);
+) with (compress = 'huffman', page_size = '4K', pctfree = 10, key_format = 'fold', key_page_size = '16K', key_pctfree = 3);
 create table small (a bigserial, b integer) with (compress = 'none', page_size = '32K');
 create index by_price on ship (price desc, name) with (format = 'fold', page_size = '16K');
 create unique index by_code on ship (code);
@@ -217,7 +217,7 @@ comment on column ship.name is 'as painted';
     let schema = script(&place, &[], ".schema").ok().out;
     for part in [
         "GENERATED ALWAYS AS IDENTITY (INCREMENT BY 2 START WITH 10)",
-        "compress = 'huffman', page_size = '4K', pctfree = 10",
+        "compress = 'huffman', page_size = '4K', pctfree = 10, key_format = 'fold', key_page_size = '16K', key_pctfree = 3",
         "by_price",
         "format = 'fold', page_size = '16K'",
         "yard.\"Dock\"",

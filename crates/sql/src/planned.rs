@@ -8,6 +8,7 @@ use crate::bind::foreign_key::References;
 use crate::bind::merge::MergePlan;
 use crate::bind::{Binder, Limit, Output};
 use crate::copy::statement::{CopyStatement, Direction};
+use crate::execute::direct::DirectInsert;
 use crate::expression::Expr;
 use crate::expression::ParamTypes;
 use crate::parse::Syntax;
@@ -17,6 +18,7 @@ use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value, text};
 use sqlparser::ast::{SetExpr, Statement as Node};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -41,7 +43,7 @@ pub(crate) enum Action {
     Query(Plan),
     Point(PointPlan),
     Locking(LockingPlan),
-    Insert(InsertPlan),
+    Insert { plan: InsertPlan, direct: Option<DirectInsert> },
     Change(ChangePlan),
     Merge(MergePlan),
     CopyFrom(Box<CopyFromPlan>),
@@ -139,7 +141,8 @@ impl Planned {
             Node::Insert(insert) => {
                 let plan = binder.insert(insert)?;
                 let outputs = returned(&plan.returning);
-                (Action::Insert(plan), outputs, "INSERT 0")
+                let direct = if binder.subplans.is_empty() && binder.system.is_empty() { DirectInsert::of(&plan) } else { None };
+                (Action::Insert { plan, direct }, outputs, "INSERT 0")
             }
             Node::Update(update) => {
                 let plan = binder.update(update)?;
@@ -162,7 +165,7 @@ impl Planned {
 
     /// Does it change rows?
     pub(crate) fn changes_rows(&self) -> bool {
-        matches!(self.action, Action::Insert(_) | Action::Change(_) | Action::Merge(_) | Action::CopyFrom(_))
+        matches!(self.action, Action::Insert { .. } | Action::Change(_) | Action::Merge(_) | Action::CopyFrom(_))
     }
 
     /// Refuses parameters, of which the statement can have none.
@@ -173,7 +176,7 @@ impl Planned {
     /// What a change of rows has to look at in other tables.
     fn references(&self) -> Option<&References> {
         match &self.action {
-            Action::Insert(plan) => Some(&plan.references),
+            Action::Insert { plan, .. } => Some(&plan.references),
             Action::Change(plan) => Some(&plan.references),
             Action::Merge(plan) => Some(&plan.references),
             Action::CopyFrom(plan) => Some(&plan.insert.references),
@@ -184,7 +187,7 @@ impl Planned {
     /// Tables whose definitions it relies on while it changes rows; the first part of one stands for all of them.
     pub(crate) fn kept_tables(&self) -> impl Iterator<Item = &pagefold_engine::table_space::Table> {
         let own = match &self.action {
-            Action::Insert(plan) => Some(&plan.table),
+            Action::Insert { plan, .. } => Some(&plan.table),
             Action::Change(plan) => Some(&plan.table),
             Action::Merge(plan) => Some(&plan.table),
             Action::CopyFrom(plan) => Some(&plan.insert.table),
@@ -194,9 +197,14 @@ impl Planned {
         own.into_iter().chain(others).map(|table| &*table.first().table)
     }
 
-    /// Values of parameters, of the types that the statement has given them.
-    pub(crate) fn params(&self, given: &[Value]) -> SqlResult<Vec<Value>> {
-        fit_params(given, &self.params)
+    /// Values of parameters, of the types that the statement has given them: mostly those that are given.
+    pub(crate) fn params<'v>(&self, given: &'v [Value]) -> SqlResult<Cow<'v, [Value]>> {
+        match given.len() == self.params.len()
+            && given.iter().zip(&self.params).all(|(value, data_type)| value.as_ref().check(data_type, "").is_ok())
+        {
+            true => Ok(Cow::Borrowed(given)),
+            false => fit_params(given, &self.params).map(Cow::Owned),
+        }
     }
 
     pub(crate) fn explain(&self) -> Vec<String> {
@@ -208,7 +216,7 @@ impl Planned {
         let mut lines = match &self.action {
             Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan.explain(),
             Action::Locking(plan) => under("Lock rows".into(), &plan.source),
-            Action::Insert(plan) => under(format!("Insert into {}", plan.table.name), &plan.source),
+            Action::Insert { plan, .. } => under(format!("Insert into {}", plan.table.name), &plan.source),
             Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
             Action::Change(plan) => under(format!("Update {}", plan.table.name), &plan.source),
             Action::Merge(plan) => under(format!("Merge into {}", plan.table.name), &plan.source),

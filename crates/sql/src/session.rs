@@ -51,6 +51,8 @@ pub struct Session {
     drawn: Arc<AtomicU64>,
     plans: Plans,
     prepared: HashMap<String, Statement>,
+    /// BEGIN, COMMIT and the like, which stand around all others: as they were read.
+    begin_and_end: HashMap<String, Statement>,
     watcher: Watcher,
 }
 
@@ -114,6 +116,7 @@ impl Session {
             drawn: Arc::default(),
             plans: Plans::default(),
             prepared: HashMap::new(),
+            begin_and_end: HashMap::new(),
             watcher: Watcher::default(),
         }
     }
@@ -204,9 +207,16 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with it, with a SQLSTATE.
     pub fn execute(&mut self, text: &str, params: &[Value]) -> SqlResult<Answer<'_>> {
-        let statement = match self.plans.statement(text) {
+        let known = self.plans.statement(text).or_else(|| self.begin_and_end.get(text).cloned());
+        let statement = match known {
             Some(statement) => statement,
-            None => self.prepare(text).inspect_err(|_| self.fail())?,
+            None => {
+                let statement = self.prepare(text).inspect_err(|_| self.fail())?;
+                if begins_or_ends(&statement.syntax) && text.len() <= SHORT_BYTES && self.begin_and_end.len() < SHORT_MAX {
+                    self.begin_and_end.insert(statement.text.to_string(), statement.clone());
+                }
+                statement
+            }
         };
         self.run(&statement, params)
     }
@@ -441,6 +451,15 @@ pub(crate) enum Ran {
 /// Has a statement a plan?
 fn is_planned(node: &Node) -> bool {
     matches!(node, Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_) | Node::Merge(_))
+}
+
+/// How many texts that begin or end transactions are kept, and how long they are: a program says it in one or two ways.
+const SHORT_MAX: usize = 16;
+const SHORT_BYTES: usize = 64;
+
+fn begins_or_ends(syntax: &Syntax) -> bool {
+    let is_end = |node: &Node| matches!(node, Node::StartTransaction { .. } | Node::Commit { .. } | Node::Rollback { savepoint: None, .. });
+    matches!(syntax, Syntax::Sql(node) if is_end(node))
 }
 
 /// Can a statement run in a transaction that has failed?

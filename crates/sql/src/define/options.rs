@@ -64,8 +64,9 @@ pub(super) fn of_table(mut attributes: TableAttributes, options: &[(String, Stri
             "pctfree" => attributes.pctfree = percent(name, value)?,
             "fillfactor" => attributes.pctfree = 100 - fillfactor(name, value)?,
             "maxrows" => attributes.maxrows = value.parse().map_err(|_| wrong(name, value, "1 to 4096 rows on a page."))?,
-            "pool" => {}
-            _ => return Err(unknown(name, "compress, page_size, pctfree, maxrows, pool")),
+            // Of the indexes of its keys.
+            "pool" | "key_format" | "key_page_size" | "key_pctfree" => {}
+            _ => return Err(unknown(name, "compress, page_size, pctfree, maxrows, pool, key_format, key_page_size, key_pctfree")),
         }
     }
     // The pool goes with the page size, unless it is named.
@@ -104,11 +105,20 @@ pub(crate) fn format(name: &str, value: &str) -> SqlResult<IndexFormat> {
     known.ok_or_else(|| wrong(name, value, "Formats are plain, fold and prefix."))
 }
 
+/// The parameters of the indexes of keys that come with a table begin so.
+const OF_KEY: &str = "key_";
+
+/// How the index of a key is stored that comes with a table which has these parameters.
+pub(super) fn of_key(attributes: IndexAttributes, options: &[(String, String)]) -> SqlResult<IndexAttributes> {
+    let of_keys: Vec<(String, String)> = options.iter().filter(|(name, _)| name.starts_with(OF_KEY)).cloned().collect();
+    of_index(attributes, &of_keys)
+}
+
 /// How an index is stored.
 pub(super) fn of_index(mut attributes: IndexAttributes, options: &[(String, String)]) -> SqlResult<IndexAttributes> {
     let (mut format, mut bytes) = (attributes.format, attributes.page_bytes);
     for (name, value) in options {
-        match name.as_str() {
+        match name.strip_prefix(OF_KEY).unwrap_or(name) {
             "format" => format = self::format(name, value)?,
             "page_size" => bytes = page_bytes(name, value)?,
             "pctfree" => attributes.pctfree = percent(name, value)?,

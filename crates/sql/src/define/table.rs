@@ -238,6 +238,7 @@ impl Defining<'_> {
         for (name, columns) in keys {
             let columns = columns.into_iter().map(|column| (column, Direction::Ascending)).collect();
             let index = IndexAttributes::new(name.clone(), columns, true).with_format(IndexFormat::Prefix, INDEX_PAGE_BYTES);
+            let index = options::of_key(index, options)?;
             let made = match &table {
                 Some(table) => self.transaction.create_index(table, index).map(drop),
                 None => self.transaction.create_partitioned_index(&said.name, &index),

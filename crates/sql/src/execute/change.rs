@@ -190,8 +190,7 @@ pub(super) fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, 
     not_null(table, row.iter().enumerate())?;
     for (name, condition) in &rules.checks {
         if context.evaluate(condition, row)? == Value::Boolean(false) {
-            let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
-            return Err(SqlError::new("23514", message).with_detail(failing_row(table, row)).of_constraint(name, &table.name));
+            return Err(failing_check(table, name, row));
         }
     }
     Ok(())
@@ -199,13 +198,24 @@ pub(super) fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, 
 
 fn not_null<'v>(table: &TableRef, values: impl Iterator<Item = (usize, &'v Value)>) -> SqlResult<()> {
     for (column, value) in values {
-        let own = &table.schema.columns()[column];
-        if *value == Value::Null && !own.nullable {
-            let message = format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", own.name, table.name);
-            return Err(SqlError::new("23502", message).of_column(&table.name, &own.name));
+        if value.as_ref().is_null() && !table.schema.columns()[column].nullable {
+            return Err(null_in(table, column));
         }
     }
     Ok(())
+}
+
+/// 23502: the column has no value, and has to have one.
+pub(super) fn null_in(table: &TableRef, column: usize) -> SqlError {
+    let own = &table.schema.columns()[column].name;
+    let message = format!("null value in column \"{own}\" of relation \"{}\" violates not-null constraint", table.name);
+    SqlError::new("23502", message).of_column(&table.name, own)
+}
+
+/// 23514: the row does not meet a condition.
+pub(super) fn failing_check(table: &TableRef, name: &str, row: &[Value]) -> SqlError {
+    let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
+    SqlError::new("23514", message).with_detail(failing_row(table, row)).of_constraint(name, &table.name)
 }
 
 pub(crate) fn failing_row(table: &TableRef, row: &[Value]) -> String {
@@ -230,8 +240,12 @@ fn of_key(error: Error, table: &TableRef) -> SqlError {
 
 pub(super) fn insert_one(table: &TableRef, transaction: &mut Transaction<'static>, row: &[Value]) -> SqlResult<()> {
     let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
-    let part = &table.parts[table.part_of(&values)?];
-    transaction.insert(&part.table, &values).map(drop).map_err(|error| of_key(error, table))
+    insert_values(table, transaction, &values)
+}
+
+pub(super) fn insert_values(table: &TableRef, transaction: &mut Transaction<'static>, values: &[ValueRef<'_>]) -> SqlResult<()> {
+    let part = &table.parts[table.part_of(values)?];
+    transaction.insert(&part.table, values).map(drop).map_err(|error| of_key(error, table))
 }
 
 /// Inserts a row, or does what ON CONFLICT says. Whether a row has changed, and how it is now; `None`: begin again.

@@ -9,7 +9,7 @@
 //! * `recursive`: queries that ask themselves
 //! * `budget`: the memory of a statement; `spill`: rows that do not fit it
 //! * `key`: values as bytes that are equal when they are
-//! * `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `copy`: rows that are read and written; `foreign_key`: what that means for rows of other tables
+//! * `direct`: INSERT of one row; `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `copy`: rows that are read and written; `foreign_key`: what that means for rows of other tables
 //!
 //! Invariants:
 //! - what runs owns all that it needs, so that a program may pull as slowly as it likes;
@@ -21,6 +21,7 @@ mod budget;
 pub(crate) mod change;
 mod column_aggregate;
 pub(crate) mod copy;
+pub(crate) mod direct;
 pub(crate) mod foreign_key;
 mod frame;
 mod hash_join;

@@ -39,6 +39,7 @@ mod walk;
 pub(crate) use accumulator::Accumulator;
 pub(crate) use aggregate::{AggregateKind, aggregate, is_aggregate};
 pub(crate) use cast::{for_column, written};
+pub(crate) use datum::Datum;
 pub(crate) use interval::{Interval, parse_interval};
 pub(crate) use types::{TEXT, common_type, name as type_name};
 

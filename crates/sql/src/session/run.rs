@@ -6,7 +6,7 @@
 
 use super::{Done, Ran, Session, Statement, is_planned};
 use crate::bind::Binder;
-use crate::execute::{Execution, Limits, Run, change};
+use crate::execute::{Execution, Limits, Run, change, direct};
 use crate::expression::{Env, ParamTypes, Subqueries};
 use crate::planned::{Action, Planned, PointPlan};
 use crate::sequences::SequenceRef;
@@ -66,12 +66,21 @@ impl Session {
                 return Ok(Ran::Row { planned, row });
             }
         }
+        if let Action::Insert { plan, direct: Some(direct) } = &planned.action
+            && open.transaction.isolation() == Isolation::ReadCommitted
+        {
+            limits.check()?;
+            let outside = Outside(&self.database, &self.drawn);
+            let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
+            direct::insert(direct, plan, &mut open.transaction, &env)?;
+            return Ok(Ran::Changed { planned, changed: change::Changed { rows: 1, ..change::Changed::default() } });
+        }
         let savepoint = open.transaction.savepoint();
         loop {
             limits.check()?;
             let view = open.transaction.read_view()?;
             let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone(), drawn: &self.drawn };
-            let mut execution = Execution::new(&run, view, params.clone(), Arc::clone(&planned.subplans));
+            let mut execution = Execution::new(&run, view, params.to_vec(), Arc::clone(&planned.subplans));
             execution.look_at(&planned.system, &mut open.transaction)?;
             let done = match &planned.action {
                 Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => {
@@ -79,7 +88,7 @@ impl Session {
                     return Ok(Ran::Rows { planned, operator, execution: Box::new(execution) });
                 }
                 Action::Locking(locking) => change::lock_rows(locking, &mut open.transaction, &execution),
-                Action::Insert(plan) => change::insert(plan, &mut open.transaction, &execution),
+                Action::Insert { plan, .. } => change::insert(plan, &mut open.transaction, &execution),
                 Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
                 Action::Merge(plan) => crate::execute::merge::merge(plan, &mut open.transaction, &execution),
                 Action::CopyFrom(_) | Action::CopyTo(_) => Err(SqlError::new("XX000", "a COPY without its text")),

@@ -77,7 +77,8 @@ impl Ours {
         let mut session = Database::new(Arc::new(engine)).session();
         let mut run = |sql: &str| session.execute(sql, &[]).and_then(pagefold_sql::Answer::rows).expect(sql);
         run("SET synchronous_commit = off");
-        run(&format!("{CREATE} WITH (compress = '{method}')"));
+        let key_format = if method == "none" { "plain" } else { "prefix" };
+        run(&format!("{CREATE} WITH (compress = '{method}', key_format = '{key_format}')"));
         let mut prepare = |sql: &str| session.prepare(sql).expect(sql);
         let (point, range, update) = (prepare(POINT), prepare(RANGE), prepare(UPDATE));
         let (insert, count, sum) = (prepare(INSERT), prepare(COUNT), prepare(SUM));

@@ -1,6 +1,6 @@
 //! What there is, as the session's transaction finds it: lists, columns, and definitions as SQL.
 //!
-//! Invariant: the SQL of a definition, run in an empty database, makes the same definition again. What cannot be said in SQL yet (gaps between partitions, how the index of a key is stored) is in
+//! Invariant: the SQL of a definition, run in an empty database, makes the same definition again. What cannot be said in SQL yet (gaps between partitions, the pool of a key's index) is in
 //! a comment.
 
 use super::words::quoted;
@@ -167,7 +167,7 @@ impl Found {
 
     /// How it is stored, and divided.
     pub(super) fn storage_lines(&self) -> Vec<String> {
-        let mut lines = vec![table_storage(self.attributes())];
+        let mut lines = vec![with(&table_options(self.attributes()))];
         if let Some(whole) = &self.whole {
             lines.push(self.division(whole));
         }
@@ -215,7 +215,11 @@ fn page_size(bytes: usize) -> String {
     if bytes.is_multiple_of(1024) { format!("'{}K'", bytes / 1024) } else { bytes.to_string() }
 }
 
-fn table_storage(attributes: &TableAttributes) -> String {
+fn with(options: &[String]) -> String {
+    format!("WITH ({})", options.join(", "))
+}
+
+fn table_options(attributes: &TableAttributes) -> Vec<String> {
     let plain = TableAttributes::new("", attributes.schema.clone()).with_page_bytes(attributes.page_bytes);
     let mut options = vec![format!("compress = '{}'", attributes.method), format!("page_size = {}", page_size(attributes.page_bytes))];
     if attributes.pctfree != plain.pctfree {
@@ -227,24 +231,39 @@ fn table_storage(attributes: &TableAttributes) -> String {
     if attributes.pool != plain.pool {
         options.push(format!("pool = {}", text(&attributes.pool)));
     }
-    format!("WITH ({})", options.join(", "))
+    options
 }
 
-/// With a blank before it; nothing for the index that CREATE INDEX makes without options.
-fn index_storage(attributes: &IndexAttributes) -> String {
+fn has_default_pool(attributes: &IndexAttributes) -> bool {
     let plain = IndexAttributes::new("", Vec::new(), false).with_format(attributes.format, attributes.page_bytes);
+    attributes.pool == plain.pool
+}
+
+/// Format, page size and free space, where they are not those of an index that is made without options.
+fn index_options(attributes: &IndexAttributes) -> Vec<String> {
     let mut options = Vec::new();
     if attributes.format != IndexFormat::Prefix || attributes.page_bytes != KEY_PAGE_BYTES {
         options.push(format!("format = '{}'", attributes.format.name()));
         options.push(format!("page_size = {}", page_size(attributes.page_bytes)));
     }
-    if attributes.pctfree != plain.pctfree {
+    if attributes.pctfree != IndexAttributes::new("", Vec::new(), false).pctfree {
         options.push(format!("pctfree = {}", attributes.pctfree));
     }
-    if attributes.pool != plain.pool {
+    options
+}
+
+/// The same as CREATE TABLE has it for the indexes of its keys.
+fn key_options(attributes: &IndexAttributes) -> impl Iterator<Item = String> {
+    index_options(attributes).into_iter().map(|option| format!("key_{option}"))
+}
+
+/// With a blank before it; nothing for the index that CREATE INDEX makes without options.
+fn index_storage(attributes: &IndexAttributes) -> String {
+    let mut options = index_options(attributes);
+    if !has_default_pool(attributes) {
         options.push(format!("pool = {}", text(&attributes.pool)));
     }
-    if options.is_empty() { String::new() } else { format!(" WITH ({})", options.join(", ")) }
+    if options.is_empty() { String::new() } else { format!(" {}", with(&options)) }
 }
 
 /// A text as a literal.
@@ -390,11 +409,13 @@ impl<'a, 't> Writer<'a, 't> {
             }
             division = self.partition_by(found, whole)?;
         }
-        if let Some((key, index)) = key.filter(|(_, index)| !index_storage(index.attributes()).is_empty()) {
-            comments += &format!("-- the index {} of the key is{}\n", quoted(key), index_storage(index.attributes()));
+        let mut storage = table_options(attributes);
+        storage.extend(key.into_iter().flat_map(|(_, index)| key_options(index.attributes())));
+        if let Some((key, index)) = key.filter(|(_, index)| !has_default_pool(index.attributes())) {
+            comments += &format!("-- the index {} of the key has the pool {}\n", quoted(key), text(&index.attributes().pool));
         }
         let mut statements =
-            vec![format!("{comments}CREATE TABLE {name} (\n    {}\n) {division}{};", lines.join(",\n    "), table_storage(attributes))];
+            vec![format!("{comments}CREATE TABLE {name} (\n    {}\n) {division}{};", lines.join(",\n    "), with(&storage))];
         for (own, index) in &found.indexes {
             if key.is_some_and(|(key, _)| key == own) {
                 continue;

@@ -6,7 +6,7 @@ use super::{HEAD_BYTES, KeyForm, WIDTH_MAX};
 use crate::bytes::common_prefix;
 
 /// Writes numbers one behind the other; what is not yet a whole byte waits.
-struct BitWriter<'a> {
+pub(super) struct BitWriter<'a> {
     bytes: &'a mut [u8],
     /// Next byte to be written.
     at: usize,
@@ -15,10 +15,18 @@ struct BitWriter<'a> {
     bits: u32,
 }
 
+impl<'a> BitWriter<'a> {
+    /// Goes on behind `bits` bits; `begun`: those of the last, begun byte.
+    #[inline]
+    pub(super) fn within(bytes: &'a mut [u8], bits: usize, begun: u64) -> BitWriter<'a> {
+        BitWriter { bytes, at: bits / 8, waiting: begun, bits: (bits % 8) as u32 }
+    }
+}
+
 impl BitWriter<'_> {
     /// Adds a number of `width` bits, at most 56. There are 8 bytes from where it begins.
     #[inline]
-    fn put(&mut self, width: u32, value: u64) {
+    pub(super) fn put(&mut self, width: u32, value: u64) {
         debug_assert!(width <= WIDTH_MAX && value >> width == 0);
         self.waiting |= value << self.bits;
         self.bits += width;

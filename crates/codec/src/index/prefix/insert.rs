@@ -172,7 +172,7 @@ fn lists_ascend(linear: &[u64], ends: &[u32]) -> bool {
 
 impl Block<'_> {
     /// The code of a key that differs from the block's only in the bits in which they differ from each other; of a block of one key, that key's.
-    fn code_of(&self, own: &[u8]) -> Option<u64> {
+    pub(super) fn code_of(&self, own: &[u8]) -> Option<u64> {
         let own_bytes = self.key_bytes - self.frame.shared.len();
         if own.len() != own_bytes {
             return None;

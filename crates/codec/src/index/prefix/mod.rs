@@ -38,6 +38,7 @@
 //!
 //! Which of the forms a block has follows from its pairs: the smallest. Frame of reference and bit-packed gaps: Goldstein, Ramakrishnan, Shaft 1998; Zukowski et al. 2006.
 
+mod append;
 pub mod bits;
 mod encode;
 mod entries;

@@ -197,6 +197,56 @@ fn inserts_among_codes_are_plans_of_all_pairs() {
     assert!((0..3).all(|form| seen[form][1] > 1000) && seen[3][1] == 0, "{seen:?}");
 }
 
+/// Pairs that come in order make the blocks that a build makes; most of them by moving bits alone.
+#[test]
+fn appended_blocks_are_plans_of_all_pairs() {
+    let mut seen = [[0; 2]; 4];
+    let mut random = Random(21);
+    for round in 0..3000 {
+        let kind = KINDS[round % KINDS.len()];
+        let (start, step) = (random.below(1 << 40), 1 + random.below(3) * random.below(300));
+        let mut keys: Vec<Vec<u8>> = (0..=PAIRS_MAX as u64).map(|i| (kind.1)(start + i * step + random.below(step))).collect();
+        keys.sort();
+        keys.dedup();
+        // RIDs as a table gives them that grows, with rows of others between.
+        let (per_page, skip) = ([7, 130, 4000][random.below(3) as usize] + random.below(90), 1 + random.below(5));
+        let mut row = random.below(1 << 30);
+        let all: Vec<Pair> = keys
+            .into_iter()
+            .map(|key| {
+                row += 1 + random.below(skip);
+                (key, ((row / per_page) << 12) | (row % per_page))
+            })
+            .collect();
+        let from = 1 + random.below(all.len() as u64) as usize;
+        let shared = random.below(entries(&all).shared_bytes().min(all[0].0.len() - 1) as u64 + 1) as usize;
+        for count in from..all.len().min(from + 12) {
+            let (there, pair) = (&all[..count], &all[count]);
+            let there_entries = entries(there);
+            let mut bytes = Vec::new();
+            Plan::new(&there_entries, kind.0).unwrap().encode(&there_entries, shared, &mut bytes);
+            let block = Block::read(&bytes, bytes.len(), frame(kind, there, shared)).unwrap();
+            let mut appended = b"before".to_vec();
+            let is_appended = block.append(&pair.0[shared..], pair.1, &mut appended);
+            seen[block.form as usize][usize::from(is_appended)] += 1;
+            // What is not behind the last is none of it.
+            let known = &there[random.below(count as u64) as usize];
+            let mut nothing = Vec::new();
+            assert!(!block.append(&known.0[shared..], known.1, &mut nothing) && nothing.is_empty());
+            if !is_appended {
+                assert_eq!(appended, b"before");
+                continue;
+            }
+            let together = entries(&all[..=count]);
+            let mut expected = b"before".to_vec();
+            Plan::new(&together, kind.0).unwrap().encode(&together, shared, &mut expected);
+            assert_eq!(appended, expected, "{:?} {kind:?} {count}", block.form);
+            assert_eq!(block.head(), key_head(&all[0].0, shared));
+        }
+    }
+    assert!(seen[1][1] > 100 && seen[2][1] > 5000, "{seen:?}");
+}
+
 /// Never a panic; what is accepted whole decodes to ascending pairs, and they encode to no more bytes.
 #[test]
 fn damaged_blocks_do_no_harm() {

@@ -162,6 +162,13 @@ impl<'a> Block<'a> {
         out.extend_from_slice(self.rest);
     }
 
+    /// The head of its first key.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> u32 {
+        self.frame.head
+    }
+
     /// Bytes of the block.
     #[inline]
     #[must_use]

@@ -22,6 +22,9 @@ const INSERT_PAIRS: usize = PAIRS_MAX / 2;
 /// ... and a part of the block's bytes, one in this many, is free beside the header of another block: else it is not tried.
 const ROOM_TO_CUT: usize = 8;
 
+/// Two numbers more take no more than this.
+const APPENDED_BYTES: usize = 16;
+
 thread_local! {
     /// The pairs of the block that is being changed, and what it is to be: kept for their allocations only.
     static PAIRS: RefCell<(Entries, Plan)> = RefCell::default();
@@ -145,6 +148,15 @@ impl PrefixLeaf<'_> {
     fn insert_among_codes(&self, first: usize, own: &[u8], rid: u64, plan: &mut Plan) -> Result<Option<Change>, FormatError> {
         let block = self.block(first).ok_or_else(|| FormatError::new(format!("block {first} is damaged")))?;
         let pairs = block.pair_count() + 1;
+        // Behind the last pair, with numbers as wide as those there are.
+        let mut new = Blocks::with_capacity(self.shared.len(), block.byte_count() + APPENDED_BYTES, 1);
+        if block.append(own, rid, &mut new.bytes) {
+            let bytes = new.bytes.len();
+            if bytes > block_bytes_max(self.page.len()) {
+                return Ok(None);
+            }
+            return Ok(Some(self.in_its_place(first, new, (bytes, block.head()), pairs)));
+        }
         let inserted = plan.insert(&block, own, rid).map_err(|e| FormatError::new(format!("block {first}: {e}")))?;
         let at = match inserted {
             Inserted::At(at) => at,
@@ -156,12 +168,16 @@ impl PrefixLeaf<'_> {
         if (inside && pairs > INSERT_PAIRS && self.has_room_to_cut(block.byte_count())) || bytes > block_bytes_max(self.page.len()) {
             return Ok(None);
         }
-        let mut new = Blocks::with_capacity(self.shared.len(), bytes, 1);
         let head = plan.encode_inserted(&block, own, at, &mut new.bytes);
-        new.list.push((bytes, head));
+        Ok(Some(self.in_its_place(first, new, (bytes, head), pairs)))
+    }
+
+    /// One block with a pair more in the place of one; its size and the head of its first key.
+    fn in_its_place(&self, first: usize, mut new: Blocks, block: (usize, u32), pairs: usize) -> Change {
+        new.list.push(block);
         new.rids = pairs;
         let bytes = self.bytes_with(first, 1, &new);
-        Ok(Some(Change { first, gone: 1, new, rids: self.rid_count() + 1, bytes }))
+        Change { first, gone: 1, new, rids: self.rid_count() + 1, bytes }
     }
 
     fn has_room_to_cut(&self, block_bytes: usize) -> bool {
