@@ -1,0 +1,149 @@
+//! The transactions of TPC-C through SQL, in this process: pagefold, and SQLite in turn.
+//!
+//! `cargo run --release -p pagefold-lab-engine --features rivals --bin tpcc -- --sqlite`; with
+//! `--kill --kills 10` the terminals run in a child that is killed, and what it leaves is looked at.
+//!
+//! Schema, population, input and transactions are those of the specification (revision 5.11).
+//! Terminals neither think nor key, Delivery is not queued, and nobody audits anything: so this is
+//! no TPC-C result, only what its transactions take. Before and after each run the consistency
+//! conditions are checked, and that all that a terminal was told is committed is there.
+
+mod acknowledged;
+mod conditions;
+mod connection;
+mod driver;
+mod input;
+mod kills;
+mod options;
+mod ours;
+mod population;
+mod random;
+mod report;
+mod schema;
+#[cfg(feature = "rivals")]
+mod sqlite;
+mod statements;
+mod transactions;
+
+use acknowledged::Acknowledged;
+use clap::Parser;
+use connection::{Connection, Done};
+use driver::{Measured, drive};
+use options::Options;
+use ours::Ours;
+use pagefold_lab_engine::data::Outcome;
+use report::{megabytes, size};
+use std::path::Path;
+use std::time::Instant;
+
+fn main() -> Outcome<()> {
+    let options = Options::parse();
+    if let Some([directory, told_to]) = options.child.as_deref() {
+        return kills::child(&options, directory, told_to);
+    }
+    if options.sqlite && cfg!(not(feature = "rivals")) {
+        return Err("--sqlite needs --features rivals".into());
+    }
+    let scratch = tempfile::tempdir()?;
+    let folder = options.dir.clone().unwrap_or_else(|| scratch.path().to_path_buf());
+    let scale = options.scale();
+    println!(
+        "TPC-C's transactions without think times and keying times (no TPC-C result): {} warehouses, {} terminals, method {}, \
+         synchronous {}, {}, seed {}",
+        scale.warehouses, options.terminals, options.method, options.synchronous, options.isolation, options.seed
+    );
+    if scale.divisor != 1 {
+        println!("SHRUNK population: {} items, {} customers and orders a district", scale.items, scale.customers);
+    }
+    let mut ours = run_ours(&options, &folder)?;
+    if let Some(ours) = &mut ours {
+        ours.print("pagefold");
+    }
+    #[cfg(feature = "rivals")]
+    if let (true, Some(ours)) = (options.sqlite, ours) {
+        let mut theirs = run_sqlite(&options, &folder)?;
+        theirs.print("SQLite");
+        println!("New-Orders a minute over those of SQLite: {:.2}", ours.new_orders_a_minute() / theirs.new_orders_a_minute());
+    }
+    Ok(())
+}
+
+/// A run of pagefold; none where the terminals were killed.
+fn run_ours(options: &Options, folder: &Path) -> Outcome<Option<Measured>> {
+    let directory = folder.join("pagefold");
+    std::fs::create_dir_all(&directory)?;
+    let database = ours::open(&directory, options.memory_bytes())?;
+    ours::create(&database, &options.method, !options.no_foreign_keys)?;
+    let mut connection = Ours::new(&database, &options.used())?;
+    load("pagefold", &mut connection, options)?;
+    if options.explain {
+        for (query, lines) in connection.explain()? {
+            println!("{}\n  {}\n", query.text(), lines.join("\n  "));
+        }
+        return Ok(None);
+    }
+    drop(connection);
+    if options.kill {
+        drop(database);
+        println!("loaded: {:.1} MB", megabytes(size(&directory)?));
+        kills::run(options, &directory, &folder.join("told"))?;
+        return Ok(None);
+    }
+    database.engine().checkpoint()?;
+    println!("loaded: {:.1} MB", megabytes(size(&directory)?));
+    let of = options.used();
+    let measured = drive(&options.plan(), &|| Ok(Box::new(Ours::new(&database, &of)?)))?;
+    let mut connection = Ours::new(&database, &options.used())?;
+    look(&mut connection, options, &measured)?;
+    drop(connection);
+    database.engine().checkpoint()?;
+    println!("after the run: {:.1} MB", megabytes(size(&directory)?));
+    drop(database);
+    kills::check_files(&directory, options)?;
+    println!("closed: {:.1} MB; CHECK found nothing", megabytes(size(&directory)?));
+    Ok(Some(measured))
+}
+
+#[cfg(feature = "rivals")]
+fn run_sqlite(options: &Options, folder: &Path) -> Outcome<Measured> {
+    use sqlite::Sqlite;
+    let directory = folder.join("sqlite");
+    std::fs::create_dir_all(&directory)?;
+    let file = directory.join("tpcc");
+    let foreign_keys = !options.no_foreign_keys;
+    let cache = options.memory_bytes() / options.terminals;
+    let open = |cache| Sqlite::open(&file, &options.synchronous, cache, foreign_keys, !options.sqlite_busy);
+    let mut connection = open(options.memory_bytes())?;
+    connection.create(foreign_keys)?;
+    load("SQLite", &mut connection, options)?;
+    drop(connection);
+    println!("loaded: {:.1} MB", megabytes(size(&directory)?));
+    let measured = drive(&options.plan(), &|| Ok(Box::new(open(cache)?)))?;
+    let mut connection = open(options.memory_bytes())?;
+    look(&mut connection, options, &measured)?;
+    drop(connection);
+    println!("after the run: {:.1} MB", megabytes(size(&directory)?));
+    Ok(measured)
+}
+
+fn load(name: &str, connection: &mut dyn Connection, options: &Options) -> Done<()> {
+    let began = Instant::now();
+    population::load(connection, options.scale(), options.seed)?;
+    println!("{name}: loaded in {:.1} s", began.elapsed().as_secs_f64());
+    let began = Instant::now();
+    conditions::check(connection, options.scale())?;
+    println!("all conditions hold, looked at in {:.1} s", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Conditions, and what was told, after a run that nobody ended.
+fn look(connection: &mut dyn Connection, options: &Options, measured: &Measured) -> Done<()> {
+    let seconds = conditions::check(connection, options.scale())?;
+    let each: Vec<String> = seconds.iter().map(|seconds| format!("{seconds:.1}")).collect();
+    println!("all conditions hold; each was looked at in seconds: {}", each.join(", "));
+    let mut acknowledged = Acknowledged::default();
+    acknowledged.add(measured.changes.iter().copied());
+    let found = acknowledged.compare(connection)?;
+    println!("{found}");
+    found.check(false, 0)
+}

@@ -1,0 +1,55 @@
+//! What a run came to, as a table.
+
+use crate::driver::Measured;
+use crate::input::KINDS;
+use std::path::Path;
+
+impl Measured {
+    /// New-Orders a minute, those included that were to be rolled back.
+    pub(crate) fn new_orders_a_minute(&self) -> f64 {
+        self.took[0].latencies_us.len() as f64 / self.seconds * 60.0
+    }
+
+    pub(crate) fn print(&mut self, name: &str) {
+        println!("{name}: {:.0} New-Orders a minute, over {:.1} s", self.new_orders_a_minute(), self.seconds);
+        println!(
+            "  {:<14} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9}  {:>8}  retries",
+            "", "count", "a minute", "p50 ms", "p95 ms", "p99 ms", "max ms", "to undo"
+        );
+        for (kind, took) in KINDS.iter().zip(&mut self.took) {
+            took.latencies_us.sort_unstable();
+            let count = took.latencies_us.len();
+            let at = |share: f64| {
+                let place = ((count as f64 * share) as usize).min(count.saturating_sub(1));
+                f64::from(took.latencies_us.get(place).copied().unwrap_or(0)) / 1000.0
+            };
+            let retries: Vec<String> = took.retries.iter().map(|(state, count)| format!("{state} {count}")).collect();
+            println!(
+                "  {:<14} {count:>9} {:>10.0} {:>9.3} {:>9.3} {:>9.3} {:>9.3}  {:>8}  {}",
+                kind.name(),
+                count as f64 / self.seconds * 60.0,
+                at(0.5),
+                at(0.95),
+                at(0.99),
+                at(1.0),
+                took.rolled_back,
+                retries.join(", ")
+            );
+        }
+        println!("  New-Orders in each tenth of the time: {:?}", self.tenths);
+    }
+}
+
+/// Bytes of the files in a directory, and below.
+pub(crate) fn size(directory: &Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        bytes += if entry.file_type()?.is_dir() { size(&entry.path())? } else { entry.metadata()?.len() };
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
