@@ -2,6 +2,9 @@
 //!
 //! SQLite is given the same texts without FOR UPDATE, which it does not know: there one transaction
 //! at a time changes anything.
+//!
+//! Amounts that are added have their type said: a parameter beside a DECIMAL(12,2) is taken for one
+//! with 16 digits behind the point, and a `Value::Decimal` does not say how many it has.
 
 /// A statement, by its number in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +45,16 @@ statements! {
         s_remote_cnt = s_remote_cnt + ? WHERE s_w_id = ? AND s_i_id = ?";
     INSERT_LINE = "INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d,
         ol_quantity, ol_amount, ol_dist_info) VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)";
-    PAY_WAREHOUSE = "UPDATE warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?
+    PAY_WAREHOUSE = "UPDATE warehouse SET w_ytd = w_ytd + CAST(? AS DECIMAL(12,2)) WHERE w_id = ?
         RETURNING w_name, w_street_1, w_street_2, w_city, w_state, w_zip";
-    PAY_DISTRICT = "UPDATE district SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?
+    PAY_DISTRICT = "UPDATE district SET d_ytd = d_ytd + CAST(? AS DECIMAL(12,2)) WHERE d_w_id = ? AND d_id = ?
         RETURNING d_name, d_street_1, d_street_2, d_city, d_state, d_zip";
     CUSTOMERS_BY_NAME = "SELECT c_id, c_first FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first";
     CUSTOMER_TO_PAY = "SELECT c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since,
         c_credit, c_credit_lim, c_discount, c_balance, c_data FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ? FOR UPDATE";
-    PAY = "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1
+    PAY = "UPDATE customer SET c_balance = c_balance - CAST(? AS DECIMAL(12,2)), c_ytd_payment = c_ytd_payment + CAST(? AS DECIMAL(12,2)), c_payment_cnt = c_payment_cnt + 1
         WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
-    PAY_BADLY = "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?,
+    PAY_BADLY = "UPDATE customer SET c_balance = c_balance - CAST(? AS DECIMAL(12,2)), c_ytd_payment = c_ytd_payment + CAST(? AS DECIMAL(12,2)),
         c_payment_cnt = c_payment_cnt + 1, c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
     INSERT_HISTORY = "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
@@ -65,7 +68,7 @@ statements! {
     DELIVER_ORDER = "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ? RETURNING o_c_id, o_ol_cnt";
     DELIVER_LINES = "UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?";
     SUM_LINES = "SELECT sum(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?";
-    DELIVER_CUSTOMER = "UPDATE customer SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1
+    DELIVER_CUSTOMER = "UPDATE customer SET c_balance = c_balance + CAST(? AS DECIMAL(12,2)), c_delivery_cnt = c_delivery_cnt + 1
         WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
     DISTRICT_NEXT = "SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?";
     LOW_STOCK = "SELECT count(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id < ?
@@ -95,8 +98,7 @@ impl Query {
 }
 
 /// The statements that read a row of stock, for each district.
-const STOCK: [Query; 10] =
-    [STOCK_01, STOCK_02, STOCK_03, STOCK_04, STOCK_05, STOCK_06, STOCK_07, STOCK_08, STOCK_09, STOCK_10];
+const STOCK: [Query; 10] = [STOCK_01, STOCK_02, STOCK_03, STOCK_04, STOCK_05, STOCK_06, STOCK_07, STOCK_08, STOCK_09, STOCK_10];
 
 /// The statement that reads a row of stock for a district.
 pub(crate) fn stock_of(district: i64) -> Query {
