@@ -23,6 +23,9 @@ mod schema;
 #[cfg(feature = "rivals")]
 mod sqlite;
 mod statements;
+#[cfg(test)]
+mod tests;
+mod timed;
 mod transactions;
 
 use acknowledged::Acknowledged;
@@ -35,6 +38,7 @@ use pagefold_lab_engine::data::Outcome;
 use report::{megabytes, size};
 use std::path::Path;
 use std::time::Instant;
+use timed::Timed;
 
 fn main() -> Outcome<()> {
     let options = Options::parse();
@@ -92,7 +96,7 @@ fn run_ours(options: &Options, folder: &Path) -> Outcome<Option<Measured>> {
     database.engine().checkpoint()?;
     println!("loaded: {:.1} MB", megabytes(size(&directory)?));
     let of = options.used();
-    let measured = drive(&options.plan(), &|| Ok(Box::new(Ours::new(&database, &of)?)))?;
+    let measured = drive(&options.plan(), &|| with_times(options, Ours::new(&database, &of)?))?;
     let mut connection = Ours::new(&database, &options.used())?;
     look(&mut connection, options, &measured)?;
     drop(connection);
@@ -118,12 +122,17 @@ fn run_sqlite(options: &Options, folder: &Path) -> Outcome<Measured> {
     load("SQLite", &mut connection, options)?;
     drop(connection);
     println!("loaded: {:.1} MB", megabytes(size(&directory)?));
-    let measured = drive(&options.plan(), &|| Ok(Box::new(open(cache)?)))?;
+    let measured = drive(&options.plan(), &|| with_times(options, open(cache)?))?;
     let mut connection = open(options.memory_bytes())?;
     look(&mut connection, options, &measured)?;
     drop(connection);
     println!("after the run: {:.1} MB", megabytes(size(&directory)?));
     Ok(measured)
+}
+
+/// A connection of a terminal; its statements are timed if that is asked for.
+fn with_times<C: Connection + 'static>(options: &Options, connection: C) -> Done<Box<dyn Connection>> {
+    Ok(if options.statements { Box::new(Timed::new(connection)) } else { Box::new(connection) })
 }
 
 fn load(name: &str, connection: &mut dyn Connection, options: &Options) -> Done<()> {
@@ -145,5 +154,8 @@ fn look(connection: &mut dyn Connection, options: &Options, measured: &Measured)
     acknowledged.add(measured.changes.iter().copied());
     let found = acknowledged.compare(connection)?;
     println!("{found}");
+    if options.statements {
+        timed::print();
+    }
     found.check(false, 0)
 }

@@ -59,6 +59,9 @@ pub(crate) struct Options {
     /// Plans of all statements, and nothing else.
     #[arg(long)]
     pub(crate) explain: bool,
+    /// How long each statement takes, too.
+    #[arg(long)]
+    pub(crate) statements: bool,
     /// This is the child: where the database is, and where it says what is committed.
     #[arg(long, hide = true, num_args = 2)]
     pub(crate) child: Option<Vec<PathBuf>>,
