@@ -13,8 +13,8 @@ use pagefold_types::Value;
 pub(crate) struct Condition {
     pub(crate) number: usize,
     pub(crate) says: &'static str,
-    text: &'static str,
-    params: fn(Scale) -> Vec<Value>,
+    pub(crate) text: &'static str,
+    pub(crate) params: fn(Scale) -> Vec<Value>,
 }
 
 fn none(_: Scale) -> Vec<Value> {

@@ -81,8 +81,13 @@ fn run_ours(options: &Options, folder: &Path) -> Outcome<Option<Measured>> {
     let mut connection = Ours::new(&database, &options.used())?;
     load("pagefold", &mut connection, options)?;
     if options.explain {
+        connection.begin(connection::Access::Read)?;
         for (query, lines) in connection.explain()? {
             println!("{}\n  {}\n", query.text(), lines.join("\n  "));
+        }
+        for condition in &conditions::CONDITIONS {
+            let lines = connection.plan(condition.text, &(condition.params)(options.scale()))?;
+            println!("condition {}: {}\n  {}\n", condition.number, condition.says, lines.join("\n  "));
         }
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! pagefold: a session for each terminal.
 
-use crate::connection::{Access, Connection, Done, Failure, Rows};
+use crate::connection::{Access, Connection, Done, Failure, Rows, text};
 use crate::schema::definitions;
 use crate::statements::Query;
 use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
@@ -73,14 +73,17 @@ impl Ours {
 
     /// The plan of each statement.
     pub(crate) fn explain(&mut self) -> Done<Vec<(Query, Vec<String>)>> {
-        let mut explain = |query: Query| {
-            let params = vec![Value::Int(1); query.parameters()];
-            let rows = self.say(&format!("EXPLAIN {}", query.text()), &params)?;
-            let line =
-                |row: Vec<Value>| row.iter().map(|value| crate::connection::text(value).map(str::to_owned)).collect::<Done<String>>();
-            Ok((query, rows.into_iter().map(line).collect::<Done<Vec<_>>>()?))
-        };
-        Query::all().map(&mut explain).collect()
+        let mut explained = Vec::new();
+        for query in Query::all() {
+            explained.push((query, self.plan(query.text(), &vec![Value::Int(1); query.parameters()])?));
+        }
+        Ok(explained)
+    }
+
+    /// The plan of a text, line by line.
+    pub(crate) fn plan(&mut self, of: &str, params: &[Value]) -> Done<Vec<String>> {
+        let rows = self.say(&format!("EXPLAIN {of}"), params)?;
+        rows.iter().map(|row| text(&row[0]).map(str::to_owned)).collect()
     }
 }
 
