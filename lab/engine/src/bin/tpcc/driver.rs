@@ -11,6 +11,7 @@ use crate::input::{Deck, KINDS, Kind, Terminal};
 use crate::random::{Constants, Draw};
 use crate::schema::{DISTRICTS, Scale};
 use crate::transactions::{End, run};
+use pagefold_lab::measure::Clock;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -52,6 +53,8 @@ pub(crate) struct Took {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) seconds: f64,
+    /// Processor time of the process.
+    pub(crate) cpu_seconds: f64,
     pub(crate) took: [Took; KINDS.len()],
     pub(crate) changes: Vec<Change>,
     /// New-Orders in each tenth of the time.
@@ -118,6 +121,7 @@ pub(crate) fn drive(plan: &Plan, connect: &(dyn Fn() -> Done<Box<dyn Connection>
         ended: AtomicU64::new(0),
     };
     let mut all = Measured::default();
+    let cpu_began = Clock::Process.now_s();
     std::thread::scope(|scope| {
         let run_one = |number| match connect().and_then(|mut connection| terminal(&shared, number, connection.as_mut())) {
             Ok(measured) => measured,
@@ -135,6 +139,7 @@ pub(crate) fn drive(plan: &Plan, connect: &(dyn Fn() -> Done<Box<dyn Connection>
             }
         }
     });
+    all.cpu_seconds = Clock::Process.now_s() - cpu_began;
     all.seconds = shared.began.elapsed().as_secs_f64();
     match shared.failure.into_inner().expect("nobody panics with it") {
         Some(text) => Err(Failure::Fatal(text)),
