@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options, directory: &Path, told: &Path) -> Outcome<(
         let found = acknowledged.compare(&mut connection)?;
         drop(connection);
         println!("kill {kill}, {after:.1?} after the start: opened in {recovered:.2?}; {found}");
-        // A commit that waits for nothing may be lost, and changes what later runs find: only the rest is told.
+        // Of commits that wait for nothing the last ones may be lost.
         found.check(options.synchronous == "off", kill * options.terminals)?;
         drop(database);
         check_files(directory, options)?;

@@ -34,8 +34,9 @@ use connection::{Connection, Done};
 use driver::{Measured, drive};
 use options::Options;
 use ours::Ours;
+use pagefold_lab::measure::Clock;
 use pagefold_lab_engine::data::Outcome;
-use report::{megabytes, size};
+use report::sizes;
 use std::path::Path;
 use std::time::Instant;
 use timed::Timed;
@@ -98,22 +99,22 @@ fn run_ours(options: &Options, folder: &Path) -> Outcome<Option<Measured>> {
     drop(connection);
     if options.kill {
         drop(database);
-        println!("loaded: {:.1} MB", megabytes(size(&directory)?));
+        println!("loaded: {}", sizes(&directory)?);
         kills::run(options, &directory, &folder.join("told"))?;
         return Ok(None);
     }
     database.engine().checkpoint()?;
-    println!("loaded: {:.1} MB", megabytes(size(&directory)?));
+    println!("loaded: {}", sizes(&directory)?);
     let of = options.used();
     let measured = drive(&options.plan(), &|| with_times(options, Ours::new(&database, &of)?))?;
     let mut connection = Ours::new(&database, &options.used())?;
     look(&mut connection, options, &measured)?;
     drop(connection);
     database.engine().checkpoint()?;
-    println!("after the run: {:.1} MB", megabytes(size(&directory)?));
+    println!("after the run: {}", sizes(&directory)?);
     drop(database);
     kills::check_files(&directory, options)?;
-    println!("closed: {:.1} MB; CHECK found nothing", megabytes(size(&directory)?));
+    println!("closed: {}; CHECK found nothing", sizes(&directory)?);
     Ok(Some(measured))
 }
 
@@ -130,12 +131,12 @@ fn run_sqlite(options: &Options, folder: &Path) -> Outcome<Measured> {
     connection.create(foreign_keys)?;
     load("SQLite", &mut connection, options)?;
     drop(connection);
-    println!("loaded: {:.1} MB", megabytes(size(&directory)?));
+    println!("loaded: {}", sizes(&directory)?);
     let measured = drive(&options.plan(), &|| with_times(options, open(cache)?))?;
     let mut connection = open(options.memory_bytes())?;
     look(&mut connection, options, &measured)?;
     drop(connection);
-    println!("after the run: {:.1} MB", megabytes(size(&directory)?));
+    println!("after the run: {}", sizes(&directory)?);
     Ok(measured)
 }
 
@@ -145,9 +146,10 @@ fn with_times<C: Connection + 'static>(options: &Options, connection: C) -> Done
 }
 
 fn load(name: &str, connection: &mut dyn Connection, options: &Options) -> Done<()> {
-    let began = Instant::now();
+    let (began, worked) = (Instant::now(), Clock::Process.now_s());
     population::load(connection, options.scale(), options.seed)?;
-    println!("{name}: loaded in {:.1} s", began.elapsed().as_secs_f64());
+    let worked = Clock::Process.now_s() - worked;
+    println!("{name}: loaded in {:.1} s, {worked:.1} s of processor time", began.elapsed().as_secs_f64());
     let began = Instant::now();
     conditions::check(connection, options.scale())?;
     println!("all conditions hold, looked at in {:.1} s", began.elapsed().as_secs_f64());

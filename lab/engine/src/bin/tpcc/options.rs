@@ -29,7 +29,8 @@ pub(crate) struct Options {
     /// Of the population and of what terminals ask for.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Do commits wait for the device: off, relaxed (only for the log to be written), on? SQLite knows off and on.
+    /// Do commits wait for the device: off, relaxed (until the log is written), on? SQLite knows off
+    /// and on.
     #[arg(long, default_value = "off")]
     pub(crate) synchronous: String,
     /// Isolation of transactions that change something.

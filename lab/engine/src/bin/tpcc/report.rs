@@ -51,16 +51,18 @@ impl Measured {
     }
 }
 
-/// Bytes of the files in a directory, and below.
-pub(crate) fn size(directory: &Path) -> std::io::Result<u64> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        bytes += if entry.file_type()?.is_dir() { size(&entry.path())? } else { entry.metadata()?.len() };
-    }
-    Ok(bytes)
+/// Megabytes of the files in a directory, and how many of them are those of the log.
+pub(crate) fn sizes(directory: &Path) -> std::io::Result<String> {
+    let log = directory.join("log");
+    let log = if log.exists() { bytes(&log)? } else { 0 };
+    Ok(format!("{:.1} MB, and {:.1} MB of log", (bytes(directory)? - log) as f64 / 1e6, log as f64 / 1e6))
 }
 
-pub(crate) fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
+fn bytes(directory: &Path) -> std::io::Result<u64> {
+    let mut sum = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        sum += if entry.file_type()?.is_dir() { bytes(&entry.path())? } else { entry.metadata()?.len() };
+    }
+    Ok(sum)
 }
