@@ -44,12 +44,15 @@ pub(crate) fn read(text: &str) -> Option<Vec<Change>> {
     whole.lines().map(Change::of_line).collect()
 }
 
+/// Warehouse, district, number.
+type OrderKey = (i64, i64, i64);
+
 /// All that were told.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged {
-    orders: HashMap<(i64, i64, i64), i64>,
+    orders: HashMap<OrderKey, i64>,
     payments: HashMap<i64, i64>,
-    deliveries: HashMap<(i64, i64, i64), i64>,
+    deliveries: HashMap<OrderKey, i64>,
 }
 
 /// What was found of them.
@@ -91,7 +94,7 @@ impl Acknowledged {
     }
 }
 
-fn keyed(rows: &[Vec<Value>]) -> Done<Vec<((i64, i64, i64), i64)>> {
+fn keyed(rows: &[Vec<Value>]) -> Done<Vec<(OrderKey, i64)>> {
     rows.iter().map(|row| Ok(((number(&row[0])?, number(&row[1])?, number(&row[2])?), number(&row[3])?))).collect()
 }
 

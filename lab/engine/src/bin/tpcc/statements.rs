@@ -13,7 +13,7 @@ pub(crate) struct Query(pub(crate) usize);
 /// Declares each statement with its name.
 macro_rules! statements {
     ($($name:ident = $text:literal;)*) => {
-        #[expect(non_camel_case_types, reason = "names of constants that are numbered")]
+        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "names of constants that are numbered")]
         #[derive(Clone, Copy)]
         enum Number { $($name,)* Count }
         $(pub(crate) const $name: Query = Query(Number::$name as usize);)*
