@@ -62,6 +62,9 @@ struct Ours {
     sum: Statement,
 }
 
+/// A name, the statement prepared here, and its text.
+type Scan = (&'static str, fn(&Ours) -> &Statement, &'static str);
+
 const CREATE: &str = "CREATE TABLE account (id INTEGER PRIMARY KEY, branch INTEGER, balance BIGINT, name TEXT)";
 const POINT: &str = "SELECT name, balance FROM account WHERE id = ?";
 const RANGE: &str = "SELECT id, balance FROM account WHERE id BETWEEN ? AND ?";
@@ -267,8 +270,7 @@ fn main() {
                 0
             },
         );
-        let scans: [(&str, fn(&Ours) -> &Statement, &str); 2] =
-            [("count(*)", |ours| &ours.count, COUNT), ("sum(balance)", |ours| &ours.sum, SUM)];
+        let scans: [Scan; 2] = [("count(*)", |ours| &ours.count, COUNT), ("sum(balance)", |ours| &ours.sum, SUM)];
         for (what, which, sql) in scans {
             show(
                 what,

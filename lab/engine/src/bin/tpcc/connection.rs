@@ -1,0 +1,102 @@
+//! What a terminal needs of a database: the same for pagefold and for SQLite.
+
+use crate::statements::Query;
+use pagefold_types::Value;
+
+/// Why a transaction did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Others came in the way: it is tried again. With its SQLSTATE, or what stands for it.
+    Retry(&'static str),
+    /// Anything else ends the run.
+    Fatal(String),
+}
+
+impl Failure {
+    pub(crate) fn fatal(text: impl Into<String>) -> Failure {
+        Failure::Fatal(text.into())
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Retry(state) => write!(f, "{state}, which a retry would mend"),
+            Failure::Fatal(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+pub(crate) type Done<T> = Result<T, Failure>;
+pub(crate) type Rows = Vec<Vec<Value>>;
+
+/// What a transaction is going to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A connection. Statements are prepared; a transaction is open while they run.
+pub(crate) trait Connection {
+    fn begin(&mut self, access: Access) -> Done<()>;
+
+    /// The rows of a query, or those that RETURNING gives.
+    fn rows(&mut self, query: Query, params: &[Value]) -> Done<Rows>;
+
+    /// How many rows a statement has changed.
+    fn change(&mut self, query: Query, params: &[Value]) -> Done<u64>;
+
+    fn commit(&mut self) -> Done<()>;
+
+    fn rollback(&mut self) -> Done<()>;
+
+    /// A text that is run now and then.
+    fn say(&mut self, text: &str, params: &[Value]) -> Done<Rows>;
+}
+
+/// The one row that a statement has to give.
+pub(crate) fn one(connection: &mut dyn Connection, query: Query, params: &[Value]) -> Done<Vec<Value>> {
+    let mut rows = connection.rows(query, params)?;
+    match (rows.pop(), rows.is_empty()) {
+        (Some(row), true) => Ok(row),
+        (None, _) => Err(Failure::fatal(format!("no row of {} with {params:?}", query.text()))),
+        _ => Err(Failure::fatal(format!("several rows of {} with {params:?}", query.text()))),
+    }
+}
+
+/// A statement that has to change so many rows.
+pub(crate) fn change(connection: &mut dyn Connection, query: Query, params: &[Value], wanted: u64) -> Done<()> {
+    let changed = connection.change(query, params)?;
+    if changed == wanted {
+        return Ok(());
+    }
+    Err(Failure::fatal(format!("{changed} rows changed, not {wanted}, by {} with {params:?}", query.text())))
+}
+
+/// A whole number; an amount is one of its smallest units, on both sides.
+pub(crate) fn number(value: &Value) -> Done<i64> {
+    match value {
+        Value::Int(number) => Ok(*number),
+        Value::Decimal(number) => i64::try_from(*number).map_err(|_| Failure::fatal("a number out of range")),
+        other => Err(Failure::fatal(format!("{other:?} is no number"))),
+    }
+}
+
+pub(crate) fn text(value: &Value) -> Done<&str> {
+    match value {
+        Value::Text(text) => Ok(text),
+        other => Err(Failure::fatal(format!("{other:?} is no text"))),
+    }
+}
+
+/// An amount as a value: cents, or ten-thousandths of rates.
+pub(crate) fn amount(units: i64) -> Value {
+    Value::Decimal(units.into())
+}
+
+pub(crate) fn texts(text: impl Into<String>) -> Value {
+    Value::Text(text.into())
+}
