@@ -195,7 +195,7 @@ pub fn table_advice(choice: &Choice, estimates: &[TableEstimate]) -> String {
     let same = estimates.iter().filter(|e| e.method == chosen.name);
     let Some(best) = same.min_by_key(|e| e.size_bytes()) else { return choice.reason.clone() };
     let saved = 1.0 - best.size_bytes() as f64 / chosen.size_bytes.value.max(1) as f64;
-    if saved <= WORTH_SAVING {
+    if saved <= WORTH_SAVING || chosen.size_bytes.value == 0 {
         return choice.reason.clone();
     }
     let kb = |bytes: usize| bytes / 1024;

@@ -310,6 +310,10 @@ pub(crate) fn short_name(name: &str) -> &str {
 /// The name of an object as the engine has it: those of schema `public` alone, others behind the name of their schema and a point.
 pub(crate) fn object_name(name: &ObjectName) -> SqlResult<String> {
     let parts: Vec<String> = parts(name)?.into_iter().map(identifier).collect();
+    // A schema and a name are kept with a point between them.
+    if let Some(part) = parts.iter().find(|part| part.contains('.')) {
+        return Err(SqlError::new("42602", format!("the name \"{part}\" has a point in it")));
+    }
     match parts.as_slice() {
         [name] => Ok(name.clone()),
         [schema, name] if schema == "public" => Ok(name.clone()),

@@ -1,6 +1,7 @@
 //! Statements that are planned, and plans that are kept.
 //!
-//! Invariant: a plan that is kept was made at one version of the catalog, and is given only to who is at that version, for a statement whose parameters have the same types.
+//! Invariant: plans that are kept were made at one version of the catalog, and are given only to who is at that version, for statements whose parameters have the same types. At another version they
+//! go: they have tables that may be gone, whose files would stay.
 
 use crate::bind::change::{ChangePlan, InsertPlan};
 use crate::bind::copy::{CopyFromPlan, CopyToPlan};
@@ -34,6 +35,8 @@ pub(crate) struct Planned {
     /// Tables of the database's own that it names.
     pub(crate) system: Vec<SystemTable>,
     params: Vec<DataType>,
+    /// Parameters, decimal numbers, whose scale nothing in the statement says.
+    chosen_scales: Vec<usize>,
     /// `SELECT`, `INSERT 0`, `UPDATE`, `DELETE`, `MERGE`, `COPY`: the number of rows follows.
     pub(crate) tag: &'static str,
 }
@@ -103,7 +106,15 @@ impl Planned {
             Syntax::Cursor(_) | Syntax::Utility(_) => return Err(SqlError::new("XX000", "a statement that is not planned")),
         };
         let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
-        Ok(Planned { action, outputs: outputs.into(), subplans, system: binder.system, params: types.all(), tag })
+        Ok(Planned {
+            action,
+            outputs: outputs.into(),
+            subplans,
+            system: binder.system,
+            params: types.all(),
+            chosen_scales: types.of_chosen_scale(),
+            tag,
+        })
     }
 
     fn copy(copy: &CopyStatement, binder: &mut Binder<'_>) -> SqlResult<Action> {
@@ -199,11 +210,12 @@ impl Planned {
 
     /// Values of parameters, of the types that the statement has given them: mostly those that are given.
     pub(crate) fn params<'v>(&self, given: &'v [Value]) -> SqlResult<Cow<'v, [Value]>> {
-        match given.len() == self.params.len()
+        match self.chosen_scales.is_empty()
+            && given.len() == self.params.len()
             && given.iter().zip(&self.params).all(|(value, data_type)| value.as_ref().check(data_type, "").is_ok())
         {
             true => Ok(Cow::Borrowed(given)),
-            false => fit_params(given, &self.params).map(Cow::Owned),
+            false => fit_params(given, &self.params, &self.chosen_scales).map(Cow::Owned),
         }
     }
 
@@ -235,19 +247,27 @@ impl Planned {
     }
 }
 
-pub(crate) fn fit_params(given: &[Value], types: &[DataType]) -> SqlResult<Vec<Value>> {
+/// `chosen`: those whose scale the statement does not say.
+pub(crate) fn fit_params(given: &[Value], types: &[DataType], chosen: &[usize]) -> SqlResult<Vec<Value>> {
     if given.len() < types.len() {
         return Err(SqlError::new("08P01", format!("the statement has {} parameters, {} values were given", types.len(), given.len())));
     }
-    given.iter().zip(types).enumerate().map(|(at, (value, data_type))| fit(value, data_type, at)).collect()
+    let fitted = given.iter().zip(types).enumerate().map(|(at, (value, data_type))| fit(value, data_type, chosen.contains(&at), at));
+    fitted.collect()
 }
 
 /// A value as its parameter's type has it: a whole number also for decimal and floating-point ones, a text for whatever can be read from it.
-fn fit(value: &Value, data_type: &DataType, at: usize) -> SqlResult<Value> {
+fn fit(value: &Value, data_type: &DataType, has_chosen_scale: bool, at: usize) -> SqlResult<Value> {
     let wrong = || SqlError::new("22023", format!("parameter ${} is {data_type}: {} is none", at + 1, value.as_ref().kind()));
     let read = |written: &str| text::parse(written, data_type).map_err(|e| SqlError::new("22P02", format!("parameter ${}: {e}", at + 1)));
     let fitted = match (value, data_type) {
         (Value::Null, _) => return Ok(Value::Null),
+        // A number without a scale: nothing in the statement says which one it has.
+        (Value::Decimal(_), _) if has_chosen_scale => {
+            let error =
+                SqlError::new("22023", format!("parameter ${} is a decimal number whose scale the statement does not tell", at + 1));
+            return Err(error.with_hint("Cast it (CAST(? AS DECIMAL(12,2))), or give it as a text."));
+        }
         (Value::Text(written), data_type) if !data_type.is_text() => return read(written),
         (Value::Int(number), DataType::Decimal { .. }) => return read(&number.to_string()),
         (Value::Double(number), DataType::Decimal { .. }) => return read(&number.to_string()),
@@ -273,12 +293,12 @@ fn fit(value: &Value, data_type: &DataType, at: usize) -> SqlResult<Value> {
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     kept: HashMap<Arc<str>, Kept>,
+    version: (u64, usize),
 }
 
 #[derive(Debug)]
 struct Kept {
     statement: Statement,
-    version: (u64, usize),
     planned: Arc<Planned>,
 }
 
@@ -288,19 +308,29 @@ impl Plans {
         self.kept.get(text).filter(|kept| kept.statement.types().is_empty()).map(|kept| kept.statement.clone())
     }
 
-    pub(crate) fn get(&self, statement: &Statement, version: (u64, usize)) -> Option<Arc<Planned>> {
+    /// A plan that was made at this version.
+    pub(crate) fn get(&mut self, statement: &Statement, version: (u64, usize)) -> Option<Arc<Planned>> {
+        if self.version != version {
+            self.forget_all();
+            self.version = version;
+        }
         let kept = self.kept.get(statement.text())?;
-        let is_same = kept.version == version && kept.statement.types() == statement.types();
-        is_same.then(|| Arc::clone(&kept.planned))
+        (kept.statement.types() == statement.types()).then(|| Arc::clone(&kept.planned))
     }
 
     pub(crate) fn put(&mut self, statement: &Statement, version: (u64, usize), planned: Arc<Planned>) {
         // All go at once: which of them are used most is not counted.
-        if self.kept.len() >= PLANS_MAX {
-            self.kept.clear();
+        if self.version != version || self.kept.len() >= PLANS_MAX {
+            self.forget_all();
+            self.version = version;
         }
         let text: Arc<str> = statement.text().into();
-        self.kept.insert(text, Kept { statement: statement.clone(), version, planned });
+        self.kept.insert(text, Kept { statement: statement.clone(), planned });
+    }
+
+    /// Files of tables that are gone stay as long as a plan has them.
+    pub(crate) fn forget_all(&mut self) {
+        self.kept.clear();
     }
 
     pub(crate) fn forget(&mut self, text: &str) {

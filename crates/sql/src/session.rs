@@ -42,6 +42,8 @@ use utility::Watcher;
 /// A session.
 #[derive(Debug)]
 pub struct Session {
+    /// Before the database, which may end with this session: what plans have would stay in its directory.
+    plans: Plans,
     pub(crate) database: Database,
     clock: Arc<dyn Clock>,
     pub(crate) open: Option<Open>,
@@ -49,7 +51,6 @@ pub struct Session {
     cancelled: Arc<AtomicBool>,
     /// Up to where the log has to be durable for numbers of sequences to stay given that its transaction was given.
     drawn: Arc<AtomicU64>,
-    plans: Plans,
     prepared: HashMap<String, Statement>,
     /// BEGIN, COMMIT and the like, which stand around all others: as they were read.
     begin_and_end: HashMap<String, Statement>,
@@ -202,7 +203,8 @@ impl Session {
         Ok(parse(text)?.into_iter().map(statement).collect())
     }
 
-    /// Runs one statement, with values for its parameters: `$1` and so on, or `?` one after the other.
+    /// Runs one statement, with values for its parameters: `$1` and so on, or `?` one after the other. A [`Value::Decimal`] has the scale that the statement gives its parameter: that of the column
+    /// it is for or compared with, of a cast, of PREPARE. Where there is none, as beside an operator, it is refused (22023); texts and other numbers are not.
     ///
     /// # Errors
     /// Whatever is wrong with it, with a SQLSTATE.
@@ -351,6 +353,8 @@ impl Session {
     fn define(&mut self, node: &Node) -> SqlResult<Done> {
         let limits = self.limits();
         let memory = self.settings.work_mem;
+        // They would have to be made anew in any case.
+        self.plans.forget_all();
         self.begin();
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
         open.has_run = true;

@@ -222,6 +222,61 @@ fn plans_follow_definitions() {
     assert_eq!(number(&mut two, count), 0);
 }
 
+/// A plan of the session serves a transaction with a snapshot as long as that has the same definitions.
+#[test]
+fn a_snapshot_has_its_own_definitions() {
+    for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+        let database = database();
+        let (mut one, mut two) = (database.session(), database.session());
+        run(&mut one, "CREATE TABLE t (id INTEGER PRIMARY KEY, x INTEGER)");
+        run(&mut one, "INSERT INTO t SELECT g, g % 7 FROM generate_series(1, 100) g");
+        let (all, few) = ("SELECT * FROM t WHERE id = 1", "SELECT count(*) FROM t WHERE x = 3");
+        let columns = |session: &mut Session| run(session, all)[0].len();
+        assert_eq!((columns(&mut two), number(&mut two, few)), (2, 14));
+        run(&mut two, &format!("BEGIN ISOLATION LEVEL {level}"));
+        assert_eq!((columns(&mut two), number(&mut two, few)), (2, 14));
+        run(&mut one, "ALTER TABLE t ADD COLUMN y INTEGER DEFAULT 5");
+        run(&mut one, "CREATE INDEX t_x ON t (x)");
+        run(&mut one, "DELETE FROM t WHERE x = 3 AND id < 50");
+        assert_eq!((columns(&mut one), number(&mut one, few)), (3, 7));
+        assert_eq!((columns(&mut two), number(&mut two, few)), (2, 14));
+        run(&mut one, "DROP TABLE t");
+        run(&mut one, "CREATE TABLE t (id INTEGER PRIMARY KEY)");
+        run(&mut one, "INSERT INTO t VALUES (1)");
+        assert_eq!((columns(&mut two), number(&mut two, few)), (2, 14));
+        // One that begins now, in between, and the next statement of the first.
+        let mut three = database.session();
+        run(&mut three, &format!("BEGIN ISOLATION LEVEL {level}"));
+        assert_eq!(columns(&mut three), 1);
+        assert_eq!((columns(&mut two), number(&mut two, few)), (2, 14));
+        run(&mut two, "COMMIT");
+        assert_eq!(columns(&mut two), 1);
+        run(&mut three, "ROLLBACK");
+    }
+}
+
+/// A decimal number is given without its scale: that of a column, a cast or PREPARE; where none says it, it is refused.
+#[test]
+fn decimal_parameters_have_a_scale() {
+    let database = database();
+    let mut session = database.session();
+    run(&mut session, "CREATE TABLE t (id INTEGER PRIMARY KEY, ytd DECIMAL(12,2))");
+    let five = Value::Decimal(500);
+    let mut with = |sql: &str, params: &[Value]| -> Result<Vec<Vec<Value>>, &'static str> {
+        session.execute(sql, params).and_then(pagefold_sql::Answer::rows).map_err(|error| error.sqlstate())
+    };
+    with("INSERT INTO t VALUES (1, ?), (2, 7.25)", std::slice::from_ref(&five)).unwrap();
+    assert_eq!(with("SELECT id FROM t WHERE ytd = ?", std::slice::from_ref(&five)), Ok(vec![vec![Value::Int(1)]]));
+    for sql in ["UPDATE t SET ytd = ytd + ? WHERE id = 1", "SELECT ytd * ? FROM t", "SELECT ? - ytd FROM t", "SELECT CAST(? AS NUMERIC)"] {
+        assert_eq!(with(sql, std::slice::from_ref(&five)), Err("22023"), "{sql}");
+    }
+    with("UPDATE t SET ytd = ytd + CAST(? AS DECIMAL(12,2)) WHERE id = 1", std::slice::from_ref(&five)).unwrap();
+    with("UPDATE t SET ytd = ytd + ? WHERE id = 1", &[Value::Text("0.25".into())]).unwrap();
+    with("UPDATE t SET ytd = ytd + ? WHERE id = 1", &[Value::Double(0.5)]).unwrap();
+    with("UPDATE t SET ytd = ytd + ? WHERE id = 1", &[Value::Int(1)]).unwrap();
+    assert_eq!(with("SELECT ytd FROM t WHERE id = 1", &[]), Ok(vec![vec![Value::Decimal(1175)]]));
+}
+
 #[test]
 fn numbers_of_a_sequence_are_given_once() {
     let database = database();

@@ -8,8 +8,7 @@ use crate::index_build::KeyCollector;
 use crate::progress::tell;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::backup::{MountOptions, MountedCopy, RecoverOptions, Stop};
-use pagefold_engine::database::ScanRequest;
-use pagefold_engine::database::{Change, Database, Settings, TakenTable};
+use pagefold_engine::database::{Change, Database, ScanRequest, Settings, TakenTable, split_partition_name};
 use pagefold_io::{Clock, Storage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,8 +100,11 @@ pub fn recover_tables(
             }
             report.tables.push(of(&taken, dropped.is_something()));
         }
-        let is_there =
-            |index: &String| report.tables.iter().any(|table| table.indexes.contains(index) || table.built_indexes.contains(index));
+        let all: Vec<&String> = report.tables.iter().flat_map(|table| table.indexes.iter().chain(&table.built_indexes)).collect();
+        // Of an index that each partition has a part of the parts have come.
+        let is_there = |index: &String| {
+            all.iter().any(|own| *own == index || split_partition_name(own).is_some_and(|(whole, _)| whole == index.as_str()))
+        };
         let gone: Vec<String> = dropped.indexes.iter().filter(|index| !is_there(index)).cloned().collect();
         report.gone_indexes.extend(gone);
     }

@@ -5,7 +5,7 @@ use crate::estimate::{choose_format, choose_method};
 use crate::index_build::{KeyCollector, KeyCollectors, fill, finish, stopped};
 use crate::options::PATIENCE;
 use crate::partitions::reorg_partitioned;
-use crate::progress::tell;
+use crate::progress::{rows_per_look, tell};
 use crate::row_order::{fill_in_order, key_of_order};
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
@@ -13,8 +13,6 @@ use pagefold_engine::database::Database;
 use pagefold_engine::table_space::{SampledRecords, Table, TableAttributes};
 use std::sync::Arc;
 
-/// Rows between two looks at whether to stop.
-const ROWS_PER_LOOK: u64 = 16 * 1024;
 pub(crate) const SORT_BYTES: usize = 64 << 20;
 
 /// Pages before and after.
@@ -99,11 +97,11 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
         Some(key) => fill_in_order(database, &mut build, key, options, progress, placed)?,
         None => {
             progress.start(&format!("reorganizing {}", old.name()), Some(old.row_count()), Unit::Rows);
-            let mut rows = 0u64;
+            let (mut rows, step) = (0u64, rows_per_look(old.layout().column_count()));
             build.fill(|rid, record| {
                 placed(rid, record)?;
                 rows += 1;
-                tell(rows, ROWS_PER_LOOK, progress)
+                tell(rows, step, progress)
             })?;
             progress.finish();
         }

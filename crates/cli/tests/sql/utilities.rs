@@ -127,12 +127,16 @@ fn a_backup_becomes_a_database() {
     place.run(&["check", "full.pfc"]).ok();
     place.run(&["check", "part.pfc"]).ok();
     place.run(&["recover", "again", "full.pfc", "then.pfc"]).ok();
+    let told = place.run(&["recover", "db", "part.pfc", "--table", "part", "--replace"]);
+    assert!(told.code == Some(0) && !told.out.contains("are gone"), "{told:?}");
     assert_eq!(place.run(&["sql", "again", "select count(*) from sale", "--format", "csv"]).ok().out, "count\n100\n");
     for (statement, code) in [
         ("backup to 'full.pfc'", "58P02"),
         ("backup to 'db/x'", "42501"),
-        ("backup to 'nowhere/x'", "58"),
-        ("backup to 'y' with (base = 'nothing')", "58"),
+        ("backup to 'nowhere/x'", "58P01"),
+        ("backup to 'y' with (base = 'nothing')", "58P01"),
+        ("backup to 'y' with (base = 'db/control')", "22023"),
+        ("backup to 'y' with (base = null)", "42601"),
         ("backup to 'y' with (speed = 9)", "22023"),
         ("backup table v to 'y'", "42809"),
         ("backup", "42601"),
@@ -150,7 +154,14 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         ("begin; check", "25001"),
         ("reorg table nothing", "42P01"),
         ("reorg table v", "42809"),
-        ("reorg table sale_shop", "42P01"),
+        ("reorg table sale_shop", "42809"),
+        ("analyze sale_shop", "42809"),
+        ("reorg table part with (compress = auto)", "0A000"),
+        ("estimate table part", "0A000"),
+        ("estimate index on part (id)", "0A000"),
+        ("estimate index part_id", "0A000"),
+        ("estimate table sale with (sample = all, sample_pages = 3)", "42601"),
+        ("estimate table sale with (sample = null)", "42601"),
         ("reorg table sale partition a", "42P01"),
         ("reorg table part partition c", "42P01"),
         ("reorg index sale", "42809"),
@@ -183,11 +194,32 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         let run = script(&place, &[], &format!("{statement};"));
         assert!(run.code == Some(1) && run.err.contains(code), "{statement}: {run:?}");
     }
-    for statement in ["estimate table sale", "check", "advise"] {
+    // Where it stands, and what would help.
+    script(&place, &[], "select 1;\nreorg table\n  nothing;").fails(1, &["stdin:3: 42P01"]);
+    script(&place, &[], "estimate table part;").fails(1, &["HINT: Name one: TABLE part PARTITION a."]);
+    script(&place, &[], "reorg table sale with (compress = 'zip');").fails(1, &["There are none, row, page, fixed, huffman and auto."]);
+    for statement in ["estimate table sale", "estimate table part partition a", "estimate index \"part_id/a\"", "check", "advise"] {
         place.run(&["sql", "db", "--read-only", statement]).ok();
     }
     place.run(&["sql", "db", "--read-only", "analyze"]).fails(1, &[]);
     assert_eq!(query(&place, "select count(*) from sale", "csv"), "count\n20000\n");
+}
+
+/// Kept plans have tables: those of before a REORG or DROP go, and with them files.
+#[test]
+fn files_of_what_is_gone_do_not_stay() {
+    let place = filled();
+    let files = || std::fs::read_dir(place.path("db/data")).unwrap().count();
+    let before = files();
+    let mut text = String::new();
+    for round in 0..5 {
+        text +=
+            &format!("reorg table sale; select {round}, max(note) from sale; reorg index sale_shop; select max(id) - {round} from sale;\n");
+        text += &format!("create table z as select id from sale where id < 50; select {round}, max(id) from z; drop table z;\n");
+    }
+    script(&place, &[], &text).ok();
+    assert_eq!(files(), before);
+    place.run(&["check", "db"]).ok();
 }
 
 /// A statement that takes long ends with Ctrl-C, and by its time; the table is as it was.

@@ -133,11 +133,14 @@ impl Reading<'_> {
         buffer: &mut RowBuffer,
         mut visit: impl FnMut(Rid, &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
+        // Of a whole key no other one is in the range.
+        let is_whole = sought.values == index.key_layout().column_count();
+        if is_whole && self.serializable.is_none() && self.row_of_unique(table, index, sought.key, buffer, &mut visit)? {
+            return Ok(());
+        }
         let mut end = sought.key.to_vec();
         let end = prefix_end(&mut end).then_some(end);
         let low = Bound::Included(sought.key);
-        // Of a whole key no other one is in the range.
-        let is_whole = sought.values == index.key_layout().column_count();
         let high = if is_whole { low } else { end.as_deref().map_or(Bound::Unbounded, Bound::Excluded) };
         self.note_range(table, index, (low, high))?;
         let mut entries = Entries::new(KeyRange { start: sought.key.to_vec(), end }, Direction::Forward);
@@ -151,6 +154,32 @@ impl Reading<'_> {
             }
         }
         Ok(())
+    }
+
+    /// As [`rows_of`](Self::rows_of), of a whole key of a unique index, without a copy of the leaf. False when nothing was found out: another row than the one that is met first may be the one, or
+    /// it is not the same for every snapshot.
+    fn row_of_unique(
+        &self,
+        table: &Table,
+        index: &Index,
+        key: &[u8],
+        buffer: &mut RowBuffer,
+        visit: &mut impl FnMut(Rid, &[u8]) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        if !index.attributes().unique || index.has_null(key) || index.lifetime.has_ended() {
+            return Ok(false);
+        }
+        self.note_range(table, index, (Bound::Included(key), Bound::Included(key)))?;
+        let removals = self.core.leftovers.removals();
+        // As long as a snapshot sees a row, the entry of its key is there.
+        let Some(rid) = index.tree().first_rid(key)? else { return Ok(true) };
+        let _visiting = table.visit();
+        // A row without versions is what every snapshot sees, if its entry is no leftover; and no other has its key then.
+        let is_left = || {
+            self.core.leftovers.may_be_left(index.object_id, rid, removals)
+                || self.core.leftovers.may_be_left(table.object_id, rid, removals)
+        };
+        Ok(table.read_settled(rid, buffer, is_left, |record| visit(rid, record))?.is_some())
     }
 
     /// Others have changed what was read in a way that the snapshot does not see.

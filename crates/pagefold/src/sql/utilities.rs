@@ -2,9 +2,10 @@
 
 use pagefold_advisor::Interval;
 use pagefold_engine::Progress;
+use pagefold_engine::backup::CopyReader;
 use pagefold_engine::database::{Database, Settings};
 use pagefold_sql::{Portion, ReorgWishes, SqlError, SqlResult, Utilities, Utility, UtilityAnswer, Wanted};
-use pagefold_types::{DataType, Value};
+use pagefold_types::{DataType, Direction, Value};
 use pagefold_utility::{
     AdviseOptions, Advised, Costs, EstimateOptions, EstimateReport, IndexesEstimate, ObjectKind, Proposal, ReorgOptions, RunstatsOptions,
     RunstatsReport, Sample, Setting,
@@ -50,7 +51,11 @@ impl Utilities for AllUtilities {
                 Ok(formats(&report))
             }
             Utility::EstimateNewIndex { table, columns, unique, portion } => {
-                let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+                let column = |(name, direction): &(String, Direction)| match direction {
+                    Direction::Ascending => name.clone(),
+                    Direction::Descending => format!("{name} DESC"),
+                };
+                let names: Vec<String> = columns.iter().map(column).collect();
                 let name = format!("{table} ({})", names.join(", "));
                 let proposals = vec![Proposal { name, columns: columns.clone(), unique: *unique }];
                 let options = EstimateOptions { proposals, ..estimate_options(database, table, *portion)? };
@@ -313,13 +318,31 @@ fn backup(
     tables: &[String],
     progress: &dyn Progress,
 ) -> SqlResult<UtilityAnswer> {
+    let not_there = |error: pagefold_engine::Error, path: &Path| match error {
+        pagefold_engine::Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            SqlError::new("58P01", format!("could not open file \"{}\": {error}", path.display()))
+        }
+        error => error.into(),
+    };
+    if let Some(base) = base {
+        let read = CopyReader::open(database.storage().as_ref(), base);
+        // What is no copy is no damaged database.
+        let wrong = |error: pagefold_engine::Error| {
+            let is_there = !matches!(&error, pagefold_engine::Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound);
+            let is_damage = is_there && error.is_damage();
+            let told = not_there(error, base);
+            if is_damage { SqlError::new("22023", told.message().to_owned()) } else { told }
+        };
+        read.map_err(wrong)?;
+    }
     let report = if tables.is_empty() {
         database.copy(file, base, progress)
     } else {
         database.prepare_copy()?;
         let clock = database.manager().clock();
         pagefold_engine::backup::copy_tables_to_file(database.storage(), clock, database.directory(), file, tables, base, progress)
-    }?;
+    }
+    .map_err(|error| not_there(error, file))?;
     let columns = vec![("file", TEXT), ("pages", NUMBER), ("log_bytes", NUMBER), ("bytes", NUMBER)];
     let numbers = [report.pages, report.log_bytes, report.size_bytes].map(number);
     Ok(UtilityAnswer { columns, rows: vec![[text(file.display().to_string())].into_iter().chain(numbers).collect()] })

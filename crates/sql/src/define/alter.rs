@@ -284,6 +284,7 @@ impl Defining<'_> {
     }
 
     fn add_unique(&mut self, table: &TableRef, name: String, columns: Vec<(usize, Direction)>) -> SqlResult<()> {
+        super::table::refuse_elsewhere(&name, &table.name)?;
         let attributes = IndexAttributes::new(name.clone(), columns, true).with_format(IndexFormat::Prefix, 8192);
         if table.is_divided() {
             self.transaction.create_partitioned_index(&table.name, &attributes).map_err(|error| taken(error, &name))

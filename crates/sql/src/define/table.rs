@@ -77,7 +77,7 @@ impl Said {
     fn constraint_name(&self, columns: &[usize], what: &str) -> String {
         let mut base = self.name.clone();
         for column in columns {
-            base = format!("{base}_{}", self.columns[*column].name);
+            base = format!("{base}_{}", self.columns[*column].name.replace('.', "_"));
         }
         first_free(format!("{base}_{what}"), |name| {
             self.constraints.iter().any(|constraint| constraint.name == *name)
@@ -186,7 +186,7 @@ impl Defining<'_> {
     /// Gives a column numbers of a sequence of its own.
     fn count(&mut self, said: &mut Said, column: usize, always: bool, options: &[ast::SequenceOptions]) -> SqlResult<()> {
         let own = &said.columns[column];
-        let name = format!("{}_{}_seq", said.name, own.name);
+        let name = format!("{}_{}_seq", said.name, own.name.replace('.', "_"));
         let sequence = self.make_sequence(&name, &own.data_type, options)?;
         said.columns[column].nullable = false;
         let notes = said.notes_of(column);
@@ -221,6 +221,7 @@ impl Defining<'_> {
         for (name, columns) in &said.unique {
             keys.push((name.clone().unwrap_or_else(|| said.constraint_name(columns, "key")), columns.clone()));
         }
+        keys.iter().try_for_each(|(name, _)| refuse_elsewhere(name, &said.name))?;
         let table = match division {
             None => Some(self.transaction.create_table(attributes).map_err(|error| taken(error, &said.name))?),
             Some(division) => {
@@ -306,6 +307,17 @@ impl Defining<'_> {
 /// REFERENCES behind a column.
 pub(super) fn of_column(key: &ast::ForeignKeyConstraint, name: Option<&ast::Ident>, column: &ast::Ident) -> ast::ForeignKeyConstraint {
     ast::ForeignKeyConstraint { name: name.or(key.name.as_ref()).cloned(), columns: vec![column.clone()], ..key.clone() }
+}
+
+/// Refuses the name of a key's index that would lie in another schema than its table: a name with a point in it.
+pub(super) fn refuse_elsewhere(name: &str, table: &str) -> SqlResult<()> {
+    let schema = |name: &str| name.rsplit_once('.').map(|(schema, _)| schema.to_owned());
+    match schema(name) {
+        Some(own) if schema(table).is_none_or(|of_table| of_table != own) => {
+            Err(SqlError::new("42602", format!("the name \"{name}\" has a point in it")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn table_constraint(said: &mut Said, constraint: &TableConstraint) -> SqlResult<()> {

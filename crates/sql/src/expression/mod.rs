@@ -166,12 +166,24 @@ pub(crate) enum SubqueryKind {
 
 /// Types of the parameters of a statement, as far as they are known: the first operator that a parameter meets says it.
 #[derive(Debug, Default)]
-pub(crate) struct ParamTypes(pub(crate) RefCell<Vec<Option<DataType>>>);
+pub(crate) struct ParamTypes(pub(crate) RefCell<Vec<Option<DataType>>>, RefCell<Vec<usize>>);
 
 impl ParamTypes {
     /// The types of all: text, where nothing has given one.
     pub(crate) fn all(&self) -> Vec<DataType> {
         self.0.borrow().iter().map(|data_type| data_type.unwrap_or(TEXT)).collect()
+    }
+
+    /// The scale of this one, a decimal number, is our choice: nothing in the statement says it.
+    pub(crate) fn choose_scale(&self, of: &Expr) {
+        if let Expr::Param(number) = of {
+            self.1.borrow_mut().push(*number);
+        }
+    }
+
+    /// Those of which that is so.
+    pub(crate) fn of_chosen_scale(&self) -> Vec<usize> {
+        self.1.borrow().clone()
     }
 }
 

@@ -32,9 +32,19 @@ impl Session {
             match self.run_once(statement, params, &limits) {
                 // A table was written anew between the plan and its use.
                 Err(error) if is_stale(&error) && tries < PLANS_MAX && self.can_follow() => self.forget(&statement.text),
+                // A plan of before the snapshot: from here on the transaction has its own.
+                Err(error) if is_stale(&error) && self.open.as_ref().is_some_and(|open| open.finds_newest) && !self.has_failed() => {
+                    if let Some(open) = &mut self.open {
+                        open.finds_newest = false;
+                    }
+                }
                 done => return done,
             }
         }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.open.as_ref().is_none_or(|open| open.transaction.failure().is_some())
     }
 
     pub(super) fn can_follow(&self) -> bool {
@@ -134,8 +144,8 @@ impl Session {
     /// The plan of a statement: a known one, if the catalog is as it was.
     pub(super) fn planned(&mut self, statement: &Statement) -> SqlResult<Arc<Planned>> {
         let Some(open) = &mut self.open else { return Err(SqlError::new("XX000", "a statement without a transaction")) };
+        let is_shared = open.finds_newest && open.transaction.finds_newest_definitions()?;
         let version = open.transaction.definitions_version();
-        let is_shared = version.1 == 0 && open.transaction.isolation() == Isolation::ReadCommitted;
         let plans = if is_shared { &mut self.plans } else { &mut open.plans };
         if let Some(planned) = plans.get(statement, version) {
             return Ok(planned);
@@ -176,7 +186,7 @@ impl Session {
         let typed = binder.expression(expr)?;
         let (expr, _) = crate::bind::settled(typed, &types)?;
         let (subplans, system): (Arc<[crate::plan::Plan]>, _) = (binder.subplans.into(), binder.system);
-        let params = crate::planned::fit_params(params, &types.all())?;
+        let params = crate::planned::fit_params(params, &types.all(), &types.of_chosen_scale())?;
         let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
         let mut execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
         execution.look_at(&system, &mut open.transaction)?;

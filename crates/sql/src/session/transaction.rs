@@ -25,6 +25,8 @@ pub(crate) struct Open {
     pub(crate) began: i64,
     pub(super) options: TransactionOptions,
     pub(super) has_run: bool,
+    /// It may use the plans of the session, where definitions are the newest ones.
+    pub(super) finds_newest: bool,
     pub(super) cursors: HashMap<String, Cursor>,
     /// Plans of its own: of what it has made itself, or of its snapshot.
     pub(super) plans: Plans,
@@ -41,6 +43,7 @@ impl Open {
             began,
             options,
             has_run: false,
+            finds_newest: true,
             cursors: HashMap::new(),
             plans: Plans::default(),
         }

@@ -9,14 +9,14 @@ use crate::bind::Output;
 use crate::catalog::{self, Found, TableRef};
 use crate::copy::file::outside;
 use crate::execute::Limits;
-use crate::parse::{identifier, object_name};
+use crate::parse::{At, identifier, object_name, quoted_where_needed};
 use crate::utility::options::{self, Given};
 use crate::utility::statement::{Asked, Object, UtilityStatement};
-use crate::utility::{Portion, Utility};
+use crate::utility::{Portion, Utility, Wanted};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::{Database, Transaction, split_partition_name};
 use pagefold_engine::{Error, Progress, Silent, Unit};
-use sqlparser::ast::ObjectName;
+use sqlparser::ast::{ObjectName, Spanned};
 use std::sync::Arc;
 
 /// Pages that ESTIMATE and ADVISE look at, if nothing is said.
@@ -83,12 +83,17 @@ impl Session {
             let error = SqlError::new("0A000", format!("{name} is not part of this build"));
             return Err(error.with_hint("The crate pagefold has the utilities with its feature \"arrow\"."));
         };
+        self.plans.forget_all();
         let watched = Watched { watcher: self.watcher.0.as_ref(), limits: self.limits() };
         let answer = match utilities.run(self.database.engine(), &utility, &watched) {
             // Why it was stopped, where that is known.
             Err(error) if error.sqlstate() == "57014" => return Err(watched.limits.check().err().unwrap_or(error)),
             done => done?,
         };
+        // What only tells something may see too late that nobody wants to know it.
+        if !utility.changes() && !matches!(utility, Utility::Backup { .. }) {
+            watched.limits.check()?;
+        }
         let columns = answer.columns.into_iter().map(|(name, data_type)| Output { name: name.into(), data_type }).collect();
         Ok(Done { tag: name.into(), rows: Some((columns, answer.rows)) })
     }
@@ -138,7 +143,11 @@ impl Names<'_> {
             }
             Asked::Reorg(object) => {
                 let is_index = matches!(object, Object::Index(_));
-                Utility::Reorg { object: self.object(object)?, wishes: options::reorg(given, is_index)? }
+                let (own, wishes) = (self.object(object)?, options::reorg(given, is_index)?);
+                if wishes.method == Some(Wanted::Auto) || wishes.format == Some(Wanted::Auto) {
+                    self.refuse_divided(&own, "REORG of several partitions, which may want different ones, with auto")?;
+                }
+                Utility::Reorg { object: own, wishes }
             }
             Asked::Reindex(object) => {
                 options::none(given, name)?;
@@ -150,13 +159,15 @@ impl Names<'_> {
             }
             Asked::Estimate(object) => {
                 let (own, portion) = (self.object(object)?, options::portion(given, some_pages)?);
+                self.refuse_divided(&own, "ESTIMATE of several partitions")?;
                 match object {
                     Object::Table(..) => Utility::EstimateTable { table: own, portion },
                     Object::Index(_) => Utility::EstimateIndex { index: own, portion },
                 }
             }
             Asked::EstimateNewIndex { table, columns, unique } => {
-                let table = TableRef::find(self.transaction, &object_name(table)?)?;
+                let table = self.table(table)?;
+                self.refuse_divided(&table.name, "ESTIMATE of several partitions")?;
                 let column = |(name, direction): &(sqlparser::ast::Ident, _)| {
                     let at = crate::bind::change::column_of(&table, name)?;
                     Ok((table.schema.columns()[at].name.clone(), *direction))
@@ -169,9 +180,9 @@ impl Names<'_> {
                 }
             }
             Asked::Advise { objects } => {
-                let name = |name: &ObjectName| {
-                    let name = object_name(name)?;
-                    if self.is_index(&name)? { Ok(name) } else { self.table(&name).map(|table| table.name.clone()) }
+                let name = |written: &ObjectName| {
+                    let name = object_name(written)?;
+                    if self.is_index(&name)? { Ok(name) } else { self.table(written).map(|table| table.name.clone()) }
                 };
                 Utility::Advise {
                     objects: objects.iter().map(name).collect::<SqlResult<_>>()?,
@@ -186,15 +197,37 @@ impl Names<'_> {
     }
 
     /// A table, whosesoever: utilities change nothing that a statement sees.
-    fn table(&mut self, name: &str) -> SqlResult<Arc<TableRef>> {
-        match catalog::find(self.transaction, name)? {
-            Found::Table(table) => Ok(table),
-            Found::View(_) => Err(SqlError::new("42809", format!("\"{name}\" is a view, not a table"))),
-        }
+    fn table(&mut self, written: &ObjectName) -> SqlResult<Arc<TableRef>> {
+        let name = object_name(written)?;
+        let found = match catalog::find(self.transaction, &name) {
+            Ok(Found::Table(table)) => Ok(table),
+            Ok(Found::View(_)) => Err(SqlError::new("42809", format!("\"{name}\" is a view, not a table"))),
+            Err(_) if self.is_index(&name)? => Err(SqlError::new("42809", format!("\"{name}\" is an index, not a table"))),
+            Err(error) => Err(error),
+        };
+        found.at_span(written.span())
     }
 
     fn tables(&mut self, names: &[ObjectName]) -> SqlResult<Vec<String>> {
-        names.iter().map(|name| self.table(&object_name(name)?).map(|table| table.name.clone())).collect()
+        names.iter().map(|name| self.table(name).map(|table| table.name.clone())).collect()
+    }
+
+    /// Refuses what is done for one partition at a time, or for its part of an index.
+    fn refuse_divided(&self, name: &str, what: &str) -> SqlResult<()> {
+        let refused =
+            |part: &str, hint: String| Err(SqlError::unsupported(what).with_detail(format!("\"{name}\" has {part}.")).with_hint(hint));
+        if let Ok(table) = self.engine.partitioned_table(name) {
+            let first = table.partitions().first().map_or("p", |partition| partition.name());
+            return refused(
+                "partitions",
+                format!("Name one: TABLE {} PARTITION {}.", quoted_where_needed(name), quoted_where_needed(first)),
+            );
+        }
+        if let Some((_, parts)) = self.engine.partitioned_index(name)? {
+            let first = parts.first().map_or("", String::as_str);
+            return refused("a part in each partition", format!("Name one: INDEX {}.", quoted_where_needed(first)));
+        }
+        Ok(())
     }
 
     /// Is there an index of this name? Also one that each partition has a part of.
@@ -208,43 +241,47 @@ impl Names<'_> {
         Ok(self.engine.partitioned_index(name)?.is_some())
     }
 
-    fn index(&mut self, name: &ObjectName) -> SqlResult<String> {
-        let name = object_name(name)?;
+    fn index(&mut self, written: &ObjectName) -> SqlResult<String> {
+        let name = object_name(written)?;
         if self.is_index(&name)? {
             return Ok(name);
         }
-        match catalog::find_if_any(self.transaction, &name)? {
-            Some(_) => Err(SqlError::new("42809", format!("\"{name}\" is not an index"))),
-            None => Err(SqlError::new("42704", format!("index \"{name}\" does not exist"))),
-        }
+        let error = match catalog::find_if_any(self.transaction, &name)? {
+            Some(_) => SqlError::new("42809", format!("\"{name}\" is not an index")),
+            None => SqlError::new("42704", format!("index \"{name}\" does not exist")),
+        };
+        Err(error.at_span(written.span()))
     }
 
     fn object(&mut self, object: &Object) -> SqlResult<String> {
         let (table, partition) = match object {
             Object::Index(name) => return self.index(name),
-            Object::Table(table, partition) => (self.table(&object_name(table)?)?, partition),
+            Object::Table(table, partition) => (self.table(table)?, partition),
         };
         let Some(partition) = partition else { return Ok(table.name.clone()) };
         let name = identifier(partition);
         let mut parts = table.parts.iter().map(|part| part.table.name());
         match parts.find(|part| table.is_divided() && split_partition_name(part).is_some_and(|(_, own)| own == name)) {
             Some(part) => Ok(part.to_owned()),
-            None => Err(SqlError::new("42P01", format!("partition \"{name}\" of table \"{}\" does not exist", table.name))),
+            None => {
+                let error = SqlError::new("42P01", format!("partition \"{name}\" of table \"{}\" does not exist", table.name));
+                Err(error.at_span(partition.span))
+            }
         }
     }
 
     /// The indexes of a table, of all its partitions; or one, of all its parts.
     fn indexes(&mut self, object: &Object) -> SqlResult<Vec<String>> {
-        let name = match object {
+        let table = match object {
             Object::Index(name) => {
                 let name = self.index(name)?;
                 let parts = self.engine.partitioned_index(&name)?;
                 return Ok(parts.map_or_else(|| vec![name], |(_, parts)| parts));
             }
-            Object::Table(..) => self.object(object)?,
+            Object::Table(table, _) => self.table(table)?,
         };
-        let table = self.table(&name)?;
-        let own = table.parts.iter().flat_map(|part| part.table.all_indexes());
-        Ok(own.map(|index| index.name().to_owned()).collect())
+        let wanted = self.object(object)?;
+        let parts = table.parts.iter().map(|part| &part.table).filter(|part| wanted == table.name || part.name() == wanted);
+        Ok(parts.flat_map(|part| part.all_indexes()).map(|index| index.name().to_owned()).collect())
     }
 }

@@ -36,8 +36,13 @@ pub(crate) fn none(given: &[Given], utility: &str) -> SqlResult<()> {
     }
 }
 
-fn wanted<T>(given: &Given, read: impl Fn(&str, &str) -> SqlResult<T>) -> SqlResult<Wanted<T>> {
-    if given.value.eq_ignore_ascii_case("auto") { Ok(Wanted::Auto) } else { read(&given.name, &given.value).map(Wanted::Given) }
+/// `known`: those there are.
+fn wanted<T>(given: &Given, read: impl Fn(&str, &str) -> SqlResult<T>, known: &str) -> SqlResult<Wanted<T>> {
+    if given.value.eq_ignore_ascii_case("auto") {
+        return Ok(Wanted::Auto);
+    }
+    let read = read(&given.name, &given.value).map(Wanted::Given);
+    read.map_err(|_| wrong(&given.name, &given.value, &format!("There are {known} and auto.")))
 }
 
 fn truth(given: &Given) -> SqlResult<bool> {
@@ -54,10 +59,12 @@ pub(crate) fn reorg(given: &[Given], is_index: bool) -> SqlResult<ReorgWishes> {
     let known = if is_index { "format, page_size, pctfree" } else { "compress, page_size, pctfree, order, keep_dictionary" };
     each(given, known, |option| {
         match option.name.as_str() {
-            "compress" | "compression" | "method" if !is_index => wishes.method = Some(wanted(option, method)?),
+            "compress" | "compression" | "method" if !is_index => {
+                wishes.method = Some(wanted(option, method, "none, row, page, fixed, huffman")?)
+            }
             "order" if !is_index => wishes.order = Some(option.value.clone()),
             "keep_dictionary" if !is_index => wishes.keep_dictionary = truth(option)?,
-            "format" if is_index => wishes.format = Some(wanted(option, format)?),
+            "format" if is_index => wishes.format = Some(wanted(option, format, "plain, fold, prefix")?),
             "page_size" => wishes.page_bytes = Some(page_bytes(&option.name, &option.value)?),
             "pctfree" => wishes.pctfree = Some(percent(&option.name, &option.value)?),
             _ => return Ok(false),
@@ -70,6 +77,12 @@ pub(crate) fn reorg(given: &[Given], is_index: bool) -> SqlResult<ReorgWishes> {
 /// How much a utility looks at, where `default` says what that is if nothing is said.
 pub(crate) fn portion(given: &[Given], default: Portion) -> SqlResult<Portion> {
     let mut portion = default;
+    if let [_, second, ..] = given
+        && given.iter().all(|option| option.name.starts_with("sample"))
+        && given[0].name != second.name
+    {
+        return Err(SqlError::syntax("sample and sample_pages exclude each other").at_span(second.span));
+    }
     each(given, "sample, sample_pages", |option| {
         let value = option.value.trim();
         match option.name.as_str() {

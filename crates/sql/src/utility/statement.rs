@@ -11,11 +11,11 @@
 //! ```
 
 use super::options::Given;
-use crate::parse::error;
+use crate::parse::{error, identifier};
 use crate::settings::text_of;
 use crate::{SqlError, SqlResult};
 use pagefold_types::Direction;
-use sqlparser::ast::{Ident, ObjectName};
+use sqlparser::ast::{Expr, Ident, ObjectName, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -148,6 +148,16 @@ fn backup(parser: &mut Parser<'_>) -> Result<Asked, ParserError> {
     Ok(Asked::Backup { tables, file: parser.parse_literal_string()? })
 }
 
+/// What an option is given. A word that is not quoted is one in lower case, as names are.
+fn option_value(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+    let token = parser.peek_token();
+    Ok(match parser.parse_expr()? {
+        Expr::Identifier(word) => identifier(&word),
+        Expr::Value(value) if matches!(value.value, Value::Null) => return parser.expected("a value", token),
+        other => text_of(&other),
+    })
+}
+
 fn options(parser: &mut Parser<'_>) -> Result<Vec<Given>, ParserError> {
     if !parser.parse_keyword(Keyword::WITH) {
         return Ok(Vec::new());
@@ -155,7 +165,10 @@ fn options(parser: &mut Parser<'_>) -> Result<Vec<Given>, ParserError> {
     parser.expect_token(&Token::LParen)?;
     let options = parser.parse_comma_separated(|parser| {
         let name = parser.parse_identifier()?;
-        let value = if parser.consume_token(&Token::Eq) { text_of(&parser.parse_expr()?) } else { "true".to_owned() };
+        let value = match parser.consume_token(&Token::Eq) {
+            true => option_value(parser)?,
+            false => "true".to_owned(),
+        };
         Ok(Given { name: name.value.to_lowercase(), value, span: name.span })
     })?;
     parser.expect_token(&Token::RParen)?;

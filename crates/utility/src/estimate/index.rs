@@ -74,7 +74,7 @@ pub fn estimate_index(database: &Database, name: &str, options: &EstimateOptions
     let text = columns_of(database, &index)?;
     let (columns, unique) = (&index.attributes().columns, index.attributes().unique);
     let keys_of = KeysOf { schema: &table.attributes().schema, columns, unique };
-    let costs = options.costs.of_formats(&keys_of, keys, &estimates)?;
+    let costs = options.costs.of_formats(&keys_of, keys, &estimates, progress)?;
     let estimate = IndexesEstimate::new(name.into(), text, unique, estimates, &costs, Some((now.clone(), present)));
     Ok(EstimateReport { object: name.into(), rows: rids, now: Some(now), indexes: vec![estimate], sample, ..EstimateReport::default() })
 }

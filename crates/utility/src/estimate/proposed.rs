@@ -135,7 +135,7 @@ impl ProposedKeys {
         })?;
         progress.finish();
         let estimates = estimator.finish()?;
-        let costs = self.costs.of_formats(&index.keys_of(), sample, &estimates)?;
+        let costs = self.costs.of_formats(&index.keys_of(), sample, &estimates, progress)?;
         let mut estimate = IndexesEstimate::new(index.name, index.text, index.unique, estimates, &costs, None);
         if duplicates > 0 {
             estimate.advice = format!("It cannot be unique: {duplicates} rows have the key of another. {}", estimate.advice);

@@ -87,8 +87,8 @@ impl Plan<'_> {
         Packer::new(&self.schema, &self.layout, self.columns.clone(), widest)
     }
 
-    fn costs(&self, sample: RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
-        self.options.costs.of_methods((self.schema.schema(), &self.primary_key), sample, trained, self.options.page_bytes)
+    fn costs(&self, sample: RowSample, trained: &[Trained], progress: &dyn Progress) -> Result<Vec<(&'static str, Cost)>> {
+        self.options.costs.of_methods((self.schema.schema(), &self.primary_key), sample, trained, self.options.page_bytes, progress)
     }
 
     /// Adds all candidates. Gives the number of the one that the table will be.
@@ -168,7 +168,7 @@ fn full(source: &mut dyn Source, plan: &Plan<'_>, scratch: &Scratch, progress: &
     let (sample, trained) = dictionary::of_source(source, &plan.schema, &plan.layout, &plan.fills())?;
     progress.finish();
     // Rows that do not fit the page size are an error of their own, below.
-    let costs = plan.costs(RowSample::of(&plan.layout, sample.iter()), &trained);
+    let costs = plan.costs(RowSample::of(&plan.layout, sample.iter()), &trained, progress);
     drop(sample);
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, _) = plan.add_candidates(&mut estimator, &trained);
@@ -225,10 +225,11 @@ fn sampled(source: &mut dyn Source, plan: &Plan<'_>, rows_total: u64, wanted: u6
     progress.finish();
     let (scalings, trained): (Vec<Scaling>, Vec<Trained>) =
         StandIn::train(&clusters, &plan.layout, rows_total, &plan.fills()).into_iter().map(StandIn::split).unzip();
-    let costs = plan.costs(RowSample::of(&plan.layout, (0..clusters.len()).flat_map(|cluster| clusters.records(cluster))), &trained);
+    let costs =
+        plan.costs(RowSample::of(&plan.layout, (0..clusters.len()).flat_map(|cluster| clusters.records(cluster))), &trained, progress);
     let mut estimator = TableEstimator::new(&plan.layout, &plan.primary_key);
     let (reference, candidates) = plan.add_candidates(&mut estimator, &trained);
-    feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
+    feed_clusters(&mut estimator, &clusters, &scalings, &candidates, progress)?;
     let slot_max = estimator.slot_max(reference);
     let corrections = candidates.corrections(&estimator, &clusters, &plan.layout, &trained, |trained| scalings[trained].margin);
     // Of parts that were drawn only little was read: as many draws as would cover all rows.
@@ -251,8 +252,12 @@ pub(super) fn feed_clusters(
     clusters: &Clusters,
     scalings: &[Scaling],
     candidates: &Candidates,
+    progress: &dyn Progress,
 ) -> Result<()> {
     for cluster in 0..clusters.len() {
+        if progress.interrupted() {
+            return Err(Error::Interrupted);
+        }
         if clusters.is_draw(cluster) {
             estimator.begin_cluster();
         }
@@ -281,12 +286,12 @@ fn put_key(index: &ProposedIndex, keys: &KeyLayout, layout: &RowLayout, row: Pac
 }
 
 /// The estimate from collected key ranges.
-pub(super) fn finish_ranges(ranges: KeyRanges, options: &EstimateOptions) -> Result<IndexesEstimate> {
+pub(super) fn finish_ranges(ranges: KeyRanges, options: &EstimateOptions, progress: &dyn Progress) -> Result<IndexesEstimate> {
     let slot_max_known = ranges.slot_max_known;
     let (index, sampler, slot_max, rids) = ranges.finish()?;
     let candidates = options.index_candidates(options.index_pctfree);
     let estimates = sampler.finish(index.keys(slot_max), slot_max_known, &candidates, rids);
-    let costs = options.costs.of_formats(&index.keys_of(), KeySample::of(&sampler), &estimates)?;
+    let costs = options.costs.of_formats(&index.keys_of(), KeySample::of(&sampler), &estimates, progress)?;
     Ok(IndexesEstimate::new(index.name, index.text, index.unique, estimates, &costs, None))
 }
 
@@ -356,5 +361,5 @@ fn proposed_on_sample(
         }
     }
     progress.finish();
-    ranges.into_iter().map(|(ranges, _)| finish_ranges(ranges, plan.options)).collect()
+    ranges.into_iter().map(|(ranges, _)| finish_ranges(ranges, plan.options, progress)).collect()
 }

@@ -10,7 +10,7 @@ use super::ranges::{Clusters, KeyRanges};
 use super::report::{EstimateReport, IndexesEstimate, MethodEstimate, ObjectNow, SampleFacts};
 use super::source::{feed_clusters, finish_ranges, range_start};
 use super::stand_in::{Scaling, StandIn};
-use crate::progress::tell;
+use crate::progress::{rows_per_look, tell};
 use crate::reorg::sample_table;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_advisor::{Cost, TableEstimate, TableEstimator, TableOptions};
@@ -20,9 +20,6 @@ use pagefold_format::data::PageFill;
 use pagefold_format::data::forms::RecordEncoder;
 use pagefold_types::{CompactLayout, PackedRow, Rid, Value, ValueRef};
 use std::sync::Arc;
-
-/// Rows between two looks at whether to stop.
-const ROWS_PER_LOOK: u64 = 16 * 1024;
 
 fn now(table: &Table) -> ObjectNow {
     let attributes = table.attributes();
@@ -55,9 +52,15 @@ fn fills(table: &Table, options: &EstimateOptions, page_sizes: &[usize]) -> Vec<
     page_sizes.iter().map(|page_bytes| options_anew(table, options, *page_bytes).fill()).collect()
 }
 
-fn costs(table: &Table, options: &EstimateOptions, sample: RowSample, trained: &[Trained]) -> Result<Vec<(&'static str, Cost)>> {
+fn costs(
+    table: &Table,
+    options: &EstimateOptions,
+    sample: RowSample,
+    trained: &[Trained],
+    progress: &dyn Progress,
+) -> Result<Vec<(&'static str, Cost)>> {
     let attributes = table.attributes();
-    options.costs.of_methods((&attributes.schema, &attributes.primary_key), sample, trained, page_bytes_of(table, options))
+    options.costs.of_methods((&attributes.schema, &attributes.primary_key), sample, trained, page_bytes_of(table, options), progress)
 }
 
 /// Large values of a record lie in pages of the old table: such rows are estimated by their values.
@@ -145,7 +148,7 @@ pub(super) fn estimate_proposal(
     while let Some((rid, record)) = scan.next_record()? {
         keys.push_record(table.layout(), record, rid)?;
         rows += 1;
-        tell(rows, ROWS_PER_LOOK, progress)?;
+        tell(rows, rows_per_look(table.layout().column_count()), progress)?;
     }
     progress.finish();
     keys.finish(progress)
@@ -165,7 +168,7 @@ fn full(
 ) -> Result<EstimateReport> {
     let sample = sample_table(table, progress)?;
     let trained = dictionary::of_sample(&sample, table.layout(), table.row_count(), &fills(table, options, page_sizes));
-    let costs = costs(table, options, RowSample::of(table.layout(), sample.iter()), &trained)?;
+    let costs = costs(table, options, RowSample::of(table.layout(), sample.iter()), &trained, progress)?;
     drop(sample);
     let mut estimator = TableEstimator::new(table.layout(), &table.attributes().primary_key);
     let (present, _) = add_candidates(table, &mut estimator, &trained, page_sizes, options);
@@ -181,7 +184,7 @@ fn full(
         }
         keys.iter_mut().try_for_each(|keys| keys.push_record(table.layout(), record, rid))?;
         rows += 1;
-        tell(rows, ROWS_PER_LOOK, progress)?;
+        tell(rows, rows_per_look(table.layout().column_count()), progress)?;
     }
     progress.finish();
     let place = estimator.place(present).ok_or_else(|| unfit(table))?;
@@ -254,9 +257,9 @@ fn sampled(
         None => StandIn::train(&clusters, table.layout(), rows_total, &fills).into_iter().map(StandIn::split).unzip(),
     };
     let records = (0..clusters.len()).flat_map(|cluster| clusters.records(cluster));
-    let costs = costs(table, options, RowSample::of(table.layout(), records), &trained)?;
+    let costs = costs(table, options, RowSample::of(table.layout(), records), &trained, progress)?;
     let (present, candidates) = add_candidates(table, &mut estimator, &trained, page_sizes, options);
-    feed_clusters(&mut estimator, &clusters, &scalings, &candidates)?;
+    feed_clusters(&mut estimator, &clusters, &scalings, &candidates, progress)?;
     let sure = |trained: usize| scalings.get(trained).map_or(SAME_TABLE_MARGIN, |scaling| scaling.margin);
     let corrections = candidates.corrections(&estimator, &clusters, table.layout(), &trained, sure);
     let place = estimator.place(present).ok_or_else(|| unfit(table))?;
@@ -299,8 +302,8 @@ fn proposed_on_sample(
             ranges.push(&mut key, rid);
         }
         rows += 1;
-        tell(rows, ROWS_PER_LOOK, progress)?;
+        tell(rows, rows_per_look(table.layout().column_count()), progress)?;
     }
     progress.finish();
-    ranges.into_iter().map(|ranges| finish_ranges(ranges, options)).collect()
+    ranges.into_iter().map(|ranges| finish_ranges(ranges, options, progress)).collect()
 }

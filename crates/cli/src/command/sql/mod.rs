@@ -309,6 +309,7 @@ impl<'s> Shell<'s> {
             Ok(()) => Ok(()),
             Err(Stop::Other(failure)) => Err(failure),
             Err(Stop::Sql(error)) => {
+                self.bars.0.clear();
                 let text = if self.is_typed() { report::at_terminal(piece, &error) } else { report::in_script(source, piece, &error) };
                 self.tell(&text, Some(&error));
                 Err(Failure::Reported)

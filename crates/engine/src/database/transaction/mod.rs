@@ -45,6 +45,7 @@ use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What a transaction sees of others that run at the same time (SQL-92, made precise by Berenson et al. 1995).
@@ -116,6 +117,8 @@ pub struct Transaction<'d> {
     options: TransactionOptions,
     /// The snapshot of all statements, except under READ COMMITTED.
     snapshot: Option<Arc<Snapshot>>,
+    /// The version of the definitions that this snapshot has; `None` where some were changed while it was taken.
+    definitions_of_snapshot: Option<u64>,
     /// Under READ COMMITTED, of the first statement: while it is held, no RID that a statement has seen comes to mean another row.
     pin: Option<Pin>,
     /// The tables in which it has begun to change rows.
@@ -174,6 +177,7 @@ impl Database {
             state,
             options,
             snapshot: None,
+            definitions_of_snapshot: None,
             pin: None,
             tables: Vec::new(),
             known_keys: KnownKeys::default(),
@@ -245,11 +249,13 @@ impl Transaction<'_> {
         if self.options.isolation == Isolation::ReadCommitted {
             self.pin();
         }
+        let definitions = self.database.changes.load(Ordering::Acquire);
         let snapshot = Arc::new(match self.serializable() {
             Some(serializable) => serializable.begin(&self.state, self.access()),
             None => self.database.core.transactions.snapshot(self.state.id()),
         });
         if self.options.isolation != Isolation::ReadCommitted {
+            self.definitions_of_snapshot = Some(definitions).filter(|before| self.database.changes.load(Ordering::Acquire) == *before);
             self.snapshot = Some(Arc::clone(&snapshot));
         }
         Ok(snapshot)

@@ -4,7 +4,7 @@
 
 use super::super::defining::Defining;
 use super::super::partitioned::PartitionSpec;
-use super::Transaction;
+use super::{Isolation, Transaction};
 use crate::Result;
 use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
@@ -35,6 +35,22 @@ impl Transaction<'_> {
     #[must_use]
     pub fn definitions_version(&self) -> (u64, usize) {
         (self.database.changes.load(Ordering::Acquire), self.defining.len())
+    }
+
+    /// Are the definitions that it finds those that everybody finds at this version? Under READ COMMITTED they are, unless it has changed some itself. Otherwise none was changed since its snapshot,
+    /// which is taken if there is none.
+    ///
+    /// # Errors
+    /// When only rollback is left.
+    pub fn finds_newest_definitions(&mut self) -> Result<bool> {
+        if !self.defining.is_empty() {
+            return Ok(false);
+        }
+        if self.isolation() == Isolation::ReadCommitted {
+            return Ok(true);
+        }
+        self.snapshot()?;
+        Ok(self.definitions_of_snapshot == Some(self.database.changes.load(Ordering::Acquire)))
     }
 
     /// The table of a partition.

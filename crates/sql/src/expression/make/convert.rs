@@ -45,6 +45,9 @@ pub(crate) fn cast_to_number(of: Typed, params: &ParamTypes) -> SqlResult<Typed>
         (_, Some(data_type)) if types::as_decimal(&data_type).is_some() => return as_decimal(of, params),
         _ => None,
     };
+    if of.data_type.is_none() {
+        params.choose_scale(&of.expr);
+    }
     let any = DataType::Decimal { precision: DECIMAL_PRECISION_MAX, scale: decimal::QUOTIENT_SCALE.cast_signed() };
     cast(of, digits.unwrap_or(any), params)
 }

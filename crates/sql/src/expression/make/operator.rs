@@ -16,6 +16,9 @@ fn made(operation: Operation, on: Operands, left: Typed, right: Typed, data_type
 
 /// What has no type, beside this one.
 fn beside(of: Typed, other: &DataType, operation: Operation, params: &ParamTypes) -> SqlResult<Typed> {
+    if matches!((other, of.data_type), (DataType::Decimal { .. }, None)) {
+        params.choose_scale(&of.expr);
+    }
     let to = match (other, operation, of.literal()) {
         (DataType::Decimal { .. }, _, Some(Value::Text(text))) => read::number_type(text).unwrap_or(*other),
         // A parameter may have other digits than what it meets.

@@ -1,8 +1,8 @@
 //! What operations on entries cost in each format and page size.
 
 use super::WayCosts;
-use crate::Result;
 use crate::estimate::{InTurn, shuffled};
+use crate::{Progress, Result};
 use pagefold_advisor::{Cost, IndexCandidate, LeafFormat, OperationCosts};
 use pagefold_engine::database::Database;
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
@@ -28,7 +28,12 @@ pub(super) struct EntriesOf<'e> {
 }
 
 /// Costs of each candidate: every other entry is there, the others are inserted between them, all are looked for, and the others are deleted.
-pub(super) fn costs(database: &Database, of: &EntriesOf<'_>, candidates: &[IndexCandidate]) -> Result<Vec<WayCosts>> {
+pub(super) fn costs(
+    database: &Database,
+    of: &EntriesOf<'_>,
+    candidates: &[IndexCandidate],
+    progress: &dyn Progress,
+) -> Result<Vec<WayCosts>> {
     let others = shuffled(of.entries.iter().skip(1).step_by(2).collect::<Vec<&Entry>>());
     let all = shuffled(of.entries.iter().collect::<Vec<&Entry>>());
     let changed: Vec<&[&Entry]> = others.chunks(PIECE).collect();
@@ -37,19 +42,19 @@ pub(super) fn costs(database: &Database, of: &EntriesOf<'_>, candidates: &[Index
     let (mut inserts, mut deletes, mut searches) = (turns(changed.len()), turns(changed.len()), turns(found.len()));
     for round in 0..ROUNDS {
         let indexes = candidates.iter().map(|candidate| half_full(database, of, candidate, round)).collect::<Result<Vec<_>>>()?;
-        inserts.round(|at, piece| {
+        inserts.round(progress, |at, piece| {
             changed[piece].iter().try_for_each(|(key, rid)| indexes[at].tree().insert(key, *rid))?;
             Ok(())
         })?;
         for _ in 0..READ_ROUNDS {
-            searches.round(|at, piece| {
+            searches.round(progress, |at, piece| {
                 for (key, _) in found[piece] {
                     black_box(indexes[at].tree().first_rid(key)?);
                 }
                 Ok(())
             })?;
         }
-        deletes.round(|at, piece| {
+        deletes.round(progress, |at, piece| {
             changed[piece].iter().try_for_each(|(key, rid)| indexes[at].tree().delete(key, *rid).map(drop))?;
             Ok(())
         })?;

@@ -158,7 +158,7 @@ fn calibrate_table(database: &Database, table: &Arc<Table>, progress: &dyn Progr
     let dictionaries = Method::ALL.map(dictionary);
     progress.start(&format!("calibrating with rows of {}", table.name()), None, crate::Unit::Rows);
     let of = tables::RowsOf { schema: &attributes.schema, key: &attributes.primary_key, page_bytes: attributes.page_bytes, rows: &rows };
-    let costs = tables::costs(&scratch_database(MEMORY_BYTES)?, &of, &dictionaries)?;
+    let costs = tables::costs(&scratch_database(MEMORY_BYTES)?, &of, &dictionaries, progress)?;
     progress.finish();
     Ok(Method::ALL.iter().map(|method| method.name().to_owned()).zip(costs).collect())
 }
@@ -177,7 +177,7 @@ fn calibrate_index(database: &Database, index: &Index, candidates: &[IndexCandid
         unique: attributes.unique,
         entries: &entries,
     };
-    let costs = indexes::costs(&scratch_database(MEMORY_BYTES)?, &of, candidates)?;
+    let costs = indexes::costs(&scratch_database(MEMORY_BYTES)?, &of, candidates, progress)?;
     progress.finish();
     Ok(candidates.iter().map(|c| format_key(c.format(), c.page_bytes)).zip(costs).collect())
 }

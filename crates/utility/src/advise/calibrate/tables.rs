@@ -5,7 +5,7 @@
 
 use super::WayCosts;
 use crate::estimate::{InTurn, shuffled};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use pagefold_advisor::{Cost, OperationCosts};
 use pagefold_codec::row::RowDictionary;
 use pagefold_engine::database::{Database, Durability, ScanRequest, TransactionOptions};
@@ -115,7 +115,12 @@ fn in_parts(few: f64, all: f64, (few_columns, all_columns): (usize, usize)) -> (
 }
 
 /// Costs of each method; dictionaries by method.
-pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option<RowDictionary>; METHODS]) -> Result<Vec<WayCosts>> {
+pub(super) fn costs(
+    database: &Database,
+    of: &RowsOf<'_>,
+    dictionaries: &[Option<RowDictionary>; METHODS],
+    progress: &dyn Progress,
+) -> Result<Vec<WayCosts>> {
     let rows: Vec<Vec<ValueRef<'_>>> = of.rows.iter().map(|row| row.iter().map(Value::as_ref).collect()).collect();
     let groups: Vec<&[Vec<ValueRef<'_>>]> = rows.chunks(PIECE).collect();
     let batches: Vec<&[Vec<ValueRef<'_>>]> = rows.chunks(BATCH).collect();
@@ -139,7 +144,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
         let mut contenders: Vec<Contender> = contenders
             .map(|(method, dictionary)| Contender::new(database, of, *method, dictionary.as_ref(), round))
             .collect::<Result<_>>()?;
-        inserts.round(|at, group| {
+        inserts.round(progress, |at, group| {
             let mut transaction = database.begin(unsynced());
             let Contender { bare, rids, .. } = &mut contenders[at];
             for row in groups[group] {
@@ -147,7 +152,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
             }
             Ok(transaction.commit()?)
         })?;
-        keyed_inserts.round(|at, group| {
+        keyed_inserts.round(progress, |at, group| {
             let Contender { keyed, keyed_rids, .. } = &mut contenders[at];
             let Some((table, _)) = keyed else { return Ok(()) };
             let mut transaction = database.begin(unsynced());
@@ -157,7 +162,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
             Ok(transaction.commit()?)
         })?;
         for _ in 0..READ_ROUNDS {
-            searches.round(|at, piece| {
+            searches.round(progress, |at, piece| {
                 let Some((_, key)) = &contenders[at].keyed else { return Ok(()) };
                 for number in order[piece] {
                     black_box(key.tree().first_rid(&encoded[*number])?);
@@ -165,7 +170,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
                 Ok(())
             })?;
             for (reads, columns) in reads.iter_mut().zip([Some(&few), None]) {
-                reads.round(|at, piece| {
+                reads.round(progress, |at, piece| {
                     let Contender { bare, rids, keyed, .. } = &contenders[at];
                     let table = keyed.as_ref().map_or(bare, |(table, _)| table);
                     let mut buffer = columns.map_or_else(RowBuffer::default, |columns| RowBuffer::for_columns(table, columns));
@@ -184,7 +189,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
                 })?;
             }
             for (scans, columns) in scans.iter_mut().zip([Some(few.clone()), None]) {
-                scans.round(|at, _| {
+                scans.round(progress, |at, _| {
                     let request = ScanRequest { columns: columns.clone(), ..ScanRequest::default() };
                     let mut scan = database.read_view().scan(&contenders[at].bare, &request)?.into_rows();
                     while let Some((_, record)) = scan.next_record()? {
@@ -195,7 +200,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
             }
         }
         if let Some(column) = changed {
-            updates.round(|at, piece| {
+            updates.round(progress, |at, piece| {
                 let Contender { bare, rids, .. } = &contenders[at];
                 let mut transaction = database.begin(unsynced());
                 for number in order[piece] {
@@ -207,7 +212,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
         }
         // Changes, with and without look-ups of the same rows behind them: versions of these have to be asked.
         for (turns, looks_up) in [(&mut changes, false), (&mut changes_and_reads, true)] {
-            turns.round(|at, piece| {
+            turns.round(progress, |at, piece| {
                 let Contender { keyed, keyed_rids, .. } = &contenders[at];
                 let (Some((table, key)), Some(column)) = (keyed, changed) else { return Ok(()) };
                 let mut transaction = database.begin(unsynced());
@@ -222,7 +227,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
                 Ok(transaction.commit()?)
             })?;
         }
-        deletes.round(|at, piece| {
+        deletes.round(progress, |at, piece| {
             let Contender { bare, rids, .. } = &contenders[at];
             let mut transaction = database.begin(unsynced());
             for number in order[piece] {
@@ -232,7 +237,7 @@ pub(super) fn costs(database: &Database, of: &RowsOf<'_>, dictionaries: &[Option
             Ok(database.remove_leftovers()?)
         })?;
         // Pages without a row are filled again.
-        batch_inserts.round(|at, batch| {
+        batch_inserts.round(progress, |at, batch| {
             let mut transaction = database.begin(unsynced());
             transaction.insert_rows(&contenders[at].bare, |to_come| batches[batch].iter().try_for_each(|row| to_come.push(row)))?;
             Ok(transaction.commit()?)

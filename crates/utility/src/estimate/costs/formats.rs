@@ -2,7 +2,7 @@
 
 use super::in_turn::InTurn;
 use super::{KeysOf, READ_ROUNDS, ROUNDS, shuffled};
-use crate::Result;
+use crate::{Progress, Result};
 use pagefold_advisor::{Cost, IndexCandidate, LeafFormat};
 use pagefold_engine::database::Database;
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
@@ -18,7 +18,13 @@ const PIECE: usize = 100;
 type Entry = (Vec<u8>, Rid);
 
 /// Of each candidate: time to find a key, and to insert one between others. The entries are sorted.
-pub(super) fn costs(database: &Database, of: &KeysOf<'_>, entries: &[Entry], candidates: &[&IndexCandidate]) -> Result<Vec<Cost>> {
+pub(super) fn costs(
+    database: &Database,
+    of: &KeysOf<'_>,
+    entries: &[Entry],
+    candidates: &[&IndexCandidate],
+    progress: &dyn Progress,
+) -> Result<Vec<Cost>> {
     let others = shuffled(entries.iter().skip(1).step_by(2).collect());
     let all = shuffled(entries.iter().collect());
     let inserted: Vec<&[&Entry]> = others.chunks(PIECE).collect();
@@ -26,12 +32,12 @@ pub(super) fn costs(database: &Database, of: &KeysOf<'_>, entries: &[Entry], can
     let (mut writes, mut reads) = (InTurn::new(candidates.len(), inserted.len()), InTurn::new(candidates.len(), found.len()));
     for round in 0..ROUNDS {
         let indexes = candidates.iter().map(|candidate| half_full(database, of, entries, candidate, round)).collect::<Result<Vec<_>>>()?;
-        writes.round(|contender, piece| {
+        writes.round(progress, |contender, piece| {
             inserted[piece].iter().try_for_each(|(key, rid)| indexes[contender].tree().insert(key, *rid).map(drop))?;
             Ok(())
         })?;
         for _ in 0..READ_ROUNDS {
-            reads.round(|contender, piece| {
+            reads.round(progress, |contender, piece| {
                 for (key, _) in found[piece] {
                     black_box(indexes[contender].tree().first_rid(key)?);
                 }

@@ -3,7 +3,7 @@
 //! A machine has slow moments, and other processes. So the work is done in small pieces, each by all contenders one behind the other; of the times that a piece took in several rounds the least counts. The first to do a piece pays for what all of them read: another one each time. It is processor
 //! time of this thread, so what other processes do counts little.
 
-use crate::Result;
+use crate::{Error, Progress, Result};
 use pagefold_io::{Clock, OsClock};
 use std::time::Duration;
 
@@ -19,9 +19,12 @@ impl InTurn {
         InTurn { least: vec![vec![Duration::MAX; pieces]; contenders], pieces, rounds: 0 }
     }
 
-    /// A round: `work` does a piece for a contender.
-    pub(crate) fn round(&mut self, mut work: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
+    /// A round: `work` does a piece for a contender. Between pieces it is asked whether to stop.
+    pub(crate) fn round(&mut self, progress: &dyn Progress, mut work: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
         for piece in 0..self.pieces {
+            if progress.interrupted() {
+                return Err(Error::Interrupted);
+            }
             for turn in 0..self.least.len() {
                 let contender = (turn + piece + self.rounds) % self.least.len();
                 let least = &mut self.least[contender];
@@ -53,7 +56,7 @@ mod tests {
     fn what_was_never_done_takes_no_time() {
         let mut turns = InTurn::new(2, 3);
         assert_eq!(turns.each_ns(10).collect::<Vec<_>>(), [0.0, 0.0]);
-        turns.round(|_, _| Ok(())).unwrap();
+        turns.round(&crate::Silent, |_, _| Ok(())).unwrap();
         assert!(turns.each_ns(10).all(|each| each > 0.0 && each < 1e9));
     }
 }

@@ -3,7 +3,7 @@
 use super::in_turn::InTurn;
 use super::{KEY_PAGE_BYTES, READ_ROUNDS, ROUNDS, ascending, shuffled};
 use crate::estimate::dictionary::Trained;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use pagefold_advisor::Cost;
 use pagefold_engine::database::{Database, Durability, TransactionOptions};
 use pagefold_engine::index::{Index, IndexAttributes, IndexFormat};
@@ -33,6 +33,7 @@ pub(super) fn costs(
     rows: &[Vec<Value>],
     trained: &[Trained],
     page_bytes: usize,
+    progress: &dyn Progress,
 ) -> Result<Vec<Cost>> {
     let rows: Vec<Vec<ValueRef<'_>>> = rows.iter().map(|row| row.iter().map(Value::as_ref).collect()).collect();
     let groups: Vec<&[Vec<ValueRef<'_>>]> = rows.chunks(PIECE).collect();
@@ -50,13 +51,13 @@ pub(super) fn costs(
             let dictionary = trained.iter().find(|t| t.method == method && t.page_sizes.contains(&page_bytes));
             contenders.push(Contender::new(database, attributes, dictionary)?);
         }
-        writes.round(|contender, group| contenders[contender].insert(database, groups[group]))?;
+        writes.round(progress, |contender, group| contenders[contender].insert(database, groups[group]))?;
         let numbers = contenders.iter().map(|c| c.key.is_none().then(|| c.numbers(database)).transpose()).collect::<Result<Vec<_>>>()?;
         // One in front and one further behind.
         let columns = [0, schema.len() / 2];
         let mut buffers: Vec<RowBuffer> = contenders.iter().map(|c| RowBuffer::for_columns(&c.table, &columns)).collect();
         for _ in 0..READ_ROUNDS {
-            reads.round(|contender, piece| {
+            reads.round(progress, |contender, piece| {
                 let (Contender { table, key, .. }, buffer) = (&contenders[contender], &mut buffers[contender]);
                 let mut transaction = database.begin(unsynced());
                 let mut values = Vec::new();

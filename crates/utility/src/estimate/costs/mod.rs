@@ -14,7 +14,7 @@ mod methods;
 
 use super::dictionary::Trained;
 use super::random::SplitMix64;
-use crate::Result;
+use crate::{Progress, Result};
 pub(crate) use in_turn::InTurn;
 use pagefold_advisor::{Cost, IndexCandidate, IndexEstimate, IndexSampler};
 use pagefold_engine::database::{Database, OpenMode, Settings};
@@ -139,6 +139,7 @@ impl Costs {
         sample: RowSample,
         trained: &[Trained],
         page_bytes: usize,
+        progress: &dyn Progress,
     ) -> Result<Vec<(&'static str, Cost)>> {
         if let Costs::Given(cost) = self {
             return Ok(Method::ALL.map(|method| (method.name(), cost(method.name(), page_bytes))).to_vec());
@@ -148,12 +149,18 @@ impl Costs {
         }
         let unique = if primary_key.is_empty() { None } else { sample.with_one_of_each_key(schema, primary_key) };
         let (rows, key) = unique.as_ref().map_or((&sample.rows, &[][..]), |rows| (rows, primary_key));
-        let costs = methods::costs(&scratch_database(MEMORY_BYTES)?, (schema, key), rows, trained, page_bytes)?;
+        let costs = methods::costs(&scratch_database(MEMORY_BYTES)?, (schema, key), rows, trained, page_bytes, progress)?;
         Ok(Method::ALL.iter().map(|method| method.name()).zip(costs).collect())
     }
 
     /// What formats cost for keys like these, by estimate. Nothing for those that do not take the keys, and without keys.
-    pub(super) fn of_formats(self, index: &KeysOf<'_>, mut sample: KeySample, estimates: &[IndexEstimate]) -> Result<Vec<Option<Cost>>> {
+    pub(super) fn of_formats(
+        self,
+        index: &KeysOf<'_>,
+        mut sample: KeySample,
+        estimates: &[IndexEstimate],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Option<Cost>>> {
         if let Costs::Given(cost) = self {
             return Ok(estimates.iter().map(|e| Some(cost(e.candidate.format(), e.candidate.page_bytes))).collect());
         }
@@ -167,7 +174,7 @@ impl Costs {
             return Ok(vec![None; estimates.len()]);
         }
         let able: Vec<&IndexCandidate> = estimates.iter().filter(|e| e.key_too_long.is_none()).map(|e| &e.candidate).collect();
-        let mut costs = formats::costs(&scratch_database(MEMORY_BYTES)?, index, &sample.entries, &able)?.into_iter();
+        let mut costs = formats::costs(&scratch_database(MEMORY_BYTES)?, index, &sample.entries, &able, progress)?.into_iter();
         Ok(estimates.iter().map(|e| if e.key_too_long.is_none() { costs.next() } else { None }).collect())
     }
 }
@@ -192,7 +199,7 @@ mod tests {
         for (longest, rows) in [(10, 300), (1900, 100), (2500, 100), (6000, 40)] {
             let row = |number: usize| vec![Value::Text("k".repeat(longest - number % 7)), Value::Int(number as i64)];
             let sample = RowSample { rows: (0..rows).map(row).collect(), bytes: 0 };
-            let costs = Costs::Measured.of_methods((&schema, &[0]), sample, &[], 8192).unwrap();
+            let costs = Costs::Measured.of_methods((&schema, &[0]), sample, &[], 8192, &crate::Silent).unwrap();
             let names: Vec<&str> = costs.iter().map(|(name, _)| *name).collect();
             assert_eq!(names, Method::ALL.map(|method| method.name()));
             assert!(costs.iter().all(|(_, cost)| cost.read_ns > 0.0 && cost.write_ns > 0.0), "{costs:?}");
