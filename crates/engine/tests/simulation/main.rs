@@ -51,7 +51,7 @@ use world::{Random, Shape};
 /// Steps of a history.
 const STEPS: usize = 260;
 /// From so many images on, all that can be met must have been.
-const ALL_FROM: usize = 40_000;
+const ALL_FROM: usize = 100_000;
 
 /// A number from the environment.
 pub(crate) fn setting(name: &str, default: usize) -> usize {
