@@ -35,4 +35,4 @@ pub use overlay::Overlay;
 pub use simulated_clock::SimulatedClock;
 pub use slow_sync::SlowSync;
 pub use storage::{File, Lock, LockKind, OpenOptions, Storage, read_exact_at};
-pub use stream::{FileReader, FileWriter, parent_directory, read_file};
+pub use stream::{FileReader, FileWriter, directory_of, parent_directory, read_file};

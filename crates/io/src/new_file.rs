@@ -5,7 +5,7 @@
 //! - no other file is written: where something has that name, a file or a link to anywhere, it is `NAME.partial1`, and so on.
 
 use crate::storage::{File, OpenOptions, Storage};
-use crate::stream::{FileWriter, parent_directory};
+use crate::stream::{FileWriter, directory_of};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +22,6 @@ pub struct NewFile {
     partial: PathBuf,
     file: Arc<dyn File>,
     is_complete: bool,
-}
-
-/// The directory that a file is in.
-fn directory_of(path: &Path) -> &Path {
-    let directory = parent_directory(path);
-    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
 impl NewFile {

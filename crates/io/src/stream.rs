@@ -116,3 +116,10 @@ pub fn read_file(storage: &dyn Storage, path: &Path, len_max: usize) -> io::Resu
 pub fn parent_directory(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
+
+/// The same, as it can be opened: `.` for a bare file name.
+#[must_use]
+pub fn directory_of(path: &Path) -> &Path {
+    let directory = parent_directory(path);
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+}

@@ -2,7 +2,7 @@
 //!
 //! Cursors go forward and end with their transaction: what asks for more is refused, each with the SQLSTATE that PostgreSQL has for it.
 
-use crate::parse::{error, identifier};
+use crate::parse::{error, identifier, word};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::Query;
 use sqlparser::keywords::Keyword;
@@ -30,13 +30,6 @@ pub(crate) enum CursorStatement {
 
 /// The first words of such statements.
 const FIRST: [&str; 4] = ["declare", "fetch", "move", "close"];
-
-fn word(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
-        _ => None,
-    }
-}
 
 /// Is a statement that begins so one of these?
 pub(crate) fn is_cursor(first: &Token) -> bool {

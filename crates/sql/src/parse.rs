@@ -286,6 +286,14 @@ pub(crate) fn error(error: ParserError) -> SqlError {
     }
 }
 
+/// A word that is not quoted, in lower case.
+pub(crate) fn word(token: &Token) -> Option<String> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
+        _ => None,
+    }
+}
+
 /// An identifier as names are compared: in lower case, unless it was quoted.
 pub(crate) fn identifier(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }

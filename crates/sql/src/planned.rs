@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Plans that a session keeps.
-const PLANS_MAX: usize = 256;
+pub(crate) const PLANS_MAX: usize = 256;
 
 /// A statement that is planned.
 #[derive(Debug)]
@@ -303,11 +303,6 @@ struct Kept {
 }
 
 impl Plans {
-    /// A statement that was read before, without types of PREPARE.
-    pub(crate) fn statement(&self, text: &str) -> Option<Statement> {
-        self.kept.get(text).filter(|kept| kept.statement.types().is_empty()).map(|kept| kept.statement.clone())
-    }
-
     /// A plan that was made at this version.
     pub(crate) fn get(&mut self, statement: &Statement, version: (u64, usize)) -> Option<Arc<Planned>> {
         if self.version != version {

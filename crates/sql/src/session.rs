@@ -24,7 +24,7 @@ use crate::bind::{Output, TEXT};
 use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::parse::{Parsed, Syntax, identifier, parse};
-use crate::planned::{Planned, Plans};
+use crate::planned::{PLANS_MAX, Planned, Plans};
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
 use copy::Text;
@@ -52,8 +52,8 @@ pub struct Session {
     /// Up to where the log has to be durable for numbers of sequences to stay given that its transaction was given.
     drawn: Arc<AtomicU64>,
     prepared: HashMap<String, Statement>,
-    /// BEGIN, COMMIT and the like, which stand around all others: as they were read.
-    begin_and_end: HashMap<String, Statement>,
+    /// Statements that were executed, by their texts, as they were read.
+    read: HashMap<Arc<str>, Statement>,
     watcher: Watcher,
 }
 
@@ -117,7 +117,7 @@ impl Session {
             drawn: Arc::default(),
             plans: Plans::default(),
             prepared: HashMap::new(),
-            begin_and_end: HashMap::new(),
+            read: HashMap::new(),
             watcher: Watcher::default(),
         }
     }
@@ -209,14 +209,15 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with it, with a SQLSTATE.
     pub fn execute(&mut self, text: &str, params: &[Value]) -> SqlResult<Answer<'_>> {
-        let known = self.plans.statement(text).or_else(|| self.begin_and_end.get(text).cloned());
-        let statement = match known {
-            Some(statement) => statement,
+        let statement = match self.read.get(text) {
+            Some(statement) => statement.clone(),
             None => {
                 let statement = self.prepare(text).inspect_err(|_| self.fail())?;
-                if begins_or_ends(&statement.syntax) && text.len() <= SHORT_BYTES && self.begin_and_end.len() < SHORT_MAX {
-                    self.begin_and_end.insert(statement.text.to_string(), statement.clone());
+                // All go at once, as plans do.
+                if self.read.len() >= PLANS_MAX {
+                    self.read.clear();
                 }
+                self.read.insert(Arc::clone(&statement.text), statement.clone());
                 statement
             }
         };
@@ -455,15 +456,6 @@ pub(crate) enum Ran {
 /// Has a statement a plan?
 fn is_planned(node: &Node) -> bool {
     matches!(node, Node::Query(_) | Node::Insert(_) | Node::Update(_) | Node::Delete(_) | Node::Merge(_))
-}
-
-/// How many texts that begin or end transactions are kept, and how long they are: a program says it in one or two ways.
-const SHORT_MAX: usize = 16;
-const SHORT_BYTES: usize = 64;
-
-fn begins_or_ends(syntax: &Syntax) -> bool {
-    let is_end = |node: &Node| matches!(node, Node::StartTransaction { .. } | Node::Commit { .. } | Node::Rollback { savepoint: None, .. });
-    matches!(syntax, Syntax::Sql(node) if is_end(node))
 }
 
 /// Can a statement run in a transaction that has failed?

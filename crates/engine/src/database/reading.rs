@@ -33,6 +33,33 @@ impl ObjectsRead {
     }
 }
 
+/// What the first entry of a whole key says, found without a copy of its leaf.
+pub(super) enum FirstRow<R> {
+    /// The key has no entry. As long as a snapshot sees a row, the entry of its key is there.
+    None,
+    /// Its row, as every snapshot sees it: it has no versions, and the entry is no leftover.
+    Row(R),
+    /// It takes a closer look.
+    Unclear,
+}
+
+impl<R> FirstRow<R> {
+    #[inline]
+    pub(super) fn of(
+        core: &Core,
+        (table, index): (&Table, &Index),
+        key: &[u8],
+        buffer: &mut RowBuffer,
+        visit: impl FnOnce(Rid, &[u8]) -> R,
+    ) -> Result<FirstRow<R>> {
+        let removals = core.leftovers.removals();
+        let Some(rid) = index.tree().first_rid(key)? else { return Ok(FirstRow::None) };
+        let _visiting = table.visit();
+        let is_left = || core.leftovers.may_be_left(index.object_id, rid, removals);
+        Ok(table.read_settled(rid, buffer, is_left, |record| visit(rid, record))?.map_or(FirstRow::Unclear, FirstRow::Row))
+    }
+}
+
 /// Who reads, and what it sees.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading<'a> {
@@ -135,8 +162,14 @@ impl Reading<'_> {
     ) -> Result<()> {
         // Of a whole key no other one is in the range.
         let is_whole = sought.values == index.key_layout().column_count();
-        if is_whole && self.serializable.is_none() && self.row_of_unique(table, index, sought.key, buffer, &mut visit)? {
-            return Ok(());
+        // No other row has a key of a unique index, but for those with NULL. Of a former index the entries of deleted rows stay.
+        let is_single = is_whole && index.attributes().unique && !index.has_null(sought.key) && !index.lifetime.has_ended();
+        if is_single && self.serializable.is_none() {
+            self.note_range(table, index, (Bound::Included(sought.key), Bound::Included(sought.key)))?;
+            match FirstRow::of(self.core, (table, index), sought.key, buffer, &mut visit)? {
+                FirstRow::None | FirstRow::Row(_) => return Ok(()),
+                FirstRow::Unclear => {}
+            }
         }
         let mut end = sought.key.to_vec();
         let end = prefix_end(&mut end).then_some(end);
@@ -154,32 +187,6 @@ impl Reading<'_> {
             }
         }
         Ok(())
-    }
-
-    /// As [`rows_of`](Self::rows_of), of a whole key of a unique index, without a copy of the leaf. False when nothing was found out: another row than the one that is met first may be the one, or
-    /// it is not the same for every snapshot.
-    fn row_of_unique(
-        &self,
-        table: &Table,
-        index: &Index,
-        key: &[u8],
-        buffer: &mut RowBuffer,
-        visit: &mut impl FnMut(Rid, &[u8]) -> ControlFlow<()>,
-    ) -> Result<bool> {
-        if !index.attributes().unique || index.has_null(key) || index.lifetime.has_ended() {
-            return Ok(false);
-        }
-        self.note_range(table, index, (Bound::Included(key), Bound::Included(key)))?;
-        let removals = self.core.leftovers.removals();
-        // As long as a snapshot sees a row, the entry of its key is there.
-        let Some(rid) = index.tree().first_rid(key)? else { return Ok(true) };
-        let _visiting = table.visit();
-        // A row without versions is what every snapshot sees, if its entry is no leftover; and no other has its key then.
-        let is_left = || {
-            self.core.leftovers.may_be_left(index.object_id, rid, removals)
-                || self.core.leftovers.may_be_left(table.object_id, rid, removals)
-        };
-        Ok(table.read_settled(rid, buffer, is_left, |record| visit(rid, record))?.is_some())
     }
 
     /// Others have changed what was read in a way that the snapshot does not see.

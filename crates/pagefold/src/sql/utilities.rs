@@ -10,6 +10,7 @@ use pagefold_utility::{
     AdviseOptions, Advised, Costs, EstimateOptions, EstimateReport, IndexesEstimate, ObjectKind, Proposal, ReorgOptions, RunstatsOptions,
     RunstatsReport, Sample, Setting,
 };
+use std::io::ErrorKind;
 use std::path::Path;
 
 const TEXT: DataType = DataType::Varchar(None);
@@ -40,13 +41,12 @@ impl Utilities for AllUtilities {
             Utility::Reindex { indexes } => reindex(database, indexes, progress),
             Utility::Check => check(database, progress),
             Utility::EstimateTable { table, portion } => {
-                let options = estimate_options(database, table, *portion)?;
+                let options = estimate_options(*portion, table_pages(database, table));
                 let report = pagefold_utility::estimate_table(database, table, &options, progress).map_err(failed)?;
                 Ok(methods(&report))
             }
             Utility::EstimateIndex { index, portion } => {
-                let options =
-                    EstimateOptions { sample_pages: pages_of(*portion, index_pages(database, index)), ..EstimateOptions::default() };
+                let options = estimate_options(*portion, index_pages(database, index));
                 let report = pagefold_utility::estimate_index(database, index, &options, progress).map_err(failed)?;
                 Ok(formats(&report))
             }
@@ -58,7 +58,7 @@ impl Utilities for AllUtilities {
                 let names: Vec<String> = columns.iter().map(column).collect();
                 let name = format!("{table} ({})", names.join(", "));
                 let proposals = vec![Proposal { name, columns: columns.clone(), unique: *unique }];
-                let options = EstimateOptions { proposals, ..estimate_options(database, table, *portion)? };
+                let options = EstimateOptions { proposals, ..estimate_options(*portion, table_pages(database, table)) };
                 let report = pagefold_utility::estimate_table(database, table, &options, progress).map_err(failed)?;
                 Ok(formats(&report))
             }
@@ -181,13 +181,13 @@ fn index_pages(database: &Database, index: &str) -> u64 {
     database.index(index).map_or(0, |index| index.data_set().page_count().into())
 }
 
-fn estimate_options(database: &Database, table: &str, portion: Portion) -> SqlResult<EstimateOptions> {
-    let pages = match database.table(table) {
-        Ok(table) => table.data_sets().map(|data_set| u64::from(data_set.page_count())).sum(),
-        // Of one that is divided the first partition stands for all.
-        Err(_) => 0,
-    };
-    Ok(EstimateOptions { sample_pages: pages_of(portion, pages), ..EstimateOptions::default() })
+/// One that cannot be opened is told by who estimates it.
+fn table_pages(database: &Database, table: &str) -> u64 {
+    database.table(table).map_or(0, |table| table.data_sets().map(|data_set| u64::from(data_set.page_count())).sum())
+}
+
+fn estimate_options(portion: Portion, pages: u64) -> EstimateOptions {
+    EstimateOptions { sample_pages: pages_of(portion, pages), ..EstimateOptions::default() }
 }
 
 /// A row for each method and page size.
@@ -318,32 +318,29 @@ fn backup(
     tables: &[String],
     progress: &dyn Progress,
 ) -> SqlResult<UtilityAnswer> {
-    let not_there = |error: pagefold_engine::Error, path: &Path| match error {
-        pagefold_engine::Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            SqlError::new("58P01", format!("could not open file \"{}\": {error}", path.display()))
-        }
-        error => error.into(),
-    };
-    if let Some(base) = base {
-        let read = CopyReader::open(database.storage().as_ref(), base);
-        // What is no copy is no damaged database.
-        let wrong = |error: pagefold_engine::Error| {
-            let is_there = !matches!(&error, pagefold_engine::Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound);
-            let is_damage = is_there && error.is_damage();
-            let told = not_there(error, base);
-            if is_damage { SqlError::new("22023", told.message().to_owned()) } else { told }
-        };
-        read.map_err(wrong)?;
-    }
-    let report = if tables.is_empty() {
+    let copied = if tables.is_empty() {
         database.copy(file, base, progress)
     } else {
-        database.prepare_copy()?;
         let clock = database.manager().clock();
-        pagefold_engine::backup::copy_tables_to_file(database.storage(), clock, database.directory(), file, tables, base, progress)
-    }
-    .map_err(|error| not_there(error, file))?;
+        database.prepare_copy().and_then(|()| {
+            pagefold_engine::backup::copy_tables_to_file(database.storage(), clock, database.directory(), file, tables, base, progress)
+        })
+    };
+    let report = copied.map_err(|error| not_copied(database, error, file, base))?;
     let columns = vec![("file", TEXT), ("pages", NUMBER), ("log_bytes", NUMBER), ("bytes", NUMBER)];
     let numbers = [report.pages, report.log_bytes, report.size_bytes].map(number);
     Ok(UtilityAnswer { columns, rows: vec![[text(file.display().to_string())].into_iter().chain(numbers).collect()] })
+}
+
+/// Why there is no copy: whether the base is at fault is looked at then.
+fn not_copied(database: &Database, error: pagefold_engine::Error, file: &Path, base: Option<&Path>) -> SqlError {
+    let is_missing = |error: &pagefold_engine::Error| matches!(error, pagefold_engine::Error::Io(io) if io.kind() == ErrorKind::NotFound);
+    let of_base = base.and_then(|base| Some((CopyReader::open(database.storage().as_ref(), base).err()?, base)));
+    let (error, path, is_base) = of_base.map_or((error, file, false), |(error, base)| (error, base, true));
+    match error {
+        error if is_missing(&error) => SqlError::new("58P01", format!("could not open file \"{}\": {error}", path.display())),
+        // What is no copy is no damaged database.
+        error if is_base && error.is_damage() => SqlError::new("22023", error.to_string()),
+        error => error.into(),
+    }
 }

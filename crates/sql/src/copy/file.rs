@@ -6,7 +6,7 @@
 
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::Database;
-use pagefold_io::{FileReader, FileWriter, NewFile, OpenOptions, Storage, parent_directory};
+use pagefold_io::{FileReader, FileWriter, NewFile, OpenOptions, Storage, directory_of};
 use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -44,12 +44,6 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-/// The directory that a file is in.
-fn directory_of(path: &Path) -> &Path {
-    let directory = parent_directory(path);
-    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
 /// Where a name leads to: a file that is there, by links to it; else a file of its name in the directory that it leads to.

@@ -54,7 +54,7 @@ impl Defining<'_> {
             return Err(SqlError::new("42P07", format!("relation \"{name}\" already exists")));
         }
         let attributes = IndexAttributes::new(name.clone(), columns, create.unique).with_format(IndexFormat::Prefix, PAGE_BYTES);
-        let attributes = options::of_index(attributes, &options::index_pairs(&create.with)?)?;
+        let attributes = options::of_index(attributes, &options::index_pairs(&create.with)?, "")?;
         attributes.check(&table.schema)?;
         if table.is_divided() {
             self.transaction.create_partitioned_index(&table.name, &attributes).map_err(|error| taken(error, &name))?;

@@ -111,14 +111,14 @@ const OF_KEY: &str = "key_";
 /// How the index of a key is stored that comes with a table which has these parameters.
 pub(super) fn of_key(attributes: IndexAttributes, options: &[(String, String)]) -> SqlResult<IndexAttributes> {
     let of_keys: Vec<(String, String)> = options.iter().filter(|(name, _)| name.starts_with(OF_KEY)).cloned().collect();
-    of_index(attributes, &of_keys)
+    of_index(attributes, &of_keys, OF_KEY)
 }
 
-/// How an index is stored.
-pub(super) fn of_index(mut attributes: IndexAttributes, options: &[(String, String)]) -> SqlResult<IndexAttributes> {
+/// How an index is stored. Names of parameters begin with `prefix`.
+pub(super) fn of_index(mut attributes: IndexAttributes, options: &[(String, String)], prefix: &str) -> SqlResult<IndexAttributes> {
     let (mut format, mut bytes) = (attributes.format, attributes.page_bytes);
     for (name, value) in options {
-        match name.strip_prefix(OF_KEY).unwrap_or(name) {
+        match name.strip_prefix(prefix).unwrap_or_default() {
             "format" => format = self::format(name, value)?,
             "page_size" => bytes = page_bytes(name, value)?,
             "pctfree" => attributes.pctfree = percent(name, value)?,

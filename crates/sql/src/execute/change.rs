@@ -12,6 +12,7 @@ use super::spill::RowList;
 use super::{Context, Execution, Operator, Tuple, bytes_of, open};
 use crate::bind::change::{ChangePlan, Conflict, InsertPlan, Returning, RowRules};
 use crate::catalog::TableRef;
+use crate::expression::Env;
 use crate::planned::LockingPlan;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
@@ -187,35 +188,31 @@ pub(super) fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, 
     for (column, expr) in &rules.generated {
         row[*column] = context.evaluate(expr, row)?;
     }
-    not_null(table, row.iter().enumerate())?;
+    not_null(table, row.iter().map(Value::as_ref).enumerate())?;
+    meets_checks(table, rules, &context.env(row))
+}
+
+/// Refuses a row, that of `env`, which does not meet a CHECK.
+pub(super) fn meets_checks(table: &TableRef, rules: &RowRules, env: &Env<'_>) -> SqlResult<()> {
     for (name, condition) in &rules.checks {
-        if context.evaluate(condition, row)? == Value::Boolean(false) {
-            return Err(failing_check(table, name, row));
+        if condition.evaluate(env)? == Value::Boolean(false) {
+            let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
+            return Err(SqlError::new("23514", message).with_detail(failing_row(table, env.row)).of_constraint(name, &table.name));
         }
     }
     Ok(())
 }
 
-fn not_null<'v>(table: &TableRef, values: impl Iterator<Item = (usize, &'v Value)>) -> SqlResult<()> {
+/// Refuses NULL where a column has to have a value.
+pub(super) fn not_null<'v>(table: &TableRef, values: impl Iterator<Item = (usize, ValueRef<'v>)>) -> SqlResult<()> {
     for (column, value) in values {
-        if value.as_ref().is_null() && !table.schema.columns()[column].nullable {
-            return Err(null_in(table, column));
+        let own = &table.schema.columns()[column];
+        if value.is_null() && !own.nullable {
+            let message = format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", own.name, table.name);
+            return Err(SqlError::new("23502", message).of_column(&table.name, &own.name));
         }
     }
     Ok(())
-}
-
-/// 23502: the column has no value, and has to have one.
-pub(super) fn null_in(table: &TableRef, column: usize) -> SqlError {
-    let own = &table.schema.columns()[column].name;
-    let message = format!("null value in column \"{own}\" of relation \"{}\" violates not-null constraint", table.name);
-    SqlError::new("23502", message).of_column(&table.name, own)
-}
-
-/// 23514: the row does not meet a condition.
-pub(super) fn failing_check(table: &TableRef, name: &str, row: &[Value]) -> SqlError {
-    let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
-    SqlError::new("23514", message).with_detail(failing_row(table, row)).of_constraint(name, &table.name)
 }
 
 pub(crate) fn failing_row(table: &TableRef, row: &[Value]) -> String {
@@ -496,7 +493,7 @@ impl Changer<'_> {
             follow(table, self.rules, context, &mut new)?;
             Some(new)
         } else {
-            not_null(table, columns.iter().copied().zip(assigned))?;
+            not_null(table, columns.iter().copied().zip(assigned.iter().map(Value::as_ref)))?;
             None
         };
         let changes: Vec<(usize, ValueRef<'_>)> = match &new {

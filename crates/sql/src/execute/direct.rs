@@ -4,7 +4,7 @@
 //! - it does what the plan of the statement does, with the same errors;
 //! - a row that is refused leaves nothing: the engine takes its part of it back, and there is no other.
 
-use super::change::{self, failing_check, null_in};
+use super::change;
 use crate::SqlResult;
 use crate::bind::change::InsertPlan;
 use crate::expression::{Datum, Env, Expr};
@@ -57,18 +57,10 @@ fn count_volatile(expr: &Expr) -> usize {
 pub(crate) fn insert(direct: &DirectInsert, plan: &InsertPlan, transaction: &mut Transaction<'static>, env: &Env<'_>) -> SqlResult<()> {
     let data = direct.exprs.iter().map(|expr| expr.evaluate_ref(env)).collect::<SqlResult<Vec<Datum<'_>>>>()?;
     let values: Vec<ValueRef<'_>> = data.iter().map(Datum::as_ref).collect();
-    let columns = plan.table.schema.columns();
-    if let Some(column) = values.iter().zip(columns).position(|(value, column)| value.is_null() && !column.nullable) {
-        return Err(null_in(&plan.table, column));
-    }
+    change::not_null(&plan.table, values.iter().copied().enumerate())?;
     if !plan.rules.checks.is_empty() {
         let row: Vec<Value> = values.iter().map(ValueRef::to_owned).collect();
-        let of_row = Env { row: &row, ..*env };
-        for (name, condition) in &plan.rules.checks {
-            if condition.evaluate(&of_row)? == Value::Boolean(false) {
-                return Err(failing_check(&plan.table, name, &row));
-            }
-        }
+        change::meets_checks(&plan.table, &plan.rules, &Env { row: &row, ..*env })?;
     }
     change::insert_values(&plan.table, transaction, &values)
 }

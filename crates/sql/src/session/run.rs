@@ -48,9 +48,8 @@ impl Session {
     }
 
     pub(super) fn can_follow(&self) -> bool {
-        self.open
-            .as_ref()
-            .is_some_and(|open| open.transaction.isolation() == Isolation::ReadCommitted && open.transaction.failure().is_none())
+        let is_read_committed = self.open.as_ref().is_some_and(|open| open.transaction.isolation() == Isolation::ReadCommitted);
+        is_read_committed && !self.has_failed()
     }
 
     pub(super) fn forget(&mut self, text: &str) {

@@ -69,7 +69,7 @@ impl Session {
     }
 
     pub(super) fn utility(&mut self, statement: &UtilityStatement) -> SqlResult<Done> {
-        let name = statement.asked.name();
+        let name = statement.name;
         if self.transaction_state() != TransactionState::None {
             return Err(SqlError::new("25001", format!("{name} cannot run inside a transaction block")));
         }
@@ -111,20 +111,6 @@ impl Session {
     }
 }
 
-impl Asked {
-    fn name(&self) -> &'static str {
-        match self {
-            Asked::Analyze { .. } => "ANALYZE",
-            Asked::Reorg(_) => "REORG",
-            Asked::Reindex(_) => "REINDEX",
-            Asked::Check => "CHECK",
-            Asked::Estimate(_) | Asked::EstimateNewIndex { .. } => "ESTIMATE",
-            Asked::Advise { .. } => "ADVISE",
-            Asked::Backup { .. } => "BACKUP",
-        }
-    }
-}
-
 /// Finds what a statement names.
 struct Names<'a> {
     engine: &'a Database,
@@ -135,7 +121,7 @@ impl Names<'_> {
     /// The same with the names of objects that there are.
     fn looked_up(&mut self, statement: &UtilityStatement) -> SqlResult<Utility> {
         let given: &[Given] = &statement.options;
-        let name = statement.asked.name();
+        let name = statement.name;
         let some_pages = Portion::Pages(SAMPLE_PAGES);
         Ok(match &statement.asked {
             Asked::Analyze { is_verbose, tables } => {

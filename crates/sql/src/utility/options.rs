@@ -76,32 +76,28 @@ pub(crate) fn reorg(given: &[Given], is_index: bool) -> SqlResult<ReorgWishes> {
 
 /// How much a utility looks at, where `default` says what that is if nothing is said.
 pub(crate) fn portion(given: &[Given], default: Portion) -> SqlResult<Portion> {
-    let mut portion = default;
-    if let [_, second, ..] = given
-        && given.iter().all(|option| option.name.starts_with("sample"))
-        && given[0].name != second.name
-    {
-        return Err(SqlError::syntax("sample and sample_pages exclude each other").at_span(second.span));
-    }
+    let mut portion = None;
     each(given, "sample, sample_pages", |option| {
         let value = option.value.trim();
-        match option.name.as_str() {
-            "sample" if value.eq_ignore_ascii_case("all") => portion = Portion::All,
+        let own = match option.name.as_str() {
+            "sample" if value.eq_ignore_ascii_case("all") => Portion::All,
             "sample" => {
                 let number =
                     value.trim_end_matches('%').trim_end().parse::<f64>().ok().filter(|percent| *percent > 0.0 && *percent <= 100.0);
-                portion =
-                    Portion::Percent(number.ok_or_else(|| wrong(&option.name, value, "More than 0 and at most 100 percent, or all."))?);
+                Portion::Percent(number.ok_or_else(|| wrong(&option.name, value, "More than 0 and at most 100 percent, or all."))?)
             }
             "sample_pages" => {
                 let number = value.parse().ok().filter(|pages| *pages > 0);
-                portion = Portion::Pages(number.ok_or_else(|| wrong(&option.name, value, "A number of pages."))?);
+                Portion::Pages(number.ok_or_else(|| wrong(&option.name, value, "A number of pages."))?)
             }
             _ => return Ok(false),
+        };
+        match portion.replace(own) {
+            Some(_) => Err(SqlError::syntax("sample and sample_pages exclude each other")),
+            None => Ok(true),
         }
-        Ok(true)
     })?;
-    Ok(portion)
+    Ok(portion.unwrap_or(default))
 }
 
 /// The copy that a BACKUP goes on from.

@@ -11,7 +11,7 @@
 //! ```
 
 use super::options::Given;
-use crate::parse::{error, identifier};
+use crate::parse::{error, identifier, word};
 use crate::settings::text_of;
 use crate::{SqlError, SqlResult};
 use pagefold_types::Direction;
@@ -23,6 +23,8 @@ use sqlparser::tokenizer::Token;
 /// A utility, its names not yet looked up.
 #[derive(Debug)]
 pub(crate) struct UtilityStatement {
+    /// Its first word.
+    pub(crate) name: &'static str,
     pub(crate) asked: Asked,
     pub(crate) options: Vec<Given>,
 }
@@ -48,37 +50,36 @@ pub(crate) enum Object {
 }
 
 /// The first words of such statements.
-const FIRST: [&str; 7] = ["analyze", "reorg", "reindex", "check", "estimate", "advise", "backup"];
+const FIRST: [&str; 7] = ["ANALYZE", "REORG", "REINDEX", "CHECK", "ESTIMATE", "ADVISE", "BACKUP"];
 
-fn word(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
-        _ => None,
-    }
+fn first_word(token: &Token) -> Option<&'static str> {
+    let word = word(token)?;
+    // PostgreSQL knows both spellings.
+    let word = if word == "analyse" { "analyze" } else { &word };
+    FIRST.into_iter().find(|first| first.eq_ignore_ascii_case(word))
 }
 
 /// Is a statement that begins so a utility?
 pub(crate) fn is_utility(first: &Token) -> bool {
-    word(first).is_some_and(|word| FIRST.contains(&word.as_str()) || word == "analyse")
+    first_word(first).is_some()
 }
 
 /// Reads a statement from its first word on.
 pub(crate) fn parse(parser: &mut Parser<'_>) -> SqlResult<UtilityStatement> {
-    let first = word(&parser.next_token().token).unwrap_or_default();
-    let asked = match first.as_str() {
-        "reorg" => object(parser).map(Asked::Reorg),
-        "reindex" => object(parser).map(Asked::Reindex),
-        "check" => Ok(Asked::Check),
-        "estimate" => estimate(parser),
-        "advise" => names(parser).map(|objects| Asked::Advise { objects }),
-        "backup" => backup(parser),
-        _ => return analyze(parser),
+    let name = first_word(&parser.next_token().token).unwrap_or_default();
+    let asked = match name {
+        "REORG" => object(parser).map(Asked::Reorg).map_err(error)?,
+        "REINDEX" => object(parser).map(Asked::Reindex).map_err(error)?,
+        "CHECK" => Asked::Check,
+        "ESTIMATE" => estimate(parser).map_err(error)?,
+        "ADVISE" => names(parser).map(|objects| Asked::Advise { objects }).map_err(error)?,
+        "BACKUP" => backup(parser).map_err(error)?,
+        _ => analyze(parser)?,
     };
-    let asked = asked.map_err(error)?;
-    Ok(UtilityStatement { asked, options: options(parser).map_err(error)? })
+    Ok(UtilityStatement { name, asked, options: options(parser).map_err(error)? })
 }
 
-fn analyze(parser: &mut Parser<'_>) -> SqlResult<UtilityStatement> {
+fn analyze(parser: &mut Parser<'_>) -> SqlResult<Asked> {
     let mut is_verbose = parser.parse_keyword(Keyword::VERBOSE);
     if parser.consume_token(&Token::LParen) {
         parser.expect_keyword(Keyword::VERBOSE).and_then(|_| parser.expect_token(&Token::RParen)).map_err(error)?;
@@ -89,7 +90,7 @@ fn analyze(parser: &mut Parser<'_>) -> SqlResult<UtilityStatement> {
         let place = parser.peek_token_ref().span.start;
         return Err(SqlError::unsupported("ANALYZE of some columns").at(place.line, place.column));
     }
-    Ok(UtilityStatement { asked: Asked::Analyze { is_verbose, tables }, options: options(parser).map_err(error)? })
+    Ok(Asked::Analyze { is_verbose, tables })
 }
 
 /// Names up to the end or WITH; there may be none.

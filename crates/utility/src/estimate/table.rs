@@ -143,12 +143,12 @@ pub(super) fn estimate_proposal(
     }
     let mut keys = ProposedKeys::new(index, &scratch(database), options);
     progress.start(&format!("reading the keys of {name}"), Some(table.row_count()), Unit::Rows);
-    let mut rows = 0u64;
+    let (mut rows, step) = (0u64, rows_per_look(table.layout().column_count()));
     let mut scan = view.scan(&table, &ScanRequest::default())?.into_rows();
     while let Some((rid, record)) = scan.next_record()? {
         keys.push_record(table.layout(), record, rid)?;
         rows += 1;
-        tell(rows, rows_per_look(table.layout().column_count()), progress)?;
+        tell(rows, step, progress)?;
     }
     progress.finish();
     keys.finish(progress)
@@ -176,6 +176,7 @@ fn full(
     let mut keys: Vec<ProposedKeys> = proposals.into_iter().map(|index| ProposedKeys::new(index, &scratch, options)).collect();
     progress.start(&format!("estimating {}", table.name()), Some(table.row_count()), Unit::Rows);
     let mut rows = 0u64;
+    let step = rows_per_look(table.layout().column_count());
     let mut scan = database.read_view().scan(table, &ScanRequest::default())?.into_rows();
     while let Some((rid, record)) = scan.next_record()? {
         match values_of(table, record)? {
@@ -184,7 +185,7 @@ fn full(
         }
         keys.iter_mut().try_for_each(|keys| keys.push_record(table.layout(), record, rid))?;
         rows += 1;
-        tell(rows, rows_per_look(table.layout().column_count()), progress)?;
+        tell(rows, step, progress)?;
     }
     progress.finish();
     let place = estimator.place(present).ok_or_else(|| unfit(table))?;
@@ -293,6 +294,7 @@ fn proposed_on_sample(
     }
     progress.start(&format!("reading the keys of {}", table.name()), Some(table.row_count()), Unit::Rows);
     let (mut rows, mut key) = (0u64, Vec::new());
+    let step = rows_per_look(table.layout().column_count());
     let mut scan = view.scan(table, &ScanRequest::default())?.into_rows();
     while let Some((rid, record)) = scan.next_record()? {
         for ranges in &mut ranges {
@@ -302,7 +304,7 @@ fn proposed_on_sample(
             ranges.push(&mut key, rid);
         }
         rows += 1;
-        tell(rows, rows_per_look(table.layout().column_count()), progress)?;
+        tell(rows, step, progress)?;
     }
     progress.finish();
     ranges.into_iter().map(|ranges| finish_ranges(ranges, options, progress)).collect()

@@ -3,7 +3,7 @@
 //! A visitor of a single row is called while its page is latched. It cannot change rows of any table, by whatever transaction: that is an error. It may read.
 
 use super::super::read_view::ReadView;
-use super::super::reading::{Reading, Sought};
+use super::super::reading::{FirstRow, Reading, Sought};
 use super::{Isolation, Transaction};
 use crate::index::Index;
 use crate::table_space::{RowBuffer, Table};
@@ -130,15 +130,11 @@ impl Transaction<'_> {
             self.check()?;
             self.check_objects(table, index, None)?;
             self.pin();
-            let core = &self.database.core;
-            let removals = core.leftovers.removals();
-            // What is committed has its entry.
-            let Some(rid) = index.tree().first_rid(key)? else { return Ok(None) };
-            // A row without versions, found by an entry that is no leftover, is what every snapshot taken now sees: none is needed.
-            let _visiting = table.visit();
-            let is_left = || core.leftovers.may_be_left(index.object_id, rid, removals);
-            if let Some(found) = table.read_settled(rid, buffer, is_left, |record| visit(rid, record))? {
-                return Ok(Some(found));
+            // Where every snapshot sees the same, none is needed.
+            match FirstRow::of(&self.database.core, (table, index), key, buffer, &mut visit)? {
+                FirstRow::None => return Ok(None),
+                FirstRow::Row(found) => return Ok(Some(found)),
+                FirstRow::Unclear => {}
             }
         }
         let mut found = None;
