@@ -139,7 +139,7 @@ impl<'s> Answer<'s> {
         self.span.record("rows", self.count);
         // What reads the transaction's rows goes before it.
         self.rows = Rows::Kept(Vec::new().into_iter());
-        self.session.end_statement()
+        self.session.answered()
     }
 
     /// All rows.

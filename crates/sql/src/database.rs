@@ -1,10 +1,12 @@
 //! A database that speaks SQL: what all its sessions share.
 
 use crate::sequences::{SequenceRef, Sequences};
+use crate::sessions::{Listed, SessionNow, Sessions};
 use crate::{Session, SqlResult, Utilities};
 use pagefold_engine::database as engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A database that speaks SQL. A clone is the same one.
 #[derive(Clone, Debug)]
@@ -16,6 +18,7 @@ pub struct Database {
 struct Shared {
     engine: Arc<engine::Database>,
     sequences: Sequences,
+    sessions: Arc<Sessions>,
     utilities: Option<Arc<dyn Utilities>>,
 }
 
@@ -23,17 +26,32 @@ impl Database {
     /// Over one that is open. Of one database there is to be one of these in a process: its sessions share numbers of sequences.
     #[must_use]
     pub fn new(engine: Arc<engine::Database>) -> Database {
-        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default(), utilities: None }) }
+        Database::sharing(engine, None)
     }
 
     /// The same with utilities as statements: REORG, ESTIMATE and others.
     #[must_use]
     pub fn with_utilities(engine: Arc<engine::Database>, utilities: Arc<dyn Utilities>) -> Database {
-        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default(), utilities: Some(utilities) }) }
+        Database::sharing(engine, Some(utilities))
+    }
+
+    fn sharing(engine: Arc<engine::Database>, utilities: Option<Arc<dyn Utilities>>) -> Database {
+        let (sequences, sessions) = (Sequences::default(), Arc::default());
+        Database { shared: Arc::new(Shared { engine, sequences, sessions, utilities }) }
     }
 
     pub(crate) fn utilities(&self) -> Option<&Arc<dyn Utilities>> {
         self.shared.utilities.as_ref()
+    }
+
+    /// Another session has come.
+    pub(crate) fn enter_session(&self) -> Listed {
+        self.shared.sessions.enter()
+    }
+
+    /// What all sessions do, at this moment of the monotonic clock.
+    pub(crate) fn sessions(&self, clock: Duration) -> Vec<SessionNow> {
+        self.shared.sessions.now(clock)
     }
 
     /// A new session, without a transaction.

@@ -35,6 +35,7 @@ mod plan;
 mod planned;
 mod sequences;
 mod session;
+mod sessions;
 mod settings;
 mod system;
 mod utility;

@@ -33,7 +33,7 @@ pub(crate) struct Planned {
     pub(crate) outputs: Arc<[Output]>,
     pub(crate) subplans: Arc<[Plan]>,
     /// Tables of the database's own that it names.
-    pub(crate) system: Vec<SystemTable>,
+    pub(crate) system: Vec<&'static SystemTable>,
     params: Vec<DataType>,
     /// Parameters, decimal numbers, whose scale nothing in the statement says.
     chosen_scales: Vec<usize>,

@@ -25,6 +25,7 @@ use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::parse::{Parsed, Syntax, identifier, parse};
 use crate::planned::{PLANS_MAX, Planned, Plans};
+use crate::sessions::Listed;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
 use copy::Text;
@@ -46,6 +47,7 @@ pub struct Session {
     plans: Plans,
     pub(crate) database: Database,
     clock: Arc<dyn Clock>,
+    listed: Listed,
     pub(crate) open: Option<Open>,
     pub(crate) settings: Settings,
     cancelled: Arc<AtomicBool>,
@@ -109,6 +111,7 @@ impl Statement {
 impl Session {
     pub(crate) fn new(database: Database) -> Session {
         Session {
+            listed: database.enter_session(),
             database,
             clock: Arc::new(OsClock),
             open: None,
@@ -169,7 +172,7 @@ impl Session {
 
     /// In a transaction of its own, which is taken back.
     fn look_defining(&mut self, look: impl FnOnce(&mut define::Defining<'_>) -> SqlResult<()>) -> SqlResult<()> {
-        let mut open = Open::new(&self.database, self.clock.as_ref(), TransactionOptions::default(), false);
+        let mut open = Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false);
         let run =
             Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits(), drawn: &self.drawn };
         look(&mut define::Defining { transaction: &mut open.transaction, run })
@@ -243,6 +246,7 @@ impl Session {
 
     fn run_with(&mut self, statement: &Statement, params: &[Value], text: Text<'_>) -> SqlResult<Answer<'_>> {
         self.cancelled.store(false, Ordering::Relaxed);
+        self.listed.doing.begins(&statement.text, self.clock.monotonic());
         let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
         let given = span.in_scope(|| self.given(statement, params, text));
         match given {
@@ -380,14 +384,14 @@ impl Session {
     fn set(&mut self, set: &ast::Set) -> SqlResult<Done> {
         match set {
             ast::Set::SetTransaction { modes, snapshot: None, session: false, .. } => {
-                let (database, clock) = (self.database.clone(), Arc::clone(&self.clock));
+                let (database, clock, doing) = (self.database.clone(), Arc::clone(&self.clock), Arc::clone(&self.listed.doing));
                 let open = self.explicit("SET TRANSACTION")?;
                 if open.has_run {
                     return Err(SqlError::new("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query"));
                 }
                 let mut options = open.options;
                 set_modes(&mut options, modes)?;
-                *open = Open::new(&database, clock.as_ref(), options, true);
+                *open = Open::new(&database, clock.as_ref(), &doing, options, true);
             }
             ast::Set::SetTransaction { modes, session: true, .. } => {
                 let mut options = self.settings.options();

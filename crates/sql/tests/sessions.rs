@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "sessions/activity.rs"]
+mod activity;
 #[path = "sessions/cursors.rs"]
 mod cursors;
 #[path = "sessions/foreign_keys.rs"]

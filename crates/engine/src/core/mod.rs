@@ -21,6 +21,7 @@ pub(crate) use maintenance::{Maintenance, Work};
 use renewal_waits::RenewalWaits;
 use reservations::Reservations;
 use running::RunningUtilities;
+pub(crate) use running::RunningUtility;
 pub use running::Watched;
 
 use crate::changed_list::ChangedList;

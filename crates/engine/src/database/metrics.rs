@@ -6,12 +6,12 @@
 //! - nothing is counted for this: what is there anyway is read, while everything goes on;
 //! - the text is bounded, whatever there is: of objects, transactions, waits and utilities so many are in it, those that are used most or are the oldest.
 
+use super::activity::ObjectActivity;
 use super::open::DatabaseState;
 use crate::transaction::Resource;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const OBJECTS_MAX: usize = 64;
@@ -70,7 +70,6 @@ impl DatabaseState {
     /// What it does, as text in the Prometheus format: buffer pools and objects, transactions, locks and who waits for whom, the log, utilities with their progress. Of many objects and long names it is more than the live view takes, which then lacks the last lines.
     #[must_use]
     pub fn metrics(&self) -> String {
-        self.core.transactions.tick();
         let mut lines = Lines { out: String::with_capacity(16 << 10), heads: BTreeSet::new() };
         self.pools(&mut lines);
         self.transactions(&mut lines);
@@ -82,42 +81,32 @@ impl DatabaseState {
     }
 
     fn pools(&self, lines: &mut Lines) {
-        let manager = &self.core.manager;
-        let mut pools = manager.pools();
-        pools.sort_by(|a, b| a.name().cmp(b.name()));
+        let pools = self.pool_activity();
         // Samples of one name stand together.
         for pool in &pools {
-            lines.gauge("pool_frame_bytes", "Bytes of a page in memory.", &[("pool", pool.name())], pool.frame_bytes());
+            lines.gauge("pool_frame_bytes", "Bytes of a page in memory.", &[("pool", &pool.name)], pool.frame_bytes);
         }
         for pool in &pools {
-            lines.gauge("pool_limit_bytes", "Bytes that the pool may take.", &[("pool", pool.name())], pool.limit_bytes());
+            lines.gauge("pool_limit_bytes", "Bytes that the pool may take.", &[("pool", &pool.name)], pool.limit_bytes);
         }
         for pool in &pools {
-            lines.gauge("pool_used_bytes", "Bytes that the pool has taken.", &[("pool", pool.name())], pool.used_bytes());
+            lines.gauge("pool_used_bytes", "Bytes that the pool has taken.", &[("pool", &pool.name)], pool.used_bytes);
         }
-        let counted: Vec<_> = pools.iter().map(|pool| (pool, manager.pool_counters(pool).fields())).collect();
+        let counted: Vec<_> = pools.iter().map(|pool| (pool, pool.counters.fields())).collect();
         for at in 0..counted.first().map_or(0, |(_, fields)| fields.len()) {
             for (pool, fields) in &counted {
                 let (name, value) = fields[at];
                 let help = "Of the objects in the pool, since the database was opened.";
-                lines.counter(&format!("pool_{name}_total"), help, &[("pool", pool.name())], value);
+                lines.counter(&format!("pool_{name}_total"), help, &[("pool", &pool.name)], value);
             }
         }
     }
 
     /// Those with most getpages. What nobody has used has no counters.
     fn objects_used(&self, lines: &mut Lines) {
-        let mut counted = Vec::new();
-        {
-            let objects = self.objects.read();
-            for table in objects.tables.opened() {
-                let mut sum = crate::CounterValues::default();
-                table.data_sets().for_each(|data_set| sum += data_set.counters());
-                counted.push((format!("table {}", table.name()), sum));
-            }
-            counted.extend(objects.indexes.opened().map(|index| (format!("index {}", index.name()), index.data_set().counters())));
-        }
-        counted.retain(|(_, counters)| counters.getpages > 0);
+        let named =
+            |object: ObjectActivity| (format!("{} {}", if object.is_index { "index" } else { "table" }, object.name), object.counters);
+        let mut counted: Vec<_> = self.object_activity().into_iter().map(named).collect();
         counted.sort_by(|(a, x), (b, y)| (Reverse(x.getpages), a).cmp(&(Reverse(y.getpages), b)));
         lines.gauge("objects_left_out", "Objects that were used and are not listed.", &[], counted.len().saturating_sub(OBJECTS_MAX));
         counted.truncate(OBJECTS_MAX);
@@ -137,7 +126,7 @@ impl DatabaseState {
 
     fn transactions(&self, lines: &mut Lines) {
         let transactions = &self.core.transactions;
-        let active = transactions.active();
+        let active = self.transaction_activity();
         lines.gauge("transactions_active", "Transactions that have not ended.", &[], active.len());
         lines.counter(
             "transactions_begun_total",
@@ -146,20 +135,18 @@ impl DatabaseState {
             transactions.next_id() - 1,
         );
         lines.counter("commits_total", "Commits that changed something.", &[], transactions.last_commit());
-        // The oldest have the lowest numbers.
-        for state in active.iter().take(TRANSACTIONS_MAX) {
-            let age = transactions.age(state);
-            let id = state.id().to_string();
-            lines.gauge("transaction_age_seconds", "Since it began, to a second.", &[("transaction", &id)], seconds(age));
+        for transaction in active.iter().take(TRANSACTIONS_MAX) {
+            let id = transaction.id.to_string();
+            lines.gauge("transaction_age_seconds", "Since it began, to a second.", &[("transaction", &id)], seconds(transaction.age));
         }
-        for state in active.iter().take(TRANSACTIONS_MAX) {
-            let id = state.id().to_string();
-            let held = self.core.locks.held(state.id());
-            lines.gauge("transaction_locks", "Rows, keys and tables that it has locked.", &[("transaction", &id)], held);
+        for transaction in active.iter().take(TRANSACTIONS_MAX) {
+            let id = transaction.id.to_string();
+            lines.gauge("transaction_locks", "Rows, keys and tables that it has locked.", &[("transaction", &id)], transaction.locks);
         }
-        let (time, commits) = transactions.oldest_snapshot_age().unwrap_or_default();
-        lines.gauge("oldest_snapshot_age_seconds", "Since the oldest snapshot in use was taken; 0 without one.", &[], seconds(time));
-        lines.gauge("oldest_snapshot_commits", "Commits since then.", &[], commits);
+        let log = self.log_activity();
+        let age = seconds(log.oldest_snapshot_age);
+        lines.gauge("oldest_snapshot_age_seconds", "Since the oldest snapshot in use was taken; 0 without one.", &[], age);
+        lines.gauge("oldest_snapshot_commits", "Commits since then.", &[], log.oldest_snapshot_commits);
     }
 
     fn locks(&self, lines: &mut Lines) {
@@ -178,17 +165,8 @@ impl DatabaseState {
 
     /// With the name of the table or index, where there is one.
     fn resource_text(&self, resource: Resource) -> String {
-        let (Resource::Object(object)
-        | Resource::Within(object)
-        | Resource::Row(object, _)
-        | Resource::Key(object, _)
-        | Resource::Reference(object, _)) = resource
-        else {
-            return resource.to_string();
-        };
-        let objects = self.objects.read();
-        let table = objects.tables.by_id(object).map(|place| format!("table {}", place.name));
-        let named = table.or_else(|| objects.indexes.by_id(object).map(|place| format!("index {}", place.name)));
+        let name = |(object, is_index): (Option<String>, bool)| Some(format!("{} {}", if is_index { "index" } else { "table" }, object?));
+        let named = self.locked_object(resource).and_then(name);
         match (named, resource) {
             (None, other) => other.to_string(),
             (Some(name), Resource::Row(_, rid)) => format!("row {rid} of {name}"),
@@ -199,32 +177,31 @@ impl DatabaseState {
     }
 
     fn log_and_versions(&self, lines: &mut Lines) {
-        let core = &self.core;
-        lines.gauge("version_bytes", "Memory of old versions of rows.", &[], core.versions.bytes());
-        lines.gauge("version_file_bytes", "Bytes of the file for those that find no room in memory.", &[], core.versions.file_bytes());
-        lines.counter("log_end_bytes", "Position of the end of the log.", &[], core.log().map_or(0, |log| log.end()));
-        lines.gauge("log_since_checkpoint_bytes", "Log that a crash would have to be redone.", &[], self.log_bytes_since_checkpoint());
-        lines.gauge("log_checkpoint_bytes", "When there is so much, a checkpoint is written.", &[], core.checkpoint_bytes);
-        lines.counter("checkpoints_total", "Since the database was opened.", &[], self.checkpoints.load(Ordering::Relaxed));
-        lines.gauge("open_files", "Files of tables and indexes that are open.", &[], core.files.count());
+        let log = self.log_activity();
+        lines.gauge("version_bytes", "Memory of old versions of rows.", &[], log.version_bytes);
+        lines.gauge("version_file_bytes", "Bytes of the file for those that find no room in memory.", &[], log.version_file_bytes);
+        lines.counter("log_end_bytes", "Position of the end of the log.", &[], log.end_bytes);
+        lines.gauge("log_since_checkpoint_bytes", "Log that a crash would have to be redone.", &[], log.since_checkpoint_bytes);
+        lines.gauge("log_checkpoint_bytes", "When there is so much, a checkpoint is written.", &[], log.checkpoint_bytes);
+        lines.counter("checkpoints_total", "Since the database was opened.", &[], log.checkpoints);
+        lines.gauge("open_files", "Files of tables and indexes that are open.", &[], log.open_files);
     }
 
     fn utilities(&self, lines: &mut Lines) {
-        let now = self.core.manager.clock().monotonic();
-        let running = self.core.running.now();
+        let running = self.utility_activity();
         for utility in &running {
-            let labels = [("utility", utility.name.as_str()), ("phase", utility.phase.name.as_str()), ("unit", utility.phase.unit)];
+            let labels = [("utility", utility.name.as_str()), ("phase", utility.phase.as_str()), ("unit", utility.unit)];
             lines.gauge("utility_done", "What of the phase is done.", &labels, utility.done);
         }
         for utility in &running {
-            let labels = [("utility", utility.name.as_str()), ("phase", utility.phase.name.as_str()), ("unit", utility.phase.unit)];
-            if let Some(total) = utility.phase.total {
+            let labels = [("utility", utility.name.as_str()), ("phase", utility.phase.as_str()), ("unit", utility.unit)];
+            if let Some(total) = utility.total {
                 lines.gauge("utility_total", "What the phase has to do.", &labels, total);
             }
         }
         for utility in &running {
             let labels = [("utility", utility.name.as_str())];
-            lines.gauge("utility_seconds", "Since it began.", &labels, seconds(now.saturating_sub(utility.begun)));
+            lines.gauge("utility_seconds", "Since it began.", &labels, seconds(utility.elapsed));
         }
     }
 }

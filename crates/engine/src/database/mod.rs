@@ -1,5 +1,6 @@
 //! A database directory: opening, and changing atomically what is in it.
 
+mod activity;
 mod change;
 mod change_partitions;
 mod change_taken;
@@ -32,6 +33,8 @@ mod transaction;
 #[cfg(test)]
 mod contention_tests;
 #[cfg(test)]
+mod counting_tests;
+#[cfg(test)]
 mod leftovers_tests;
 #[cfg(test)]
 mod maintenance_tests;
@@ -43,6 +46,7 @@ mod tests;
 pub use crate::core::Watched;
 pub use crate::objects::{PartitionedTable, RangePartition, partition_name, split_partition_name};
 pub use crate::recovery::{GiveUp, GivenUp};
+pub use activity::{LockActivity, LockKind, LogActivity, ObjectActivity, PoolActivity, TransactionActivity, UtilityActivity};
 pub use change::Change;
 pub use change_partitions::FreshPartition;
 pub use change_taken::{Dropped, TakenTable};

@@ -77,6 +77,8 @@ pub struct BufferManager {
     pub(super) last_victim: AtomicUsize,
     /// Chunks that went from one pool to another.
     pub(super) steals: AtomicU64,
+    /// Held while counts go from one data set to another.
+    moving_counts: RwLock<()>,
 }
 
 /// Bytes of a batch of deferred writes: what is protected, and synced, at once.
@@ -110,6 +112,7 @@ impl BufferManager {
             background: Background::default(),
             last_victim: AtomicUsize::new(0),
             steals: AtomicU64::new(0),
+            moving_counts: RwLock::default(),
         });
         Background::start(&manager, settings.background_threads);
         Ok(manager)
@@ -129,6 +132,11 @@ impl BufferManager {
     /// From now on pages of live data sets pass this gate before they are written in place.
     pub(crate) fn set_gate(&self, gate: Arc<Gate>) {
         let _ = self.gate.set(gate);
+    }
+
+    /// Held exclusively while counts of rows go from one data set to another, shared while those of several are added up.
+    pub(crate) fn moving_counts(&self) -> &RwLock<()> {
+        &self.moving_counts
     }
 
     /// The log; `None` while changes need none.

@@ -474,6 +474,10 @@ impl<'a> MiniTransaction<'a> {
     }
 
     fn publish(&self) {
+        // Who adds them up is to find the same rows in one place, and not in two.
+        let counts_rows = |op: &DataSetOp| matches!(op, DataSetOp::Count(counts) if counts.rows != 0);
+        let moves = self.effects.iter().filter(|(_, _, op)| counts_rows(op)).nth(1).is_some();
+        let _moving = moves.then(|| self.manager.moving_counts().write());
         for (data_set, page, op) in &self.effects {
             data_set.apply(*page, *op);
         }

@@ -35,6 +35,7 @@ mod update_in_place;
 mod visible;
 mod visiting;
 mod write;
+mod writers;
 
 #[cfg(test)]
 mod tests;
@@ -55,3 +56,4 @@ pub(crate) use scan::{Copying, DataPages, Gathering, Records, RowSink, buffer_fo
 pub use table::Table;
 pub(crate) use visible::Looks;
 pub(crate) use visiting::is_visiting;
+pub(crate) use writers::Writers;

@@ -10,11 +10,13 @@ use super::layouts::{KnownLayouts, Layouts};
 use super::partition::{Partition, Partitions};
 use super::range_of::range_key_layout;
 use super::row_gate::RowGate;
+use super::writers::Writers;
 use crate::core::{Core, Lifetime};
 use crate::data_set::{DataSet, DataSetAttributes};
 use crate::frames::{Counters, add};
 use crate::index::Index;
 use crate::pool::{BufferManager, MiniTransaction};
+use crate::transaction::Snapshot;
 use crate::{Error, Result, spans};
 use pagefold_format::catalog::Notes;
 use pagefold_format::data::forms::{RecordDecoder, RecordEncoder};
@@ -62,6 +64,8 @@ pub struct TableBody {
     damage: OnceLock<Error>,
     /// Rows are changed by transactions inside it.
     pub(crate) gate: RowGate,
+    /// Those transactions.
+    pub(crate) writers: Arc<Writers>,
     /// The transaction that builds an index beside them, or writes the table anew, and what it says that it does.
     builder: Mutex<Option<(u64, String)>>,
     /// All layouts that rows may have, those too of changes that were taken back.
@@ -108,6 +112,7 @@ impl Table {
             has_damaged: AtomicBool::new(false),
             damage: OnceLock::new(),
             gate: RowGate::default(),
+            writers: Arc::default(),
             builder: Mutex::default(),
             layouts: Arc::new(RwLock::new(attributes.layouts.clone())),
             altering: AtomicU64::new(0),
@@ -508,6 +513,16 @@ impl Table {
     #[must_use]
     pub fn row_count(&self) -> u64 {
         self.partitions().map(|p| p.facts().rows).sum()
+    }
+
+    /// How many rows a snapshot sees, if that is what the headers count.
+    pub(crate) fn rows_seen(&self, snapshot: &Snapshot) -> Option<u64> {
+        let began = self.writers.all_seen_by(snapshot)?;
+        let rows = {
+            let _still = self.core.manager.moving_counts().read();
+            self.row_count()
+        };
+        self.writers.are_as_then(began).then_some(rows)
     }
 
     /// The buffer manager.

@@ -49,6 +49,21 @@ pub enum Resource {
     Reference(u32, u64),
 }
 
+impl Resource {
+    /// The number of the table or index that it is or belongs to.
+    #[must_use]
+    pub fn object(self) -> Option<u32> {
+        match self {
+            Resource::Object(object)
+            | Resource::Within(object)
+            | Resource::Row(object, _)
+            | Resource::Key(object, _)
+            | Resource::Reference(object, _) => Some(object),
+            Resource::Wholes | Resource::Yields => None,
+        }
+    }
+}
+
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -88,6 +103,17 @@ impl Mode {
             (IntentShared | IntentExclusive | Shared, IntentShared)
             | (IntentShared | IntentExclusive, IntentExclusive)
             | (IntentShared | Shared, Shared) => true,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::IntentShared => "intent shared",
+            Mode::IntentExclusive => "intent exclusive",
+            Mode::Shared => "shared",
+            Mode::Exclusive => "exclusive",
         }
     }
 
@@ -135,6 +161,11 @@ impl Waiter {
     /// Whether the transaction holds the resource in a weaker mode.
     pub(super) fn is_upgrade(&self) -> bool {
         self.upgrade
+    }
+
+    /// How it wants the resource.
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Whether it is in the queue: a hint, to who has not locked that.
@@ -193,6 +224,11 @@ impl Queue {
 
     fn holders(&self) -> impl Iterator<Item = &Holder> {
         self.first.iter().chain(self.crowd.iter().flat_map(|crowd| &crowd.others))
+    }
+
+    /// How a transaction holds it.
+    pub(super) fn mode_of(&self, transaction: u64) -> Option<Mode> {
+        self.holders().find(|holder| holder.transaction == transaction).map(|holder| holder.mode)
     }
 
     fn waiters(&self) -> impl Iterator<Item = &Arc<Waiter>> {

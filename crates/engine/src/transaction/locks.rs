@@ -382,6 +382,17 @@ impl LockTable {
         self.graph.lock().values().cloned().collect()
     }
 
+    /// So many of the locks that there are, at most: the transaction, and what it holds.
+    pub(super) fn all_held(&self, most: usize) -> Vec<(u64, Resource)> {
+        let mut all = Vec::new();
+        for shard in &self.owners {
+            for (transaction, held) in shard.0.lock().iter() {
+                all.extend(held.iter().take(most - all.len()).map(|resource| (*transaction, *resource)));
+            }
+        }
+        all
+    }
+
     /// Number of waits so far, and how often who waited was woken: once, or twice where somebody passed him.
     #[must_use]
     pub fn waits(&self) -> (u64, u64) {

@@ -28,6 +28,7 @@ pub(crate) use births::Births;
 pub use chain::{Before, Seen};
 pub use lock_error::{LockError, WaitFor};
 pub use lock_queue::{Mode, Resource};
+pub use lock_view::{LockHeld, LockWait};
 pub use locks::LockTable;
 pub(crate) use locks::REMOVER;
 pub use manager::Transactions;

@@ -59,7 +59,7 @@ pub(crate) struct Binder<'b> {
     /// Plans of subqueries in expressions, by number.
     pub(crate) subplans: Vec<Plan>,
     /// Tables of the database's own that are named.
-    pub(crate) system: Vec<SystemTable>,
+    pub(crate) system: Vec<&'static SystemTable>,
     /// Queries of WITH that can be seen, the innermost last.
     with: Vec<with::Level>,
     /// Of each recursive query how often it named itself.

@@ -100,7 +100,7 @@ pub(crate) struct Execution {
     /// Up to where the log has to be durable for numbers of sequences to stay given.
     drawn: Arc<AtomicU64>,
     /// Rows of the tables of the database's own that the statement names.
-    system: Vec<(SystemTable, Vec<Tuple>)>,
+    system: Vec<(&'static SystemTable, Vec<Tuple>)>,
     /// Where rows go that do not fit.
     pub(crate) spill: Arc<Spill>,
     known: Known,
@@ -176,12 +176,14 @@ impl Execution {
     }
 
     /// Looks at what tables of the database's own say now.
-    pub(crate) fn look_at(&mut self, tables: &[SystemTable], transaction: &mut Transaction<'static>) -> SqlResult<()> {
-        self.system = tables.iter().map(|table| Ok((*table, table.rows(transaction)?))).collect::<SqlResult<_>>()?;
+    pub(crate) fn look_at(&mut self, tables: &[&'static SystemTable], transaction: &mut Transaction<'static>) -> SqlResult<()> {
+        let clock = self.limits.clock.monotonic();
+        let rows = |table: &&'static SystemTable| Ok((*table, table.rows(&self.database, transaction, clock)?));
+        self.system = tables.iter().map(rows).collect::<SqlResult<_>>()?;
         Ok(())
     }
 
-    fn rows_of(&self, table: SystemTable) -> SqlResult<Vec<Tuple>> {
+    fn rows_of(&self, table: &'static SystemTable) -> SqlResult<Vec<Tuple>> {
         let found = self.system.iter().find(|(own, _)| *own == table).map(|(_, rows)| rows.clone());
         found.ok_or_else(|| SqlError::new("XX000", format!("nobody has looked what {} says", table.name())))
     }

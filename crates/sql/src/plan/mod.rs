@@ -39,7 +39,7 @@ pub(crate) enum Plan {
     /// Numbers from, to, by step.
     Series(Arc<Vec<Expr>>),
     /// What there is.
-    System(SystemTable),
+    System(&'static SystemTable),
     Scan(Arc<ScanPlan>),
     Filter(Arc<FilterPlan>),
     Project(Arc<ProjectPlan>),

@@ -5,11 +5,13 @@
 use super::cursor::Cursor;
 use super::{Done, Session};
 use crate::planned::Plans;
+use crate::sessions::{Doing, InTransaction};
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::database::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
 use pagefold_io::Clock;
 use sqlparser::ast;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A transaction of a session.
@@ -30,13 +32,17 @@ pub(crate) struct Open {
     pub(super) cursors: HashMap<String, Cursor>,
     /// Plans of its own: of what it has made itself, or of its snapshot.
     pub(super) plans: Plans,
+    /// Lets others see that the session has it.
+    _shown: InTransaction,
 }
 
 impl Open {
-    pub(super) fn new(database: &Database, clock: &dyn Clock, options: TransactionOptions, is_explicit: bool) -> Open {
+    pub(super) fn new(database: &Database, clock: &dyn Clock, doing: &Arc<Doing>, options: TransactionOptions, is_explicit: bool) -> Open {
+        let transaction = database.engine().begin_owned(options);
         let began = i64::try_from(clock.unix_time().as_micros()).unwrap_or(i64::MAX);
         Open {
-            transaction: database.engine().begin_owned(options),
+            _shown: doing.within(transaction.id()),
+            transaction,
             is_explicit,
             has_failed: false,
             savepoints: Vec::new(),
@@ -53,6 +59,7 @@ impl Open {
 impl Session {
     /// A statement has failed: its own transaction ends, and one that BEGIN opened has failed with it.
     pub(crate) fn fail(&mut self) {
+        self.listed.doing.ends();
         match &mut self.open {
             Some(open) if open.is_explicit => open.has_failed = true,
             _ => {
@@ -67,8 +74,14 @@ impl Session {
     /// The transaction; one for the statement, if there is none.
     pub(crate) fn begin(&mut self) -> &mut Open {
         let options = self.settings.options();
-        let (clock, database) = (&self.clock, &self.database);
-        self.open.get_or_insert_with(|| Open::new(database, clock.as_ref(), options, false))
+        let (clock, database, doing) = (&self.clock, &self.database, &self.listed.doing);
+        self.open.get_or_insert_with(|| Open::new(database, clock.as_ref(), doing, options, false))
+    }
+
+    /// The answer to a statement is gone.
+    pub(crate) fn answered(&mut self) -> SqlResult<()> {
+        self.listed.doing.ends();
+        self.end_statement()
     }
 
     /// Ends the transaction of a single statement.
@@ -101,7 +114,7 @@ impl Session {
         let mut options = self.settings.options();
         set_modes(&mut options, modes)?;
         if self.open.is_none() {
-            self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+            self.open = Some(Open::new(&self.database, self.clock.as_ref(), &self.listed.doing, options, true));
         }
         Ok(Done::tag("BEGIN"))
     }
@@ -126,7 +139,7 @@ impl Session {
             "COMMIT"
         };
         if chain {
-            self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+            self.open = Some(Open::new(&self.database, self.clock.as_ref(), &self.listed.doing, options, true));
         }
         Ok(Done::tag(tag))
     }
@@ -137,7 +150,7 @@ impl Session {
             let options = open.options;
             open.transaction.rollback()?;
             if chain {
-                self.open = Some(Open::new(&self.database, self.clock.as_ref(), options, true));
+                self.open = Some(Open::new(&self.database, self.clock.as_ref(), &self.listed.doing, options, true));
             }
         }
         Ok(Done::tag("ROLLBACK"))

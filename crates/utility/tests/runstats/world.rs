@@ -11,8 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Nothing goes on in the background: a dictionary that is renewed there takes pages between two looks that are compared.
 pub(crate) fn open(storage: &Arc<dyn Storage>, mode: OpenMode) -> Database {
-    let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 1, ..PoolSettings::default() };
+    let pools = PoolSettings { memory_bytes: 16 << 20, background_threads: 0, ..PoolSettings::default() };
     let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
     Database::open(Arc::clone(storage), clock, Path::new("db"), mode, Settings { pools, ..Settings::default() }).unwrap()
 }

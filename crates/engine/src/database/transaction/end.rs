@@ -65,6 +65,7 @@ impl Transaction<'_> {
         if rows.is_empty() && !is_serializable && self.defining.is_empty() {
             (self.snapshot, self.pin) = (None, None);
             core.transactions.end_read_only(&self.state);
+            self.leave_tables(None);
             core.locks.release_all(self.state.id());
             self.snapshot_ended();
             self.database.resume_renewals(self.state.id());
@@ -84,6 +85,7 @@ impl Transaction<'_> {
             self.database.publish(&self.state, &mut self.defining, committed);
         }
         drop((replacing, replaced_by_none));
+        self.leave_tables(Some(commit));
         (self.snapshot, self.pin) = (None, None);
         for (index, key, row) in self.known_keys.all() {
             // One that has a note is in memory.
@@ -169,6 +171,7 @@ impl Transaction<'_> {
         } else {
             core.transactions.abort(&self.state);
         }
+        self.leave_tables(None);
         core.release_undo_room(&self.state);
         self.database.bring_rows_home(&self.state);
         core.locks.release_all(self.state.id());

@@ -39,7 +39,7 @@ use crate::core::Lifetime;
 use crate::index::Index;
 use crate::log::Lsn;
 use crate::pool::Frees;
-use crate::table_space::{RowBuffer, Table};
+use crate::table_space::{RowBuffer, Table, Writers};
 use crate::transaction::{Access, Mode, Pin, Resource, Serializable, SerializationFailure, Snapshot, TransactionState};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -121,8 +121,8 @@ pub struct Transaction<'d> {
     definitions_of_snapshot: Option<u64>,
     /// Under READ COMMITTED, of the first statement: while it is held, no RID that a statement has seen comes to mean another row.
     pin: Option<Pin>,
-    /// The tables in which it has begun to change rows.
-    tables: Vec<u32>,
+    /// The tables in which it has begun to change rows, by number, and the writers of each.
+    tables: Vec<(u32, Arc<Writers>)>,
     /// Unique keys of which it is known which row has them.
     known_keys: KnownKeys,
     /// The tables and indexes that it has made and dropped.
@@ -457,7 +457,7 @@ impl Transaction<'_> {
     /// Keeps everybody from replacing the table, until this transaction ends.
     fn lock_within(&mut self, table: &Table) -> Result<()> {
         let object = table.object_id;
-        if !self.tables.contains(&object) {
+        if !self.is_within(object) {
             let core = &self.database.core;
             // Where the table is not one of this database, the lock is no harm.
             let locked = core.locks.lock_within(self.state.id(), object, self.options.lock_timeout);
@@ -465,9 +465,22 @@ impl Transaction<'_> {
                 self.failed = Some(error.clone().into());
                 return Err(error.into());
             }
-            self.tables.push(object);
+            table.writers.begins(self.state.id());
+            self.tables.push((object, Arc::clone(&table.writers)));
         }
         Ok(())
+    }
+
+    /// Has it begun to change rows of this table?
+    fn is_within(&self, object_id: u32) -> bool {
+        self.tables.iter().any(|(table, _)| *table == object_id)
+    }
+
+    /// It changes no more rows: all that it did was committed at this moment, or taken back.
+    fn leave_tables(&self, commit: Option<u64>) {
+        for (_, writers) in &self.tables {
+            writers.ended(self.state.id(), commit);
+        }
     }
 
     /// A transaction that has locked very many rows and keys asks for the table instead; when others are in it, again when it has twice as many.

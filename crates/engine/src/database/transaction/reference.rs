@@ -99,7 +99,7 @@ impl Transaction<'_> {
     /// # Errors
     /// Those of locks.
     pub fn keep_definition(&mut self, table: &Table) -> Result<bool> {
-        let is_new = !self.tables.contains(&table.object_id);
+        let is_new = !self.is_within(table.object_id);
         self.lock_within(table).map(|()| is_new)
     }
 

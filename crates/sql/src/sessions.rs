@@ -1,0 +1,130 @@
+//! The sessions of a database, and what each does: for `pagefold_statements`.
+//!
+//! Invariants:
+//! - a session is listed from its beginning to its end;
+//! - what a statement tells costs it a lock that nobody else wants, and a look at the clock: no copy of its text.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    next: AtomicU64,
+    listed: Mutex<BTreeMap<u64, Arc<Doing>>>,
+}
+
+/// What a session does.
+#[derive(Debug, Default)]
+pub(crate) struct Doing {
+    id: u64,
+    /// 0: it has none.
+    transaction: AtomicU64,
+    is_running: AtomicBool,
+    statements: AtomicU64,
+    last: Mutex<Option<Last>>,
+}
+
+/// The statement that runs, or ran last.
+#[derive(Clone, Debug)]
+struct Last {
+    text: Arc<str>,
+    /// On the monotonic clock.
+    began: Duration,
+}
+
+/// A session at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionNow {
+    pub(crate) id: u64,
+    pub(crate) transaction: Option<u64>,
+    pub(crate) is_running: bool,
+    /// Statements that it has begun.
+    pub(crate) statements: u64,
+    /// The one that runs, or ran last, and how long ago it began.
+    pub(crate) statement: Option<(Arc<str>, Duration)>,
+}
+
+/// A session is listed for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    sessions: Arc<Sessions>,
+    pub(crate) doing: Arc<Doing>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.sessions.listed().remove(&self.doing.id);
+    }
+}
+
+/// A session has this transaction for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct InTransaction {
+    doing: Arc<Doing>,
+    id: u64,
+}
+
+impl Drop for InTransaction {
+    fn drop(&mut self) {
+        // Another one may have come already.
+        let _ = self.doing.transaction.compare_exchange(self.id, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl Sessions {
+    fn listed(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Doing>>> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another one has come.
+    pub(crate) fn enter(self: &Arc<Self>) -> Listed {
+        let doing = Arc::new(Doing { id: self.next.fetch_add(1, Ordering::Relaxed) + 1, ..Doing::default() });
+        self.listed().insert(doing.id, Arc::clone(&doing));
+        Listed { sessions: Arc::clone(self), doing }
+    }
+
+    /// All of them, by number, at this moment of the monotonic clock.
+    pub(crate) fn now(&self, clock: Duration) -> Vec<SessionNow> {
+        let all: Vec<Arc<Doing>> = self.listed().values().cloned().collect();
+        all.iter().map(|doing| doing.now(clock)).collect()
+    }
+}
+
+impl Doing {
+    fn last(&self) -> MutexGuard<'_, Option<Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A statement begins.
+    pub(crate) fn begins(&self, text: &Arc<str>, clock: Duration) {
+        *self.last() = Some(Last { text: Arc::clone(text), began: clock });
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.is_running.store(true, Ordering::Relaxed);
+    }
+
+    /// The statement has ended.
+    pub(crate) fn ends(&self) {
+        self.is_running.store(false, Ordering::Relaxed);
+    }
+
+    /// A transaction has begun.
+    pub(crate) fn within(self: &Arc<Self>, id: u64) -> InTransaction {
+        self.transaction.store(id, Ordering::Relaxed);
+        InTransaction { doing: Arc::clone(self), id }
+    }
+
+    fn now(&self, clock: Duration) -> SessionNow {
+        let last = self.last().clone();
+        let transaction = self.transaction.load(Ordering::Relaxed);
+        SessionNow {
+            id: self.id,
+            transaction: (transaction != 0).then_some(transaction),
+            is_running: self.is_running.load(Ordering::Relaxed),
+            statements: self.statements.load(Ordering::Relaxed),
+            statement: last.map(|Last { text, began }| (text, clock.saturating_sub(began))),
+        }
+    }
+}
