@@ -83,8 +83,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = own.next() else { continue };
-        let (is_copy, is_cursor, is_utility) =
-            (copy::is_copy(&first.token), cursor::is_cursor(&first.token), utility::is_utility(&first.token));
+        let (is_copy, is_cursor, is_utility) = (copy::is_copy(&first.token), cursor::is_cursor(&first.token), utility::is_utility(&tokens));
         let last = own.next_back().unwrap_or(first);
         let end = last.span.end;
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();

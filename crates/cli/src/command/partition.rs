@@ -55,7 +55,7 @@ pub(super) fn run(session: &Session, arguments: &PartitionArguments) -> Result<(
         }
         PartitionCommand::Split { partition, limit, .. } => {
             let (database, table) = open(OpenMode::Write)?;
-            let moved = utility::split_partition(&database, table, partition, limit, &session.bars)?;
+            let moved = utility::split_partition(&database, table, partition, limit, None, &session.bars)?;
             moved_rows(session, table, &moved)
         }
         PartitionCommand::Merge { partitions, into, .. } => {

@@ -1,4 +1,4 @@
-//! Utilities as statements: ANALYZE, REORG, REINDEX, CHECK, ESTIMATE, ADVISE, BACKUP.
+//! Utilities as statements: ANALYZE, REORG, REINDEX, CHECK, ESTIMATE, ADVISE, BACKUP, SPLIT and MERGE of partitions.
 
 use super::common::Place;
 use super::{query, script, signal};
@@ -118,6 +118,59 @@ fn partitions_statistics_advice_and_checks() {
     }
     assert!(advised > 0, "{out}");
     assert_eq!(rows(&place, "check"), Vec::<Vec<String>>::new());
+}
+
+#[test]
+fn partitions_are_divided_and_become_one() {
+    let place = filled();
+    script(
+        &place,
+        &[],
+        "create table owner (day integer, id integer, foreign key (day, id) references part (day, id));
+insert into owner values (7, 7), (250, 250);
+comment on table part is 'by days';
+alter table part split partition \"B\" at (150 + 50) into (partition b1, partition \"B 2\");
+alter table part split partition a at (50) into (a, a2);",
+    )
+    .ok();
+    let partitions = "select partition_name, less_than, rows from pagefold_partitions order by rows, 1";
+    assert_eq!(rows(&place, partitions), [["a", "50", "49"], ["a2", "100", "50"], ["b1", "200", "100"], ["B 2", "MAXVALUE", "101"]]);
+    let all = "select count(*), sum(id), min(day), max(day) from part where id > 0";
+    assert_eq!(query(&place, all, "csv"), "count,sum,min,max\n300,45150,1,300\n");
+    script(
+        &place,
+        &[],
+        "alter table part merge partitions a2, b1, \"B 2\" into partition rest;
+insert into part values (1000, 1);
+delete from owner where id = 7;
+delete from part where id = 7;",
+    )
+    .ok();
+    assert_eq!(rows(&place, partitions), [["a", "50", "48"], ["rest", "MAXVALUE", "252"]]);
+    // The foreign key is there still.
+    script(&place, &[], "delete from part where id = 250;").fails(1, &["23503"]);
+    assert_eq!(rows(&place, "select count(*) from part where id between 1 and 300"), [["300"]], "by the index of all partitions");
+    place.run(&["check", "db"]).ok();
+    for (statement, sqlstate) in [
+        ("alter table part split partition x at (10) into (p, q)", "42P01"),
+        ("alter table part split partition a at (50) into (p, q)", "22023"),
+        ("alter table part split partition a at (null) into (p, q)", "42P16"),
+        ("alter table part split partition a at (10, 20, 30) into (p, q)", "42P16"),
+        ("alter table part split partition a at ('x') into (p, q)", "22P02"),
+        ("alter table part split partition a at (10) into (rest, q)", "42P07"),
+        ("alter table part split partition a at (10) into (p, p)", "42P07"),
+        ("alter table part merge partitions rest, a into x", "22023"),
+        ("alter table part merge partitions a into x", "22023"),
+        ("alter table sale split partition a at (10) into (p, q)", "42809"),
+        ("begin; alter table part merge partitions a, rest into x", "25001"),
+        ("set default_transaction_read_only = on; alter table part merge partitions a, rest into x", "25006"),
+        ("alter table part split partition a at 10 into (p, q)", "42601"),
+    ] {
+        let run = script(&place, &[], &format!("{statement};"));
+        assert!(run.code == Some(1) && run.err.contains(sqlstate), "{statement}: {run:?}");
+    }
+    assert_eq!(rows(&place, partitions).len(), 2, "nothing of that has happened");
+    place.run(&["check", "db"]).ok();
 }
 
 #[test]

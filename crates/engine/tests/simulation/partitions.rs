@@ -622,7 +622,7 @@ impl History {
                 state.partitions.insert(at, (new.clone(), (start, limit(day))));
                 self.may_become(&state);
                 let below = PartitionText { name: Some(new), limit: vec![Some(day.to_string())], ..PartitionText::default() };
-                split_partition(database, TABLE, &name, &below, &Silent).map(drop)
+                split_partition(database, TABLE, &name, &below, None, &Silent).map(drop)
             }
             1 => {
                 let Some((next, (from, to))) = state.partitions.get(at + 1).cloned() else { return Ok(true) };

@@ -7,8 +7,8 @@ use pagefold_engine::database::{Database, Settings};
 use pagefold_sql::{Portion, ReorgWishes, SqlError, SqlResult, Utilities, Utility, UtilityAnswer, Wanted};
 use pagefold_types::{DataType, Direction, Value};
 use pagefold_utility::{
-    AdviseOptions, Advised, Costs, EstimateOptions, EstimateReport, IndexesEstimate, ObjectKind, Proposal, ReorgOptions, RunstatsOptions,
-    RunstatsReport, Sample, Setting,
+    AdviseOptions, Advised, Costs, EstimateOptions, EstimateReport, IndexesEstimate, ObjectKind, PartitionText, Proposal, ReorgOptions,
+    RunstatsOptions, RunstatsReport, Sample, Setting,
 };
 use std::io::ErrorKind;
 use std::path::Path;
@@ -61,6 +61,15 @@ impl Utilities for AllUtilities {
                 let options = EstimateOptions { proposals, ..estimate_options(*portion, table_pages(database, table)) };
                 let report = pagefold_utility::estimate_table(database, table, &options, progress).map_err(failed)?;
                 Ok(formats(&report))
+            }
+            Utility::SplitPartition { table, partition, at, into: [lower, upper] } => {
+                let below = PartitionText { name: Some(lower.clone()), limit: at.clone(), ..PartitionText::default() };
+                pagefold_utility::split_partition(database, table, partition, &below, Some(upper), progress).map_err(failed)?;
+                Ok(UtilityAnswer::default())
+            }
+            Utility::MergePartitions { table, partitions, into } => {
+                pagefold_utility::merge_partitions(database, table, partitions, into, progress).map_err(failed)?;
+                Ok(UtilityAnswer::default())
             }
             Utility::Advise { objects, portion } => advise(database, objects, *portion, progress),
             Utility::Backup { file, tables, base } => backup(database, (file, base.as_deref()), tables, progress),

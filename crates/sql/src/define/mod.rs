@@ -20,7 +20,7 @@ mod drop;
 mod foreign_key;
 mod index;
 pub(crate) mod options;
-mod partition;
+pub(crate) mod partition;
 pub(crate) mod sequence;
 mod table;
 
@@ -36,6 +36,14 @@ use pagefold_format::FormatError;
 use pagefold_format::catalog::{DefinedKind, Notes};
 use sqlparser::ast::{self, Statement as Node};
 use std::sync::Arc;
+
+/// Binds a part of a definition, which has no parameters.
+fn bound<R>(transaction: &mut Transaction<'static>, bind: impl FnOnce(&mut Binder<'_>) -> SqlResult<R>) -> SqlResult<R> {
+    let types = ParamTypes::default();
+    let mut binder = Binder::new(transaction, &types);
+    let bound = bind(&mut binder)?;
+    if types.0.borrow().is_empty() { Ok(bound) } else { Err(SqlError::new("42P02", "parameters cannot be in a definition")) }
+}
 
 /// Whoever runs a statement that defines something.
 pub(crate) struct Defining<'d> {
@@ -71,10 +79,7 @@ impl Defining<'_> {
 
     /// Binds something on no relation.
     fn bind<R>(&mut self, bind: impl FnOnce(&mut Binder<'_>) -> SqlResult<R>) -> SqlResult<R> {
-        let types = ParamTypes::default();
-        let mut binder = Binder::new(self.transaction, &types);
-        let bound = bind(&mut binder)?;
-        if types.0.borrow().is_empty() { Ok(bound) } else { Err(SqlError::new("42P02", "parameters cannot be in a definition")) }
+        bound(self.transaction, bind)
     }
 
     fn create_view(&mut self, view: &ast::CreateView) -> SqlResult<String> {

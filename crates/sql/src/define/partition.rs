@@ -1,14 +1,14 @@
 //! PARTITION BY RANGE, and partitions that come, go and are exchanged.
 
 use super::options;
-use super::{Defining, taken};
+use super::{Defining, bound, taken};
 use crate::catalog::TableRef;
 use crate::expression::Env;
 use crate::parse::{identifier, object_name};
 use crate::partitioning::{Mark, arguments};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
-use pagefold_engine::database::{PartitionSpec, limit_key};
+use pagefold_engine::database::{PartitionSpec, Transaction, limit_key};
 use pagefold_engine::table_space::TableAttributes;
 use pagefold_types::{Value, ValueRef};
 use sqlparser::ast;
@@ -51,6 +51,34 @@ fn listed(expr: &ast::Expr) -> Vec<&ast::Expr> {
     }
 }
 
+/// The values of a limit; `None` is MAXVALUE.
+pub(crate) fn limit_values(
+    transaction: &mut Transaction<'static>,
+    now: i64,
+    limit: &[&ast::Expr],
+    attributes: &TableAttributes,
+    columns: &[usize],
+) -> SqlResult<Vec<Option<Value>>> {
+    let mut values = Vec::with_capacity(limit.len());
+    for (at, expr) in limit.iter().enumerate() {
+        if matches!(expr, ast::Expr::Identifier(name) if identifier(name) == "maxvalue") {
+            values.push(None);
+            continue;
+        }
+        let Some(column) = columns.get(at) else {
+            let message = format!("a limit of more values than the {} columns by which the table is divided", columns.len());
+            return Err(SqlError::new("42P16", message));
+        };
+        let column = &attributes.schema.columns()[*column];
+        let expr = bound(transaction, |binder| binder.default_expression(&expr.to_string(), &column.data_type, &column.name))?;
+        match expr.evaluate(&Env { now, ..Env::EMPTY })? {
+            Value::Null => return Err(SqlError::new("42P16", "a limit of a partition is NULL")),
+            value => values.push(Some(value)),
+        }
+    }
+    Ok(values)
+}
+
 impl Defining<'_> {
     /// The partitions of a table that is made.
     pub(super) fn partitions(
@@ -79,23 +107,7 @@ impl Defining<'_> {
     }
 
     fn limit(&mut self, limit: &ast::Expr, attributes: &TableAttributes, columns: &[usize]) -> SqlResult<Option<Vec<u8>>> {
-        let mut values = Vec::new();
-        for (at, expr) in listed(limit).into_iter().enumerate() {
-            if matches!(expr, ast::Expr::Identifier(name) if identifier(name) == "maxvalue") {
-                values.push(None);
-                continue;
-            }
-            let Some(column) = columns.get(at) else {
-                let message = format!("a limit of more values than the {} columns by which the table is divided", columns.len());
-                return Err(SqlError::new("42P16", message));
-            };
-            let column = &attributes.schema.columns()[*column];
-            let expr = self.bind(|binder| binder.default_expression(&expr.to_string(), &column.data_type, &column.name))?;
-            match expr.evaluate(&Env { now: self.run.now, ..Env::EMPTY })? {
-                Value::Null => return Err(SqlError::new("42P16", "a limit of a partition is NULL")),
-                value => values.push(Some(value)),
-            }
-        }
+        let values = limit_values(self.transaction, self.run.now, &listed(limit), attributes, columns)?;
         let values: Vec<Option<ValueRef<'_>>> = values.iter().map(|value| value.as_ref().map(Value::as_ref)).collect();
         Ok(limit_key(attributes, columns, &values)?)
     }

@@ -36,10 +36,15 @@ pub(crate) struct Open {
     _shown: InTransaction,
 }
 
+/// Microseconds since 1970.
+pub(super) fn unix_micros(clock: &dyn Clock) -> i64 {
+    i64::try_from(clock.unix_time().as_micros()).unwrap_or(i64::MAX)
+}
+
 impl Open {
     pub(super) fn new(database: &Database, clock: &dyn Clock, doing: &Arc<Doing>, options: TransactionOptions, is_explicit: bool) -> Open {
         let transaction = database.engine().begin_owned(options);
-        let began = i64::try_from(clock.unix_time().as_micros()).unwrap_or(i64::MAX);
+        let began = unix_micros(clock);
         Open {
             _shown: doing.within(transaction.id()),
             transaction,

@@ -4,19 +4,23 @@
 //! - no transaction of the session is open while a utility runs: it would wait for itself;
 //! - a utility ends with the statement: when it is cancelled, or its time is up.
 
+use super::transaction::unix_micros;
 use super::{Done, Session, TransactionState};
 use crate::bind::Output;
 use crate::catalog::{self, Found, TableRef};
 use crate::copy::file::outside;
+use crate::define::partition::limit_values;
 use crate::execute::Limits;
 use crate::parse::{At, identifier, object_name, quoted_where_needed};
 use crate::utility::options::{self, Given};
 use crate::utility::statement::{Asked, Object, UtilityStatement};
 use crate::utility::{Portion, Utility, Wanted};
 use crate::{SqlError, SqlResult};
-use pagefold_engine::database::{Database, Transaction, split_partition_name};
+use pagefold_engine::database::{Database, Transaction, partition_name, split_partition_name};
 use pagefold_engine::{Error, Progress, Silent, Unit};
-use sqlparser::ast::{ObjectName, Spanned};
+use pagefold_types::Value;
+use pagefold_types::text::to_text;
+use sqlparser::ast::{Expr, Ident, ObjectName, Spanned};
 use std::sync::Arc;
 
 /// Pages that ESTIMATE and ADVISE look at, if nothing is said.
@@ -74,7 +78,8 @@ impl Session {
             return Err(SqlError::new("25001", format!("{name} cannot run inside a transaction block")));
         }
         let engine = Arc::clone(self.database.engine());
-        let utility = self.look(|transaction| Names { engine: &engine, transaction }.looked_up(statement))??;
+        let now = unix_micros(self.clock.as_ref());
+        let utility = self.look(|transaction| Names { engine: &engine, transaction, now }.looked_up(statement))??;
         if utility.changes() && self.settings.read_only {
             return Err(SqlError::new("25006", format!("cannot execute {name} in a read-only transaction")));
         }
@@ -115,6 +120,8 @@ impl Session {
 struct Names<'a> {
     engine: &'a Database,
     transaction: &'a mut Transaction<'static>,
+    /// Microseconds since 1970.
+    now: i64,
 }
 
 impl Names<'_> {
@@ -154,7 +161,7 @@ impl Names<'_> {
             Asked::EstimateNewIndex { table, columns, unique } => {
                 let table = self.table(table)?;
                 self.refuse_divided(&table.name, "ESTIMATE of several partitions")?;
-                let column = |(name, direction): &(sqlparser::ast::Ident, _)| {
+                let column = |(name, direction): &(Ident, _)| {
                     let at = crate::bind::change::column_of(&table, name)?;
                     Ok((table.schema.columns()[at].name.clone(), *direction))
                 };
@@ -173,6 +180,31 @@ impl Names<'_> {
                 Utility::Advise {
                     objects: objects.iter().map(name).collect::<SqlResult<_>>()?,
                     portion: options::portion(given, some_pages)?,
+                }
+            }
+            Asked::Split { table, partition, at, into } => {
+                let table = self.divided(table)?;
+                let partition = self.partition(&table, partition)?;
+                let whole = self.transaction.partitioned_table(&table.name)?;
+                let (attributes, columns) = (table.first().table.attributes().clone(), whole.columns().to_vec());
+                let limit: Vec<&Expr> = at.iter().collect();
+                let values = limit_values(self.transaction, self.now, &limit, &attributes, &columns)?;
+                let as_text = |(value, column): (&Option<Value>, &usize)| {
+                    value.as_ref().map(|value| to_text(value.as_ref(), &attributes.schema.columns()[*column].data_type))
+                };
+                Utility::SplitPartition {
+                    partition,
+                    at: values.iter().zip(&columns).map(as_text).collect(),
+                    into: [identifier(&into[0]), identifier(&into[1])],
+                    table: table.name.clone(),
+                }
+            }
+            Asked::Merge { table, partitions, into } => {
+                let table = self.divided(table)?;
+                Utility::MergePartitions {
+                    partitions: partitions.iter().map(|partition| self.partition(&table, partition)).collect::<SqlResult<_>>()?,
+                    into: identifier(into),
+                    table: table.name.clone(),
                 }
             }
             Asked::Backup { tables, file } => {
@@ -244,15 +276,31 @@ impl Names<'_> {
             Object::Index(name) => return self.index(name),
             Object::Table(table, partition) => (self.table(table)?, partition),
         };
-        let Some(partition) = partition else { return Ok(table.name.clone()) };
+        match partition {
+            Some(partition) => Ok(partition_name(&table.name, &self.partition(&table, partition)?)),
+            None => Ok(table.name.clone()),
+        }
+    }
+
+    /// The name of a partition that a table has.
+    fn partition(&self, table: &TableRef, partition: &Ident) -> SqlResult<String> {
         let name = identifier(partition);
         let mut parts = table.parts.iter().map(|part| part.table.name());
-        match parts.find(|part| table.is_divided() && split_partition_name(part).is_some_and(|(_, own)| own == name)) {
-            Some(part) => Ok(part.to_owned()),
-            None => {
+        match parts.any(|part| table.is_divided() && split_partition_name(part).is_some_and(|(_, own)| own == name)) {
+            true => Ok(name),
+            false => {
                 let error = SqlError::new("42P01", format!("partition \"{name}\" of table \"{}\" does not exist", table.name));
                 Err(error.at_span(partition.span))
             }
+        }
+    }
+
+    /// A table that has partitions.
+    fn divided(&mut self, written: &ObjectName) -> SqlResult<Arc<TableRef>> {
+        let table = self.table(written)?;
+        match table.is_divided() {
+            true => Ok(table),
+            false => Err(SqlError::new("42809", format!("table \"{}\" is not partitioned", table.name)).at_span(written.span())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Utilities as statements: ANALYZE, REORG, REINDEX, CHECK, ESTIMATE, ADVISE, BACKUP.
+//! Utilities as statements: ANALYZE, REORG, REINDEX, CHECK, ESTIMATE, ADVISE, BACKUP, SPLIT and MERGE of partitions.
 //!
 //! What they do is not part of this crate: who opens the database gives it [`Utilities`], which know how. So SQL needs neither the estimator nor what reads and writes files of other formats.
 //!
@@ -116,6 +116,26 @@ pub enum Utility {
         /// How much of each is looked at.
         portion: Portion,
     },
+    /// ALTER TABLE ... SPLIT PARTITION: two in the place of one.
+    SplitPartition {
+        /// The table.
+        table: String,
+        /// The one.
+        partition: String,
+        /// The first key of the second of the two, as text; `None`: above all.
+        at: Vec<Option<String>>,
+        /// Names of the two.
+        into: [String; 2],
+    },
+    /// ALTER TABLE ... MERGE PARTITIONS: one in the place of several that follow each other.
+    MergePartitions {
+        /// The table.
+        table: String,
+        /// The several.
+        partitions: Vec<String>,
+        /// Name of the one.
+        into: String,
+    },
     /// BACKUP: a copy in a file.
     Backup {
         /// The file, which is not there.
@@ -128,7 +148,7 @@ pub enum Utility {
 }
 
 impl Utility {
-    /// Its first word.
+    /// The word that it begins with, or two.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -138,6 +158,7 @@ impl Utility {
             Utility::Check => "CHECK",
             Utility::EstimateTable { .. } | Utility::EstimateIndex { .. } | Utility::EstimateNewIndex { .. } => "ESTIMATE",
             Utility::Advise { .. } => "ADVISE",
+            Utility::SplitPartition { .. } | Utility::MergePartitions { .. } => "ALTER TABLE",
             Utility::Backup { .. } => "BACKUP",
         }
     }
@@ -145,7 +166,14 @@ impl Utility {
     /// Does it write anything in the database?
     #[must_use]
     pub fn changes(&self) -> bool {
-        matches!(self, Utility::Analyze { .. } | Utility::Reorg { .. } | Utility::Reindex { .. })
+        matches!(
+            self,
+            Utility::Analyze { .. }
+                | Utility::Reorg { .. }
+                | Utility::Reindex { .. }
+                | Utility::SplitPartition { .. }
+                | Utility::MergePartitions { .. }
+        )
     }
 }
 

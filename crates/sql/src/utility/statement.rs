@@ -8,6 +8,8 @@
 //! ESTIMATE { TABLE table [PARTITION partition] | INDEX index | [UNIQUE] INDEX ON table (column [ASC | DESC] [, ...]) } [WITH (sample_pages = 400)]
 //! ADVISE [table or index [, ...]] [WITH (sample_pages = 400)]
 //! BACKUP [TABLE table [, ...]] TO 'file' [WITH (base = 'file')]
+//! ALTER TABLE table SPLIT PARTITION partition AT (value [, ...]) INTO (PARTITION name, PARTITION name)
+//! ALTER TABLE table MERGE PARTITIONS partition, partition [, ...] INTO PARTITION name
 //! ```
 
 use super::options::Given;
@@ -18,12 +20,12 @@ use pagefold_types::Direction;
 use sqlparser::ast::{Expr, Ident, ObjectName, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// A utility, its names not yet looked up.
 #[derive(Debug)]
 pub(crate) struct UtilityStatement {
-    /// Its first word.
+    /// The word that it begins with, or two.
     pub(crate) name: &'static str,
     pub(crate) asked: Asked,
     pub(crate) options: Vec<Given>,
@@ -40,6 +42,8 @@ pub(crate) enum Asked {
     EstimateNewIndex { table: ObjectName, columns: Vec<(Ident, Direction)>, unique: bool },
     Advise { objects: Vec<ObjectName> },
     Backup { tables: Vec<ObjectName>, file: String },
+    Split { table: ObjectName, partition: Ident, at: Vec<Expr>, into: [Ident; 2] },
+    Merge { table: ObjectName, partitions: Vec<Ident>, into: Ident },
 }
 
 /// A table, a partition or an index.
@@ -59,14 +63,35 @@ fn first_word(token: &Token) -> Option<&'static str> {
     FIRST.into_iter().find(|first| first.eq_ignore_ascii_case(word))
 }
 
-/// Is a statement that begins so a utility?
-pub(crate) fn is_utility(first: &Token) -> bool {
-    first_word(first).is_some()
+/// Are these the tokens of a utility?
+pub(crate) fn is_utility(tokens: &[TokenWithSpan]) -> bool {
+    let mut own = tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_)));
+    let Some(first) = own.next() else { return false };
+    if first_word(first).is_some() {
+        return true;
+    }
+    let is = |token: Option<&Token>, wanted: &str| token.and_then(word).is_some_and(|word| word == wanted);
+    if !is(Some(first), "alter") || !is(own.next(), "table") {
+        return false;
+    }
+    // The name, which is as long as it is.
+    own.next();
+    let mut verb = own.next();
+    while verb == Some(&Token::Period) {
+        own.next();
+        verb = own.next();
+    }
+    let what = own.next();
+    (is(verb, "split") && is(what, "partition")) || (is(verb, "merge") && is(what, "partitions"))
 }
 
 /// Reads a statement from its first word on.
 pub(crate) fn parse(parser: &mut Parser<'_>) -> SqlResult<UtilityStatement> {
-    let name = first_word(&parser.next_token().token).unwrap_or_default();
+    let Some(name) = first_word(&parser.peek_token_ref().token) else {
+        let asked = alter_table(parser).map_err(error)?;
+        return Ok(UtilityStatement { name: "ALTER TABLE", asked, options: Vec::new() });
+    };
+    parser.next_token();
     let asked = match name {
         "REORG" => object(parser).map(Asked::Reorg).map_err(error)?,
         "REINDEX" => object(parser).map(Asked::Reindex).map_err(error)?,
@@ -147,6 +172,38 @@ fn backup(parser: &mut Parser<'_>) -> Result<Asked, ParserError> {
     };
     parser.expect_keyword(Keyword::TO)?;
     Ok(Asked::Backup { tables, file: parser.parse_literal_string()? })
+}
+
+/// ALTER TABLE ... SPLIT PARTITION or MERGE PARTITIONS.
+fn alter_table(parser: &mut Parser<'_>) -> Result<Asked, ParserError> {
+    parser.expect_keywords(&[Keyword::ALTER, Keyword::TABLE])?;
+    let table = parser.parse_object_name(false)?;
+    // SPLIT is no word of sqlparser's.
+    let is_merge = word(&parser.next_token().token).as_deref() == Some("merge");
+    parser.next_token();
+    if is_merge {
+        let partitions = parser.parse_comma_separated(Parser::parse_identifier)?;
+        parser.expect_keyword(Keyword::INTO)?;
+        return Ok(Asked::Merge { table, partitions, into: named_partition(parser)? });
+    }
+    let partition = parser.parse_identifier()?;
+    parser.expect_keyword(Keyword::AT)?;
+    parser.expect_token(&Token::LParen)?;
+    let at = parser.parse_comma_separated(Parser::parse_expr)?;
+    parser.expect_token(&Token::RParen)?;
+    parser.expect_keyword(Keyword::INTO)?;
+    parser.expect_token(&Token::LParen)?;
+    let lower = named_partition(parser)?;
+    parser.expect_token(&Token::Comma)?;
+    let upper = named_partition(parser)?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Asked::Split { table, partition, at, into: [lower, upper] })
+}
+
+/// A name, behind the word PARTITION or without it.
+fn named_partition(parser: &mut Parser<'_>) -> Result<Ident, ParserError> {
+    let _ = parser.parse_keyword(Keyword::PARTITION);
+    parser.parse_identifier()
 }
 
 /// What an option is given. A word that is not quoted is one in lower case, as names are.

@@ -92,7 +92,7 @@ pub fn exchange_partition(database: &Database, table: &str, partition: &str, wit
     Ok(transaction.commit()?)
 }
 
-/// Divides a partition in two: rows below the limit go to a new one before it.
+/// Divides a partition in two: rows below the limit go to a new one before it. The other one keeps its name, or is called `upper`.
 ///
 /// # Errors
 /// When the limit is not within its range; no room. The table is then as it was.
@@ -101,6 +101,7 @@ pub fn split_partition(
     table: &str,
     partition: &str,
     below: &PartitionText,
+    upper: Option<&str>,
     progress: &dyn Progress,
 ) -> Result<MovedRows> {
     let mut change = database.change();
@@ -109,7 +110,7 @@ pub fn split_partition(
     let lower = spec(database, table, below)?;
     let limit = lower.limit.clone().filter(|limit| *limit > old.keys().start && old.keys().end.as_ref().is_none_or(|end| limit < end));
     let limit = limit.ok_or_else(|| Error::Usage(format!("the limit is not within the range of partition \"{partition}\"")))?;
-    let upper = PartitionSpec { name: partition.into(), limit: old.keys().end.clone(), ..PartitionSpec::default() };
+    let upper = PartitionSpec { name: upper.unwrap_or(partition).into(), limit: old.keys().end.clone(), ..PartitionSpec::default() };
     let new = [
         (KeyRange { start: old.keys().start.clone(), end: Some(limit.clone()) }, lower),
         (KeyRange { start: limit, end: old.keys().end.clone() }, upper),
